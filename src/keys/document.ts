@@ -283,11 +283,13 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
 }
 
 function logFetched({ state, kind, url }: FetchRequest<unknown>, warning: string | undefined): void {
-  const { logger, instruments } = state.options;
+  const { logger, instruments, raiseAlarm } = state.options;
   instruments?.fetched?.(kind.name, undefined);
   const fields = { url, document: kind.name };
-  if (warning === undefined) logger.debug(fields, 'key document fetched');
-  else logger.warn(fields, warning);
+  logger.debug(fields, 'key document fetched');
+  if (warning === undefined) return;
+  const message = `${kind.name} at ${printableName(url, MAX_URL_BYTES)}: ${warning}.`;
+  raiseAlarm({ code: 'key_document_invalid', message, ...fields });
 }
 
 /** A fetch that was overtaken by a later one changes nothing. */

@@ -1,4 +1,5 @@
 import { canonicalJson } from '../codec/canonical-json.ts';
+import { quoted } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { CryptoEngine, Jwk } from '../crypto/engine.ts';
 import { readPublicKey } from '../crypto/public-key.ts';
@@ -71,14 +72,27 @@ export type EngineSource = CryptoEngine | (() => CryptoEngine | Promise<CryptoEn
 /** The keys of one document or of one sender's pins, by `kid`, public members only. */
 export interface KeySet {
   readonly jwks: ReadonlyMap<string, Jwk>;
+  /** Keys that differ under one `kid`, by `kid`: which of them is meant nobody can say, so none is in `jwks`. */
+  readonly ambiguous: ReadonlyMap<string, readonly Jwk[]>;
   /** Filled on first use: an import costs as much as a verification. Goes with the document it belongs to. */
   readonly imported: Map<string, SenderKey>;
   /** Imports that are under way. */
   readonly importing: Map<string, Promise<SenderKey>>;
 }
 
-export function newKeySet(jwks: ReadonlyMap<string, Jwk>): KeySet {
-  return { jwks, imported: new Map(), importing: new Map() };
+export function newKeySet(
+  jwks: ReadonlyMap<string, Jwk>,
+  ambiguous: ReadonlyMap<string, readonly Jwk[]> = NONE_AMBIGUOUS,
+): KeySet {
+  return { jwks, ambiguous, imported: new Map(), importing: new Map() };
+}
+
+const NONE_AMBIGUOUS: ReadonlyMap<string, readonly Jwk[]> = new Map();
+
+/** All that a document has, those of ambiguous key ids too. */
+export function allKeys({ jwks, ambiguous }: KeySet): readonly (readonly [kid: string, jwk: Jwk])[] {
+  const more = [...ambiguous].flatMap(([kid, keys]) => keys.map((jwk) => [kid, jwk] as const));
+  return [...jwks, ...more];
 }
 
 /** More than any seller has; a set of ten thousand keys is an attack or a mistake. */
@@ -98,25 +112,50 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
   const { keys } = json.value;
   if (!Array.isArray(keys)) return { ok: false, reason: 'keys is not an array' };
   if (keys.length > MAX_KEYS) return { ok: false, reason: `more than ${MAX_KEYS} keys` };
-  const jwks = new Map<string, Jwk>();
+  // By what they say: a document of one key a thousand times must not be compared a million times.
+  const found = new Map<string, Map<string, Jwk>>();
   for (const jwk of keys as unknown[]) {
     // RFC 7517 §5: entries that cannot be used are ignored; one without `kid` can never be asked for.
     if (!isJwk(jwk)) continue;
     if (hasPrivateHalf(jwk)) return { ok: false, reason: PRIVATE_HALF_PUBLISHED };
-    if (typeof jwk['kid'] !== 'string') continue;
-    if (jwks.has(jwk['kid'])) return { ok: false, reason: 'two keys have one kid' };
-    jwks.set(jwk['kid'], publicPart(jwk));
+    const { kid } = jwk;
+    if (typeof kid !== 'string') continue;
+    const alike = found.get(kid) ?? new Map<string, Jwk>();
+    const key = publicPart(jwk);
+    found.set(kid, alike.set(canonicalJson(key), key));
   }
-  return { ok: true, value: newKeySet(jwks) };
+  return keySetOf(found);
+}
+
+/** Key ids that a warning names. */
+const MAX_NAMED = 4;
+
+/** The keys by `kid`; one that several keys have is nobody's, and takes no other along. */
+function keySetOf(found: ReadonlyMap<string, ReadonlyMap<string, Jwk>>): Parsed<KeySet> {
+  const jwks = new Map<string, Jwk>();
+  const ambiguous = new Map<string, readonly Jwk[]>();
+  for (const [kid, alike] of found) {
+    const keys = [...alike.values()];
+    const [only, second] = keys;
+    if (second !== undefined) ambiguous.set(kid, keys);
+    else if (only !== undefined) jwks.set(kid, only);
+  }
+  const value = newKeySet(jwks, ambiguous);
+  if (ambiguous.size === 0) return { ok: true, value };
+  const named = [...ambiguous.keys()].slice(0, MAX_NAMED).map(quoted);
+  const more = ambiguous.size > MAX_NAMED ? ` and ${ambiguous.size - MAX_NAMED} more` : '';
+  const warning = `keys that differ share the kid ${named.join(', ')}${more}, so that none of them is used: deliveries by it get 503. The other keys are used`;
+  return { ok: true, value, warning };
 }
 
 /**
- * Says so where a `kid` whose key could verify now has one that cannot (another `kty`, a point off the curve): a mistake of
- * the seller's that would end its events. A key that was no use from the start is for check 8, and one that was taken
+ * Says so where a `kid` whose key could verify now has one that cannot (another `kty`, a point off the curve), or several
+ * that differ: a mistake of the seller's that would end its events. A key that was no use from the start is for check 8, and one that was taken
  * out is the seller's decision.
  */
 export function rejectsKeyUpdate(next: KeySet, inForce: KeySet): string | undefined {
   for (const [kid, before] of inForce.jwks) {
+    if (next.ambiguous.has(kid) && typeof readPublicKey(before) !== 'string') return 'two keys have one kid';
     const after = next.jwks.get(kid);
     if (after === undefined || sameJwk(before, after)) continue;
     // The new one first: it is sound as a rule, and to read a point costs a third of a millisecond.

@@ -9,7 +9,7 @@ import type { Candidate, KeyRequest, SenderKey } from './contract.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { type Copy, isWithin } from './document.ts';
 import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
-import type { KeySet } from './jwks.ts';
+import { allKeys, type KeySet } from './jwks.ts';
 import { isPinned } from './pins.ts';
 import type { PublisherPins } from './publisher-pins.ts';
 import type { SenderKeys } from './sender-search.ts';
@@ -165,8 +165,7 @@ async function askOther(
   const since = await seenAt(state, newKey, key);
   const { sets, reason } = await currentKeys(state, other, again ? state.cache.fetchCount() : since);
   const holders = sets.filter((set) => {
-    const theirs = set.jwks.get(kid);
-    return theirs !== undefined && keyName(kid, theirs) === key;
+    return allKeys(set).some(([theirs, own]) => theirs === kid && keyName(theirs, own) === key);
   });
   if (holders.length > 0) {
     const isFirst = holders.every((set) => state.firstSeen.lackedSince(set, key, since));
@@ -302,7 +301,7 @@ function createFirstSeen(fetchCount: () => number): FirstSeen {
   const note = (copy: Copy<KeySet>, before: SetHistory | undefined): SetHistory => {
     const lacked = before?.direct ?? NEVER;
     const keys = new Map<string, KeyHistory>();
-    for (const [kid, jwk] of copy.value.jwks) {
+    for (const [kid, jwk] of allKeys(copy.value)) {
       const key = keyName(kid, jwk);
       keys.set(key, before?.keys.get(key) ?? { seen: fetchCount(), lacked });
     }

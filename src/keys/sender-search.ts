@@ -182,12 +182,17 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     keyid: string,
   ): Promise<SenderMatch> => {
     const candidates: Candidate[] = [];
+    let undecided: string | undefined;
     for (const set of sets) {
+      if (set.ambiguous.has(keyid)) undecided = 'keys that differ share the kid in its JWKS';
       const key = await importedKey(set, keyid, engine);
       if (key === undefined || candidates.some((other) => sameJwk(other.key.jwk, key.jwk))) continue;
       candidates.push({ sender, key });
     }
-    return candidates.length === 0 ? {} : { candidates };
+    return {
+      ...(candidates.length > 0 && { candidates }),
+      ...(undecided !== undefined && { undecided }),
+    };
   };
 
   /** A pin that cannot be imported is the publisher's mistake, for which the seller must not be answered 4xx. */
@@ -269,17 +274,18 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       const before = await publishers.current(sender, fetchBudget);
       const pinned = await matchPublisherPins(sender, before.sets, keyid);
       if (pinned.candidates !== undefined) return pinned;
+      let published: SenderMatch = {};
       if (!isPinnedOnly(sender, before)) {
         const freshness: Freshness<KeySet> = { hasWanted: ({ value }) => hasKey(value), isFreshEnough };
         const result = await keys.renewed(sender, freshness, fetchBudget(sender.agentUrl));
         if (!result.ok) return { undecided: result.reason };
-        const found = await matchKeys(sender, [result.copy.value], keyid);
-        if (found.candidates !== undefined) return found;
+        published = await matchKeys(sender, [result.copy.value], keyid);
+        if (published.candidates !== undefined) return published;
       }
       // A publisher may have pinned a key since its file was fetched: it too has to say that there is none.
       const after = await publishers.renewed(sender, { hasWanted: hasKey, isFreshEnough }, fetchBudget);
       const late = await matchPublisherPins(sender, after.sets, keyid);
-      return late.candidates !== undefined ? late : { ...undecidedOf(after), ...late };
+      return late.candidates !== undefined ? late : { ...published, ...undecidedOf(after), ...late };
     },
 
     untried: async (sender, { keyid, fetchBudget, ...search }, tried) => {

@@ -87,7 +87,10 @@ export const FAULTS: Readonly<Record<NamedFault, Misbehave>> = {
   html: (_body, _request, response) =>
     sendFault(response, '<!doctype html><title>Welcome</title>', { 'Content-Type': 'text/html' }),
   'duplicate-member': duplicateMember,
-  'duplicate-kid': changed(({ keys = [], ...rest }) => ({ ...rest, keys: [...keys, ...keys.slice(0, 1)] })),
+  'duplicate-kid': changed(({ keys = [], ...rest }) => ({
+    ...rest,
+    keys: [...keys, ...keys.map((key) => ({ ...key, use: 'enc' }))],
+  })),
   'secret-key': changed(({ keys = [], ...rest }) => ({
     ...rest,
     keys: keys.map((key) => ({ ...key, d: 'AA' })),

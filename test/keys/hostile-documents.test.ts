@@ -103,6 +103,50 @@ describe('a hostile or broken document leaves the previous copy in force, else 5
   });
 });
 
+describe('a JWKS with a kid of several keys that differ', () => {
+  const twins = async (kid: string): Promise<KeyPair[]> => Promise.all([keyNamed(kid), keyNamed(kid)]);
+
+  test('harms no other key of the set; that kid is 503, with an alarm that names it', async () => {
+    const [key, [one, two]] = [await keyNamed('k'), await twins('twice')];
+    if (!one || !two) throw new Error('two keys');
+    const seller = await startSeller(one.publicJwk, key.publicJwk, two.publicJwk);
+    const bench = deliveryBench({ agentUrl: seller.sender.agentUrl });
+    expect([await bench.deliver(key), await bench.deliver(one), await bench.deliver(two)]).toEqual([
+      ACCEPTED,
+      UNAVAILABLE,
+      UNAVAILABLE,
+    ]);
+    bench.advance(MINUTE);
+    expect([await bench.deliver(two), await bench.deliver(key)]).toEqual([UNAVAILABLE, ACCEPTED]);
+    const [alarm] = bench.alarmsOf('key_document_invalid');
+    expect(alarm).toMatchObject({ document: 'JWKS', message: expect.stringContaining('"twice"') as unknown });
+    seller.publish(key.publicJwk, two.publicJwk);
+    bench.advance(MINUTE);
+    expect(await bench.deliver(two)).toBe(ACCEPTED);
+  });
+
+  test('is no answer to a signature that fails under an older key of that kid', async () => {
+    const [old, [one, two]] = [await keyNamed('k'), await twins('k')];
+    if (!one || !two) throw new Error('two keys');
+    const seller = await startSeller(old.publicJwk);
+    const bench = deliveryBench({ agentUrl: seller.sender.agentUrl });
+    expect(await bench.deliver(old)).toBe(ACCEPTED);
+    seller.publish(one.publicJwk, two.publicJwk);
+    bench.advance(MINUTE);
+    expect(await bench.deliver(one)).toBe(UNAVAILABLE);
+    expect(await bench.deliver(old)).toBe(ACCEPTED);
+    bench.advance(31 * MINUTE);
+    expect([await bench.deliver(one), await bench.deliver(old)]).toEqual([UNAVAILABLE, UNAVAILABLE]);
+  });
+
+  test('that is listed twice alike verifies', async () => {
+    const key = await keyNamed('k');
+    const seller = await startSeller(key.publicJwk, { ...key.publicJwk });
+    const bench = deliveryBench({ agentUrl: seller.sender.agentUrl });
+    expect([await bench.deliver(key), bench.alarmsOf('key_document_invalid')]).toEqual([ACCEPTED, []]);
+  });
+});
+
 describe('a JWKS whose key has a wrong kty', () => {
   test('leaves the previous copy in force, with an alarm, if the key could verify before', async () => {
     const key = await keyNamed('k');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createEngine } from '../../src/crypto/index.ts';
 import type { CryptoEngine } from '../../src/crypto/engine.ts';
-import { importedKey, JWKS, type KeySet, sameJwk, rejectsKeyUpdate } from '../../src/keys/jwks.ts';
+import { allKeys, importedKey, JWKS, type KeySet, sameJwk, rejectsKeyUpdate } from '../../src/keys/jwks.ts';
 import { onWorkerd } from '../support/workerd.ts';
 import { publicJwk } from './setup.ts';
 
@@ -37,10 +37,28 @@ test('keys are found by kid, byte for byte', () => {
   expect([...set.jwks.keys()]).toEqual(['a', 'A', '']);
 });
 
-test('two keys with one kid: the set is refused', () => {
-  expect(parse({ keys: [publicJwk('a'), publicJwk('b'), publicJwk('a')] })).toEqual({
-    ok: false,
-    reason: 'two keys have one kid',
+test('keys that differ under one kid take no other key along, and each of them is kept in view', () => {
+  const [a, b, other, third] = [publicJwk('a'), publicJwk('b'), publicJwk('a'), publicJwk('a')];
+  const parsed = parse({ keys: [a, b, other, third, a] });
+  if (!parsed.ok) throw new Error(parsed.reason);
+  expect([...parsed.value.jwks]).toEqual([['b', b]]);
+  expect([...parsed.value.ambiguous]).toEqual([['a', [a, other, third]]]);
+  expect(allKeys(parsed.value)).toEqual([['b', b], ...[a, other, third].map((key) => ['a', key])]);
+  expect(parsed.warning).toMatch(/share the kid "a", so/);
+});
+
+test('a warning names four such key ids, printable and short', () => {
+  const kids = ['\u202e', 'b'.repeat(300), 'c', 'd', 'e', 'f'];
+  const parsed = parse({ keys: [...kids, ...kids].map((kid) => publicJwk(kid)) });
+  expect(parsed.ok && parsed.warning).toContain(`"?", "${'b'.repeat(64)}…", "c", "d" and 2 more, so`);
+});
+
+test('a key that is listed twice alike, members in any order, is one key', () => {
+  const jwk = publicJwk('a');
+  const parsed = parse({ keys: [jwk, Object.fromEntries(Object.entries(jwk).toReversed())] });
+  expect(parsed).toEqual({
+    ok: true,
+    value: expect.objectContaining({ jwks: new Map([['a', jwk]]) }) as unknown,
   });
 });
 
@@ -92,6 +110,13 @@ describe('a set must not invalidate the one in force', () => {
     ['no x', { ...good, x: undefined }],
   ])('a key that could verify replaced by one that cannot: %s', (_what, bad) => {
     expect(rejectsKeyUpdate(keySet(bad), keySet(good))).toMatch(/^a key that could verify was replaced/);
+  });
+
+  test('a key that could verify replaced by several that differ', () => {
+    expect(rejectsKeyUpdate(keySet(good, publicJwk('k')), keySet(good))).toBe('two keys have one kid');
+    expect(rejectsKeyUpdate(keySet(good, { ...good }), keySet(good))).toBeUndefined();
+    expect(rejectsKeyUpdate(keySet(OFF_CURVE, publicJwk('k')), keySet(OFF_CURVE))).toBeUndefined();
+    expect(rejectsKeyUpdate(keySet(good, publicJwk('l'), publicJwk('l')), keySet(good))).toBeUndefined();
   });
 
   test('another key, a missing key or an unusable key is no problem', () => {

@@ -294,6 +294,16 @@ describe('when two senders publish one key', () => {
     expect(bench.alarmsOf('key_shared')).toEqual([]);
   });
 
+  test('a key that the other publishes beside another one under its kid is shared too', async () => {
+    const { bench, one, other, senders, first, second, rotate } = await two();
+    const next = publicJwk('next');
+    rotate(one, first, next);
+    rotate(other, second, next, publicJwk('next'));
+    bench.advance(MINUTE);
+    await used(bench, 'one', one.sender);
+    expect(await used(bench, 'next', ...senders)).toEqual({ [one.sender.agentUrl]: sharedWith(other) });
+  });
+
   test('two agents with one JWKS cannot be told apart: neither uses its keys', async () => {
     const seller = await startSeller(publicJwk('k'));
     const agents = ['mcp', 'a2a'].map((name) => `${seller.server.origin}/${name}`);

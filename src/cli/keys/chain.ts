@@ -183,6 +183,9 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const source = isPinned ? 'adagents.json' : 'JWKS';
   const keys: ChainKey[] = [];
   for (const jwk of counted) keys.push(await judgeKey(jwk, source, revoked, { protocol, engine }));
+  for (const { document, url, state, fault } of documents.links) {
+    if (state === 'good' && fault !== undefined) notes.push(`${document} at ${url}: ${fault}.`);
+  }
   notes.push(...clockNotes(documents.links));
   const unfit = keys.length > 0 || faults.length === 0 ? keyFault(keys, edition) : undefined;
   if (unfit !== undefined) faults.push(unfit);

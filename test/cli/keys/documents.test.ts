@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { type Chain, walkChain } from '../../../src/cli/keys/chain.ts';
+import { defaultTransport } from '../../../src/keys/net/transport.ts';
+import { generateKey, type Jwk } from '../../../src/sender/sign.ts';
+import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
+
+const JWKS = '/.well-known/jwks.json';
+
+const walk = ({ agentUrl }: FakeSeller): Promise<Chain> =>
+  walkChain({
+    sender: { agentUrl },
+    protocol: undefined,
+    allowLoopback: true,
+    transport: defaultTransport(true),
+    now: Date.now,
+  });
+
+const keyNamed = async (kid: string): Promise<Jwk> =>
+  (await generateKey('ed25519', 'webhook-signing', { kid })).publicJwk;
+
+it('keys check: notes a kid of several keys that differ, and counts the others', async () => {
+  await using seller = await createFakeSeller();
+  const good = await keyNamed('good');
+  seller.documents.set(JWKS, { keys: [await keyNamed('twice'), good, await keyNamed('twice'), good] });
+  const { keys, faults, notes } = await walk(seller);
+  expect([keys.map(({ kid }) => kid), faults]).toEqual([['good'], []]);
+  expect(notes).toEqual([
+    expect.stringMatching(`^JWKS at ${seller.jwksUrl}: keys that differ share the kid "twice"`),
+  ]);
+});
