@@ -1,3 +1,4 @@
+import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { quoted } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -55,6 +56,11 @@ export function pinnedJwks(agentUrl: string, pins: readonly unknown[]): Readonly
     const { kid } = jwk;
     if (typeof kid !== 'string' || kid === '') {
       throw new ConfigError(`${where}: entry ${index} has no kid. Add the kid under which the seller signs.`);
+    }
+    if (revokedSince(jwk) === Number.NEGATIVE_INFINITY) {
+      throw new ConfigError(
+        `${where}: revoked_at of the kid ${JSON.stringify(kid)} is not a timestamp. Give it as RFC 3339 has it, e.g. 2026-03-01T12:00:00Z.`,
+      );
     }
     if (jwks.has(kid)) {
       throw new ConfigError(

@@ -1,4 +1,5 @@
 import type { RaiseAlarm } from '../alarms.ts';
+import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
 import { putBounded } from '../bounded.ts';
 import { isJsonObject, present } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -329,6 +330,8 @@ function pinnedSet(lists: readonly unknown[]): KeySet | string | undefined {
     if (hasPrivateHalf(jwk)) return PRIVATE_HALF_PUBLISHED;
     const { kid } = jwk;
     if (typeof kid !== 'string' || kid === '') return 'signing_keys has a key without a kid';
+    if (revokedSince(jwk) === Number.NEGATIVE_INFINITY)
+      return 'signing_keys has a revoked_at that is no timestamp';
     const known = jwks.get(kid);
     const key = publicPart(jwk);
     if (known !== undefined && !sameJwk(known, key)) return 'two keys have one kid';

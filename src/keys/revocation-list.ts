@@ -1,3 +1,4 @@
+import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
 import { decodeBase64 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -180,15 +181,15 @@ export async function checkSignature(
   copy: Copy<PublishedList>,
   sender: SenderEntry,
 ): Promise<SignatureCheck> {
-  const { signature } = copy.value;
-  if (signature === undefined) return 'good';
+  const { signature, list } = copy.value;
+  if (signature === undefined || list === undefined) return 'good';
   const { kid } = signature;
   if (isRevoked(register, kid)) return { invalidReason: 'signed by a key that is revoked', undecided: false };
   const known = await knownKeys(keys, register, kid);
-  const invalidReason = await invalidReasonUnder(known, signature);
+  const invalidReason = await invalidReasonUnder(known, signature, list.updated);
   if (known.length > 0 && invalidReason === undefined) return 'good';
   const fetched = await fetchedKeys(keys, { register, kid, listBegan: copy.fetchedAt, sender, known });
-  const later = await invalidReasonUnder(fetched.found, signature);
+  const later = await invalidReasonUnder(fetched.found, signature, list.updated);
   if (fetched.found.length > 0 && later === undefined) return 'good';
   if (fetched.undecided !== undefined) return { invalidReason: fetched.undecided, undecided: true };
   return {
@@ -201,10 +202,11 @@ export async function checkSignature(
 async function invalidReasonUnder(
   jwks: readonly Jwk[],
   signature: ListSignature,
+  updated: number,
 ): Promise<string | undefined> {
   let invalidReason: string | undefined;
   for (const jwk of jwks) {
-    invalidReason = await invalidSignatureReason(signature, jwk);
+    invalidReason = await invalidSignatureReason(signature, jwk, updated);
     if (invalidReason === undefined) return undefined;
   }
   return invalidReason;
@@ -274,14 +276,18 @@ const ALGORITHMS: Readonly<Record<string, SignatureAlgorithm>> = {
 /**
  * Whether the key signed the list. Any key of the operator with `use` = `sig` may: a list speaks for
  * all its keys, so no one purpose is asked for. The header was read already, strictly: nothing here reads it again.
+ * @param updated of the list, Unix ms: a key signs nothing from its `revoked_at` on.
  * @returns what is wrong, for the owner's log, or undefined.
  */
 export async function invalidSignatureReason(
   { kid, alg, jws }: ListSignature,
   jwk: Jwk,
+  updated: number,
 ): Promise<string | undefined> {
   const quotedKid = JSON.stringify(kid.slice(0, 64));
   if (jwk['use'] !== 'sig') return `the key ${quotedKid} is not for signatures (use is not sig)`;
+  if ((revokedSince(jwk) ?? Number.POSITIVE_INFINITY) <= updated / 1000)
+    return `the key ${quotedKid} is revoked by its revoked_at`;
   // Loaded where a list is signed, and nowhere else: most are not.
   const { createEngine } = await import('../crypto/index.ts');
   const engine = await createEngine();

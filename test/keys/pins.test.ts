@@ -27,6 +27,11 @@ describe('a pin that is evidently wrong is a ConfigError that names the sender',
     ['not a JWK', ['x'], 'entry 0 is not a JWK'],
     ['no kid', [publicJwk('a'), { kty: 'OKP' }], 'entry 1 has no kid'],
     ['an empty kid', [publicJwk('')], 'entry 0 has no kid'],
+    [
+      'a revoked_at that is none',
+      [{ ...publicJwk('a'), revoked_at: 'soon' }],
+      'revoked_at of the kid "a" is not a timestamp',
+    ],
     ['a kid twice', [publicJwk('a'), publicJwk('a')], 'the kid "a" occurs twice'],
   ])('%s', (_what, pins, message) => {
     const check = (): void => {

@@ -212,6 +212,11 @@ describe('a broken list is told apart from none', () => {
     ['an entry that is no JWK', [publicJwk('a'), 'x'], 'signing_keys has an entry that is not a JWK'],
     ['a key without kid', [nameless], 'signing_keys has a key without a kid'],
     ['an empty kid', [publicJwk('')], 'signing_keys has a key without a kid'],
+    [
+      'a revoked_at that is none',
+      [{ ...publicJwk('a'), revoked_at: 'soon' }],
+      'signing_keys has a revoked_at that is no timestamp',
+    ],
     ['one kid for two keys', [publicJwk('a'), publicJwk('a')], 'two keys have one kid'],
     ['a private half', [{ ...publicJwk('a'), d: 'x' }], 'a key is published with its private half'],
     ['too many', Array.from({ length: 1001 }, () => 0), 'signing_keys has more than 1000 keys'],

@@ -72,6 +72,15 @@ describe('a signed list is in force', () => {
     },
   );
 
+  test.each([
+    ['after the list was made', START + 1000, 'revoked'],
+    ['when the list was made', START, 'stale'],
+  ])('only before the revoked_at of its key: %s', async (_when, at, state) => {
+    const { server, check } = await seller({ ...ed25519.publicJwk, revoked_at: new Date(at).toISOString() });
+    await signed(server, ed25519);
+    expect(await check('revoked')).toBe(state);
+  });
+
   test('at the path of all keys of the operator, beside the list of its own path', async () => {
     const { server, check, alarms } = await seller(ed25519.publicJwk);
     await signed(server, ed25519, { form: 'general', path: GOVERNANCE });

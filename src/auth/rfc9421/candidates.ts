@@ -6,6 +6,7 @@ import type { AuthContext, HeadRequest, Target } from '../contract.ts';
 import type { CheckedSignature } from './checks.ts';
 import { compareHost, type HostComparison } from './host.ts';
 import { usableKey } from './key-policy.ts';
+import { isRevokedKey } from './revoked-at.ts';
 import { signatureBase } from './signature-base.ts';
 
 /** Everything that is the same for each candidate. */
@@ -70,14 +71,20 @@ function signatureRefusal(host: HostComparison): Refusal {
 }
 
 /** Checks 8 to 10 for one candidate. */
-async function tryCandidate(trial: Trial, candidate: Candidate): Promise<TrialResult> {
+async function tryCandidate(
+  trial: Trial,
+  candidate: Candidate,
+  candidates: readonly Candidate[],
+): Promise<TrialResult> {
   const { context, request, signed } = trial;
   const { sender, key } = candidate;
-  const { alg, keyid } = signed.parameters;
+  const { alg, keyid, created } = signed.parameters;
   const policy = { protocol: context.protocol, purposes: sender.edition.keyPurposes, alg };
   const usable = usableKey(key.jwk, key.verifyKey, policy);
   if (typeof usable === 'string')
     return refused('webhook_signature_key_purpose_invalid', `The JWK: ${usable}.`, 8);
+  if (isRevokedKey(candidate, candidates, created))
+    return refused('webhook_signature_key_revoked', 'The JWK: revoked_at is not after created.', 9);
   const revocation = context.keys.revocation(sender, keyid, request);
   if (request.senders.length === 1 || !(revocation instanceof Promise)) {
     return unfit(await revocation) ?? verifyWith(trial, candidate, usable);
@@ -131,7 +138,7 @@ export async function tryCandidates(
   let failure: Failure | undefined;
   for (const candidate of candidates) {
     // One after another: most deliveries are decided by the first.
-    const result = await tryCandidate(trial, candidate).catch((error: unknown): Failure => ({
+    const result = await tryCandidate(trial, candidate, candidates).catch((error: unknown): Failure => ({
       kind: 'faulted',
       error,
     }));

@@ -1,4 +1,5 @@
 import { usableKey } from '../../auth/rfc9421/key-policy.ts';
+import { revokedSince } from '../../auth/rfc9421/revoked-at.ts';
 import { senderSource } from '../../config/senders.ts';
 import type { CryptoEngine, Jwk } from '../../crypto/engine.ts';
 import { createEngine } from '../../crypto/index.ts';
@@ -20,6 +21,8 @@ export interface ChainKey {
   readonly editions: readonly EditionName[];
   readonly invalidReason?: string;
   readonly revoked: boolean;
+  /** `revoked_at`, as published: nothing that is signed from then on is taken. */
+  readonly revokedAt?: string;
 }
 
 /** The whole way from an agent URL to its keys. */
@@ -58,9 +61,9 @@ async function judgeKey(
   jwk: Jwk,
   source: ChainKey['source'],
   revoked: ReadonlySet<string>,
-  context: { readonly protocol: Protocol; readonly engine: CryptoEngine },
+  context: { readonly protocol: Protocol; readonly engine: CryptoEngine; readonly now: number },
 ): Promise<ChainKey> {
-  const { protocol, engine } = context;
+  const { protocol, engine, now } = context;
   const verifyKey = await engine.importKey(jwk);
   const verdicts = EDITIONS.map((name) => {
     const alg = typeof verifyKey === 'string' ? 'ed25519' : verifyKey.alg;
@@ -76,7 +79,8 @@ async function judgeKey(
     kid,
     source,
     editions,
-    revoked: revoked.has(kid),
+    revoked: revoked.has(kid) || (revokedSince(jwk) ?? Number.POSITIVE_INFINITY) <= now / 1000,
+    ...(typeof jwk['revoked_at'] === 'string' && { revokedAt: jwk['revoked_at'] }),
     ...(first?.invalidReason !== undefined && { invalidReason: first.invalidReason }),
   };
 }
@@ -143,6 +147,12 @@ function keyFault(keys: readonly ChainKey[], edition: EditionName): string | und
     : `No key can sign webhooks in edition ${edition}: deliveries get 401. One can in edition ${others.join(', ')}; if that is the seller's, set edition for this sender.`;
 }
 
+/** Of documents that can be used but for a part. */
+function oddNotes(links: readonly Link[]): string[] {
+  const odd = links.filter(({ state, fault }) => state === 'good' && fault !== undefined);
+  return odd.map(({ document, url, fault }) => `${document} at ${url}: ${fault}.`);
+}
+
 /** Of a server whose time is another: a receiver with this machine's clock might refuse what is signed by that one. */
 function clockNotes(links: readonly Link[]): string[] {
   const off = links.find(({ clockAheadSeconds = 0 }) => Math.abs(clockAheadSeconds) > CLOCK_SLACK_S);
@@ -182,11 +192,9 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const counted = isPinned ? pins : jwks;
   const source = isPinned ? 'adagents.json' : 'JWKS';
   const keys: ChainKey[] = [];
-  for (const jwk of counted) keys.push(await judgeKey(jwk, source, revoked, { protocol, engine }));
-  for (const { document, url, state, fault } of documents.links) {
-    if (state === 'good' && fault !== undefined) notes.push(`${document} at ${url}: ${fault}.`);
-  }
-  notes.push(...clockNotes(documents.links));
+  for (const jwk of counted)
+    keys.push(await judgeKey(jwk, source, revoked, { protocol, engine, now: options.now() }));
+  notes.push(...oddNotes(documents.links), ...clockNotes(documents.links));
   const unfit = keys.length > 0 || faults.length === 0 ? keyFault(keys, edition) : undefined;
   if (unfit !== undefined) faults.push(unfit);
   const { agentUrl } = sender;

@@ -51,12 +51,14 @@ function asAbsent(link: Link): Link {
 }
 
 async function listSignatureReason(
-  { signature }: PublishedList,
+  { signature, list }: PublishedList,
   jwks: readonly Jwk[],
 ): Promise<string | undefined> {
-  if (!signature) return undefined;
+  if (!signature || !list) return undefined;
   const jwk = jwks.find((key) => key['kid'] === signature.kid);
-  return jwk ? invalidSignatureReason(signature, jwk) : "signed by a key that is not in the operator's JWKS";
+  return jwk
+    ? invalidSignatureReason(signature, jwk, list.updated)
+    : "signed by a key that is not in the operator's JWKS";
 }
 
 /** From the one that decides a delivery. */

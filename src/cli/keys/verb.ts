@@ -108,11 +108,12 @@ function linkLines(link: Link, paint: Paint): string[] {
 function keyLine(key: ChainKey, edition: EditionName, paint: Paint): string {
   const fit = isFit(key, edition);
   const other = fit ? '' : `, not ${edition}`;
+  const since = key.revokedAt === undefined ? '' : `, from ${key.revokedAt} on revoked by its own revoked_at`;
   const why = key.revoked
-    ? 'revoked'
+    ? `revoked${since}`
     : key.editions.length === 0
       ? (key.invalidReason ?? '')
-      : `signs webhooks in edition ${key.editions.join(', ')}${other}`;
+      : `signs webhooks in edition ${key.editions.join(', ')}${other}${since}`;
   return `${paint(fit ? 'good' : 'warn', (fit ? 'key' : 'no key').padEnd(11))} ${key.kid}  ${why} (${key.source})`;
 }
 

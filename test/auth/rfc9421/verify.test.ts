@@ -202,6 +202,50 @@ describe('checks 8 and 9', () => {
     expect(await authenticate(at)).toMatchObject(refused(9, 'signature_key_revoked'));
   });
 
+  test.each([
+    ['at the second of created', NOW, 9],
+    ['before created', NOW - 1, 9],
+    ['in the second of created', NOW + 0.4, 9],
+    ['after created', NOW + 1, undefined],
+  ])('a key with revoked_at %s', async (_when, seconds, check) => {
+    const revoked_at = new Date(seconds * 1000).toISOString();
+    const key = await candidateOf(seller, { ...signer.jwk, revoked_at });
+    const result = await authenticate(bench(found(key)));
+    if (check === undefined) expect(result).toMatchObject({ kind: 'authentic' });
+    else expect(result).toMatchObject(refused(9, 'signature_key_revoked'));
+  });
+
+  test.each(['soon', 1_700_000_000, '2026-02-30T00:00:00Z', '2026-03-01', {}, ''])(
+    'a key with a revoked_at that cannot be read is revoked: %j',
+    async (revoked_at) => {
+      const key = await candidateOf(seller, { ...signer.jwk, revoked_at });
+      expect(await authenticate(bench(found(key)))).toMatchObject(refused(9, 'signature_key_revoked'));
+    },
+  );
+
+  test('a revoked_at of null says nothing; another zone is the same instant', async () => {
+    for (const revoked_at of [null, '2126-03-01T14:00:00+02:00'])
+      expect(
+        await authenticate(bench(found(await candidateOf(seller, { ...signer.jwk, revoked_at })))),
+      ).toMatchObject({ kind: 'authentic' });
+  });
+
+  test('of one key that several publishers of the sender pin, one revoked_at is enough; of another sender it is nothing', async () => {
+    const revoked = { ...signer.jwk, revoked_at: '2000-01-01T00:00:00Z' };
+    const own = await candidateOf(seller, revoked);
+    expect(await authenticate(bench(found(sellerKey, own)))).toMatchObject(
+      refused(9, 'signature_key_revoked'),
+    );
+    const theirs = await candidateOf(other, revoked);
+    const stranger = await candidateOf(seller, { ...createSigner().jwk, revoked_at: '2000-01-01T00:00:00Z' });
+    expect(
+      await authenticate(bench(found(sellerKey, theirs, stranger)), {}, {}, [seller, other]),
+    ).toMatchObject({
+      kind: 'authentic',
+      sender: seller,
+    });
+  });
+
   test('a stale list: 503 with the code of the check', async () => {
     const at = bench({ ...found(sellerKey), revocation: { [seller.agentUrl]: () => 'stale' } });
     expect(await authenticate(at)).toMatchObject({

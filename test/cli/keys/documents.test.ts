@@ -18,6 +18,25 @@ const walk = ({ agentUrl }: FakeSeller): Promise<Chain> =>
 const keyNamed = async (kid: string): Promise<Jwk> =>
   (await generateKey('ed25519', 'webhook-signing', { kid })).publicJwk;
 
+it('keys check: says since when a key is revoked by its own revoked_at', async () => {
+  await using seller = await createFakeSeller();
+  const [past, future, broken] = ['2020-01-01T00:00:00Z', '2120-01-01T00:00:00Z', 'soon'];
+  seller.documents.set(JWKS, {
+    keys: [
+      { ...(await keyNamed('past')), revoked_at: past },
+      { ...(await keyNamed('future')), revoked_at: future },
+      { ...(await keyNamed('broken')), revoked_at: broken },
+    ],
+  });
+  const { keys, faults } = await walk(seller);
+  expect(keys.map(({ kid, revoked, revokedAt }) => [kid, revoked, revokedAt])).toEqual([
+    ['past', true, past],
+    ['future', false, future],
+    ['broken', true, broken],
+  ]);
+  expect(faults).toEqual([]);
+});
+
 it('keys check: notes a kid of several keys that differ, and counts the others', async () => {
   await using seller = await createFakeSeller();
   const good = await keyNamed('good');
