@@ -217,8 +217,8 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
    * than once for one challenge. Without it, and for anything but `true`, the answer is 403; where it throws, 503.
    */
   readonly onChallenge?: OnChallenge;
-  /** Name in wire identifiers. `proto`. */
-  readonly protocol?: string;
+  /** The one name that is accepted in wire identifiers. Both known ones: `proto` and `adcp`, each whole. */
+  readonly protocol?: string | undefined;
   /** Edition of the protocol, overridable per sender. `3.0`. */
   readonly edition?: EditionName;
   /**

@@ -24,7 +24,7 @@ import type { ResultSchemas } from './events/event.ts';
 import { once } from './single-flight.ts';
 import type { Handlers, ReceiverOptions, RefusedDelivery } from './options.ts';
 import type { Outcome } from './outcome.ts';
-import type { Protocol } from './protocol.ts';
+import type { Protocols } from './protocol.ts';
 import type { RunObserver } from './stages/ended.ts';
 import { createRunning, type Running } from './stages/running.ts';
 import { createSetUpWatch } from './stages/set-up.ts';
@@ -37,7 +37,7 @@ import type { Tickets } from './ticket.ts';
 /** Everything a receiver is made of, made once from its options. */
 export interface Parts {
   readonly config: Config;
-  readonly protocol: Protocol;
+  readonly protocols: Protocols;
   readonly handlers: Handlers;
   readonly onChallenge: ReceiverOptions['onChallenge'];
   readonly resultSchemas: ResultSchemas | undefined;
@@ -106,9 +106,9 @@ async function makeReady(parts: Parts, engine: Engine, sodium: Sodium | undefine
       loadCrypto(),
     ],
   );
-  const { protocol, keys, raiseAlarm, config } = parts;
+  const { protocols, keys, raiseAlarm, config } = parts;
   const setUp = createSetUpWatch(parts);
-  const context = { protocol, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
+  const context = { protocols, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
   const authContext = once(async () => ({ ...context, engine: await engine() }));
   // What is handed in is looked at before the first delivery.
   if (sodium) await engine();
@@ -156,7 +156,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const config = resolveOptions(options);
   options.registrations?.requireTheirs?.({ ...options, publicUrl: config.publicUrl });
   const logger = harmlessLogger(options.logger ?? consoleLogger());
-  const { protocol, allowLoopback, admissionPressure: thresholds } = config;
+  const { protocols, allowLoopback, admissionPressure: thresholds } = config;
   const { transport, dns, now = Date.now, sodium } = options;
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
   const wakeSignal = createWakeSignal();
@@ -167,7 +167,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const instruments: Instruments = { ...(onHandled && { handled: harmless(onHandled) }) };
   const source = {
     instruments,
-    protocol,
+    protocols,
     engine,
     transport,
     dns,
@@ -182,7 +182,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const closing = withoutListenerLimit(new AbortController());
   const parts: Parts = {
     config,
-    protocol,
+    protocols,
     ...handedIn(options),
     keys,
     waiting: createWaiting(options.store),

@@ -1,6 +1,6 @@
 import { ConfigError } from './errors.ts';
 
-/** Every wire identifier that carries the protocol's own name (verification.md §1.2). */
+/** One name of the protocol, with every wire identifier that carries it (verification.md §1.2). */
 export interface Protocol {
   readonly name: string;
   /** RFC 9421 `tag` parameter, e.g. `proto/webhook-signing/v1`. */
@@ -20,9 +20,39 @@ export interface Protocol {
 
 export const DEFAULT_PROTOCOL = 'proto';
 
+/** The contract's name, and the one that the sellers of AdCP write (verification.md §1.1). */
+const KNOWN_NAMES = [DEFAULT_PROTOCOL, 'adcp'] as const;
+
 /**
- * Derives every identifier from the protocol's name.
- * @param name `[a-z][a-z0-9-]*`; `proto` unless the sellers use another name.
+ * The names that are accepted, the contract's first. Each is whole: what a delivery says by one name is judged by that
+ * one's identifiers alone (verification.md §1.3).
+ */
+export type Protocols = readonly [Protocol, ...Protocol[]];
+
+/**
+ * The accepted names: both that are known, or the one that is given.
+ * @throws ConfigError for what is not a name.
+ */
+export function protocolsFor(name?: string): Protocols {
+  const [first, ...others] = KNOWN_NAMES;
+  return name === undefined ? [protocolFor(first), ...others.map(protocolFor)] : [protocolFor(name)];
+}
+
+/** The first that is there, by the name that comes first. */
+export function firstNamed<T>(
+  protocols: Protocols,
+  find: (protocol: Protocol) => T | undefined,
+): T | undefined {
+  for (const protocol of protocols) {
+    const found = find(protocol);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/**
+ * Derives every identifier from one name of the protocol.
+ * @param name `[a-z][a-z0-9-]*`; the contract's by default.
  * @throws ConfigError for any other name.
  */
 export function protocolFor(name: string = DEFAULT_PROTOCOL): Protocol {

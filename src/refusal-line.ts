@@ -64,12 +64,12 @@ function logFirst(
   logger.warn(fields, `a delivery was refused: ${detail}${hint}`);
 }
 
-/** Another tag of webhooks is, as a rule, another name of the protocol. */
+/** Another tag of webhooks is, as a rule, a name of the protocol that is not accepted here. */
 function tagHint(headers: HeaderFields): string {
   const parsed = readSignatureFields(headers);
   const tag = parsed.kind === 'parsed' ? (parsed.input.parameters.tag ?? '') : '';
   const name = /^([a-z][a-z0-9-]{0,31})\/webhook-signing\/v1$/.exec(tag)?.[1];
   return name === undefined
     ? ''
-    : ` The seller calls the protocol ${name}: set protocol: '${name}' in createReceiver.`;
+    : ` The seller calls the protocol ${name}, which is not taken here: set protocol: '${name}' in createReceiver.`;
 }

@@ -23,12 +23,12 @@ type Step = (walk: Walk) => unknown;
 /** Up to check 11: a function of headers, keys and clock. */
 function signatureSteps(context: WalkContext): Readonly<Partial<Record<PartName, Step>>> {
   const { parts, auth } = context;
-  const { hashes, protocol } = parts;
+  const { hashes, protocols } = parts;
   return {
     'headers, method, content type': (one) => passed(guardHead(deliveryOf(one), parts), 'guarded'),
     'signature fields: parse': ({ delivery }) => passed(readSignatureFields(delivery.headers), 'parsed'),
     'parameters, window, components': ({ fields, delivery }) =>
-      passed(checkSignatureFields(fields, delivery.headers, protocol, Date.now()), 'checked'),
+      passed(checkSignatureFields(fields, delivery.headers, protocols, Date.now()), 'checked'),
     'signature base and host': ({ selected, checked }) => baseOf(selected, checked, context),
     'key: find, purpose, revocation': ({ selected, checked }) => keyOf(selected, checked, context),
     verification: ({ key, base, checked }) =>

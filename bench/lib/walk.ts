@@ -68,7 +68,7 @@ export function baseOf(
 
 export function keyOf(
   { senders }: Selected,
-  { parameters }: CheckedSignature,
+  { protocol, parameters }: CheckedSignature,
   { auth }: WalkContext,
 ): VerifyKey {
   const { keyid, alg } = parameters;
@@ -76,7 +76,7 @@ export function keyOf(
   const [candidate] = 'candidates' in found ? found.candidates : [];
   if (!candidate) throw new Error('the key is not at hand');
   const { sender, key } = candidate;
-  const policy = { protocol: auth.protocol, purposes: sender.edition.keyPurposes, alg };
+  const policy = { protocol, purposes: sender.edition.keyPurposes, alg };
   const usable = usableKey(key.jwk, key.verifyKey, policy);
   if (typeof usable === 'string' || auth.keys.revocation(sender, keyid) !== 'valid') {
     throw new Error('the key is of no use');
@@ -91,7 +91,7 @@ export async function walk(wire: Wire, context: WalkContext): Promise<Walk> {
   const selected = passed(await select(guarded, parts), 'selected');
   const fields = passed(readSignatureFields(delivery.headers), 'parsed');
   const now = Date.now();
-  const checked = passed(checkSignatureFields(fields, delivery.headers, parts.protocol, now), 'checked');
+  const checked = passed(checkSignatureFields(fields, delivery.headers, parts.protocols, now), 'checked');
   const base = baseOf(selected, checked, context);
   const key = keyOf(selected, checked, context);
   const proof = passed(await authenticate(selected, auth, now), 'proof');

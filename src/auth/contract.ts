@@ -3,7 +3,7 @@ import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
 import type { Delivery, Head } from '../delivery.ts';
 import type { Candidate, KeyResolver, KeySearch } from '../keys/contract.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
-import type { Protocol } from '../protocol.ts';
+import type { Protocols } from '../protocol.ts';
 import type { AuthPolicy, SenderEntry } from '../senders.ts';
 
 /** When a signature was made and when it ends (RFC 9421 §2.3). Unix seconds. */
@@ -22,7 +22,8 @@ export interface Target {
 
 /** What every scheme needs, made once per receiver. */
 export interface AuthContext {
-  readonly protocol: Protocol;
+  /** The accepted names. */
+  readonly protocols: Protocols;
   readonly engine: CryptoEngine;
   readonly hashes: Hashes;
   readonly keys: KeyResolver;

@@ -1,7 +1,8 @@
 import { hex } from '../codec/encoding.ts';
 import { equalBytes } from '../crypto/equal.ts';
-import type { Head } from '../delivery.ts';
+import type { Head, HeaderFields } from '../delivery.ts';
 import { type Refusal, refused } from '../outcome.ts';
+import type { Protocol, Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import {
   type Authenticate,
@@ -31,11 +32,31 @@ function single({ headers }: Head, name: string): string | Refusal {
 }
 
 /**
+ * The name by which a delivery has its fields; the first where it has none. One field by each name leaves open which of
+ * them was signed (verification.md §6.1).
+ */
+export function hmacProtocol(headers: HeaderFields, protocols: Protocols): Protocol | Refusal {
+  const [first = protocols[0], ...others] = protocols.filter(
+    ({ hmacSignatureHeader, hmacTimestampHeader }) =>
+      headers.has(hmacSignatureHeader) || headers.has(hmacTimestampHeader),
+  );
+  if (others.length === 0) return first;
+  return refused(
+    'webhook_signature_header_malformed',
+    'HMAC fields of two names of the protocol came together',
+  );
+}
+
+/**
  * Refuses a timestamp that is not a number or lies more than 300 s from the receiver's clock, in whole seconds as the
  * sender's is. `Number` is total here: digits without end are a time far away.
  */
-function checkTimestamp(text: string, context: AuthContext, request: HeadRequest): Refusal | undefined {
-  const name = context.protocol.hmacTimestampHeader;
+function checkTimestamp(
+  text: string,
+  { hmacTimestampHeader: name }: Protocol,
+  context: AuthContext,
+  request: HeadRequest,
+): Refusal | undefined {
   if (!/^[0-9]+$/.test(text)) {
     return refused('webhook_signature_header_malformed', `${name} is not a number of seconds`);
   }
@@ -80,17 +101,19 @@ function signerOf(
 }
 
 /**
- * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`, in the order of verification.md §6.1: fields there →
+ * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`, in the order of verification.md §6.1: fields of one name → fields there →
  * timestamp a number → within 300 s → digest. A signature of another form than `sha256=` and 64 lower-case
  * hexadecimal digits fails as any wrong one does. Who it is, only the body tells.
  */
 export const proveHmac: Prove = (context, request) => {
-  const { hmacSignatureHeader, hmacTimestampHeader } = context.protocol;
+  const protocol = hmacProtocol(request.delivery.headers, context.protocols);
+  if ('kind' in protocol) return protocol;
+  const { hmacSignatureHeader, hmacTimestampHeader } = protocol;
   const signature = single(request.delivery, hmacSignatureHeader);
   if (typeof signature !== 'string') return signature;
   const timestamp = single(request.delivery, hmacTimestampHeader);
   if (typeof timestamp !== 'string') return timestamp;
-  const refusal = checkTimestamp(timestamp, context, request);
+  const refusal = checkTimestamp(timestamp, protocol, context, request);
   if (refusal) return refusal;
   return {
     kind: 'proof',

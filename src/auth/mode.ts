@@ -1,33 +1,38 @@
 import type { HeaderFields } from '../delivery.ts';
 import { type Refusal, refused } from '../outcome.ts';
-import type { Protocol } from '../protocol.ts';
+import { firstNamed, type Protocols } from '../protocol.ts';
 import type { AuthPolicy } from '../senders.ts';
 import { bearerToken } from './credentials.ts';
 
 type Scheme = AuthPolicy['scheme'];
 
 /** The name of a field, lower case, that is there and belongs to the scheme. */
-type Found = (headers: HeaderFields, protocol: Protocol) => string | undefined;
+type Found = (headers: HeaderFields, protocols: Protocols) => string | undefined;
 
 function signatureField(headers: HeaderFields): string | undefined {
   if (headers.has('signature-input')) return 'signature-input';
   return headers.has('signature') ? 'signature' : undefined;
 }
 
-const hmacField: Found = (headers, { hmacSignatureHeader }) =>
-  headers.has(hmacSignatureHeader) ? hmacSignatureHeader : undefined;
+const present = (headers: HeaderFields, name: string): string | undefined =>
+  headers.has(name) ? name : undefined;
+
+/** Of any name: a delivery under the other one is no less another scheme's. */
+const hmacField: Found = (headers, protocols) =>
+  firstNamed(protocols, ({ hmacSignatureHeader }) => present(headers, hmacSignatureHeader));
+
+const hmacTimestamp: Found = (headers, protocols) =>
+  firstNamed(protocols, ({ hmacTimestampHeader }) => present(headers, hmacTimestampHeader));
 
 /** Those of the schemes beside which a token may stray. */
 const OWN: Readonly<Record<Exclude<Scheme, 'bearer'>, Found>> = {
   signature: signatureField,
-  hmac: (headers, protocol) =>
-    hmacField(headers, protocol) ??
-    (headers.has(protocol.hmacTimestampHeader) ? protocol.hmacTimestampHeader : undefined),
+  hmac: (headers, protocols) => hmacField(headers, protocols) ?? hmacTimestamp(headers, protocols),
 };
 
 /** The name of a field in which a request says that it is signed, whichever the scheme; undefined where it has none. */
-export const signingField: Found = (headers, protocol) =>
-  signatureField(headers) ?? hmacField(headers, protocol);
+export const signingField: Found = (headers, protocols) =>
+  signatureField(headers) ?? hmacField(headers, protocols);
 
 /** Fields that may not be there at all, whatever else is: those that prove a delivery under another scheme. */
 const FOREIGN: Readonly<Record<Scheme, Found>> = {
@@ -48,10 +53,14 @@ function mismatch(detail: string): Refusal {
  * Answered in the `Signature` form for bearer senders too: verification.md §6.4 has the `Bearer` form for a missing or wrong
  * token only.
  */
-export function modeMismatch(scheme: Scheme, headers: HeaderFields, protocol: Protocol): Refusal | undefined {
-  const foreign = FOREIGN[scheme](headers, protocol);
+export function modeMismatch(
+  scheme: Scheme,
+  headers: HeaderFields,
+  protocols: Protocols,
+): Refusal | undefined {
+  const foreign = FOREIGN[scheme](headers, protocols);
   if (foreign !== undefined) return mismatch(`${foreign} came from a sender registered with ${scheme}`);
-  if (scheme === 'bearer' || OWN[scheme](headers, protocol) !== undefined) return undefined;
+  if (scheme === 'bearer' || OWN[scheme](headers, protocols) !== undefined) return undefined;
   const hasToken = (headers.get('authorization') ?? []).some((line) => bearerToken(line) !== undefined);
   if (!hasToken) return undefined;
   return mismatch(`a bearer token alone came from a sender registered with ${scheme}`);

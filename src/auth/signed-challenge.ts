@@ -21,16 +21,16 @@ export function challengeIn(rawBody: Uint8Array): JsonObject | undefined {
  */
 function mayBeSigned(
   { delivery: { headers }, senders }: HeadRequest,
-  { protocol }: Pick<AuthContext, 'protocol'>,
+  { protocols }: Pick<AuthContext, 'protocols'>,
 ): boolean {
   const isSigned = headers.has('signature-input') || headers.has('signature');
   const isHmac = senders.some(({ auth }) => auth.scheme === 'hmac');
-  const isOwn = isHmac || !headers.has(protocol.hmacSignatureHeader);
+  const isOwn = isHmac || !protocols.some(({ hmacSignatureHeader }) => headers.has(hmacSignatureHeader));
   return isSigned && isOwn;
 }
 
 /** Whether it is one. */
-export function isSignedChallenge(request: AuthRequest, context: Pick<AuthContext, 'protocol'>): boolean {
+export function isSignedChallenge(request: AuthRequest, context: Pick<AuthContext, 'protocols'>): boolean {
   return mayBeSigned(request, context) && challengeIn(request.delivery.rawBody) !== undefined;
 }
 

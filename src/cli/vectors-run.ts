@@ -67,11 +67,11 @@ async function runAll(places: readonly string[], flags: RunFlags, context: CliCo
 export function addVectorsRun(parent: Command, run: RunVerb): void {
   addVerb(parent, 'run', "run conformance vectors, this package's own or others', against this library", [
     'vectors run',
-    'vectors run their-vectors/ --protocol theirs',
+    'vectors run their-vectors/',
     'vectors run positive/001.json --edition 3.1 --json',
   ])
     .argument('[places...]', "folders and files of vectors; without any: this package's own")
-    .option('--protocol <name>', 'name in wire identifiers (default: proto)')
+    .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
     .addOption(
       new Option('--edition <name>', 'edition of vectors that name none').choices(['3.0', '3.1', '3.2']),
     )

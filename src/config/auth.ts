@@ -1,6 +1,6 @@
 import { isFieldName } from '../auth/rfc9421/signature-base.ts';
 import { ConfigError } from '../errors.ts';
-import type { Protocol } from '../protocol.ts';
+import type { Protocols } from '../protocol.ts';
 import type { AuthPolicy, SenderAuth, SenderEntry, NotificationToken } from '../senders.ts';
 import { oneOf, onlyKnown, refuseRepeated } from './validate.ts';
 
@@ -42,15 +42,13 @@ function secrets(
 /** Fields that HTTP, signatures or the other schemes have their own use for. */
 const TAKEN = /^(?:authorization|signature|signature-input|content-.*|connection|host|transfer-encoding)$/;
 
-function tokenHeader(where: string, header: unknown, protocol: Protocol): { readonly header?: string } {
+function tokenHeader(where: string, header: unknown, protocols: Protocols): { readonly header?: string } {
   if (header === undefined) return {};
   const name = typeof header === 'string' ? header.toLowerCase() : '';
-  const { hmacSignatureHeader, hmacTimestampHeader } = protocol;
   if (
     !isFieldName(name) ||
     TAKEN.test(name) ||
-    name === hmacSignatureHeader ||
-    name === hmacTimestampHeader
+    protocols.some((own) => name === own.hmacSignatureHeader || name === own.hmacTimestampHeader)
   ) {
     throw new ConfigError(`${where}.header: must be a field of its own, e.g. 'X-A2A-Notification-Token'.`);
   }
@@ -58,7 +56,7 @@ function tokenHeader(where: string, header: unknown, protocol: Protocol): { read
 }
 
 /** How a sender is registered. @throws ConfigError for anything but one legacy scheme with usable credentials. */
-export function authPolicy(where: string, auth: SenderAuth | undefined, protocol: Protocol): AuthPolicy {
+export function authPolicy(where: string, auth: SenderAuth | undefined, protocols: Protocols): AuthPolicy {
   if (auth === undefined) return { scheme: 'signature' };
   const names = Object.keys(auth ?? {});
   if (names.length === 1 && 'hmac' in auth && auth.hmac) {
@@ -74,7 +72,7 @@ export function authPolicy(where: string, auth: SenderAuth | undefined, protocol
     return {
       scheme: 'bearer',
       tokens: secrets(`${where}.bearer`, token, previousToken),
-      ...tokenHeader(`${where}.bearer`, header, protocol),
+      ...tokenHeader(`${where}.bearer`, header, protocols),
     };
   }
   throw new ConfigError(

@@ -1,5 +1,5 @@
 import type { Verification } from '../crypto/engine.ts';
-import { type Edition, editionFor, type Protocol, protocolFor } from '../protocol.ts';
+import { type Edition, editionFor, type Protocols, protocolsFor } from '../protocol.ts';
 import { ConfigError } from '../errors.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { WorkerOptions } from '../inbox/contract.ts';
@@ -13,7 +13,8 @@ import { DAY_MS, type Mode, type Numbers, numbersIn, numbersOf, OPTIONS, RETRY, 
 
 /** `ReceiverOptions` after validation, every default applied. Durations in ms. */
 export interface Config {
-  readonly protocol: Protocol;
+  /** The accepted names. */
+  readonly protocols: Protocols;
   readonly edition: Edition;
   readonly mode: Mode;
   readonly worker: Required<WorkerOptions>;
@@ -66,7 +67,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
     allowLoopback = false,
     retry = {},
   } = options;
-  const protocol = protocolFor(options.protocol);
+  const protocols = protocolsFor(options.protocol);
   const edition = editionFor(options.edition);
   const numbers = numbersIn(options);
   checkRetention(numbers, options);
@@ -80,14 +81,14 @@ export function resolveOptions(options: ReceiverOptions): Config {
   } = numbers;
   return {
     ...times,
-    protocol,
+    protocols,
     edition,
     mode,
     hostCheck,
     allowLoopback,
     worker: workerOptions(options),
     publicUrl: publicUrlOf(options.publicUrl, allowLoopback),
-    senders: senderSource(options.senders, { protocol, edition, allowLoopback, maxNoncesPerKey }),
+    senders: senderSource(options.senders, { protocols, edition, allowLoopback, maxNoncesPerKey }),
     contentTypes: contentTypes(options.contentTypes),
     limits: {
       maxRecordsPerSender,

@@ -1,5 +1,5 @@
 import { ConfigError } from '../errors.ts';
-import { type Edition, editionFor, type Protocol } from '../protocol.ts';
+import { type Edition, editionFor, type Protocols } from '../protocol.ts';
 import { checkPins } from '../keys/jwks.ts';
 import type { SenderSource } from '../options.ts';
 import type { Sender, SenderEntry, SenderRevocation } from '../senders.ts';
@@ -8,7 +8,7 @@ import { requireUrl } from './public-url.ts';
 import { describeMissing, onlyKnown, oneOf, wholeNumber } from './validate.ts';
 
 export interface SenderDefaults {
-  readonly protocol: Protocol;
+  readonly protocols: Protocols;
   readonly edition: Edition;
   readonly allowLoopback: boolean;
   readonly maxNoncesPerKey: number;
@@ -49,7 +49,7 @@ function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): S
     requireUrl(`${where}.brandJsonUrl`, sender.brandJsonUrl, defaults.allowLoopback);
   }
   checkRevocation(`${where}.revocation`, sender.revocation, defaults.allowLoopback);
-  const auth = authPolicy(`${where}.auth`, sender.auth, defaults.protocol);
+  const auth = authPolicy(`${where}.auth`, sender.auth, defaults.protocols);
   const entry: SenderEntry = {
     agentUrl: sender.agentUrl,
     auth,

@@ -1,6 +1,6 @@
 import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
 import { printableName } from '../codec/printable.ts';
-import type { Protocol } from '../protocol.ts';
+import { firstNamed, type Protocols } from '../protocol.ts';
 import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import type {
@@ -89,12 +89,12 @@ type Base = Omit<TaskEvent, 'kind' | 'taskId' | 'status' | 'progress' | 'inputRe
 export function assembleEvent(
   draft: Draft,
   sender: string,
-  protocol: Protocol,
+  protocols: Protocols,
 ): AssembledEvent | EnvelopeFailure {
   if (!draft.taskEnvelope) return otherEvent(draft, sender);
   if (draft.reportShaped) return reportEvent(draft, sender);
   if (draft.taskStatus === undefined) return otherEvent(draft, sender);
-  return taskEvent(draft, sender, protocol);
+  return taskEvent(draft, sender, protocols);
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -195,7 +195,7 @@ function reportEvent(draft: Draft, sender: string): AssembledEvent {
   return { ok: true, event, terminal: false, ...defined({ at: instant }) };
 }
 
-function taskEvent(draft: Draft, sender: string, protocol: Protocol): AssembledEvent | EnvelopeFailure {
+function taskEvent(draft: Draft, sender: string, protocols: Protocols): AssembledEvent | EnvelopeFailure {
   const { taskId, taskStatus: status, data } = draft;
   if (taskId === undefined || status === undefined) {
     return envelopeFailure('missing_envelope_fields', 'the payload names no task');
@@ -209,7 +209,9 @@ function taskEvent(draft: Draft, sender: string, protocol: Protocol): AssembledE
   event.status = status;
   if (progress !== undefined) event.progress = progress;
   if (inputRequest !== undefined) event.inputRequest = inputRequest;
-  const error = isJsonObject(data) ? present(data, protocol.errorMember) : undefined;
+  const error = isJsonObject(data)
+    ? firstNamed(protocols, ({ errorMember }) => present(data, errorMember))
+    : undefined;
   if (error !== undefined) event.error = error;
   const terminal = isTerminal(status);
   return instant === undefined ? { ok: true, event, terminal } : { ok: true, event, terminal, instant };

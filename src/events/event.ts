@@ -225,7 +225,7 @@ export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends Even
   readonly progress?: WorkingProgress;
   /** `input-required` only, where the result has the shape. */
   readonly inputRequest?: InputRequest;
-  /** The result's `<protocol>_error` member, e.g. `proto_error` (verification.md §7.35), as sent. */
+  /** The result's `<protocol>_error` member, `proto_error` or `adcp_error` (verification.md §7.35), as sent. */
   readonly error?: unknown;
   /** Present where `resultSchemas` has this task type and the result fits it. */
   readonly parsed?: ParsedResult<S>;

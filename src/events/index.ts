@@ -1,3 +1,4 @@
+import { protocolsFor } from '../protocol.ts';
 import { type JsonObject, isJsonObject } from '../codec/members.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { agentData } from './agent-data.ts';
@@ -37,9 +38,11 @@ const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
 /**
  * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
  * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
+ * @throws ConfigError for a `protocol` that is not a name.
  */
 export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventReading {
-  const reading = readBody(bytes, { hash: (raw) => createHashes().sha256Hex(raw), ...options });
+  const { protocol, hash = (raw) => createHashes().sha256Hex(raw), ...others } = options;
+  const reading = readBody(bytes, { ...others, hash, protocols: protocolsFor(protocol) });
   if (reading.ok || reading.code !== 'challenge') return reading;
   return envelopeFailure('missing_idempotency_key', 'it is a proof of control, which has none, and no event');
 }

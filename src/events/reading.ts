@@ -1,5 +1,5 @@
 import { parseStrictObject } from '../codec/strict-json.ts';
-import { type Protocol, protocolFor } from '../protocol.ts';
+import type { Protocols } from '../protocol.ts';
 import { readAgent } from './agent.ts';
 import { type AssembledEvent, assembleEvent } from './assemble.ts';
 import { isChallenge } from './challenge.ts';
@@ -16,8 +16,8 @@ export interface ReadOptions {
   readonly format?: Transport | undefined;
   /** Agent URL of the authenticated sender, for `event.sender`. Empty where none is given. */
   readonly sender?: string;
-  /** Names of the wire identifiers; `protocolFor('proto')` by default. */
-  readonly protocol?: Protocol;
+  /** The one name whose `<protocol>_error` is read; both known ones by default: `proto` and `adcp`. */
+  readonly protocol?: string | undefined;
   /** SHA-256 in lower-case hex; the platform's own by default. */
   readonly hash?: (bytes: Uint8Array) => string;
 }
@@ -43,8 +43,10 @@ export interface ChallengeReading {
 /** `readEvent` where somebody else hashes, and answers a proof of control. */
 export type ReadBody = (
   bytes: Uint8Array,
-  options: ReadOptions &
+  options: Pick<ReadOptions, 'format' | 'sender'> &
     Required<Pick<ReadOptions, 'hash'>> & {
+      /** The accepted names. */
+      readonly protocols: Protocols;
       /** Of what `receiver.observe` has made; absent: a webhook. */
       readonly source?: EventChannel | undefined;
     },
@@ -54,16 +56,13 @@ export type ReadBody = (
  * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
  * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
  */
-export const readBody: ReadBody = (
-  bytes,
-  { hash, sender = '', protocol = protocolFor(), format, source = 'webhook' },
-) => {
+export const readBody: ReadBody = (bytes, { hash, sender = '', protocols, format, source = 'webhook' }) => {
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, code: 'webhook_body_malformed', detail: json.detail, check: 14 };
-  if (source !== 'webhook') return assembleEvent(readObservation(json.value, source), sender, protocol);
+  if (source !== 'webhook') return assembleEvent(readObservation(json.value, source), sender, protocols);
   if (isChallenge(json.value, bytes.byteLength)) return { ok: false, code: 'challenge', payload: json.value };
   const draft = draftOf(json.value, format, () => hash(bytes));
-  return draft.ok ? assembleEvent(draft, sender, protocol) : draft;
+  return draft.ok ? assembleEvent(draft, sender, protocols) : draft;
 };
 
 /** A body that `receiver.observe` has made, in the members of a tool-transport envelope. Its task may have no id. */

@@ -1,7 +1,7 @@
 import type { Jwk } from '../crypto/engine.ts';
-import { usableKey } from '../auth/rfc9421/key-policy.ts';
+import { unfitReason } from '../auth/rfc9421/key-policy.ts';
 import { ConfigError } from '../errors.ts';
-import type { Protocol } from '../protocol.ts';
+import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { SenderKey } from './contract.ts';
 import { type EngineSource, importedKey, type KeySet, newKeySet, pinnedJwks } from './jwks.ts';
@@ -33,7 +33,7 @@ export function isPinned(sender: SenderEntry): sender is PinnedSender {
   return sender.pins !== undefined;
 }
 
-export function createPins(engine: EngineSource, protocol: Protocol): Pins {
+export function createPins(engine: EngineSource, protocols: Protocols): Pins {
   // By identity: a list of pins lives as long as the configuration that holds it.
   const sets = new WeakMap<readonly Jwk[], KeySet | string>();
   const setOf = (sender: PinnedSender): KeySet | string => {
@@ -60,7 +60,7 @@ export function createPins(engine: EngineSource, protocol: Protocol): Pins {
       const set = pinnedSet(sender.agentUrl, sender.pins);
       const reasons: string[] = [];
       for (const kid of set.jwks.keys()) {
-        const reason = unusableReason(await importedKey(set, kid, engine), sender, protocol);
+        const reason = unusableReason(await importedKey(set, kid, engine), sender, protocols);
         if (reason !== undefined) reasons.push(unusableMessage(sender.agentUrl, kid, reason));
       }
       sets.set(sender.pins, set);
@@ -69,17 +69,15 @@ export function createPins(engine: EngineSource, protocol: Protocol): Pins {
   };
 }
 
-/** Why check 8 will refuse a key under every algorithm. */
+/** Why check 8 will refuse a key under every algorithm and every name. */
 function unusableReason(
   key: SenderKey | undefined,
   { edition }: PinnedSender,
-  protocol: Protocol,
+  protocols: Protocols,
 ): string | undefined {
   if (key === undefined) return undefined;
   if (typeof key.verifyKey === 'string') return key.verifyKey;
-  const policy = { protocol, purposes: edition.keyPurposes, alg: key.verifyKey.alg };
-  const usable = usableKey(key.jwk, key.verifyKey, policy);
-  return typeof usable === 'string' ? usable : undefined;
+  return unfitReason(key.jwk, key.verifyKey, protocols, edition);
 }
 
 function unusableMessage(agentUrl: string, kid: string, reason: string): string {

@@ -1,6 +1,6 @@
 import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { Instruments } from '../instruments.ts';
-import type { Protocol } from '../protocol.ts';
+import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { requestsMayShare, once } from '../single-flight.ts';
 import type { Schedule } from '../time-limits.ts';
@@ -72,7 +72,7 @@ interface KeyLimits extends CacheLimits {
 }
 
 export interface KeyResolverOptions {
-  readonly protocol: Protocol;
+  readonly protocols: Protocols;
   /** Imports keys; a function is asked when the first key is needed. */
   readonly engine: EngineSource;
   /** The runtime's own where absent. */
@@ -139,7 +139,7 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const transport = options.transport ?? defaultTransport(allowLoopback, options.dns);
   const shared = { ...options, transport, raiseAlarm, limits, deadlineMs, budgetOf };
   const cache = createDocumentCache(shared);
-  const pins = createPins(engine, options.protocol);
+  const pins = createPins(engine, options.protocols);
   const locator = createLocator({ allowLoopback, raiseAlarm });
   const brandJson = brandJsonKind(allowLoopback);
   const firstUse = createFirstUse(() => ({ ...shared, cache, keys, publishers }));

@@ -1,4 +1,4 @@
-import type { Protocol } from '../protocol.ts';
+import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { brandJsonUrl } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
@@ -41,7 +41,7 @@ const IDLE_MS = 2 * 86_400_000;
 /** verification.md §5.23: ms for which a list is polled that no brand.json leads to any more. */
 const GRACE_MS = 3_600_000;
 /**
- * Lists that their senders left, for the case that brand.json leads there again: those of 50 origins. A seller can name
+ * Lists that their senders left, for the case that brand.json leads there again: those of 33 origins, of three each. A seller can name
  * another origin every minute; one list is some megabytes at most.
  */
 const MAX_ABANDONED = 100;
@@ -232,7 +232,8 @@ interface ListSource {
 }
 
 export interface ListSourceOptions {
-  readonly protocol: Protocol;
+  /** The accepted names: a key that is revoked in the list of one is so under each. */
+  readonly protocols: Protocols;
   readonly allowLoopback: boolean;
   /** Holds the brand.json files. */
   readonly documents: Pick<DocumentCache, 'cached'>;
@@ -247,7 +248,7 @@ export interface ListSourceOptions {
 export function createListSources(
   options: ListSourceOptions,
 ): (sender: SenderEntry) => readonly ListSource[] {
-  const { protocol, allowLoopback, documents, brandJson } = options;
+  const { protocols, allowLoopback, documents, brandJson } = options;
   // URLs are parsed once a sender, not once a delivery.
   const known = new WeakMap<
     SenderEntry,
@@ -261,7 +262,7 @@ export function createListSources(
     // Not cached any more: its last version counts, or an outage would lead away from the list that revokes.
     const listing = brand === undefined ? (last?.listing ?? start) : (brand.value.next ?? start);
     if (last?.listing === listing) return last.sources;
-    const sources = discoveredLists(protocol, listing).map((url) => ({ url, required: false }));
+    const sources = discoveredLists(protocols, listing).map((url) => ({ url, required: false }));
     known.set(sender, { start, listing, sources });
     return sources;
   };
@@ -273,6 +274,7 @@ export function createListSources(
 }
 
 /** Where an operator's lists may be (verification.md §5.24). @param listing URL of the brand.json that lists its agents. */
-export function discoveredLists({ revocationsPaths }: Protocol, listing: string): readonly string[] {
-  return revocationsPaths.map((path) => new URL(path, listing).href);
+export function discoveredLists(protocols: Protocols, listing: string): readonly string[] {
+  const paths = new Set(protocols.flatMap(({ revocationsPaths }) => revocationsPaths));
+  return Array.from(paths, (path) => new URL(path, listing).href);
 }

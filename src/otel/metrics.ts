@@ -92,7 +92,7 @@ export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
   );
   const wait = seconds('webhook.handler.wait', 'From the arrival of an event to the begin of a run');
   const run = seconds('messaging.process.duration', 'Runs of handlers');
-  const system = { 'messaging.system': parts.protocol.name };
+  const system = { 'messaging.system': parts.protocols[0].name };
   const stop = observeState(meter, context);
 
   return {

@@ -65,13 +65,13 @@ function within<T>(active: Context, run: () => T): T {
 
 /** Span names, kinds and attributes: docs/observability.md. */
 export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: TracesContext): Traces {
-  const { protocol, config } = parts;
+  const { protocols, config } = parts;
   // Path alone: a query may have a tenant's secret in it.
   const { publicUrl } = config;
   const url = publicUrl.kind === 'exact' ? publicUrl.target.targetUri : `${publicUrl.prefix}*`;
   const destination = new URL(url).pathname;
   const common: Attributes = {
-    'messaging.system': protocol.name,
+    'messaging.system': protocols[0].name,
     'messaging.destination.name': destination,
   };
   const operation = (name: 'receive' | 'process'): Attributes => ({

@@ -254,9 +254,9 @@ function withinBounds(answer: SellerAnswer): SellerAnswer {
 }
 
 /** Members with which operations report errors. */
-const ERROR_MEMBERS = ['error', 'adcp_error', 'errors'] as const;
+const ERROR_MEMBERS = ['error', 'proto_error', 'adcp_error', 'errors'] as const;
 /** Those, and of transports, that are in no result. */
-const FAILURES = ['error', 'adcp_error', 'isError'] as const;
+const FAILURES = ['error', 'proto_error', 'adcp_error', 'isError'] as const;
 
 /** Why an answer without a known status cannot be the result of the operation. */
 function notAResult(raw: unknown, answer: unknown, taskType: string): string | undefined {

@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { isJsonObject } from '../codec/members.ts';
 import { printableName } from '../codec/printable.ts';
 import type { StandardSchema } from '../events/event.ts';
+import type { Protocols } from '../protocol.ts';
 import type { Answered } from './exchange.ts';
 import {
   type Settings,
@@ -38,13 +39,13 @@ const httpsUrl = z
   .string()
   .check(z.refine((url) => /^https:/i.test(url) && URL.canParse(url) && !NOT_IN_URL.test(url)));
 
-/** 200 of the badge embed endpoint (contract.md §2.2), with the protocol's own `<name>_version`. */
-function badgeSchema<P extends string>(versionMember: string): z.ZodMiniType<BadgeEmbed<P>> {
+/** 200 of the badge embed endpoint (contract.md §2.2), with `<name>_version` of each accepted name. */
+function badgeSchema<P extends string>(protocols: Protocols): z.ZodMiniType<BadgeEmbed<P>> {
   const schema = z.looseObject({
     agent_url: z.string(),
     role: z.string(),
     verified: z.boolean(),
-    [versionMember]: text,
+    ...Object.fromEntries(protocols.map(({ versionMember }) => [versionMember, text])),
     badge_svg_url: httpsUrl,
     registry_url: z.string(),
     html: z.string(),
@@ -150,9 +151,11 @@ const REQUEST: Readonly<Record<keyof RequestOptions, true>> = {
  * A client of the registry's REST API (contract.md §2). Nothing is sent before the first call.
  * @throws ConfigError where an option is missing or wrong; the message says what to change.
  */
-export function createRegistry<const P extends string = 'proto'>(options: RegistryOptions<P>): Registry<P> {
+export function createRegistry<const P extends string = 'proto' | 'adcp'>(
+  options: RegistryOptions<P>,
+): Registry<P> {
   const settings = settingsOf(options);
-  const badgeAnswer = badgeSchema<P>(settings.protocol.versionMember);
+  const badgeAnswer = badgeSchema<P>(settings.protocols);
   const metadata = async (path: string, callOptions: CallOptions | undefined) => {
     const { signal } = optionsOf('options', callOptions, CALL);
     return fitting(objectSchema, await send(settings, 'GET', path, { signal, anonymous: true }));

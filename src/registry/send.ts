@@ -3,7 +3,7 @@ import { flag, MAX_TIMER_MS, onlyKnown, text, wholeNumber } from '../config/vali
 import { textOf, ConfigError } from '../errors.ts';
 import { urlRefusedReason } from '../keys/net/addresses.ts';
 import { defaultTransport } from '../keys/net/transport.ts';
-import { type Protocol, protocolFor } from '../protocol.ts';
+import { type Protocols, protocolsFor } from '../protocol.ts';
 import { sleep } from '../time-limits.ts';
 import { type Answered, exchange, type RegistryConnection, tokenOf } from './exchange.ts';
 import { badArgument } from './errors.ts';
@@ -19,7 +19,7 @@ import type {
 /** Options, checked. */
 export interface Settings extends RegistryConnection {
   readonly baseUrl: URL;
-  readonly protocol: Protocol;
+  readonly protocols: Protocols;
   readonly rowCapParameter: string;
   readonly token: TokenSource | undefined;
 }
@@ -60,7 +60,7 @@ export function settingsOf(options: RegistryOptions<string>): Settings {
   }
   return {
     baseUrl,
-    protocol: protocolFor(options.protocol),
+    protocols: protocolsFor(options.protocol),
     rowCapParameter: text('rowCapParameter', options.rowCapParameter ?? 'limit'),
     token: tokenOf(options.token, baseUrl),
     deadlineMs: wholeNumber('deadlineMs', options.deadlineMs, 30_000, 1, MAX_TIMER_MS),

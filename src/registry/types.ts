@@ -40,7 +40,7 @@ export class RegistryError extends Error {
 }
 
 /** 200 of the badge embed endpoint (contract.md §2.3). Unknown members survive. */
-export type BadgeEmbed<P extends string = 'proto'> = {
+export type BadgeEmbed<P extends string = 'proto' | 'adcp'> = {
   readonly agent_url: string;
   /** Badge role; its values are left open by the contract. */
   readonly role: string;
@@ -58,7 +58,7 @@ export type BadgeEmbed<P extends string = 'proto'> = {
 };
 
 /** One captured storyboard step (contract.md §2.6). Which members are always there is left open by the contract: none is relied on. */
-export type DiagnosticRow<P extends string = 'proto'> = {
+export type DiagnosticRow<P extends string = 'proto' | 'adcp'> = {
   readonly id?: number | null | undefined;
   readonly run_id?: string | null | undefined;
   readonly agent_url?: string | null | undefined;
@@ -87,7 +87,7 @@ export type DiagnosticRow<P extends string = 'proto'> = {
 } & { readonly [K in `${P}_error_jsonb`]?: unknown };
 
 /** 200 of the compliance diagnostics endpoint (contract.md §2.5): the failing steps of one run. */
-export interface Diagnostics<P extends string = 'proto'> {
+export interface Diagnostics<P extends string = 'proto' | 'adcp'> {
   readonly agent_url: string;
   readonly run_id: string;
   /** Rows in `diagnostics`. */
@@ -129,12 +129,12 @@ type QueryValue = string | number | boolean;
 export type TokenSource = (rejected?: string) => string | Promise<string>;
 
 /** Options of `createRegistry`. */
-export interface RegistryOptions<P extends string = 'proto'> {
+export interface RegistryOptions<P extends string = 'proto' | 'adcp'> {
   /** `{base_url}` of the registry, e.g. `https://registry.example`. */
   readonly baseUrl: string;
   /** An organization API key (`sk_…`), or a function that gives a user's JWT (contract.md §2.9). Sent to `baseUrl`'s origin alone. */
   readonly token?: string | TokenSource | undefined;
-  /** The protocol's own name in members such as `proto_version`. Default `proto`. */
+  /** The one name that members such as `proto_version` are read by. Default: `proto` and `adcp`. */
   readonly protocol?: P | undefined;
   /** Name of the query parameter with the cap of rows, which the contract leaves open. Default `limit`. */
   readonly rowCapParameter?: string | undefined;
@@ -159,7 +159,7 @@ export interface RegistryOptions<P extends string = 'proto'> {
 }
 
 /** A client of the registry's REST API. Every method rejects with `RegistryError`. */
-export interface Registry<P extends string = 'proto'> {
+export interface Registry<P extends string = 'proto' | 'adcp'> {
   /**
    * Embed snippets of an agent's badge. Public: no token is sent.
    * @param version protocol release MAJOR.MINOR; without it the legacy unpinned endpoint is asked (contract.md §2.8).

@@ -3,7 +3,7 @@ import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
 import { oneOf, onlyKnown, text } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { ConfigError } from '../errors.ts';
-import { protocolFor } from '../protocol.ts';
+import { protocolsFor } from '../protocol.ts';
 
 /** A signing key and what is published of it. Both have the same `kid`. */
 export interface KeyPair {
@@ -17,8 +17,8 @@ export interface KeyPair {
 export interface GenerateKeyOptions {
   /** The RFC 7638 thumbprint by default. */
   readonly kid?: string;
-  /** Name in wire identifiers. `proto`. */
-  readonly protocol?: string;
+  /** The one name whose purpose member the key has. Those of both known names: each counts under its own tag. */
+  readonly protocol?: string | undefined;
 }
 
 type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
@@ -109,9 +109,11 @@ export async function generateKey(
   const { x, y, d } = await crypto.subtle.exportKey('jwk', signingKey);
   const point = { ...suite.jwk, x, ...(y !== undefined && { y }) };
   const named = { ...point, kid: options.kid ?? thumbprint(point, suite.thumbprint), use: 'sig' };
-  const { purposeMember } = protocolFor(options.protocol);
+  const purposes = Object.fromEntries(
+    protocolsFor(options.protocol).map(({ purposeMember }) => [purposeMember, purpose]),
+  );
   return {
-    privateJwk: { ...named, key_ops: ['sign'], [purposeMember]: purpose, d },
-    publicJwk: { ...named, key_ops: ['verify'], [purposeMember]: purpose },
+    privateJwk: { ...named, key_ops: ['sign'], ...purposes, d },
+    publicJwk: { ...named, key_ops: ['verify'], ...purposes },
   };
 }

@@ -30,7 +30,7 @@ export interface HmacDeliveryOptions extends LegacyDelivery, SigningInput {
   /** The shared secret of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly secret: string;
   /** Name in wire identifiers. `proto`. */
-  readonly protocol?: string;
+  readonly protocol?: string | undefined;
   /** Unix ms. `Date.now`. */
   readonly now?: () => number;
 }
@@ -127,7 +127,7 @@ export interface SignDeliveryOptions extends SigningInput {
   /** Private JWK, Ed25519 or P-256, with the `kid` under which its public part is published. */
   readonly key: Jwk;
   /** Name in wire identifiers. `proto`. */
-  readonly protocol?: string;
+  readonly protocol?: string | undefined;
   /** Unix ms. `Date.now`. */
   readonly now?: () => number;
   /** Seconds from `created` to `expires`. 300. */

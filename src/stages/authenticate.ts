@@ -32,7 +32,7 @@ export async function authenticate(
 ): Promise<Proof | Refused> {
   const { scheme } = senders[0].auth;
   const request: HeadRequest = { delivery, target, senders, arrivedAt };
-  const mismatch = modeMismatch(scheme, delivery.headers, context.protocol);
+  const mismatch = modeMismatch(scheme, delivery.headers, context.protocols);
   if (mismatch) return scheme === 'signature' ? mismatch : orChallenge(mismatch, request, context);
   const prove = await SCHEMES[scheme]();
   const found = await prove(context, request);

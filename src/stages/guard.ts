@@ -5,7 +5,7 @@ import { isAdmissible } from '../config/content-types.ts';
 import type { Config } from '../config/resolve.ts';
 import { fieldValue, type Delivery, type Head, type HeaderFields } from '../delivery.ts';
 import { type Refusal, refused } from '../outcome.ts';
-import type { Protocol } from '../protocol.ts';
+import type { Protocols } from '../protocol.ts';
 
 /** A delivery whose method, content type, encoding and size may be looked at further. Touches nothing. */
 export interface Guarded {
@@ -15,7 +15,7 @@ export interface Guarded {
 
 export interface GuardContext {
   readonly config: Pick<Config, 'maxBodyBytes' | 'contentTypes'>;
-  readonly protocol: Protocol;
+  readonly protocols: Protocols;
   readonly raiseAlarm: RaiseAlarm;
 }
 
@@ -85,9 +85,9 @@ function refuseMedia(
   code: MediaCode,
   detail: string,
   headers: HeaderFields,
-  { protocol, raiseAlarm }: GuardContext,
+  { protocols, raiseAlarm }: GuardContext,
 ): Refusal {
-  const field = signingField(headers, protocol);
+  const field = signingField(headers, protocols);
   if (field !== undefined) {
     raiseAlarm({ code, message: `415 to a request with ${field}: ${detail}. ${ADVICE[code](headers)}.` });
   }

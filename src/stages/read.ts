@@ -6,7 +6,7 @@ import { deliveryId } from '../delivery.ts';
 import type { DeliveryReportEvent, Event, EventChannel, TaskEvent } from '../events/event.ts';
 import type { EventRegistrations } from '../events/registration.ts';
 import type { ChallengeReading, EventReading, ReadBody } from '../events/reading.ts';
-import type { Edition, Protocol } from '../protocol.ts';
+import type { Edition, Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { operationRowId } from '../stores/constants.ts';
 import type { EventClaim, ReportClaim, TaskClaim, ToldClaim } from '../stores/contract.ts';
@@ -66,7 +66,7 @@ export interface ReadChallenge extends Eventless {
 export type Read = ReadEvent | Unreadable;
 
 export interface ReadContext {
-  readonly protocol: Protocol;
+  readonly protocols: Protocols;
   readonly hashes: Hashes;
   /** The reader of bodies, loaded before the first delivery. */
   readonly readBody: ReadBody;
@@ -87,7 +87,7 @@ export function readFrom(
 ): EventReading | ChallengeReading {
   return context.readBody(bytes, {
     sender: sender.agentUrl,
-    protocol: context.protocol,
+    protocols: context.protocols,
     hash: (raw) => hash ?? context.hashes.sha256Hex(raw),
     format: sender.format,
     source,

@@ -8,7 +8,7 @@ import type { Head } from '../delivery.ts';
 import { ConfigError } from '../errors.ts';
 import { type Refusal, refused, type Unavailability } from '../outcome.ts';
 import type { KeyResolver } from '../keys/contract.ts';
-import type { Protocol } from '../protocol.ts';
+import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Guarded } from './guard.ts';
 
@@ -41,7 +41,7 @@ export function requireUrl(publicUrl: PublicUrl, url: string | undefined): void 
 
 export interface SelectContext {
   readonly config: Pick<Config, 'publicUrl' | 'senders'>;
-  readonly protocol: Protocol;
+  readonly protocols: Protocols;
   readonly keys: KeyResolver;
   readonly raiseAlarm: RaiseAlarm;
   /** Unix ms. */

@@ -7,7 +7,7 @@ import { MAX_SENDERS } from '../config/senders.ts';
 import type { Head } from '../delivery.ts';
 import { Fault, textOf } from '../errors.ts';
 import { type Refusal, refused, type RefusedCode, type Unavailability, unavailable } from '../outcome.ts';
-import type { Protocol } from '../protocol.ts';
+import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { inTime, type SelectContext, type Selected } from './select.ts';
 
@@ -55,12 +55,11 @@ function ofAnother(refusal: Refusal): Refusal | Unavailability {
 type Prefix = Extract<PublicUrl, { kind: 'prefix' }>;
 
 /** Whether it has the field of a legacy scheme that a sender is registered with. */
-function hasLegacyField({ headers }: Head, senders: readonly SenderEntry[], protocol: Protocol): boolean {
+function hasLegacyField({ headers }: Head, senders: readonly SenderEntry[], protocols: Protocols): boolean {
   return senders.some(({ auth }) => {
     if (auth.scheme === 'signature') return false;
-    return headers.has(
-      auth.scheme === 'hmac' ? protocol.hmacSignatureHeader : (auth.header ?? 'authorization'),
-    );
+    if (auth.scheme === 'bearer') return headers.has(auth.header ?? 'authorization');
+    return protocols.some(({ hmacSignatureHeader }) => headers.has(hmacSignatureHeader));
   });
 }
 
@@ -112,7 +111,7 @@ export async function refuseStray(delivery: Head, publicUrl: Prefix, context: Se
   const message = `the request target is not under publicUrl ${publicUrl.prefix}*: pass the whole path that sellers call (Express: req.originalUrl; nginx: proxy_pass without a path), or correct publicUrl`;
   const senders = await possibleSenders(delivery, publicUrl, context);
   if (
-    hasLegacyField(delivery, senders, context.protocol) ||
+    hasLegacyField(delivery, senders, context.protocols) ||
     (await hasKnownKey(delivery, senders, context))
   ) {
     context.raiseAlarm({ code: 'misconfigured', message });

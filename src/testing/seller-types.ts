@@ -20,7 +20,7 @@ export interface FakeSellerOptions {
   /** Where to connect, if not where `url` says, e.g. `http://127.0.0.1:3000/webhooks`. */
   readonly to?: string;
   /** Name in wire identifiers. `proto`. */
-  readonly protocol?: string;
+  readonly protocol?: string | undefined;
   /** Legacy authentication instead of signatures. */
   readonly auth?: SenderAuth;
   readonly retry?: Partial<RetryPolicy>;

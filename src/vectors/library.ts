@@ -195,7 +195,7 @@ function optionsOf(setup: Setup, run: HandlerState, store: Store): ReceiverOptio
     senders: setup.senders.map((sender) => senderOf(sender, setup)),
     store,
     requireDurability: 'process',
-    protocol,
+    ...(protocol !== undefined && { protocol }),
     // Nobody else works on an event of a vector, so that there is nothing to wait for.
     waitMs: 0,
     allowLoopback: publicUrl.startsWith('http:'),

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readJson as parseJson } from '../codec/json-reader.ts';
 import type { Jwk } from '../crypto/engine.ts';
-import { DEFAULT_EDITION, DEFAULT_PROTOCOL, editionFor, type EditionName, protocolFor } from '../protocol.ts';
+import { DEFAULT_EDITION, editionFor, type EditionName, protocolFor } from '../protocol.ts';
 import { ConfigError } from '../errors.ts';
 import type { VectorCase } from './case.ts';
 import { VectorError } from './case.ts';
@@ -17,8 +17,8 @@ export interface LoadOptions {
   readonly dir?: string;
   /** Single files, beside or instead of `dir`. */
   readonly files?: readonly string[];
-  /** The protocol's name in tag, key purpose and header names. `proto`. */
-  readonly protocol?: string;
+  /** The one name that is accepted in tag, key purpose and header names. Both known ones: `proto` and `adcp`. */
+  readonly protocol?: string | undefined;
   /** Edition of vectors that name none. `3.0`. */
   readonly edition?: EditionName;
   /** Translates the error codes of vectors that call them otherwise, before they are compared. */
@@ -153,7 +153,7 @@ function contextOf(file: string, options: LoadOptions): ShapeContext {
   return {
     file,
     stem: basename(file, '.json'),
-    protocol: protocolFor(options.protocol ?? DEFAULT_PROTOCOL).name,
+    protocol: options.protocol,
     edition: editionFor(options.edition ?? DEFAULT_EDITION).name,
     keys: () => keysBeside(file),
     codeOf: options.codeOf ?? ((code) => code),

@@ -37,8 +37,8 @@ export interface VectorSender {
 export interface Setup {
   /** Registered with the senders: all requests of one vector go there. */
   readonly url: string;
-  /** The protocol's name in wire identifiers. */
-  readonly protocol: string;
+  /** The one name that is accepted in wire identifiers; absent: both known ones. */
+  readonly protocol?: string | undefined;
   readonly senders: readonly VectorSender[];
   /** The receiver's clock, Unix ms. */
   readonly nowMs: number;

@@ -3,7 +3,7 @@ import type { AuthContext, AuthRequest } from '../../src/auth/contract.ts';
 import { createHashes } from '../../src/crypto/hashes.ts';
 import { createEngine } from '../../src/crypto/index.ts';
 import { headerFields, type HeadersInput } from '../../src/delivery.ts';
-import { editionFor, protocolFor } from '../../src/protocol.ts';
+import { editionFor, protocolsFor } from '../../src/protocol.ts';
 import type { KeyResolver } from '../../src/keys/contract.ts';
 import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
 
@@ -28,7 +28,7 @@ export interface Bench {
 export function bench(protocol?: string): Bench {
   const alarms: Alarm[] = [];
   const context: AuthContext = {
-    protocol: protocolFor(protocol),
+    protocols: protocolsFor(protocol),
     engine,
     hashes: createHashes(),
     keys: NO_KEYS,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { modeMismatch } from '../../src/auth/mode.ts';
 import { headerFields } from '../../src/delivery.ts';
-import { protocolFor } from '../../src/protocol.ts';
+import { protocolsFor } from '../../src/protocol.ts';
 import type { AuthPolicy } from '../../src/senders.ts';
 
 type Scheme = AuthPolicy['scheme'];
@@ -21,7 +21,7 @@ const FIELDS = {
 
 function verdict(scheme: Scheme, carried: readonly (keyof typeof FIELDS)[], protocol = 'proto'): string {
   const headers = headerFields(carried.map((name) => FIELDS[name]));
-  return modeMismatch(scheme, headers, protocolFor(protocol))?.code ?? 'none';
+  return modeMismatch(scheme, headers, protocolsFor(protocol))?.code ?? 'none';
 }
 
 const MISMATCH = 'webhook_mode_mismatch';
@@ -78,7 +78,7 @@ describe('modeMismatch (verification.md §2.23)', () => {
   it('knows the HMAC headers of the configured protocol name', () => {
     expect(verdict('signature', ['hmac', 'timestamp'], 'other')).toBe('none');
     const headers = headerFields({ 'X-Other-Signature': 'sha256=00' });
-    expect(modeMismatch('signature', headers, protocolFor('other'))?.code).toBe(MISMATCH);
+    expect(modeMismatch('signature', headers, protocolsFor('other'))?.code).toBe(MISMATCH);
   });
 
   it('finds a token in any of repeated lines', () => {
@@ -87,7 +87,7 @@ describe('modeMismatch (verification.md §2.23)', () => {
 
   it('answers in the Signature form for bearer senders too, and tells no value of a header', () => {
     const headers = headerFields([FIELDS.signature, FIELDS.bearer]);
-    const refusal = modeMismatch('bearer', headers, protocolFor());
+    const refusal = modeMismatch('bearer', headers, protocolsFor());
     expect(refusal).not.toHaveProperty('challenge');
     expect(refusal?.detail).not.toContain('0123456789abcdef');
   });

@@ -489,7 +489,7 @@ describe('vectors probe', () => {
     await using setup = await bench(
       {
         senders: [{ agentUrl: `http://127.0.0.1:${port}/mcp` }],
-        now: () => start + asked * 300,
+        now: () => start + asked * 150,
         retryAfterSeconds: 1,
       },
       (inner) => (req, res) => {
@@ -502,6 +502,18 @@ describe('vectors probe', () => {
     const served = await cli([...args, '--fake-seller', String(port)]);
     expect(served.stdout.trim().split('\n').at(-1)).toBe('1 passed, 0 failed, 0 skipped');
     expect(served.stderr).toMatch(/^A good delivery gets 503: .* Waiting up to 65 s.\n$/);
+  });
+
+  it('goes on with the name that the receiver takes, without a flag', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    await using setup = await bench({ protocol: 'adcp' });
+    const args = ['vectors', 'probe', setup.url, '--keys', probe, '--only', 'tool-completed'];
+    expect(await cli(args)).toMatchObject({
+      code: 0,
+      stderr: 'The receiver takes the name adcp: deliveries go on with it.\n',
+    });
+    expect((await cli([...args, '--protocol', 'proto'])).code).toBe(1);
   });
 
   it('passes a receiver with hostCheck off when told so', async () => {

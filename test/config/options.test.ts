@@ -58,7 +58,7 @@ describe('options: defaults (admission.md §2.12)', () => {
       hostCheck: 'strict',
       allowLoopback: false,
       edition: { name: '3.0' },
-      protocol: { name: 'proto' },
+      protocols: [{ name: 'proto' }, { name: 'adcp' }],
     });
   });
 

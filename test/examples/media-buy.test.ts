@@ -27,6 +27,21 @@ describe('examples/media-buy, installed from the packed package', () => {
     }
   });
 
+  it('buys of a seller that writes the protocol’s name as adcp, with nothing set', async () => {
+    const seller = join(example.folder, 'seller.ts');
+    const code = await readFile(seller, 'utf8');
+    const changed = code
+      .replace("generateKey('ed25519')", "generateKey('ed25519', 'webhook-signing', { protocol: 'adcp' })")
+      .replace('signDelivery({', "signDelivery({ protocol: 'adcp',");
+    await writeFile(seller, changed);
+    expect(changed.match(/'adcp'/g)).toHaveLength(2);
+    try {
+      expect(await example.script('start')).toMatch(/^Four media buys and a report, each handled once\.$/m);
+    } finally {
+      await writeFile(seller, code);
+    }
+  });
+
   it('ends with 1 where something else happened', async () => {
     const seller = join(example.folder, 'seller.ts');
     const code = await readFile(seller, 'utf8');

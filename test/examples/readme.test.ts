@@ -117,33 +117,34 @@ describe('README: its programs run as written, in an empty project on the packed
     expect(await server.stop(), server.printed()).toBe(0);
   });
 
-  it.each(['express', 'fastify', 'hono'])(
-    '%s: takes what a seller signs, and ends in order',
-    async (name) => {
-      const seller = await createFakeSeller();
-      try {
-        for (const dependency of ['express', 'fastify', 'hono', '@hono/node-server']) await link(dependency);
-        const receiver = String(blocks(readme)[1]).split('\nconst { PORT')[0] ?? '';
-        const given = receiver
-          .replace("protocol: 'adcp'", 'allowLoopback: true')
-          .replace("{ agentUrl: 'https://seller.example/mcp' }", JSON.stringify(seller.sender))
-          .replace("'webhooks.db'", `'${name}.db'`);
-        await project.write('receiver.mjs', given);
-        await project.write(`${name}.mjs`, blockWith(readme, `proto-webhooks/${name}`));
-        await using server = await serve(project, `${name}.mjs`);
-        const url = 'https://buyer.example/webhooks/seller';
-        const to = `${server.origin}/webhooks/seller`;
-        const { last } = await seller.deliver(seller.payloads.tool('completed'), { url, to });
-        // The seller calls it by the name that it was given; here that is this machine.
-        expect(last.status, server.printed()).toBe(200);
-        expect((await post(to)).headers.get('www-authenticate')).toBe(UNSIGNED);
-        expect(await server.stop(), server.printed()).toBe(0);
-        expect(server.printed()).toContain('done');
-      } finally {
-        await seller.close();
-      }
-    },
-  );
+  it.each([
+    ['express', 'proto'],
+    ['fastify', 'adcp'],
+    ['hono', undefined],
+  ])('%s: takes what a seller signs that writes %s, and ends in order', async (name, protocol) => {
+    const seller = await createFakeSeller({ protocol });
+    try {
+      for (const dependency of ['express', 'fastify', 'hono', '@hono/node-server']) await link(dependency);
+      const receiver = String(blocks(readme)[1]).split('\nconst { PORT')[0] ?? '';
+      const given = receiver
+        .replace('createReceiver({', 'createReceiver({ allowLoopback: true,')
+        .replace("{ agentUrl: 'https://seller.example/mcp' }", JSON.stringify(seller.sender))
+        .replace("'webhooks.db'", `'${name}.db'`);
+      await project.write('receiver.mjs', given);
+      await project.write(`${name}.mjs`, blockWith(readme, `proto-webhooks/${name}`));
+      await using server = await serve(project, `${name}.mjs`);
+      const url = 'https://buyer.example/webhooks/seller';
+      const to = `${server.origin}/webhooks/seller`;
+      const { last } = await seller.deliver(seller.payloads.tool('completed'), { url, to });
+      // The seller calls it by the name that it was given; here that is this machine.
+      expect(last.status, server.printed()).toBe(200);
+      expect((await post(to)).headers.get('www-authenticate')).toBe(UNSIGNED);
+      expect(await server.stop(), server.printed()).toBe(0);
+      expect(server.printed()).toContain('done');
+    } finally {
+      await seller.close();
+    }
+  });
 
   it('docs/quickstart.md: its program', async () => {
     const page = await readFile(join(root, 'docs/quickstart.md'), 'utf8');

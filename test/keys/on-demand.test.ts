@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { createEngine } from '../../src/crypto/index.ts';
-import { editionFor, protocolFor } from '../../src/protocol.ts';
+import { editionFor, protocolsFor } from '../../src/protocol.ts';
 import { keysOnDemand } from '../../src/keys/on-demand.ts';
 import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
@@ -16,7 +16,7 @@ const sender = (auth: AuthPolicy): SenderEntry => ({
 function bench() {
   const asked: string[] = [];
   const options = {
-    protocol: protocolFor(),
+    protocols: protocolsFor(),
     engine: () => createEngine(),
     transport: (url: string) => {
       asked.push(url);

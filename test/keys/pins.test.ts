@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createEngine } from '../../src/crypto/index.ts';
 import type { Jwk } from '../../src/crypto/engine.ts';
-import { protocolFor } from '../../src/protocol.ts';
+import { protocolsFor } from '../../src/protocol.ts';
 import { ConfigError } from '../../src/errors.ts';
 import { checkPins } from '../../src/keys/jwks.ts';
 import { createPins, type PinnedSender } from '../../src/keys/pins.ts';
@@ -49,7 +49,7 @@ describe('a pin that is evidently wrong is a ConfigError that names the sender',
 });
 
 test('pins that check 8 always refuses give a message each, and do not stop the start', async () => {
-  const pins = createPins(await createEngine(), protocolFor());
+  const pins = createPins(await createEngine(), protocolsFor());
   const noPurpose = { ...publicJwk('b'), proto_use: 'request-signing' };
   expect(await pins.importAll(pinned(publicJwk('a'), OFF_CURVE, noPurpose))).toEqual([
     expect.stringContaining(`pins of ${AGENT}: the key "bad" cannot be used`),
@@ -58,7 +58,7 @@ test('pins that check 8 always refuses give a message each, and do not stop the 
 });
 
 test('the pin gives the key without its secret members', async () => {
-  const pins = createPins(await createEngine(), protocolFor());
+  const pins = createPins(await createEngine(), protocolsFor());
   const jwk = publicJwk('a');
   const sender = pinned({ ...jwk, d: 'secret' });
   await pins.importAll(sender);
@@ -68,7 +68,7 @@ test('the pin gives the key without its secret members', async () => {
 });
 
 test('pins from a function that are malformed give a reason, never an exception', async () => {
-  const pins = createPins(await createEngine(), protocolFor());
+  const pins = createPins(await createEngine(), protocolsFor());
   expect(await pins.key(pinned(publicJwk('a'), publicJwk('a')), 'a')).toContain('occurs twice');
   expect(await pins.key(pinned(OFF_CURVE), 'bad')).toMatchObject({
     kid: 'bad',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { protocolFor } from '../../src/protocol.ts';
+import { protocolsFor } from '../../src/protocol.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { type Answerer, gate, type KeyServer, sends, startKeyServer } from './key-server.ts';
 import { type Bench, BRAND, MINUTE, publicJwk, senderEntry, setup, START, startSeller } from './setup.ts';
@@ -287,7 +287,7 @@ describe('a list that the brand.json origin may serve', () => {
 
   test('is named after the protocol', async () => {
     const { server, sender } = await startSeller(publicJwk('k'));
-    const { keys } = await setup({ protocol: protocolFor('other') });
+    const { keys } = await setup({ protocols: protocolsFor('other') });
     server.serve('/.well-known/other-revocations.json', list(server, START));
     expect(await keys.revocation(sender, 'revoked')).toBe('revoked');
   });

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { Alarm, AlarmCode, Logger } from '../../src/alarms.ts';
 import type { CryptoEngine, Jwk } from '../../src/crypto/engine.ts';
 import { createEngine } from '../../src/crypto/index.ts';
-import { editionFor, protocolFor } from '../../src/protocol.ts';
+import { editionFor, protocolsFor } from '../../src/protocol.ts';
 import type { KeyResolver } from '../../src/keys/contract.ts';
 import { defaultTransport } from '../../src/keys/net/transport.ts';
 import { createKeyResolver, type KeyResolverOptions } from '../../src/keys/resolver.ts';
@@ -77,7 +77,7 @@ export async function setup(options: Partial<KeyResolverOptions> = {}): Promise<
   const alarms: Alarm[] = [];
   const engine: CryptoEngine = await createEngine();
   const keys = createKeyResolver({
-    protocol: protocolFor(),
+    protocols: protocolsFor(),
     engine: () => engine,
     transport: defaultTransport(true),
     now: () => now,

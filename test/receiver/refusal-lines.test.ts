@@ -73,11 +73,11 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
 
   it('of a seller that calls the protocol by another name says what to set', async () => {
     const made = await loggedSetup();
-    await made.deliver(completed(), { params: { tag: 'adcp/webhook-signing/v1' } });
+    await made.deliver(completed(), { params: { tag: 'adx/webhook-signing/v1' } });
     expect(await made.warnings()).toMatchObject([
       {
         message:
-          'a delivery was refused: Got "adcp/webhook-signing/v1". The seller calls the protocol adcp: set protocol: \'adcp\' in createReceiver.',
+          'a delivery was refused: Got "adx/webhook-signing/v1". The seller calls the protocol adx, which is not taken here: set protocol: \'adx\' in createReceiver.',
       },
     ]);
   });

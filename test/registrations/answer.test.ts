@@ -81,6 +81,7 @@ describe('what is no answer of an operation', () => {
     { error: { code: -32600 } },
     { errors: [{ code: 'X' }] },
     { adcp_error: { code: 'X' } },
+    { proto_error: { code: 'X' } },
     { status: 'bogus', task_id: 't' },
     { status: 'pending_approval' },
     { status: 'pending_approval', buyer_ref: 'b', workflow_step_id: 'w' },

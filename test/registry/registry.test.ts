@@ -54,7 +54,15 @@ describe('contract: GET …/badge/{role}/{version}/embed', () => {
     expect(last?.url).toBe(`/registry/api/registry/agents/${ENCODED}/badge/sales%20%26%20more/embed`);
   });
 
-  it('types members by the protocol', async () => {
+  it('has members of either name of the protocol, in the types too', async () => {
+    const badge = await registryAt('registry').badge(AGENT, 'sales', '3.0');
+    const both: readonly (string | null | undefined)[] = [badge.proto_version, badge.adcp_version];
+    expect(both).toEqual(['3.0', '3.0']);
+    const error = await failure(registryAt('number-version').badge(AGENT, 'sales', '3.0'));
+    expect(error.message).toContain('adcp_version');
+  });
+
+  it('types members by the one name that is given', async () => {
     const registry = createRegistry({
       baseUrl: server.at('registry'),
       allowLoopback: true,

@@ -41,3 +41,17 @@ describe('samples of README and docs can be copied', () => {
     expect(named.filter((path) => !existsSync(new URL(path, root)))).toEqual([]);
   });
 });
+
+describe('the protocol’s name is no setting (verification.md §1.1)', () => {
+  const examples = (readdirSync(new URL('examples/', root), { recursive: true }) as string[])
+    .filter((name) => /\.(?:md|[mc]?[jt]sx?)$/.test(name) && !name.includes('node_modules'))
+    .map((name) => `examples/${name}`);
+
+  it.each([...files, ...examples])('%s sets none', (file) => {
+    // The version of HTTP, in an event of Lambda.
+    const text = textOf(file).replaceAll(/protocol: 'HTTP\/[\d.]+'/g, '');
+    expect(text).not.toMatch(/\bprotocol:/);
+  });
+
+  it('looks at examples too', () => expect(examples).toContain('examples/media-buy/buyer.ts'));
+});

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
 import { contentTypes } from '../../src/config/content-types.ts';
 import { headerFields } from '../../src/delivery.ts';
-import { protocolFor } from '../../src/protocol.ts';
+import { protocolsFor } from '../../src/protocol.ts';
 import {
   declaredLength,
   guard,
@@ -14,7 +14,7 @@ import {
 const alarms: Alarm[] = [];
 const context = (types?: readonly string[]): GuardContext => ({
   config: { maxBodyBytes: 1_000, contentTypes: contentTypes(types) },
-  protocol: protocolFor(),
+  protocols: protocolsFor(),
   raiseAlarm: (alarm) => alarms.push(alarm),
 });
 const pass = (headers: [string, string][], method = 'POST', size = 2, types?: readonly string[]) =>

@@ -3,13 +3,13 @@ import { resolveOptions } from '../../src/config/resolve.ts';
 import { createHashes } from '../../src/crypto/hashes.ts';
 import { Fault } from '../../src/errors.ts';
 import { readBody } from '../../src/events/reading.ts';
-import { protocolFor } from '../../src/protocol.ts';
+import { protocolsFor } from '../../src/protocol.ts';
 import { originOf, readStored } from '../../src/stages/stored.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { samplePayloads } from '../../src/testing/payloads.ts';
 
 const AGENT = 'https://seller.example/mcp';
-const context = { protocol: protocolFor(), hashes: createHashes(), readBody };
+const context = { protocols: protocolsFor(), hashes: createHashes(), readBody };
 const payloads = samplePayloads();
 const bytes = (payload: object): Uint8Array => new TextEncoder().encode(JSON.stringify(payload));
 

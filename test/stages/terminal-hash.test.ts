@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { protocolsFor } from '../../src/protocol.ts';
 import { createHashes } from '../../src/crypto/hashes.ts';
 import { readBody } from '../../src/events/reading.ts';
 import { terminalHash } from '../../src/stages/read.ts';
@@ -8,7 +9,7 @@ const hashes = createHashes();
 
 function hashOf(payload: object): string {
   const bytes = new TextEncoder().encode(JSON.stringify(payload));
-  const reading = readBody(bytes, { hash: (raw) => hashes.sha256Hex(raw) });
+  const reading = readBody(bytes, { protocols: protocolsFor(), hash: (raw) => hashes.sha256Hex(raw) });
   if (!reading.ok || reading.event.kind !== 'task') throw new Error('a status of a task');
   return terminalHash(reading.event, hashes);
 }

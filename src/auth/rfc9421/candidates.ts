@@ -79,7 +79,7 @@ async function tryCandidate(
   const { context, request, signed } = trial;
   const { sender, key } = candidate;
   const { alg, keyid, created } = signed.parameters;
-  const policy = { protocol: context.protocol, purposes: sender.edition.keyPurposes, alg };
+  const policy = { protocol: signed.protocol, purposes: sender.edition.keyPurposes, alg };
   const usable = usableKey(key.jwk, key.verifyKey, policy);
   if (typeof usable === 'string')
     return refused('webhook_signature_key_purpose_invalid', `The JWK: ${usable}.`, 8);

@@ -3,7 +3,7 @@ import { quoted } from '../../codec/printable.ts';
 import type { SignatureAlgorithm } from '../../crypto/engine.ts';
 import { fieldValue, type HeaderFields } from '../../delivery.ts';
 import { type AuthenticationCode, type Refusal, refused } from '../../outcome.ts';
-import type { Protocol } from '../../protocol.ts';
+import type { Protocol, Protocols } from '../../protocol.ts';
 import type { SignatureWindow } from '../contract.ts';
 import { type ContentDigest, readContentDigest } from './content-digest.ts';
 import { coversRequired, isCoverable, REQUIRED_COMPONENTS } from './signature-base.ts';
@@ -48,6 +48,8 @@ export interface SignatureFields {
 /** Headers that passed checks 1 to 6: nothing about them is wrong but perhaps the signature. */
 export interface CheckedSignature {
   readonly kind: 'checked';
+  /** The name that the tag says: the key's purpose is read by it. */
+  readonly protocol: Protocol;
   readonly components: readonly string[];
   /** `@signature-params` as received. */
   readonly signatureParams: string;
@@ -125,14 +127,15 @@ function broken(check: 2 | 3 | 4, code: AuthenticationCode, got: string): Refusa
   return refused(code, `Got ${quoted(got)}.`, check);
 }
 
-/** Checks 2 (second half) to 5, in their order. */
-function parameterRefusal(found: Complete, protocol: Protocol, nowMs: number): Refusal | undefined {
+/** Checks 2 (second half) to 5, in their order. @returns the name that the tag says. */
+function nameOf(found: Complete, protocols: Protocols, nowMs: number): Protocol | Refusal {
   if (!isNonce(found.nonce)) return broken(2, 'webhook_signature_header_malformed', found.nonce);
-  if (found.tag !== protocol.signatureTag) return broken(3, 'webhook_signature_tag_invalid', found.tag);
+  const protocol = protocols.find(({ signatureTag }) => signatureTag === found.tag);
+  if (!protocol) return broken(3, 'webhook_signature_tag_invalid', found.tag);
   if (!Object.hasOwn(ALGORITHMS, found.alg)) {
     return broken(4, 'webhook_signature_alg_not_allowed', found.alg);
   }
-  return windowRefusal(found, nowMs);
+  return windowRefusal(found, nowMs) ?? protocol;
 }
 
 const incomplete = (detail: string): Refusal => refused('webhook_signature_components_incomplete', detail, 6);
@@ -163,7 +166,7 @@ function componentsRefusal(components: readonly string[], headers: HeaderFields)
 export function checkSignatureFields(
   fields: SignatureFields,
   headers: HeaderFields,
-  protocol: Protocol,
+  protocols: Protocols,
   nowMs: number,
 ): CheckedSignature | Refusal {
   const { input, signature, digest } = fields;
@@ -175,10 +178,13 @@ export function checkSignatureFields(
       2,
     );
   }
-  const refusal = parameterRefusal(parameters, protocol, nowMs) ?? componentsRefusal(components, headers);
+  const protocol = nameOf(parameters, protocols, nowMs);
+  if ('kind' in protocol) return protocol;
+  const refusal = componentsRefusal(components, headers);
   if (refusal) return refusal;
   return {
     kind: 'checked',
+    protocol,
     components,
     signatureParams,
     // Check 4 passed: the algorithm is one of the table's.
@@ -199,9 +205,9 @@ const NO_DIGEST: ContentDigest = { sha256: undefined };
  */
 export function checkSignatureHeaders(
   headers: HeaderFields,
-  protocol: Protocol,
+  protocols: Protocols,
   nowMs: number,
 ): CheckedSignature | Refusal {
   const fields = readSignatureFields(headers);
-  return fields.kind === 'refused' ? fields : checkSignatureFields(fields, headers, protocol, nowMs);
+  return fields.kind === 'refused' ? fields : checkSignatureFields(fields, headers, protocols, nowMs);
 }

@@ -8,7 +8,7 @@ import { createEngine } from '../../crypto/index.ts';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import { type Delivery, headerFields, type HeadersInput } from '../../delivery.ts';
 import { type Refusal, refused } from '../../outcome.ts';
-import { editionFor, type EditionName, protocolFor } from '../../protocol.ts';
+import { editionFor, type EditionName, protocolsFor } from '../../protocol.ts';
 import type { Target } from '../contract.ts';
 import { checkSignatureHeaders } from './checks.ts';
 import { digestMatches } from './content-digest.ts';
@@ -50,8 +50,8 @@ export interface SignedMessage {
 
 /** `verifySignature`'s options. */
 export interface VerifySignatureOptions {
-  /** Name in tag and key purpose. `proto`. */
-  readonly protocol?: string;
+  /** Only this name in tag and key purpose. Both known names (`proto`, `adcp`), each whole. */
+  readonly protocol?: string | undefined;
   /** Decides which key purposes are accepted. `3.0`. */
   readonly edition?: EditionName;
   /** Unix ms. `Date.now`. */
@@ -114,11 +114,10 @@ export async function verifySignature(
   options: VerifySignatureOptions = {},
 ): Promise<VerifiedSignature | Refusal> {
   const { engine = await createEngine(), hashes = await loadHashes(), now = Date.now } = options;
-  const protocol = protocolFor(options.protocol);
   const headers = headerFields(message.headers);
-  const signed = checkSignatureHeaders(headers, protocol, now());
+  const signed = checkSignatureHeaders(headers, protocolsFor(options.protocol), now());
   if (signed.kind === 'refused') return signed;
-  const { components, parameters, signature, digest } = signed;
+  const { protocol, components, parameters, signature, digest } = signed;
   const { keyPurposes } = editionFor(options.edition);
   const policy = { protocol, purposes: keyPurposes, alg: parameters.alg };
   const key = usableKey(jwk, await engine.importKey(jwk), policy);

@@ -1,5 +1,5 @@
 import type { Jwk, SignatureAlgorithm, VerifyKey } from '../../crypto/engine.ts';
-import type { Protocol } from '../../protocol.ts';
+import type { Edition, Protocol, Protocols } from '../../protocol.ts';
 
 /** How a JWK names each algorithm (RFC 8037 §3.1, RFC 7518 §3.4); all three members have to agree. */
 const JWK_NAMES: Record<
@@ -37,4 +37,23 @@ export function usableKey(jwk: Jwk, verifyKey: VerifyKey | string, policy: KeyPo
   const { kty, crv, alg: name } = JWK_NAMES[alg];
   const agree = jwk['kty'] === kty && jwk['crv'] === crv && jwk['alg'] === name && verifyKey.alg === alg;
   return agree ? verifyKey : `kty, crv and alg do not agree with ${alg}`;
+}
+
+/**
+ * Why a key may verify no delivery of an edition, whichever accepted name the delivery's tag has; undefined where it may.
+ * Under several names the reason is that of the name whose purpose member the key has.
+ */
+export function unfitReason(
+  jwk: Jwk,
+  verifyKey: VerifyKey,
+  protocols: Protocols,
+  { keyPurposes: purposes }: Pick<Edition, 'keyPurposes'>,
+): string | undefined {
+  const { alg } = verifyKey;
+  const named = protocols.filter(({ purposeMember }) => Object.hasOwn(jwk, purposeMember));
+  const reasons = (named.length > 0 ? named : protocols.slice(0, 1)).map((protocol) =>
+    usableKey(jwk, verifyKey, { protocol, purposes, alg }),
+  );
+  const [reason] = reasons;
+  return typeof reason === 'string' && reasons.every((one) => typeof one === 'string') ? reason : undefined;
 }

@@ -146,9 +146,9 @@ export async function afterNoneVerified(
   const oursToo = await signedElsewhere(trial, second.candidates, result);
   if (oursToo) return oursToo;
   if (result.check === 8) {
-    const { protocol, raiseAlarm } = trial.context;
-    const policy = { protocol, alg: trial.signed.parameters.alg };
-    raisePurposeAlarm(raiseAlarm, policy, [...search.candidates, ...second.candidates]);
+    const { protocol, parameters } = trial.signed;
+    const policy = { protocol, alg: parameters.alg };
+    raisePurposeAlarm(trial.context.raiseAlarm, policy, [...search.candidates, ...second.candidates]);
   }
   return result;
 }
@@ -213,7 +213,7 @@ function lateDelivery(
   const { created = 0, expires = 0, keyid = '' } = fields.input.parameters;
   if (created >= LOOKS_LIKE_MS) return undefined;
   const { headers } = request.delivery;
-  const signed = checkSignatureFields(fields, headers, context.protocol, created * 1000);
+  const signed = checkSignatureFields(fields, headers, context.protocols, created * 1000);
   const trial = signed.kind === 'checked' ? trialOf(context, request, signed) : undefined;
   if (!trial) return undefined;
   return {

@@ -96,7 +96,7 @@ export const proveSignature: Prove = async (context, request) => {
   const { headers } = request.delivery;
   const fields = readSignatureFields(headers);
   if (fields.kind === 'refused') return fields;
-  const signed = checkSignatureFields(fields, headers, context.protocol, request.arrivedAt);
+  const signed = checkSignatureFields(fields, headers, context.protocols, request.arrivedAt);
   if (signed.kind === 'refused') {
     // Whose clock is wrong is asked of few deliveries: loaded for the first.
     if (signed.check !== 5) return signed;

@@ -1,8 +1,9 @@
+import { hmacProtocol } from '../../auth/hmac.ts';
 import { readSignatureFields, MAX_VALIDITY_S } from '../../auth/rfc9421/checks.ts';
 import { readContentDigest } from '../../auth/rfc9421/content-digest.ts';
 import type { SignatureParameters } from '../../auth/rfc9421/signature-input.ts';
 import { fieldValue } from '../../delivery.ts';
-import { editionFor, type EditionName } from '../../protocol.ts';
+import { editionFor, type EditionName, type Protocol } from '../../protocol.ts';
 import { MS_FROM } from '../shell.ts';
 import { adviceFor } from './advice.ts';
 import { gunzipped, searchBody } from './body.ts';
@@ -26,10 +27,21 @@ const lookAtHeaders: Look = async ({ input }, step, again) => {
   return [];
 };
 
-/** Check 3: another tag is, as a rule, another name of the protocol. */
-const lookAtTag: Look = async ({ request }, step) => {
+const tagOf = ({ request }: Case): string => {
   const fields = readSignatureFields(request.delivery.headers);
-  const tag = fields.kind === 'parsed' ? (fields.input.parameters.tag ?? '') : '';
+  return fields.kind === 'parsed' ? (fields.input.parameters.tag ?? '') : '';
+};
+
+/** The name that the tag says; the first accepted one where it says none of them. */
+function protocolOf(made: Case): Protocol {
+  const { protocols } = made.context;
+  const tag = tagOf(made);
+  return protocols.find(({ signatureTag }) => signatureTag === tag) ?? protocols[0];
+}
+
+/** Check 3: another tag is, as a rule, a name of the protocol that is not accepted. */
+const lookAtTag: Look = async (made, step) => {
+  const tag = tagOf(made);
   const name = /^([a-z][a-z0-9-]*)\/webhook-signing\/v1$/.exec(tag)?.[1];
   if (name === undefined)
     return [
@@ -44,7 +56,7 @@ const lookAtTag: Look = async ({ request }, step) => {
       step: step.id,
       cause: 'protocol',
       says: `The seller calls the protocol ${JSON.stringify(name)}.`,
-      fix: `Set protocol: '${name}' (here: --protocol ${name}).`,
+      fix: `Set protocol: '${name}' (here: --protocol ${name}); without the option proto and adcp are accepted.`,
       proved: true,
     },
   ];
@@ -129,14 +141,16 @@ const lookAtClock: Look = async ({ request }, step) => {
 };
 
 /** Check 8: another edition takes the purpose, or none does. */
-const lookAtPurpose: Look = async ({ input, request, context }, step, again) => {
+const lookAtPurpose: Look = async (made, step, again) => {
+  const { input, request } = made;
+  const { purposeMember } = protocolOf(made);
   const editions: readonly EditionName[] = ['3.1', '3.2'];
   const current = request.senders[0]?.edition ?? editionFor();
   for (const edition of editions.filter((name) => name !== current.name)) {
     const senders = input.senders.map((sender) => ({ ...sender, edition }));
     const steps = await again.steps({ ...input, senders });
     if (!passes(steps, '8')) continue;
-    const says = `The key's ${context.protocol.purposeMember} is allowed from edition ${edition} on.`;
+    const says = `The key's ${purposeMember} is allowed from edition ${edition} on.`;
     return [
       {
         step: step.id,
@@ -152,7 +166,7 @@ const lookAtPurpose: Look = async ({ input, request, context }, step, again) => 
       step: step.id,
       cause: 'key-purpose',
       says: step.detail ?? '',
-      fix: `The seller has to publish the key with use "sig", key_ops ["verify"], ${context.protocol.purposeMember} "webhook-signing", and an alg that fits kty and crv.`,
+      fix: `The seller has to publish the key with use "sig", key_ops ["verify"], ${purposeMember} "webhook-signing", and an alg that fits kty and crv.`,
       proved: true,
     },
   ];
@@ -260,7 +274,9 @@ const NO_MATCH: Omit<Finding, 'step'> = {
 /** The legacy HMAC: its clock, its form, what it is made over, and the body. */
 const lookAtHmac: Look = async (made, step) => {
   const { headers } = made.request.delivery;
-  const { hmacSignatureHeader, hmacTimestampHeader } = made.context.protocol;
+  const { protocols } = made.context;
+  const named = hmacProtocol(headers, protocols);
+  const { hmacSignatureHeader, hmacTimestampHeader } = 'kind' in named ? protocols[0] : named;
   const timestamp = fieldValue(headers, hmacTimestampHeader) ?? '';
   if (step.code === 'webhook_signature_window_invalid') {
     return [timeFinding(timestamp, made.request.arrivedAt, step.id)];

@@ -201,11 +201,7 @@ function challengeSteps(payload: JsonObject): Step[] {
   ];
 }
 
-function bodySteps(
-  { delivery, senders }: AuthRequest,
-  { protocol }: AuthContext,
-  { bodyless }: Judging,
-): Step[] {
+function bodySteps({ delivery, senders }: AuthRequest, { bodyless }: Judging): Step[] {
   if (bodyless) {
     return [
       { id: '14', title: 'the body is strict JSON', ...NO_BODY },
@@ -215,7 +211,7 @@ function bodySteps(
   const [sender] = senders;
   const challenge = challengeIn(delivery.rawBody);
   if (challenge) return challengeSteps(challenge);
-  const reading = readEvent(delivery.rawBody, { protocol, ...(sender?.format && { format: sender.format }) });
+  const reading = readEvent(delivery.rawBody, { ...(sender?.format && { format: sender.format }) });
   const malformed = !reading.ok && reading.code === 'webhook_body_malformed';
   const body: Step = { id: '14', title: 'the body is strict JSON', verdict: malformed ? 'fail' : 'pass' };
   const envelope: Step = {
@@ -249,7 +245,7 @@ export async function checklist(
   const refused = guarded.kind === 'refused' ? guarded : undefined;
   const signed = registered !== 'signature' && isSignedChallenge(request, context);
   const scheme = signed ? 'signature' : registered;
-  const mismatch = signed ? undefined : modeMismatch(scheme, delivery.headers, context.protocol);
+  const mismatch = signed ? undefined : modeMismatch(scheme, delivery.headers, context.protocols);
   const steps: Step[] = [
     {
       id: 'request',
@@ -266,5 +262,5 @@ export async function checklist(
   ];
   if (scheme === 'signature') steps.push(...(await signatureSteps(context, request, known)));
   else steps.push(await legacyStep(scheme, context, request, known));
-  return [...steps, ...bodySteps(request, context, known)];
+  return [...steps, ...bodySteps(request, known)];
 }

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
-import { DEFAULT_EDITION, type EditionName, protocolFor } from '../../protocol.ts';
+import { DEFAULT_EDITION, type EditionName } from '../../protocol.ts';
 import type { JsonObject } from '../../codec/members.ts';
 import type { Sender } from '../../senders.ts';
 import { VectorError } from '../../vectors/case.ts';
@@ -109,7 +109,7 @@ function shapeContext(file: string, flags: SenderFlags, context: CliContext): Sh
   return {
     file,
     stem: file,
-    protocol: protocolFor(flags.protocol).name,
+    protocol: flags.protocol,
     edition: flags.edition ?? DEFAULT_EDITION,
     keys: () => keysBeside(resolve(context.cwd, file)),
     codeOf: (code) => code,

@@ -5,7 +5,7 @@ import { senderSource } from '../../config/senders.ts';
 import { createHashes } from '../../crypto/hashes.ts';
 import { createEngine } from '../../crypto/index.ts';
 import { headerFields, type Delivery } from '../../delivery.ts';
-import { editionFor, protocolFor } from '../../protocol.ts';
+import { editionFor, protocolsFor } from '../../protocol.ts';
 import { createKeyResolver } from '../../keys/resolver.ts';
 import {
   type Budget,
@@ -29,18 +29,18 @@ const quiet = {
 };
 
 async function caseOf(input: ExplainInput, budget: Budget): Promise<Case> {
-  const protocol = protocolFor(input.protocol);
+  const protocols = protocolsFor(input.protocol);
   const edition = editionFor(input.edition);
   const engine = await createEngine();
   const target = canonicalTargetUri(input.url);
   const { fixed = [] } = senderSource(input.senders, {
-    protocol,
+    protocols,
     edition,
     allowLoopback: true,
     maxNoncesPerKey: 1,
   });
   const keys = createKeyResolver({
-    protocol,
+    protocols,
     engine,
     // Keys are pins: what had to be fetched was fetched before.
     transport: () => Promise.reject(new Error('nothing is fetched')),
@@ -53,7 +53,7 @@ async function caseOf(input: ExplainInput, budget: Budget): Promise<Case> {
   const headers = headerFields(capture.headers);
   const delivery: Delivery = { method: capture.method, url: capture.target, headers, rawBody: capture.body };
   const context: AuthContext = {
-    protocol,
+    protocols,
     engine,
     hashes: createHashes(),
     keys: withKnown(keys, input),

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { InboxStats, ManyResult, SeenEvent } from '../../inbox/contract.ts';
 import { actOnMany, seenEvent, statsOf, WIDTH } from '../../inbox/operate.ts';
-import { protocolFor } from '../../protocol.ts';
+import { protocolsFor } from '../../protocol.ts';
 import type { InboxQuery, InboxRecord, StoreInbox } from '../../stores/contract.ts';
 import {
   addVerb,
@@ -42,7 +42,7 @@ const DAY_MS = 86_400_000;
 /** With the ids that alarms and log lines have. */
 async function withIds(record: InboxRecord): Promise<SeenEvent> {
   const [hashes, { readBody }] = await Promise.all([loadHashes(), import('../../events/reading.ts')]);
-  return seenEvent(record, { hashes, readBody, protocol: protocolFor() });
+  return seenEvent(record, { hashes, readBody, protocols: protocolsFor() });
 }
 
 /** Runs `use` on an open store. */

@@ -1,4 +1,4 @@
-import { usableKey } from '../../auth/rfc9421/key-policy.ts';
+import { unfitReason } from '../../auth/rfc9421/key-policy.ts';
 import { revokedSince } from '../../auth/rfc9421/revoked-at.ts';
 import { senderSource } from '../../config/senders.ts';
 import type { CryptoEngine, Jwk } from '../../crypto/engine.ts';
@@ -8,7 +8,7 @@ import { brandJsonKind } from '../../keys/brand-json.ts';
 import type { KeyTransport } from '../../keys/contract.ts';
 import { JWKS } from '../../keys/jwks.ts';
 import { ADAGENTS } from '../../keys/publisher-pins.ts';
-import { editionFor, type EditionName, type Protocol, protocolFor } from '../../protocol.ts';
+import { editionFor, type EditionName, type Protocols, protocolsFor } from '../../protocol.ts';
 import type { Sender, SenderEntry } from '../../senders.ts';
 import { createDocuments, type Documents, type Link } from './documents.ts';
 import { checkRevocations, type RevocationState } from './revocations.ts';
@@ -61,14 +61,15 @@ async function judgeKey(
   jwk: Jwk,
   source: ChainKey['source'],
   revoked: ReadonlySet<string>,
-  context: { readonly protocol: Protocol; readonly engine: CryptoEngine; readonly now: number },
+  context: { readonly protocols: Protocols; readonly engine: CryptoEngine; readonly now: number },
 ): Promise<ChainKey> {
-  const { protocol, engine, now } = context;
+  const { protocols, engine, now } = context;
   const verifyKey = await engine.importKey(jwk);
   const verdicts = EDITIONS.map((name) => {
-    const alg = typeof verifyKey === 'string' ? 'ed25519' : verifyKey.alg;
-    const usable = usableKey(jwk, verifyKey, { protocol, purposes: editionFor(name).keyPurposes, alg });
-    return { name, invalidReason: typeof usable === 'string' ? usable : undefined };
+    const edition = editionFor(name);
+    const invalidReason =
+      typeof verifyKey === 'string' ? verifyKey : unfitReason(jwk, verifyKey, protocols, edition);
+    return { name, invalidReason };
   });
   const editions = verdicts
     .filter(({ invalidReason }) => invalidReason === undefined)
@@ -170,8 +171,8 @@ function clockNotes(links: readonly Link[]): string[] {
  */
 export async function walkChain(options: ChainOptions): Promise<Chain> {
   const { allowLoopback, sender: given } = options;
-  const protocol = protocolFor(options.protocol);
-  const defaults = { protocol, edition: editionFor(), allowLoopback, maxNoncesPerKey: 1 };
+  const protocols = protocolsFor(options.protocol);
+  const defaults = { protocols, edition: editionFor(), allowLoopback, maxNoncesPerKey: 1 };
   const [sender] = senderSource([given], defaults).fixed ?? [];
   if (!sender) throw new TypeError('one sender was given');
   const documents = createDocuments(options);
@@ -185,7 +186,7 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
     if (isPinned) notes.push(`${trouble}. Not needed: only the pinned keys count.`);
     else faults.push(`${trouble}. Deliveries get 503 keys_unavailable.`);
   }
-  const check = { options, protocol, documents, sender, listing, jwks, pinned: isPinned };
+  const check = { options, protocols, documents, sender, listing, jwks, pinned: isPinned };
   const revocation = await checkRevocations(check, { faults, notes });
   const engine = await createEngine();
   const revoked = new Set(revocation.kids);
@@ -193,7 +194,7 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const source = isPinned ? 'adagents.json' : 'JWKS';
   const keys: ChainKey[] = [];
   for (const jwk of counted)
-    keys.push(await judgeKey(jwk, source, revoked, { protocol, engine, now: options.now() }));
+    keys.push(await judgeKey(jwk, source, revoked, { protocols, engine, now: options.now() }));
   notes.push(...oddNotes(documents.links), ...clockNotes(documents.links));
   const unfit = keys.length > 0 || faults.length === 0 ? keyFault(keys, edition) : undefined;
   if (unfit !== undefined) faults.push(unfit);

@@ -7,7 +7,7 @@ import {
   revocationKind,
 } from '../../keys/revocation-list.ts';
 import { discoveredLists, isFresh, newRegister, type Register } from '../../keys/revocation-registers.ts';
-import type { Protocol } from '../../protocol.ts';
+import type { Protocols } from '../../protocol.ts';
 import type { SenderEntry } from '../../senders.ts';
 import { createDocuments, type Documents, type DocumentsOptions, type Link } from './documents.ts';
 
@@ -26,7 +26,7 @@ export interface RevocationState {
 
 export interface RevocationCheck {
   readonly options: DocumentsOptions;
-  readonly protocol: Protocol;
+  readonly protocols: Protocols;
   readonly documents: Documents;
   readonly sender: SenderEntry;
   /** The brand.json beside which the list lies. */
@@ -66,9 +66,9 @@ const STATES: readonly RevocationState['state'][] = ['unknown', 'stale', 'fresh'
 
 /** Looks for the operator's lists where a receiver would, and judges them. Adds to the findings. */
 export async function checkRevocations(check: RevocationCheck, findings: Findings): Promise<RevocationState> {
-  const { protocol, sender, listing } = check;
+  const { protocols, sender, listing } = check;
   const named = sender.revocation?.url;
-  const discovered = listing === undefined ? [] : discoveredLists(protocol, listing);
+  const discovered = listing === undefined ? [] : discoveredLists(protocols, listing);
   const states: RevocationState[] = [];
   for (const url of named === undefined ? discovered : [named])
     states.push(await listAt(url, check, findings));

@@ -195,7 +195,7 @@ export function addChainFlags(verb: Command): Command {
     .option('--brand-json <url>', 'where brand.json lies, if not at the host of the agent URL')
     .option('--publisher <domain>', 'publisher whose adagents.json may pin keys; repeatable', collect)
     .option('--revocations <url>', 'revocation list, if not at the well-known path')
-    .option('--protocol <name>', 'name in wire identifiers (default: proto)')
+    .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
     .option('--allow-loopback', 'allow http and private addresses')
     .addOption(
       new Option('--dns <how>', "how names are looked up, as the receiver's dns (default: direct)").choices([
@@ -283,7 +283,7 @@ export function addKeysGenerate(parent: Command, run: RunVerb): void {
     .addOption(new Option('--alg <name>', 'algorithm').choices(Object.keys(ALGORITHMS)).default('ed25519'))
     .option('--kid <kid>', 'key id (default: the RFC 7638 thumbprint)')
     .option('--purpose <name>', 'value of <protocol>_use', 'webhook-signing')
-    .option('--protocol <name>', 'name in wire identifiers (default: proto)')
+    .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
     .option('--probe', 'a set for `vectors probe`: both algorithms, wrong purposes, one to be revoked')
     .option(
       '--out <file>',

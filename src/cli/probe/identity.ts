@@ -87,6 +87,8 @@ const WRONG: Readonly<Record<string, (url: string) => string>> = {
     `it verifies for another URL than ${url}, or a proxy in front of it changes a header that is covered (Content-Type). Its publicUrl has to be exactly that URL.`,
   '401 webhook_target_uri_malformed': (url) =>
     `what it is sent to is another host than its publicUrl has. Its publicUrl has to be exactly ${url}, and a proxy in front of it has to pass Host.`,
+  '401 webhook_signature_tag_invalid': () =>
+    'it takes another name of the protocol than these have. Give --protocol with the name that it takes.',
   '401 webhook_signature_window_invalid': () =>
     `the clock of this machine or the receiver's is wrong by more than a minute (NTP).`,
   '503': (url) =>
@@ -105,6 +107,7 @@ function answerToGood(results: readonly ProbeResult[]): string | undefined {
  * found the keys, or has another URL or another time.
  * @param url to which was sent.
  * @param waitedMs for which a receiver that remembers a failed fetch was waited for.
+ * @param firstAnswer to the good delivery before all cases: within 30 s of it a receiver cannot say that a key is unknown.
  */
 export function hintOf(
   results: readonly ProbeResult[],
@@ -112,12 +115,19 @@ export function hintOf(
     url,
     identity,
     waitedMs,
-  }: { readonly url: string; readonly identity: Identity; readonly waitedMs: number },
+    firstAnswer,
+  }: {
+    readonly url: string;
+    readonly identity: Identity;
+    readonly waitedMs: number;
+    readonly firstAnswer?: string | undefined;
+  },
 ): string[] {
   const sent = results.filter(({ answered }) => answered !== '-');
-  const answer = answerToGood(sent);
-  if (answer === undefined) return [];
   const unknown = '401 webhook_signature_key_unknown';
+  const common = answerToGood(sent);
+  const answer = common === '503' && firstAnswer === unknown ? unknown : common;
+  if (answer === undefined) return [];
   const hasKeys = sent.some(({ name, answered }) => name === 'unknown-key' && answered === unknown);
   const wrong = answer === '503' && !hasKeys ? undefined : WRONG[answer];
   if (wrong) return [`Every good delivery was answered ${answer}: ${wrong(url)}`];

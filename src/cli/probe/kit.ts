@@ -1,4 +1,4 @@
-import type { EditionName } from '../../protocol.ts';
+import { type EditionName, firstNamed, type Protocols, protocolsFor } from '../../protocol.ts';
 import {
   type Jwk,
   type PayloadInput,
@@ -15,6 +15,7 @@ export type KeyRole = 'ed25519' | 'p256' | 'request' | 'other' | 'revoked';
 /** What cases are made with. */
 export interface ProbeKit {
   readonly url: string;
+  /** The name that deliveries have. */
   readonly protocol: string;
   readonly payloads: SamplePayloads;
   readonly keys: Readonly<Partial<Record<KeyRole, Jwk>>>;
@@ -49,11 +50,11 @@ export interface KitOptions extends Pick<ProbeKit, 'url' | 'protocol' | 'edition
   readonly timeoutMs: number;
 }
 
-/** Sorts keys into their roles: by the kid for the revoked one, by the purpose, by the curve. */
-export function rolesOf(keys: readonly Jwk[], protocol: string): Partial<Record<KeyRole, Jwk>> {
+/** Sorts keys into their roles: by the kid for the revoked one, by the purpose under any of the names, by the curve. */
+export function rolesOf(keys: readonly Jwk[], protocols: Protocols): Partial<Record<KeyRole, Jwk>> {
   const roles: Partial<Record<KeyRole, Jwk>> = {};
   for (const key of keys) {
-    const purpose = key[`${protocol}_use`] ?? 'webhook-signing';
+    const purpose = firstNamed(protocols, ({ purposeMember }) => key[purposeMember]) ?? 'webhook-signing';
     const curve = key['crv'] === 'P-256' ? 'p256' : 'ed25519';
     const revoked = String(key['kid']).endsWith('-revoked');
     const other = purpose === 'request-signing' ? 'request' : 'other';
@@ -78,7 +79,7 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
     now,
     ...(rate !== undefined && { rate }),
     payloads: samplePayloads({ now }),
-    keys: rolesOf(options.keys, protocol),
+    keys: rolesOf(options.keys, protocolsFor(protocol)),
     sign: (body, overrides) =>
       signDelivery({ url, body, key: first, protocol, now, allowMalformed: true, ...overrides }),
     send,

@@ -171,6 +171,41 @@ export async function awaitKeys(kit: ProbeKit, patience: Patience): Promise<bool
   return !isPutOff(answer);
 }
 
+/** Of checks that come before any name matters, or after it was found to be right. */
+const NO_MATTER_OF_NAME: readonly (string | undefined)[] = [
+  'webhook_signature_key_unknown',
+  'webhook_signature_window_invalid',
+];
+
+/**
+ * Sends one good event under each name of the protocol, until one is not refused for its name.
+ * @returns the kit of that name, the first where each is refused; and what was answered, where it was asked.
+ */
+export async function takenKit(
+  kits: readonly [ProbeKit, ...ProbeKit[]],
+): Promise<{ readonly kit: ProbeKit; readonly answered?: string }> {
+  const [first, ...others] = kits;
+  if (others.length === 0) return { kit: first };
+  for (const kit of kits) {
+    const answer = await kit.send(await kit.sign(kit.payloads.tool('submitted')));
+    if (answer.status !== 401 || NO_MATTER_OF_NAME.includes(answer.code)) {
+      return { kit, answered: answerText(answer) };
+    }
+  }
+  return { kit: first };
+}
+
+/** What is found out before the cases are sent. */
+export interface ProbeStart {
+  /** The kit to go on with, by the name that the receiver takes; the given one where absent. */
+  readonly choose?: (() => Promise<ProbeKit>) | undefined;
+  /**
+   * Waits until the receiver has the keys, which it may not ask for at once after a fetch that failed; tells whether it
+   * had to, and has them now.
+   */
+  readonly awaitKeys?: ((kit: ProbeKit) => Promise<boolean>) | undefined;
+}
+
 /** Every case, in the order in which they are sent. */
 export const PROBE_CASES: readonly ProbeCase[] = [
   UNKNOWN_KEY_CASE,
@@ -240,24 +275,25 @@ async function runCase(probe: ProbeCase, probeKit: ProbeKit): Promise<ProbeResul
 /**
  * Sends every case, one after another, and grades the answers.
  * @param wanted names of cases; all where empty.
- * @param awaitKeys waits until the receiver has the keys, which it may not ask for at once after a fetch that failed; tells
- * whether it had to, and has them now.
  */
 export async function probeReceiver(
   kit: ProbeKit,
   wanted: readonly string[] = [],
-  awaitKeys: (kit: ProbeKit) => Promise<boolean> = async () => false,
+  { choose = async () => kit, awaitKeys = async () => false }: ProbeStart = {},
 ): Promise<ProbeResult[]> {
   const chosen = PROBE_CASES.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
   const results: ProbeResult[] = [];
   const [first, ...rest] = chosen;
   // The unknown keyid goes before everything else, while nothing was refetched on its account.
   const early = first === UNKNOWN_KEY_CASE ? await runCase(first, kit) : undefined;
-  const waited = await awaitKeys(kit);
+  const taken = await choose();
+  const waited = await awaitKeys(taken);
   if (early) {
-    // What was answered while keys could not be had says nothing, and such an attempt is not a refetch.
-    results.push(waited && early.answered.startsWith('503') ? await runCase(UNKNOWN_KEY_CASE, kit) : early);
+    // What was answered while keys could not be had says nothing, and such an attempt is not a refetch. Nor does what was
+    // answered to a name that is not taken.
+    const isVoid = taken !== kit || (waited && early.answered.startsWith('503'));
+    results.push(isVoid ? await runCase(UNKNOWN_KEY_CASE, taken) : early);
   }
-  for (const probe of early ? rest : chosen) results.push(await runCase(probe, kit));
+  for (const probe of early ? rest : chosen) results.push(await runCase(probe, taken));
   return results;
 }

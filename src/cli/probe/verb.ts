@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
-import { type EditionName, protocolFor } from '../../protocol.ts';
+import { type EditionName, protocolsFor } from '../../protocol.ts';
 import type { Jwk } from '../../sender/sign.ts';
 import { collect, isPrivate, readKeys } from '../files.ts';
 import {
@@ -17,7 +17,7 @@ import {
 } from '../shell.ts';
 import { chainHints, hintOf, type Identity, type IdentityFlags, identityOf } from './identity.ts';
 import { createKit, type ProbeKit, type ProbeResult, rolesOf } from './kit.ts';
-import { awaitKeys, type Patience, PROBE_CASES, probeReceiver } from './probe.ts';
+import { awaitKeys, type Patience, PROBE_CASES, type ProbeStart, probeReceiver, takenKit } from './probe.ts';
 
 const MARKS: Readonly<Record<ProbeResult['verdict'], readonly [Style, string]>> = {
   pass: ['good', 'pass'],
@@ -91,7 +91,7 @@ async function signingKeys(
     throw new UsageError(
       `${flags.keys.join(', ')}: a key has no private half (d). Expected what \`proto-webhooks keys generate --probe --out FILE\` writes.`,
     );
-  const roles = rolesOf(keys, protocolFor(flags.protocol).name);
+  const roles = rolesOf(keys, protocolsFor(flags.protocol));
   const first = roles.ed25519 ?? roles.p256;
   if (!first)
     throw new UsageError(
@@ -115,7 +115,7 @@ function waitingFor(
   identity: Identity,
   { waitMs, only = [] }: ProbeFlags,
   { now, notice }: CliContext,
-): Parameters<typeof probeReceiver>[2] {
+): ProbeStart['awaitKeys'] {
   if (identity.how !== 'fake-seller') return undefined;
   const needsList = only.length === 0 || only.includes('revoked');
   const patience: Patience = {
@@ -129,6 +129,12 @@ function waitingFor(
     complete: needsList ? identity.askedForList : undefined,
   };
   return (kit) => awaitKeys(kit, patience);
+}
+
+/** Says which name of the protocol the receiver takes, where it is not the contract's. */
+function announced(taken: ProbeKit, first: ProbeKit, { notice }: CliContext): ProbeKit {
+  if (taken !== first) notice(`The receiver takes the name ${taken.protocol}: deliveries go on with it.`);
+  return taken;
 }
 
 function requireCases(wanted: readonly string[] = []): void {
@@ -149,14 +155,21 @@ async function probe(url: string, flags: ProbeFlags, context: CliContext): Promi
     if (flags.printConfig)
       return { ok: true, json: { config: identity.config }, text: () => identity.config };
     const { to, maxBodyBytes, rate, timeoutMs, hostCheck, edition = '3.0' } = flags;
-    const protocol = protocolFor(flags.protocol).name;
-    const kit = createKit(
-      { url, to, protocol, edition, hostCheck, maxBodyBytes, rate, timeoutMs, keys, now: context.now },
-      first,
-    );
+    const options = { url, to, edition, hostCheck, maxBodyBytes, rate, timeoutMs, keys, now: context.now };
+    const [kit, ...others] = protocolsFor(flags.protocol).map(({ name: protocol }) =>
+      createKit({ ...options, protocol }, first),
+    ) as [ProbeKit, ...ProbeKit[]];
     await requireReachable(kit);
-    const results = await probeReceiver(kit, flags.only, waitingFor(identity, flags, context));
-    const hint = hintOf(results, { url, identity, waitedMs: flags.waitMs });
+    let firstAnswer: string | undefined;
+    const results = await probeReceiver(kit, flags.only, {
+      choose: async () => {
+        const taken = await takenKit([kit, ...others]);
+        firstAnswer = taken.answered;
+        return announced(taken.kit, kit, context);
+      },
+      awaitKeys: waitingFor(identity, flags, context),
+    });
+    const hint = hintOf(results, { url, identity, waitedMs: flags.waitMs, firstAnswer });
     if (hint.length === 0 || flags.agentUrl === undefined) return reportOf(url, results, hint);
     return reportOf(url, results, [
       ...hint,
@@ -170,7 +183,7 @@ async function probe(url: string, flags: ProbeFlags, context: CliContext): Promi
 /** What the receiver under test is configured with. */
 function addReceiverFlags(verb: Command): Command {
   return verb
-    .option('--protocol <name>', 'name in wire identifiers (default: proto)')
+    .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
     .addOption(
       new Option('--edition <name>', 'edition that the receiver has for this sender (default: 3.0)').choices([
         '3.0',

@@ -221,7 +221,7 @@ function addRegistryVerb(
     .option('--registry <url>', `base URL of the registry; ${URL_VARIABLE} where none is given`)
     .option('--token-file <file>', 'file with the API key or JWT')
     .option('--token-env <name>', 'environment variable with the API key or JWT')
-    .option('--protocol <name>', 'name in wire identifiers (default: proto)')
+    .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
     .option('--allow-loopback', 'allow http and private addresses');
 }
 

@@ -14,7 +14,7 @@ export interface ShapeContext {
   readonly file: string;
   /** The case's name where the file itself has none. */
   readonly stem: string;
-  readonly protocol: string;
+  readonly protocol: string | undefined;
   /** For vectors that name none. */
   readonly edition: EditionName;
   /** The `keys.json` beside the file; empty where there is none. */
@@ -267,7 +267,7 @@ export function plainSetup(
   setup: Pick<Setup, 'url' | 'nowMs'> & { readonly senders: readonly VectorSender[] },
 ): Setup {
   return {
-    protocol: context.protocol,
+    ...(context.protocol !== undefined && { protocol: context.protocol }),
     usedNonces: [],
     fullKids: [],
     revokedKids: [],

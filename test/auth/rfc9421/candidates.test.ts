@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { tryCandidates, type Trial } from '../../../src/auth/rfc9421/candidates.ts';
-import { editionFor, protocolFor } from '../../../src/protocol.ts';
+import { editionFor, protocolsFor } from '../../../src/protocol.ts';
 import type { Candidate } from '../../../src/keys/contract.ts';
 
 test('a kid of very many senders is tried with each of them', async () => {
-  const context = { protocol: protocolFor() };
+  const context = { protocols: protocolsFor() };
   const signed = { parameters: { alg: 'ed25519', keyid: 'k' } };
   const trial = { context, signed, base: new Uint8Array(), host: { kind: 'same' } } as unknown as Trial;
   const sender = { edition: editionFor() };

@@ -2,14 +2,14 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkSignatureHeaders } from '../../../src/auth/rfc9421/checks.ts';
 import { headerFields, type HeadersInput } from '../../../src/delivery.ts';
-import { protocolFor } from '../../../src/protocol.ts';
+import { protocolsFor } from '../../../src/protocol.ts';
 import { createSigner, FIVE, NONCE, NOW, signedHeaders } from './support.ts';
 import type { Wire } from './support.ts';
 
 const signer = createSigner();
 
 function check(headers: HeadersInput, nowMs = NOW * 1000) {
-  return checkSignatureHeaders(headerFields(headers), protocolFor(), nowMs);
+  return checkSignatureHeaders(headerFields(headers), protocolsFor(), nowMs);
 }
 
 const sent = (wire: Wire = {}, nowMs?: number) => check(signedHeaders(signer, wire), nowMs);
@@ -149,10 +149,10 @@ describe('check 3: tag_invalid', () => {
 
   test('the tag contains the configured protocol name', () => {
     const headers = headerFields(signedHeaders(signer, { parameters: { tag: '"ad-x/webhook-signing/v1"' } }));
-    expect(checkSignatureHeaders(headers, protocolFor('ad-x'), NOW * 1000)).toMatchObject({
+    expect(checkSignatureHeaders(headers, protocolsFor('ad-x'), NOW * 1000)).toMatchObject({
       kind: 'checked',
     });
-    expect(checkSignatureHeaders(headers, protocolFor(), NOW * 1000)).toMatchObject(
+    expect(checkSignatureHeaders(headers, protocolsFor(), NOW * 1000)).toMatchObject(
       refused(3, 'tag_invalid'),
     );
   });
@@ -342,7 +342,7 @@ test('16 KiB of any bytes are read in bounded time', () => {
       const before = usual[name] ?? '';
       for (const line of [text, `${before}${text}x`, `${before.slice(0, 6)}${text}x`]) {
         expect(
-          checkSignatureHeaders(new Map([...headerFields(usual), [name, [line]]]), protocolFor(), 0),
+          checkSignatureHeaders(new Map([...headerFields(usual), [name, [line]]]), protocolsFor(), 0),
         ).toMatchObject({
           kind: 'refused',
         });

@@ -7,7 +7,7 @@ import type { Jwk, SignatureAlgorithm } from '../../../src/crypto/engine.ts';
 import { createHashes } from '../../../src/crypto/hashes.ts';
 import { createEngine } from '../../../src/crypto/index.ts';
 import { type Delivery, headerFields } from '../../../src/delivery.ts';
-import { editionFor, type EditionName, protocolFor } from '../../../src/protocol.ts';
+import { editionFor, type EditionName, protocolsFor } from '../../../src/protocol.ts';
 import type { Candidate, KeyResolver, KeySearch, RevocationState } from '../../../src/keys/contract.ts';
 import type { SenderEntry } from '../../../src/senders.ts';
 
@@ -149,7 +149,7 @@ export function bench(published: Published = {}, context: Partial<AuthContext> =
     stop: () => undefined,
   };
   const raiseAlarm = (alarm: Alarm) => alarms.push(alarm);
-  const usual = { protocol: protocolFor(), engine, hashes, keys, hostCheck: 'strict' as const, raiseAlarm };
+  const usual = { protocols: protocolsFor(), engine, hashes, keys, hostCheck: 'strict' as const, raiseAlarm };
   return { context: { ...usual, ...context }, alarms, asked };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createDocuments } from '../../../src/cli/keys/documents.ts';
 import { checkRevocations, type RevocationState } from '../../../src/cli/keys/revocations.ts';
-import { editionFor, protocolFor } from '../../../src/protocol.ts';
+import { editionFor, protocolFor, protocolsFor } from '../../../src/protocol.ts';
 
 const ORIGIN = 'https://operator.example';
 const UPDATED = Date.parse('2026-03-01T12:00:00Z');
@@ -38,9 +38,9 @@ async function find(body: string, now: number): Promise<Found> {
     now: () => now,
   };
   const documents = createDocuments(options);
-  const protocol = protocolFor();
+  const protocols = protocolsFor();
   const faults: string[] = [];
-  const check = { options, protocol, documents, sender, listing: undefined, jwks: [], pinned: false };
+  const check = { options, protocols, documents, sender, listing: undefined, jwks: [], pinned: false };
   return { revocation: await checkRevocations(check, { faults, notes: [] }), faults };
 }
 
@@ -74,7 +74,7 @@ describe('keys check: the revocation list, with the receiver’s result (verific
       const listing = `${ORIGIN}/.well-known/brand.json`;
       const asked = {
         options,
-        protocol: protocolFor(),
+        protocols: protocolsFor('proto'),
         documents,
         sender: SENDER,
         listing,

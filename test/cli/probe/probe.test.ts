@@ -345,13 +345,13 @@ describe('probe waits for a receiver that has cached its seller’s failed fetch
       'tool-completed',
       'revoked',
     ]);
-    const results = await probeReceiver(kit, [], (own) => awaitKeys(own, wait));
+    const results = await probeReceiver(kit, [], { awaitKeys: (own) => awaitKeys(own, wait) });
     expect(results.filter(({ verdict }) => verdict !== 'pass').map(({ name }) => name)).toEqual(['rate']);
     expect(scene.waited()).toBeGreaterThan(0);
     expect(scene.waited()).toBeLessThanOrEqual(65_000);
     // Asked again within the 30 s, it is put off for its cooldown alone: nothing is waited for.
     const before = scene.waited();
-    const [again] = await probeReceiver(kit, ['unknown-key'], (own) => awaitKeys(own, wait));
+    const [again] = await probeReceiver(kit, ['unknown-key'], { awaitKeys: (own) => awaitKeys(own, wait) });
     expect(again?.verdict).toBe('undecided');
     expect(scene.waited()).toBe(before);
   });
