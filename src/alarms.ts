@@ -50,6 +50,8 @@ export type AlarmCode =
   | 'operation_orphaned'
   /** Two channels tell that a task has ended, and what they say of it differs: the first is kept. */
   | 'terminal_differs'
+  /** A seller's answer was not taken: too large, too deep, not to be kept (calls.md §4.10). */
+  | 'answer_refused'
   /** A seller has refused a repeated call for good. */
   | 'operation_refused'
   /** A task was polled for `giveUpMs`, or its seller says `completed` without a result: it is polled no more. */

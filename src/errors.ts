@@ -11,6 +11,9 @@ export class ConfigError extends Error {
   readonly code = 'config_error';
 }
 
+/** What was observed cannot be kept: a mistake of who observes it by hand, the fault of the answer where one was observed. */
+export class UnfitObservation extends ConfigError {}
+
 /**
  * Thrown by a handler to say that no retry can help: the event goes to DEAD at once, is kept with its body,
  * raises the alarm `dead`, and is answered 200 so that the seller stops (admission.md §4.10).

@@ -113,6 +113,7 @@ const SUBJECTS: Readonly<
   durability_lowered: [],
   store_created: 'each',
   operation_orphaned: 'each',
+  answer_refused: 'each',
   terminal_differs: 'each',
   operation_refused: 'each',
   task_unresolved: 'each',

@@ -2,7 +2,7 @@ import { utf8 } from './codec/encoding.ts';
 import { isJsonObject } from './codec/members.ts';
 import { requireUrl } from './config/public-url.ts';
 import { onlyKnown } from './config/validate.ts';
-import { ConfigError, Fault } from './errors.ts';
+import { ConfigError, Fault, messageOf, UnfitObservation } from './errors.ts';
 import { parseInstant } from './events/instant.ts';
 import type { Observation, Observe, Observed } from './events/observation.ts';
 import { isTerminal, taskStatus } from './events/status.ts';
@@ -85,6 +85,15 @@ function requireObservation(observation: Observation, allowLoopback: boolean): v
   }
 }
 
+/** What is done with the data alone: no store is asked. @throws UnfitObservation for whatever is thrown by it. */
+function kept<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw new UnfitObservation(messageOf(error), { cause: error });
+  }
+}
+
 /** @throws ConfigError for what JSON cannot keep. */
 function bodyOf(observation: Observation, key: string, maxBytes: number): Uint8Array {
   const { status, taskId, operationId, taskType, timestamp, data, context } = observation;
@@ -152,13 +161,13 @@ async function observe(observation: Observation, ready: ReadyContext): Promise<O
   const { config, hashes, registrations, store, raiseAlarm } = ready;
   const { sender } = observation;
   const key = keyOf(observation, ready);
-  const body = bodyOf(observation, key, config.maxBodyBytes);
-  const reading = readingOf(observation, body, ready);
-  const claim = await ordered(
-    observation,
-    claimOf(body, reading, { edition: config.edition, hashes, registrations }),
-    ready,
-  );
+  const { reading, unordered } = kept(() => {
+    const body = bodyOf(observation, key, config.maxBodyBytes);
+    const reading = readingOf(observation, body, ready);
+    const unordered = claimOf(body, reading, { edition: config.edition, hashes, registrations });
+    return { reading, unordered };
+  });
+  const claim = await ordered(observation, unordered, ready);
   const { terminalHash: _ofWebhooks, canonicalHash: _ofTheSeller, ...event } = claim;
   const result = await store.accept({
     acceptId: ready.newId(),

@@ -10,6 +10,7 @@ import {
   TOO_MANY_REQUESTS,
   waitMs,
 } from '../registrations/answer.ts';
+import { AnswerRefusedError } from '../calls/refused.ts';
 import { AnswerError } from './answer.ts';
 
 /**
@@ -34,8 +35,8 @@ export function failureOf(error: unknown): PollFailure {
   const message = printableText(messageOf(error), MAX_TEXT);
   if (isOfKind(error, SellerBusyError)) return { kind: 'busy', pauseMs: waitMs(error.retryAfterMs), message };
   if (isTaskUnknown(error)) return { kind: 'unknown', message: unknownIn(error) };
-  if (isOfKind(error, ConfigError)) return { kind: 'refused', code: 'misconfigured', message };
-  if (isOfKind(error, AnswerError)) return { kind: 'refused', code: 'answer_invalid', message };
+  const ownCode = ownCodeOf(error);
+  if (ownCode !== undefined) return { kind: 'refused', code: ownCode, message };
   const { code, status, retryAfterMs } = membersOf(error);
   if (status === TOO_MANY_REQUESTS || code === TOO_MANY_REQUESTS) {
     return { kind: 'busy', pauseMs: waitMs(retryAfterMs), message };
@@ -44,6 +45,13 @@ export function failureOf(error: unknown): PollFailure {
   const refusal = isOfKind(error, SellerError) ? error : refusalIn(error);
   if (refusal && isFinal(refusal)) return { kind: 'refused', code: refusal.code, message: refusal.message };
   return { kind: 'failed', message };
+}
+
+/** What this side says of an answer, or of itself. */
+function ownCodeOf(error: unknown): string | undefined {
+  if (isOfKind(error, ConfigError)) return 'misconfigured';
+  if (isOfKind(error, AnswerRefusedError)) return error.code;
+  return isOfKind(error, AnswerError) ? 'answer_invalid' : undefined;
 }
 
 /** The seller's own answer, where it is there: it says already what the error does. */

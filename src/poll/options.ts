@@ -1,4 +1,5 @@
 import { MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from '../config/validate.ts';
+import { boundedCall } from '../calls/bounded-call.ts';
 import { createSessions } from '../calls/sessions.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { ConfigError, messageOf } from '../errors.ts';
@@ -95,7 +96,7 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
     sessions,
     observe: receiver.observe,
     tasks,
-    call,
+    call: boundedCall(call),
     transport: transportOf(options),
     query,
     pace: {

@@ -1,3 +1,4 @@
+import { AnswerRefusedError, refusedBy } from '../calls/refused.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
@@ -240,11 +241,23 @@ function differs({ status, updatedAt }: TaskSeen, dataHash: string | undefined, 
   return updatedAt !== undefined && dataHash !== watch.dataHash;
 }
 
+/** Of data that can be kept: what is larger would be refused once it was observed. @throws AnswerRefusedError */
+function hashOf(data: unknown, hashes: Hashes, maxBytes: number): string {
+  const { length } = JSON.stringify(data);
+  if (length > maxBytes) {
+    throw new AnswerRefusedError(`its ${length} characters of data are over maxBodyBytes (${maxBytes})`);
+  }
+  return hashes.sha256Hex(canonicalJson(data));
+}
+
 /** Asks the seller, and observes what is new. @throws what the store fails with. */
 function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, held: Held) => Promise<Told> {
   const { parts, observe, tasks, hashes, callMs } = context;
   const question = questioner(context);
-  const { name: edition } = parts.config.edition;
+  const {
+    edition: { name: edition },
+    maxBodyBytes,
+  } = parts.config;
 
   const observed = async (watch: Polled, held: Held, seen: TaskSeen, askedAt: number): Promise<Observed> => {
     const { status, updatedAt, data } = seen;
@@ -265,7 +278,7 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, h
   const answered = async (watch: Polled, held: Held, seen: TaskSeen, askedAt: number): Promise<Told> => {
     const { status, data, hintMs } = seen;
     const isEnd = isTerminal(status);
-    const dataHash = data === undefined ? undefined : hashes.sha256Hex(canonicalJson(data));
+    const dataHash = data === undefined ? undefined : hashOf(data, hashes, maxBodyBytes);
     const isChange = isEnd || differs(seen, dataHash, watch);
     const outcome = isChange ? await observed(watch, held, seen, askedAt) : undefined;
     if (outcome?.kind === 'refused') return failed({ kind: 'failed', message: outcome.detail });
@@ -297,6 +310,8 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, h
     try {
       return await answered(watch, held, seen, askedAt);
     } catch (error) {
+      const refused = refusedBy(error, true);
+      if (refused) return failed(failureOf(refused));
       if (!isOfKind(error, ConfigError)) throw error;
       return failed({ kind: 'refused', code: 'answer_invalid', message: error.message });
     }
@@ -352,7 +367,7 @@ function alarmsOf({ parts: { raiseAlarm } }: PollerContext): (watch: Watch, held
       });
     } else if (result === 'refused' || (isFailure(result) && watch.failures + 1 >= FAILING)) {
       raiseAlarm({
-        code: 'poll_failing',
+        code: code === 'answer_refused' ? 'answer_refused' : 'poll_failing',
         ...of,
         refusal: code,
         message: `Tasks of the seller cannot be polled, and are asked about again, less and less often: ${error}`,

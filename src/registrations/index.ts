@@ -7,6 +7,8 @@ export type { Alarm, Logger } from '../alarms.ts';
 export type { EventRegistration } from '../events/event.ts';
 export type { EventRegistrations, KnownRegistration } from '../events/registration.ts';
 export type { Sender } from '../senders.ts';
+export { AnswerRefusedError } from '../calls/refused.ts';
+export type { CallSessions } from '../calls/sessions.ts';
 export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
 export { RegistrationError, type RegistrationErrorCode } from './errors.ts';
 export type { Given, Json, JsonObject } from './json.ts';

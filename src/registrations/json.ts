@@ -44,31 +44,64 @@ const REF: Part = { name: 'ref', maxBytes: 1024 };
 /** Objects and arrays around the innermost value. */
 const MAX_DEPTH = 256;
 
+/** A place of a value that JSON cannot keep unchanged. */
+interface Misfit {
+  /** Members and items around it, the innermost first. */
+  readonly path: string[];
+  readonly what: string;
+}
+
 /** Names the first place of a value that JSON cannot keep unchanged; undefined if there is none. */
 export function misfit(value: unknown, at: string, depth: number): string | undefined {
+  const found = misfitIn(value, depth);
+  return found && `${at}${found.path.toReversed().join('')} ${found.what}`;
+}
+
+/** The path is put together for what is found alone. */
+function misfitIn(value: unknown, depth: number): Misfit | undefined {
+  if (typeof value !== 'object' || value === null) {
+    const what = scalarMisfit(value);
+    return what === undefined ? undefined : { path: [], what };
+  }
+  if (depth === MAX_DEPTH) {
+    return { path: [], what: `is more than ${MAX_DEPTH} levels deep, or contains itself` };
+  }
+  if (Array.isArray(value)) return misfitItem(value, depth);
+  return isPlain(value) ? misfitMember(value, depth) : { path: [], what: 'is not a plain object' };
+}
+
+function scalarMisfit(value: unknown): string | undefined {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return undefined;
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${at} is ${value}`;
-  if (typeof value !== 'object') return `${at} is ${describe(value)}`;
-  if (depth === MAX_DEPTH) return `${at} is more than ${MAX_DEPTH} levels deep, or contains itself`;
-  if (!Array.isArray(value) && !isPlain(value)) return `${at} is not a plain object`;
-  for (const [where, member] of membersOf(value, at)) {
-    const found = misfit(member, where, depth + 1);
-    if (found !== undefined) return found;
+  if (typeof value !== 'number') return `is ${describe(value)}`;
+  return Number.isFinite(value) ? undefined : `is ${value}`;
+}
+
+function misfitMember(members: object, depth: number): Misfit | undefined {
+  for (const [name, member] of Object.entries(members)) {
+    // One that is undefined is not in the JSON.
+    const found = member === undefined ? undefined : misfitIn(member, depth + 1);
+    if (found) return within(found, `.${name}`);
   }
   return undefined;
+}
+
+/** Holes among them. */
+function misfitItem(items: readonly unknown[], depth: number): Misfit | undefined {
+  for (let place = 0; place < items.length; place += 1) {
+    const found = misfitIn(items[place], depth + 1);
+    if (found) return within(found, `[${place}]`);
+  }
+  return undefined;
+}
+
+function within(found: Misfit, step: string): Misfit {
+  found.path.push(step);
+  return found;
 }
 
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype;
-}
-
-/** Members with their places. Those of an object that are undefined are not in its JSON. */
-function membersOf(value: object, at: string): (readonly [where: string, member: unknown])[] {
-  // Not with `map`, which skips holes.
-  if (Array.isArray(value)) return Array.from(value, (item, place) => [`${at}[${place}]`, item] as const);
-  const members = Object.entries(value).filter(([, member]) => member !== undefined);
-  return members.map(([name, member]) => [`${at}.${name}`, member] as const);
 }
 
 function describe(value: unknown): string {

@@ -29,6 +29,8 @@ export interface OperationSeen {
   /** Of the media buy that came of it. */
   readonly mediaBuyId?: string;
   readonly status?: TaskStatus;
+  /** Of one that is `orphaned` since its answers were refused: why. */
+  readonly reason?: string;
   /** Unix ms, on the store's clock. */
   readonly createdAt: number;
 }
@@ -98,6 +100,10 @@ export interface Stored {
   /** The URL at which its webhooks were asked for, without its last segment; until it is settled. */
   readonly base?: string;
   readonly withoutConfig?: true;
+  /** Calls whose answers were refused, while it is called. */
+  readonly refusals?: number;
+  /** Why, once it is called no more for that. */
+  readonly reason?: string;
   /** `account` of the arguments, as JSON text: the seller is asked about the task with it. */
   readonly account?: string;
   /** What came of it: its delivery reports name no operation. */
@@ -128,7 +134,7 @@ export function rowOf(
 }
 
 export function seenOf({ sender, id }: RegistrationRow, stored: Stored): OperationSeen {
-  const { taskType, state, ref, context, taskId, mediaBuyId, status, createdAt } = stored;
+  const { taskType, state, ref, context, taskId, mediaBuyId, status, reason, createdAt } = stored;
   return {
     agentUrl: sender,
     operationId: id,
@@ -140,11 +146,18 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
     ...(taskId !== undefined && { taskId }),
     ...(mediaBuyId !== undefined && { mediaBuyId }),
     ...(status !== undefined && { status }),
+    ...(reason !== undefined && { reason }),
   };
 }
 
 /** What is encrypted goes when nobody has to call it any more. */
-export function withoutArguments({ sealed: _gone, base: _with, ...stored }: Stored): Stored {
+export function withoutArguments({
+  sealed: _gone,
+  base: _with,
+  refusals: _counted,
+  reason: _was,
+  ...stored
+}: Stored): Stored {
   return stored;
 }
 
@@ -157,4 +170,10 @@ export const closedRow = (
   stored: Stored,
   state: 'refused' | 'orphaned',
   expiresAt: number,
-): RegistrationRow => rowOf(of, { ...withoutArguments(stored), state }, null, expiresAt);
+): RegistrationRow =>
+  rowOf(
+    of,
+    { ...withoutArguments(stored), state, ...(stored.reason !== undefined && { reason: stored.reason }) },
+    null,
+    expiresAt,
+  );

@@ -1,3 +1,4 @@
+import { AnswerRefusedError } from '../calls/refused.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { Alarm, Logger, RaiseAlarm } from '../alarms.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
@@ -35,6 +36,7 @@ import { type Reporting, reportingWebhook, requireReporting } from './request.ts
 import { type RandomBytes, secretsOf } from './secrets.ts';
 import type { Damage } from './rows.ts';
 import { requestInvalid, type Seller, sellerIn } from './seller.ts';
+import { countingRefused } from './refused-answers.ts';
 import { routesOf } from './routes.ts';
 import type { Repeater, RepeaterNews } from './repeater.ts';
 import { repeaterOf } from './repeater.ts';
@@ -107,7 +109,7 @@ export interface RegistrationsOptions {
   readonly maxOpen?: number | undefined;
   /** As of `createReceiver`: warnings and errors go to the console by default. */
   readonly logger?: Logger | undefined;
-  /** `operation_orphaned` and `operation_refused`: repeated calls that have failed. Default: the receiver's. */
+  /** `answer_refused`, `operation_orphaned`, `operation_refused`: calls that have failed. Default: the receiver's. */
   readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
 }
 
@@ -169,6 +171,13 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     retentionMs,
     maxOpen: wholeNumber('maxOpen', options.maxOpen, MAX_OPEN),
   });
+  const counted = (registration: Registration): Registration =>
+    countingRefused(registration, {
+      registrations,
+      hashes: parts.hashes,
+      retentionMs,
+      raise: (alarm) => raise(alarm),
+    });
   const watched: WithWatchedTasks = {
     [WATCHED_TASKS]: { rows: registrations, hashes: parts.hashes, retentionMs },
   };
@@ -190,7 +199,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     },
     create: async (request) => {
       requireRequest(request);
-      return registrationOf(await operations.create(request as OperationRequest), context());
+      return counted(registrationOf(await operations.create(request as OperationRequest), context()));
     },
     reportingWebhook: async (seller, reporting) => {
       requireSellerAlone('reportingWebhook', seller);
@@ -236,7 +245,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         due: (max) => operations.due(max, []),
         make: async (operation, signal) => {
           try {
-            await registrationOf(operation, { ...context(), isRepeat: true }).call(call, signal);
+            await counted(registrationOf(operation, { ...context(), isRepeat: true })).call(call, signal);
           } catch (error) {
             const ms = isOfKind(error, SellerBusyError) ? waitMs(error.retryAfterMs) : undefined;
             if (ms !== undefined) await operations.postpone(operation, ms);
@@ -311,6 +320,8 @@ function teller(
   return async (news) => {
     if (news.kind === 'orphaned') return raiseOrphaned(news.operation);
     const { error } = news;
+    // It was told of where it was counted.
+    if (isOfKind(error, AnswerRefusedError)) return;
     const message = error instanceof Error ? error.message : 'The thrown value is not an Error.';
     if (news.kind === 'store') {
       logger.warn(

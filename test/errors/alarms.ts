@@ -385,6 +385,10 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     },
     message: 'call receiver.start() in a process that keeps running',
   },
+  answer_refused: {
+    test: () => repeating(86_400_000, async () => ({ status: 'completed', result: 1n })),
+    message: 'The answer is refused: it cannot be kept (observe: data is a bigint, which JSON cannot keep).',
+  },
   operation_orphaned: {
     test: () => repeating(0, async () => ({})),
     message: 'Whether create_media_buy was done is not known',

@@ -1,0 +1,110 @@
+import type { RaiseAlarm } from '../alarms.ts';
+import { boundedCall } from '../calls/bounded-call.ts';
+import { requireBounded } from '../calls/bounds.ts';
+import { type AnswerRefusedError, refusedBy } from '../calls/refused.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import { storedId } from '../stages/ids.ts';
+import type { StoreRegistrations } from '../stores/contract.ts';
+import { closedRow, type OperationName, type OperationSeen, rowOf, seenOf, storedIn } from './operation.ts';
+import type { Registration } from './registration.ts';
+
+/*
+ * Answers that are refused are answers all the same: the seller may have done what it was asked, and would answer so again each time.
+ */
+
+/** Calls of an operation whose answers are refused, until nobody makes it any more (calls.md §4.10). */
+const MOST_REFUSED = 3;
+
+/** What refused answers are counted with. */
+export interface RefusedAnswers {
+  readonly registrations: StoreRegistrations;
+  readonly hashes: Hashes;
+  /** How long an operation is known after its end. Ms. */
+  readonly retentionMs: number;
+  readonly raise: RaiseAlarm;
+}
+
+/** The registration, with answers that are counted and told of where they are refused. */
+export function countingRefused(registration: Registration, counting: RefusedAnswers): Registration {
+  const { agentUrl, operationId } = registration;
+  const judged = async <T>(isAnswered: () => boolean, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      const refused = refusedBy(error, isAnswered());
+      if (!refused) throw error;
+      await count({ agentUrl, operationId }, refused, counting);
+      throw refused;
+    }
+  };
+  return {
+    ...registration,
+    call: async (call, signal) => {
+      let isAnswered = false;
+      // What is no caller is refused by the registration itself.
+      if (typeof call !== 'function') return registration.call(call, signal);
+      const bounded = boundedCall(call, () => (isAnswered = true));
+      return judged(
+        () => isAnswered,
+        () => registration.call(bounded, signal),
+      );
+    },
+    settle: (answer) =>
+      judged(
+        () => true,
+        async () => {
+          requireBounded(answer);
+          return registration.settle(answer);
+        },
+      ),
+    again: () => {
+      const again = registration.again();
+      return again && countingRefused(again, counting);
+    },
+  };
+}
+
+/** One more answer is refused: durable, and told. Nothing where the operation is not being called any more. */
+async function count(
+  of: OperationName,
+  { message, reason }: AnswerRefusedError,
+  { registrations, hashes, retentionMs, raise }: RefusedAnswers,
+): Promise<void> {
+  const kept = await registrations.run(of.agentUrl, (rows, now) => {
+    const row = rows.get('operation', storedId(of.operationId, hashes));
+    const stored = row && storedIn(row);
+    if (stored?.state !== 'calling') return undefined;
+    const refusals = (stored.refusals ?? 0) + 1;
+    const isOver = refusals >= MOST_REFUSED;
+    rows.save(
+      isOver
+        ? closedRow(of, { ...stored, reason }, 'orphaned', now + retentionMs)
+        : rowOf(of, { ...stored, refusals }, row?.dueAt ?? null, null),
+    );
+    return { refusals, isOver, operation: row && seenOf(row, stored) };
+  });
+  if (!kept?.operation) return;
+  const { refusals, isOver } = kept;
+  const names = namesOf(kept.operation);
+  raise({
+    code: 'answer_refused',
+    ...names,
+    refusals,
+    message: `${message} Whether ${names.taskType} was done is not known. ${isOver ? 'It is called no more.' : `It is called again: ${refusals} of at most ${MOST_REFUSED} calls.`}`,
+  });
+  if (!isOver) return;
+  raise({
+    code: 'operation_orphaned',
+    ...names,
+    message: `Whether ${names.taskType} was done is not known: the answers of ${refusals} calls were refused, the last one because ${reason}. Ask the seller.`,
+  });
+}
+
+function namesOf({ agentUrl: sender, operationId, taskType, ref }: OperationSeen): {
+  readonly sender: string;
+  readonly operationId: string;
+  readonly taskType: string;
+  readonly ref?: string;
+} {
+  return { sender, operationId, taskType, ...(ref !== undefined && { ref }) };
+}

@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Alarm } from '../../src/alarms.ts';
+import { AnswerRefusedError } from '../../src/calls/refused.ts';
+import { Fault } from '../../src/errors.ts';
+import { mcpCaller } from '../../src/registrations/mcp.ts';
+import { type CallSeller, createRegistrations, type Registrations } from '../../src/registrations/index.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { submitted, world } from '../poll/kit.ts';
+import { testReceiver } from '../receiver/setup.ts';
+import { NEWEST } from '../registrations/kit.ts';
+import { callsIn, hostileSeller, type HostileSeller, sayResult } from './hostile-seller.ts';
+
+const deep = (levels: number): unknown => {
+  let value: unknown = 1;
+  for (let level = 0; level < levels; level += 1) value = [value];
+  return value;
+};
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+describe('the answer of a call', () => {
+  let seller: HostileSeller;
+  let registrations: Registrations;
+  let alarms: Alarm[];
+  beforeEach(async () => {
+    seller = await hostileSeller();
+    alarms = [];
+    const store = memoryStore();
+    registrations = createRegistrations({
+      store,
+      baseUrl: 'https://buyer.example/webhooks',
+      secrets: [NEWEST],
+      allowLoopback: true,
+      logger: silent,
+      onAlarm: (alarm) => void alarms.push(alarm),
+    });
+    const { receiver } = await testReceiver({ store, registrations, allowLoopback: true });
+    await receiver.ready();
+  });
+  afterEach(async () => {
+    await seller[Symbol.asyncDispose]();
+  });
+  const create = (): ReturnType<Registrations['create']> =>
+    registrations.create({ agentUrl: seller.url, taskType: 'get_products', arguments: {}, ref: 'r-1' });
+
+  it('that is refused is told of, and the third one ends it as orphaned, with the reason', async () => {
+    seller.say = sayResult(`{"structuredContent":{"a":${'['.repeat(300)}${']'.repeat(300)}}}`);
+    const made = await create();
+    const call = mcpCaller({ allowLoopback: true });
+    for (const state of ['calling', 'calling', 'orphaned']) {
+      await expect(made.call(call)).rejects.toBeInstanceOf(AnswerRefusedError);
+      expect(await registrations.get(made)).toMatchObject({ state });
+    }
+    const sender = seller.url;
+    const { operationId } = made;
+    expect(alarms).toMatchObject([
+      { code: 'answer_refused', sender, operationId, ref: 'r-1', refusals: 1 },
+      { code: 'answer_refused', refusals: 2 },
+      { code: 'answer_refused', refusals: 3 },
+      { code: 'operation_orphaned', sender, operationId, ref: 'r-1' },
+    ]);
+    expect(await registrations.get(made)).toMatchObject({ reason: 'it nests deeper than 256 levels' });
+    expect(callsIn(seller)).toHaveLength(3);
+    // Nobody calls it again by itself; a webhook that tells of it settles it, and the reason is gone.
+    await made.settle({ status: 'submitted', task_id: 't-1' });
+    const settled = await registrations.get(made);
+    expect(settled).toMatchObject({ state: 'open', taskId: 't-1' });
+    expect(settled).not.toHaveProperty('reason');
+  });
+
+  it.each<readonly [string, unknown, RegExp]>([
+    ['5,000 levels deep', { status: 'completed', result: deep(5_000) }, /nests deeper than 256/],
+    ['in a circle', Object.assign([], { 0: 0 }), /./],
+    [
+      'of more than the receiver keeps',
+      { status: 'completed', result: { a: 'x'.repeat(1_100_000) } },
+      /over maxBodyBytes/,
+    ],
+    ['with what JSON does not have', { status: 'completed', result: { a: 1n } }, /result|data.* is a bigint/],
+  ])('of a client that gives one %s: it is the fault of the answer', async (what, answer, message) => {
+    const made = await create();
+    const given: unknown = what === 'in a circle' ? circle() : answer;
+    const asking = made.call(async () => given);
+    await expect(asking).rejects.toBeInstanceOf(AnswerRefusedError);
+    await expect(asking).rejects.toThrow(message);
+    expect(alarms.map(({ code }) => code)).toEqual(['answer_refused']);
+    await expect(made.settle(given)).rejects.toBeInstanceOf(AnswerRefusedError);
+    expect(alarms).toHaveLength(2);
+  });
+
+  it('a connection that fails, and a store that does, are not', async () => {
+    const made = await create();
+    const failing: CallSeller = async () => {
+      throw new TypeError('fetch failed');
+    };
+    await expect(made.call(failing)).rejects.toThrow('fetch failed');
+    const faulty: CallSeller = async () => {
+      throw new Fault('store_unavailable', 'away');
+    };
+    await expect(made.call(faulty)).rejects.toThrow('away');
+    expect(alarms).toEqual([]);
+    expect(await registrations.get(made)).toMatchObject({ state: 'calling' });
+  });
+});
+
+function circle(): unknown {
+  const round: Record<string, unknown> = { status: 'completed' };
+  round['result'] = { round };
+  return round;
+}
+
+describe('the answer to a poll', () => {
+  it.each<readonly [string, unknown, RegExp]>([
+    ['5,000 levels deep', { status: 'working', progress: deep(5_000) }, /nests deeper/],
+    ['over maxBodyBytes', { status: 'completed', result: { a: 'x'.repeat(1_100_000) } }, /over maxBodyBytes/],
+    ['with what JSON does not have', { status: 'completed', result: { a: undefined, b: 1n } }, /./],
+  ])('%s is refused, told of, and asked for again later and later', async (_what, answer, message) => {
+    const lines: string[] = [];
+    const buyer = world();
+    try {
+      buyer.seller.answers.set('t-1', (question) => ({
+        task_id: question.args['task_id'],
+        ...(answer as object),
+      }));
+      const logger = { ...silent, warn: (_fields: object, line: string) => void lines.push(line) };
+      const one = await buyer.process({}, { logger });
+      await submitted(one, 't-1');
+      one.poller.start();
+      for (let step = 0; step < 60 && buyer.seller.questions.length < 4; step += 1)
+        await buyer.clock.pass(15_000);
+      const refused = one.alarms.filter(({ code }) => code === 'answer_refused');
+      expect(refused.length).toBeGreaterThan(0);
+      expect(refused[0]?.message).toMatch(message);
+      expect(one.alarms.filter(({ code }) => code === 'poll_failing')).toEqual([]);
+      const [first = 0, second = 0, third = 0, fourth = 0] = buyer.seller.questions.map(({ at }) => at);
+      expect(third - second).toBeGreaterThan(second - first);
+      expect(fourth - third).toBeGreaterThan(third - second);
+      expect(lines.filter((line) => line.includes('store failed'))).toEqual([]);
+    } finally {
+      await buyer.end();
+    }
+  });
+});

@@ -1,0 +1,239 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createPoller } from '../../src/poll/index.ts';
+import type { Poll } from '../../src/poll/poller.ts';
+import { a2aCaller } from '../../src/registrations/a2a.ts';
+import { type CallSeller, createRegistrations, type Registrations } from '../../src/registrations/index.ts';
+import { mcpCaller } from '../../src/registrations/mcp.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { testReceiver, type TestReceiver } from '../receiver/setup.ts';
+import { NEWEST } from '../registrations/kit.ts';
+import { LONG } from '../reliability/form.ts';
+import { type FuzzedAnswer, fuzzedAnswer, KINDS } from './answers.ts';
+
+/** Inputs of a kind, transport and channel; how large the largest are; ms for an answer. */
+const { inputs, size, timeoutMs } = LONG
+  ? { inputs: 250, size: 1, timeoutMs: 5_000 }
+  : { inputs: 3, size: 0.01, timeoutMs: 2_000 };
+const SEED = 20_260_301;
+
+const TRANSPORTS: Readonly<Record<string, CallSeller>> = {
+  tool: mcpCaller({ allowLoopback: true, timeoutMs }),
+  agent: a2aCaller({ allowLoopback: true, timeoutMs, version: '1.0' }),
+};
+
+/** A seller that answers what is asked by what was made for it, and all before that as it should. */
+let url: string;
+let close: () => Promise<void>;
+/** Made when the question is there, for it names the request. */
+let next: (id: number) => FuzzedAnswer;
+let requests = 0;
+let sockets = 0;
+let lastBody: Buffer = Buffer.alloc(0);
+
+function send(res: ServerResponse, { status, headers, body, breaks }: FuzzedAnswer): void {
+  lastBody = body;
+  const kept = Object.entries(headers).filter(([, text]) => /^[\x20-\xff]*$/.test(text));
+  res.writeHead(status, Object.fromEntries(kept));
+  if (!breaks) res.end(body);
+  else res.write(body, () => res.destroy());
+}
+
+function reply(req: IncomingMessage, res: ServerResponse, text: string): void {
+  const message = text === '' ? {} : (JSON.parse(text) as { method?: string; id?: number });
+  const { method, id = 1 } = message;
+  if (method === 'initialize') {
+    const result = {
+      protocolVersion: '2025-06-18',
+      capabilities: {},
+      serverInfo: { name: 's', version: '1' },
+    };
+    res
+      .writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 's' })
+      .end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+  } else if (req.method === 'DELETE' || method === 'notifications/initialized' || (text !== '' && !method)) {
+    res.writeHead(202).end();
+  } else {
+    send(res, next(id));
+  }
+}
+
+beforeAll(async () => {
+  const server = createServer((req, res) => {
+    requests += 1;
+    const chunks: Buffer[] = [];
+    req.on('data', (chunk: Buffer) => chunks.push(chunk));
+    req.on('end', () => reply(req, res, Buffer.concat(chunks).toString()));
+    for (const stream of [req, res]) stream.on('error', () => undefined);
+  });
+  server.on('connection', (socket) => {
+    sockets += 1;
+    socket.on('close', () => (sockets -= 1));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+  close = async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, 'close');
+  };
+});
+afterAll(() => close());
+
+interface Buyer extends TestReceiver {
+  readonly registrations: Registrations;
+  /** Lines of the log that speak of a fault on our side. */
+  readonly faults: string[];
+  readonly end: () => Promise<void>;
+}
+
+async function buyer(): Promise<Buyer> {
+  const faults: string[] = [];
+  const note = (_fields: object, line: string): void => void (/store/i.test(line) && faults.push(line));
+  const logger = { debug() {}, info() {}, warn: note, error: note };
+  const store = memoryStore();
+  const registrations = createRegistrations({
+    store,
+    baseUrl: 'https://buyer.example/webhooks',
+    secrets: [NEWEST],
+    allowLoopback: true,
+    logger,
+    maxOpen: 1_000_000,
+  });
+  const made = await testReceiver({ store, registrations, allowLoopback: true, logger });
+  await made.receiver.ready();
+  return { ...made, registrations, faults, end: () => made.receiver.stop() };
+}
+
+/** Longest time that the event loop was held, ms, since it was last asked. */
+function loopWatch(): { readonly longest: () => number; readonly stop: () => void } {
+  let longest = 0;
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+  }, 1);
+  return {
+    longest: () => {
+      const was = longest;
+      longest = 0;
+      return was;
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** What `JSON.parse` takes for the same bytes, ms; 0 where they are none of its. */
+function parseMs(body: Buffer): number {
+  const text = body.toString();
+  const since = performance.now();
+  try {
+    JSON.parse(text);
+  } catch {
+    // As far as it came.
+  }
+  return performance.now() - since;
+}
+
+/** Requests of one call: three of a session, its end, a redirect, two resumed streams, and pings. */
+const MOST_REQUESTS = 24;
+
+const rss = (): number => process.memoryUsage().rss;
+const MOST_GROWTH = 768 * 1_048_576;
+/** Below it the machine's own pauses are longer. Ms. */
+const NOTICED_MS = 40;
+
+const CASES = Object.keys(KINDS).flatMap((kind) =>
+  Object.entries(TRANSPORTS).map(([transport, call]) => [kind, transport, call] as const),
+);
+
+describe.each(CASES)('answers of the kind "%s" by the %s transport', (kind, transport, call) => {
+  const seedOf = (index: number): number => SEED + index * 7_919 + kind.length * 104_729 + transport.length;
+
+  it(
+    `to ${inputs} calls: each is an answer or an error that says what is wrong`,
+    { timeout: 3_600_000 },
+    async () => {
+      const made = await buyer();
+      const watch = loopWatch();
+      const before = rss();
+      try {
+        for (let index = 0; index < inputs; index += 1) {
+          next = (id) => fuzzedAnswer(kind, seedOf(index), id, size);
+          const registration = await made.registrations.create({
+            agentUrl: url,
+            taskType: 'get_products',
+            arguments: {},
+          });
+          requests = 0;
+          watch.longest();
+          const error = await registration.call(call).then(
+            () => undefined,
+            (thrown: unknown) => thrown,
+          );
+          const held = watch.longest();
+          const what = `seed ${seedOf(index)}`;
+          if (error !== undefined) {
+            expect(error, what).toBeInstanceOf(Error);
+            expect((error as Error).message.length, what).toBeLessThan(10_000);
+            expect(['RangeError', 'SyntaxError'], what).not.toContain((error as Error).name);
+          }
+          expect(requests, what).toBeLessThanOrEqual(MOST_REQUESTS);
+          if (LONG && held > NOTICED_MS) expect(held, what).toBeLessThan(4 * parseMs(lastBody) + NOTICED_MS);
+          const seen = await made.registrations.get(registration);
+          expect(seen?.state, what).toMatch(/^(?:calling|open|ended|refused|orphaned)$/);
+        }
+        expect(made.faults).toEqual([]);
+        expect(rss() - before).toBeLessThan(MOST_GROWTH);
+        await expect.poll(() => sockets, { timeout: 10_000 }).toBe(0);
+      } finally {
+        watch.stop();
+        await made.end();
+      }
+    },
+  );
+
+  it(
+    `to ${inputs} polls: each has a result, and none is a fault of the store`,
+    { timeout: 3_600_000 },
+    async () => {
+      const made = await buyer();
+      const polls: Poll[] = [];
+      let index = 0;
+      next = (id) => fuzzedAnswer(kind, seedOf((index += 1)), id, size);
+      const poller = createPoller({
+        receiver: made.receiver,
+        registrations: made.registrations,
+        call,
+        fastMs: 1,
+        onPoll: (poll) => void polls.push(poll),
+      });
+      const before = rss();
+      try {
+        for (let task = 0; task < inputs; task += 1) {
+          const registration = await made.registrations.create({
+            agentUrl: url,
+            taskType: 'get_products',
+            arguments: {},
+          });
+          await registration.settle({ status: 'working', task_id: `task-${task}` });
+        }
+        poller.start();
+        const deadline = performance.now() + 600_000;
+        while (polls.length < inputs && performance.now() < deadline) await sleep(20);
+        expect(polls.length).toBeGreaterThanOrEqual(inputs);
+        for (const { error = '' } of polls) expect(error.length).toBeLessThan(10_000);
+        expect(made.faults).toEqual([]);
+        expect(rss() - before).toBeLessThan(MOST_GROWTH);
+      } finally {
+        await poller.stop();
+        await made.end();
+      }
+      await expect.poll(() => sockets, { timeout: 10_000 }).toBe(0);
+    },
+  );
+});
