@@ -1,8 +1,9 @@
 import { ConfigError } from '../errors.ts';
-import type { Store, StoreInbox, StoreOptions } from './contract.ts';
+import type { AcceptRequest, Store, StoreInbox, StoreOptions } from './contract.ts';
 import { storeOf } from './driver/store-of.ts';
+import type { RegistrationRows } from './registrations.ts';
 import { requireOptions } from './text.ts';
-import { mysqlBackend } from './mysql/backend.ts';
+import { checkSender, mysqlBackend } from './mysql/backend.ts';
 import type { MysqlConnection, MysqlPool } from './mysql/client.ts';
 import { requirePool } from './mysql/client.ts';
 
@@ -56,8 +57,25 @@ export function mysqlStore(options: MysqlStoreOptions): MysqlStore {
   const { idleInTransactionMs } = options;
   const backend = mysqlBackend({ pool, timeoutMs, idleInTransactionMs, clockOffsetMs, random });
   const store = storeOf(backend, { clockOffsetMs, random });
-  const { sweep } = store;
-  return Object.assign(store, { sweep: async () => sweep(await backend.scopes()) });
+  const { sweep, registrations } = store;
+  const accept = store.accept.bind(store);
+  return Object.assign(store, {
+    sweep: async () => sweep(await backend.scopes()),
+    // Before they come together with others: no call fails for another one's sender.
+    accept: async (request: AcceptRequest) => {
+      checkSender(request.sender);
+      return accept(request);
+    },
+    ...(registrations && {
+      registrations: {
+        ...registrations,
+        run: async <T>(sender: string, plan: (rows: RegistrationRows, now: number) => T): Promise<T> => {
+          checkSender(sender);
+          return registrations.run(sender, plan);
+        },
+      },
+    }),
+  });
 }
 
 const OPTION_NAMES: Readonly<Record<keyof MysqlStoreOptions, true>> = {

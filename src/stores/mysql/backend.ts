@@ -1,4 +1,4 @@
-import { ConfigError } from '../../errors.ts';
+import { ConfigError, Fault } from '../../errors.ts';
 import type { ListRequest, RowId } from '../port.ts';
 import { turnText } from '../driver/unit.ts';
 import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/backend.ts';
@@ -139,6 +139,22 @@ export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection>
   );
 }
 
+/** Bytes of `webhook_scope.sender`: an index of InnoDB takes 3,072 of all columns. */
+const MOST_SENDER_BYTES = 1500;
+
+/**
+ * JSON_TABLE cuts a longer text without an error, and two senders would be one.
+ * @throws Fault `store_unavailable` for a sender whose UTF-8 is longer than its column.
+ */
+export function checkSender(sender: string, column: string = columnText(sender)): void {
+  if (Buffer.byteLength(column) <= MOST_SENDER_BYTES) return;
+  const shown = sender.slice(0, 60);
+  throw new Fault(
+    'store_unavailable',
+    `MySQL: the sender ${shown}… has over 1,500 bytes, and cannot be stored. Give it a shorter URL.`,
+  );
+}
+
 function callsOn(
   ask: Query<ResultSets>,
   offset: () => number,
@@ -158,6 +174,7 @@ function callsOn(
   };
   return {
     idsOf: async (senders, keys) => {
+      for (const sender of senders) checkSender(sender, sender);
       const wanted = JSON.stringify(senders.map((sender, at) => [sender, keys[at]]));
       const from = `JSON_TABLE(CONVERT(? USING utf8mb4), '$[*]' COLUMNS (place FOR ORDINALITY,
         sender VARBINARY(1500) PATH '$[0]', keyid VARBINARY(1540) PATH '$[1]')) e

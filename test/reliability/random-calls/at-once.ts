@@ -100,21 +100,22 @@ const leasingAll: Form = (store) => {
 };
 
 /** The store, of names in another form: what databases and drivers quote, cut or compare in ways of their own. */
-function named(odd: (name: string) => string): Form {
+function named(odd: (name: string) => string, longestSender: number): Form {
+  const oddSender = (sender: string): string => (odd(sender).length > longestSender ? sender : odd(sender));
   const of = <T extends { readonly sender: string; readonly key: string; readonly owner: string }>(
     request: T,
   ): T => ({
     ...request,
-    sender: odd(request.sender),
+    sender: oddSender(request.sender),
     key: odd(request.key),
     owner: odd(request.owner),
   });
   const inboxOf = (inbox: StoreInbox): StoreInbox => ({
     ...inbox,
     lease: (request) => inbox.lease({ ...request, owner: odd(request.owner) }),
-    inspect: (sender, key) => inbox.inspect(odd(sender), odd(key)),
-    redrive: (sender, key) => inbox.redrive(odd(sender), odd(key)),
-    discard: (sender, key, retentionMs) => inbox.discard(odd(sender), odd(key), retentionMs),
+    inspect: (sender, key) => inbox.inspect(oddSender(sender), odd(key)),
+    redrive: (sender, key) => inbox.redrive(oddSender(sender), odd(key)),
+    discard: (sender, key, retentionMs) => inbox.discard(oddSender(sender), odd(key), retentionMs),
   });
   const taskOf = ({ told, ...task }: TaskClaim): TaskClaim => {
     const operation = told?.operation;
@@ -127,7 +128,7 @@ function named(odd: (name: string) => string): Form {
   const registrationsOf = (registrations: StoreRegistrations): StoreRegistrations => ({
     ...registrations,
     run: (sender, plan) =>
-      registrations.run(odd(sender), (rows, now) =>
+      registrations.run(oddSender(sender), (rows, now) =>
         plan(
           { ...rows, taskEnd: (id) => rows.taskEnd(odd(id)), lastTold: (id) => rows.lastTold(odd(id)) },
           now,
@@ -140,7 +141,7 @@ function named(odd: (name: string) => string): Form {
       store.accept({
         ...request,
         acceptId: odd(request.acceptId),
-        sender: odd(request.sender),
+        sender: oddSender(request.sender),
         ...(nonce && { nonce: { ...nonce, keyid: odd(nonce.keyid), nonce: odd(nonce.nonce) } }),
         ...(event && {
           event: {
@@ -154,7 +155,7 @@ function named(odd: (name: string) => string): Form {
     complete: (request) => store.complete(of(request)),
     fail: (request) => store.fail({ ...of(request), ...(request.error && { error: odd(request.error) }) }),
     renew: (request) => store.renew(of(request)),
-    peek: (sender, key) => store.peek(odd(sender), odd(key)),
+    peek: (sender, key) => store.peek(oddSender(sender), odd(key)),
     ...(store.inbox && { inbox: inboxOf(store.inbox) }),
     ...(store.registrations && { registrations: registrationsOf(store.registrations) }),
   });
@@ -286,7 +287,9 @@ export async function expectSomeOrder(
     ),
     count,
     judge: async ([turns, name, isOdd]) => {
-      const whole: Form = (store) => leasingAll(isOdd ? named(name)(form(store)) : form(store));
+      const { longestSender = Infinity } = subject;
+      const whole: Form = (store) =>
+        leasingAll(isOdd ? named(name, longestSender)(form(store)) : form(store));
       return judged(await playTurns(subject, turns, whole, processes), whole);
     },
   });

@@ -16,6 +16,7 @@ for (const histories of inThisForm(STORES, (_, index) => index === 0)) {
       name: 'MySQL',
       clock: 1000,
       listsExpired: true,
+      longestSender: 1500,
       open: async () => ({ ...(await mysqlHarness(at)), expectKeptRight: () => expectCountsRight(at) }),
     },
     histories,

@@ -26,6 +26,8 @@ export interface Subject {
   readonly findsOneByOne?: boolean;
   /** Its lists show what has expired until it is deleted: they are compared by the contract suite alone. */
   readonly listsExpired?: boolean;
+  /** Characters of a sender that the store takes, where it does not take any number. */
+  readonly longestSender?: number;
   /** Calls that are made at once, at most: more where calls are taken in the order in which they were made. */
   readonly mostAtOnce?: number;
 }
