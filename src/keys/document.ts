@@ -32,6 +32,8 @@ export interface DocumentKind<T> {
   readonly hardLimitMs?: number;
   /** `KEY_DOCUMENT_LIFE` where absent. */
   readonly life?: LifeRules;
+  /** Its redirects are followed, within the registrable domain. */
+  readonly redirects?: boolean;
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
   /** Why `value`, sound as it looks, must not take the place of the copy in force. Never throws. */
@@ -263,7 +265,7 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
   const isRefresh = purpose === 'refresh';
   const known = isRefresh ? entry.copy : undefined;
   const headers = isRefresh ? conditions(known?.validators) : END_TO_END;
-  const target = { url, maxBytes: kind.maxBytes, seller: budget.seller };
+  const target = { url, maxBytes: kind.maxBytes, seller: budget.seller, redirects: kind.redirects };
   const fetched = await fetchDocument(state.options, target, started.controller, headers);
   if (entry.running?.fetchNumber === started.fetchNumber) entry.running = undefined;
   if (!fetched.ok) return recordFailure(request, 'key_fetch_failing', fetched.reason);

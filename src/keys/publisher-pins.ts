@@ -1,24 +1,11 @@
 import type { RaiseAlarm } from '../alarms.ts';
-import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
 import { putBounded } from '../bounded.ts';
-import { isJsonObject, present } from '../codec/members.ts';
-import { parseStrictObject } from '../codec/strict-json.ts';
-import type { Jwk } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { Copy, CopyResult, DocumentKind, Freshness, LifeRules, Parsed } from './document.ts';
+import { type AdAgents, parseAdAgents } from './adagents.ts';
+import type { Copy, CopyResult, DocumentKind, Freshness, LifeRules } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
-import {
-  hasPrivateHalf,
-  isJwk,
-  type KeySet,
-  MAX_KEYS,
-  newKeySet,
-  PRIVATE_HALF_PUBLISHED,
-  publicPart,
-  rejectsKeyUpdate,
-  sameJwk,
-} from './jwks.ts';
+import { type KeySet, rejectsKeyUpdate } from './jwks.ts';
 import { nearMisses, nearMissText } from './agent-location.ts';
 
 /** Which keys the publishers of a sender pin (verification.md §5.5): the union of what each one says. */
@@ -75,10 +62,17 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
   const listingOf = createPublisherListings(options);
   const urlsOf = (sender: SenderEntry): readonly string[] => adagentsUrls(sender, allowLoopback);
 
+  const cachedCopy = (url: string): CachedFile | undefined => {
+    const first = cache.cached(ADAGENTS, url);
+    const next = first?.value.next;
+    const copy = next === undefined ? first : cache.cached(AUTHORITATIVE, next);
+    return first && copy && { copy, fresh: cache.isFresh(first) && cache.isFresh(copy) };
+  };
+
   /** A file that cannot be had might pin: undecided, beside what an older copy says. */
   const listingFrom = (agentUrl: string, url: string, result: CopyResult<AdAgents>): Listing => {
     if (result.ok) return listingOf(agentUrl, url, result.copy);
-    const copy = cache.cached(ADAGENTS, url);
+    const copy = cachedCopy(url)?.copy;
     const before = copy && listingOf(agentUrl, url, copy);
     return { ...before, undecided: `adagents.json at ${url}: ${result.reason}` };
   };
@@ -88,12 +82,12 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
     const fresh: KeySet[] = [];
     let hasExpired = false;
     for (const url of urlsOf(sender)) {
-      const copy = cache.cached(ADAGENTS, url);
-      const listing = copy
-        ? listingOf(sender.agentUrl, url, copy)
+      const known = cachedCopy(url);
+      const listing = known
+        ? listingOf(sender.agentUrl, url, known.copy)
         : { undecided: `adagents.json at ${url}: not cached` };
       listings.push(listing);
-      if (copy && !cache.isFresh(copy)) hasExpired = true;
+      if (known?.fresh === false) hasExpired = true;
       else if (listing.set !== undefined) fresh.push(listing.set);
     }
     return { ...union(listings), fresh, hasExpired };
@@ -102,12 +96,18 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
   return {
     cached: (sender) => (sender.publishers === undefined ? NO_PINS : cached(sender)),
     noteUse: (sender) => {
-      for (const url of urlsOf(sender)) cache.noteUse(ADAGENTS, url, sender.agentUrl);
+      for (const url of urlsOf(sender)) {
+        cache.noteUse(ADAGENTS, url, sender.agentUrl);
+        const next = cache.cached(ADAGENTS, url)?.value.next;
+        if (next !== undefined) cache.noteUse(AUTHORITATIVE, next, sender.agentUrl);
+      }
     },
     current: async (sender, fetchBudget = unlimitedBudget) => {
       const { agentUrl } = sender;
-      const ask = async (url: string): Promise<Listing> =>
-        listingFrom(agentUrl, url, await cache.current(ADAGENTS, url, fetchBudget(agentUrl)));
+      const ask = async (url: string): Promise<Listing> => {
+        const budget = fetchBudget(agentUrl);
+        return listingFrom(agentUrl, url, await followed(url, (kind, at) => cache.current(kind, at, budget)));
+      };
       return union(await mapConcurrently(urlsOf(sender), width, ask));
     },
     renewed: async (sender, { hasWanted, ...freshness }, fetchBudget) => {
@@ -115,18 +115,37 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
       const ofDocument: Freshness<AdAgents> = {
         ...freshness,
         hasWanted: ({ value }) => {
+          // Refreshed by its own life alone: what it points to decides.
+          if (value.next !== undefined) return true;
           const set = value.pinned.get(agentUrl);
           return typeof set === 'object' && hasWanted(set);
         },
       };
       const ask = async (url: string): Promise<Listing> => {
-        const result = await cache.renewed(ADAGENTS, url, ofDocument, fetchBudget(agentUrl));
+        const budget = fetchBudget(agentUrl);
+        const result = await followed(url, (kind, at) => cache.renewed(kind, at, ofDocument, budget));
         const listing = listingFrom(agentUrl, url, result);
         return { ...(listing.broken !== undefined && { undecided: listing.broken }), ...listing };
       };
       return union(await mapConcurrently(urlsOf(sender), width, ask));
     },
   };
+}
+
+/** What counts at a publisher's URL, as it is held. */
+interface CachedFile {
+  readonly copy: Copy<AdAgents>;
+  /** It, and what points to it, are within their lives. */
+  readonly fresh: boolean;
+}
+
+type LoadAdAgents = (kind: DocumentKind<AdAgents>, url: string) => Promise<CopyResult<AdAgents>>;
+
+/** The publisher's file, or the one that it points to. */
+export async function followed(url: string, load: LoadAdAgents): Promise<CopyResult<AdAgents>> {
+  const first = await load(ADAGENTS, url);
+  const next = first.ok ? first.copy.value.next : undefined;
+  return next === undefined ? first : await load(AUTHORITATIVE, next);
 }
 
 /** @param allowLoopback development: publishers of an agent that is reached over http are asked over http. */
@@ -197,7 +216,7 @@ export function createPublisherListings(
     }
     const inForce = known !== undefined && now() < known.copy.hardUntil ? known : undefined;
     const set = copy.value.pinned.get(agentUrl);
-    const reason = invalidReason(set, inForce);
+    const reason = notListedReason(copy.value, agentUrl) ?? invalidReason(set, inForce);
     if (reason === undefined) return take(agentUrl, url, copy, typeof set === 'object' ? set : undefined);
     reportInvalid(agentUrl, url, copy.value, reason);
     const broken = `adagents.json at ${url}: ${reason}`;
@@ -211,6 +230,13 @@ function listingKey(agentUrl: string, url: string): string {
 
 function listingWith(set: KeySet | undefined): Listing {
   return set ? { set } : {};
+}
+
+/** Whoever is pointed to speaks for the publisher only of agents that it lists. */
+export function notListedReason({ mustList }: AdAgents, agentUrl: string): string | undefined {
+  return mustList?.has(agentUrl) === false
+    ? 'its authoritative_location leads to a file that does not list the agent'
+    : undefined;
 }
 
 function invalidReason(
@@ -259,15 +285,6 @@ function warnOfNearMisses(raiseAlarm: RaiseAlarm, agentUrl: string, url: string,
   });
 }
 
-/** What a publisher's adagents.json says about keys (verification.md §5.5). */
-export interface AdAgents {
-  /**
-   * By agent URL, byte for byte, only agents with `signing_keys[]`: the keys, or what is wrong with that list. One
-   * agent's broken list is not a reason to distrust what the publisher says of another.
-   */
-  readonly pinned: ReadonlyMap<string, KeySet | string>;
-}
-
 const HOUR_MS = 3_600_000;
 
 /** An hour where the publisher says nothing, and at most: for that long a pin that was taken out still verifies. */
@@ -282,63 +299,24 @@ export const ADAGENTS: DocumentKind<AdAgents> = {
   maxBytes: 1_048_576,
   hardLimitMs: HARD_LIMIT_MS,
   life: LIFE,
+  redirects: true,
   parse: parseAdAgents,
 };
 
-function parseAdAgents(bytes: Uint8Array): Parsed<AdAgents> {
-  const json = parseStrictObject(bytes);
-  if (!json.ok) return { ok: false, reason: json.detail };
-  const { authorized_agents: agents, authoritative_location: location } = json.value;
-  if (agents === undefined) {
-    // Not followed (no redirects but for brand.json's), and not ignored either: what it points to may pin.
-    return location === undefined
-      ? { ok: true, value: { pinned: new Map() } }
-      : { ok: false, reason: 'it only points elsewhere, which is not followed' };
-  }
-  if (!Array.isArray(agents)) return { ok: false, reason: 'authorized_agents is not an array' };
-  const pinned = new Map<string, KeySet | string>();
-  for (const [agentUrl, lists] of keyListsByAgent(agents as unknown[])) {
-    const set = pinnedSet(lists);
-    if (set !== undefined) pinned.set(agentUrl, set);
-  }
-  return { ok: true, value: { pinned } };
-}
-
-/** An agent may have several entries, each for some of the publisher's properties: their keys are one set. */
-function keyListsByAgent(agents: readonly unknown[]): Map<string, unknown[]> {
-  const lists = new Map<string, unknown[]>();
-  for (const entry of agents) {
-    if (!isJsonObject(entry) || typeof entry['url'] !== 'string') continue;
-    const keys = present(entry, 'signing_keys');
-    if (keys === undefined) continue;
-    const known = lists.get(entry['url']);
-    if (known) known.push(keys);
-    else lists.set(entry['url'], [keys]);
-  }
-  return lists;
-}
-
-/** Read strictly: an entry passed over would be a key of the seller's that is refused. Undefined: nothing is pinned. */
-function pinnedSet(lists: readonly unknown[]): KeySet | string | undefined {
-  if (!lists.every((list) => Array.isArray(list))) return 'signing_keys is not an array';
-  const keys = lists.flat();
-  if (keys.length === 0) return undefined;
-  if (keys.length > MAX_KEYS) return `signing_keys has more than ${MAX_KEYS} keys`;
-  const jwks = new Map<string, Jwk>();
-  for (const jwk of keys) {
-    if (!isJwk(jwk)) return 'signing_keys has an entry that is not a JWK';
-    if (hasPrivateHalf(jwk)) return PRIVATE_HALF_PUBLISHED;
-    const { kid } = jwk;
-    if (typeof kid !== 'string' || kid === '') return 'signing_keys has a key without a kid';
-    if (revokedSince(jwk) === Number.NEGATIVE_INFINITY)
-      return 'signing_keys has a revoked_at that is no timestamp';
-    const known = jwks.get(kid);
-    const key = publicPart(jwk);
-    if (known !== undefined && !sameJwk(known, key)) return 'two keys have one kid';
-    jwks.set(kid, key);
-  }
-  return newKeySet(jwks);
-}
+/** What an adagents.json points to. */
+export const AUTHORITATIVE: DocumentKind<AdAgents> = {
+  name: 'authoritative adagents.json',
+  maxBytes: ADAGENTS.maxBytes,
+  hardLimitMs: HARD_LIMIT_MS,
+  life: LIFE,
+  parse: (bytes) => {
+    const parsed = parseAdAgents(bytes);
+    if (!parsed.ok) return parsed;
+    const { next, listed = new Set() } = parsed.value;
+    if (next === undefined) return { ok: true, value: { ...parsed.value, mustList: listed } };
+    return { ok: false, reason: 'it points elsewhere again, and one such step is allowed' };
+  },
+};
 
 /** What `ask` gives for each item, in their order, `width` at a time. Rejects with the first rejection. */
 export async function mapConcurrently<T, R>(

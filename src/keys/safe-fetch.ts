@@ -17,6 +17,8 @@ interface FetchTarget {
   readonly maxBytes: number;
   /** Agent URL of the seller whose document it is. */
   readonly seller?: string;
+  /** Redirects are followed within the registrable domain (verification.md §5.10); none is where absent. */
+  readonly redirects?: boolean | undefined;
 }
 
 /** `reason` is for the owner's log. */
@@ -27,6 +29,8 @@ export type Fetched =
       readonly headers: Headers;
       /** 304 to the conditions that were sent: there are no bytes, and the copy at hand is still the document. */
       readonly notModified?: boolean;
+      /** Where redirects led. */
+      readonly at?: string;
     }
   | { readonly ok: false; readonly reason: string };
 
@@ -50,7 +54,7 @@ export async function fetchDocument(
   controller: AbortController,
   extraHeaders: Readonly<Record<string, string>> = {},
 ): Promise<Fetched> {
-  const { url, maxBytes, seller } = target;
+  const { url, maxBytes, seller, redirects = false } = target;
   const refused = urlRefusedReason(url, rules.allowLoopback);
   if (refused !== undefined) return { ok: false, reason: refused };
   const limit = { ms: rules.deadlineMs, reason: `no whole answer within ${rules.deadlineMs} ms` };
@@ -65,9 +69,14 @@ export async function fetchDocument(
         maxBytes,
         ...(seller !== undefined && { seller }),
       };
-      const response = await orAborted(rules.transport(url, init), signal);
+      const get = (at: string): Promise<Response> => orAborted(rules.transport(at, init), signal);
+      const first = await get(url);
+      const { redirectedWithin } = redirects ? await import('./redirects.ts') : NOT_FOLLOWED;
+      const end = await redirectedWithin({ get, allowLoopback: rules.allowLoopback }, url, first);
+      if (!end.ok) return end;
       const conditional = 'if-none-match' in headers || 'if-modified-since' in headers;
-      return await fetchedOf(response, conditional, maxBytes, signal);
+      const fetched = await fetchedOf(end.response, conditional, maxBytes, signal);
+      return fetched.ok && end.at !== url ? { ...fetched, at: end.at } : fetched;
     });
   } catch (error) {
     return { ok: false, reason: transportFailure(error) };
@@ -75,6 +84,14 @@ export async function fetchDocument(
     controller.abort();
   }
 }
+
+const NOT_FOLLOWED = {
+  redirectedWithin: (_rules: unknown, at: string, response: Response) => ({
+    ok: true as const,
+    at,
+    response,
+  }),
+};
 
 async function fetchedOf(
   response: Response,

@@ -1,12 +1,8 @@
+import type { AdAgents } from '../../src/keys/adagents.ts';
 import { describe, expect, test } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
 import type { Copy, Parsed } from '../../src/keys/document.ts';
-import {
-  ADAGENTS,
-  type AdAgents,
-  createPublisherListings,
-  type Listing,
-} from '../../src/keys/publisher-pins.ts';
+import { ADAGENTS, createPublisherListings, type Listing } from '../../src/keys/publisher-pins.ts';
 import { publicJwk } from './setup.ts';
 
 const AT = 'https://publisher.example/.well-known/adagents.json';
@@ -241,7 +237,8 @@ test.each([
     'an object in the body has a name twice: "authorized_agents"',
   ],
   [{ authorized_agents: {} }, 'authorized_agents is not an array'],
-  [{ authoritative_location: 'https://x.example/a.json' }, 'it only points elsewhere, which is not followed'],
+  [{ authoritative_location: '/a.json' }, 'authoritative_location is not an absolute URL'],
+  [{ authoritative_location: 5 }, 'authoritative_location is not an absolute URL'],
 ])('a broken file is refused: %#', (json, reason) => {
   expect(pinned(json)).toBe(`refused: ${reason}`);
 });

@@ -523,3 +523,91 @@ test('at most `width` are asked at a time', async () => {
 test('no items: no result', async () => {
   expect(await mapConcurrently([], 8, () => Promise.reject(new Error('asked')))).toEqual([]);
 });
+
+describe('a publisher’s file that is elsewhere (verification.md §5.10)', () => {
+  const listing = (agentUrl: string, ...keys: readonly Jwk[]): object => ({
+    authorized_agents: [{ url: agentUrl, ...(keys.length > 0 && { signing_keys: keys }) }],
+  });
+
+  /** A publisher whose file only points to `manager`, any other host. */
+  async function pointing(...keys: readonly Jwk[]) {
+    const seller = await startSeller(publicJwk('k'));
+    const [publisher, manager] = [await startPublisher(), await startKeyServer()];
+    publisher.server.serve(ADAGENTS, { authoritative_location: `${manager.origin}/list.json` });
+    manager.serve('/list.json', listing(seller.sender.agentUrl, ...keys));
+    return { seller, publisher, manager, sender: pinnedBy(seller, publisher), bench: await setup() };
+  }
+
+  test('is followed once: its pins decide, and another key is unknown', async () => {
+    const pin = publicJwk('k');
+    const { sender, bench, publisher, manager } = await pointing(pin);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    expect([fetches(publisher), manager.count('/list.json')]).toEqual([1, 1]);
+    expect(await find(bench, 'other', sender)).toEqual(UNKNOWN);
+  });
+
+  test('a new pin there is found by one fetch of the list alone', async () => {
+    const { sender, bench, publisher, manager, seller } = await pointing(publicJwk('k'));
+    await find(bench, 'k', sender);
+    const next = publicJwk('next');
+    manager.serve('/list.json', listing(seller.sender.agentUrl, next));
+    bench.advance(MINUTE);
+    expect(await find(bench, 'next', sender)).toEqual(FOUND(next));
+    expect([fetches(publisher), manager.count('/list.json')]).toEqual([1, 2]);
+  });
+
+  test('the file that becomes a pointer, and back', async () => {
+    const [pin, direct] = [publicJwk('k'), publicJwk('d')];
+    const { sender, bench, publisher, manager, seller } = await pointing(pin);
+    publisher.pin(seller.sender.agentUrl, direct);
+    expect(await find(bench, 'd', sender)).toEqual(FOUND(direct));
+    publisher.server.serve(ADAGENTS, { authoritative_location: `${manager.origin}/list.json` });
+    bench.advance(61 * MINUTE);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    publisher.pin(seller.sender.agentUrl, direct);
+    bench.advance(61 * MINUTE);
+    expect(await find(bench, 'd', sender)).toEqual(FOUND(direct));
+  });
+
+  test.each<[string, (seller: Seller, manager: KeyServer) => void]>([
+    [
+      'does not list the agent',
+      (_seller, manager) => manager.serve('/list.json', listing('https://x.example/')),
+    ],
+    ['lists nobody', (_seller, manager) => manager.serve('/list.json', {})],
+    [
+      'points elsewhere again',
+      (_seller, manager) => manager.serve('/list.json', { authoritative_location: `${manager.origin}/2` }),
+    ],
+    [
+      'redirects',
+      ({ sender }, manager) => {
+        manager.serve('/2', listing(sender.agentUrl));
+        manager.answer('/list.json', (_req, res) => res.writeHead(302, { location: '/2' }).end());
+      },
+    ],
+    [
+      'cannot be had',
+      (_seller, manager) => manager.answer('/list.json', (_req, res) => res.writeHead(500).end()),
+    ],
+  ])('that %s leaves the pins of before in force, else 503; with an alarm', async (_what, spoil) => {
+    const pin = publicJwk('k');
+    const { sender, bench, seller, manager } = await pointing(pin);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    spoil(seller, manager);
+    bench.advance(61 * MINUTE);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    const alarms = () => [...bench.alarmsOf('key_document_invalid'), ...bench.alarmsOf('key_fetch_failing')];
+    expect(alarms()).not.toEqual([]);
+    const cold = await setup();
+    expect(await find(cold, 'k', sender)).toEqual(UNDECIDED);
+    expect(manager.count('/2')).toBe(0);
+  });
+
+  test('a list without pins for the agent pins nothing: its JWKS decides', async () => {
+    const { sender, bench, seller } = await pointing();
+    const { candidates } = await bench.keys.find('k', { senders: [sender], arrivedAt: bench.now() });
+    expect([candidates.length, seller.server.count(JWKS_PATH)]).toEqual([1, 1]);
+  });
+});

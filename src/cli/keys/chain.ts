@@ -7,7 +7,7 @@ import { createLocate } from '../../keys/agent-location.ts';
 import { brandJsonKind } from '../../keys/brand-json.ts';
 import type { KeyTransport } from '../../keys/contract.ts';
 import { JWKS } from '../../keys/jwks.ts';
-import { ADAGENTS } from '../../keys/publisher-pins.ts';
+import { followed, notListedReason } from '../../keys/publisher-pins.ts';
 import { editionFor, type EditionName, type Protocols, protocolsFor } from '../../protocol.ts';
 import type { Sender, SenderEntry } from '../../senders.ts';
 import { createDocuments, type Documents, type Link } from './documents.ts';
@@ -102,10 +102,12 @@ async function pinned(
   const jwks = new Map<string, Jwk>();
   for (const domain of sender.publishers ?? []) {
     const url = `${scheme}://${domain}/.well-known/adagents.json`;
-    const answer = await documents.load(ADAGENTS, url);
+    const answer = await followed(url, (kind, at) => documents.load(kind, at));
     if (!answer.ok)
       faults.push(`adagents.json at ${url}: ${answer.reason}. It might pin keys, so deliveries get 503.`);
     const set = answer.ok ? answer.copy.value.pinned.get(sender.agentUrl) : undefined;
+    const unlisted = answer.ok ? notListedReason(answer.copy.value, sender.agentUrl) : undefined;
+    if (unlisted !== undefined) faults.push(`adagents.json at ${url}: ${unlisted}. Deliveries get 503.`);
     if (typeof set === 'string') faults.push(`adagents.json at ${url}: what it pins cannot be used: ${set}.`);
     if (typeof set === 'object') for (const [kid, jwk] of set.jwks) jwks.set(kid, jwk);
   }

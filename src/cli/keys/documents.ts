@@ -12,6 +12,8 @@ export interface Link {
   /** What is wrong with it. */
   readonly fault?: string;
   readonly bytes?: number;
+  /** Where redirects led. */
+  readonly redirectedTo?: string;
   /** Seconds for which caches on the way had held it, where they say so. */
   readonly ageSeconds?: number;
   readonly lastModified?: string;
@@ -67,13 +69,22 @@ export function createDocuments({ transport, allowLoopback, now }: DocumentsOpti
       };
       const began = now();
       const rules = { transport: watched, allowLoopback, deadlineMs: DEADLINE_MS };
-      const fetched = await fetchDocument(rules, { url, maxBytes: kind.maxBytes }, new AbortController());
+      const fetched = await fetchDocument(
+        rules,
+        { url, maxBytes: kind.maxBytes, redirects: kind.redirects },
+        new AbortController(),
+      );
       const link = { document: kind.name, url };
       if (!fetched.ok) {
         links.push({ ...link, state: answered ? 'faulty' : 'unreachable', fault: fetched.reason });
         return { ok: false, reason: fetched.reason };
       }
-      const facts = { ...link, bytes: fetched.bytes.length, ...headerFacts(fetched.headers, now()) };
+      const facts = {
+        ...link,
+        bytes: fetched.bytes.length,
+        ...headerFacts(fetched.headers, now()),
+        ...(fetched.at !== undefined && { redirectedTo: fetched.at }),
+      };
       const parsed = kind.parse(fetched.bytes, url);
       if (!parsed.ok) {
         links.push({ ...facts, state: 'faulty', fault: parsed.reason });

@@ -94,6 +94,7 @@ const MARKS = { good: 'good', absent: 'dim', faulty: 'bad', unreachable: 'bad' }
 
 function linkLines(link: Link, paint: Paint): string[] {
   const facts = [
+    link.redirectedTo === undefined ? undefined : `redirected to ${link.redirectedTo}`,
     link.bytes === undefined ? undefined : `${link.bytes} bytes`,
     link.ageSeconds === undefined ? undefined : `held by caches for ${link.ageSeconds} s`,
     link.lastModified === undefined ? undefined : `last modified ${link.lastModified}`,

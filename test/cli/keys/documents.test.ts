@@ -47,3 +47,33 @@ it('keys check: notes a kid of several keys that differ, and counts the others',
     expect.stringMatching(`^JWKS at ${seller.jwksUrl}: keys that differ share the kid "twice"`),
   ]);
 });
+
+it('keys check: follows a publisher’s file to where it is, and says where that does not list the agent', async () => {
+  await using seller = await createFakeSeller();
+  await using publisher = await createFakeSeller();
+  const pin = await keyNamed('pinned');
+  const check = (): Promise<Chain> =>
+    walkChain({
+      sender: { agentUrl: seller.agentUrl, publishers: [new URL(publisher.agentUrl).host] },
+      protocol: undefined,
+      allowLoopback: true,
+      transport: defaultTransport(true),
+      now: Date.now,
+    });
+  const origin = new URL(publisher.agentUrl).origin;
+  publisher.faults.set('/.well-known/adagents.json', { redirect: '/moved.json' });
+  publisher.documents.set('/moved.json', { authoritative_location: `${origin}/list.json` });
+  publisher.documents.set('/list.json', {
+    authorized_agents: [{ url: seller.agentUrl, signing_keys: [pin] }],
+  });
+  const { keys, links, faults } = await check();
+  expect([keys.map(({ kid, source }) => [kid, source]), faults]).toEqual([[['pinned', 'adagents.json']], []]);
+  expect(links.slice(-4, -2)).toMatchObject([
+    { document: 'adagents.json', state: 'good', redirectedTo: `${origin}/moved.json` },
+    { document: 'authoritative adagents.json', url: `${origin}/list.json`, state: 'good' },
+  ]);
+  publisher.documents.set('/list.json', { authorized_agents: [] });
+  expect((await check()).faults).toEqual([
+    expect.stringContaining('does not list the agent. Deliveries get 503.'),
+  ]);
+});

@@ -1,0 +1,57 @@
+import { sameRegistrableDomain } from './agent-location.ts';
+import { urlRefusedReason } from './net/addresses.ts';
+
+/** RFC 9110 §15.4: those that name another place of the same document. */
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+const MAX_HOPS = 3;
+
+interface RedirectRules {
+  /** One request, under all rules of a fetch. */
+  readonly get: (url: string) => Promise<Response>;
+  readonly allowLoopback: boolean;
+}
+
+/** The answer at the end of the redirects, or why they are not followed. */
+type RedirectEnd =
+  | { readonly ok: true; readonly at: string; readonly response: Response }
+  | { readonly ok: false; readonly reason: string };
+
+/**
+ * Follows redirects within the registrable domain that was asked first, over https, at most three (verification.md
+ * §5.10). An answer that is none comes back as it is.
+ * @param url that was asked, with its answer `first`.
+ * @throws whatever `get` throws.
+ */
+export async function redirectedWithin(
+  { get, allowLoopback }: RedirectRules,
+  url: string,
+  first: Response,
+): Promise<RedirectEnd> {
+  let [at, response] = [url, first];
+  for (let hops = 0; isRedirect(response); hops += 1) {
+    await response.body?.cancel();
+    if (hops === MAX_HOPS) return { ok: false, reason: `redirected more than ${MAX_HOPS} times` };
+    const next = absolute(response.headers.get('location'), at);
+    if (next === undefined) return { ok: false, reason: 'redirected to what is no URL' };
+    const reason = urlRefusedReason(next, allowLoopback) ?? (await strangeReason(next, at, url));
+    if (reason !== undefined) return { ok: false, reason: `redirected, and not followed: ${reason}` };
+    [at, response] = [next, await get(next)];
+  }
+  return { ok: true, at, response };
+}
+
+function isRedirect({ status, redirected, type }: Response): boolean {
+  return !redirected && type !== 'opaqueredirect' && REDIRECTS.has(status);
+}
+
+function absolute(location: string | null, base: string): string | undefined {
+  return location !== null && URL.canParse(location, base) ? new URL(location, base).href : undefined;
+}
+
+async function strangeReason(next: string, from: string, first: string): Promise<string | undefined> {
+  const [to, before, asked] = [new URL(next), new URL(from), new URL(first)];
+  if (to.protocol !== 'https:' && before.protocol === 'https:') return 'from https to http';
+  const hosts = [asked, to].map(({ hostname }) => hostname.replace(/\.$/, '')) as [string, string];
+  return (await sameRegistrableDomain(...hosts)) ? undefined : 'to another registrable domain';
+}
