@@ -89,6 +89,8 @@ export interface Edition {
   readonly inFlight: 'wait' | 'unavailable';
   /** A second terminal status of a task, under another key: applied, or 409 where it says something else. */
   readonly secondTerminal: 'applied' | 'refused';
+  /** `operation_id` of a task envelope: 3.0 does not have the member. */
+  readonly operationId: 'optional' | 'expected';
 }
 
 const EDITIONS: Record<EditionName, Edition> = {
@@ -99,6 +101,7 @@ const EDITIONS: Record<EditionName, Edition> = {
     fingerprint: 'raw',
     inFlight: 'wait',
     secondTerminal: 'applied',
+    operationId: 'optional',
   },
   '3.1': {
     name: '3.1',
@@ -107,6 +110,7 @@ const EDITIONS: Record<EditionName, Edition> = {
     fingerprint: 'raw',
     inFlight: 'wait',
     secondTerminal: 'applied',
+    operationId: 'expected',
   },
   '3.2': {
     name: '3.2',
@@ -115,6 +119,7 @@ const EDITIONS: Record<EditionName, Edition> = {
     fingerprint: 'canonical',
     inFlight: 'unavailable',
     secondTerminal: 'refused',
+    operationId: 'expected',
   },
 };
 

@@ -138,6 +138,20 @@ describe.each(CASES)('observe, mode %s on %s', (mode, name) => {
     expect(made.seen).toHaveLength(1);
   });
 
+  it('errors of one code in the shapes of two channels are one end; of another code they are an alarm', async () => {
+    const made = await open();
+    const error = { code: 'BUDGET_TOO_LOW', message: 'Raise the budget.' };
+    await made.receiver.observe(polled({ status: 'failed', data: { error } }));
+    const { event } = await handled.next();
+    expect(event).toMatchObject({ error: { ...error, recovery: 'correctable' }, data: { error } });
+    const errors = [{ ...error, message: 'The budget is too low.', field: 'packages[0].budget' }];
+    expect(said(await made.deliver(webhook('failed', { result: { errors } })))).toBe('duplicate 200');
+    expect(raised(made, 'terminal_differs')).toEqual([]);
+    const other = webhook('failed', { result: { errors: [{ code: 'POLICY_VIOLATION', message: 'No.' }] } });
+    expect(said(await made.deliver(other))).toBe('duplicate 200');
+    expect(raised(made, 'terminal_differs')).toHaveLength(1);
+  });
+
   it('what a webhook told before is a duplicate, and stays a webhook’s', async () => {
     const made = await open();
     expect(said(await made.deliver(webhook('completed')))).toBe('accepted 200');

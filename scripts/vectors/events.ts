@@ -153,6 +153,7 @@ export function extraction(): Json {
 
 interface Positive {
   readonly id: string;
+  readonly edition?: string;
   readonly payload?: unknown;
   readonly expected_warnings?: readonly string[];
 }
@@ -167,8 +168,15 @@ const POSITIVE: readonly Positive[] = [
   ),
   {
     id: 'tool: only what is required',
+    edition: '3.1',
     payload: { idempotency_key: '0123456789abcdef', task_id: 't', status: 'working' },
     expected_warnings: ['missing_operation_id', 'missing_task_type', 'missing_timestamp'],
+  },
+  {
+    id: 'tool: edition 3.0 has no operation_id',
+    edition: '3.0',
+    payload: tool('no operation_id', { operation_id: null }),
+    expected_warnings: [],
   },
   {
     id: 'agent: an answer of get_media_buy_delivery is no report',

@@ -59,6 +59,34 @@ const NAMED: Readonly<Record<string, Json>> = {
     capabilities_version: '2',
     reason: 'new_operation',
   },
+  'account.change_recorded': {
+    change_id: 'change_1',
+    resource: { type: 'media_buy', resource_id: 'mb_1' },
+    recorded_at: AT,
+    action: 'updated',
+  },
+  'principal.changed': {
+    agent_url: 'https://seller.example/mcp',
+    changed_at: AT,
+    reason: 'proof_invalidated',
+  },
+  'reporting.ledger_changed': {
+    reporting_revision_id: 'rev_1',
+    change_kind: 'revision_published',
+    finality: 'official',
+  },
+  'reporting.status_changed': {
+    delivery_config_id: 'config_1',
+    health: 'delayed',
+    feed_purpose: 'billing',
+    issue_ids: ['issue_1'],
+  },
+  'reporting.delivery_ready': {
+    reporting_revision_id: 'rev_1',
+    reporting_materialization_id: 'mat_1',
+    readiness: 'delivered',
+    data_through: null,
+  },
   collection_list_changed: { list_id: 'list_1', resolved_at: AT },
   property_list_changed: { list_id: 'list_1', resolved_at: AT },
 };
@@ -94,7 +122,18 @@ const TASKS: readonly Family[] = [
   },
 ];
 
+const IMPAIRED: Family = {
+  id: 'family: impairment, beside the health of its media buy in the result of a task envelope',
+  payload: envelope('impaired', {
+    result: { impairment: { impairment_id: 'imp_1', reason_code: 'BRAND_SAFETY' }, health: 'impaired' },
+  }),
+  expected_event_kind: 'other',
+  expected_family: 'impairment',
+  expected_warnings: [],
+};
+
 export const FAMILIES: readonly Family[] = [
+  IMPAIRED,
   ...Object.entries(NAMED).map(([name, members]) =>
     family(name, name, { notification_type: name, vendor: { a: null }, ...members }),
   ),

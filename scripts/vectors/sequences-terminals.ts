@@ -17,12 +17,12 @@ const told = (name: string, status: string, minute: string): Json =>
 /** The same deliveries, answered by edition. */
 function secondTerminal(
   edition: string,
-  answers: { readonly other: Json; readonly same: Json; readonly later: Json },
+  answers: { readonly other: Json; readonly same: Json; readonly after: Json },
 ): Sequence {
   return {
     name: `second terminal status, edition ${edition}`,
     description:
-      'A second terminal status of a task under another idempotency_key: older, with another content, with the same one, and with the same one after another status was applied.',
+      'A second terminal status of a task under another idempotency_key: older, with another content, with the same one, and both again behind a status that is not terminal.',
     edition,
     steps: [
       { name: 'completed', payload: told('first', 'completed', '05'), expected: accepted() },
@@ -32,15 +32,16 @@ function secondTerminal(
       {
         name: 'working',
         payload: told('working', 'working', '08'),
-        expected: accepted({ warnings: ['after_terminal'] }),
+        expected: answers.after,
       },
-      { name: 'completed after it', payload: told('later', 'completed', '09'), expected: accepted() },
-      { name: 'failed after it', payload: told('last', 'failed', '10'), expected: answers.later },
+      { name: 'completed after it', payload: told('later', 'completed', '09'), expected: answers.same },
+      { name: 'failed after it', payload: told('last', 'failed', '10'), expected: answers.other },
     ],
   };
 }
 
-const TAKEN = { other: accepted(), same: accepted(), later: accepted() };
+const second = accepted({ warnings: ['second_terminal_status'] });
+const TAKEN = { other: second, same: second, after: accepted({ warnings: ['after_terminal'] }) };
 
 /** verification.md §2.18 and §2.19. */
 export const TERMINALS: readonly Sequence[] = [
@@ -49,7 +50,7 @@ export const TERMINALS: readonly Sequence[] = [
   secondTerminal('3.2', {
     other: final,
     same: unhandled(200, 'duplicate', null),
-    later: final,
+    after: stale,
   }),
   {
     name: 'an outcome that is refused, edition 3.2',

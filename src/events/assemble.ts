@@ -1,6 +1,6 @@
 import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
 import { printableName } from '../codec/printable.ts';
-import { firstNamed, type Protocols } from '../protocol.ts';
+import type { Protocols } from '../protocol.ts';
 import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import type {
@@ -13,6 +13,7 @@ import type {
   Notifications,
 } from './event.ts';
 import { type Instant, parseInstant } from './instant.ts';
+import { errorsIn, type ReportedError } from './error-object.ts';
 import { notificationSchemas } from './notification-schemas.ts';
 import { notificationFamily } from './notification-family.ts';
 import { placesOf, eventWarning } from './warnings.ts';
@@ -64,10 +65,17 @@ function notificationOf({ envelope, data }: Draft, family: string | undefined): 
   if (!Object.hasOwn(notificationSchemas, name)) return NONE;
   const schema = notificationSchemas[name as NotificationFamily];
   const body = schema.safeParse(envelope);
-  if (body.success) return { notification: envelope as typeof body.data, warnings: [] };
-  const inner = isJsonObject(data) ? schema.safeParse(data) : body;
-  if (inner.success) return { notification: data as typeof inner.data, warnings: [] };
+  if (body.success) return { notification: envelope, warnings: [] };
+  const payload = payloadIn(data, name);
+  const inner = isJsonObject(payload) ? schema.safeParse(payload) : body;
+  if (inner.success) return { notification: payload as typeof inner.data, warnings: [] };
   return { warnings: [eventWarning('invalid_notification', placesOf(inner.error.issues, 'the payload'))] };
+}
+
+/** The data, or what stands in it under its family's name: `{impairment, health}`. */
+function payloadIn(data: unknown, family: string): unknown {
+  const own = family === 'impairment' && isJsonObject(data) ? present(data, family) : undefined;
+  return isJsonObject(own) ? own : data;
 }
 
 /** An event and what the store orders it by. */
@@ -195,6 +203,28 @@ function reportEvent(draft: Draft, sender: string): AssembledEvent {
   return { ok: true, event, terminal: false, ...defined({ at: instant }) };
 }
 
+/**
+ * The first error that an event reports (verification.md §7.35): in its data, else in its envelope. Of what did not fail
+ * `error` and `errors[]` are its own, warnings say.
+ */
+function errorOf(
+  { data, envelope, transport }: Draft,
+  status: TaskStatus,
+  protocols: Protocols,
+): ReportedError | undefined {
+  const isFailure = isTerminal(status) && status !== 'completed';
+  const names = [...protocols.map(({ errorMember }) => errorMember), ...(isFailure ? OF_FAILURES : [])];
+  const holders = transport === 'tool' ? [data, envelope] : [data];
+  for (const holder of holders) {
+    const [error] = isJsonObject(holder) ? errorsIn(holder, names) : [];
+    if (error) return error;
+  }
+  return undefined;
+}
+
+/** Beside another status they are the result's own. */
+const OF_FAILURES = ['error', 'errors'] as const;
+
 function taskEvent(draft: Draft, sender: string, protocols: Protocols): AssembledEvent | EnvelopeFailure {
   const { taskId, taskStatus: status, data } = draft;
   if (taskId === undefined || status === undefined) {
@@ -209,9 +239,7 @@ function taskEvent(draft: Draft, sender: string, protocols: Protocols): Assemble
   event.status = status;
   if (progress !== undefined) event.progress = progress;
   if (inputRequest !== undefined) event.inputRequest = inputRequest;
-  const error = isJsonObject(data)
-    ? firstNamed(protocols, ({ errorMember }) => present(data, errorMember))
-    : undefined;
+  const error = errorOf(draft, status, protocols);
   if (error !== undefined) event.error = error;
   const terminal = isTerminal(status);
   return instant === undefined ? { ok: true, event, terminal } : { ok: true, event, terminal, instant };

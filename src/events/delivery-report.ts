@@ -42,8 +42,10 @@ export function reportOf(data: unknown): DeliveryReport | undefined {
 export function reportWarnings(data: unknown): readonly EventWarning[] {
   if (!isJsonObject(data)) return [];
   return [
-    ...(Object.hasOwn(data, 'aggregated_totals') ? [eventWarning('report_has_aggregated_totals')] : []),
-    ...(Object.hasOwn(data, 'notification_id') ? [eventWarning('report_has_notification_id')] : []),
+    ...(present(data, 'aggregated_totals') === undefined
+      ? []
+      : [eventWarning('report_has_aggregated_totals')]),
+    ...(present(data, 'notification_id') === undefined ? [] : [eventWarning('report_has_notification_id')]),
   ];
 }
 

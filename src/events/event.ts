@@ -1,3 +1,4 @@
+import type { ReportedError } from './error-object.ts';
 import type { NotificationFamily, Notifications, WholesaleFeedFamily } from './notification.ts';
 
 /** contract.md §6.8 and verification.md §7.33. Unknown members survive; `null` is how many senders write absence. */
@@ -50,6 +51,8 @@ export interface DeliveryTotals {
 }
 
 export type * from './notification.ts';
+export type { Recovery } from './error-codes.ts';
+export type { ReportedError } from './error-object.ts';
 
 /** A schema of any library that implements Standard Schema v1 (zod, valibot, arktype, …). */
 export interface StandardSchema<Out = unknown> {
@@ -225,8 +228,11 @@ export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends Even
   readonly progress?: WorkingProgress;
   /** `input-required` only, where the result has the shape. */
   readonly inputRequest?: InputRequest;
-  /** The result's `<protocol>_error` member, `proto_error` or `adcp_error` (verification.md §7.35), as sent. */
-  readonly error?: unknown;
+  /**
+   * The error that the event reports, one shape whichever channel told it (verification.md §7.35); as sent it stands in `data`, or
+   * in `envelope`.
+   */
+  readonly error?: ReportedError;
   /** Present where `resultSchemas` has this task type and the result fits it. */
   readonly parsed?: ParsedResult<S>;
 }

@@ -60,7 +60,14 @@ function familyOf(payload: JsonObject, names: readonly string[], whole: boolean)
 /** The family that a task's result, or a data part, says it belongs to. */
 export function familyOfResult(result: unknown, taskType: string | undefined): Family | undefined {
   if (!isJsonObject(result)) return undefined;
-  return familyNamed(result, taskType === undefined ? RESULT_DISCRIMINATORS : NAMED_RESULT_DISCRIMINATORS);
+  const names = taskType === undefined ? RESULT_DISCRIMINATORS : NAMED_RESULT_DISCRIMINATORS;
+  return familyNamed(result, names) ?? (isImpairment(result) ? 'impairment' : undefined);
+}
+
+/** An impairment in a member of its own, beside the health of its media buy, names itself nowhere. */
+function isImpairment(result: JsonObject): boolean {
+  const { impairment, health } = result;
+  return typeof health === 'string' && isJsonObject(impairment) && !!textMember(impairment, 'impairment_id');
 }
 
 function familyNamed(payload: JsonObject, discriminators: readonly string[]): Family | undefined {
@@ -90,7 +97,10 @@ export function familyNamedBy(value: string | undefined): Family | undefined {
 function familyByShape(payload: JsonObject): Family | undefined {
   const { artifacts } = payload;
   // An agent-transport artifact has `parts`: a Task that lost its status is not an artifact push.
-  if (Array.isArray(artifacts) && !artifacts.some((item) => isJsonObject(item) && 'parts' in item)) {
+  if (
+    Array.isArray(artifacts) &&
+    !artifacts.some((item) => isJsonObject(item) && present(item, 'parts') !== undefined)
+  ) {
     return 'artifact_push';
   }
   return textMember(payload, 'rights_id') === undefined ? undefined : 'revocation-notification';

@@ -36,6 +36,7 @@ export interface CreativeStatusChange {
   readonly creative_id: string;
   readonly transition?: Transition | null | undefined;
   readonly reason_code?: Text;
+  readonly reason_detail?: Text;
   /** Who changed it, as text or as an object. */
   readonly initiator?: unknown;
   readonly [member: string]: unknown;
@@ -47,6 +48,10 @@ export interface CreativePurge {
   readonly purge_kind?: Text;
   /** ISO 8601. */
   readonly purged_at?: Text;
+  readonly reason_code?: Text;
+  readonly reason_detail?: Text;
+  /** Who purged it, as text or as an object. */
+  readonly initiator?: unknown;
   readonly [member: string]: unknown;
 }
 
@@ -56,6 +61,10 @@ export interface MediaBuyChange {
   readonly package_id?: Text;
   readonly creative_id?: Text;
   readonly change_kind?: Text;
+  /** Of `indicators.changed`: what the indicators are of, e.g. `package`. */
+  readonly relationship_kind?: Text;
+  /** Of `indicators.changed`. */
+  readonly changed_indicator_types?: readonly string[] | null | undefined;
   /** ISO 8601. */
   readonly observed_at?: Text;
   readonly [member: string]: unknown;
@@ -70,6 +79,85 @@ export interface AccountStatusChange {
   /** ISO 8601. */
   readonly observed_at?: Text;
   readonly reason_code?: Text;
+  readonly reason_detail?: Text;
+  /** What the buyer has to do, and until when. */
+  readonly setup?: unknown;
+  readonly [member: string]: unknown;
+}
+
+/** An entry of the account's change log: read on from your own cursor, never from one in here. */
+export interface AccountChange {
+  /** The notification's id too. */
+  readonly change_id: string;
+  readonly resource: ChangedResource;
+  /** ISO 8601. */
+  readonly recorded_at?: Text;
+  readonly action?: Text;
+  readonly [member: string]: unknown;
+}
+
+/** What a change is of. */
+export interface ChangedResource {
+  /** e.g. `media_buy`. */
+  readonly type: string;
+  readonly resource_id: string;
+  readonly parent_ids?: unknown;
+  readonly [member: string]: unknown;
+}
+
+/** The buyer's own set-up with an agent changed, e.g. a proof that is void: read it again. */
+export interface PrincipalChange {
+  readonly agent_url: string;
+  /** ISO 8601. */
+  readonly changed_at?: Text;
+  /** e.g. `proof_invalidated`. */
+  readonly reason?: Text;
+  readonly destination_id?: Text;
+  readonly [member: string]: unknown;
+}
+
+/**
+ * A report's revision, or an adjustment of one, was published, and is in the ledger: one of the two ids is always there. No
+ * figures.
+ */
+export interface ReportingLedgerChange {
+  readonly reporting_revision_id?: Text;
+  readonly reporting_adjustment_id?: Text;
+  /** `revision_published` or `adjustment_published`. */
+  readonly change_kind?: Text;
+  /** e.g. `snapshot`, `official`. */
+  readonly finality?: Text;
+  readonly supersedes_reporting_revision_id?: Text;
+  readonly adjusts_reporting_revision_id?: Text;
+  readonly [member: string]: unknown;
+}
+
+/** How a feed of reports does changed. */
+export interface ReportingStatusChange {
+  readonly delivery_config_id: string;
+  /** e.g. `delayed`. */
+  readonly health: string;
+  readonly previous_health?: Text;
+  readonly delivery_config_version?: string | number | null | undefined;
+  /** e.g. `billing`. */
+  readonly feed_purpose?: Text;
+  readonly reporting_obligation_id?: Text;
+  readonly issue_ids?: readonly string[] | null | undefined;
+  readonly [member: string]: unknown;
+}
+
+/** A revision can be fetched: take it in once for its two ids. */
+export interface ReportingDelivery {
+  readonly reporting_revision_id: string;
+  readonly reporting_materialization_id: string;
+  readonly delivery_config_id?: Text;
+  readonly delivery_config_version?: string | number | null | undefined;
+  readonly feed_purpose?: Text;
+  /** `available` or `delivered`. */
+  readonly readiness?: Text;
+  readonly finality?: Text;
+  /** ISO 8601. */
+  readonly data_through?: Text;
   readonly [member: string]: unknown;
 }
 
@@ -80,6 +168,7 @@ export interface CapabilitiesChange {
   readonly changed_at?: Text;
   readonly capabilities_version?: string | number | null | undefined;
   readonly reason?: Text;
+  readonly changed_paths?: readonly string[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
@@ -87,6 +176,8 @@ export interface CapabilitiesChange {
 export interface WholesaleFeedChange {
   readonly event: WholesaleFeedEvent;
   readonly wholesale_feed_version?: string | number | null | undefined;
+  /** Another one than the last that you know: an event was missed. */
+  readonly previous_wholesale_feed_version?: string | number | null | undefined;
   /** Whose copy of the feed it concerns, e.g. `public`. */
   readonly cache_scope?: Text;
   readonly [member: string]: unknown;
@@ -98,6 +189,9 @@ export interface WholesaleFeedEvent {
   /** e.g. `product.updated`. */
   readonly event_type?: Text;
   readonly entity_id?: Text;
+  readonly entity_type?: Text;
+  /** ISO 8601. */
+  readonly created_at?: Text;
   /** By `event_type`. */
   readonly payload?: unknown;
   readonly [member: string]: unknown;
@@ -139,6 +233,11 @@ export interface Notifications {
   readonly 'creative.assignment_changed': MediaBuyChange;
   readonly 'indicators.changed': MediaBuyChange;
   readonly 'account.status_changed': AccountStatusChange;
+  readonly 'account.change_recorded': AccountChange;
+  readonly 'principal.changed': PrincipalChange;
+  readonly 'reporting.ledger_changed': ReportingLedgerChange;
+  readonly 'reporting.status_changed': ReportingStatusChange;
+  readonly 'reporting.delivery_ready': ReportingDelivery;
   readonly 'capabilities.changed': CapabilitiesChange;
   readonly wholesale_feed: WholesaleFeedChange;
   readonly collection_list_changed: ListChange;

@@ -1,5 +1,5 @@
 import { parseStrictObject } from '../codec/strict-json.ts';
-import type { Protocols } from '../protocol.ts';
+import { type Edition, editionFor, type EditionName, type Protocols } from '../protocol.ts';
 import { readAgent } from './agent.ts';
 import { type AssembledEvent, assembleEvent } from './assemble.ts';
 import { isChallenge } from './challenge.ts';
@@ -16,6 +16,8 @@ export interface ReadOptions {
   readonly format?: Transport | undefined;
   /** Agent URL of the authenticated sender, for `event.sender`. Empty where none is given. */
   readonly sender?: string;
+  /** The edition that the sender speaks: 3.0 has no `operation_id`, whose absence is a warning else. */
+  readonly edition?: EditionName | undefined;
   /** The one name whose `<protocol>_error` is read; both known ones by default: `proto` and `adcp`. */
   readonly protocol?: string | undefined;
   /** SHA-256 in lower-case hex; the platform's own by default. */
@@ -43,7 +45,7 @@ export interface ChallengeReading {
 /** `readEvent` where somebody else hashes, and answers a proof of control. */
 export type ReadBody = (
   bytes: Uint8Array,
-  options: Pick<ReadOptions, 'format' | 'sender'> &
+  options: Pick<ReadOptions, 'edition' | 'format' | 'sender'> &
     Required<Pick<ReadOptions, 'hash'>> & {
       /** The accepted names. */
       readonly protocols: Protocols;
@@ -56,12 +58,19 @@ export type ReadBody = (
  * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
  * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
  */
-export const readBody: ReadBody = (bytes, { hash, sender = '', protocols, format, source = 'webhook' }) => {
+export const readBody: ReadBody = (
+  bytes,
+  { hash, sender = '', protocols, format, source = 'webhook', edition },
+) => {
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, code: 'webhook_body_malformed', detail: json.detail, check: 14 };
   if (source !== 'webhook') return assembleEvent(readObservation(json.value, source), sender, protocols);
   if (isChallenge(json.value, bytes.byteLength)) return { ok: false, code: 'challenge', payload: json.value };
-  const draft = draftOf(json.value, format, () => hash(bytes));
+  const draft = draftOf(json.value, {
+    format,
+    edition: edition && editionFor(edition),
+    hash: () => hash(bytes),
+  });
   return draft.ok ? assembleEvent(draft, sender, protocols) : draft;
 };
 
@@ -93,11 +102,13 @@ function readObservation(payload: JsonObject, source: EventChannel): Draft {
   };
 }
 
-function draftOf(
-  payload: JsonObject,
-  known: Transport | undefined,
-  hash: () => string,
-): Draft | EnvelopeFailure {
-  const form = formOf(payload, known);
-  return form.transport === 'tool' ? readTool(payload, form) : readAgent(payload, hash);
+interface DraftOptions {
+  readonly format: Transport | undefined;
+  readonly edition: Edition | undefined;
+  readonly hash: () => string;
+}
+
+function draftOf(payload: JsonObject, { format, edition, hash }: DraftOptions): Draft | EnvelopeFailure {
+  const form = formOf(payload, format);
+  return form.transport === 'tool' ? readTool(payload, form, edition) : readAgent(payload, hash);
 }

@@ -17,7 +17,7 @@ export async function parseResult<S extends ResultSchemas>(
   const { taskType, data } = event;
   // `hasOwn`: a task type called `constructor` is not a schema.
   const schema = taskType !== undefined && schemas && Object.hasOwn(schemas, taskType) && schemas[taskType];
-  if (!schema || data === undefined || !isTerminal(event.status)) return plain;
+  if (!schema || data === undefined || data === null || !isTerminal(event.status)) return plain;
   const { mismatch, value } = await validate(schema, data);
   if (mismatch === undefined) return { ...plain, parsed: { taskType, data: value } as ParsedResult<S> };
   return { ...plain, warnings: [...event.warnings, eventWarning('result_schema_mismatch', mismatch)] };

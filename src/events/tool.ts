@@ -3,6 +3,7 @@ import type { Form, ToolShape } from './families.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import type { EventWarning } from './event.ts';
 import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';
+import type { Edition } from '../protocol.ts';
 import { IDEMPOTENCY_KEY } from './schemas.ts';
 import { isMediaBuyWord, taskStatus } from './status.ts';
 import { eventWarning } from './warnings.ts';
@@ -18,6 +19,7 @@ const PROBLEMS: Record<ToolShape, (payload: JsonObject) => EnvelopeFailure | und
 export function readTool(
   payload: JsonObject,
   { shape, family }: Extract<Form, { transport: 'tool' }>,
+  edition: Edition | undefined,
 ): Draft | EnvelopeFailure {
   const failure = PROBLEMS[shape](payload);
   if (failure) return failure;
@@ -45,7 +47,7 @@ export function readTool(
     taskEnvelope,
     family,
     reportShaped: isReportShaped(taskType, data) || isBareReport(payload),
-    warnings: taskEnvelope ? absences(payload) : [],
+    warnings: taskEnvelope ? absences(payload, edition) : [],
   };
 }
 
@@ -104,9 +106,11 @@ function notificationId(payload: JsonObject, result: unknown): string | undefine
 }
 
 /** Expected members: their absence is reported, not refused. */
-function absences(payload: JsonObject): readonly EventWarning[] {
+function absences(payload: JsonObject, edition: Edition | undefined): readonly EventWarning[] {
   const warnings: EventWarning[] = [];
-  if (textMember(payload, 'operation_id') === undefined) warnings.push(eventWarning('missing_operation_id'));
+  const isExpected = edition?.operationId !== 'optional';
+  if (isExpected && textMember(payload, 'operation_id') === undefined)
+    warnings.push(eventWarning('missing_operation_id'));
   if (textMember(payload, 'task_type') === undefined) warnings.push(eventWarning('missing_task_type'));
   const timestamp = present(payload, 'timestamp');
   if (timestamp === undefined) warnings.push(eventWarning('missing_timestamp'));

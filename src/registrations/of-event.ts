@@ -54,6 +54,7 @@ function knownOf(event: Event, found: OperationFound | undefined): KnownRegistra
  * to; other events may leave it out.
  */
 function hasContext({ kind, context }: Event, operation: OperationSeen): boolean {
-  if (operation.context === undefined || (context === undefined && kind !== 'task')) return true;
+  const isAbsent = context === undefined || context === null;
+  if (operation.context === undefined || (isAbsent && kind !== 'task')) return true;
   return canonicalJson(context) === canonicalJson(operation.context);
 }

@@ -97,6 +97,7 @@ const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
   'invalid_delivery_report',
   'invalid_notification',
   'invalid_timestamp',
+  'unknown_status',
   'operation_id_unknown',
   'operation_id_mismatch',
   'context_mismatch',

@@ -6,7 +6,7 @@ import { deliveryId } from '../delivery.ts';
 import type { DeliveryReportEvent, Event, EventChannel, TaskEvent } from '../events/event.ts';
 import type { EventRegistrations } from '../events/registration.ts';
 import type { ChallengeReading, EventReading, ReadBody } from '../events/reading.ts';
-import type { Edition, Protocols } from '../protocol.ts';
+import { DEFAULT_EDITION, type Edition, type Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { operationRowId } from '../stores/constants.ts';
 import type { EventClaim, ReportClaim, TaskClaim, ToldClaim } from '../stores/contract.ts';
@@ -73,7 +73,7 @@ export interface ReadContext {
 }
 
 /** Who sent it, and in which format where registration told. */
-export type Origin = Pick<SenderEntry, 'agentUrl' | 'format'>;
+export type Origin = Pick<SenderEntry, 'agentUrl' | 'format'> & Partial<Pick<SenderEntry, 'edition'>>;
 
 /**
  * Reads bytes of a known sender: this delivery's, or a stored first copy's.
@@ -90,6 +90,7 @@ export function readFrom(
     protocols: context.protocols,
     hash: (raw) => hash ?? context.hashes.sha256Hex(raw),
     format: sender.format,
+    edition: sender.edition?.name ?? DEFAULT_EDITION,
     source,
   });
 }
@@ -148,9 +149,13 @@ function operationRow({ operationId }: TaskEvent, hashes: Hashes): string | unde
   return operationId === undefined ? undefined : operationRowId(storedId(operationId, hashes));
 }
 
+/** An error is told in several shapes, and in other words: its code is what they have in common. */
+const saysOf = (data: unknown, error: TaskEvent['error']): object =>
+  error === undefined ? { data: data ?? null } : { error: error.code ?? error.message };
+
 /** What channels tell of a task is compared across them: of a terminal status its data, wherever that stood. */
 function toldClaim(
-  { source, status, data }: TaskEvent,
+  { source, status, data, error }: TaskEvent,
   { operation, terminal }: { readonly operation: string | undefined; readonly terminal: boolean },
   hashes: Hashes,
 ): ToldClaim {
@@ -158,7 +163,11 @@ function toldClaim(
     source,
     status,
     ...(operation !== undefined && { operation }),
-    ...(terminal && { hash: hashes.sha256Hex(canonicalJson({ status, data: data ?? null })) }),
+    ...(terminal && {
+      hash: hashes.sha256Hex(
+        canonicalJson({ status, ...saysOf(data, status === 'completed' ? undefined : error) }),
+      ),
+    }),
   };
 }
 

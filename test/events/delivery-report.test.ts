@@ -124,6 +124,7 @@ describe('delivery reports (contract.md §6.8 to §6.11)', () => {
     ['notification_id', 'report_has_notification_id'],
   ])('%s in the result → warning %s', (member, code) => {
     expect(warningCodes(eventOf(envelope(deliveryReport({ [member]: 'x' }))))).toEqual([code]);
+    expect(warningCodes(eventOf(envelope(deliveryReport({ [member]: null }))))).toEqual([]);
   });
 
   it('an unknown status is a warning, and it is still a report', () => {

@@ -14,7 +14,7 @@ const without = (payload: Members, name: string): Members =>
   Object.fromEntries(Object.entries(payload).filter(([own]) => own !== name));
 
 /** What identifies each payload; of the wholesale feed, inside its `event`. */
-const IDS: Record<SampleFamily, string> = {
+const IDS: Record<SampleFamily, string | readonly string[]> = {
   impairment: 'impairment_id',
   'creative.status_changed': 'creative_id',
   'creative.purged': 'creative_id',
@@ -22,6 +22,11 @@ const IDS: Record<SampleFamily, string> = {
   'indicators.changed': 'media_buy_id',
   'account.status_changed': 'account_id',
   'capabilities.changed': 'agent_url',
+  'account.change_recorded': ['change_id', 'resource'],
+  'principal.changed': 'agent_url',
+  'reporting.ledger_changed': 'reporting_revision_id',
+  'reporting.status_changed': ['delivery_config_id', 'health'],
+  'reporting.delivery_ready': ['reporting_revision_id', 'reporting_materialization_id'],
   'product.updated': 'event',
   collection_list_changed: 'list_id',
   property_list_changed: 'list_id',
@@ -32,7 +37,9 @@ const IDS: Record<SampleFamily, string> = {
 /** Of the envelope, or of the family's own name. */
 const ENVELOPE = ['idempotency_key', 'notification_id', 'timestamp', 'notification_type', 'event'];
 
-const IDENTIFIED = Object.entries(IDS) as [SampleFamily, string][];
+const IDENTIFIED = Object.entries(IDS).map(
+  ([family, ids]) => [family as SampleFamily, [ids].flat() as readonly string[]] as const,
+);
 
 describe('a known family’s payload is event.notification', () => {
   it('there is a sample of each', () => {
@@ -41,10 +48,10 @@ describe('a known family’s payload is event.notification', () => {
     expect(new Set(families).size).toBe(SAMPLE_FAMILIES.length);
   });
 
-  describe.each(IDENTIFIED)('%s', (family, id) => {
+  describe.each(IDENTIFIED)('%s', (family, ids) => {
     const payload = sample(family);
     /** Members beyond name, key and id. */
-    const more = Object.keys(payload).filter((name) => !ENVELOPE.includes(name) && name !== id);
+    const more = Object.keys(payload).filter((name) => !ENVELOPE.includes(name) && !ids.includes(name));
 
     it('is the body as sent, with unknown members', () => {
       const sent = { ...payload, vendor: { deep: [null] }, toString: 1 };
@@ -61,7 +68,7 @@ describe('a known family’s payload is event.notification', () => {
       }
     });
 
-    it('must have what identifies it', () => {
+    it.each(ids)('must have what identifies it: %s', (id) => {
       const named = { event_type: family };
       for (const value of [undefined, null, '', 5, {}, []]) {
         const sent = { ...payload, ...named, [id]: value };
@@ -85,7 +92,22 @@ describe('a known family’s payload is event.notification', () => {
     });
   });
 
+  it('a change of the ledger has the id of a revision or of an adjustment', () => {
+    const adjustment = {
+      ...without(sample('reporting.ledger_changed'), 'reporting_revision_id'),
+      change_kind: 'adjustment_published',
+      reporting_adjustment_id: 'adj_1',
+      adjusts_reporting_revision_id: 'rev_1',
+    };
+    expect(eventOf(adjustment)).toMatchObject({ notification: adjustment, warnings: [] });
+    const neither = without(adjustment, 'reporting_adjustment_id');
+    expect(warningCodes(eventOfKind('other', neither))).toEqual(['invalid_notification']);
+  });
+
   it.each([
+    ['account.change_recorded', { resource: { type: 'media_buy', resource_id: 5 } }],
+    ['indicators.changed', { changed_indicator_types: [5] }],
+    ['capabilities.changed', { changed_paths: 'all' }],
     ['impairment', { transition: { from: 5 } }],
     ['impairment', { package_ids: [5] }],
     ['creative.status_changed', { transition: { to: {} } }],
@@ -103,6 +125,39 @@ describe('a known family’s payload is event.notification', () => {
     ['product.updated', { wholesale_feed_version: 7, event: { event_id: 'e', event_type: 'product.x' } }],
   ] as const)('%s fits with %j', (family, members) => {
     expect(eventOf({ ...sample(family), ...members })).toMatchObject({ notification: members, warnings: [] });
+  });
+});
+
+describe('an impairment beside the health of its media buy', () => {
+  const impairment = { impairment_id: 'imp_1', reason_code: 'BRAND_SAFETY' };
+
+  it.each([
+    ['a task envelope', toolEnvelope({ result: { impairment, health: 'impaired' } })],
+    [
+      'one without a task type',
+      toolEnvelope({ task_type: null, result: { impairment, health: 'ok', media_buy_id: 'mb' } }),
+    ],
+    [
+      'an agent’s task',
+      agentTask('completed', { artifacts: [{ parts: [{ data: { impairment, health: 'impaired' } }] }] }),
+    ],
+  ])('under the result of %s is that family', (_of, payload) => {
+    expect(eventOf(payload)).toMatchObject({
+      kind: 'other',
+      family: 'impairment',
+      notification: impairment,
+      warnings: [],
+    });
+  });
+
+  it.each([
+    ['no health', { impairment, media_buy_id: 'mb_1' }],
+    ['no impairment', { health: 'impaired', media_buy_id: 'mb_1' }],
+    ['null', { impairment: null, health: 'ok', media_buy_id: 'mb_1' }],
+    ['an impairment without its id', { impairment: { reason_code: 'x' }, health: 'impaired' }],
+    ['the lists of get_media_buys', { impairments: [impairment], health: 'impaired' }],
+  ])('is the end of a task with %s', (_with, result) => {
+    expect(eventOf(toolEnvelope({ result }))).toMatchObject({ kind: 'task', status: 'completed' });
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   codeOf,
+  agentTask,
   completedTask,
   deliveryReport,
   encode,
@@ -172,6 +173,17 @@ describe('tool transport: expected members are reported, not refused', () => {
     expect(warningCodes(eventOf(toolEnvelope({ [member]: null })))).toEqual([code]);
   });
 
+  it('of edition 3.0, which does not have it, no operation_id is no warning', () => {
+    const bare = toolEnvelope({ operation_id: undefined });
+    for (const [edition, codes] of [
+      ['3.0', []],
+      ['3.1', ['missing_operation_id']],
+      ['3.2', ['missing_operation_id']],
+    ] as const) {
+      expect(warningCodes(eventOf(bare, { edition }))).toEqual(codes);
+    }
+  });
+
   it('reports all three', () => {
     const event = eventOf({ idempotency_key: KEY, task_id: 't', status: 'working' });
     expect(warningCodes(event)).toEqual(['missing_operation_id', 'missing_task_type', 'missing_timestamp']);
@@ -234,8 +246,45 @@ describe('the result’s error member (verification.md §7.35)', () => {
 
   it('carries the protocol’s name', () => {
     const payload = toolEnvelope({ status: 'failed', result });
-    expect(eventOfKind('task', payload).error).toEqual({ code: 'X' });
-    expect(eventOfKind('task', payload, { protocol: 'acme' }).error).toEqual({ code: 'Y' });
+    expect(eventOfKind('task', payload).error).toEqual({ code: 'X', message: '' });
+    expect(eventOfKind('task', payload, { protocol: 'acme' }).error).toEqual({
+      code: 'Y',
+      message: '',
+    });
+  });
+
+  const ERROR = { code: 'BUDGET_TOO_LOW', message: 'Raise it.', field: 'packages[0].budget' };
+  const SHAPE = { ...ERROR, recovery: 'correctable' };
+
+  it.each([
+    ['errors[] of the result', { result: { errors: [null, ERROR, { code: 'OTHER' }] } }],
+    ['adcp_error', { result: { adcp_error: ERROR, errors: [{ code: 'OTHER' }] } }],
+    ['error, as a poll has it', { result: { error: ERROR } }],
+    ['a null before it', { result: { adcp_error: null, proto_error: null, error: null, errors: [ERROR] } }],
+    ['the envelope, without a result', { result: null, error: ERROR }],
+    ['errors[] of the envelope', { result: { reason: 'no' }, errors: [ERROR] }],
+  ])('is one shape, wherever it stands: %s', (_where, members) => {
+    for (const status of ['failed', 'rejected', 'canceled']) {
+      const event = eventOfKind('task', toolEnvelope({ status, ...members }));
+      expect(event.error).toEqual(SHAPE);
+      expect(event.data).toEqual(members.result);
+    }
+  });
+
+  it('of an agent’s task it is in the data part', () => {
+    const task = agentTask('failed', {
+      artifacts: [{ artifactId: 'a', parts: [{ data: { errors: [ERROR] } }] }],
+    });
+    expect(eventOfKind('task', task).error).toEqual(SHAPE);
+  });
+
+  it('of what did not fail, errors are warnings of the result', () => {
+    for (const members of [{ errors: [ERROR] }, { error: ERROR }, { adcp_error: null }]) {
+      const event = eventOfKind('task', toolEnvelope({ result: { media_buy_id: 'mb', ...members } }));
+      expect(event).not.toHaveProperty('error');
+    }
+    const result = { media_buy_id: 'mb', adcp_error: ERROR };
+    expect(eventOfKind('task', toolEnvelope({ result })).error).toEqual(SHAPE);
   });
 
   it('is absent where the result has none', () => {

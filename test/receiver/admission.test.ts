@@ -337,6 +337,24 @@ describe('ordering (admission.md §5)', () => {
     ]);
   });
 
+  it('a status that nobody knows goes to other and is counted by an alarm', async () => {
+    const { deliver, seen, alarms } = await testReceiver();
+    for (const status of ['reviewing', 'unknown', 'reviewing']) {
+      expect(said(await deliver({ ...payloads.tool('working'), status }))).toBe('accepted 200');
+    }
+    expect(seen.map(({ event }) => event.kind)).toEqual(['other', 'other', 'other']);
+    expect(alarms).toMatchObject([{ code: 'nonconforming_sender', warning: 'unknown_status' }]);
+  });
+
+  it.each([
+    ['3.0', []],
+    ['3.1', ['missing_operation_id']],
+  ] as const)('edition %s: without operation_id the warnings are %j', async (edition, codes) => {
+    const { deliver, seen } = await testReceiver({ edition });
+    await deliver(payloads.tool('completed', { operation_id: undefined }));
+    expect(seen[0]?.event.warnings.map(({ code }) => code)).toEqual(codes);
+  });
+
   it('reports are never stale, whatever their task_id and timestamp', async () => {
     const { deliver, seen } = await testReceiver();
     await deliver(payloads.report('scheduled', {}, { task_id: 't', ...at('2026-01-02T00:00:00Z') }));
