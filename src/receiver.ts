@@ -1,7 +1,7 @@
 import { finishOutcome, faultVerdict, type OutcomeContext, createDoor } from './answering.ts';
 import type { Proof, WholeBody } from './auth/contract.ts';
 import { createBodySampling } from './body-sampling.ts';
-import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
+import { fieldValue, headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { type DeliveryWatch, PARTS } from './instruments.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
@@ -37,9 +37,12 @@ async function withToken<R extends Read | ReadChallenge>(
   parts: ReadyContext,
 ): Promise<R | Refusal> {
   const { notificationToken } = body.identity.sender;
-  if (!notificationToken) return body;
-  const { checkToken } = await import('./stages/notification-token.ts');
-  return checkToken(body, headers, notificationToken, parts);
+  const isPush =
+    parts.registrations?.tokenOf && fieldValue(headers, 'x-a2a-notification-token') !== undefined;
+  if (!notificationToken && !isPush) return body;
+  const { checkToken, registeredToken } = await import('./stages/notification-token.ts');
+  const policy = notificationToken ?? (await registeredToken(body, parts.registrations));
+  return policy ? checkToken(body, headers, policy, parts) : body;
 }
 
 /** A proof of control is a question to the owner; its code is loaded when one comes. */

@@ -28,6 +28,8 @@ export interface EventRegistrations {
    * event names none. Rejects with a Fault where the store cannot say: then the event is run again.
    */
   readonly ofEvent: (event: Event) => Promise<KnownRegistration | undefined>;
+  /** The token that the seller was told to repeat for the event's operation; undefined where none was asked for. */
+  readonly tokenOf?: (event: Event) => Promise<string | undefined>;
   /** A terminal status was applied, or is DEAD: nobody polls its task any more. */
   readonly ended?: (event: TaskEvent) => Promise<void>;
   /** Of a receiver that is to have these registrations. @throws ConfigError where it has the store, senders or URL of others. */

@@ -1,14 +1,21 @@
+import { comparedWith } from '../auth/credentials.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
+import { present } from '../codec/members.ts';
+import type { Hashes } from '../crypto/engine.ts';
 import type { Event, WarningCode } from '../events/event.ts';
 import type { EventRegistrations, KnownRegistration } from '../events/registration.ts';
 import { mediaBuyIn, type OperationFound, type OperationSeen } from './operation.ts';
 import type { Operations } from './operations.ts';
+import { operationToken, type Secrets } from './secrets.ts';
 
 /**
  * Finds the operation of an event. The ids in an event are claims of the seller: one that does not fit is a warning, settles
  * nothing, and refuses nothing.
  */
-export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations['ofEvent'] {
+export function ofEvent(
+  { find }: Pick<Operations, 'find'>,
+  tokens: TokenMaker,
+): EventRegistrations['ofEvent'] {
   return async (event) => {
     const { sender, operationId } = event;
     // Empty where an answer ended the operation.
@@ -24,7 +31,7 @@ export function ofEvent({ find }: Pick<Operations, 'find'>): EventRegistrations[
       ...(event.kind === 'task' && { status: event.status }),
       isWebhook: event.source === 'webhook',
     };
-    return knownOf(event, await find(told));
+    return knownOf(event, await find(told), tokens);
   };
 }
 
@@ -36,17 +43,60 @@ function mediaBuyOf(event: Event): string | undefined {
   return ids.size === 1 ? only : undefined;
 }
 
-function knownOf(event: Event, found: OperationFound | undefined): KnownRegistration {
+function knownOf(event: Event, found: OperationFound | undefined, tokens: TokenMaker): KnownRegistration {
   if (!found) return { warnings: event.operationId === undefined ? [] : ['operation_id_unknown'] };
   const { operation, isMismatch } = found;
   const { operationId, ref, taskType, createdAt } = operation;
   const warnings: WarningCode[] = [];
   if (isMismatch) warnings.push('operation_id_mismatch');
   if (!hasContext(event, operation)) warnings.push('context_mismatch');
+  const wrongToken = tokenWarning(event, found, tokens);
+  if (wrongToken) warnings.push(wrongToken);
   return {
     registration: { operationId, taskType, createdAt, ...(ref !== undefined && { ref }) },
     warnings,
   };
+}
+
+/** By what the token of an operation is made. */
+export interface TokenMaker {
+  readonly secrets: Secrets;
+  readonly hashes: Hashes;
+}
+
+/** The token that the seller was told to repeat; undefined where none was asked for, or its secret is gone. */
+export function tokenOf(
+  { operation, token }: OperationFound,
+  { secrets, hashes }: TokenMaker,
+): string | undefined {
+  const secret = token === undefined ? undefined : secrets.named(token);
+  return secret && operationToken(secret, hashes, operation.operationId);
+}
+
+/** Of an event of a task: what its operation's seller was told to repeat. */
+export function tokenOfEvent(
+  { find }: Pick<Operations, 'find'>,
+  tokens: TokenMaker,
+): NonNullable<EventRegistrations['tokenOf']> {
+  return async ({ sender: agentUrl, operationId, taskId }) => {
+    const found = await find({
+      agentUrl,
+      ...(operationId !== undefined && { operationId }),
+      ...(taskId !== undefined && { taskId }),
+    });
+    return found && tokenOf(found, tokens);
+  };
+}
+
+/** In the tool transport the token is a member of the task's envelope (verification.md §6.9). */
+function tokenWarning(event: Event, found: OperationFound, tokens: TokenMaker): WarningCode | undefined {
+  if (event.kind !== 'task' || event.source !== 'webhook' || event.transport !== 'tool') return undefined;
+  const wanted = tokenOf(found, tokens);
+  if (wanted === undefined || found.isMismatch) return undefined;
+  const given = present(event.envelope, 'token');
+  if (given === undefined) return 'token_missing';
+  const fits = typeof given === 'string' && comparedWith(given, tokens.hashes)([wanted]);
+  return fits ? undefined : 'token_mismatch';
 }
 
 /**

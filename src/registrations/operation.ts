@@ -75,6 +75,8 @@ export interface OperationFound {
   readonly operation: OperationSeen;
   /** The event names another operation than its task's, or a task that is not the operation's. */
   readonly isMismatch: boolean;
+  /** Id of the secret that its token is made by; absent: none was asked for. */
+  readonly token?: string;
 }
 
 /** What a row says. */

@@ -20,7 +20,7 @@ import {
   requireSellerAlone,
 } from './checks.ts';
 import type { Given, JsonObject } from './json.ts';
-import { ofEvent } from './of-event.ts';
+import { ofEvent, tokenOfEvent } from './of-event.ts';
 import type { OperationName, OperationSeen, OperationState } from './operation.ts';
 import type { OperationPage, OperationQuery } from './list.ts';
 import type { OperationRequest } from './operations.ts';
@@ -189,7 +189,8 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ...watched,
     ...own,
     requireTheirs: (receiver) => requireTheirs({ ...own, registrations }, receiver),
-    ofEvent: ofEvent(operations),
+    ofEvent: ofEvent(operations, { secrets, hashes: parts.hashes }),
+    tokenOf: tokenOfEvent(operations, { secrets, hashes: parts.hashes }),
     ended: async ({ sender, taskId }) => {
       if (taskId !== '') await operations.endWatch(sender, taskId);
     },

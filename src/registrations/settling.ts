@@ -228,7 +228,8 @@ export function found(step: SellerStep, told: OperationTold): OperationFound | u
   const answer = isMismatch ? undefined : answerTold(told);
   const done = answer ? settled(step, of, is.stored, answer, 'unsafe') : 'known';
   if (done === 'known') keepLonger(step, of, is);
-  return { operation: seenOf(is.row, is.stored), isMismatch };
+  const { token } = is.stored;
+  return { operation: seenOf(is.row, is.stored), isMismatch, ...(token !== undefined && { token }) };
 }
 
 /** An id that is too long is not kept: what the event tells counts all the same. */

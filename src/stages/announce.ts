@@ -109,5 +109,7 @@ export function announceEvent(event: Event, raiseAlarm: RaiseAlarm): void {
   for (const { code, message } of event.warnings) {
     if (NONCONFORMING.has(code))
       raiseAlarm({ code: 'nonconforming_sender', sender, key, warning: code, message });
+    // Of a token that registrations have asked for: nobody has raised it yet.
+    if (code === 'token_mismatch') raiseAlarm({ code, sender, key, message });
   }
 }

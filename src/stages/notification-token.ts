@@ -4,6 +4,7 @@ import { present } from '../codec/members.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { fieldValue, type HeaderFields } from '../delivery.ts';
 import type { Event, WarningCode } from '../events/event.ts';
+import type { EventRegistrations } from '../events/registration.ts';
 import { eventWarning } from '../events/warnings.ts';
 import { type Refusal, refused } from '../outcome.ts';
 import type { TokenPolicy } from '../senders.ts';
@@ -37,6 +38,16 @@ function warned<R extends Read | ReadChallenge>(read: R, code: WarningCode): R {
   const { event } = read.reading;
   const warnings = [...event.warnings, eventWarning(code)];
   return { ...read, reading: { ...read.reading, event: { ...event, warnings } } };
+}
+
+/** What the operation of an agent's push was registered with: other transports have the token in the body, which is read later. */
+export async function registeredToken(
+  { reading }: Read | ReadChallenge,
+  registrations: EventRegistrations | undefined,
+): Promise<TokenPolicy | undefined> {
+  if (!reading.ok || reading.event.transport !== 'agent') return undefined;
+  const token = await registrations?.tokenOf?.(reading.event);
+  return token === undefined ? undefined : { tokens: [token], onMismatch: 'warn' };
 }
 
 /**

@@ -133,6 +133,46 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     expect(warned(made)).toEqual([]);
   });
 
+  it('compares the token that was asked for, and no other: none, another one, the right one', async () => {
+    const made = await open();
+    const mismatches = (): number => made.alarms.filter(({ code }) => code === 'token_mismatch').length;
+    const plain = await begun('task-0');
+    expect(codes(await handledOf(made, told(plain.operationId, 'task-0', { token: 'whatever' })))).toEqual(
+      [],
+    );
+    const { operationId, toolArguments } = await begun('task-1', { token: true });
+    const { token } = toolArguments['push_notification_config'] as { readonly token: string };
+    const of = (more: object): Promise<Event> => handledOf(made, told(operationId, 'task-1', more));
+    expect(codes(await of({ token }))).toEqual([]);
+    expect(codes(await of({}))).toEqual(['token_missing']);
+    expect(codes(await of({ token: null }))).toEqual(['token_missing']);
+    expect(mismatches()).toBe(0);
+    expect(codes(await of({ token: `${token}x` }))).toEqual(['token_mismatch']);
+    expect(codes(await of({ token: 5 }))).toEqual(['token_mismatch']);
+    expect(mismatches()).toBe(1);
+  });
+
+  it('compares the token in the header of an agent’s push, before admission', async () => {
+    const made = await open();
+    const { agentRequest } = await begun('task-1', { token: true });
+    const { configuration } = agentRequest('1.0') as unknown as {
+      readonly configuration: { readonly taskPushNotificationConfig: { readonly token: string } };
+    };
+    const push = async (token: string, taskId: string): Promise<string[]> => {
+      const signed = await made.sign(payloads.agent('working', { taskId, metadata: {} }));
+      const headers = { ...signed.headers, 'X-A2A-Notification-Token': token };
+      const outcome = await made.receiver.verifyAndDispatch(signed.body, headers);
+      expect(said(outcome)).toBe('accepted 200');
+      await handled.next();
+      return 'event' in outcome && outcome.event ? codes(outcome.event) : ['no event'];
+    };
+    const { token } = configuration.taskPushNotificationConfig;
+    expect(await push(token, 'task-1')).not.toContain('token_mismatch');
+    expect(await push('another one', 'task-of-nobody')).not.toContain('token_mismatch');
+    expect(await push('another one', 'task-1')).toContain('token_mismatch');
+    expect(made.alarms.filter(({ code }) => code === 'token_mismatch')).toHaveLength(1);
+  });
+
   it('finds it by the task, where the event has no operation_id', async () => {
     const made = await open();
     const { operationId } = await begun('task-1');
