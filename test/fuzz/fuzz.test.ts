@@ -55,10 +55,11 @@ it('what is sent in header fields is Latin-1, or doors would send something else
   expect(wide).toEqual([]);
 });
 
-describe('what the short run rests on: a fault that is planted is found', () => {
-  it.each(inThisForm(FAULTS, () => true))('$name', async (fault) => {
+it.each(inThisForm(FAULTS, () => true))(
+  'what the short run rests on: a fault that is planted is found: $name',
+  async (fault) => {
     const fuzzFaulty = await fuzzWith(fault);
     const { findings } = await fuzzFaulty({ seed: SEED, inputs: 3_000, most: 1 });
     expect(findings).toHaveLength(1);
-  });
-});
+  },
+);

@@ -109,11 +109,8 @@ it.each(ROWS)(
         async (ground) => {
           const [event, next] = [report('first', { until: 'released' }), report('second', {})];
           await PLAY[meanwhile](queue, ground, event, next);
-          await ground.drained();
-          await ground.fleet.stop();
-          const completions = await ground.backend.completions();
-          const owed = [{ name: event.key, keys: [event.key] }];
-          expect(judge({ owed, completions, ledger: ground.ledger.read(), effects: [] })).toEqual(KEPT);
+          const noted = await ground.finish();
+          expect(judge({ ...noted, owed: [{ name: event.key, keys: [event.key] }] })).toEqual(KEPT);
         },
       );
     } finally {

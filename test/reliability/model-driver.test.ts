@@ -237,9 +237,10 @@ const BROKEN_RULES: readonly (readonly [
   ['completion without owner check', broken.COMPLETION_WITHOUT_OWNER, 'inline', 'an event is completed once'],
 ];
 
-describe('broken rules are caught by the driver’s plans too', () => {
-  it.each(inThisForm(BROKEN_RULES, () => true))('%s', (_is, system, shownBy, breaks) => {
+it.each(inThisForm(BROKEN_RULES, () => true))(
+  'broken rules are caught by the driver’s plans too: %s',
+  (_is, system, shownBy, breaks) => {
     const found = explore(worldsOf(shownBy, { system, drains: false }));
     expect(found.breach?.invariant, caught(found)).toBe(breaks);
-  });
-});
+  },
+);

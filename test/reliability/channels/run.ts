@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Observation } from '../../../src/events/observation.ts';
 import { samplePayloads } from '../../../src/testing/payloads.ts';
-import { type Ground, type GroundOptions, onGround, TIMES } from '../processes/ground.ts';
-import { countsOf, judge, type Verdict } from '../processes/judge.ts';
+import { type Figures, figuresOf } from '../processes/figures.ts';
+import { type Ground, type GroundOptions, type Noted, onGround, TIMES } from '../processes/ground.ts';
+import { judge, type Verdict } from '../processes/judge.ts';
 import type { Random } from '../processes/random.ts';
 import { observeUntilSafe } from '../processes/observe.ts';
 import { AGENT_URL } from '../processes/seller.ts';
@@ -35,7 +36,7 @@ export interface RunOptions extends Pick<
 
 export interface Result {
   readonly verdict: Verdict;
-  readonly figures: Readonly<Record<string, number | string>>;
+  readonly figures: Figures & { readonly tasks: number; readonly told: number };
   readonly unexpected: readonly string[];
 }
 
@@ -114,7 +115,7 @@ async function play(
   ground: Ground,
   tasks: readonly Task[],
   { kills, concurrency }: RunOptions,
-): Promise<void> {
+): Promise<Noted> {
   const strikes = strikesOf(kills, tasks.length, () => ground.fleet.kill(ground.signal));
   let told = 0;
   await inTurns(tasks, concurrency, async (task) => {
@@ -123,9 +124,7 @@ async function play(
     strikes.notice(told);
   });
   await strikes.rest();
-  await ground.drained();
-  await ground.fleet.whole(ground.signal);
-  await ground.fleet.stop();
+  return ground.finish();
 }
 
 /** The end of each task told by several channels at once, while processes are killed; then the ledgers are read. */
@@ -134,30 +133,15 @@ export function run(options: RunOptions): Promise<Result> {
   const roles = ROLES[options.mode];
   return onGround({ ...options, ...TIMES, roles, observes: true }, async (ground) => {
     const tasks = tasksOf(options, ground.backend.hasTransactions, ground.random);
-    await play(ground, tasks, options);
-    const { backend, fleet } = ground;
-    const ledger = ground.ledger.read();
-    const verdict = judge({
-      owed: tasks,
-      completions: await backend.completions(),
-      ledger,
-      effects: await backend.effects(),
-    });
-    const count = (of: 'run' | 'die'): number => ledger.filter(({ what }) => what === of).length;
+    const noted = await play(ground, tasks, options);
+    const verdict = judge({ ...noted, owed: tasks });
     return {
       verdict,
       unexpected: ground.seller.unexpected,
       figures: {
-        store: options.kind,
-        mode: options.mode,
-        seed: options.seed,
         tasks: tasks.length,
         told: tasks.reduce((sum, { ways }) => sum + ways.length, 0),
-        runs: count('run'),
-        kills: fleet.kills(),
-        deaths: count('die'),
-        ...countsOf(verdict),
-        seconds: Math.round((performance.now() - began) / 1000),
+        ...figuresOf(options, ground, noted, verdict, began),
       },
     };
   });

@@ -1,77 +1,50 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type FinalState, type Ground, type GroundOptions, onGround, TIMES } from '../processes/ground.ts';
-import { type Facts, countsOf, judge, type Verdict } from '../processes/judge.ts';
-import type { Tally } from '../processes/seller.ts';
+import { type Figures, figuresOf } from '../processes/figures.ts';
+import { type Ground, type GroundOptions, type Noted, onGround, TIMES } from '../processes/ground.ts';
+import { type Facts, type FinalState, judge, type Verdict } from '../processes/judge.ts';
 import { inTurns, type Strikes, strikesOf } from '../processes/strikes.ts';
 import type { Mode, Role } from '../processes/wire.ts';
 import { owedOf, placesOf, type Traffic, trafficOf, type TrafficOptions } from './traffic.ts';
 
-/** A run in numbers, for docs/reliability.md. */
-interface Figures {
-  readonly store: string;
-  readonly mode: string;
-  readonly seed: number;
+/** What a seller was told, and what became of it. */
+interface KillFigures extends Figures {
   readonly events: number;
   readonly acknowledged: number;
-  /** kill -9 by the driver. */
-  readonly kills: number;
-  /** Processes that killed themselves in a handler, and that stopped in one until their lease was another's. */
-  readonly deaths: number;
+  /** Processes that stopped in a handler until their lease was another's. */
   readonly pauses: number;
-  readonly starts: number;
   readonly posts: number;
   readonly unanswered: number;
   readonly told503: number;
   readonly toldReplayed: number;
   readonly completed: number;
   readonly stale: number;
-  /** Runs of handlers beyond the first of an event: after kills, pauses, lapsed leases and failures. */
+  /** Runs of handlers beyond the first of an event. */
   readonly reruns: number;
   /** Effects outside the store that happened more than once: what `ctx.transaction` is for. */
   readonly outsideAgain: number;
   readonly inTransaction: number;
-  readonly seconds: number;
 }
 
-interface KillFacts extends Facts {
-  /** Keys of which a seller was told that they are safe. */
-  readonly acknowledged: ReadonlySet<string>;
-  readonly states: ReadonlyMap<string, FinalState>;
-}
-
-interface Measured {
-  readonly tally: Tally;
-  readonly kills: number;
-  readonly starts: number;
-  readonly seconds: number;
-}
-
-function figuresOf(options: RunOptions, facts: KillFacts, verdict: Verdict, measured: Measured): Figures {
+function toldAndDone(
+  { seller, acknowledged }: Field,
+  { owed, completions, ledger, effects }: Facts,
+): Omit<KillFigures, keyof Figures> {
   const lines = (what: string): readonly string[] =>
-    facts.ledger.filter((line) => line.what === what).map(({ key }) => key);
+    ledger.filter((line) => line.what === what).map(({ key }) => key);
   const beyondFirst = (keys: readonly string[]): number => keys.length - new Set(keys).size;
-  const { tally, kills, starts, seconds } = measured;
   return {
-    store: options.kind,
-    mode: options.mode,
-    seed: options.seed,
-    events: facts.owed.length,
-    acknowledged: facts.acknowledged.size,
-    kills,
-    deaths: lines('die').length,
+    events: owed.length,
+    acknowledged: acknowledged.size,
     pauses: lines('pause').length,
-    starts,
-    posts: tally.attempts,
-    unanswered: tally.unanswered,
-    told503: tally.unavailable,
-    toldReplayed: tally.replayed,
-    completed: facts.completions.length,
-    stale: [...facts.states.values()].filter((state) => state === 'stale').length,
+    posts: seller.tally.attempts,
+    unanswered: seller.tally.unanswered,
+    told503: seller.tally.unavailable,
+    toldReplayed: seller.tally.replayed,
+    completed: completions.length,
+    stale: owed.filter(({ state }) => state === 'stale').length,
     reruns: beyondFirst(lines('run')),
     outsideAgain: beyondFirst(lines('effect')),
-    inTransaction: facts.effects.length,
-    ...countsOf(verdict),
-    seconds: Math.round(seconds),
+    inTransaction: effects.length,
   };
 }
 
@@ -89,7 +62,7 @@ export interface RunOptions
 
 interface Result {
   readonly verdict: Verdict;
-  readonly figures: Figures;
+  readonly figures: KillFigures;
   /** Answers that no seller should get. */
   readonly unexpected: readonly string[];
 }
@@ -146,7 +119,7 @@ const sell = ({ options, traffic, seller, acknowledged }: Field): Promise<void> 
     if (await seller.deliver(event.payload(copy), 'either')) acknowledged.add(event.key);
   });
 
-async function play(field: Field): Promise<void> {
+async function play(field: Field): Promise<Noted> {
   const over = new AbortController();
   const { fleet, signal, options, traffic } = field;
   // Acknowledged and completed. Of statuses that end stale no handler tells: not all of them count twice.
@@ -159,40 +132,29 @@ async function play(field: Field): Promise<void> {
   await field.drained();
   over.abort();
   await watching;
-  await fleet.whole(signal);
-  await fleet.stop();
+  return field.finish();
 }
 
-async function factsOf({ traffic, stateOf, acknowledged, backend, ledger }: Field): Promise<KillFacts> {
+async function factsOf({ traffic, stateOf, acknowledged }: Field, noted: Noted): Promise<Facts> {
   const states = new Map<string, FinalState>();
   for (const { key } of traffic.events) states.set(key, await stateOf(key));
-  return {
-    owed: owedOf(traffic.events, acknowledged, states),
-    places: placesOf(traffic.events),
-    completions: await backend.completions(),
-    ledger: ledger.read(),
-    effects: await backend.effects(),
-    acknowledged,
-    states,
-  };
+  const { events } = traffic;
+  return { ...noted, owed: owedOf(events, acknowledged, states), places: placesOf(events) };
 }
 
 /** Processes, load and kills on one store; then the ledgers are read. */
 export function run(options: RunOptions): Promise<Result> {
   const began = performance.now();
   return onGround({ ...options, ...TIMES, roles: options.roles ?? ROLES[options.mode] }, async (ground) => {
-    const { backend, random, seller, fleet } = ground;
+    const { backend, random, seller } = ground;
     const traffic = trafficOf({ ...options, hasTransactions: backend.hasTransactions }, random);
     const field = { ...ground, options, traffic, acknowledged: new Set<string>() };
-    await play(field);
-    const facts = await factsOf(field);
+    const facts = await factsOf(field, await play(field));
     const verdict = judge(facts);
-    const seconds = (performance.now() - began) / 1000;
-    const measured = { tally: seller.tally, kills: fleet.kills(), starts: fleet.starts(), seconds };
     return {
       verdict,
       unexpected: seller.unexpected,
-      figures: figuresOf(options, facts, verdict, measured),
+      figures: { ...toldAndDone(field, facts), ...figuresOf(options, ground, facts, verdict, began) },
     };
   });
 }

@@ -1,6 +1,5 @@
 import { samplePayloads } from '../../../src/testing/payloads.ts';
-import type { FinalState } from '../processes/ground.ts';
-import type { Owed, Place } from '../processes/judge.ts';
+import type { FinalState, Owed, Place } from '../processes/judge.ts';
 import type { Random } from '../processes/random.ts';
 import type { Orders } from '../processes/wire.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OperationQuery, OperationSeen, Registrations } from '../../../src/registrations/index.ts';
-import { type GroundOptions, TIMES } from '../processes/ground.ts';
-import { countsOf } from '../processes/judge.ts';
+import { figuresOf } from '../processes/figures.ts';
+import { type GroundOptions, type Noted, TIMES } from '../processes/ground.ts';
 import { observeUntilSafe } from '../processes/observe.ts';
 import { inTurns, strikesOf } from '../processes/strikes.ts';
 import type { Mode, Role } from '../processes/wire.ts';
@@ -232,32 +232,22 @@ async function pollTheRest(field: Field): Promise<number> {
       await poll(field, operation);
     }
   }
-  await ground.drained(givenUpOnTheWay(seller.log()));
   return asked.size;
 }
 
-async function play(field: Field): Promise<number> {
-  const { ground } = field;
+async function play(field: Field): Promise<{ readonly polled: number; readonly noted: Noted }> {
+  const { ground, seller } = field;
   await giveAll(field);
   await settle(field);
   const polled = await pollTheRest(field);
-  await ground.fleet.whole(ground.signal);
-  await ground.fleet.stop();
-  return polled;
+  return { polled, noted: await ground.finish(givenUpOnTheWay(seller.log())) };
 }
 
 /** Once all is over. */
-export async function factsOf({
-  ground,
-  registrations,
-  seller,
-}: Pick<Field, 'ground' | 'registrations' | 'seller'>): Promise<MarketFacts> {
-  const { backend, ledger } = ground;
+export async function factsOf({ registrations, seller }: Market, noted: Noted): Promise<MarketFacts> {
   return {
+    ...noted,
     tasks: seller.log().flatMap((line) => (line.what === 'task' ? line.task : [])),
-    completions: await backend.completions(),
-    effects: await backend.effects(),
-    ledger: ledger.read(),
     operations: await everyOperation(registrations, {}),
   };
 }
@@ -282,20 +272,11 @@ function byChannel({ tasks, completions, ledger }: MarketFacts): Record<string, 
   return { ...counts, orphanedResults: tasks.length - response - webhook - polled };
 }
 
-function figuresOf(
-  field: Field,
-  facts: MarketFacts,
-  verdict: MarketVerdict,
-  polled: number,
-): Result['figures'] {
-  const { options, ground, seller } = field;
+function countsOf({ options, seller }: Field, facts: MarketFacts, polled: number): Record<string, number> {
   const log = seller.log();
   const count = (what: SellerLine['what']): number => log.filter((line) => line.what === what).length;
   const inState = (state: string): number => facts.operations.filter((one) => one.state === state).length;
   return {
-    store: options.kind,
-    mode: options.mode,
-    seed: options.seed,
     orders: options.orders,
     requests: count('request'),
     tasks: facts.tasks.length,
@@ -306,11 +287,7 @@ function figuresOf(
     ended: inState('ended'),
     orphaned: inState('orphaned'),
     refused: inState('refused'),
-    runs: facts.ledger.filter(({ what }) => what === 'run').length,
-    kills: ground.fleet.kills(),
-    deaths: facts.ledger.filter(({ what }) => what === 'die').length,
     sellerKills: count('start') - 1,
-    ...countsOf(verdict),
   };
 }
 
@@ -321,14 +298,16 @@ export async function run(options: RunOptions): Promise<Result> {
   const buys = { callMs: CALL_MS, ...(registersLate && { registersLate }) };
   return onMarket({ ...options, ...TIMES, roles: ROLES[options.mode], buys, agents }, async (market) => {
     const field = { ...market, options, agents };
-    const { seller } = market;
-    const polled = await play(field);
-    const facts = await factsOf(field);
+    const { ground, seller } = market;
+    const { polled, noted } = await play(field);
+    const facts = await factsOf(field, noted);
     const verdict = judgeMarket(facts);
-    const seconds = Math.round((performance.now() - began) / 1000);
     return {
       verdict,
-      figures: { ...figuresOf(field, facts, verdict, polled), seconds },
+      figures: {
+        ...countsOf(field, facts, polled),
+        ...figuresOf(options, ground, facts, verdict, began),
+      },
       points: pointsIn(facts.ledger),
       unexpected: seller
         .log()

@@ -60,7 +60,7 @@ function timesToTakeOver(log: readonly SellerLine[], killed: readonly string[]):
   );
 }
 
-export function figuresOf(
+export function pollFigures(
   agents: readonly AgentPolicy[],
   facts: MarketFacts,
   log: readonly SellerLine[],

@@ -4,11 +4,11 @@ import { everyOperation, factsOf } from '../market/run.ts';
 import { type Market, onMarket } from '../market/on-market.ts';
 import { isMade, orderAt } from '../market/orders.ts';
 import type { AgentPolicy, SellerLine } from '../market/wire.ts';
-import { type GroundOptions, TIMES } from '../processes/ground.ts';
-import { countsOf } from '../processes/judge.ts';
+import { figuresOf } from '../processes/figures.ts';
+import { type GroundOptions, type Noted, TIMES } from '../processes/ground.ts';
 import { inTurns } from '../processes/strikes.ts';
 import type { Polls, Role } from '../processes/wire.ts';
-import { figuresOf } from './figures.ts';
+import { pollFigures } from './figures.ts';
 import { judgePolls, type PollVerdict } from './judge.ts';
 
 export interface RunOptions extends Pick<GroundOptions, 'kind' | 'mode' | 'seed' | 'deadlineMs' | 'shared'> {
@@ -51,11 +51,15 @@ interface Field extends Market {
   readonly options: RunOptions;
 }
 
+function give(field: Field, index: number): Promise<boolean> {
+  const { agent: _agent, ...order } = orderAt(field, AGENTS, index);
+  return isMade(field, order);
+}
+
 /** Nobody is killed meanwhile: what has no answer yet is registered, and is repeated. */
 async function giveAll(field: Field): Promise<void> {
   const { orders, concurrency } = field.options;
-  const all = Array.from({ length: orders }, (_, index) => orderAt(field, AGENTS, index));
-  await inTurns(all, concurrency, ({ agent: _agent, ...order }) => isMade(field, order));
+  await inTurns([...Array(orders).keys()], concurrency, (index) => give(field, index));
 }
 
 /** The poll that is under way for longest: one that the seller leaves hanging, where there is one. */
@@ -85,12 +89,21 @@ async function isOver({ registrations, seller }: Field): Promise<boolean> {
   return (await seller.outstanding()) === 0;
 }
 
-/** Kills processes amid their polls, until all is over. @returns the polls. */
+/**
+ * Kills processes amid their polls, until all is over. Where that comes before the first, which is how a busy machine has it, there
+ * are more orders. @returns the polls.
+ */
 async function killPollers(field: Field): Promise<string[]> {
   const { ground, options, seller } = field;
   const killed: string[] = [];
-  while (killed.length < options.kills && !(await isOver(field))) {
+  let { orders } = options;
+  while (killed.length < options.kills) {
     ground.signal.throwIfAborted();
+    if (await isOver(field)) {
+      if (killed.length > 0) break;
+      await give(field, orders);
+      orders += 1;
+    }
     const poll = underWay(seller.log());
     const asked =
       poll && ground.ledger.read().findLast((line) => line.what === 'ask' && line.taskId === poll.taskId);
@@ -104,7 +117,7 @@ async function killPollers(field: Field): Promise<string[]> {
   return killed;
 }
 
-async function play(field: Field): Promise<string[]> {
+async function play(field: Field): Promise<{ readonly killed: readonly string[]; readonly noted: Noted }> {
   const { ground } = field;
   await giveAll(field);
   const killed = await killPollers(field);
@@ -114,17 +127,14 @@ async function play(field: Field): Promise<string[]> {
     if (problem) throw problem;
     await sleep(LOOK_MS);
   }
-  await ground.drained();
-  await ground.fleet.whole(ground.signal);
-  await ground.fleet.stop();
-  return killed;
+  return { killed, noted: await ground.finish() };
 }
 
 async function resultOf(field: Field): Promise<Result> {
   const began = performance.now();
-  const { options, seller, registrations } = field;
-  const killed = await play(field);
-  const facts = await factsOf(field);
+  const { options, ground, seller, registrations } = field;
+  const { killed, noted } = await play(field);
+  const facts = await factsOf(field, noted);
   const log = seller.log();
   const unresolved = await everyOperation(registrations, { state: 'unresolved' });
   const polls = judgePolls({ log, ledger: facts.ledger, perSeller: options.polls.perSeller });
@@ -132,12 +142,8 @@ async function resultOf(field: Field): Promise<Result> {
   return {
     verdict,
     figures: {
-      store: options.kind,
-      mode: options.mode,
-      seed: options.seed,
-      ...figuresOf(AGENTS, facts, log, killed),
-      ...countsOf(verdict),
-      seconds: Math.round((performance.now() - began) / 1000),
+      ...pollFigures(AGENTS, facts, log, killed),
+      ...figuresOf(options, ground, facts, verdict, began),
     },
     killed,
     unresolved: unresolved.map(({ operationId }) => operationId),

@@ -8,6 +8,7 @@ import { sellerKey } from '../../receiver/setup.ts';
 import { BACKENDS, type Backend } from './backends.ts';
 import type { Break } from './breaks.ts';
 import { startFleet, type Fleet } from './fleet.ts';
+import type { Facts, FinalState } from './judge.ts';
 import { ledgerReader, type LedgerReader } from './ledger.ts';
 import { randomOf, type Random } from './random.ts';
 import { AGENT_URL, PUBLIC_URL, sellerOf, type Seller } from './seller.ts';
@@ -42,9 +43,6 @@ export interface GroundOptions {
   readonly shared: string;
 }
 
-/** How an event's record ends; `absent`: there is none. */
-export type FinalState = 'queued' | 'leased' | 'applied' | 'stale' | 'dead' | 'absent';
-
 /** A store, processes on it, a seller, and who notes what happens. */
 export interface Ground {
   readonly backend: Backend;
@@ -61,9 +59,14 @@ export interface Ground {
    * @param abandoned keys of those that stay so: inline, and their seller has given them up.
    */
   readonly drained: (abandoned?: ReadonlySet<string>) => Promise<void>;
+  /** Waits until nothing is under way any more, stops all processes, and returns what was noted. */
+  readonly finish: (abandoned?: ReadonlySet<string>) => Promise<Noted>;
   /** Aborts at the deadline. */
   readonly signal: AbortSignal;
 }
+
+/** By the database and by handlers; what is owed is the suite's to say. */
+export type Noted = Pick<Facts, 'completions' | 'ledger' | 'effects'>;
 
 const LOOK_MS = 15;
 const DRAIN_MS = 300_000;
@@ -138,15 +141,24 @@ async function groundIn(
   };
   // Goes with the run.
   const fleet = startFleet(told, roles, random, join(options.shared, 'compiled'));
+  const ledger = ledgerReader(file);
+  const drained = (abandoned = NONE): Promise<void> => drain(open, fleet, abandoned, signal);
   return {
     backend,
     random,
     fleet,
     seller: sellerOf({ fleet, privateJwk, random, timeoutMs, signal }),
-    ledger: ledgerReader(file),
+    ledger,
     folder,
     stateOf: async (key) => (await open.store.inbox.inspect(AGENT_URL, key))?.state ?? 'absent',
-    drained: (abandoned = NONE) => drain(open, fleet, abandoned, signal),
+    drained,
+    finish: async (abandoned) => {
+      await drained(abandoned);
+      await fleet.whole(signal);
+      await fleet.stop();
+      const [completions, effects] = [await backend.completions(), await backend.effects()];
+      return { completions, ledger: ledger.read(), effects };
+    },
     signal,
   };
 }

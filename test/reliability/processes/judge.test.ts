@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FinalState } from './ground.ts';
-import { type Facts, judge, KEPT, type Owed, type Place } from './judge.ts';
+import { type Facts, type FinalState, judge, KEPT, type Owed, type Place } from './judge.ts';
 import type { Line } from './ledger.ts';
 
 const effect = (key: string, copy = 'copy 1'): Line => ({ what: 'effect', key, copy, pid: 1 });

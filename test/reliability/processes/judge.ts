@@ -1,6 +1,8 @@
 import type { Completion, EffectRow } from './backends.ts';
-import type { FinalState } from './ground.ts';
 import type { Line } from './ledger.ts';
+
+/** How an event's record ends; `absent`: there is none. */
+export type FinalState = 'queued' | 'leased' | 'applied' | 'stale' | 'dead' | 'absent';
 
 /** Something that a seller has told, or done: it is to be handled once, by one of the events that tell it. */
 export interface Owed {
@@ -56,10 +58,6 @@ export const KEPT: Verdict = {
   backwards: [],
   otherCopy: [],
 };
-
-/** So many of each, for figures. */
-export const countsOf = (verdict: object): Readonly<Record<string, number>> =>
-  Object.fromEntries(Object.entries(verdict).map(([name, { length }]) => [name, length]));
 
 function counted(all: readonly { readonly key: string }[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();

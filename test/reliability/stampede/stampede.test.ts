@@ -2,6 +2,7 @@ import { expect, inject, it } from 'vitest';
 import { samplePayloads } from '../../../src/testing/payloads.ts';
 import { inThisForm, LONG } from '../form.ts';
 import { onGround, type Ground } from '../processes/ground.ts';
+import { figuresOf } from '../processes/figures.ts';
 import { judge, KEPT } from '../processes/judge.ts';
 import type { Kind } from '../processes/stores.ts';
 import { inTurns } from '../processes/strikes.ts';
@@ -69,36 +70,22 @@ async function stampede({ kind, mode, bytes }: Stampede): Promise<void> {
   const options = { kind, mode, seed: 1, roles: ROLES[mode], ...TIMES, deadlineMs: FORM.deadlineMs };
   await onGround({ ...options, shared: inject('shared') }, async (ground) => {
     const began = performance.now();
-    const { backend, seller, ledger, fleet } = ground;
+    const { backend, seller, fleet } = ground;
     await fleet.whole(ground.signal);
     const ends: boolean[] = [];
     await inTurns(payloadsOf(keys, backend.hasTransactions), AT_ONCE, async (payload) => {
       ends.push(...(await DELIVER[bytes](ground, payload)));
     });
-    await ground.drained();
-    await fleet.stop();
-
-    const completions = await backend.completions();
-    const runs = ledger.read().filter(({ what }) => what === 'run').length;
-    const effects = await backend.effects();
+    const noted = await ground.finish();
     const every = Array.from({ length: keys }, (_, index) => keyOf(index));
     const owed = every.map((key) => ({ name: key, keys: [key] }));
-    const verdict = judge({ owed, completions, ledger: ledger.read(), effects });
-    const seconds = Math.round((performance.now() - began) / 1000);
-    const figures = {
-      kind,
-      mode,
-      keys,
-      copies: COPIES,
-      completed: completions.length,
-      runs,
-      ...seller.tally,
-      seconds,
-    };
+    const verdict = judge({ ...noted, owed });
+    const counts = { keys, copies: COPIES, completed: noted.completions.length, ...seller.tally };
+    const figures = { ...counts, ...figuresOf(options, ground, noted, verdict, began) };
     process.stdout.write(`${JSON.stringify(figures)}\n`);
     expect(verdict).toEqual(KEPT);
-    expect(completions).toHaveLength(keys);
-    expect(effects).toHaveLength(backend.hasTransactions ? Math.ceil(keys / 2) : 0);
+    expect(noted.completions).toHaveLength(keys);
+    expect(noted.effects).toHaveLength(backend.hasTransactions ? Math.ceil(keys / 2) : 0);
     expect(seller.unexpected).toEqual([]);
     expect(ends).toEqual(Array.from({ length: keys * COPIES }, () => true));
   });

@@ -1,7 +1,7 @@
 import { samplePayloads } from '../../../src/testing/payloads.ts';
 import { owedOf, type Planned } from '../kill/traffic.ts';
-import type { FinalState, Ground } from '../processes/ground.ts';
-import { judge } from '../processes/judge.ts';
+import type { Ground } from '../processes/ground.ts';
+import { type FinalState, judge } from '../processes/judge.ts';
 import type { Orders } from '../processes/wire.ts';
 
 /** A run in numbers, for docs/reliability.md. */
@@ -52,17 +52,16 @@ function besideItself({ ledger }: Ground): readonly string[] {
   return [...beside];
 }
 
-/** What became of them, once nothing is under way any more. */
+/** What became of them, once nothing is under way any more. @param faults by default the deaths of processes. */
 export async function outcomeOf(
   ground: Ground,
   events: readonly Planned[],
   acknowledged: ReadonlySet<string>,
-  faults: number,
+  faults?: number,
 ): Promise<Outcome> {
+  const { completions, ledger } = await ground.finish();
   const states = new Map<string, FinalState>();
   for (const { key } of events) states.set(key, await ground.stateOf(key));
-  const ledger = ground.ledger.read();
-  const completions = await ground.backend.completions();
   const dead = events.map(({ key }) => key).filter((key) => states.get(key) === 'dead');
   const owed = owedOf(events, acknowledged, states).map((one) =>
     one.state === 'dead' ? { ...one, isExcused: true } : one,
@@ -70,7 +69,7 @@ export async function outcomeOf(
   const { lost, completedTwice } = judge({ owed, completions, ledger, effects: [] });
   return {
     events: events.length,
-    faults,
+    faults: faults ?? ledger.filter(({ what }) => what === 'die').length,
     lost,
     twice: completedTwice,
     dead,

@@ -48,8 +48,6 @@ function hangs(): Promise<Outcome> {
       backend.hang?.(false);
     }
     writeFileSync(join(folder, 'released'), '');
-    await ground.drained();
-    await ground.fleet.stop();
     return outcomeOf(ground, events, acknowledged, HANGS);
   });
 }
