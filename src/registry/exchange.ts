@@ -1,3 +1,4 @@
+import { jsonRefusedReason, mostValues } from '../calls/bounds.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
 import { retryAfterMs } from '../codec/retry-after.ts';
@@ -224,6 +225,10 @@ async function read(response: Response, maxBytes: number, signal: AbortSignal): 
     throw new RegistryError('invalid_answer', `the answer has more than ${maxBytes} bytes`, { status });
   }
   if (bytes.byteLength === 0) return { status, headers, value: undefined };
+  const refused = jsonRefusedReason(bytes, mostValues(maxBytes));
+  if (refused !== undefined) {
+    throw new RegistryError('invalid_answer', `the answer is refused: ${refused}`, { status });
+  }
   const parsed = parseStrictJson(bytes);
   return parsed.ok
     ? { status, headers, value: parsed.value }

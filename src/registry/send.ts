@@ -1,3 +1,4 @@
+import { MAX_ANSWER_BYTES } from '../calls/bounds.ts';
 import { isJsonObject } from '../codec/members.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { textOf, ConfigError } from '../errors.ts';
@@ -64,7 +65,7 @@ export function settingsOf(options: RegistryOptions<string>): Settings {
     rowCapParameter: text('rowCapParameter', options.rowCapParameter ?? 'limit'),
     token: tokenOf(options.token, baseUrl),
     deadlineMs: wholeNumber('deadlineMs', options.deadlineMs, 30_000, 1, MAX_TIMER_MS),
-    maxAnswerBytes: wholeNumber('maxAnswerBytes', options.maxAnswerBytes, 33_554_432),
+    maxAnswerBytes: wholeNumber('maxAnswerBytes', options.maxAnswerBytes, MAX_ANSWER_BYTES),
     attempts: wholeNumber('attempts', options.attempts, 3),
     maxWaitMs: wholeNumber('maxWaitMs', options.maxWaitMs, 30_000, 0, MAX_WAIT_MS),
     transport: options.transport ?? defaultTransport(allowLoopback, 'system'),

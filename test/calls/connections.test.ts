@@ -2,10 +2,15 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSessions } from '../../src/calls/sessions.ts';
 import { hostsOf, reachOf } from '../../src/calls/reach.ts';
 import { ConfigError } from '../../src/errors.ts';
+import { createPoller } from '../../src/poll/index.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
 import type { CallerOptions } from '../../src/registrations/caller.ts';
+import { type CallSeller, createRegistrations } from '../../src/registrations/index.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
 import { type Listening, listening } from '../adapters/raw-client.ts';
+import { testReceiver } from '../receiver/setup.ts';
+import { NEWEST } from '../registrations/kit.ts';
 import {
   answerText,
   ask,
@@ -328,4 +333,44 @@ describe('sessions of mcpCaller', () => {
     expect(resumed).toBe('e-7');
     expect(performance.now() - before).toBeGreaterThan(990);
   });
+});
+
+it('a poller asks all of its questions in one session, also through a caller that chooses, and ends it', async () => {
+  const store = memoryStore();
+  const registrations = createRegistrations({
+    store,
+    baseUrl: 'https://buyer.example',
+    secrets: [NEWEST],
+    allowLoopback: true,
+  });
+  const { receiver } = await testReceiver({ store, registrations, allowLoopback: true });
+  const over = { tool: mcpCaller({ allowLoopback: true }), agent: a2aCaller({ allowLoopback: true }) };
+  const call: CallSeller = (agentUrl, ...rest) =>
+    over[agentUrl.endsWith('mcp') ? 'tool' : 'agent'](agentUrl, ...rest);
+  const poller = createPoller({ receiver, registrations, call, fastMs: 1 });
+  seller.say = (heard, res) => {
+    const { arguments: args } = (heard.message?.params ?? {}) as {
+      readonly arguments: { readonly task_id: string };
+    };
+    sayResult(
+      JSON.stringify({ structuredContent: { task_id: args.task_id, status: 'working' }, content: [] }),
+    )(heard, res);
+  };
+  for (let task = 0; task < 6; task += 1) {
+    const made = await registrations.create({
+      agentUrl: seller.url,
+      taskType: 'get_products',
+      arguments: {},
+    });
+    await made.settle({ status: 'working', task_id: `task-${task}` });
+  }
+  poller.start();
+  await expect.poll(() => callsIn(seller).length, { timeout: 20_000 }).toBeGreaterThan(12);
+  await poller.stop();
+  await receiver.stop();
+  const by = (method: string): number =>
+    seller.heard.filter(({ message }) => message?.method === method).length;
+  expect([by('initialize'), by('notifications/initialized')]).toEqual([1, 1]);
+  expect(seller.heard.filter(({ method }) => method === 'DELETE')).toHaveLength(1);
+  expect(new Set(callsIn(seller).map(({ message }) => message?.id)).size).toBe(callsIn(seller).length);
 });
