@@ -12,7 +12,7 @@ import type { Parts } from '../parts.ts';
 import type { JsonObject } from '../registrations/json.ts';
 import { storedObject } from '../registrations/rows.ts';
 import type { Watch, WatchedTasks } from '../registrations/watch.ts';
-import { limited, orAborted } from '../time-limits.ts';
+import { limited, orAborted, sleep as turn } from '../time-limits.ts';
 import type { TaskSeen } from './answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
 import { type PolledTask, questioner, type QuestionContext } from './query.ts';
@@ -241,13 +241,19 @@ function differs({ status, updatedAt }: TaskSeen, dataHash: string | undefined, 
   return updatedAt !== undefined && dataHash !== watch.dataHash;
 }
 
+/** Above it the event loop has its turn between two steps that look at all of the data. Characters of JSON. */
+const LARGE = 65_536;
+
 /** Of data that can be kept: what is larger would be refused once it was observed. @throws AnswerRefusedError */
-function hashOf(data: unknown, hashes: Hashes, maxBytes: number): string {
+async function hashOf(data: unknown, hashes: Hashes, maxBytes: number): Promise<string> {
   const { length } = JSON.stringify(data);
   if (length > maxBytes) {
     throw new AnswerRefusedError(`its ${length} characters of data are over maxBodyBytes (${maxBytes})`);
   }
-  return hashes.sha256Hex(canonicalJson(data));
+  if (length > LARGE) await turn(0);
+  const hash = hashes.sha256Hex(canonicalJson(data));
+  if (length > LARGE) await turn(0);
+  return hash;
 }
 
 /** Asks the seller, and observes what is new. @throws what the store fails with. */
@@ -278,7 +284,7 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, h
   const answered = async (watch: Polled, held: Held, seen: TaskSeen, askedAt: number): Promise<Told> => {
     const { status, data, hintMs } = seen;
     const isEnd = isTerminal(status);
-    const dataHash = data === undefined ? undefined : hashOf(data, hashes, maxBodyBytes);
+    const dataHash = data === undefined ? undefined : await hashOf(data, hashes, maxBodyBytes);
     const isChange = isEnd || differs(seen, dataHash, watch);
     const outcome = isChange ? await observed(watch, held, seen, askedAt) : undefined;
     if (outcome?.kind === 'refused') return failed({ kind: 'failed', message: outcome.detail });
