@@ -176,6 +176,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     raiseAlarm,
     logger,
     thresholds,
+    store: options.store,
   };
   const keys = keysOnDemand(source);
   const checked = { config, options, keys, raiseAlarm };

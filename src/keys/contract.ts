@@ -63,6 +63,8 @@ export interface KeyResolver {
     keyid: string,
     request?: KeyRequest,
   ): RevocationState | Promise<RevocationState>;
+  /** A signature of the candidate's key was taken as its sender's. Waits for nothing. Absent: nobody keeps that. */
+  verified?(candidate: Candidate, request: Pick<KeyRequest, 'senders'>): void;
   /**
    * Who has a key of that id in the cache, by agent URL; nothing is fetched. For what is said of a delivery
    * that was not verified, never for what is answered.

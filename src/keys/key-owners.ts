@@ -1,4 +1,5 @@
 import type { RaiseAlarm } from '../alarms.ts';
+import { materialOf } from '../auth/rfc9421/revoked-at.ts';
 import { quoted } from '../codec/printable.ts';
 import { putBounded } from '../bounded.ts';
 import type { Jwk } from '../crypto/engine.ts';
@@ -11,6 +12,7 @@ import { type Copy, isWithin } from './document.ts';
 import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
 import { allKeys, type KeySet } from './jwks.ts';
 import { isPinned } from './pins.ts';
+import type { KeyRecords } from './key-records.ts';
 import type { PublisherPins } from './publisher-pins.ts';
 import type { SenderKeys } from './sender-search.ts';
 
@@ -19,6 +21,8 @@ export interface KeyOwnersContext {
   readonly keys: SenderKeys;
   readonly publishers: PublisherPins;
   readonly raiseAlarm: RaiseAlarm;
+  /** What was ever published, and verified. */
+  readonly records: Pick<KeyRecords, 'of'>;
   /** Of the delivery that waits. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
   readonly limits: {
@@ -41,8 +45,11 @@ export interface KeyOwners extends Pick<FirstSeen, 'onReplaced'> {
   noteShared(candidates: readonly Candidate[], request: KeyRequest): void;
 }
 
-/** `clear`: the key is not the other's. `shared`: both publish it, and who had it first is not known, or the other. */
-type Ownership = 'clear' | 'shared' | 'unchecked';
+/**
+ * `clear`: the key is not the other's. `shared`: both publish it, and who had it first is not known, or the other.
+ * `unchecked`: the other could not be asked, and what it once published lacks the key. `blocked`: it never could be asked.
+ */
+type Ownership = 'clear' | 'shared' | 'unchecked' | 'blocked';
 
 /** What is known of a key that a sender uses for the first time. */
 interface Claim extends NewKey {
@@ -128,8 +135,9 @@ function notOwnReason(claim: Claim, others: readonly SenderEntry[]): string | un
       .filter((agentUrl) => claim.others.get(agentUrl)?.ownership === ownership)
       .join(', ');
   const what = `the key ${quoted(key.kid)} of ${sender.agentUrl}`;
-  const [sharing, silent] = [having('shared'), having(undefined)];
+  const [sharing, silent, blocking] = [having('shared'), having(undefined), having('blocked')];
   if (sharing !== '') return `${what} is published by ${sharing} too`;
+  if (blocking !== '') return `${what} is new here, and no keys of ${blocking} were ever to be had`;
   return silent === '' ? undefined : `${what} is new here, and has to be asked of ${silent} first`;
 }
 
@@ -168,10 +176,42 @@ async function askOther(
     return allKeys(set).some(([theirs, own]) => theirs === kid && keyName(theirs, own) === key);
   });
   if (holders.length > 0) {
-    const isFirst = holders.every((set) => state.firstSeen.lackedSince(set, key, since));
-    return reportShared(state, newKey, other, isFirst);
+    const lacked = holders.every((set) => state.firstSeen.lackedSince(set, key, since));
+    return reportShared(state, newKey, other, lacked || (await hadItFirst(state, newKey, other)));
   }
-  return reason === undefined ? 'clear' : reportUnchecked(state, newKey, other, reason);
+  return reason === undefined ? 'clear' : await byRecords(state, newKey, other, reason);
+}
+
+/** Whether a signature of this key was taken as this sender's before, and none as the other's. */
+async function hadItFirst(
+  { records }: KeyOwnersState,
+  { candidate }: NewKey,
+  other: SenderEntry,
+): Promise<boolean> {
+  const { kid, jwk } = candidate.key;
+  const [own, theirs] = [
+    await orUndefined(records.of(candidate.sender.agentUrl)),
+    await orUndefined(records.of(other.agentUrl)),
+  ];
+  return own?.wasOwn(kid, jwk) === true && theirs?.wasOwn(kid, jwk) === false;
+}
+
+/** Where the other cannot be asked: what it published, and what verified, however long ago, says whose the key is. */
+async function byRecords(
+  state: KeyOwnersState,
+  newKey: NewKey,
+  other: SenderEntry,
+  reason: string,
+): Promise<Ownership> {
+  const { sender, key } = newKey.candidate;
+  const theirs = await orUndefined(state.records.of(other.agentUrl));
+  if (theirs?.hasPublished(key.kid, key.jwk) === true || theirs?.wasOwn(key.kid, key.jwk) === true) {
+    return reportShared(state, newKey, other, await hadItFirst(state, newKey, other));
+  }
+  if (theirs?.isKnown === true) return reportUnchecked(state, newKey, other, reason);
+  const own = await orUndefined(state.records.of(sender.agentUrl));
+  if (own?.hasVerified(key.kid, key.jwk) === true) return reportUnchecked(state, newKey, other, reason);
+  return reportBlocked(state, newKey, other, reason);
 }
 
 function isConfigured({ pins = [] }: SenderEntry, key: string): boolean {
@@ -262,6 +302,22 @@ function reportUnchecked(
   return 'unchecked';
 }
 
+function reportBlocked(
+  { raiseAlarm }: KeyOwnersState,
+  { candidate: { sender, key } }: NewKey,
+  { agentUrl }: SenderEntry,
+  reason: string,
+): Ownership {
+  raiseAlarm({
+    code: 'key_owner_unchecked',
+    sender: sender.agentUrl,
+    other: agentUrl,
+    keyid: key.kid,
+    message: `${sender.agentUrl} uses the keyid ${quoted(key.kid)} for the first time, and no keys of ${agentUrl}, which has the same URL, were ever to be had (${reason}). Its deliveries get 503 until they are: mend the documents of ${agentUrl}, take it off this URL, or pin its keys.`,
+  });
+  return 'blocked';
+}
+
 /**
  * When the keys of each JWKS were first seen here, which alone says whose a key is that two publish (verification.md
  * §2.36). In fetches that were begun: a fetch is later than an answer only where it was begun after the answer was there.
@@ -289,9 +345,9 @@ interface SetHistory {
 
 const NEVER = -1;
 
-/** What one signature verifies under: the `kid`, and the members of the JWK that an engine reads, in canonical form. */
-function keyName(kid: string, { kty, crv, x, y }: Jwk): string {
-  return JSON.stringify([kty, crv, x, kty === 'EC' ? y : '', kid]);
+/** What one signature verifies under, in canonical form. */
+function keyName(kid: string, jwk: Jwk): string {
+  return JSON.stringify([materialOf(jwk), kid]);
 }
 
 /** @param fetchCount see `DocumentCache.fetchCount`. */

@@ -19,6 +19,7 @@ export function keysOnDemand(options: KeyResolverOptions): KeyResolver {
     findReplaced: async (...args) => (await keys()).findReplaced(...args),
     revocation: (...args) => (made ? made.revocation(...args) : loaded((it) => it.revocation(...args))),
     freshUntil: async (sender) => await made?.freshUntil(sender),
+    verified: (...args) => made?.verified?.(...args),
     whose: (keyid, senders) => made?.whose(keyid, senders),
     warm: async (senders) => {
       if (senders.some(({ auth }) => auth.scheme === 'signature')) await (await keys()).warm(senders);

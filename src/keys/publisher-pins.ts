@@ -49,6 +49,8 @@ interface PublisherPinsOptions {
   readonly raiseAlarm: RaiseAlarm;
   /** Unix ms. */
   readonly now: () => number;
+  /** Told of every copy of what is pinned for an agent. */
+  readonly noteKeys?: (agentUrl: string, set: KeySet) => void;
   /** Files fetched at a time for one sender. */
   readonly width: number;
 }
@@ -175,7 +177,7 @@ export interface Listing {
   readonly broken?: string;
 }
 
-interface PublisherListingsOptions {
+interface PublisherListingsOptions extends Pick<PublisherPinsOptions, 'noteKeys'> {
   readonly raiseAlarm: RaiseAlarm;
   /** Unix ms. */
   readonly now: () => number;
@@ -197,13 +199,14 @@ const MAX_VALID_LISTINGS = 10_000;
 export function createPublisherListings(
   options: PublisherListingsOptions,
 ): (agentUrl: string, url: string, copy: Copy<AdAgents>) => Listing {
-  const { raiseAlarm, now } = options;
+  const { raiseAlarm, now, noteKeys } = options;
   const lastValid = new Map<string, ValidListing>();
   const reportInvalid = createInvalidListingAlarm(raiseAlarm);
   const take = (agentUrl: string, url: string, copy: Copy<AdAgents>, set: KeySet | undefined): Listing => {
     const key = listingKey(agentUrl, url);
     const isFirstPin = set !== undefined && lastValid.get(key)?.set === undefined;
     putBounded(lastValid, key, { copy, set }, MAX_VALID_LISTINGS);
+    if (set) noteKeys?.(agentUrl, set);
     if (isFirstPin) reportFirstPin(raiseAlarm, agentUrl, url);
     if (set === undefined) warnOfNearMisses(raiseAlarm, agentUrl, url, copy.value);
     return listingWith(set);

@@ -3,6 +3,7 @@ import type { Instruments } from '../instruments.ts';
 import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { requestsMayShare, once } from '../single-flight.ts';
+import type { Store } from '../stores/contract.ts';
 import type { Schedule } from '../time-limits.ts';
 import { type AdmissionPressure, createPressureGauge } from './admission-pressure.ts';
 import { createLocator } from './agent-location.ts';
@@ -12,6 +13,7 @@ import { createDocumentCache } from './document-cache.ts';
 import { type CacheLimits, MAX_LIFE_MS, type DocumentKind } from './document.ts';
 import { type EngineSource, JWKS, type KeySet } from './jwks.ts';
 import type { KeyOwners, KeyOwnersContext } from './key-owners.ts';
+import { createKeyRecords } from './key-records.ts';
 import { createKeySearch, gather } from './key-search.ts';
 import { defaultTransport } from './net/transport.ts';
 import { createPins, isPinned, type PinnedSender, type Pins } from './pins.ts';
@@ -25,6 +27,8 @@ interface FirstUse {
   readonly jwks: DocumentKind<KeySet>;
   /** The same search, with `firstUse` on candidates that are not known to be their sender's own. */
   readonly guard: (search: KeySearch, request: KeyRequest) => KeySearch;
+  /** Whether the key is known to be the candidate's own at a URL of these senders. */
+  readonly isOwn: (candidate: Candidate, senders: readonly SenderEntry[]) => boolean;
 }
 
 /**
@@ -37,19 +41,22 @@ export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
     const { createKeyOwners } = await import('./key-owners.ts');
     return (made ??= createKeyOwners(context()));
   });
+  const isOwn = (candidate: Candidate, senders: readonly SenderEntry[]): boolean =>
+    senders.length === 1 || made?.isOwn(candidate, senders) === true;
   return {
+    isOwn,
     jwks: { ...JWKS, onReplaced: (copy, before) => made?.onReplaced(copy, before) },
     guard: (search, request) => {
       const { candidates } = search;
-      const isOwn = (candidate: Candidate): boolean => made?.isOwn(candidate, request.senders) === true;
-      if (request.senders.length === 1 || candidates.every(isOwn)) return search;
+      const owns = (candidate: Candidate): boolean => isOwn(candidate, request.senders);
+      if (candidates.every(owns)) return search;
       made?.noteShared(candidates, request);
       const firstUse = async (candidate: Candidate): Promise<string | undefined> =>
         (await owners()).firstUse(candidate, request);
       return {
         ...search,
         candidates: candidates.map((candidate) =>
-          isOwn(candidate) ? candidate : { ...candidate, firstUse: () => firstUse(candidate) },
+          owns(candidate) ? candidate : { ...candidate, firstUse: () => firstUse(candidate) },
         ),
       };
     },
@@ -93,6 +100,8 @@ export interface KeyResolverOptions {
   readonly limits?: Partial<KeyLimits>;
   /** In [0, 1): spreads background refreshes. `Math.random`. */
   readonly random?: () => number;
+  /** Where thumbprints of keys are kept; in this process alone where it keeps no rows, or is absent. */
+  readonly store?: Pick<Store, 'registrations'> | undefined;
   /** Timers of what is polled. They never hold the process open. */
   readonly schedule?: Schedule;
 }
@@ -142,10 +151,19 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const pins = createPins(engine, options.protocols);
   const locator = createLocator({ allowLoopback, raiseAlarm });
   const brandJson = brandJsonKind(allowLoopback);
-  const firstUse = createFirstUse(() => ({ ...shared, cache, keys, publishers }));
-  const keys = createSenderKeys(cache, { brandJson, jwks: firstUse.jwks }, locator);
+  const records = createKeyRecords(options);
+  const firstUse = createFirstUse(() => ({ ...shared, cache, keys, publishers, records }));
+  const kinds = { brandJson, jwks: firstUse.jwks };
+  const keys = createSenderKeys(cache, kinds, locator, records.published);
   const revocations = createRevocations({ ...shared, documents: cache, brandJson, keys });
-  const publishers = createPublisherPins({ cache, allowLoopback, raiseAlarm, now, width });
+  const publishers = createPublisherPins({
+    cache,
+    allowLoopback,
+    raiseAlarm,
+    now,
+    width,
+    noteKeys: records.published,
+  });
   const each = createSenderSearch({ keys, pins, publishers, engine, now, cooldownMs });
   const noteKey = createPressureGauge({ thresholds, now, raiseAlarm });
   const finish = (found: KeySearch, request: KeyRequest): KeySearch => {
@@ -160,6 +178,12 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   return {
     ...createKeySearch({ cache, each, limits, budgetOf, finish, now }),
     revocation: revocations.check,
+    verified: (candidate, { senders }) => {
+      const { sender, key } = candidate;
+      // What is configured needs no record.
+      if (isPinned(sender) || !firstUse.isOwn(candidate, senders)) return;
+      records.verified(sender.agentUrl, key.kid, key.jwk, senders.length === 1);
+    },
     freshUntil: async (sender) =>
       isPinned(sender) ? undefined : (await keys.cached(sender))?.copy.freshUntil,
     warm: async (senders) => {

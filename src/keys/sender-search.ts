@@ -43,6 +43,8 @@ export function createSenderKeys(
   cache: DocumentCache,
   { brandJson, jwks }: ChainKinds,
   { locate, cachedUri }: Locator,
+  /** Told of every copy of a sender's keys. */
+  noteKeys: (agentUrl: string, set: KeySet) => void = () => undefined,
 ): SenderKeys {
   /** Where brand.json says nothing usable about this agent, it is fetched again under the cooldown. */
   const find = async (sender: SenderEntry, budget: FetchBudget): Promise<Location> => {
@@ -65,6 +67,11 @@ export function createSenderKeys(
     return copy !== undefined && cache.isFresh(copy) ? copy : undefined;
   };
 
+  const noted = ({ agentUrl }: SenderEntry, result: CopyResult<KeySet>): CopyResult<KeySet> => {
+    if (result.ok) noteKeys(agentUrl, result.copy.value);
+    return result;
+  };
+
   const noteUse = (brandUrls: readonly string[], jwksUri: string, { agentUrl }: SenderEntry): void => {
     for (const url of brandUrls) cache.noteUse(brandJson, url, agentUrl);
     cache.noteUse(jwks, jwksUri, agentUrl);
@@ -79,6 +86,7 @@ export function createSenderKeys(
       });
       if (jwksUri === undefined) return undefined;
       const copy = freshCopy(jwks, jwksUri);
+      if (copy) noteKeys(sender.agentUrl, copy.value);
       return copy && { copy, fresh: true, noteUse: () => noteUse(urls, jwksUri, sender) };
     },
     cached: async (sender) => {
@@ -100,11 +108,13 @@ export function createSenderKeys(
     },
     current: async (sender, budget = unlimitedBudget(sender.agentUrl)) => {
       const location = await find(sender, budget);
-      return location.ok ? await cache.current(jwks, location.jwksUri, budget) : location;
+      return location.ok ? noted(sender, await cache.current(jwks, location.jwksUri, budget)) : location;
     },
     renewed: async (sender, freshness, budget) => {
       const location = await find(sender, budget);
-      return location.ok ? await cache.renewed(jwks, location.jwksUri, freshness, budget) : location;
+      return location.ok
+        ? noted(sender, await cache.renewed(jwks, location.jwksUri, freshness, budget))
+        : location;
     },
   };
 }

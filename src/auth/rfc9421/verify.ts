@@ -79,6 +79,7 @@ function proofOf(trial: Trial, candidate: Candidate): Proof {
 async function proved(trial: Trial, found: Verified): Promise<Proof | Unavailability> {
   const { context, request, host } = trial;
   const { sender } = found.candidate;
+  context.keys.verified?.(found.candidate, request);
   context.setUp?.verified(sender, request.arrivedAt);
   if (host.kind !== 'differs') return proofOf(trial, found.candidate);
   const { rewrittenHost } = await import('./refusal-cause.ts');

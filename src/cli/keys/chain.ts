@@ -37,6 +37,8 @@ export interface Chain {
   readonly notes: readonly string[];
   /** By which the keys are judged. */
   readonly edition: EditionName;
+  /** A copy of its keys could be had. */
+  readonly isReachable: boolean;
   /** The keys themselves, for `explain`. */
   readonly jwks: readonly Jwk[];
 }
@@ -201,5 +203,16 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const unfit = keys.length > 0 || faults.length === 0 ? keyFault(keys, edition) : undefined;
   if (unfit !== undefined) faults.push(unfit);
   const { agentUrl } = sender;
-  return { agentUrl, links: documents.links, keys, revocation, faults, notes, edition, jwks: counted };
+  const isReachable = isPinned || trouble === undefined;
+  return {
+    agentUrl,
+    links: documents.links,
+    keys,
+    revocation,
+    faults,
+    notes,
+    edition,
+    isReachable,
+    jwks: counted,
+  };
 }

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { materialOf } from '../../auth/rfc9421/revoked-at.ts';
 import type { Jwk, SignatureAlgorithm } from '../../crypto/engine.ts';
 import { ConfigError } from '../../errors.ts';
 import type { NameLookUp } from '../../keys/contract.ts';
@@ -23,13 +24,30 @@ import type { Link } from './documents.ts';
 
 const kidsOf = ({ jwks }: Chain): ReadonlySet<string> => new Set(jwks.map((jwk) => String(jwk['kid'])));
 
+const jwkOf = ({ jwks }: Chain, kid: string): Jwk => jwks.find((jwk) => jwk['kid'] === kid) ?? {};
+
+/** Why two sellers cannot share a URL yet, in words: of one that never could be asked nobody knows whose a key is. */
+export function blockingFaults(chain: Chain, other: Chain): string[] {
+  const blocks = (silent: Chain, stopped: Chain): string =>
+    `The keys of ${silent.agentUrl} cannot be had: at one URL with it, deliveries of ${stopped.agentUrl} by keys that never verified get 503 until they were had once.`;
+  return [
+    ...(other.isReachable ? [] : [blocks(other, chain)]),
+    ...(chain.isReachable ? [] : [blocks(chain, other)]),
+  ];
+}
+
 /** Key ids that two sellers publish, in words: at one URL of a receiver only one of them can have it. */
 export function sharedNotes(chain: Chain, other: Chain): string[] {
   const own = kidsOf(chain);
   const shared = [...kidsOf(other)].filter((kid) => own.has(kid));
   if (shared.length === 0) return [];
+  const same = shared.filter((kid) => materialOf(jwkOf(chain, kid)) === materialOf(jwkOf(other, kid)));
+  const one =
+    same.length === 0
+      ? ''
+      : ` Under ${same.map((kid) => JSON.stringify(kid)).join(', ')} it is one and the same key: no event is taken for either (503), unless the key has verified for one of them before.`;
   return [
-    `${other.agentUrl} publishes ${shared.map((kid) => JSON.stringify(kid)).join(', ')} too. At one URL of a receiver deliveries by it are one seller's or the other's: give each seller a URL of its own, or have one of them publish another kid.`,
+    `${other.agentUrl} publishes ${shared.map((kid) => JSON.stringify(kid)).join(', ')} too. At one URL of a receiver deliveries by it are one seller's or the other's: give each seller a URL of its own, or have one of them publish another kid.${one}`,
   ];
 }
 
@@ -61,8 +79,7 @@ function inFlags(error: unknown): unknown {
   return new UsageError(message, { cause: error });
 }
 
-/** Walks the chain of an agent. @throws UsageError where its first document, which is needed, cannot be reached at all. */
-export async function chainOf(agentUrl: string, flags: ChainFlags, context: CliContext): Promise<Chain> {
+async function walked(agentUrl: string, flags: ChainFlags, context: CliContext): Promise<Chain> {
   requireHttpUrl('agent URL', agentUrl);
   const allowLoopback = flags.allowLoopback ?? false;
   const walking = walkChain({
@@ -78,9 +95,14 @@ export async function chainOf(agentUrl: string, flags: ChainFlags, context: CliC
     transport: defaultTransport(allowLoopback, flags.dns),
     now: context.now,
   });
-  const chain = await walking.catch((error: unknown) => {
+  return walking.catch((error: unknown) => {
     throw inFlags(error);
   });
+}
+
+/** Walks the chain of an agent. @throws UsageError where its first document, which is needed, cannot be reached at all. */
+export async function chainOf(agentUrl: string, flags: ChainFlags, context: CliContext): Promise<Chain> {
+  const chain = await walked(agentUrl, flags, context);
   const [first] = chain.links;
   if (first?.state === 'unreachable' && chain.keys.length === 0) {
     throw new UsageError(
@@ -146,22 +168,35 @@ interface CheckFlags extends ChainFlags {
   readonly json?: boolean;
 }
 
-/** What the chain shares with those of other sellers, by their own documents. */
-async function besides(chain: Chain, flags: CheckFlags, context: CliContext): Promise<string[]> {
+/** What the chain shares with those of other sellers, by their own documents, and what keeps them from one URL. */
+async function besides(
+  chain: Chain,
+  flags: CheckFlags,
+  context: CliContext,
+): Promise<{ readonly notes: string[]; readonly faults: string[] }> {
   const { beside = [], brandJson: _, publisher: _publisher, revocations: _list, ...others } = flags;
-  const notes: string[] = [];
-  for (const agentUrl of beside) notes.push(...sharedNotes(chain, await chainOf(agentUrl, others, context)));
-  return notes;
+  const [notes, faults]: [string[], string[]] = [[], []];
+  for (const agentUrl of beside) {
+    const other = await walked(agentUrl, others, context);
+    notes.push(...sharedNotes(chain, other));
+    faults.push(...blockingFaults(chain, other));
+  }
+  return { notes, faults };
 }
 
 async function check(agentUrl: string, flags: CheckFlags, context: CliContext): Promise<Report> {
   const found = await chainOf(agentUrl, flags, context);
-  const { jwks: _jwks, ...walked } = found;
-  const chain = { ...walked, notes: [...walked.notes, ...(await besides(found, flags, context))] };
+  const { jwks: _jwks, isReachable: _isReachable, ...said } = found;
+  const beside = await besides(found, flags, context);
+  const chain = {
+    ...said,
+    notes: [...said.notes, ...beside.notes],
+    faults: [...said.faults, ...beside.faults],
+  };
   return {
     ok: chain.faults.length === 0,
     json: chain,
-    text: (paint) => chainText({ ...inLines(chain), jwks: [] }, paint),
+    text: (paint) => chainText({ ...inLines(chain), jwks: [], isReachable: true }, paint),
   };
 }
 

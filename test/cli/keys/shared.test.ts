@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { walkChain } from '../../../src/cli/keys/chain.ts';
-import { sharedNotes } from '../../../src/cli/keys/verb.ts';
+import { blockingFaults, sharedNotes } from '../../../src/cli/keys/verb.ts';
 import { defaultTransport } from '../../../src/keys/net/transport.ts';
 import { generateKey, type Jwk } from '../../../src/sender/sign.ts';
 import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
@@ -30,4 +30,28 @@ it('keys check --beside: names the key ids that another seller publishes too', a
   ]);
   other.documents.set(jwks, { keys: [theirs] });
   expect(sharedNotes(mine, await walk(other))).toEqual([]);
+});
+
+it('keys check --beside: says who would block whom at one URL, and where two publish one key', async () => {
+  await using one = await createFakeSeller();
+  await using other = await createFakeSeller();
+  const walk = ({ agentUrl }: { readonly agentUrl: string }) =>
+    walkChain({
+      sender: { agentUrl },
+      protocol: undefined,
+      allowLoopback: true,
+      transport: defaultTransport(true),
+      now: Date.now,
+    });
+  expect(blockingFaults(await walk(one), await walk(other))).toEqual([]);
+  other.faults.set('*', 'unavailable');
+  const [mine, silent] = [await walk(one), await walk(other)];
+  const said = `The keys of ${other.agentUrl} cannot be had: at one URL with it, deliveries of ${one.agentUrl} by`;
+  expect(blockingFaults(mine, silent)).toEqual([expect.stringContaining(said)]);
+  expect(blockingFaults(silent, mine)).toEqual([expect.stringContaining(said)]);
+  other.faults.clear();
+  other.documents.set('/.well-known/jwks.json', { keys: [one.keys.ed25519.publicJwk] });
+  expect(sharedNotes(mine, await walk(other))).toEqual([
+    expect.stringMatching(/Under "[^"]+" it is one and the same key: no event is taken for either/),
+  ]);
 });

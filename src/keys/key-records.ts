@@ -1,0 +1,173 @@
+import type { Logger } from '../alarms.ts';
+import { materialOf } from '../auth/rfc9421/revoked-at.ts';
+import { putBounded } from '../bounded.ts';
+import { isJsonObject } from '../codec/members.ts';
+import { encodeBase64Url, utf8 } from '../codec/encoding.ts';
+import { parseStrictObject } from '../codec/strict-json.ts';
+import { loadHashes } from '../crypto/native-hashes.ts';
+import type { Hashes, Jwk } from '../crypto/engine.ts';
+import { once } from '../single-flight.ts';
+import type { Store } from '../stores/contract.ts';
+import { allKeys, type KeySet } from './jwks.ts';
+
+/** What is known of one sender's keys, however long ago; it verifies nothing. */
+export interface KeyRecord {
+  /** A copy of its keys was had once. */
+  readonly isKnown: boolean;
+  /** Whether it published the key under this `kid`. */
+  hasPublished(kid: string, jwk: Jwk): boolean;
+  /** Whether a signature of this key was taken as its, after all others at the URL were found not to have the key. */
+  wasOwn(kid: string, jwk: Jwk): boolean;
+  /** The same, or at a URL of its own, where nobody else was asked. */
+  hasVerified(kid: string, jwk: Jwk): boolean;
+}
+
+/** Thumbprints of senders' keys, kept in the store where it keeps rows, else in this process (verification.md §2.36). */
+export interface KeyRecords {
+  /** As the store has it now. Rejects where that cannot be read. */
+  of(agentUrl: string): Promise<KeyRecord>;
+  /** A copy of the sender's keys was had. Waits for nothing. */
+  readonly published: (agentUrl: string, set: KeySet) => void;
+  /** A signature was taken as the sender's. Waits for nothing. @param alone at a URL of its own. */
+  verified(agentUrl: string, kid: string, jwk: Jwk, alone: boolean): void;
+}
+
+interface KeyRecordsOptions {
+  readonly store?: Pick<Store, 'registrations'> | undefined;
+  readonly logger: Logger;
+}
+
+/** Senders held in this process. */
+const MAX_SENDERS = 10_000;
+/** Thumbprints a sender, 32 bytes each: the newest are kept. As many as a JWKS may have keys. */
+const MAX_PUBLISHED = 1_000;
+const MAX_VERIFIED = 100;
+/** A sender of which nothing new was seen for so long is forgotten. */
+const KEPT_MS = 400 * 86_400_000;
+
+/** Oldest first. */
+interface Thumbprints {
+  readonly published: Set<string>;
+  readonly verified: Set<string>;
+}
+
+const newThumbprints = (): Thumbprints => ({ published: new Set(), verified: new Set() });
+
+/** Whether `to` lacked any of `from`; it has the newest of both now. */
+function addAll(to: Set<string>, from: Iterable<string>, most: number): boolean {
+  const added = [...from].filter((one) => !to.has(one));
+  for (const one of added) to.add(one);
+  for (const one of to) {
+    if (to.size <= most) break;
+    to.delete(one);
+  }
+  return added.length > 0;
+}
+
+function merge(to: Thumbprints, from: Thumbprints): boolean {
+  const published = addAll(to.published, from.published, MAX_PUBLISHED);
+  return addAll(to.verified, from.verified, MAX_VERIFIED) || published;
+}
+
+const textsIn = (value: unknown): string[] =>
+  Array.isArray(value) ? (value as unknown[]).filter((one) => typeof one === 'string') : [];
+
+/** A row that cannot be read says nothing. */
+function readRow(value: string | undefined): Thumbprints {
+  const json = value === undefined ? undefined : parseStrictObject(utf8(value));
+  const row = json?.ok === true && isJsonObject(json.value) ? json.value : {};
+  return { published: new Set(textsIn(row['published'])), verified: new Set(textsIn(row['verified'])) };
+}
+
+export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecords {
+  const rows = store?.registrations;
+  const hashes = once(loadHashes);
+  const held = new Map<string, Thumbprints>();
+  const unsaved = new Map<string, true>();
+  const seen = new WeakMap<KeySet, Set<string>>();
+  const verifiedKeys = new WeakMap<Jwk, Set<string>>();
+
+  const heldOf = (agentUrl: string): Thumbprints =>
+    held.get(agentUrl) ?? putBounded(held, agentUrl, newThumbprints(), MAX_SENDERS);
+
+  /** The store has what is held, and what it had more is held. */
+  const exchange = async (agentUrl: string, of: Hashes): Promise<Thumbprints> => {
+    const own = heldOf(agentUrl);
+    // A row of no sender: no list has it, and no sender's share counts it.
+    const [kind, id] = ['watch', `keys ${of.sha256Hex(utf8(agentUrl))}`] as const;
+    const stored = await rows?.run('', (step, now) => {
+      const row = step.get(kind, id);
+      const all = readRow(row?.value);
+      const isNew = merge(all, own);
+      const isOld = row !== undefined && (row.expiresAt ?? 0) < now + KEPT_MS / 2;
+      const value = JSON.stringify({ published: [...all.published], verified: [...all.verified] });
+      if (isNew || isOld)
+        step.save({ kind, sender: '', id, value, dueAt: null, list: null, expiresAt: now + KEPT_MS });
+      return all;
+    });
+    if (stored) merge(own, stored);
+    return own;
+  };
+
+  const note = async (agentUrl: string, change: (to: Thumbprints, of: Hashes) => boolean): Promise<void> => {
+    const loaded = await hashes();
+    if (!change(heldOf(agentUrl), loaded) && !unsaved.has(agentUrl)) return;
+    try {
+      await exchange(agentUrl, loaded);
+      unsaved.delete(agentUrl);
+    } catch (error) {
+      // Held here, and told to the store with the sender's next copy.
+      putBounded(unsaved, agentUrl, true, MAX_SENDERS);
+      logger.debug({ err: error, agentUrl }, 'thumbprints of keys are not stored yet');
+    }
+  };
+
+  const isFirst = <K extends object>(map: WeakMap<K, Set<string>>, of: K, agentUrl: string): boolean => {
+    const agents = map.get(of) ?? new Set();
+    if (agents.has(agentUrl)) return false;
+    map.set(of, agents.add(agentUrl));
+    return true;
+  };
+
+  return {
+    of: async (agentUrl) => {
+      const loaded = await hashes();
+      const { published, verified } = await exchange(agentUrl, loaded);
+      return {
+        isKnown: published.size > 0,
+        hasPublished: (kid, jwk) => published.has(thumbprint(loaded, kid, jwk)),
+        wasOwn: (kid, jwk) => verified.has(thumbprint(loaded, kid, jwk)),
+        hasVerified: (kid, jwk) => {
+          const print = thumbprint(loaded, kid, jwk);
+          return verified.has(print) || verified.has(ALONE + print);
+        },
+      };
+    },
+    published: (agentUrl, set) => {
+      if (!isFirst(seen, set, agentUrl)) return;
+      void note(agentUrl, ({ published }, of) => {
+        const found = allKeys(set).map(([kid, jwk]) => thumbprint(of, kid, jwk));
+        // That there was a copy is known, even of an empty set.
+        return addAll(published, [EMPTY, ...found], MAX_PUBLISHED);
+      });
+    },
+    verified: (agentUrl, kid, jwk, alone) => {
+      const mark = alone ? ALONE : '';
+      if (!isFirst(verifiedKeys, jwk, mark + agentUrl)) return;
+      void note(agentUrl, ({ verified }, of) =>
+        addAll(verified, [mark + thumbprint(of, kid, jwk)], MAX_VERIFIED),
+      );
+    },
+  };
+}
+
+/** Before the thumbprint of a key that verified at a URL of one sender: nobody else was asked whose it is. */
+const ALONE = '~';
+
+/** Stands for a copy without keys. */
+const EMPTY = '-';
+
+/** Of a key under its `kid`: 32 bytes, base64url. */
+function thumbprint(hashes: Hashes, kid: string, jwk: Jwk): string {
+  return encodeBase64Url(hashes.sha256(utf8(JSON.stringify([materialOf(jwk), kid]))));
+}
