@@ -313,7 +313,7 @@ function reportBlocked(
     sender: sender.agentUrl,
     other: agentUrl,
     keyid: key.kid,
-    message: `${sender.agentUrl} uses the keyid ${quoted(key.kid)} for the first time, and no keys of ${agentUrl}, which has the same URL, were ever to be had (${reason}). Its deliveries get 503 until they are: mend the documents of ${agentUrl}, take it off this URL, or pin its keys.`,
+    message: `${sender.agentUrl} uses the keyid ${quoted(key.kid)} for the first time, and ${agentUrl} could not be asked whether it is its own (${reason}): no keys of it were ever to be had. Deliveries by this key get 503 until they are: mend the documents of ${agentUrl}, take it off this URL, or pin its keys.`,
   });
   return 'blocked';
 }

@@ -50,6 +50,7 @@ test('each document is fetched on behalf of its seller', async () => {
       JWKS_PATH,
       '/.well-known/proto-revocations.json',
       '/.well-known/governance-revocations.json',
+      '/.well-known/adcp-revocations.json',
     ].map((path) => [path, sender.agentUrl]),
   );
 });
