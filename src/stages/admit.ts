@@ -146,19 +146,32 @@ export async function admit(
   if (read.claim === undefined) return burn(read, unreadable(read), context);
   const request = acceptRequest(read, context);
   const result = await acceptAlone(request, read.deliveryId, context);
-  const decided = await afterAccept(result, read, context);
-  return decided ?? waitForOther(result, read, context, signal);
+  const decided = afterAccept(result, read, context);
+  // An ordinary delivery makes no promise for it.
+  const verdict = decided instanceof Promise ? await decided : decided;
+  return verdict ?? waitForOther(result, read, context, signal);
 }
 
 /** What an accept brought to light is told, and what it means: undefined where another delivery has to be waited for. */
-async function afterAccept(
+function afterAccept(
   result: AcceptResult,
   read: ReadEvent,
   context: AdmitContext,
-): Promise<WonDelivery | Verdict | undefined> {
-  const name = { sender: read.identity.sender.agentUrl, key: read.claim.key };
-  announce(result, name, context.raiseAlarm);
-  if (hasDied(result)) await tellDead(name, context);
+): Decided | Promise<Decided> {
+  announce(result, nameOf(read), context.raiseAlarm);
+  const isRare = hasDied(result) || isToldBefore(result) || result.secondEnd || result.endDropped;
+  return isRare ? afterRare(result, read, context) : decide(result, read, context);
+}
+
+type Decided = WonDelivery | Verdict | undefined;
+
+const nameOf = ({ identity, claim }: ReadEvent): EventName => ({
+  sender: identity.sender.agentUrl,
+  key: claim.key,
+});
+
+async function afterRare(result: AcceptResult, read: ReadEvent, context: AdmitContext): Promise<Decided> {
+  if (hasDied(result)) await tellDead(nameOf(read), context);
   const verdict = isToldBefore(result)
     ? await beforeIt(result, read, context)
     : decide(result, read, context);
