@@ -24,6 +24,8 @@ export interface AgentPolicy {
   readonly pollMs?: number;
   /** Of status queries so many are never answered, percent. */
   readonly hangs?: number;
+  /** Its first status queries, so many, are never answered: who asks can be killed meanwhile. */
+  readonly holds?: number;
 }
 
 /** What the process is told when it starts. */

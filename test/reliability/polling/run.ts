@@ -153,7 +153,9 @@ async function resultOf(field: Field): Promise<Result> {
 /** Orders to a seller that drops webhooks; pollers alone find what it does not tell, and are killed amid their polls. */
 export function run(options: RunOptions): Promise<Result> {
   const buys = { callMs: CALL_MS, polls: { ...options.polls, ...options.mistake } };
-  const agents = AGENTS.map((agent) => ({ ...agent, withinMs: options.withinMs }));
+  // One more than are to be killed, and for long enough that no machine is too slow to see one.
+  const { withinMs, kills } = options;
+  const agents = AGENTS.map((agent) => ({ ...agent, withinMs, holds: agent.drops === 100 ? kills + 1 : 0 }));
   return onMarket({ ...options, ...TIMES, roles: ROLES, buys, agents }, (market) =>
     resultOf({ ...market, options }),
   );

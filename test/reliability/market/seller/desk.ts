@@ -61,6 +61,8 @@ async function waited(ms: number, response: ServerResponse): Promise<boolean> {
 
 export function deskOf(seed: number, book: Book, { write }: SellerLog): Desk {
   let polls = 0;
+  /** Status queries so far, by agent. */
+  const queries = new Map<string, number>();
 
   const reply = async (policy: AgentPolicy, asked: Asked): Promise<DeskReply> => {
     const treatment = treatmentOf(seed, policy, asked);
@@ -101,8 +103,10 @@ export function deskOf(seed: number, book: Book, { write }: SellerLog): Desk {
       write({ what: 'poll', id, agent: policy.name, taskId });
       const found = find(policy, taskId);
       const dice = diceOf(`${seed} poll ${polls}`);
-      const { pollMs = 1, hangs = 0 } = policy;
-      const ms = dice.percent(hangs) ? NEVER_MS : 1 + dice.below(pollMs);
+      const { name, pollMs = 1, hangs = 0, holds = 0 } = policy;
+      const before = queries.get(name) ?? 0;
+      queries.set(name, before + 1);
+      const ms = before < holds || dice.percent(hangs) ? NEVER_MS : 1 + dice.below(pollMs);
       const isAnswered = await waited(ms, response);
       if (isAnswered) write({ what: 'polled', id, taskId, ...(found && { status: found.status }) });
       else write({ what: 'cut', id, taskId });
