@@ -4,7 +4,7 @@ import { requireUrl } from './config/public-url.ts';
 import { onlyKnown } from './config/validate.ts';
 import { ConfigError, Fault, messageOf, UnfitObservation } from './errors.ts';
 import { parseInstant } from './events/instant.ts';
-import type { Observation, Observe, Observed } from './events/observation.ts';
+import { type Observation, observationKey, type Observe, type Observed } from './events/observation.ts';
 import { isTerminal, taskStatus } from './events/status.ts';
 import type { Parts, ReadyContext } from './parts.ts';
 import { misfit } from './registrations/json.ts';
@@ -127,7 +127,7 @@ function keyOf(
   { hashes }: ReadyContext,
 ): string {
   const of = taskId === undefined ? { operationId } : { taskId };
-  return `observation/${hashes.sha256Hex(JSON.stringify([of, source, status, observation]))}`;
+  return observationKey(source, hashes.sha256Hex(JSON.stringify([of, source, status, observation])));
 }
 
 /** @throws ConfigError where the body's reader refuses it, e.g. an envelope that is nested too deeply. */

@@ -230,21 +230,54 @@ const POSITIVE: readonly Positive[] = [
     payload: update('working', part({ percentage: 40 })),
     expected_warnings: [],
   },
-  { id: 'agent: prefixed state', payload: task('TASK_STATE_COMPLETED'), expected_warnings: [] },
+  {
+    id: 'agent: prefixed state',
+    payload: task('TASK_STATE_COMPLETED', artifacts([part(A)])),
+    expected_warnings: [],
+  },
   {
     id: 'agent: key in metadata',
     payload: {
-      ...without(task('completed'), 'idempotency_key'),
+      ...without(task('completed', artifacts([part(A)])), 'idempotency_key'),
       metadata: { idempotency_key: 'metadata_key_0123456789' },
     },
     expected_warnings: [],
   },
   {
     id: 'agent: no key, derived from the bytes',
-    payload: without(task('completed'), 'idempotency_key'),
+    payload: without(task('completed', artifacts([part(A)])), 'idempotency_key'),
     expected_warnings: ['derived_idempotency_key'],
   },
-  { id: 'agent: wrapped once', payload: { task: task('completed') }, expected_warnings: [] },
+  {
+    id: 'agent: wrapped once',
+    payload: { task: task('completed', artifacts([part(A)])) },
+    expected_warnings: [],
+  },
+  {
+    id: 'agent: completed without data',
+    payload: task('completed', artifacts([text])),
+    expected_warnings: ['completed_without_data'],
+  },
+  {
+    id: 'tool: completed without data',
+    payload: tool('without data', { result: null }),
+    expected_warnings: ['completed_without_data'],
+  },
+  {
+    id: 'agent: data in a later artifact',
+    payload: task('completed', {
+      artifacts: [
+        { artifactId: 'a1', parts: [text] },
+        { artifactId: 'a2', parts: [part(A)] },
+      ],
+    }),
+    expected_warnings: ['later_artifact'],
+  },
+  {
+    id: 'agent: work that has only begun, inside a completed Task',
+    payload: task('completed', artifacts([part({ status: 'submitted', task_id: 'work_1' })])),
+    expected_warnings: [],
+  },
   {
     id: 'agent: message',
     payload: { message: { messageId: 'm', parts: [text] }, idempotency_key: 'message_key_0123456789' },
@@ -260,7 +293,7 @@ const POSITIVE: readonly Positive[] = [
   {
     id: 'agent: wrapper mistake',
     payload: task('completed', artifacts([part({ response: A })])),
-    expected_warnings: ['wrapped_response'],
+    expected_warnings: ['wrapped_response', 'completed_without_data'],
   },
 ];
 

@@ -8,14 +8,22 @@ export interface AgentData {
   readonly data: unknown;
   /** The part was only `{response: {…}}`. */
   readonly wrappedResponse: boolean;
+  /** A later artifact than the first has data too, which is `data` only where nothing else is (calls.md §1.7); absent: none has. */
+  readonly later?: 'taken' | 'left';
 }
 
 /** verification.md §7.16: which part holds the data, by state; none without a state, or with an unknown one (§7.20). */
 export function agentData({ form, body }: AgentPayload): AgentData {
-  const data = hasState(form) ? statusData(body) : undefined;
+  const found = hasState(form) ? statusData(body) : undefined;
+  const later = hasState(form) ? laterData(body) : undefined;
+  const data = found ?? later;
   const wrappedResponse =
     data !== undefined && isJsonObject(data['response']) && Object.keys(data).length === 1;
-  return { data: wrappedResponse ? undefined : data, wrappedResponse };
+  return {
+    data: wrappedResponse ? undefined : data,
+    wrappedResponse,
+    ...(later && { later: found ? 'left' : 'taken' }),
+  };
 }
 
 /** The state of a status object, normalised; undefined where it is not a string. */
@@ -30,6 +38,17 @@ function statusData({ status, artifacts }: JsonObject): JsonObject | undefined {
   const interim = dataParts(isJsonObject(status) ? status['message'] : undefined).at(0);
   if (!isTerminal(known)) return interim;
   return dataParts(Array.isArray(artifacts) ? artifacts[0] : undefined).at(-1) ?? interim;
+}
+
+/** The first data part behind the first artifact, of an end. */
+function laterData({ status, artifacts }: JsonObject): JsonObject | undefined {
+  const known = taskStatus(stateOf(status));
+  if (known === undefined || !isTerminal(known) || !Array.isArray(artifacts)) return undefined;
+  for (const artifact of artifacts.slice(1) as readonly unknown[]) {
+    const [data] = dataParts(artifact);
+    if (data) return data;
+  }
+  return undefined;
 }
 
 /** The data of each data part: `data` is an object, with or without `kind`. */

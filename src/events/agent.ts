@@ -5,6 +5,7 @@ import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import { familyNamedBy, familyOfResult } from './families.ts';
 import { type AgentForm, agentPayload, agentTaskId, hasState } from './format.ts';
 import { taskStatus } from './status.ts';
+import { innerTaskIn } from './task-word.ts';
 import { badKey, isKey } from './tool.ts';
 import { eventWarning } from './warnings.ts';
 
@@ -32,8 +33,8 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
   const status = family === undefined ? stateOf(body['status']) : undefined;
   if (family === undefined && status === undefined) return unreadable(body);
   const sources = layers(payload, body);
-  const known = taskStatus(status);
   const extracted = agentData(found);
+  const told = taskTold(body, status, extracted.data);
   const taskType = textIn(sources, 'task_type');
   const otherFamily = family ?? familyNamedBy(taskType) ?? familyOfResult(extracted.data, taskType);
   return {
@@ -42,9 +43,7 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
     envelope: payload,
     ...key,
     data: extracted.data,
-    status,
-    taskStatus: known,
-    taskId: agentTaskId(body),
+    ...told,
     operationId: textIn(sources, 'operation_id'),
     taskType,
     ...statusMembers(form, body),
@@ -54,9 +53,22 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
     taskEnvelope: otherFamily === undefined,
     family: otherFamily,
     // Of an unknown state nothing is extracted, so that it cannot be told whether it is a good one.
-    reportShaped: known !== undefined && isReportShaped(taskType, extracted.data),
+    reportShaped: told.taskStatus !== undefined && isReportShaped(taskType, extracted.data),
     warnings: warningsOf(key, extracted, body),
   };
+}
+
+/** The task that is told of: the Task, or where its call is over that in its data (calls.md §1.1). */
+function taskTold(
+  body: JsonObject,
+  state: string | undefined,
+  data: unknown,
+): Pick<Draft, 'status' | 'taskStatus' | 'taskId'> {
+  const taskId = agentTaskId(body);
+  const inner = state === 'completed' ? innerTaskIn(body, data) : undefined;
+  return inner
+    ? { status: inner.status, taskStatus: inner.status, taskId: inner.taskId ?? taskId }
+    : { status: state, taskStatus: taskStatus(state), taskId };
 }
 
 type Key = Pick<Draft, 'idempotencyKey' | 'idempotencyKeySource'>;
@@ -107,12 +119,13 @@ function statusMembers(form: AgentForm, body: JsonObject): Pick<Draft, 'timestam
   return { timestamp: textMember(status, 'timestamp'), message: firstText(status['message']) };
 }
 
-function warningsOf(key: Key, { wrappedResponse }: AgentData, body: JsonObject): Draft['warnings'] {
+function warningsOf(key: Key, { wrappedResponse, later }: AgentData, body: JsonObject): Draft['warnings'] {
   const { status } = body;
   const timestamp = isJsonObject(status) ? present(status, 'timestamp') : undefined;
   return [
     ...(key.idempotencyKeySource === 'derived' ? [eventWarning('derived_idempotency_key')] : []),
     ...(wrappedResponse ? [eventWarning('wrapped_response')] : []),
+    ...(later ? [eventWarning('later_artifact')] : []),
     ...(timestamp !== undefined && typeof timestamp !== 'string' ? [eventWarning('invalid_timestamp')] : []),
   ];
 }

@@ -230,6 +230,8 @@ function taskEvent(draft: Draft, sender: string, protocols: Protocols): Assemble
   if (taskId === undefined || status === undefined) {
     return envelopeFailure('missing_envelope_fields', 'the payload names no task');
   }
+  if (status === 'completed' && (data === undefined || data === null))
+    return otherEvent(draft, sender, draft.family, [eventWarning('completed_without_data')]);
   const instant = instantOf(draft);
   const { warnings, progress, inputRequest } = progressOf(status, data);
   const late = timestampWarnings(draft, instant);

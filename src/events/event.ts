@@ -126,6 +126,8 @@ export type WarningCode =
   | 'end_dropped'
   /** The data part was only `{response: {…}}`: the sender's mistake, `data` is undefined. */
   | 'wrapped_response'
+  | 'completed_without_data'
+  | 'later_artifact'
   /** contract.md §6.9: must not appear there. */
   | 'report_has_aggregated_totals'
   | 'report_has_notification_id'

@@ -31,7 +31,10 @@ const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
   tool: toolData,
   agent: (payload) => {
     const found = agentPayload(payload);
-    return found === undefined || found === 'malformed' ? undefined : agentData(found).data;
+    if (found === undefined || found === 'malformed') return undefined;
+    // The protocol's own rule looks at the first artifact alone.
+    const { data, later } = agentData(found);
+    return later === 'taken' ? undefined : data;
   },
 };
 

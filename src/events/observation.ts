@@ -37,3 +37,15 @@ export type Observed =
 
 /** `Receiver.observe`. */
 export type Observe = (observation: Observation) => Promise<Observed>;
+
+const KEY = 'observation';
+
+/** The key of an observation (admission.md §5.10). @param hash of which change it is. */
+export const observationKey = (source: Observation['source'], hash: string): string =>
+  `${KEY}/${source}/${hash}`;
+
+/** The channel of an observation, by its key; undefined for a webhook's, which has no `/`. */
+export function observedBy(key: string): Observation['source'] | undefined {
+  const [kind, source] = key.split('/');
+  return kind === KEY && source !== undefined ? (source as Observation['source']) : undefined;
+}

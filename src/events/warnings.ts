@@ -12,6 +12,8 @@ const SENTENCES: Record<WarningCode, string> = {
     'another terminal status of the same task came before, under another idempotency_key',
   end_dropped: 'the idempotency_key was used before for something else: this end of the task is not handled',
   wrapped_response: 'the data part is only {response: {…}}: the sender wrapped the result once too often',
+  completed_without_data: 'the status is completed, and nothing says what came of it: it is no end',
+  later_artifact: 'a later artifact than the first has data: it is read only where nothing else has any',
   report_has_aggregated_totals:
     'the delivery report has aggregated_totals, which belong to get_media_buy_delivery',
   report_has_notification_id:

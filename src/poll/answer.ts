@@ -1,17 +1,16 @@
-import { defined, isJsonObject, type JsonObject } from '../codec/members.ts';
+import { defined, isJsonObject, type JsonObject, present } from '../codec/members.ts';
 import { textOf } from '../errors.ts';
 import { agentData } from '../events/agent-data.ts';
+import { ERROR_MEMBERS } from '../events/error-object.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { parseInstant } from '../events/instant.ts';
 import { isTerminal, normaliseState, taskStatus } from '../events/status.ts';
+import { innerTaskIn } from '../events/task-word.ts';
 import {
   errorTextIn,
   isFailedTool,
   refusalIn,
-  reportedIn,
-  SellerBusyError,
   taskUnknownIn,
-  TOO_MANY_REQUESTS,
   unwrapped,
   waitMs,
 } from '../registrations/answer.ts';
@@ -25,6 +24,8 @@ export interface TaskSeen {
   readonly data?: unknown;
   /** For how long the seller asks not to be asked again, ms. */
   readonly hintMs?: number;
+  /** The call is over, and that task goes on in the place of the one that was asked about (calls.md §1.5). */
+  readonly movedTo?: string;
 }
 
 /** What a seller has answered cannot be understood as a task's status. */
@@ -34,28 +35,51 @@ export class AnswerError extends Error {
 
 /**
  * Reads the answer to a question about a task.
- * @throws SellerError, SellerBusyError or TaskUnknownError where it is a refusal; AnswerError for what is no task's status.
+ * @throws SellerError or TaskUnknownError where it is an error; AnswerError for what is no task's status.
  */
 export function taskSeenIn(given: unknown, taskId: string): TaskSeen {
-  const answer = unwrapped(given);
-  const refusal = busyIn(answer) ?? taskUnknownIn(answer) ?? refusalIn(answer);
-  if (refusal) throw refusal;
-  const task = taskIn(answer);
-  if (!task) throw noTask(given);
-  const { id = taskId, data, updatedAt } = task.isAgent ? agentTask(task) : toolTask(task);
-  if (id !== taskId) {
-    throw new AnswerError(`The answer is of another task (${textOf(id).slice(0, 100)}). Tell the seller.`);
-  }
-  return {
+  const task = askedTaskIn(given, taskId);
+  const { data, updatedAt } = task.isAgent ? agentTask(task) : toolTask(task);
+  const seen = {
     status: task.status,
     ...defined({ updatedAt: instantIn(updatedAt), data, hintMs: hintIn(task.body) }),
   };
+  return task.isAgent && task.status === 'completed' ? withInner(seen, task.body, taskId) : seen;
+}
+
+/** The task that was asked about. @throws where the answer is an error, or of another task. */
+function askedTaskIn(given: unknown, taskId: string): Task {
+  const outer = taskIn(unwrapped(given));
+  // A question that is asked as a skill is answered by a Task of its own, which may have failed.
+  const task = outer && (isOf(outer, taskId) ? outer : (answeredIn(outer) ?? outer));
+  if (task && isOf(task, taskId)) return task;
+  const refusal = taskUnknownIn(given) ?? refusalIn(given);
+  if (refusal) throw refusal;
+  if (!task) throw noTask(given);
+  const shown = textOf(idOf(task)).slice(0, 100);
+  throw new AnswerError(`The answer is of another task (${shown}). Tell the seller.`);
+}
+
+/** Whether it is of that task: the tool transport need not name it. */
+const isOf = (task: Task, taskId: string): boolean => (idOf(task) ?? taskId) === taskId;
+
+/** A Task whose data part tells of a task: that one's status, and whether it goes on under another id. */
+function withInner(seen: TaskSeen, body: JsonObject, taskId: string): TaskSeen {
+  const inner = innerTaskIn(body, seen.data);
+  if (!inner) return seen;
+  const { status } = inner;
+  const isMoved = !isTerminal(status) && inner.taskId !== undefined && inner.taskId !== taskId;
+  return { ...seen, status, ...(isMoved && { movedTo: inner.taskId }) };
+}
+
+/** The answer of an operation in the data of a Task, as of the tool transport. */
+function answeredIn({ body, status, isAgent }: Task): Task | undefined {
+  const { data } = agentData({ form: 'task', body });
+  return isAgent && status === 'completed' ? ofTask(data) : undefined;
 }
 
 /** What an answer without a task's status says in its place. */
 function noTask(given: unknown): Error {
-  const error = reportedIn(given);
-  if (error) return error;
   const said = errorTextIn(given);
   // As `mcpCaller` reads it: the operation may not be there.
   if (isFailedTool(given)) return new Error(`the operation failed: ${said}`);
@@ -66,22 +90,22 @@ function noTask(given: unknown): Error {
 
 /** What an answer says of its task, by the names of its transport. */
 interface AnswerParts {
-  readonly id: unknown;
   readonly data: unknown;
   readonly updatedAt: unknown;
 }
 
 const toolTask = ({ body, status }: Task): AnswerParts => ({
-  id: body['task_id'],
   data: toolData(body, status),
   updatedAt: body['updated_at'],
 });
 
 const agentTask = ({ body }: Task): AnswerParts => ({
-  id: body['taskId'] ?? body['id'],
   data: agentData({ form: 'task', body }).data,
   updatedAt: isJsonObject(body['status']) ? body['status']['timestamp'] : undefined,
 });
+
+const idOf = ({ body, isAgent }: Task): unknown =>
+  isAgent ? (present(body, 'taskId') ?? present(body, 'id')) : present(body, 'task_id');
 
 interface Task {
   readonly body: JsonObject;
@@ -94,7 +118,7 @@ function taskIn(answer: unknown): Task | undefined {
   if (!isJsonObject(answer)) return undefined;
   const own = ofTask(answer);
   // What names a task itself has a result in it, whose status is a media buy's, say.
-  if (own || NAMES.some((name) => Object.hasOwn(answer, name))) return own;
+  if (own || NAMES.some((name) => present(answer, name) !== undefined)) return own;
   return ofTask(answer['task']) ?? ofTask(answer['result']);
 }
 
@@ -110,10 +134,16 @@ function ofTask(body: unknown): Task | undefined {
 }
 
 /** Of an interim status its progress; of a failure without a result its error. */
-function toolData({ result, progress, error }: JsonObject, status: TaskStatus): unknown {
-  if (result !== undefined && result !== null) return result;
-  if (!isTerminal(status)) return progress ?? undefined;
-  return status !== 'completed' && isJsonObject(error) ? { error } : undefined;
+function toolData(body: JsonObject, status: TaskStatus): unknown {
+  const result = present(body, 'result');
+  if (result !== undefined) return result;
+  if (!isTerminal(status)) return present(body, 'progress');
+  if (status === 'completed') return undefined;
+  const errors = ERROR_MEMBERS.flatMap((name) => {
+    const value = present(body, name);
+    return typeof value === 'object' ? [[name, value] as const] : [];
+  });
+  return errors.length === 0 ? undefined : Object.fromEntries(errors);
 }
 
 function instantIn(value: unknown): string | undefined {
@@ -135,12 +165,4 @@ function hintIn(body: JsonObject): number | undefined {
     if (typeof value === 'number') return waitMs(value * ms);
   }
   return undefined;
-}
-
-/** A refusal that says when to come again is a seller that is busy. */
-function busyIn(answer: unknown): SellerBusyError | undefined {
-  const error = isJsonObject(answer) ? answer['error'] : undefined;
-  if (!isJsonObject(error) || !refusalIn(answer)) return undefined;
-  const retryAfterMs = hintIn(error);
-  return retryAfterMs === undefined ? undefined : new SellerBusyError(TOO_MANY_REQUESTS, retryAfterMs);
 }

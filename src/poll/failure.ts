@@ -1,7 +1,6 @@
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { ConfigError, isOfKind, messageOf } from '../errors.ts';
 import {
-  isFinal,
   refusalIn,
   SellerBusyError,
   SellerError,
@@ -43,8 +42,14 @@ export function failureOf(error: unknown): PollFailure {
   }
   if (code === METHOD_NOT_FOUND || NO_OPERATION.test(message)) return { kind: 'no-operation', message };
   const refusal = isOfKind(error, SellerError) ? error : refusalIn(error);
-  if (refusal && isFinal(refusal)) return { kind: 'refused', code: refusal.code, message: refusal.message };
-  return { kind: 'failed', message };
+  return refusal ? refusedBy(refusal) : { kind: 'failed', message };
+}
+
+/** calls.md §2.8: what an error of a seller does to a poll. */
+function refusedBy({ code, message, recovery, retryAfterMs, isUnknown }: SellerError): PollFailure {
+  if (recovery !== 'transient' && !isUnknown) return { kind: 'refused', code, message };
+  const isBusy = retryAfterMs !== undefined || code === 'RATE_LIMITED';
+  return isBusy ? { kind: 'busy', pauseMs: waitMs(retryAfterMs), message } : { kind: 'failed', message };
 }
 
 /** What this side says of an answer, or of itself. */

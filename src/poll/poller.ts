@@ -21,6 +21,7 @@ import {
   contextOf,
   endPoll,
   type Held,
+  moveTask,
   type PollKept,
   type Pace,
   type Polled,
@@ -281,8 +282,23 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, h
       observation: updatedAt ?? `change ${watch.changes + 1} after ${watch.told?.at}`,
     });
   };
+  /** The call is over, and another task goes on in its place: that one is told of, and polled from now on. */
+  const moved = async (
+    watch: Polled,
+    held: Held,
+    seen: TaskSeen,
+    { taskId, askedAt }: { readonly taskId: string; readonly askedAt: number },
+  ): Promise<Told> => {
+    const { status, hintMs } = seen;
+    const isMoved = await moveTask(tasks, held, { status, taskId });
+    if (isMoved) await observed({ ...watch, taskId }, held, seen, askedAt);
+    const { status: known, dataHash } = watch;
+    const end = { kind: 'answered', isEnd: false, status: known, dataHash, isChange: false, hintMs } as const;
+    return { result: isMoved ? 'changed' : 'unchanged', status, end };
+  };
   const answered = async (watch: Polled, held: Held, seen: TaskSeen, askedAt: number): Promise<Told> => {
-    const { status, data, hintMs } = seen;
+    const { status, data, hintMs, movedTo } = seen;
+    if (movedTo !== undefined) return moved(watch, held, seen, { taskId: movedTo, askedAt });
     const isEnd = isTerminal(status);
     const dataHash = data === undefined ? undefined : await hashOf(data, hashes, maxBodyBytes);
     const isChange = isEnd || differs(seen, dataHash, watch);

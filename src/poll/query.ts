@@ -1,3 +1,4 @@
+import { putBounded } from '../bounded.ts';
 import { isJsonObject } from '../codec/members.ts';
 import type { CallSessions } from '../calls/sessions.ts';
 import type { TaskStatus, Transport } from '../events/event.ts';
@@ -6,7 +7,7 @@ import { ConfigError } from '../errors.ts';
 import type { JsonObject } from '../registrations/json.ts';
 import type { CallSeller } from '../registrations/registration.ts';
 import { type TaskSeen, taskSeenIn } from './answer.ts';
-import { failureOf } from './failure.ts';
+import { failureOf, type PollFailure } from './failure.ts';
 
 /** A task that is asked about. */
 export interface PolledTask {
@@ -40,21 +41,28 @@ const byTool =
     arguments: { task_id: taskId, include_result: true, ...(account && { account }) },
   });
 
-const NEWER = byTool('get_task_status');
-const OLDER = byTool('tasks/get');
+/** Names of the question about a task, the one that the protocol gives it first (calls.md §3.1). */
+const NAMES = ['get_task_status', 'tasks/get', 'tasks_get', 'get_task'] as const;
 
 /** The agent transport's own question, the same in all of its versions. */
 const BY_AGENT: Query = ({ taskId }) => ({ operation: 'tasks/get', arguments: { id: taskId } });
 
-/** By which operations a seller may be asked: the first that it has. */
-const QUERIES: Readonly<Record<Transport, Readonly<Record<EditionName, readonly Query[]>>>> = {
-  tool: { '3.0': [NEWER, OLDER], '3.1': [NEWER, OLDER], '3.2': [NEWER] },
-  agent: { '3.0': [BY_AGENT], '3.1': [BY_AGENT], '3.2': [BY_AGENT] },
-};
-
-/** The questions that a seller may understand, the newest first. */
-function queriesFor(transport: Transport, task: PolledTask): readonly TaskQuery[] {
-  return QUERIES[transport][task.edition].map((query) => query(task));
+/**
+ * The questions that a seller may understand, in the order in which they are asked.
+ * @param listed the names of its operations; undefined: they are not known.
+ */
+function queriesFor(
+  transport: Transport,
+  task: PolledTask,
+  listed: readonly string[] | undefined,
+): readonly TaskQuery[] {
+  const named = NAMES.filter((name) => listed?.includes(name));
+  const skills = named.slice(0, 1).map(byTool);
+  if (transport === 'agent') {
+    const isSkillFirst = task.edition !== '3.0' && task.edition !== '3.1';
+    return (isSkillFirst ? [...skills, BY_AGENT] : [BY_AGENT, ...skills]).map((query) => query(task));
+  }
+  return (skills.length > 0 ? skills : NAMES.map(byTool)).map((query) => query(task));
 }
 
 /** What questions are asked with. */
@@ -67,13 +75,40 @@ export interface QuestionContext {
   readonly query: ((task: PolledTask) => TaskQuery | undefined) | undefined;
 }
 
+/** Sellers whose lists of operations are kept. */
+const MAX_LISTS = 10_000;
+
+/** What sellers list, read once each, and again once a seller says that it does not have what it was asked by. */
+function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sessions'>): {
+  readonly of: (sender: string, signal: AbortSignal) => Promise<readonly string[] | undefined>;
+  readonly forget: (sender: string) => void;
+} {
+  const kept = new Map<string, { readonly names: readonly string[] | undefined }>();
+  return {
+    of: async (sender, signal) => {
+      const known = kept.get(sender);
+      if (known || !call.operations) return known?.names;
+      try {
+        const names = await call.operations(sender, { signal, sessions });
+        putBounded(kept, sender, { names }, MAX_LISTS);
+        return names;
+      } catch (error) {
+        // A seller that lists nothing is asked by the names that are known; one that is away is asked for its list again.
+        if (failureOf(error).kind === 'no-operation')
+          putBounded(kept, sender, { names: undefined }, MAX_LISTS);
+        return undefined;
+      }
+    },
+    forget: (sender) => void kept.delete(sender),
+  };
+}
+
 /** Asks by the first operation that the seller has; once more where it says `completed` and gives no result. */
-export function questioner({
-  call,
-  sessions,
-  transport,
-  query,
-}: QuestionContext): (task: PolledTask, signal: AbortSignal) => Promise<TaskSeen> {
+export function questioner(
+  context: QuestionContext,
+): (task: PolledTask, signal: AbortSignal) => Promise<TaskSeen> {
+  const { call, sessions, transport, query } = context;
+  const lists = listsOf(context);
   /** By the how many-th operation sellers are asked that do not have the first. */
   const known = new Map<string, number>();
 
@@ -87,12 +122,14 @@ export function questioner({
       if (!of) throw new ConfigError('query: no question was given.');
       try {
         const seen = await askBy(of, task, signal);
-        if (at > 0) known.set(sender, at);
+        if (at > 0) putBounded(known, sender, at, MAX_LISTS);
         return { of, seen };
       } catch (error) {
-        if (failureOf(error).kind === 'no-operation' && at + 1 < queries.length) continue;
+        const { kind } = failureOf(error);
+        if (mayGoOn(kind, of) && at + 1 < queries.length) continue;
         // It may have the first one by now.
         known.delete(sender);
+        if (kind === 'no-operation') lists.forget(sender);
         throw error;
       }
     }
@@ -101,12 +138,17 @@ export function questioner({
   return async (task, signal) => {
     const by = transport(task.sender);
     const own = ownQuery(query?.(task));
-    const { of, seen } = await first(own ? [own] : queriesFor(by, task), task, signal);
+    const queries = own ? [own] : queriesFor(by, task, await lists.of(task.sender, signal));
+    const { of, seen } = await first(queries, task, signal);
     if (seen.status !== 'completed' || seen.data !== undefined) return seen;
     const again = by === 'tool' ? { ...of, arguments: { ...of.arguments, include_result: true } } : of;
     return askBy(again, task, signal);
   };
 }
+
+/** Whether the next question may be answered: the transport's own does not know tasks that began inside a call. */
+const mayGoOn = (kind: PollFailure['kind'], { arguments: { id } }: TaskQuery): boolean =>
+  kind === 'no-operation' || (kind === 'unknown' && id !== undefined);
 
 /** @throws ConfigError for what is no question: the client would fail of it in words of its own. */
 function ownQuery(given: unknown): TaskQuery | undefined {

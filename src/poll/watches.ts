@@ -2,7 +2,8 @@ import type { TaskStatus } from '../events/event.ts';
 import { LONGEST_PAUSE_MS } from '../registrations/answer.ts';
 import type { JsonObject } from '../registrations/json.ts';
 import { seenOf, storedIn } from '../registrations/operation.ts';
-import { endTask, type SellerStep } from '../registrations/settling.ts';
+import type { SellerAnswer } from '../registrations/operation.ts';
+import { endTask, replaceTask, type SellerStep } from '../registrations/settling.ts';
 import {
   endedWatch,
   saveSellerRow,
@@ -166,6 +167,21 @@ function turnOf(
   if (polls < perSeller && (isWaiting || lineUntil <= now)) return now;
   const end = Math.min(Math.max(lineUntil, now), now + LONGEST_LINE_MS);
   return end + Math.max(1, Math.ceil((TURN_SHARE * tookMs) / perSeller));
+}
+
+/**
+ * The call of a polled task is over, and another task goes on in its place: the operation is that one's, and the poll is over too.
+ * @returns whether it is so: the operation may be another task's by now, and the poll another process's.
+ */
+export function moveTask(
+  { rows: store, hashes, retentionMs }: WatchedTasks,
+  held: Held,
+  to: SellerAnswer,
+): Promise<boolean> {
+  return store.run(held.sender, (rows, now) => {
+    const row = rows.get('watch', held.id);
+    return row?.dueAt === held.dueAt && replaceTask({ rows, now, hashes, retentionMs }, row, to);
+  });
 }
 
 /** Ends a poll, and gives a task up that was asked about in vain for `giveUpMs`. */

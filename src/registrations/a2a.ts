@@ -10,7 +10,7 @@ import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { canonicalOrUndefined } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
 import { limited, orAborted } from '../time-limits.ts';
-import { SellerError, sellerText, TaskUnknownError } from './answer.ts';
+import { refusalIn, SellerError, sellerText, TaskUnknownError } from './answer.ts';
 import {
   CALLER_MAKER,
   CALLER_OPTIONS,
@@ -50,6 +50,8 @@ interface Agent {
   readonly version: AgentVersion;
   /** Which of several agents at one URL; empty where there is only one. */
   readonly tenant: string;
+  /** Ids of the skills in its card; undefined where no card was read. */
+  readonly skills?: readonly string[];
 }
 
 /**
@@ -81,7 +83,14 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
         throw error;
       }
     });
-  return Object.assign(call, { transport: 'agent' as const });
+  const operations: CallSeller['operations'] = (agentUrl, { signal }) =>
+    limited(limit, signal, async (within) => {
+      if (version) return undefined;
+      const exchange = exchangeBy(caller, await orAborted(caller.callFor(agentUrl), within), within);
+      const known = cards.get(agentUrl);
+      return (known ?? cards.keep(agentUrl, await agentOf(agentUrl, caller, exchange))).skills;
+    });
+  return Object.assign(call, { transport: 'agent' as const, operations });
 }
 
 Object.assign(a2aCaller, { [CALLER_MAKER]: 'a2aCaller' } satisfies CallerMaker);
@@ -178,12 +187,15 @@ function resultOf({ url }: Agent, { status, value }: Answered): unknown {
   return result['task'] ?? result['message'] ?? result;
 }
 
-function refusalOf({ code, message }: JsonObject): Error {
+function refusalOf(error: JsonObject): Error {
+  const { code, message } = error;
+  const refusal = refusalIn({ error });
+  if (refusal) return refusal;
   const detail = typeof message === 'string' ? sellerText(message) : '';
   if (code === A2A_ERROR_CODE.TASK_NOT_FOUND) return new TaskUnknownError(detail);
   // How the transport refuses a registration: the operation is called once more without it.
   if (code === A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED) {
-    return new SellerError('INVALID_REQUEST', detail);
+    return new SellerError('INVALID_REQUEST', detail, { field: 'push_notification_config' });
   }
   return new Error(`The agent answers the JSON-RPC error ${String(code)}: ${detail}`);
 }
@@ -198,7 +210,9 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
   for (const place of places) {
     try {
       const { status, value } = await exchange({ url: place, version: '1.0', moved: new Map() });
-      if (status === 200 && value) return chosenFrom(interfacesOf(value, place), place, caller);
+      if (status === 200 && value) {
+        return { ...chosenFrom(interfacesOf(value, place), place, caller), skills: skillsOf(value) };
+      }
       found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
     } catch (error) {
       // Front doors send whatever they do not know to a page of theirs.
@@ -208,6 +222,13 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
   }
   throw new Error(
     `No agent card: ${found.join(', ')}. Where the agent has none, give a2aCaller a version: then it calls agentUrl itself.`,
+  );
+}
+
+function skillsOf({ skills }: JsonObject): readonly string[] {
+  if (!Array.isArray(skills)) return [];
+  return (skills as readonly unknown[]).flatMap((skill) =>
+    isJsonObject(skill) && typeof skill['id'] === 'string' ? [skill['id']] : [],
   );
 }
 

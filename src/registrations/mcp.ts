@@ -7,7 +7,7 @@ import { toolTransport } from '../calls/tool-transport.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { limited, sleep } from '../time-limits.ts';
-import { errorTextIn, finalIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
+import { errorTextIn, isFailedTool, isOutcome, refusalIn, sellerText, taskUnknownIn } from './answer.ts';
 import {
   CALLER_MAKER,
   CALLER_OPTIONS,
@@ -36,22 +36,45 @@ export type { CallerOptions, SellerAuth } from './caller.ts';
 export function mcpCaller(options: CallerOptions = {}): CallSeller {
   const caller = callerOf('mcpCaller', options, CALLER_OPTIONS);
   const callerId = globalThis.crypto.randomUUID();
-  return async (agentUrl, operation, args, { signal, sessions }) => {
+  const laneTo = async (agentUrl: string, sessions: CallSessions | undefined): Promise<Lane> => {
     const { fetch, token = '' } = await caller.callFor(agentUrl);
-    const lane = laneOf(`${callerId} ${agentUrl} ${token}`, { agentUrl, fetch, sessions });
-    const call = { params: { name: operation, arguments: args }, signal };
-    const result = await callIn(caller, lane, call);
+    return laneOf(`${callerId} ${agentUrl} ${token}`, { agentUrl, fetch, sessions });
+  };
+  const call: CallSeller = async (agentUrl, operation, args, { signal, sessions }) => {
+    const lane = await laneTo(agentUrl, sessions);
+    const params = { name: operation, arguments: args };
+    const result = await callIn(caller, lane, { method: 'tools/call', params, signal });
     const answer = answerOf(result, caller.maxValues);
     const unknown = 'task_id' in args ? taskUnknownIn(answer) : undefined;
     if (unknown) throw unknown;
-    if (isFailedTool(result) && !isOutcome(answer)) {
-      throw (
-        finalIn(answer) ??
-        new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`)
-      );
-    }
-    return answer;
+    if (!isFailedTool(result)) return answer;
+    const refusal = refusalIn({ isError: true, structuredContent: answer });
+    if (refusal) throw refusal;
+    if (isOutcome(answer)) return answer;
+    throw new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`);
   };
+  const operations: CallSeller['operations'] = async (agentUrl, { signal, sessions }) =>
+    toolNames(caller, await laneTo(agentUrl, sessions), signal);
+  return Object.assign(call, { operations });
+}
+
+/** Pages of a seller's list of tools that are read. */
+const MAX_PAGES = 20;
+
+/** Names of a seller's tools. */
+async function toolNames(caller: Caller, lane: Lane, signal: AbortSignal): Promise<readonly string[]> {
+  const names: string[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const params = cursor === undefined ? {} : { cursor };
+    const { tools, nextCursor } = await callIn(caller, lane, { method: 'tools/list', params, signal });
+    for (const tool of Array.isArray(tools) ? (tools as readonly unknown[]) : []) {
+      if (isJsonObject(tool) && typeof tool['name'] === 'string') names.push(tool['name']);
+    }
+    if (typeof nextCursor !== 'string') break;
+    cursor = nextCursor;
+  }
+  return names;
 }
 
 Object.assign(mcpCaller, { [CALLER_MAKER]: 'mcpCaller' } satisfies CallerMaker);
@@ -96,7 +119,8 @@ function laneOf(name: string, { agentUrl, fetch, sessions }: LaneOf): Lane {
 }
 
 interface ToolCall {
-  readonly params: { readonly name: string; readonly arguments: Record<string, unknown> };
+  readonly method: 'tools/call' | 'tools/list';
+  readonly params: Record<string, unknown>;
   readonly signal: AbortSignal;
 }
 
@@ -113,7 +137,7 @@ async function callIn(caller: Caller, lane: Lane, call: ToolCall): Promise<Membe
         lane,
         session,
         async (client, limits) =>
-          client.request({ method: 'tools/call', params: call.params }, ResultSchema, limits),
+          client.request({ method: call.method, params: call.params }, ResultSchema, limits),
         call.signal,
       );
     } catch (error) {

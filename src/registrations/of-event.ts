@@ -1,8 +1,9 @@
 import { comparedWith } from '../auth/credentials.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
-import { present } from '../codec/members.ts';
+import { isJsonObject, present } from '../codec/members.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { Event, WarningCode } from '../events/event.ts';
+import { agentPayload, agentTaskId } from '../events/format.ts';
 import type { EventRegistrations, KnownRegistration } from '../events/registration.ts';
 import { mediaBuyIn, type OperationFound, type OperationSeen } from './operation.ts';
 import type { Operations } from './operations.ts';
@@ -27,12 +28,20 @@ export function ofEvent(
       agentUrl: sender,
       ...(operationId !== undefined && { operationId }),
       ...(taskId !== undefined && { taskId }),
+      ...callOf(event),
       ...(mediaBuyId !== undefined && { mediaBuyId }),
       ...(event.kind === 'task' && { status: event.status }),
       isWebhook: event.source === 'webhook',
     };
     return knownOf(event, await find(told), tokens);
   };
+}
+
+/** The Task whose data told of the event's own (calls.md §1.5). */
+function callOf({ transport, envelope, taskId }: Event): { readonly callTaskId?: string } {
+  const found = transport === 'agent' && isJsonObject(envelope) ? agentPayload(envelope) : undefined;
+  const callTaskId = found && found !== 'malformed' ? agentTaskId(found.body) : undefined;
+  return callTaskId === undefined || callTaskId === taskId ? {} : { callTaskId };
 }
 
 /** The media buy that an event is about; of a report that is about several, none. */

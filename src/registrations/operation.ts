@@ -42,6 +42,10 @@ export interface SellerAnswer {
   readonly mediaBuyId?: string;
   /** The result, or what the status says: what a webhook would have in `result`. */
   readonly data?: unknown;
+  /** It is not over by that, though its status is an end: nothing says what came of it (calls.md §1.6). */
+  readonly isOpen?: true;
+  /** The task that the named one has taken the place of (calls.md §1.5). */
+  readonly replaces?: string;
 }
 
 /**
@@ -62,6 +66,8 @@ export interface OperationTold {
   readonly agentUrl: string;
   readonly operationId?: string;
   readonly taskId?: string;
+  /** The agent transport's Task that told of that task, where it is another one. */
+  readonly callTaskId?: string;
   /** The one media buy that it names: of the result, or of a report. */
   readonly mediaBuyId?: string;
   /** Of an event that tells of a task. */
@@ -106,6 +112,10 @@ export interface Stored {
   readonly refusals?: number;
   /** Why, once it is called no more for that. */
   readonly reason?: string;
+  /** Transient errors since the call was made, each an answer of its last attempt. */
+  readonly busy?: number;
+  /** Its last attempt was answered, and so were those before: none of them has done anything. Goes with the next attempt. */
+  readonly isAnswered?: true;
   /** `account` of the arguments, as JSON text: the seller is asked about the task with it. */
   readonly account?: string;
   /** What came of it: its delivery reports name no operation. */

@@ -1,24 +1,8 @@
 import { notANumber } from '../config/validate.ts';
-import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
-import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/contract.ts';
+import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
+import type { Operation, OperationRequest, Operations, OperationsOptions } from './contract.ts';
 import { RegistrationError } from './errors.ts';
-import { roomBySeller } from './open-limit.ts';
-import {
-  type SellerAnswer,
-  isOpen,
-  type OperationFound,
-  type OperationName,
-  type OperationSeen,
-  type OperationTold,
-  closedRow,
-  rowOf,
-  seenOf,
-  type Settled,
-  type Stored,
-  storedIn,
-} from './operation.ts';
-import { endWatch, found, settled } from './settling.ts';
 import {
   accountText,
   argumentsText,
@@ -27,22 +11,33 @@ import {
   type JsonObject,
   requireTaskType,
 } from './json.ts';
-import { listOperations, type OperationPage, type OperationQuery } from './list.ts';
-import { type RegisteredCall, requireRoom } from './request.ts';
+import { listOperations } from './list.ts';
+import { roomBySeller } from './open-limit.ts';
 import {
-  isOlder,
-  operationToken,
-  type RandomBytes,
-  seal,
-  type SealedPlace,
-  secretIdOf,
-  type Secrets,
-  unseal,
-} from './secrets.ts';
+  closedRow,
+  isOpen,
+  type OperationName,
+  type OperationSeen,
+  rowOf,
+  seenOf,
+  type Stored,
+  storedIn,
+} from './operation.ts';
+import { requireRoom } from './request.ts';
+import type { Route } from './routes.ts';
+import { allRows, deleteRows, eachRow, storedObject } from './rows.ts';
+import { isOlder, operationToken, seal, type SealedPlace, secretIdOf, unseal } from './secrets.ts';
+import { sellerIn } from './seller.ts';
+import { endWatch, found, settled } from './settling.ts';
 import { saveSellerRow, sellerRowIn, sellersHeard, watchIn } from './watch.ts';
-import type { Route, Routes } from './routes.ts';
-import { type RouteScheme, type Seller, sellerIn } from './seller.ts';
-import { allRows, type Damage, deleteRows, eachRow, storedObject } from './rows.ts';
+
+export type {
+  DueOperations,
+  Operation,
+  OperationRequest,
+  Operations,
+  OperationsOptions,
+} from './contract.ts';
 
 /*
  * What a seller was asked for. The row is durable before the call is made, and says all that a repeated call needs to be the
@@ -52,100 +47,24 @@ import { allRows, type Damage, deleteRows, eachRow, storedObject } from './rows.
  *     ∅ ─ create ─► calling ─ settle ─► open (a task is under way) ─ settle ─► ended
  *                      │  ▲ └─────────── settle, terminal ─────────────────────►┘
  *                      │  └─ refuse: once, without the registration, under a new request key; then → refused
- *                      └─ its request key is over, or what is encrypted cannot be read ─► orphaned
+ *                      └─ refused after an attempt that was not answered, its request key is over, or what is
+ *                         encrypted cannot be read ─► orphaned
  *
  * A webhook settles it as an answer does. Whose a task is says a row of its own, written with the operation's.
  */
 
-/** What a seller is asked for. */
-export interface OperationRequest extends Seller {
-  /** e.g. `create_media_buy`. */
-  readonly taskType: string;
-  readonly arguments: JsonObject;
-  /** Repeated by the seller on every delivery. At most 16 KiB as JSON. */
-  readonly context?: JsonObject;
-  /** The caller's own word for it, at most 1 KiB. Never leaves the caller's side. */
-  readonly ref?: string;
-  /** Legacy authentication of the webhooks, where the seller cannot sign. */
-  readonly scheme?: RouteScheme;
-  /** Whether the seller is to repeat a token. */
-  readonly token?: boolean;
-  /** For how long the seller knows a request by its key. Ms; 24 h. 0: it does not, and no call is made twice. */
-  readonly requestKeyMs?: number;
-}
-
-/** An operation that is to be called. */
-export interface Operation {
-  readonly agentUrl: string;
-  readonly operationId: string;
-  readonly call: RegisteredCall;
-}
-
-/** Operations that are to be called again, and those that cannot be. */
-export interface DueOperations {
-  readonly operations: readonly Operation[];
-  /** The seller may not know the request any more, or what was encrypted is lost: nobody can call them again. */
-  readonly orphaned: readonly OperationSeen[];
-  /** They cannot be called now: a secret is missing, or the store failed. They come again after `callMs`. */
-  readonly failed: readonly (OperationName & { readonly error: unknown })[];
-  readonly nextDueMs?: number;
-}
-
-/** Operations of all sellers, in one store. */
-export interface Operations {
-  /** Durable when it resolves. @throws RegistrationError */
-  readonly create: (request: OperationRequest) => Promise<Operation>;
-  readonly settle: (of: OperationName, answer: SellerAnswer) => Promise<Settled>;
-  /**
-   * The seller has refused the field (`INVALID_REQUEST`): the same call without it, under a new request key, durable when it
-   * resolves; undefined where it was without it already, or is not being called by this request key any more: then the error is the
-   * caller's.
-   */
-  readonly refuse: (called: Operation) => Promise<Operation | undefined>;
-  /**
-   * The seller has refused the call for good: nobody makes it again, unless it is made by another request key already.
-   * `orphaned`: whether a call before it was done is not known.
-   */
-  readonly reject: (called: Operation, state: 'refused' | 'orphaned') => Promise<void>;
-  /** The seller asks for a pause: it is not called again before that. Ms. */
-  readonly postpone: (called: Operation, ms: number) => Promise<void>;
-  /** Unsettled ones whose caller has not settled them in time, each given to one process for `callMs`. */
-  readonly due: (max: number, senders: readonly string[]) => Promise<DueOperations>;
-  readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
-  /**
-   * By its id, else by its task. It is settled by what is told where everything fits, and known for longer where it has ended.
-   * One atomic step.
-   */
-  readonly find: (told: OperationTold) => Promise<OperationFound | undefined>;
-  /** The task's end was applied, or is DEAD: nobody polls it any more, and its operation has ended. */
-  readonly endWatch: (agentUrl: string, taskId: string) => Promise<void>;
-  readonly list: (query: OperationQuery) => Promise<OperationPage>;
-  /** How many that have not ended need a secret that is not given. */
-  readonly unreadable: () => Promise<number>;
-  /** Arguments under the newest secret; `needed`: tokens of open ones that an older one has made. */
-  readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
-  readonly forget: (agentUrl: string) => Promise<void>;
-}
-
-export interface OperationsOptions {
-  readonly registrations: StoreRegistrations;
-  readonly routes: Pick<Routes, 'routeOf'>;
-  readonly secrets: Secrets;
-  readonly hashes: Hashes;
-  readonly randomBytes: RandomBytes;
-  /** A random UUID. */
-  readonly newId: () => string;
-  /** How long a call may take before another process repeats it. Ms. */
-  readonly callMs: number;
-  /** How long an operation is known after its end. Ms. */
-  readonly retentionMs: number;
-  /** Operations of one seller that have not ended. */
-  readonly maxOpen: number;
-  /** Ms, of a clock that is never set. */
-  readonly now: () => number;
-}
-
 const DAY_MS = 86_400_000;
+
+/** Pauses in a row that are obeyed as they are; later ones are no shorter than a call may take. */
+const PROMPT_PAUSES = 3;
+
+/** An operation that was made, and until when its process alone calls it. */
+interface Written extends Pick<Operation, 'heldUntil'> {
+  readonly made: Stored;
+}
+
+/** Who may call an operation, and for how long. */
+type Held = OperationName & Pick<Operation, 'heldUntil'>;
 
 const placeOf = ({ agentUrl, operationId }: OperationName): SealedPlace => ({
   purpose: 'arguments',
@@ -159,7 +78,12 @@ export function operationsOf(options: OperationsOptions): Operations {
   const ways = { hashes, retentionMs };
   const heard = sellersHeard(options.now);
 
-  const operationOf = async (of: OperationName, stored: Stored, route?: Route): Promise<Operation> => {
+  const operationOf = async (
+    of: OperationName,
+    stored: Stored,
+    held: Pick<Operation, 'isRepeat' | 'heldUntil'>,
+    route?: Route,
+  ): Promise<Operation> => {
     const { taskType, seller, scheme, requestKey, context, sealed = '', token, withoutConfig, base } = stored;
     const given = storedObject(await unseal(secrets, placeOf(of), sealed)) as JsonObject;
     const secret = token === undefined ? undefined : secrets.named(token);
@@ -172,6 +96,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     const { operationId } = of;
     return {
       ...of,
+      ...held,
       call: {
         taskType,
         arguments: given,
@@ -206,13 +131,21 @@ export function operationsOf(options: OperationsOptions): Operations {
   /** Changes a row whose call is still made as it was: a late refusal says nothing of the call that has taken its place. */
   const changeCalled = <T>(
     { agentUrl, operationId, call }: Operation,
-    plan: (stored: Stored, rows: RegistrationRows, now: number) => T,
+    plan: (stored: Stored, rows: RegistrationRows, now: number, row: RegistrationRow) => T,
   ): Promise<T | undefined> =>
-    change({ agentUrl, operationId }, (_row, stored, rows, now) =>
+    change({ agentUrl, operationId }, (row, stored, rows, now) =>
       stored.state === 'calling' && stored.requestKey === call.requestKey
-        ? plan(stored, rows, now)
+        ? plan(stored, rows, now, row)
         : undefined,
     );
+
+  /** The last attempt of a call was answered: from now on there is one more. It is kept before that is made. */
+  const attempted = async ({ agentUrl, operationId, heldUntil }: Held): Promise<void> => {
+    const of = { agentUrl, operationId };
+    await change(of, (row, { isAnswered, ...stored }, rows) => {
+      if (isAnswered && row.dueAt === heldUntil) rows.save(rowOf(of, stored, row.dueAt, row.expiresAt));
+    });
+  };
 
   /** Unless it is called by another request key by now. */
   const orphan = (of: OperationName, requestKey: string | undefined): Promise<OperationSeen | undefined> =>
@@ -238,7 +171,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
     const requestKey = newId();
     const isWritten = await takeRoom(agentUrl);
-    const write = (rows: RegistrationRows, now: number): Stored | undefined => {
+    const write = (rows: RegistrationRows, now: number): Written | undefined => {
       if (!rows.get('route', scheme)) return undefined;
       const made: Stored = {
         seller,
@@ -256,18 +189,19 @@ export function operationsOf(options: OperationsOptions): Operations {
         sealed,
         base: baseOf(route),
       };
-      rows.save(rowOf(of, made, now + callMs, null));
-      return made;
+      const heldUntil = now + callMs;
+      rows.save(rowOf(of, made, heldUntil, null));
+      return { made, heldUntil };
     };
-    const storing = async (): Promise<Stored> => {
-      const stored = await registrations.run(agentUrl, write);
-      if (stored) return stored;
+    const storing = async (): Promise<Written> => {
+      const written = await registrations.run(agentUrl, write);
+      if (written) return written;
       // The seller was forgotten meanwhile, and its URL with it.
       route = await routes.routeOf(seller, scheme);
       return storing();
     };
-    const stored = await storing().finally(isWritten);
-    return operationOf(of, stored, route);
+    const { made, heldUntil } = await storing().finally(isWritten);
+    return operationOf(of, made, { isRepeat: false, heldUntil }, route);
   };
 
   return {
@@ -289,25 +223,34 @@ export function operationsOf(options: OperationsOptions): Operations {
       const { agentUrl, operationId } = called;
       const of = { agentUrl, operationId };
       const requestKey = newId();
-      const again = await changeCalled(called, (stored, rows, now): Stored | undefined => {
-        if (stored.withoutConfig) {
-          rows.save(closedRow(of, stored, 'refused', now + retentionMs));
-          return undefined;
-        }
+      const again = await changeCalled(called, (stored, rows, now, row) => {
+        if (stored.withoutConfig || row.dueAt !== called.heldUntil) return undefined;
         const without: Stored = { ...stored, withoutConfig: true, requestKey, keyUntil: now + stored.keyMs };
-        rows.save(rowOf(of, without, now + callMs, null));
-        return without;
+        const heldUntil = now + callMs;
+        rows.save(rowOf(of, without, heldUntil, null));
+        return { without, heldUntil };
       });
-      return again && operationOf(of, again);
+      return again && operationOf(of, again.without, { isRepeat: false, heldUntil: again.heldUntil });
     },
     reject: (called, state) =>
-      changeCalled(called, (stored, rows, now) =>
-        rows.save(closedRow(called, stored, state, now + retentionMs)),
-      ),
-    postpone: (called, ms) =>
-      changeCalled(called, (stored, rows, now) =>
-        rows.save(rowOf(called, stored, now + Math.max(Math.ceil(ms), callMs), null)),
-      ),
+      changeCalled(called, (stored, rows, now, row) => {
+        const is = row.dueAt === called.heldUntil ? state : 'orphaned';
+        rows.save(closedRow(called, stored, is, now + retentionMs));
+        return is;
+      }),
+    attempted,
+    postpone: async (called, { ms, isAnswered }) => {
+      const heldUntil = await changeCalled(called, (stored, rows, now, row) => {
+        const { isAnswered: _was, ...is } = stored;
+        const busy = (stored.busy ?? 0) + 1;
+        const leastMs = busy > PROMPT_PAUSES ? callMs : 0;
+        const dueAt = ms === undefined ? row.dueAt : now + Math.max(Math.ceil(ms), leastMs);
+        const isSure = isAnswered && row.dueAt === called.heldUntil;
+        rows.save(rowOf(called, { ...is, busy, ...(isSure && { isAnswered: true }) }, dueAt, null));
+        return dueAt;
+      });
+      return typeof heldUntil === 'number' ? { ...called, heldUntil } : undefined;
+    },
     due: async (max, senders) => {
       const found = await registrations.due({ kind: 'operation', max, holdMs: callMs, senders });
       const came = await Promise.all(
@@ -317,8 +260,11 @@ export function operationsOf(options: OperationsOptions): Operations {
           try {
             stored = storedIn(row);
             // It was put off by `callMs` from the store's now.
-            if ((row.dueAt ?? 0) - callMs < stored.keyUntil) {
-              return { operation: await operationOf(of, stored) };
+            const heldUntil = row.dueAt ?? 0;
+            if (heldUntil - callMs < stored.keyUntil) {
+              const operation = await operationOf(of, stored, { isRepeat: !stored.isAnswered, heldUntil });
+              if (stored.isAnswered) await attempted(operation);
+              return { operation };
             }
           } catch (error) {
             const isLost = error instanceof RegistrationError && error.code === 'sealed_text_invalid';

@@ -1,22 +1,16 @@
-import type { Logger } from '../alarms.ts';
+import type { Logger, RaiseAlarm } from '../alarms.ts';
 import type { CallSessions } from '../calls/sessions.ts';
 import { oneOf } from '../config/validate.ts';
 import { Fault } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
 import type { Observe } from '../events/observation.ts';
 import { isTerminal } from '../events/status.ts';
-import {
-  answerIn,
-  callRefusalIn,
-  isFinal,
-  refusalIn,
-  type SellerError,
-  type SellerErrorCode,
-} from './answer.ts';
+import { answerIn, refusalIn } from './answer.ts';
+import { attemptsOf } from './attempts.ts';
 import { requireCall } from './checks.ts';
 import type { JsonObject } from './json.ts';
 import { mediaBuyIn, type OperationName, type SellerAnswer, type Settled } from './operation.ts';
-import type { Operation, Operations } from './operations.ts';
+import type { Operation, Operations } from './contract.ts';
 import { agentConfiguration, agentRequest, type AgentVersion, toolArguments } from './request.ts';
 import { checked } from './seller.ts';
 
@@ -34,6 +28,14 @@ export interface CallSeller {
   ): Promise<unknown>;
   /** By which transport; the tool transport unless it says. A poller asks accordingly. */
   readonly transport?: Transport;
+  /**
+   * Names of the operations that a seller has: tools, or skills of its agent card; undefined where it has no list. A poller asks
+   * for a task by one of them; absent: by the names that it knows, one after the other.
+   */
+  readonly operations?: (
+    agentUrl: string,
+    options: { readonly signal: AbortSignal; readonly sessions?: CallSessions },
+  ) => Promise<readonly string[] | undefined>;
 }
 
 /** An operation that is registered, and how to call it. */
@@ -61,35 +63,17 @@ export interface RegistrationContext {
   readonly logger: Logger;
   /** Of a receiver in this process that has these registrations. */
   readonly observe: () => Observe | undefined;
-  /** It was called before, and that call was not answered. */
-  readonly isRepeat?: boolean;
+  readonly raise: RaiseAlarm;
+  /** Nobody is given the error of the call: its refusal is an alarm. */
+  readonly isUnattended?: boolean;
 }
-
-/**
- * How far an operation is once a repeated call was refused: the call before it may have been done. Refusals for who calls say
- * nothing of that, and a conflict says that the seller has had a call by this request key.
- */
-const AFTER_REPEAT: Readonly<Record<string, 'calling' | 'orphaned'>> = {
-  AUTH_REQUIRED: 'calling',
-  AUTH_INVALID: 'calling',
-  INSUFFICIENT_PERMISSIONS: 'calling',
-  IDEMPOTENCY_CONFLICT: 'orphaned',
-} satisfies Partial<Record<SellerErrorCode, 'calling' | 'orphaned'>>;
 
 export function registrationOf(operation: Operation, context: RegistrationContext): Registration {
   const { operations, logger } = context;
   const { agentUrl, operationId, call: is } = operation;
   const of = { agentUrl, operationId };
-  let isRepeat = context.isRepeat ?? false;
+  const attempts = attemptsOf(operation, context);
   let byHand: Operation | undefined;
-  /** As what it may be called once more; undefined: the refusal is the caller's. */
-  const refused = async (asked: Operation, refusal: SellerError): Promise<Operation | undefined> => {
-    const again = refusal.code === 'INVALID_REQUEST' ? await operations.refuse(asked) : undefined;
-    if (again) return again;
-    const state = (isRepeat ? AFTER_REPEAT[refusal.code] : undefined) ?? 'refused';
-    if (isFinal(refusal) && state !== 'calling') await operations.reject(asked, state);
-    return undefined;
-  };
   const settle = async (given: unknown): Promise<Settled> => {
     const answer = answerIn(given, is.taskType);
     // Safe before the call counts as answered: where the process dies between, it is repeated, and gives the same event.
@@ -99,8 +83,10 @@ export function registrationOf(operation: Operation, context: RegistrationContex
       else logger.warn({ sender: agentUrl, operationId }, UNOBSERVED);
     }
     const mediaBuyId = mediaBuyIn(answer.data);
+    const hasNoData = answer.status === 'completed' && answer.data === undefined;
     const done = await operations.settle(of, {
       ...answer,
+      ...(hasNoData && { isOpen: true }),
       ...(mediaBuyId !== undefined && { mediaBuyId }),
     });
     const warning = WARNINGS[done];
@@ -111,39 +97,31 @@ export function registrationOf(operation: Operation, context: RegistrationContex
     ...of,
     call: async (call, signal = new AbortController().signal) => {
       requireCall(call, signal);
-      const ask = async (asked: Operation): Promise<unknown> => {
-        try {
-          return await call(agentUrl, is.taskType, toolArguments(asked.call), { signal });
-        } catch (error) {
-          const refusal = refusalIn(error);
-          // One that a client threw is an answer.
-          if (refusal) return refusal;
-          // It may have been made: what is called from now on is a repeat.
-          isRepeat = true;
-          throw error;
-        }
-      };
-      for (let asked = operation; ;) {
-        const answer = await ask(asked);
-        const refusal = callRefusalIn(answer, is.taskType);
+      for (;;) {
+        const answer = await attempts.make((asked) =>
+          call(agentUrl, is.taskType, toolArguments(asked), { signal }),
+        );
+        const refusal = refusalIn(answer, is.taskType);
         if (!refusal) {
           await settle(answer);
           return answer;
         }
         // Nobody waits for it any more: the next repeat is refused too, and told of.
         if (signal?.aborted) throw refusal;
-        const again = await refused(asked, refusal);
-        if (!again) throw refusal;
-        asked = again;
+        if (!(await attempts.refused(refusal, answer))) throw refusal;
       }
     },
     toolArguments: toolArguments(is),
     agentConfiguration: (version) => agentConfiguration(is, requireVersion(version)),
     agentRequest: (version) => agentRequest(is, requireVersion(version)),
     settle: async (answer) => {
-      const refusal = callRefusalIn(answer, is.taskType);
+      const refusal = refusalIn(answer, is.taskType);
       if (!refusal) return settle(answer);
-      byHand = (await refused(operation, refusal)) ?? byHand;
+      byHand =
+        (await attemptsOf({ ...operation, isRepeat: attempts.isRepeat() }, context).refused(
+          refusal,
+          answer,
+        )) ?? byHand;
       throw refusal;
     },
     again: () => byHand && registrationOf(byHand, context),

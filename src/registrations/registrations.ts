@@ -9,7 +9,7 @@ import { alarmRaiser, consoleLogger, harmlessLogger } from '../logging.ts';
 import type { Sender } from '../senders.ts';
 import type { Store, StoreRegistrations } from '../stores/contract.ts';
 import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
-import { isFinal, SellerBusyError, SellerError, waitMs } from './answer.ts';
+import { SellerError } from './answer.ts';
 import {
   requireAgentUrl,
   requireCaller,
@@ -21,10 +21,10 @@ import {
 } from './checks.ts';
 import type { Given, JsonObject } from './json.ts';
 import { ofEvent, tokenOfEvent } from './of-event.ts';
-import type { OperationName, OperationSeen, OperationState } from './operation.ts';
+import type { OperationName, OperationSeen } from './operation.ts';
 import type { OperationPage, OperationQuery } from './list.ts';
 import type { OperationRequest } from './operations.ts';
-import { type Operations, operationsOf } from './operations.ts';
+import { operationsOf } from './operations.ts';
 import {
   type CallSeller,
   type Registration,
@@ -163,7 +163,12 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   let repeater: Repeater | undefined;
   let isStopped = false;
   let observe: Observe | undefined;
-  const context = (): RegistrationContext => ({ operations, logger, observe: () => observe });
+  const context = (): RegistrationContext => ({
+    operations,
+    logger,
+    raise: (alarm) => raise(alarm),
+    observe: () => observe,
+  });
   const operations = operationsOf({
     ...shared,
     routes,
@@ -244,16 +249,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       }
       repeater ??= repeaterOf({
         due: (max) => operations.due(max, []),
-        make: async (operation, signal) => {
-          try {
-            await counted(registrationOf(operation, { ...context(), isRepeat: true })).call(call, signal);
-          } catch (error) {
-            const ms = isOfKind(error, SellerBusyError) ? waitMs(error.retryAfterMs) : undefined;
-            if (ms !== undefined) await operations.postpone(operation, ms);
-            throw error;
-          }
-        },
-        tell: teller(logger, (alarm) => raise(alarm), operations),
+        make: (operation, signal) =>
+          counted(registrationOf(operation, { ...context(), isUnattended: true })).call(call, signal),
+        tell: teller(logger, (alarm) => raise(alarm)),
         sleep: parts.sleep,
         deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
       });
@@ -301,25 +299,21 @@ function registrationsIn(store: Store): StoreRegistrations {
   throw new ConfigError(`createRegistrations: ${which}. Use a store of this package.`);
 }
 
-/** Reports a repeated call: an alarm if it is over or was refused, else a log line. */
-function teller(
-  logger: Logger,
-  raise: RaiseAlarm,
-  { get }: Pick<Operations, 'get'>,
-): (news: RepeaterNews) => Promise<void> {
-  const raiseOrphaned = (operation: OperationSeen, why = ', and cannot be repeated'): void => {
-    const { agentUrl: sender, operationId, taskType, ref } = operation;
-    raise({
-      code: 'operation_orphaned',
-      message: `Whether ${taskType} was done is not known: the call was not answered${why}. Ask the seller.`,
-      sender,
-      operationId,
-      taskType,
-      ...(ref !== undefined && { ref }),
-    });
-  };
+/** Reports a repeated call: an alarm if it is over, else a log line. A refusal was told where it was kept. */
+function teller(logger: Logger, raise: RaiseAlarm): (news: RepeaterNews) => Promise<void> {
   return async (news) => {
-    if (news.kind === 'orphaned') return raiseOrphaned(news.operation);
+    if (news.kind === 'orphaned') {
+      const { agentUrl: sender, operationId, taskType, ref } = news.operation;
+      raise({
+        code: 'operation_orphaned',
+        message: `Whether ${taskType} was done is not known: the call was not answered, and cannot be repeated. Ask the seller.`,
+        sender,
+        operationId,
+        taskType,
+        ...(ref !== undefined && { ref }),
+      });
+      return;
+    }
     const { error } = news;
     // It was told of where it was counted.
     if (isOfKind(error, AnswerRefusedError)) return;
@@ -331,34 +325,11 @@ function teller(
       );
       return;
     }
+    if (error instanceof SellerError && error.recovery !== 'transient') return;
     const { agentUrl: sender, operationId } = news.operation;
-    if (!(error instanceof SellerError && isFinal(error))) {
-      logger.warn(
-        { sender, operationId, error },
-        `A call is repeated later: it was not answered. ${message}`,
-      );
-      return;
-    }
-    const is = await get(news.operation);
-    if (is?.state === 'orphaned') raiseOrphaned(is, `, and is refused now: ${message}`);
-    // One that was answered meanwhile, or is called by another request key, was not refused.
-    const advice = REFUSED[is?.state ?? 'ended'];
-    if (advice === undefined) return;
-    raise({
-      code: 'operation_refused',
-      message: `${message}${advice}`,
-      sender,
-      operationId,
-      refusal: error.code,
-    });
+    logger.warn({ sender, operationId, error }, `A call is repeated later: it was not answered. ${message}`);
   };
 }
-
-const REFUSED: Partial<Readonly<Record<OperationState, string>>> = {
-  refused: '',
-  calling:
-    ' Whether the call before it was done is not known: it is repeated as long as the seller knows its request key.',
-};
 
 function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): string {
   const fix = "Give e.g. baseUrl: 'https://buyer.example/webhooks'.";

@@ -113,11 +113,15 @@ const watchOf = ({ operationId }: OperationName, stored: Stored, now: number): W
   failures: 0,
 });
 
+/** Whether an answer is the end of its task. */
+const isEndOf = ({ status, isOpen: goesOn }: SellerAnswer): boolean => isTerminal(status) && !goesOn;
+
 /** Whether it is settled by that. What was refused or given up has been done all the same if its seller says so. */
-function isNews(stored: Stored, { status, taskId }: SellerAnswer): boolean {
+function isNews(stored: Stored, answer: SellerAnswer): boolean {
+  const { taskId } = answer;
   if (differ(taskId, stored.taskId)) return true;
   const isNamed = taskId !== undefined && stored.taskId === undefined;
-  return stored.state === 'open' ? isNamed || isTerminal(status) : stored.state !== 'ended';
+  return stored.state === 'open' ? isNamed || isEndOf(answer) : stored.state !== 'ended';
 }
 
 /** Of a task, by the id of its row. */
@@ -128,12 +132,13 @@ const lastStatus = (rows: RegistrationRows, id: string): TaskStatus | undefined 
 function endOf(
   { rows, hashes }: SellerStep,
   taskId: string | undefined,
-  { status, taskId: named }: SellerAnswer,
+  answer: SellerAnswer,
   told: End,
 ): { readonly status: TaskStatus; readonly end: End | undefined } {
+  const { status, taskId: named } = answer;
   const id = taskId === undefined ? undefined : storedId(taskId, hashes);
   // An end that names no task says nothing of the one that is known: it may end otherwise.
-  if (isTerminal(status)) return { status, end: named === taskId ? told : 'unsafe' };
+  if (isEndOf(answer)) return { status, end: named === taskId ? told : 'unsafe' };
   const task = id === undefined ? undefined : rows.get('watch', id);
   if (id === undefined || task?.list !== null) return { status, end: undefined };
   // The task's end was told before.
@@ -164,8 +169,16 @@ export function settled(
   };
   keepMediaBuy(step, of, is);
   step.rows.save(rowOf(of, is, null, end ? step.now + step.retentionMs : null));
+  if (answer.replaces !== undefined) endReplaced(step, of, answer.replaces);
   if (!keepTask(step, of, is, end)) return 'task-taken';
-  return differ(taskId, stored.taskId) ? 'other-task' : 'settled';
+  return differ(taskId, stored.taskId) && answer.replaces !== stored.taskId ? 'other-task' : 'settled';
+}
+
+/** The call is over, and what was its task is no more: another one has taken its place (calls.md §1.5). */
+function endReplaced(step: SellerStep, of: OperationName, taskId: string): void {
+  const row = step.rows.get('watch', storedId(taskId, step.hashes));
+  if (row && row.list !== null && watchIn(row).operationId === of.operationId)
+    step.rows.save(endedWatch(row, step.now + step.retentionMs));
 }
 
 interface Candidate {
@@ -198,6 +211,14 @@ const reportedOwner = (step: SellerStep, { status, mediaBuyId }: OperationTold):
 const differ = (a: string | undefined, b: string | undefined): boolean =>
   a !== undefined && b !== undefined && a !== b;
 
+/** Whether an event's task takes the place of the operation's, whose call is over. */
+const isSuccessor = ({ state, taskId }: Stored, { callTaskId }: OperationTold): boolean =>
+  state === 'open' && callTaskId !== undefined && callTaskId === taskId;
+
+/** The operation of an event's task, else of the call that told of it. */
+const taskOperation = (step: SellerStep, { taskId, callTaskId }: OperationTold): Candidate | undefined =>
+  operationIn(step, taskOwner(step, taskId)) ?? operationIn(step, taskOwner(step, callTaskId));
+
 /** The operation that an event names, else its task's, else that of the media buy that it reports on. */
 function candidateOf(
   step: SellerStep,
@@ -207,13 +228,14 @@ function candidateOf(
   const named = operationIn(step, operationId);
   const namedTask = named?.stored.taskId;
   // Where the operation says itself what its task is, one read is enough.
-  const owner = namedTask === undefined ? operationIn(step, taskOwner(step, taskId)) : undefined;
+  const owner = namedTask === undefined ? taskOperation(step, told) : undefined;
   const is = named ?? owner ?? operationIn(step, reportedOwner(step, told));
   if (!is) return undefined;
   // Which operation_id the seller of an adopted task was told is not known.
   const isOfOther = owner !== undefined && differ(operationId, owner.row.id) && !owner.stored.isAdopted;
   // A former task of it is the operation's no more. A report has a task of its own.
-  return { is, isMismatch: isOfOther || differ(taskId, (named ?? owner)?.stored.taskId) };
+  const isOfOtherTask = differ(taskId, (named ?? owner)?.stored.taskId) && !isSuccessor(is.stored, told);
+  return { is, isMismatch: isOfOther || isOfOtherTask };
 }
 
 /**
@@ -225,7 +247,8 @@ export function found(step: SellerStep, told: OperationTold): OperationFound | u
   if (!candidate) return undefined;
   const { is, isMismatch } = candidate;
   const of = { agentUrl: told.agentUrl, operationId: is.row.id };
-  const answer = isMismatch ? undefined : answerTold(told);
+  const replaces = isSuccessor(is.stored, told) && { replaces: told.callTaskId };
+  const answer = isMismatch ? undefined : answerTold({ ...told, ...replaces });
   const done = answer ? settled(step, of, is.stored, answer, 'unsafe') : 'known';
   if (done === 'known') keepLonger(step, of, is);
   const { token } = is.stored;
@@ -233,9 +256,27 @@ export function found(step: SellerStep, told: OperationTold): OperationFound | u
 }
 
 /** An id that is too long is not kept: what the event tells counts all the same. */
-function answerTold({ status, taskId, mediaBuyId }: OperationTold): SellerAnswer | undefined {
+function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): SellerAnswer | undefined {
+  const { status, taskId, mediaBuyId, replaces } = told;
   const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
-  return status && { status, ...(isKept && { taskId }), ...(mediaBuyId !== undefined && { mediaBuyId }) };
+  return (
+    status && {
+      status,
+      ...(isKept && { taskId }),
+      ...(mediaBuyId !== undefined && { mediaBuyId }),
+      ...(isKept && replaces !== undefined && { replaces }),
+    }
+  );
+}
+
+/** The call of a polled task is over, and another task has taken its place: that one is polled from now on. @returns whether. */
+export function replaceTask(step: SellerStep, row: RegistrationRow, to: SellerAnswer): boolean {
+  const { operationId, taskId: replaces } = watchIn(row);
+  const is = operationIn(step, operationId);
+  if (!is || !isSuccessor(is.stored, { agentUrl: row.sender, callTaskId: replaces })) return false;
+  const of = { agentUrl: row.sender, operationId };
+  settled(step, of, is.stored, { ...to, replaces }, 'unsafe');
+  return true;
 }
 
 /** What has ended is known for its time after the last event, or for half of it: each event would else be a write. */

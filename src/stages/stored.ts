@@ -1,5 +1,6 @@
 import type { Config } from '../config/resolve.ts';
 import { Fault } from '../errors.ts';
+import { observedBy } from '../events/observation.ts';
 import type { EventReading } from '../events/reading.ts';
 import type { AcceptDecision, Lease, LeasedEvent } from '../stores/contract.ts';
 import { type Origin, type ReadContext, readFrom } from './read.ts';
@@ -22,7 +23,7 @@ export function readStored(
   { key, body, source }: Pick<LeasedEvent, 'key' | 'body' | 'source'>,
   context: ReadContext,
 ): FirstCopy {
-  const reading = readFrom(origin, body, context, { source });
+  const reading = readFrom(origin, body, context, { source: source ?? observedBy(key) });
   if (reading.ok && reading.event.idempotencyKey === key) return reading;
   throw new Fault('misconfigured', `the stored first copy of ${key} cannot be read any more`);
 }

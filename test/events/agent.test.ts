@@ -13,6 +13,7 @@ import {
   toolEnvelope,
   warningCodes,
 } from './helpers.ts';
+import { extractData } from '../../src/events/index.ts';
 
 const data = (value: unknown) => ({ kind: 'data', data: value });
 const text = (value: string) => ({ kind: 'text', text: value });
@@ -76,7 +77,8 @@ describe('agent transport: Task and TaskStatusUpdateEvent', () => {
 
   it.each([...FINAL, ...INTERIM])('%s in both spellings', (state) => {
     for (const spelling of [state, prefixed(state)]) {
-      const reading = readOk(agentTask(spelling));
+      const artifacts = [artifact(data({ n: 1 }))];
+      const reading = readOk(agentTask(spelling, { artifacts }));
       expect(reading.event).toMatchObject({ kind: 'task', status: state });
       expect(reading.terminal).toBe(FINAL.includes(state));
     }
@@ -238,8 +240,9 @@ describe('agent transport: which part holds the data', () => {
     const mistake = { response: { a: 1 } };
     const final = eventOf(agentTask('completed', { artifacts: [artifact(data(mistake))] }));
     expect(final.data).toBeUndefined();
-    expect(warningCodes(final)).toEqual(['wrapped_response']);
-    expect(final).toMatchObject({ kind: 'task', status: 'completed' });
+    // So there is a completion without data, which is no end.
+    expect(warningCodes(final)).toEqual(['wrapped_response', 'completed_without_data']);
+    expect(final).toMatchObject({ kind: 'other', status: 'completed' });
     const interim = eventOf(agentTask('working', withMessage('working', data(mistake))));
     expect(warningCodes(interim)).toEqual(['wrapped_response']);
   });
@@ -344,4 +347,70 @@ describe('agent transport: operation_id, context, notification_id', () => {
 it('both channels: transport distinguishes the two envelopes of a change', () => {
   expect(eventOf(toolEnvelope()).transport).toBe('tool');
   expect(eventOf(agentTask('completed')).transport).toBe('agent');
+});
+
+describe('agent transport: the task inside a completed Task (calls.md §1.1 to §1.5)', () => {
+  const inside = (value: unknown, metadata?: object) =>
+    eventOf(
+      agentTask('completed', { artifacts: [{ ...artifact(data(value)), ...(metadata && { metadata }) }] }),
+    );
+
+  it.each(['submitted', 'working', 'input-required', 'auth-required'])('%s has only begun', (status) => {
+    const begun = { status, task_id: 'work-1' };
+    expect(inside(begun)).toMatchObject({ kind: 'task', taskId: 'work-1', status, data: begun });
+    expect(inside({ status }, { adcp_task_id: 'work-1' })).toMatchObject({ taskId: 'work-1', status });
+    expect(inside({ status })).toMatchObject({ taskId: 'task_1', status });
+  });
+
+  it.each(['failed', 'canceled', 'rejected'])('%s is that end', (status) => {
+    expect(inside({ status, reason: 'r' })).toMatchObject({ kind: 'task', taskId: 'task_1', status });
+    const beside = { status, media_buy_id: 'mb', media_buy_status: 'rejected', task_id: 'work-1' };
+    expect(inside(beside)).toMatchObject({ taskId: 'work-1', status });
+  });
+
+  it.each(['completed', 'canceled', 'rejected', 'active'])(
+    '%s of a media buy is left in the data',
+    (status) => {
+      const buy = { media_buy_id: 'mb', status };
+      expect(inside(buy)).toMatchObject({ taskId: 'task_1', status: 'completed', data: buy });
+    },
+  );
+
+  it('is looked for in completed alone', () => {
+    const failed = agentTask('failed', {
+      artifacts: [artifact(data({ status: 'submitted', task_id: 'w' }))],
+    });
+    expect(eventOf(failed)).toMatchObject({ taskId: 'task_1', status: 'failed' });
+  });
+});
+
+describe('agent transport: data in a later artifact (calls.md §1.7)', () => {
+  const first = artifact({ kind: 'text', text: 'Done.' });
+
+  it('is found where nothing else is, with a warning', () => {
+    const event = eventOf(agentTask('completed', { artifacts: [first, artifact(data({ n: 2 }))] }));
+    expect(event).toMatchObject({ kind: 'task', status: 'completed', data: { n: 2 } });
+    expect(warningCodes(event)).toEqual(['later_artifact']);
+  });
+
+  it('is a warning beside data of the first', () => {
+    const artifacts = [artifact(data({ n: 1 })), first, artifact(data({ n: 2 }))];
+    const event = eventOf(agentTask('completed', { artifacts }));
+    expect(event.data).toEqual({ n: 1 });
+    expect(warningCodes(event)).toEqual(['later_artifact']);
+  });
+
+  it('is not what the protocol’s own rule extracts', () => {
+    const payload = agentTask('completed', { artifacts: [first, artifact(data({ n: 2 }))] });
+    expect(extractData(payload, 'agent')).toBeUndefined();
+  });
+
+  it('a completion without any goes to other, and is no end', () => {
+    const reading = readOk(agentTask('completed', { artifacts: [first] }));
+    expect(reading).toMatchObject({
+      event: { kind: 'other', taskId: 'task_1', status: 'completed' },
+      terminal: false,
+    });
+    expect(warningCodes(reading.event)).toEqual(['completed_without_data']);
+  });
 });

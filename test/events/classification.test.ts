@@ -105,11 +105,9 @@ describe('a body that names its family', () => {
     });
 
     it('stays of the agent transport with a task’s id and state', () => {
-      const payload = { idempotency_key: KEY, ...agentTask('completed', name) };
+      const payload = { idempotency_key: KEY, ...agentTask('working', name) };
       expect(verdicts(payload)).toEqual(always('task'));
-      expect(verdicts({ idempotency_key: KEY, ...name, task: agentTask('completed') })).toEqual(
-        always('task'),
-      );
+      expect(verdicts({ idempotency_key: KEY, ...name, task: agentTask('working') })).toEqual(always('task'));
     });
   });
 

@@ -109,7 +109,7 @@ describe('other webhook families (contract.md §6.12)', () => {
   });
 
   it('an agent-transport payload stays one, whatever else its top level says', () => {
-    const event = eventOf(agentTask('completed', { type: 'impairment' }));
+    const event = eventOf(agentTask('working', { type: 'impairment' }));
     expect(event).toMatchObject({ kind: 'task', transport: 'agent' });
   });
 

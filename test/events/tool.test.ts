@@ -51,7 +51,14 @@ describe('tool transport: a task event', () => {
     expect(event.envelope['x_vendor']).toBe(true);
   });
 
-  it.each([undefined, null, 'text', 7, [1, 2]])('hands on a result that is not an object: %j', (result) => {
+  it.each([undefined, null])('completed with the result %j goes to other, and is no end', (result) => {
+    const reading = eventOf(toolEnvelope({ result }));
+    expect(reading).toMatchObject({ kind: 'other', taskId: 'task_1', status: 'completed' });
+    expect(warningCodes(reading)).toEqual(['completed_without_data']);
+    expect(eventOf(toolEnvelope({ status: 'canceled', result })).kind).toBe('task');
+  });
+
+  it.each(['text', 7, [1, 2], {}])('hands on a result that is not an object: %j', (result) => {
     const event = eventOf(toolEnvelope({ result }));
     expect(event.kind).toBe('task');
     expect(event.data).toEqual(result);

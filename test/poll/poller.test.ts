@@ -7,7 +7,7 @@ import type { Poll } from '../../src/poll/poller.ts';
 import { watchIn } from '../../src/registrations/watch.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, gate, payloads, said } from '../receiver/setup.ts';
-import { type Process, submitted, world, type World } from './kit.ts';
+import { type Process, REQUEST, submitted, world, type World } from './kit.ts';
 
 const S = 1000;
 const MINUTE = 60 * S;
@@ -964,15 +964,20 @@ describe('the question', () => {
     expect(one.polls.at(-1)).toMatchObject({ result: 'unchanged' });
   });
 
-  it('of edition 3.2 has one name, and a seller without it is an alarm', async () => {
+  it('of a seller that has it by no name is an alarm', async () => {
     const one = await at.process();
     await submitted(one, 'task-1', { edition: '3.2' });
-    at.seller.answers.set('task-1', () => {
-      throw new Error('MCP error -32602: Tool get_task_status not found');
+    at.seller.answers.set('task-1', ({ operation }) => {
+      throw new Error(`MCP error -32602: Tool ${operation} not found`);
     });
     one.poller.start();
     await at.clock.pass(FAST + S);
-    expect(at.seller.questions).toHaveLength(1);
+    expect(at.seller.questions.map(({ operation }) => operation)).toEqual([
+      'get_task_status',
+      'tasks/get',
+      'tasks_get',
+      'get_task',
+    ]);
     expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ refusal: 'no-operation' });
   });
 
@@ -992,6 +997,230 @@ describe('the question', () => {
     await until(() => one.seen.length > 0);
     expect(at.seller.questions[0]).toMatchObject({ operation: 'tasks/get', args: { id: 'task-1' } });
     expect(one.seen[0]?.event).toMatchObject({ status: 'completed', data: RESULT });
+  });
+});
+
+describe('the names of the question (calls.md §3.1)', () => {
+  /** A client that knows what the seller lists, and how often it was asked for that. */
+  const listing = (names: readonly string[] | Error, transport: 'tool' | 'agent' = 'tool') => {
+    const lists: string[] = [];
+    const operations = async (agentUrl: string): Promise<readonly string[]> => {
+      lists.push(agentUrl);
+      if (names instanceof Error) throw names;
+      return names;
+    };
+    return { lists, call: Object.assign(at.seller.call, { operations, transport }) };
+  };
+  const asked = (): string[] => at.seller.questions.map(({ operation }) => operation);
+
+  it.each(['get_task_status', 'tasks/get', 'tasks_get', 'get_task'])(
+    '%s is asked where the seller lists it, in every edition, and its list is read once',
+    async (name) => {
+      const { call, lists } = listing(['create_media_buy', name]);
+      const one = await at.process({ call });
+      await submitted(one, 'task-1', { edition: '3.2' });
+      one.poller.start();
+      await at.clock.pass(5 * MINUTE);
+      expect(new Set(asked())).toEqual(new Set([name]));
+      expect(asked().length).toBeGreaterThan(3);
+      expect(lists).toEqual([AGENT]);
+    },
+  );
+
+  it('a list that cannot be had costs no poll', async () => {
+    const { call, lists } = listing(new Error('MCP error -32601: Method not found'));
+    const one = await at.process({ call });
+    await submitted(one, 'task-1');
+    one.poller.start();
+    await at.clock.pass(2 * MINUTE);
+    expect(new Set(asked())).toEqual(new Set(['get_task_status']));
+    expect(lists.length).toBeGreaterThan(0);
+  });
+
+  it('a list is read again where the seller does not have what it has listed', async () => {
+    const { call, lists } = listing(['get_task']);
+    const one = await at.process({ call });
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => {
+      throw new Error('MCP error -32602: Tool get_task not found');
+    });
+    one.poller.start();
+    await at.clock.pass(5 * MINUTE);
+    expect(lists.length).toBeGreaterThan(1);
+  });
+
+  it.each([
+    ['3.0', ['tasks/get', 'get_task_status']],
+    ['3.2', ['get_task_status']],
+  ] as const)('of an agent in edition %s a skill is asked: %j', async (edition, names) => {
+    const { call } = listing(['get_task_status'], 'agent');
+    const one = await at.process({ call });
+    await submitted(one, 'work-1', { edition });
+    at.seller.answers.set('work-1', ({ operation }) => {
+      if (operation === 'tasks/get') throw new TaskUnknownError('no such task');
+      // A question that is a skill has a Task of its own.
+      return {
+        kind: 'task',
+        id: 'question-1',
+        status: { state: 'completed' },
+        artifacts: [
+          { artifactId: 'a', parts: [{ data: { task_id: 'work-1', status: 'completed', result: RESULT } }] },
+        ],
+      };
+    });
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length > 0);
+    expect(asked()).toEqual(names);
+    expect(one.seen[0]?.event).toMatchObject({ taskId: 'work-1', status: 'completed', data: RESULT });
+  });
+});
+
+describe('a call that is over while its work goes on (calls.md §1.5)', () => {
+  const task = (id: string, state: string, data?: object): object => ({
+    kind: 'task',
+    id,
+    contextId: 'c',
+    status: { state, timestamp: new Date().toISOString() },
+    ...(data && { artifacts: [{ artifactId: 'a', parts: [{ kind: 'data', data }] }] }),
+  });
+  const BEGUN = { status: 'submitted', task_id: 'work-1' };
+  const agent = () => Object.assign(at.seller.call, { transport: 'agent' as const });
+  const ids = (): unknown[] => at.seller.questions.map(({ args }) => args['id']);
+
+  it('by a poll: the inner task is polled from then on, and the other one is not', async () => {
+    const one = await at.process({ call: agent() });
+    const made = await one.registrations.create({ ...REQUEST });
+    await made.settle(task('call-1', 'working'));
+    at.seller.answers.set('call-1', () => task('call-1', 'completed', BEGUN));
+    at.seller.answers.set('work-1', () => task('work-1', 'completed', RESULT));
+    one.poller.start();
+    await at.clock.pass(FAST + S);
+    expect(await one.registrations.get(made)).toMatchObject({ state: 'open', taskId: 'work-1' });
+    expect(one.seen.map(({ event }) => event)).toMatchObject([
+      { taskId: 'work-1', status: 'submitted', source: 'poll', warnings: [] },
+    ]);
+    await at.clock.pass(2 * MINUTE);
+    await until(() => one.seen.length === 2);
+    expect(one.seen[1]?.event).toMatchObject({ taskId: 'work-1', status: 'completed', data: RESULT });
+    expect(ids()).toEqual(['call-1', 'work-1']);
+    expect(await one.registrations.get(made)).toMatchObject({ state: 'ended', status: 'completed' });
+  });
+
+  it('by a webhook: likewise', async () => {
+    const one = await at.process({ call: agent() });
+    const made = await one.registrations.create({ ...REQUEST });
+    await made.settle(task('call-1', 'working'));
+    const { operationId } = made;
+    const over = { ...task('call-1', 'completed', BEGUN), metadata: { operation_id: operationId } };
+    expect(said(await one.deliver(over))).toBe('accepted 200');
+    expect(await one.registrations.get(made)).toMatchObject({ state: 'open', taskId: 'work-1' });
+    expect(await listed(one, 'watched')).toEqual(['work-1']);
+    expect(one.seen.map(({ event }) => event)).toMatchObject([
+      { taskId: 'work-1', status: 'submitted', warnings: [{ code: 'derived_idempotency_key' }] },
+    ]);
+    // What ended by it is told once, whoever tells it.
+    await one.deliver({ ...task('work-1', 'completed', RESULT), metadata: { operation_id: operationId } });
+    at.seller.answers.set('work-1', () => task('work-1', 'completed', RESULT));
+    one.poller.start();
+    await at.clock.pass(5 * MINUTE);
+    expect(one.seen).toHaveLength(2);
+    expect(await one.registrations.get(made)).toMatchObject({ state: 'ended', status: 'completed' });
+  });
+
+  it('by the answer, after a webhook of the call: likewise', async () => {
+    const one = await at.process({ call: agent() });
+    const made = await one.registrations.create({ ...REQUEST });
+    const { operationId } = made;
+    await one.deliver({ ...task('call-1', 'working'), metadata: { operation_id: operationId } });
+    expect(await one.registrations.get(made)).toMatchObject({ state: 'open', taskId: 'call-1' });
+    expect(await made.settle(task('call-1', 'completed', BEGUN))).toBe('settled');
+    expect(await listed(one, 'watched')).toEqual(['work-1']);
+  });
+
+  it('says nothing of an operation that has ended', async () => {
+    const one = await at.process({ call: agent() });
+    const made = await one.registrations.create({ ...REQUEST });
+    await made.settle(task('call-1', 'working'));
+    const named = { metadata: { operation_id: made.operationId } };
+    await one.deliver({ ...task('call-1', 'completed', RESULT), ...named });
+    await one.deliver({ ...task('call-1', 'completed', BEGUN), ...named });
+    expect(await one.registrations.get(made)).toMatchObject({ state: 'ended', taskId: 'call-1' });
+    expect(await listed(one, 'watched')).toEqual([]);
+  });
+});
+
+describe('an error in the place of an answer (calls.md §2.8)', () => {
+  it.each([
+    ['RATE_LIMITED', 4, 'busy'],
+    ['RATE_LIMITED', undefined, 'busy'],
+    ['SERVICE_UNAVAILABLE', 4, 'busy'],
+    ['SERVICE_UNAVAILABLE', undefined, 'failed'],
+    ['NEW_CODE', 4, 'busy'],
+    ['NEW_CODE', undefined, 'failed'],
+    ['AUTH_MISSING', undefined, 'refused'],
+    ['PERMISSION_DENIED', 4, 'refused'],
+  ])('%s with retry_after %s is %s', async (code, seconds, result) => {
+    const one = await at.process({ fastMs: S, slowMs: S });
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({
+      adcp_error: { code, message: 'm', retry_after: seconds ?? null },
+    }));
+    one.poller.start();
+    await at.clock.pass(30 * S);
+    expect(one.polls[0]).toMatchObject({ result });
+    expect(one.seen).toEqual([]);
+    if (result === 'busy' && seconds !== undefined) {
+      expect(Math.min(...gaps())).toBeGreaterThanOrEqual(seconds * S);
+      expect(gaps()[0]).toBeLessThanOrEqual(2 * seconds * S);
+    }
+  });
+
+  it('null members are none', async () => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({
+      task_id: 'task-1',
+      status: 'completed',
+      error: null,
+      adcp_error: null,
+      errors: null,
+      progress: null,
+      completed_at: null,
+      updated_at: null,
+      result: RESULT,
+    }));
+    one.poller.start();
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length > 0);
+    expect(one.seen[0]?.event).toMatchObject({ status: 'completed', data: RESULT });
+  });
+});
+
+describe('a completion without data (calls.md §1.6)', () => {
+  it('by webhook or answer is no end: the task is polled on, and a later end counts', async () => {
+    const one = await at.process();
+    const told = await submitted(one, 'task-1');
+    await one.deliver(webhook('completed', { operation_id: told.operationId, result: null }));
+    const answered = await one.registrations.create({ ...REQUEST });
+    await answered.settle({ status: 'completed', task_id: 'task-2' });
+    await until(() => one.seen.length === 2);
+    for (const { event } of one.seen) {
+      expect(event).toMatchObject({ kind: 'other', status: 'completed' });
+      expect(event.warnings.map(({ code }) => code)).toContain('completed_without_data');
+    }
+    expect(await one.registrations.get(told)).toMatchObject({ state: 'open' });
+    expect(await one.registrations.get(answered)).toMatchObject({ state: 'open', taskId: 'task-2' });
+    for (const task_id of ['task-1', 'task-2'])
+      at.seller.answers.set(task_id, () => ({ status: 'completed', task_id, result: RESULT }));
+    one.poller.start();
+    await at.clock.pass(5 * MINUTE);
+    await until(() => one.seen.length === 4);
+    expect(one.seen.slice(2).map(({ event }) => event)).toMatchObject([
+      { kind: 'task', status: 'completed', data: RESULT },
+      { kind: 'task', status: 'completed', data: RESULT },
+    ]);
+    expect(await one.registrations.get(told)).toMatchObject({ state: 'ended' });
   });
 });
 

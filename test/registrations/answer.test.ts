@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   answerIn,
-  callRefusalIn,
-  isFinal,
+  isContradicted,
   refusalIn,
   SellerError,
   taskUnknownIn,
@@ -174,59 +173,217 @@ describe('a refusal', () => {
     const answered = refusalIn({ error: { code, message: 'because' } }) ?? expect.fail('refused');
     expect(answered).toBeInstanceOf(SellerError);
     expect(answered.message).toMatch(new RegExp(`^The seller answers ${code}: because\\. \\w.*\\.$`));
-    expect([answered.code, isFinal(answered)]).toEqual([code, true]);
+    expect([answered.code, answered.recovery === 'transient']).toEqual([code, false]);
     const thrown = Object.assign(new Error('because'), { code });
     expect(refusalIn(thrown)).toMatchObject({ code, message: answered.message, cause: thrown });
     expect(refusalIn(answered)).toBe(answered);
   });
 
-  it('in a task that failed at once is one of a call, where operations have the code', () => {
-    const failed = (state: string, code: string): object => ({
+  it('has what the seller says of it', () => {
+    const error = {
+      code: 'BUDGET_TOO_LOW',
+      message: 'at least 500',
+      recovery: 'correctable',
+      field: 'packages[0].budget',
+      details: { minimum: 500 },
+      retry_after: 2,
+    };
+    const { retry_after: _seconds, message, ...said } = error;
+    const refusal = refusalIn({ adcp_error: error });
+    expect(refusal).toMatchObject({ ...said, retryAfterMs: 2000, isUnknown: false });
+    expect(refusal?.message).toContain(`BUDGET_TOO_LOW: ${message}. Change`);
+    const { field, details } = refusalIn({ error: { code: 'AUTH_INVALID' } }) ?? expect.fail('refused');
+    expect([field, details]).toEqual([undefined, undefined]);
+  });
+
+  it('in a task that failed at once is one of a call', () => {
+    const failed = (state: string, code?: string): object => ({
       id: 't',
       status: { state, message: { parts: [{ data: { error: { code, message: 'because' } } }] } },
     });
-    const refusal = callRefusalIn(failed('TASK_STATE_REJECTED', 'INVALID_REQUEST'), 'create_media_buy');
+    const refusal = refusalIn(failed('TASK_STATE_REJECTED', 'INVALID_REQUEST'), 'create_media_buy');
     expect(refusal).toMatchObject({ code: 'INVALID_REQUEST' });
-    expect(callRefusalIn(failed('failed', 'BUDGET_TOO_LOW'), 'create_media_buy')).toBeUndefined();
-    expect(callRefusalIn(failed('working', 'INVALID_REQUEST'), 'create_media_buy')).toBeUndefined();
-    expect(refusalIn(failed('failed', 'INVALID_REQUEST'))).toBeUndefined();
-    expect(callRefusalIn({ error: { code: 'LATE' } }, 'create_media_buy')).toMatchObject({ code: 'LATE' });
-    // Over the tool transport a failed task says so itself.
-    expect(
-      callRefusalIn({ status: 'failed', error: { code: 'INVALID_REQUEST' } }, 'create_media_buy'),
-    ).toBeUndefined();
+    expect(refusalIn(failed('failed', 'BUDGET_TOO_LOW'), 'create_media_buy')).toBeDefined();
+    expect(refusalIn(failed('failed'), 'create_media_buy')).toBeUndefined();
+    expect(refusalIn(failed('working', 'INVALID_REQUEST'), 'create_media_buy')).toBeUndefined();
+    expect(refusalIn({ error: { code: 'LATE' } }, 'create_media_buy')).toMatchObject({ code: 'LATE' });
+  });
+
+  it('in an answer whose task has failed is none, but where the call itself may be made again', () => {
+    const failed = (code: string, more: object = {}): object => ({
+      status: 'failed',
+      error: { code },
+      ...more,
+    });
+    expect(refusalIn(failed('INVALID_REQUEST'), 'create_media_buy')).toBeUndefined();
+    expect(refusalIn(failed('RATE_LIMITED'), 'create_media_buy')).toMatchObject({ recovery: 'transient' });
+    expect(refusalIn(failed('RATE_LIMITED', { task_id: 't' }), 'create_media_buy')).toBeUndefined();
+    const tool = (more?: object): object => ({
+      isError: true,
+      structuredContent: failed('BUDGET_TOO_LOW', more),
+    });
+    expect(refusalIn(tool(), 'create_media_buy')).toMatchObject({ code: 'BUDGET_TOO_LOW' });
+    expect(refusalIn(tool({ task_id: 't' }), 'create_media_buy')).toBeUndefined();
+  });
+
+  const completed = (data: object): object => ({
+    kind: 'task',
+    id: 'call-1',
+    status: { state: 'completed' },
+    artifacts: [{ artifactId: 'a', parts: [{ kind: 'data', data }] }],
+  });
+  const BUDGET = { code: 'BUDGET_TOO_LOW', message: 'no push' };
+
+  it.each([
+    [{ adcp_error: BUDGET }],
+    [{ proto_error: BUDGET }],
+    [{ errors: [BUDGET, { code: 'RATE_LIMITED' }] }],
+    [{ errors: [BUDGET], buyer_ref: 'b' }],
+    [{ errors: [{ message: 'in words' }, BUDGET], media_buy_id: null }],
+    [{ isError: true, structuredContent: { adcp_error: BUDGET } }],
+    [{ isError: true, content: [{ type: 'text', text: JSON.stringify({ adcp_error: BUDGET }) }] }],
+    [{ messageId: 'm', parts: [{ data: { errors: [BUDGET] } }] }],
+    [{ jsonrpc: '2.0', error: { code: -32_000, message: 'm', data: { adcp_error: BUDGET } } }],
+    [completed({ adcp_error: BUDGET })],
+    [completed({ errors: [BUDGET] })],
+    [Object.assign(new Error('MCP error'), { code: -32_000, data: { adcp_error: BUDGET } })],
+    [Object.assign(new Error('MCP error'), { code: -32_000, data: BUDGET })],
+  ])('is one of a call wherever it stands, where there is no result: %j', (answer) => {
+    const refusal = refusalIn(answer, 'create_media_buy');
+    expect(refusal).toMatchObject({ code: 'BUDGET_TOO_LOW', recovery: 'correctable' });
+    expect(refusal?.message).toContain('BUDGET_TOO_LOW: no push');
   });
 
   it.each([
-    [{ adcp_error: { code: 'INVALID_REQUEST', message: 'no push' } }],
-    [{ errors: [{ code: 'SLOW_DOWN' }, { code: 'INVALID_REQUEST', message: 'no push' }] }],
-    [{ isError: true, structuredContent: { adcp_error: { code: 'INVALID_REQUEST', message: 'no push' } } }],
-  ])('is one of a call in any member, where there is no result: %j', (answer) => {
-    const refusal = callRefusalIn(answer, 'create_media_buy');
-    expect(refusal).toMatchObject({ code: 'INVALID_REQUEST' });
-    expect(refusal?.message).toContain('INVALID_REQUEST: no push');
+    [{ isError: true, content: [{ type: 'text', text: 'out of memory' }] }],
+    [{ error: { code: -32_603, message: 'internal' } }],
+    [Object.assign(new Error('MCP error -32603'), { code: -32_603 })],
+    [{ error: 'boom' }],
+    [{ error: { message: 'boom' } }],
+    [new Error('HTTP 500')],
+  ])('%j says nothing of what it is: the call was not answered', (answer) => {
+    expect(refusalIn(answer, 'create_media_buy')).toBeUndefined();
   });
 
-  it('beside a result is none', () => {
+  it('beside a result is none, unless it is no warning', () => {
     const errors = [{ code: 'INVALID_REQUEST', message: 'one of the packages' }];
-    expect(callRefusalIn({ media_buy_id: 'mb-1', errors }, 'create_media_buy')).toBeUndefined();
-    expect(callRefusalIn({ errors: [{ code: 'SLOW_DOWN' }] }, 'create_media_buy')).toBeUndefined();
+    expect(refusalIn({ media_buy_id: 'mb-1', errors }, 'create_media_buy')).toBeUndefined();
+    expect(refusalIn({ products: [], errors }, 'get_products')).toBeUndefined();
+    const error = { code: 'NOT_CANCELLABLE', message: 'it runs' };
+    expect(refusalIn({ media_buy_id: 'mb-1', error }, 'update_media_buy')).toBeDefined();
+    expect(isContradicted({ media_buy_id: 'mb-1', error }, 'create_media_buy')).toBe(true);
+    expect(isContradicted({ media_buy_id: 'mb-1', error }, 'update_media_buy')).toBe(false);
+    const stale = { products: [1], adcp_error: { code: 'STALE_RESPONSE', message: 'old' } };
+    expect(refusalIn(stale, 'get_products')).toBeUndefined();
+    expect(answerIn(stale, 'get_products')).toMatchObject({ status: 'completed' });
   });
 
-  it('of another code is one that may pass', () => {
-    const refusal = refusalIn({ error: { code: 'RATE_LIMITED' } }) ?? expect.fail('refused');
-    expect([refusal.code, refusal.message, isFinal(refusal)]).toEqual([
-      'RATE_LIMITED',
-      'The seller answers RATE_LIMITED.',
-      false,
-    ]);
+  it('by its recovery alone is one too; an unknown code without one is never taken for transient', () => {
+    expect(refusalIn({ error: { recovery: 'terminal' } })).toMatchObject({ code: '', isUnknown: false });
+    expect(refusalIn({ error: { code: 'NEW' } })).toMatchObject({ recovery: 'terminal', isUnknown: true });
+    expect(refusalIn({ error: { code: 'NEW', recovery: 'transient' } })).toMatchObject({ isUnknown: false });
+    const refusal = refusalIn({ error: { code: 'RATE_LIMITED' } });
+    expect(refusal?.message).toBe('The seller answers RATE_LIMITED. The same call may succeed later.');
     // An error of the network says nothing of the seller's.
     expect(refusalIn(Object.assign(new Error('reset'), { code: 'ECONNRESET' }))).toBeUndefined();
     expect(refusalIn(Object.assign(new Error('x'), { code: '__proto__' }))).toBeUndefined();
   });
 
   it('repeats no more than a line of what the seller said', () => {
-    const refusal = refusalIn({ error: { code: 'C'.repeat(9000), message: 'm'.repeat(9000) } });
+    const refusal = refusalIn({ error: { code: 'C'.repeat(64), message: 'm'.repeat(9000) } });
+    expect(refusal?.message.length).toBeGreaterThan(300);
     expect(refusal?.message.length).toBeLessThan(700);
+  });
+});
+
+describe('calls.md §1.2 and §1.3: whose word a status is', () => {
+  const completed = (data: object, metadata?: object): object => ({
+    kind: 'task',
+    id: 'call-1',
+    contextId: 'c',
+    status: { state: 'completed' },
+    artifacts: [{ artifactId: 'a', ...(metadata && { metadata }), parts: [{ kind: 'data', data }] }],
+  });
+  const BEGUN = ['submitted', 'working', 'input-required', 'auth-required'] as const;
+
+  it.each(BEGUN)('%s inside a completed Task is of the inner task', (status) => {
+    const data = { status, task_id: 'work-1', message: 'queued for approval' };
+    const answer = { status, taskId: 'work-1', data, replaces: 'call-1' };
+    expect(answerIn(completed(data), 'create_media_buy')).toEqual(answer);
+    expect(answerIn(completed({ status }, { adcp_task_id: 'work-1' }), 'create_media_buy')).toMatchObject({
+      status,
+      taskId: 'work-1',
+    });
+    // Without an id of its own it is asked about by the only one that there is.
+    expect(answerIn(completed({ status }), 'create_media_buy')).toMatchObject({ status, taskId: 'call-1' });
+    expect(answerIn({ status, task_id: 'work-1', media_buy_id: 'mb' }, 'create_media_buy')).toMatchObject({
+      status,
+      taskId: 'work-1',
+    });
+  });
+
+  it.each(['failed', 'canceled', 'rejected'] as const)('%s inside is that end', (status) => {
+    const data = { status, reason: 'no inventory' };
+    expect(answerIn(completed(data), 'create_media_buy')).toEqual({ status, taskId: 'call-1', data });
+    const beside = { status, media_buy_id: 'mb1', media_buy_status: 'rejected' };
+    expect(answerIn(completed(beside), 'update_media_buy')).toMatchObject({ status });
+    expect(answerIn(beside, 'update_media_buy')).toMatchObject({ status });
+  });
+
+  it.each(['completed', 'canceled', 'rejected', 'active', 'paused', 'pending_start'])(
+    '%s beside a media_buy_id is the media buy’s, and stays in the data',
+    (status) => {
+      const data = { media_buy_id: 'mb1', status };
+      expect(answerIn(data, 'update_media_buy')).toEqual({ status: 'completed', data });
+      expect(answerIn(completed(data), 'update_media_buy')).toEqual({
+        status: 'completed',
+        taskId: 'call-1',
+        data,
+      });
+      expect(answerIn({ ...data, task_id: 't' }, 'update_media_buy')).toEqual({
+        status: 'completed',
+        taskId: 't',
+        data,
+      });
+    },
+  );
+
+  it('failed is no media buy’s word', () => {
+    expect(answerIn({ status: 'failed', media_buy_id: 'mb1' }, 'update_media_buy')).toMatchObject({
+      status: 'failed',
+    });
+  });
+});
+
+describe('calls.md §1.4: null is as good as absent', () => {
+  const DATA = { media_buy_id: 'mb1', packages: [{ note: null }] };
+
+  it.each([
+    [{ ...DATA, adcp_error: null }],
+    [{ ...DATA, error: null, errors: null, isError: null, status: null, task_id: null }],
+    [{ ...DATA, replayed: true }],
+    [{ structuredContent: { ...DATA, proto_error: null } }],
+  ])('%j is completed', (answer) => {
+    expect(refusalIn(answer, 'create_media_buy')).toBeUndefined();
+    expect(answerIn(answer, 'create_media_buy')).toEqual({ status: 'completed', data: DATA });
+  });
+
+  it.each([
+    { status: 'submitted', task_id: 't1', adcp_error: null, errors: null },
+    { status: 'submitted', task_id: 't1', result: null, replayed: true },
+  ])('%j is begun', (answer) => {
+    const read = answerIn(answer, 'create_media_buy');
+    expect([read.status, read.taskId, read.data]).toEqual(['submitted', 't1', undefined]);
+  });
+
+  it.each([
+    {},
+    { context: {} },
+    { message: 'soon' },
+    { adcp_error: null, errors: [] },
+    { media_buy_id: null },
+  ])('%j has nothing of a result', (answer) => {
+    const invalid = expect.objectContaining({ code: 'answer_invalid' }) as Error;
+    expect(() => answerIn(answer, 'sync_creatives')).toThrow(invalid);
   });
 });

@@ -143,7 +143,7 @@ describe.each([
     const made = await before.create({ ...REQUEST, token: true });
     await made.settle({ status: 'submitted', task_id: 'task-1' });
     await expect(registrations.ready()).rejects.toThrow(/1 URLs .* and 1 calls/);
-    await made.settle({ status: 'completed', task_id: 'task-1' });
+    await made.settle({ status: 'completed', task_id: 'task-1', result: { media_buy_id: 'mb-1' } });
     await expect(registrations.ready()).rejects.toThrow(/1 URLs .* and 0 calls/);
   });
 });

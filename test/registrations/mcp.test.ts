@@ -122,7 +122,7 @@ describe('mcpCaller', () => {
       content: [],
       structuredContent: { errors: [{ code: 'X', message: 'y' }], done: 0 },
     });
-    await expect(call()).rejects.toThrow('the operation failed: X: y');
+    await expect(call()).rejects.toMatchObject({ name: 'SellerError', code: 'X', isUnknown: true });
     // An error that operations have is a refusal in whichever member.
     answer = () => ({
       isError: true,
@@ -137,7 +137,7 @@ describe('mcpCaller', () => {
       content: [],
       structuredContent: { error: { code: 'INVALID_REQUEST' } },
     });
-    expect(await call()).toEqual({ error: { code: 'INVALID_REQUEST' } });
+    await expect(call()).rejects.toMatchObject({ name: 'SellerError', code: 'INVALID_REQUEST' });
     answer = () => ({ content: [{ type: 'text', text: '[1]' }] });
     await expect(call()).rejects.toThrow('the answer has no JSON object: [1]');
     status = 500;

@@ -155,11 +155,12 @@ describe('create', () => {
   });
 
   it('is of one seller: another one sees nothing of it, nor ends it', async () => {
-    const { operationId, call } = await one.create(request);
+    const made = await one.create(request);
+    const { operationId } = made;
     const others = { agentUrl: OTHER, operationId };
     expect(await one.get(others)).toBeUndefined();
     expect(await one.settle(others, { status: 'completed' })).toBe('absent');
-    expect(await one.refuse({ ...others, call })).toBeUndefined();
+    expect(await one.refuse({ ...made, ...others })).toBeUndefined();
     expect((await one.get({ agentUrl: SELLER, operationId }))?.state).toBe('calling');
   });
 });
@@ -388,10 +389,13 @@ describe('refuse', () => {
     expect(again.call.destination).toBeUndefined();
     expect(again.call.requestKey).not.toBe(made.call.requestKey);
     const { destination: _none, ...call } = made.call;
-    expect(again).toEqual({ ...made, call: { ...call, requestKey: again.call.requestKey } });
+    expect(again).toMatchObject({ agentUrl: SELLER, operationId: made.operationId, isRepeat: false });
+    expect(again.call).toEqual({ ...call, requestKey: again.call.requestKey });
     // As it is repeated where its caller dies now.
     at.pass(CALL_MS);
-    expect((await two.due(9, [])).operations).toEqual([again]);
+    expect((await two.due(9, [])).operations).toEqual([
+      { ...again, isRepeat: true, heldUntil: again.heldUntil + CALL_MS },
+    ]);
     expect(await one.settle(made, { status: 'submitted', taskId: 'task-1' })).toBe('settled');
     expect(await one.refuse(made)).toBeUndefined();
     expect((await one.get(made))?.state).toBe('open');
@@ -401,6 +405,7 @@ describe('refuse', () => {
     const made = await one.create(request);
     const again = (await one.refuse(made)) ?? expect.fail('once more');
     expect(await two.refuse(again)).toBeUndefined();
+    expect(await two.reject(again, 'refused')).toBe('refused');
     expect((await one.get(made))?.state).toBe('refused');
     expect(kept()).not.toContain('sealed');
     at.pass(CALL_MS);
@@ -422,16 +427,16 @@ describe('refuse', () => {
     expect((await one.list({ state: 'watched', limit: 10 })).operations).toHaveLength(1);
   });
 
-  it('is not given up by the key that it had before', async () => {
+  it('while another process gives the call up is under no new key: it may have been done', async () => {
     const made = await one.create({ ...request, requestKeyMs: CALL_MS });
     at.pass(2 * CALL_MS);
     const late = at.process(NEWEST);
-    // Another process is refused while this one reads which calls are due.
     at.afterDue(async () => {
-      expect(await two.refuse(made)).toBeDefined();
+      expect(await two.refuse(made)).toBeUndefined();
     });
-    expect(await late.due(9, [])).toMatchObject({ operations: [], orphaned: [] });
-    expect((await one.get(made))?.state).toBe('calling');
+    const { operationId } = made;
+    expect(await late.due(9, [])).toMatchObject({ operations: [], orphaned: [{ operationId }] });
+    expect((await one.get(made))?.state).toBe('orphaned');
   });
 
   it.each(['refuse', 'reject'] as const)(
@@ -439,15 +444,47 @@ describe('refuse', () => {
     async (refused) => {
       const made = await one.create(request);
       at.pass(CALL_MS);
-      const [same] = (await two.due(9, [])).operations;
-      expect(same).toEqual(made);
-      // Both are refused; the first one that says so goes on without the registration.
-      await one.refuse(made);
-      expect(await two[refused](made, 'refused')).toBeUndefined();
+      const [same = expect.fail('due')] = (await two.due(9, [])).operations;
+      expect(same).toEqual({ ...made, isRepeat: true, heldUntil: same.heldUntil });
+      // Who does not hold it goes on by no new key: the other one may be calling.
+      expect(await one.refuse(made)).toBeUndefined();
+      expect(await two.refuse(same)).toBeDefined();
+      expect(await one[refused](made, 'refused')).toBeUndefined();
       expect((await one.get(made))?.state).toBe('calling');
       expect(await one.settle(made, { status: 'submitted', taskId: 'task-1' })).toBe('settled');
     },
   );
+
+  it('of a call that another process holds by now is no proof that nothing was done: orphaned', async () => {
+    const made = await one.create(request);
+    at.pass(CALL_MS);
+    expect((await two.due(9, [])).operations).toHaveLength(1);
+    expect(await one.reject(made, 'refused')).toBe('orphaned');
+    expect((await one.get(made))?.state).toBe('orphaned');
+  });
+
+  it('an answered attempt is known to the next process, and to none after that', async () => {
+    const made = await one.create(request);
+    await one.postpone(made, { ms: 4000, isAnswered: true });
+    at.pass(3999);
+    expect((await two.due(9, [])).operations).toEqual([]);
+    at.pass(1);
+    expect((await two.due(9, [])).operations).toMatchObject([{ isRepeat: false }]);
+    // That one died, and may have called.
+    at.pass(CALL_MS);
+    expect((await two.due(9, [])).operations).toMatchObject([{ isRepeat: true }]);
+  });
+
+  it('pauses that a seller asks for again and again are no shorter than a call may take', async () => {
+    let held = await one.create(request);
+    for (const ms of [1000, 1000, 1000, CALL_MS, CALL_MS]) {
+      held = (await one.postpone(held, { ms: 1000, isAnswered: false })) ?? expect.fail('held');
+      at.pass(ms - 1);
+      expect((await two.due(9, [])).operations).toEqual([]);
+      at.pass(1);
+      [held = expect.fail('due')] = (await two.due(9, [])).operations;
+    }
+  });
 
   it('counts the life of the new key from then on', async () => {
     const made = await one.create(request);

@@ -226,7 +226,7 @@ describe('call', () => {
 
   it.each([
     ['answered', async () => refusal],
-    ['thrown', () => Promise.reject(Object.assign(new Error('no'), { code: 'INVALID_REQUEST' }))],
+    ['thrown', () => Promise.reject(Object.assign(new Error('no webhooks'), { code: 'INVALID_REQUEST' }))],
   ])('once more without the registration where the seller refuses it (%s)', async (_how, refuse) => {
     const registration = await registrations.create(request);
     const calls: JsonObject[] = [];
@@ -274,7 +274,7 @@ describe('call', () => {
     let given: unknown;
     await registration.call(async (_agentUrl, _operation, _args, options) => {
       given = options;
-      return {};
+      return { media_buy_id: 'mb-1' };
     }, signal);
     expect(given).toEqual({ signal });
   });

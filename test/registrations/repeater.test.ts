@@ -190,7 +190,7 @@ describe('start', () => {
     },
   );
 
-  it('of a seller that refuses it is an alarm, and the end', async () => {
+  it('of a seller that refuses it is an alarm, and orphaned: an attempt before may have been done', async () => {
     const made = await one.create(request);
     const { call } = collecting(1, async () => ({ error: { code: 'INVALID_REQUEST', message: 'a budget' } }));
     two.start({ call });
@@ -199,7 +199,7 @@ describe('start', () => {
     expect(at.alarms).toMatchObject([
       { code: 'operation_refused', sender, operationId, refusal: 'INVALID_REQUEST' },
     ]);
-    expect((await one.get(made))?.state).toBe('refused');
+    expect((await one.get(made))?.state).toBe('orphaned');
   });
 
   it('of a seller that refuses the credentials is an alarm, and goes on: the call before may have been done', async () => {

@@ -38,7 +38,7 @@ describe('the hash of a terminal status', () => {
   it.each([undefined, null])(
     'covers the payload without keys, timestamps and metadata if there is no data (%s)',
     (result) => {
-      const bare = { ...payload, result };
+      const bare = { ...payload, status: 'canceled', result };
       const again = { ...bare, idempotency_key: KEY, timestamp: '2026-01-01T00:00:00Z' };
       expect(hashOf(again)).toBe(hashOf(bare));
       expect(hashOf({ ...again, message: 'said otherwise' })).not.toBe(hashOf(bare));

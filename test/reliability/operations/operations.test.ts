@@ -48,12 +48,12 @@ const SCENARIOS = {
       creators: 1,
       left: { ...NOTHING, repeater: 1 + more, poller: 1, worker: more, time: 3 },
     },
-    2_100,
+    1_150,
     ['calling', 'open', 'orphaned'],
   ],
   'a seller that refuses the call': [
     { seller: 'refuses', creators: 1, left: { ...NOTHING, repeater: 1 + more, time: 3 } },
-    440,
+    360,
     ['calling', 'orphaned', 'refused'],
   ],
   'two operations that are answered with one task': [

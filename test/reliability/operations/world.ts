@@ -243,7 +243,7 @@ export function sell(draft: Draft, args: JsonObject): JsonObject {
   if (before) return before.answer;
   const isRefused =
     draft.seller === 'refuses' || (draft.seller === 'refuses the registration' && request.hasConfig);
-  if (isRefused) return { error: { code: 'INVALID_REQUEST', message: 'no' } };
+  if (isRefused) return { error: { code: 'INVALID_REQUEST', message: 'no webhooks' } };
   const answer: JsonObject =
     draft.seller === 'completes'
       ? { status: 'completed', result: { media_buy_id: `buy-${order}` } }

@@ -1,0 +1,43 @@
+import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import type { TaskStatus } from './event.ts';
+import { taskStatus } from './status.ts';
+
+/** Words of tasks that media buys have too. */
+const SHARED: ReadonlySet<TaskStatus> = new Set<TaskStatus>(['completed', 'canceled', 'rejected']);
+
+/**
+ * The task's status in `status` of an object that may be a result, whose own status is a media buy's (calls.md §1.2); undefined
+ * where it is no word of the task.
+ */
+export function taskWordIn(body: JsonObject): TaskStatus | undefined {
+  const word = taskStatus(textMember(body, 'status'));
+  if (word === undefined || !SHARED.has(word)) return word;
+  const isBuys = (textMember(body, 'media_buy_id') ?? '') !== '';
+  return isBuys && textMember(body, 'media_buy_status') === undefined ? undefined : word;
+}
+
+/** The task that the data part of a completed Task tells of. */
+export interface InnerTask {
+  readonly status: TaskStatus;
+  /** Absent: the Task's own id has to do. */
+  readonly taskId?: string;
+}
+
+/** calls.md §1.1, §1.5: the task in the data part of a completed Task; undefined where the data is a result. */
+export function innerTaskIn(task: JsonObject, data: unknown): InnerTask | undefined {
+  if (!isJsonObject(data)) return undefined;
+  const status = taskWordIn(data);
+  if (status === undefined) return undefined;
+  const taskId = textMember(data, 'task_id') || idInArtifact(task);
+  return { status, ...(taskId !== undefined && { taskId }) };
+}
+
+const ID_MEMBERS = ['adcp_task_id', 'proto_task_id'] as const;
+
+function idInArtifact(task: JsonObject): string | undefined {
+  const artifacts = present(task, 'artifacts');
+  const [first] = Array.isArray(artifacts) ? (artifacts as readonly unknown[]) : [];
+  const metadata = isJsonObject(first) ? present(first, 'metadata') : undefined;
+  if (!isJsonObject(metadata)) return undefined;
+  return ID_MEMBERS.map((name) => textMember(metadata, name)).find((id) => id);
+}

@@ -1,0 +1,151 @@
+import type { RaiseAlarm } from '../alarms.ts';
+import { isOfKind } from '../errors.ts';
+import { isContradicted, refusalIn, SellerBusyError, TOO_MANY_REQUESTS, waitMs } from './answer.ts';
+import type { Operation, Operations, Rejected } from './contract.ts';
+import type { OperationSeen } from './operation.ts';
+import type { RegisteredCall } from './request.ts';
+import type { SellerError } from './seller-error.ts';
+
+/*
+ * The attempts of one call, and what an error does to its operation (calls.md §2.5 to §2.9). An attempt that was not answered may
+ * have been done, so no later error says that nothing was.
+ */
+
+/** What attempts work with. */
+export interface AttemptsContext {
+  readonly operations: Pick<Operations, 'refuse' | 'reject' | 'postpone' | 'attempted' | 'get'>;
+  readonly raise: RaiseAlarm;
+  /** Nobody is given the error of the call: its refusal is an alarm. */
+  readonly isUnattended?: boolean;
+}
+
+/** The attempts of a call in this process. */
+export interface Attempts {
+  /** One attempt. A seller's error that a client threw is its answer. Rejects where there is none. */
+  readonly make: (call: (asked: RegisteredCall) => unknown) => Promise<unknown>;
+  /** Keeps what an error did to the operation. @returns the call that may be made at once; undefined: the error is the caller's. */
+  readonly refused: (refusal: SellerError, answer: unknown) => Promise<Operation | undefined>;
+  /** Whether one of them may have been done without an answer. */
+  readonly isRepeat: () => boolean;
+}
+
+/** Errors that say who calls, and nothing of the call. */
+const CREDENTIALS: ReadonlySet<string> = new Set([
+  'AUTH_REQUIRED',
+  'AUTH_MISSING',
+  'AUTH_INVALID',
+  'INSUFFICIENT_PERMISSIONS',
+]);
+
+/** How a text names the registration of webhooks (calls.md §2.9). `reporting_webhook` is another one's. */
+const REGISTRATION =
+  /\bpush\b|push_?notification|webhook|callback|operation_?id|\bsync(?:hronous(?:ly)?)?[ -]only\b/i;
+
+/** Whether an error is about where webhooks are to go, and not about the call. */
+function isAboutRegistration({ code, field = '', message }: SellerError): boolean {
+  if (code !== 'INVALID_REQUEST') return false;
+  return REGISTRATION.test(`${field}\n${message}`.replaceAll(/reporting_?webhook/gi, ''));
+}
+
+export function attemptsOf(operation: Operation, context: AttemptsContext): Attempts {
+  const { operations, raise, isUnattended = false } = context;
+  let asked = operation;
+  /** Attempts without an answer, those that are under way among them. */
+  let unanswered = operation.isRepeat ? 1 : 0;
+  let isMarked = false;
+
+  const pause = async (ms: number | undefined): Promise<void> => {
+    const isAnswered = unanswered === 0;
+    // Nothing to keep: it is due when it would be anyway.
+    if (ms === undefined && !isAnswered) return;
+    const held = await operations.postpone(asked, { ms, isAnswered });
+    isMarked = isAnswered;
+    asked = held ?? asked;
+  };
+  const failed = async (error: unknown): Promise<void> => {
+    if (!isOfKind(error, SellerBusyError)) return;
+    // Over its share, it was not looked at.
+    if (error.status === TOO_MANY_REQUESTS) unanswered -= 1;
+    await pause(waitMs(error.retryAfterMs));
+  };
+  /** Keeps a refusal, and tells of it where it is news that the caller is not given. */
+  const rejected = async (refusal: SellerError, state: Rejected | 'calling'): Promise<void> => {
+    const kept = state === 'calling' ? state : await operations.reject(asked, state);
+    const is = await operations.get(asked);
+    // One that was answered meanwhile, or is called by another request key, was not refused.
+    if (!is || kept !== is.state) return;
+    if (kept !== 'refused' || refusal.isUnknown || isUnattended) raise(alarmOf(is, refusal, kept));
+  };
+
+  return {
+    isRepeat: () => unanswered > 0,
+    make: async (call) => {
+      if (isMarked) await operations.attempted(asked);
+      isMarked = false;
+      unanswered += 1;
+      let answer: unknown;
+      try {
+        answer = await call(asked.call);
+      } catch (error) {
+        const refusal = refusalIn(error);
+        if (!refusal) {
+          await failed(error);
+          throw error;
+        }
+        answer = refusal;
+      }
+      unanswered -= 1;
+      return answer;
+    },
+    refused: async (refusal, answer) => {
+      // Another attempt by this key is under way.
+      if (refusal.code === 'IDEMPOTENCY_IN_FLIGHT') unanswered += 1;
+      if (refusal.recovery === 'transient') {
+        await pause(refusal.retryAfterMs);
+        return undefined;
+      }
+      const isFirst = unanswered === 0 && !isContradicted(answer, asked.call.taskType);
+      const again = isFirst && isAboutRegistration(refusal) ? await operations.refuse(asked) : undefined;
+      if (again) asked = again;
+      else await rejected(refusal, isFirst ? 'refused' : afterNoAnswer(refusal));
+      return again;
+    },
+  };
+}
+
+/** What an error leaves of a call that may have been done. */
+const afterNoAnswer = ({ code }: SellerError): 'orphaned' | 'calling' =>
+  CREDENTIALS.has(code) ? 'calling' : 'orphaned';
+
+/** What somebody has to look at. */
+function alarmOf(
+  { agentUrl: sender, operationId, taskType, ref }: OperationSeen,
+  { code, message }: SellerError,
+  state: Rejected | 'calling',
+): Parameters<RaiseAlarm>[0] {
+  if (state === 'orphaned' && code === 'IDEMPOTENCY_CONFLICT') {
+    return {
+      code: 'operation_orphaned',
+      message: `Whether ${taskType} was done is not known: the call was not answered, and is refused now: ${message} Ask the seller.`,
+      sender,
+      operationId,
+      taskType,
+      ...(ref !== undefined && { ref }),
+    };
+  }
+  return {
+    code: 'operation_refused',
+    message: `${message}${AFTER[state]}`,
+    sender,
+    operationId,
+    refusal: code,
+  };
+}
+
+const AFTER: Readonly<Record<Rejected | 'calling', string>> = {
+  refused: '',
+  calling:
+    ' Whether the call before it was done is not known: it is repeated as long as the seller knows its request key.',
+  orphaned:
+    ' Whether a call before it was done is not known, and nobody calls again: ask the seller before you create another registration.',
+};

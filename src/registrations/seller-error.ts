@@ -1,0 +1,117 @@
+import type { JsonObject } from '../codec/members.ts';
+import { printableText } from '../codec/printable.ts';
+import { type ErrorCode, type Recovery, recoveryOfCode } from '../events/error-codes.ts';
+import type { ReportedError } from '../events/error-object.ts';
+
+/** Codes of the errors that the protocol defines. */
+export type SellerErrorCode = ErrorCode;
+
+/** Advice for codes that need more than their recovery says. */
+const ADVICE_BY_CODE: Partial<Record<ErrorCode, string>> = {
+  AUTH_REQUIRED: 'Send a bearer token in the transport: auth: { type: bearer, token }.',
+  AUTH_MISSING: 'Send a bearer token in the transport: auth: { type: bearer, token }.',
+  AUTH_INVALID: 'Get a new token from the seller: this one is wrong, or has expired.',
+  INSUFFICIENT_PERMISSIONS: 'Ask the seller for the permission that this operation needs.',
+  INVALID_REQUEST: 'Compare the arguments with what the seller documents for the operation.',
+  IDEMPOTENCY_CONFLICT:
+    'The same request key came with other arguments. Ask the seller what it has done by it before you create another registration.',
+};
+
+const ADVICE: Record<Recovery, string> = {
+  transient: 'The same call may succeed later.',
+  correctable: 'Change what the seller names, and create another registration.',
+  terminal: 'No other call can mend that: ask the seller.',
+};
+
+/** The longest text of a seller that is repeated in a message, characters. */
+const MAX_SELLER_TEXT = 300;
+
+/** A seller's words in a message of ours: short, and printable. */
+export const sellerText = (text: string): string => printableText(text, MAX_SELLER_TEXT);
+
+/** What a seller reports beside code and message. */
+export interface SellerErrorOptions
+  extends ErrorOptions, Partial<Pick<ReportedError, 'field' | 'details' | 'retryAfterMs'>> {
+  /** Absent: by the code. */
+  readonly recovery?: Recovery;
+}
+
+/** A seller has answered a call with an error (calls.md §2). */
+export class SellerError extends Error {
+  override readonly name = 'SellerError';
+  /** One of `SellerErrorCode`, or a code of the seller's own; empty where it gave a recovery alone. */
+  readonly code: string;
+  /** `transient`: the call is to be repeated as it is. `terminal` also where neither error nor code says anything. */
+  readonly recovery: Recovery;
+  /** The argument that it is about, as a path. */
+  readonly field?: string;
+  /** As the seller sent it. */
+  readonly details?: JsonObject;
+  /** How long the seller asks to wait, ms. */
+  readonly retryAfterMs?: number;
+  /** The code is none of the protocol's, and the seller gave no recovery. */
+  readonly isUnknown: boolean;
+
+  /** @param detail the seller's own message. */
+  constructor(code: string, detail: string, options: SellerErrorOptions = {}) {
+    const { recovery = recoveryOfCode(code), field, details, retryAfterMs, ...rest } = options;
+    const is = recovery ?? 'terminal';
+    const advice = ADVICE_BY_CODE[code as ErrorCode] ?? (recovery && ADVICE[recovery]);
+    const said = `The seller answers ${reportedText({ code, message: detail })}.`;
+    super(advice === undefined ? said : `${said} ${advice}`, rest);
+    this.code = code;
+    this.recovery = is;
+    this.isUnknown = recovery === undefined;
+    if (field !== undefined) this.field = field;
+    if (details !== undefined) this.details = details;
+    if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** Code and message of an error in one line; empty where it has neither. */
+export const reportedText = ({ code = '', message }: ReportedError): string =>
+  [code, message]
+    .filter((part) => part !== '')
+    .map(sellerText)
+    .join(': ');
+
+/** An error as reported in an answer, or by a client that has thrown `cause`. */
+export const sellerErrorOf = ({ code = '', message, ...rest }: ReportedError, cause?: Error): SellerError =>
+  new SellerError(code, message, { ...rest, ...(cause && { cause }) });
+
+/** The status of a seller that is asked too often. */
+export const TOO_MANY_REQUESTS = 429;
+
+/** The seller is over its load or the caller's share, and has done nothing: the call is to be repeated. */
+export class SellerBusyError extends Error {
+  override readonly name = 'SellerBusyError';
+  /** 429, or 503 with `Retry-After`. */
+  readonly status: number;
+  /** How long it asks to wait, ms. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(status: number, retryAfterMs: number | undefined) {
+    const wait = retryAfterMs === undefined ? 'later' : `in ${retryAfterMs} ms`;
+    super(`The seller answers ${status}: it is busy, and to be called again ${wait}.`);
+    this.status = status;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** The longest pause that a seller may ask for. Ms. */
+export const LONGEST_PAUSE_MS = 86_400_000;
+
+/** A time that a seller asks for, as it is obeyed: a day at most; undefined for what is none. */
+export function waitMs(ms: unknown): number | undefined {
+  return typeof ms === 'number' && ms > 0 ? Math.min(ms, LONGEST_PAUSE_MS) : undefined;
+}
+
+/** The seller does not know the task that it was asked about. How the task ended stays unknown. */
+export class TaskUnknownError extends Error {
+  override readonly name = 'TaskUnknownError';
+
+  /** @param detail the seller's own message. */
+  constructor(detail: string, options?: ErrorOptions) {
+    super(`The seller does not know the task${detail === '' ? '' : `: ${sellerText(detail)}`}.`, options);
+  }
+}
