@@ -1,4 +1,5 @@
 import type { Alarm, RaiseAlarm } from '../alarms.ts';
+import { putBounded } from '../bounded.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { BrandJson } from './brand-json.ts';
@@ -141,7 +142,8 @@ export function createLocate(options: LocateOptions): Locate {
 export function createLocator(options: LocateOptions): Locator {
   const judgements = createLocationCache(options.raiseAlarm);
   const starts = new WeakMap<SenderEntry, string>();
-  const noteMoved = createMoveWatch(options.raiseAlarm);
+  const noteMoved = createMoveWatch(options.raiseAlarm, 'jwks_uri is', 'jwksUri');
+  const notePointer = createMoveWatch(options.raiseAlarm, 'brand.json points to', 'url');
   const locate: Locate = async (sender, load) => {
     const start = starts.get(sender) ?? brandJsonUrl(sender, options.allowLoopback);
     if (start === undefined) return { ok: false, renewable: false, reason: 'the agent URL is not a URL' };
@@ -149,6 +151,7 @@ export function createLocator(options: LocateOptions): Locator {
     const first = await load(start);
     if (!first.ok) return missing(start, first.reason);
     const configured = first.copy.value;
+    if (configured.next !== undefined) notePointer(sender.agentUrl, configured.next);
     const at = configured.next ?? start;
     const answer = configured.next === undefined ? first : await load(at);
     if (!answer.ok) return missing(at, answer.reason);
@@ -182,23 +185,28 @@ export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): strin
   return `${scheme}//${host}/.well-known/brand.json`;
 }
 
-/** Reports a `jwks_uri` other than the one first learned, once for each value it takes. */
-function createMoveWatch(raiseAlarm: RaiseAlarm): (agentUrl: string, jwksUri: string) => void {
+/**
+ * Reports a URL other than the one first learned, once for each value it takes.
+ * @param what e.g. `jwks_uri is`. @param member of the alarm that has the new URL.
+ */
+function createMoveWatch(
+  raiseAlarm: RaiseAlarm,
+  what: string,
+  member: 'jwksUri' | 'url',
+): (agentUrl: string, url: string) => void {
   const learned = new Map<string, { readonly first: string; last: string }>();
-  return (agentUrl, jwksUri) => {
+  return (agentUrl, url) => {
     const known = learned.get(agentUrl);
     if (known === undefined) {
-      const [oldest] = learned.keys();
-      if (learned.size >= MAX_LEARNED && oldest !== undefined) learned.delete(oldest);
-      learned.set(agentUrl, { first: jwksUri, last: jwksUri });
+      putBounded(learned, agentUrl, { first: url, last: url }, MAX_LEARNED);
       return;
     }
-    if (known.last === jwksUri) return;
-    known.last = jwksUri;
-    if (known.first === jwksUri) return;
-    const [now, first] = [jwksUri, known.first].map((url) => printableName(url, MAX_URL_BYTES));
-    const message = `${agentUrl}: its jwks_uri is ${now}; first learned was ${first}.`;
-    raiseAlarm({ code: 'jwks_uri_moved', message, sender: agentUrl, first: known.first, jwksUri });
+    if (known.last === url) return;
+    known.last = url;
+    if (known.first === url) return;
+    const [now, first] = [url, known.first].map((one) => printableName(one, MAX_URL_BYTES));
+    const message = `${agentUrl}: its ${what} ${now}; first learned was ${first}.`;
+    raiseAlarm({ code: 'jwks_uri_moved', message, sender: agentUrl, first: known.first, [member]: url });
   };
 }
 

@@ -59,12 +59,21 @@ function agentLists(root: JsonObject): unknown[][] | string {
   return lists;
 }
 
+/** Characters of a URL in an agent's entry that are kept. */
+const MAX_ENTRY = 16_384;
+
+/** What is no URL anyway is not kept either. */
+function keptUri(value: unknown): unknown {
+  const isLong = typeof value === 'string' && value.length > MAX_ENTRY;
+  return isLong || (typeof value === 'object' && value !== null) ? null : value;
+}
+
 function agentsByUrl(entries: readonly unknown[]): Map<string, unknown[]> {
   const agents = new Map<string, unknown[]>();
   for (const entry of entries) {
-    if (!isJsonObject(entry) || typeof entry['url'] !== 'string') continue;
+    if (!isJsonObject(entry) || typeof entry['url'] !== 'string' || entry['url'].length > MAX_ENTRY) continue;
     const known = agents.get(entry['url']);
-    const jwksUri = present(entry, 'jwks_uri');
+    const jwksUri = keptUri(present(entry, 'jwks_uri'));
     if (known) known.push(jwksUri);
     else agents.set(entry['url'], [jwksUri]);
   }

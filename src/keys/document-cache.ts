@@ -1,3 +1,4 @@
+import { dropEntry, dropExpired, noteSize } from './cache-room.ts';
 import { settledWithin } from '../time-limits.ts';
 import {
   begin,
@@ -10,6 +11,7 @@ import {
   type FetchRequest,
   type Freshness,
   isWithin,
+  keyOf,
   type Purpose,
   type Running,
   runningFetch,
@@ -23,6 +25,8 @@ import { type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
  * configured senders alone, so nothing that an unauthenticated caller sends makes an entry.
  */
 export interface DocumentCache {
+  /** Documents held, and the bytes that they take, as estimated. */
+  held(): { readonly documents: number; readonly bytes: number };
   /** How many fetches were begun: a copy with a higher number is of a fetch begun after this call. */
   fetchCount(): number;
   /** The copy within its hard limit; nothing is fetched. */
@@ -49,15 +53,23 @@ export interface DocumentCache {
 const MAX_ROUNDS = 3;
 
 export function createDocumentCache(options: CacheOptions): DocumentCache {
-  const state: CacheState = { options, entries: new Map(), fetchCount: 0, stopped: false };
+  const state: CacheState = {
+    options,
+    entries: new Map(),
+    fetchCount: 0,
+    heldBytes: 0,
+    noteSize: (key, entry, bytes) => noteSize(state, key, entry, bytes),
+    stopped: false,
+  };
   return {
+    held: () => ({ documents: state.entries.size, bytes: state.heldBytes }),
     fetchCount: () => state.fetchCount,
     cached: (kind, url) => {
       const entry = findEntry(state, kind, url);
       return entry && usableCopy(state, entry);
     },
     forget: (kind, url) => {
-      state.entries.delete(keyOf(kind, url));
+      dropEntry(state, keyOf(kind, url));
     },
     isFresh: (copy) => isFresh(state, copy),
     noteUse: (kind, url, seller) => {
@@ -183,11 +195,6 @@ async function waitFor<T>({ result }: Running<T>, ms: number): Promise<CopyResul
   return (await settledWithin(result, ms)) ?? { ok: false, reason: 'no answer in time' };
 }
 
-/** One URL may serve as several kinds of document. */
-function keyOf({ name }: Pick<DocumentKind<unknown>, 'name'>, url: string): string {
-  return `${name} ${url}`;
-}
-
 /** The entry, if there is one, which becomes the most recently used. It has what its kind's `parse` returned. */
 function findEntry<T>({ entries }: CacheState, kind: DocumentKind<T>, url: string): Entry<T> | undefined {
   const key = keyOf(kind, url);
@@ -207,12 +214,14 @@ function requestFor<T>(
   const { entries, options } = state;
   let entry = findEntry(state, kind, url);
   if (entry === undefined) {
+    dropExpired(state);
     if (entries.size >= options.limits.maxDocuments) dropOldest(state);
     entry = {
       copy: undefined,
       failure: undefined,
       refetched: undefined,
       lastBegan: undefined,
+      heldBytes: 0,
       running: undefined,
     };
     entries.set(keyOf(kind, url), entry);
@@ -220,11 +229,12 @@ function requestFor<T>(
   return { state, kind, url, entry, budget };
 }
 
-function dropOldest({ entries, options }: CacheState): void {
+function dropOldest(state: CacheState): void {
+  const { entries, options } = state;
   for (const [key, entry] of entries) {
     // Without its entry, its URL could have two fetches in flight.
     if (runningFetch(options, entry) !== undefined) continue;
-    entries.delete(key);
+    dropEntry(state, key);
     return;
   }
 }

@@ -144,6 +144,8 @@ export interface CacheLimits {
   /** Ms that a delivery waits for the refresh of a copy that may still serve. */
   readonly patienceMs: number;
   readonly maxDocuments: number;
+  /** Bytes that all documents together may take in memory, as estimated by their text; the least recently used go. */
+  readonly maxBytes?: number;
 }
 
 export interface CacheOptions extends FetchRules {
@@ -168,6 +170,8 @@ export interface Entry<T> {
   refetched: number | undefined;
   /** When the last fetch began, whatever it was for; Unix ms. */
   lastBegan: number | undefined;
+  /** What the copy takes in memory, as estimated by its text. */
+  heldBytes: number;
   /** The fetch that others may wait for; none where requests may not share (`requestsMayShare`). */
   running: Running<T> | undefined;
 }
@@ -201,6 +205,9 @@ export interface CacheState {
   /** Least recently used first. */
   readonly entries: Map<string, Entry<unknown>>;
   fetchCount: number;
+  /** Of all entries. */
+  heldBytes: number;
+  readonly noteSize: (key: string, entry: Entry<unknown>, bytes: number) => void;
   stopped: boolean;
 }
 
@@ -279,7 +286,7 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
     unchanged,
     fromCache,
   });
-  keep(request, copy);
+  keep(request, copy, fetched.bytes.length);
   logFetched(request, 'warning' in parsed ? parsed.warning : undefined);
   return { ok: true, copy };
 }
@@ -294,12 +301,18 @@ function logFetched({ state, kind, url }: FetchRequest<unknown>, warning: string
   raiseAlarm({ code: 'key_document_invalid', message, ...fields });
 }
 
+/** One URL may serve as several kinds of document. */
+export function keyOf({ name }: Pick<DocumentKind<unknown>, 'name'>, url: string): string {
+  return `${name} ${url}`;
+}
+
 /** A fetch that was overtaken by a later one changes nothing. */
-function keep<T>({ kind, entry }: FetchRequest<T>, copy: Copy<T>): void {
+function keep<T>({ state, kind, url, entry }: FetchRequest<T>, copy: Copy<T>, bytes: number): void {
   entry.failure = undefined;
   if (entry.copy !== undefined && entry.copy.fetchNumber >= copy.fetchNumber) return;
   kind.onReplaced?.(copy, entry.copy);
   entry.copy = copy;
+  if (bytes > 0) state.noteSize(keyOf(kind, url), entry, bytes);
 }
 
 /** Reads the document, and compares it with the copy in force. */

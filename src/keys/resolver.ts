@@ -112,6 +112,7 @@ export const KEY_LIMITS: KeyLimits = {
   cooldownMs: 30_000,
   patienceMs: 2_000,
   maxDocuments: 10_000,
+  maxBytes: 512 * 1_048_576,
   deadlineMs: 10_000,
   deliveryMs: 2_000,
   ownFetchMs: 8_000,
