@@ -64,5 +64,5 @@ export type {
   Unavailability,
   UnavailableCode,
 } from './outcome.ts';
-export type { Sender, SenderAuth, SenderRevocation } from './senders.ts';
+export type { ReportsAuth, Sender, SenderAuth, SenderRevocation } from './senders.ts';
 export type * from './stores/contract.ts';

@@ -17,7 +17,7 @@ import { authenticate, authenticateBody } from './stages/authenticate.ts';
 import { dispatch, type Dispatched } from './stages/dispatch.ts';
 import { giveBack } from './stages/give-back.ts';
 import { declaredLength, guard, guardHead } from './stages/guard.ts';
-import { isChallenge, read, type Read, type ReadChallenge } from './stages/read.ts';
+import { beyondReports, isChallenge, read, type Read, type ReadChallenge } from './stages/read.ts';
 import { isRejection } from './stages/respond.ts';
 import { requireUrl, select, type Selected } from './stages/select.ts';
 import { settle } from './stages/settle.ts';
@@ -127,7 +127,8 @@ async function proceed(
   known.who = { sender };
   announceLegacy(authentic.identity, legacySeen, parts.raiseAlarm);
 
-  const body = await withToken(read(authentic, parts), selected.delivery, parts);
+  const found = read(authentic, parts);
+  const body = beyondReports(found) ?? (await withToken(found, selected.delivery, parts));
   if (isRejection(body)) return body;
   if (isChallenge(body)) return challenged(body, parts);
   note(known, body);

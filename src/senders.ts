@@ -8,8 +8,8 @@ export interface Sender {
   readonly agentUrl: string;
   /** Where brand.json lies, if not at `https://<host of agentUrl>/.well-known/brand.json`. */
   readonly brandJsonUrl?: string | undefined;
-  /** Legacy authentication, deprecated; absent: RFC 9421 signatures. */
-  readonly auth?: SenderAuth;
+  /** Legacy authentication, deprecated, or that beside signatures for reports; absent: RFC 9421 signatures alone. */
+  readonly auth?: SenderAuth | ReportsAuth;
   readonly edition?: EditionName | undefined;
   /** Envelope format known from registration; detected where absent. */
   readonly format?: Transport | undefined;
@@ -33,6 +33,11 @@ export interface Sender {
 export type SenderAuth =
   | { readonly hmac: { readonly secret: string; readonly previousSecret?: string } }
   | { readonly bearer: BearerAuth };
+
+/** Signatures for everything, and HMAC under this secret too, for delivery reports alone. */
+export interface ReportsAuth {
+  readonly reports: { readonly secret: string; readonly previousSecret?: string };
+}
 
 /** A token of at least 32 characters in `Authorization`, or as the whole value of a field of its own. */
 export interface BearerAuth {
@@ -64,9 +69,10 @@ export interface SenderRevocation {
   readonly revokedKids?: readonly string[];
 }
 
-/** How a sender is registered; decides the path before any header is looked at. */
+/** How a sender is registered; decides the path before any header is looked at, but for reports. */
 export type AuthPolicy =
-  | { readonly scheme: 'signature' }
+  /** `reportSecrets`: HMAC under one of them counts too, of delivery reports alone; current first. */
+  | { readonly scheme: 'signature'; readonly reportSecrets?: readonly string[] }
   /** Current secret first. */
   | { readonly scheme: 'hmac'; readonly secrets: readonly string[] }
   /** `header` in lower case; absent: `Authorization`. */

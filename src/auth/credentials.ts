@@ -1,5 +1,12 @@
 import type { Hashes } from '../crypto/engine.ts';
 import { equalBytes } from '../crypto/equal.ts';
+import type { AuthPolicy } from '../senders.ts';
+
+/** Secrets of the sender's HMAC: all its own, or those for its reports. */
+export function hmacSecretsOf(auth: AuthPolicy): readonly string[] {
+  if (auth.scheme === 'hmac') return auth.secrets;
+  return (auth.scheme === 'signature' && auth.reportSecrets) || [];
+}
 
 /** `Bearer`, any case (RFC 9110 §11.1), spaces, and a token that may be anything its owner chose. */
 const CREDENTIALS = /^bearer +(\S.*)$/i;

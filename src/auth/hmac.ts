@@ -4,6 +4,7 @@ import type { Head, HeaderFields } from '../delivery.ts';
 import { type Refusal, refused } from '../outcome.ts';
 import type { Protocol, Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
+import { hmacSecretsOf } from './credentials.ts';
 import {
   type Authenticate,
   type AuthContext,
@@ -97,7 +98,7 @@ function signerOf(
     const mac = hashes.hmacSha256(encoder.encode(secret), prefix, rawBody);
     return equalBytes(encoder.encode(`sha256=${hex(mac)}`), signatureBytes);
   };
-  return senders.find(({ auth }) => auth.scheme === 'hmac' && auth.secrets.some(matches));
+  return senders.find(({ auth }) => hmacSecretsOf(auth).some(matches));
 }
 
 /**

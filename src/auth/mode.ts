@@ -41,6 +41,16 @@ const FOREIGN: Readonly<Record<Scheme, Found>> = {
   bearer: signingField,
 };
 
+/**
+ * The scheme that a delivery is judged by: the registered one, or by its fields where HMAC counts for reports
+ * (verification.md §2.22). Both kinds of fields together are a mismatch under either.
+ */
+export function schemeOf(auth: AuthPolicy, headers: HeaderFields, protocols: Protocols): Scheme {
+  if (auth.scheme !== 'signature' || !auth.reportSecrets) return auth.scheme;
+  const isHmac = hmacField(headers, protocols) !== undefined && signatureField(headers) === undefined;
+  return isHmac ? 'hmac' : 'signature';
+}
+
 function mismatch(detail: string): Refusal {
   return refused('webhook_mode_mismatch', detail);
 }

@@ -1,7 +1,7 @@
 import { isFieldName } from '../auth/rfc9421/signature-base.ts';
 import { ConfigError } from '../errors.ts';
 import type { Protocols } from '../protocol.ts';
-import type { AuthPolicy, SenderAuth, SenderEntry, NotificationToken } from '../senders.ts';
+import type { AuthPolicy, NotificationToken, Sender, SenderEntry } from '../senders.ts';
 import { oneOf, onlyKnown, refuseRepeated } from './validate.ts';
 
 /** contract.md §4.3: legacy credentials have at least so many characters. */
@@ -55,10 +55,15 @@ function tokenHeader(where: string, header: unknown, protocols: Protocols): { re
   return { header: name };
 }
 
-/** How a sender is registered. @throws ConfigError for anything but one legacy scheme with usable credentials. */
-export function authPolicy(where: string, auth: SenderAuth | undefined, protocols: Protocols): AuthPolicy {
+/** How a sender is registered. @throws ConfigError for anything but one kind of auth with usable credentials. */
+export function authPolicy(where: string, auth: Sender['auth'], protocols: Protocols): AuthPolicy {
   if (auth === undefined) return { scheme: 'signature' };
   const names = Object.keys(auth ?? {});
+  if (names.length === 1 && 'reports' in auth && auth.reports) {
+    const { secret, previousSecret } = auth.reports;
+    onlyKnown(`${where}.reports`, auth.reports, { secret: true, previousSecret: true });
+    return { scheme: 'signature', reportSecrets: secrets(`${where}.reports`, secret, previousSecret) };
+  }
   if (names.length === 1 && 'hmac' in auth && auth.hmac) {
     onlyKnown(`${where}.hmac`, auth.hmac, { secret: true, previousSecret: true });
     return {
@@ -76,7 +81,7 @@ export function authPolicy(where: string, auth: SenderAuth | undefined, protocol
     };
   }
   throw new ConfigError(
-    `${where}: give { hmac: { secret } } or { bearer: { token } }, or leave auth out for signatures (the default).`,
+    `${where}: give { hmac: { secret } }, { bearer: { token } } or { reports: { secret } }, or leave auth out for signatures (the default).`,
   );
 }
 

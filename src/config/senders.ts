@@ -1,3 +1,4 @@
+import { hmacSecretsOf } from '../auth/credentials.ts';
 import { ConfigError } from '../errors.ts';
 import { type Edition, editionFor, type Protocols } from '../protocol.ts';
 import { checkPins } from '../keys/jwks.ts';
@@ -74,13 +75,13 @@ function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): S
 }
 
 function credentials(entry: SenderEntry): readonly string[] {
-  if (entry.auth.scheme === 'hmac') return entry.auth.secrets;
-  return entry.auth.scheme === 'bearer' ? entry.auth.tokens : [];
+  return entry.auth.scheme === 'bearer' ? entry.auth.tokens : hmacSecretsOf(entry.auth);
 }
 
 /** What decides where a delivery's proof is looked for. */
 function kindOf({ auth }: SenderEntry): string {
-  return auth.scheme === 'bearer' ? `bearer ${auth.header ?? ''}` : auth.scheme;
+  if (auth.scheme === 'bearer') return `bearer ${auth.header ?? ''}`;
+  return auth.scheme === 'signature' && auth.reportSecrets ? 'signature, HMAC for reports' : auth.scheme;
 }
 
 /** What must hold for senders that share one URL. */

@@ -35,7 +35,7 @@ import { requireTheirs } from './receiver.ts';
 import { type Reporting, reportingWebhook, requireReporting } from './request.ts';
 import { type RandomBytes, secretsOf } from './secrets.ts';
 import type { Damage } from './rows.ts';
-import { requestInvalid, type Seller, sellerIn } from './seller.ts';
+import { requestInvalid, type Seller, sellerIn, signsReports } from './seller.ts';
 import { countingRefused } from './refused-answers.ts';
 import { routesOf } from './routes.ts';
 import type { Repeater, RepeaterNews } from './repeater.ts';
@@ -50,7 +50,10 @@ export interface Registrations extends EventRegistrations {
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** Durable when it resolves. @throws RegistrationError */
   readonly create: (request: Given<OperationRequest>) => Promise<Registration>;
-  /** `reporting_webhook` for `create_media_buy`, on the seller's own route. */
+  /**
+   * `reporting_webhook` for `create_media_buy`, on a URL of the seller's own. With HMAC credentials, since every edition before
+   * 3.3 requires some: reports are accepted there by HMAC or signed. Without them where `seller.edition` is 3.3 or later.
+   */
   readonly reportingWebhook: (seller: Seller, reporting: Reporting) => Promise<JsonObject>;
   /**
    * Takes over what a seller does already: a URL that it sends to, a task that is under way, a media buy that runs.
@@ -211,7 +214,12 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       requireSellerAlone('reportingWebhook', seller);
       requireReportingAlone(reporting);
       requireReporting(reporting);
-      return reportingWebhook(await routes.routeOf(seller, reporting.scheme), reporting);
+      const { scheme } = reporting;
+      const isEither = scheme === undefined && !signsReports(seller);
+      return reportingWebhook(
+        await (isEither ? routes.reportsRouteOf(seller) : routes.routeOf(seller, scheme)),
+        reporting,
+      );
     },
     adopt: async (adoption) => {
       requireAdoption(adoption, allowLoopback);

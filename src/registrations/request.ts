@@ -179,7 +179,10 @@ export interface Reporting {
   readonly frequency: ReportingFrequency;
   /** Absent: the seller's own choice. */
   readonly requestedMetrics?: readonly string[] | undefined;
-  /** As in `create`: legacy authentication, where the seller cannot sign its reports. */
+  /**
+   * That one alone, as in `create`. Absent: HMAC credentials are sent and a signature counts too; of a seller of edition 3.3
+   * or later signatures alone.
+   */
   readonly scheme?: 'signature' | LegacyAuthentication['scheme'] | undefined;
 }
 

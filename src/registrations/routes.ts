@@ -19,12 +19,13 @@ import {
   type Secrets,
   unseal,
 } from './secrets.ts';
-import { requireSeller, type RouteScheme, SCHEMES, type Seller, sellerIn } from './seller.ts';
+import { AUTH, LEGACY, ROUTE_KINDS, type RouteKind } from './route-kind.ts';
+import { requireSeller, type RouteScheme, type Seller, sellerIn } from './seller.ts';
 import { allRows, type Damage, eachRow, storedObject } from './rows.ts';
 import { SELLER_ROW_ID } from './watch.ts';
 
 /*
- * The URLs that sellers send to. Each seller has one route a scheme, in two rows: the seller's own row has the token, and a row
+ * The URLs that sellers send to. Each seller has one route a kind, in two rows: the seller's own row has the token, and a row
  * without a sender, found by the token's random part, has the seller. Rows of two senders are written in two steps: the second
  * row is made where it is missing, and then the first is read again, for the seller may have been deleted in between. URLs that
  * sellers have already are adopted: they have no token, and are kept in memory.
@@ -40,6 +41,8 @@ export interface Route {
 export interface Routes {
   /** The seller's route, made if there is none; durable. */
   readonly routeOf: (seller: Seller, scheme?: RouteScheme) => Promise<Route>;
+  /** Likewise its route for reports, which come by HMAC or signed. */
+  readonly reportsRouteOf: (seller: Seller) => Promise<Route>;
   /** `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** A URL that a seller has already. @throws ConfigError unless it is below `baseUrl`. */
@@ -82,7 +85,7 @@ const CREDENTIAL_BYTES = 32;
 
 /** The value of both rows of a route, and of the one row of an adopted URL. */
 interface StoredRoute extends Seller {
-  readonly scheme: RouteScheme;
+  readonly scheme: RouteKind;
   /** Of the token. */
   readonly random?: string;
   readonly secretId?: string;
@@ -123,16 +126,13 @@ export function routesOf(options: RouteOptions): Routes {
     route.sealed === undefined ? undefined : unseal(secrets, placeOf(route), route.sealed);
   const senderOf = async (route: StoredRoute): Promise<Sender> => {
     const credentials = await credentialsOf(route);
-    if (credentials === undefined) return sellerIn(route);
-    return route.scheme === 'Bearer'
-      ? { ...sellerIn(route), auth: { bearer: { token: credentials } } }
-      : { ...sellerIn(route), auth: { hmac: { secret: credentials } } };
+    if (credentials === undefined || route.scheme === 'signature') return sellerIn(route);
+    return { ...sellerIn(route), auth: AUTH[route.scheme](credentials) };
   };
   const known = rememberedRoutes(options.now);
   const adopted = adoptedUrls(options, senderOf);
 
-  const routeOf = async (seller: Seller, scheme: RouteScheme = 'signature'): Promise<Route> => {
-    requireSeller(seller, scheme, allowLoopback);
+  const routeOf = async (seller: Seller, scheme: RouteKind): Promise<Route> => {
     const { agentUrl } = seller;
     const token = makeRouteToken(secrets, hashes, randomBytes);
     const made: StoredRoute = { ...sellerIn(seller), scheme, random: token.id, secretId: token.secretId };
@@ -177,12 +177,13 @@ export function routesOf(options: RouteOptions): Routes {
     const credentials = await credentialsOf(route);
     return {
       url: `${baseUrl}/${of.text}`,
-      ...(scheme !== 'signature' && credentials !== undefined && { authentication: { scheme, credentials } }),
+      ...(scheme !== 'signature' &&
+        credentials !== undefined && { authentication: { scheme: LEGACY[scheme], credentials } }),
     };
   };
 
   /** Whether the seller's own row has this token. */
-  const isOwn = (agentUrl: string, scheme: RouteScheme, id: string): Promise<boolean> =>
+  const isOwn = (agentUrl: string, scheme: RouteKind, id: string): Promise<boolean> =>
     registrations.run(agentUrl, (rows) => {
       const row = rows.get('route', scheme);
       return row !== undefined && routeIn(row).random === id;
@@ -206,7 +207,14 @@ export function routesOf(options: RouteOptions): Routes {
   };
 
   return {
-    routeOf,
+    routeOf: async (seller, scheme = 'signature') => {
+      requireSeller(seller, scheme, allowLoopback);
+      return routeOf(seller, scheme);
+    },
+    reportsRouteOf: async (seller) => {
+      requireSeller(seller, 'signature', allowLoopback);
+      return routeOf(seller, 'reports');
+    },
     senders: (url) => {
       const token = readRouteToken(secrets, hashes, url.pathname.slice(url.pathname.lastIndexOf('/') + 1));
       if (token) return known.get(token.id) ?? lookUp(token.id);
@@ -234,7 +242,7 @@ export function routesOf(options: RouteOptions): Routes {
     forget: async (agentUrl) => {
       // The seller's own rows first: a concurrent routeOf sees that they are gone. Then all rows that lead to the seller, also
       // those of an interrupted call.
-      const ids = (await drop(agentUrl, [...SCHEMES, SELLER_ROW_ID])).flatMap(
+      const ids = (await drop(agentUrl, [...ROUTE_KINDS, SELLER_ROW_ID])).flatMap(
         (row) => readable(row)?.random ?? [],
       );
       for await (const row of allRows(registrations, OF_NO_SENDER)) {
@@ -242,7 +250,7 @@ export function routesOf(options: RouteOptions): Routes {
       }
       await drop('', ids);
       // Rows that were made in between, and whose URL has just been removed.
-      await drop(agentUrl, SCHEMES, (row) => ids.includes(readable(row)?.random ?? ''));
+      await drop(agentUrl, ROUTE_KINDS, (row) => ids.includes(readable(row)?.random ?? ''));
       for (const id of ids) known.forget(id);
       await adopted.refresh();
     },

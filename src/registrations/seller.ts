@@ -21,6 +21,14 @@ export interface Seller {
 
 export const SCHEMES: readonly RouteScheme[] = ['signature', 'HMAC-SHA256', 'Bearer'];
 
+/** The first minor edition of 3 in which a `reporting_webhook` may have no `authentication`. */
+const SIGNS_REPORTS = 3;
+
+/** Whether the seller is known to take a `reporting_webhook` without `authentication`, and so to sign its reports. */
+export function signsReports({ edition }: Seller): boolean {
+  return Number(/^3\.(\d+)$/.exec(edition ?? '')?.[1]) >= SIGNS_REPORTS;
+}
+
 /** The members of a seller that are stored. */
 export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): Seller => ({
   agentUrl,

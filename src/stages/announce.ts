@@ -72,13 +72,13 @@ export function raiseDead(event: DeadEvent, why: string, raiseAlarm: RaiseAlarm)
   raiseAlarm({ code: 'dead', ...event, message: `an event is DEAD and kept for you: ${why}` });
 }
 
-/** Legacy authentication is removed in version 4.0: said once per sender. */
+/** Legacy authentication is removed in version 4.0: said once per sender, but where it was asked for reports. */
 export function announceLegacy(
   { sender, scheme }: Identity,
   seen: Set<string>,
   raiseAlarm: RaiseAlarm,
 ): void {
-  if (scheme === 'signature' || seen.has(sender.agentUrl)) return;
+  if (sender.auth.scheme === 'signature' || seen.has(sender.agentUrl)) return;
   seen.add(sender.agentUrl);
   raiseAlarm({
     code: 'legacy_auth_used',

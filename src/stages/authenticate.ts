@@ -1,5 +1,5 @@
 import type { AuthContext, HeadRequest, Identity, Proof, Prove, WholeBody } from '../auth/contract.ts';
-import { modeMismatch } from '../auth/mode.ts';
+import { modeMismatch, schemeOf } from '../auth/mode.ts';
 import { proveSignature } from '../auth/rfc9421/verify.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { AuthPolicy } from '../senders.ts';
@@ -22,7 +22,7 @@ const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Prove | Promise<Prove
 };
 
 /**
- * The registered scheme and no other: there is never a second attempt (verification.md §2.22), but for what a legacy
+ * The registered scheme and no other, the one of the fields where HMAC counts for reports: there is never a second attempt (verification.md §2.22), but for what a legacy
  * sender may sign. By headers alone; `complete` is for the body.
  */
 export async function authenticate(
@@ -30,7 +30,8 @@ export async function authenticate(
   context: AuthContext,
   arrivedAt: number,
 ): Promise<Proof | Refused> {
-  const { scheme } = senders[0].auth;
+  const { auth } = senders[0];
+  const scheme = schemeOf(auth, delivery.headers, context.protocols);
   const request: HeadRequest = { delivery, target, senders, arrivedAt };
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocols);
   if (mismatch) return scheme === 'signature' ? mismatch : orChallenge(mismatch, request, context);

@@ -1,5 +1,5 @@
 import type { Logger } from '../alarms.ts';
-import { comparedWith } from '../auth/credentials.ts';
+import { comparedWith, hmacSecretsOf } from '../auth/credentials.ts';
 import { quoted } from '../codec/printable.ts';
 import { utf8 } from '../codec/encoding.ts';
 import type { Hashes } from '../crypto/engine.ts';
@@ -42,9 +42,9 @@ function authMatches(
   auth: AuthPolicy,
   hashes: Hashes,
 ): boolean {
-  if (auth.scheme === 'signature') return deliveryAuth?.mode === 'rfc9421';
+  if (auth.scheme === 'signature' && deliveryAuth?.mode === 'rfc9421') return true;
   const [mode, credentials] =
-    auth.scheme === 'hmac' ? ['HMAC-SHA256', auth.secrets] : ['Bearer', auth.tokens];
+    auth.scheme === 'bearer' ? ['Bearer', auth.tokens] : ['HMAC-SHA256', hmacSecretsOf(auth)];
   const fingerprint = deliveryAuth?.credential_fingerprint?.toLowerCase();
   if (deliveryAuth?.mode !== mode || fingerprint === undefined) return false;
   const accepted = credentials.map((credential) => hashes.sha256Hex(utf8(credential)));

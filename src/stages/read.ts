@@ -6,6 +6,7 @@ import { deliveryId } from '../delivery.ts';
 import type { DeliveryReportEvent, Event, EventChannel, TaskEvent } from '../events/event.ts';
 import type { EventRegistrations } from '../events/registration.ts';
 import type { ChallengeReading, EventReading, ReadBody } from '../events/reading.ts';
+import { type Refusal, refused } from '../outcome.ts';
 import { DEFAULT_EDITION, type Edition, type Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import { operationRowId } from '../stores/constants.ts';
@@ -220,6 +221,19 @@ function unreadable(
 
 export function isChallenge(body: Read | ReadChallenge): body is ReadChallenge {
   return !body.reading.ok && body.reading.code === 'challenge';
+}
+
+/**
+ * The refusal of an event that is no delivery report and came by HMAC where that counts for reports alone
+ * (verification.md §2.22): whoever knows that secret is not to end a task with it.
+ */
+export function beyondReports({ identity, reading }: Read | ReadChallenge): Refusal | undefined {
+  const { scheme, sender } = identity;
+  if (scheme !== 'hmac' || sender.auth.scheme !== 'signature') return undefined;
+  if (!reading.ok || reading.event.kind === 'delivery-report') return undefined;
+  // A report that does not fit is one all the same, for the handler `other`.
+  if (reading.event.warnings.some(({ code }) => code === 'invalid_delivery_report')) return undefined;
+  return refused('webhook_mode_mismatch', 'HMAC came with another event than a delivery report');
 }
 
 /** Check 14, then the envelope rules of verification.md §7. No I/O. */

@@ -1,5 +1,6 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Target } from '../auth/contract.ts';
+import { hmacSecretsOf } from '../auth/credentials.ts';
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
@@ -57,8 +58,8 @@ type Prefix = Extract<PublicUrl, { kind: 'prefix' }>;
 /** Whether it has the field of a legacy scheme that a sender is registered with. */
 function hasLegacyField({ headers }: Head, senders: readonly SenderEntry[], protocols: Protocols): boolean {
   return senders.some(({ auth }) => {
-    if (auth.scheme === 'signature') return false;
     if (auth.scheme === 'bearer') return headers.has(auth.header ?? 'authorization');
+    if (hmacSecretsOf(auth).length === 0) return false;
     return protocols.some(({ hmacSignatureHeader }) => headers.has(hmacSignatureHeader));
   });
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { modeMismatch } from '../../src/auth/mode.ts';
+import { modeMismatch, schemeOf } from '../../src/auth/mode.ts';
 import { headerFields } from '../../src/delivery.ts';
 import { protocolsFor } from '../../src/protocol.ts';
 import type { AuthPolicy } from '../../src/senders.ts';
@@ -90,5 +90,39 @@ describe('modeMismatch (verification.md §2.23)', () => {
     const refusal = modeMismatch('bearer', headers, protocolsFor());
     expect(refusal).not.toHaveProperty('challenge');
     expect(refusal?.detail).not.toContain('0123456789abcdef');
+  });
+});
+
+describe('schemeOf: the fields decide where HMAC counts for reports (verification.md §2.22)', () => {
+  const EITHER: AuthPolicy = { scheme: 'signature', reportSecrets: ['0123456789abcdef0123456789abcdef'] };
+
+  function judged(auth: AuthPolicy, carried: readonly (keyof typeof FIELDS)[]): string {
+    const headers = headerFields(carried.map((name) => FIELDS[name]));
+    const scheme = schemeOf(auth, headers, protocolsFor('proto'));
+    return modeMismatch(scheme, headers, protocolsFor('proto'))?.code ?? scheme;
+  }
+
+  it.each<[readonly (keyof typeof FIELDS)[], string]>([
+    [['hmac', 'timestamp'], 'hmac'],
+    [['hmac'], 'hmac'],
+    [['hmac', 'timestamp', 'bearer'], 'hmac'],
+    [['input', 'signature'], 'signature'],
+    [['input', 'signature', 'timestamp'], 'signature'],
+    [['input', 'signature', 'bearer'], 'signature'],
+    [['timestamp'], 'signature'],
+    [[], 'signature'],
+    [['hmac', 'input'], MISMATCH],
+    [['hmac', 'signature'], MISMATCH],
+    [['hmac', 'timestamp', 'input', 'signature', 'digest'], MISMATCH],
+    [['bearer'], MISMATCH],
+    [['timestamp', 'bearer'], MISMATCH],
+  ])('%j: %s', (carried, expected) => {
+    expect(judged(EITHER, carried)).toBe(expected);
+  });
+
+  it('the fields of another registration decide nothing', () => {
+    expect(judged({ scheme: 'signature' }, ['hmac', 'timestamp'])).toBe(MISMATCH);
+    expect(judged({ scheme: 'hmac', secrets: [] }, ['input', 'signature'])).toBe(MISMATCH);
+    expect(judged({ scheme: 'bearer', tokens: [] }, ['hmac', 'timestamp'])).toBe(MISMATCH);
   });
 });

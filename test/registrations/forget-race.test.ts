@@ -70,7 +70,7 @@ describe.each([
   it('a URL that an earlier process has left alone is found by its seller', async () => {
     await process().reportingWebhook(SELLER, { frequency: 'daily' });
     await store.registrations?.run(SELLER.agentUrl, (rows) => {
-      const row = rows.get('route', 'signature') ?? expect.fail('a row');
+      const row = rows.get('route', 'reports') ?? expect.fail('a row');
       rows.save({ ...row, expiresAt: 1 });
     });
     expect(await kept('route', '')).toBe(1);

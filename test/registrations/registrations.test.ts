@@ -5,6 +5,7 @@ import { ConfigError } from '../../src/errors.ts';
 import type { Event } from '../../src/events/event.ts';
 import { createReceiver } from '../../src/index.ts';
 import type { Receiver, ReceiverOptions } from '../../src/options.ts';
+import type { EditionName } from '../../src/protocol.ts';
 import type { JsonObject } from '../../src/registrations/json.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
@@ -185,7 +186,71 @@ describe('with a receiver and a seller', () => {
     await vi.waitFor(() => expect([codes, own]).toEqual([['operation_orphaned'], ['operation_orphaned']]));
   });
 
-  it('reports by legacy authentication, with the credentials that the call has told', async () => {
+  interface Told {
+    readonly url: string;
+    readonly authentication?: { readonly schemes: readonly string[]; readonly credentials: string };
+  }
+
+  it('reports by HMAC with the credentials that every edition before 3.3 requires, or signed; no task by HMAC', async () => {
+    const told = async (edition?: EditionName): Promise<Told> =>
+      (await registrations.reportingWebhook(
+        { ...who(), ...(edition && { edition }) },
+        { frequency: 'daily' },
+      )) as unknown as Told;
+    const { url, authentication } = await told();
+    expect(authentication).toEqual({
+      schemes: ['HMAC-SHA256'],
+      credentials: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
+    });
+    for (const edition of ['3.0', '3.1', '3.2'] as const) {
+      expect(await told(edition)).toMatchObject({ url, authentication });
+    }
+    const auth = { hmac: { secret: authentication?.credentials ?? '' } };
+    const [byHmac, signed] = [seller.payloads.report(), seller.payloads.report()];
+    expect((await seller.deliver(byHmac, { url, auth })).last).toMatchObject({ status: 200 });
+    expect((await seller.deliver(signed, { url })).last).toMatchObject({ status: 200 });
+    // The seller goes over to signatures between two attempts.
+    expect((await seller.deliver(byHmac, { url })).last).toMatchObject({ status: 200 });
+    expect(handled.map(({ kind, sender }) => [kind, sender])).toEqual([
+      ['delivery-report', seller.agentUrl],
+      ['delivery-report', seller.agentUrl],
+    ]);
+    const task = await seller.deliver(seller.payloads.tool('completed'), { url, auth });
+    expect(task.last).toMatchObject({ status: 401 });
+    // The credentials open no other URL of the seller.
+    const registration = await registrations.create({ ...who(), ...request });
+    const config = registration.toolArguments['push_notification_config'] as unknown as Told;
+    expect(config.url).not.toBe(url);
+    expect(config.authentication).toBeUndefined();
+    const elsewhere = await seller.deliver(seller.payloads.report(), { url: config.url, auth });
+    expect(elsewhere.last).toMatchObject({ status: 401 });
+    expect(handled).toHaveLength(2);
+  });
+
+  it('signed reports alone where that is asked for', async () => {
+    const reporting = { frequency: 'daily', scheme: 'signature' } as const;
+    const { url, authentication } = (await registrations.reportingWebhook(
+      who(),
+      reporting,
+    )) as unknown as Told;
+    expect(authentication).toBeUndefined();
+    const auth = { hmac: { secret: 'a-secret-that-nobody-was-ever-given' } };
+    const { last } = await seller.deliver(seller.payloads.report(), { url, auth });
+    expect(last).toMatchObject({ status: 401 });
+    expect((await seller.deliver(seller.payloads.report(), { url })).last).toMatchObject({ status: 200 });
+  });
+
+  it('the URL for reports is no scheme of a registration', async () => {
+    const scheme = 'reports' as never;
+    await expect(registrations.create({ ...who(), ...request, scheme })).rejects.toMatchObject({
+      code: 'request_invalid',
+    });
+    await expect(registrations.reportingWebhook(who(), { frequency: 'daily', scheme })).rejects.toMatchObject(
+      { code: 'request_invalid' },
+    );
+  });
+
+  it('reports by legacy authentication alone, with the credentials that the call has told', async () => {
     const config = (await registrations.reportingWebhook(who(), {
       frequency: 'daily',
       scheme: 'HMAC-SHA256',
@@ -427,7 +492,7 @@ describe('options', () => {
     for (const token of [true, false]) {
       await before.create({ ...request, token, agentUrl: 'https://b.example' });
     }
-    await expect(process('https://buyer.example', [NEWEST]).ready()).rejects.toThrow(/2 URLs .* and 2 calls/);
+    await expect(process('https://buyer.example', [NEWEST]).ready()).rejects.toThrow(/4 URLs .* and 2 calls/);
     await process('https://buyer.example', [NEWEST, OLDER]).ready();
   });
 });

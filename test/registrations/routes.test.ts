@@ -109,6 +109,23 @@ describe("a seller's route", () => {
     expect(await at.process().senders(new URL(url))).toEqual([{ ...SELLER, edition: '3.2', format: 'tool' }]);
   });
 
+  it('for reports is another one, with credentials by which HMAC counts beside signatures', async () => {
+    const routes = at.process();
+    const [plain, hmac] = [await routes.routeOf(SELLER), await routes.routeOf(SELLER, 'HMAC-SHA256')];
+    const { url, authentication } = await routes.reportsRouteOf(SELLER);
+    const { credentials = '' } = authentication ?? {};
+    expect(authentication).toEqual({ scheme: 'HMAC-SHA256', credentials });
+    expect([plain.url, hmac.url]).not.toContain(url);
+    expect(credentials).not.toBe(hmac.authentication?.credentials);
+    expect(await at.process().reportsRouteOf(SELLER)).toEqual({ url, authentication });
+    expect(await at.process().senders(new URL(url))).toEqual([
+      { ...SELLER, auth: { reports: { secret: credentials } } },
+    ]);
+    await routes.forget(SELLER.agentUrl);
+    expect(await routes.senders(new URL(url))).toEqual([]);
+    expect((await routes.reportsRouteOf(SELLER)).url).not.toBe(url);
+  });
+
   it.each(['HMAC-SHA256', 'Bearer'] as const)(
     'by %s is another one, with credentials of its own',
     async (scheme) => {

@@ -26,7 +26,7 @@ const ADVICE: Readonly<Record<string, Advice>> = {
   },
   webhook_mode_mismatch: {
     cause: 'mode',
-    fix: 'Register the sender with the scheme that it uses: auth: { hmac } or { bearer }, or no auth for signatures. Or it has to leave the other scheme out.',
+    fix: 'Register the sender with the scheme that it uses: auth: { hmac } or { bearer }, { reports } for signatures and reports by HMAC, or no auth for signatures. Or it has to leave the other scheme out.',
   },
   webhook_signature_header_malformed: {
     cause: 'headers',
