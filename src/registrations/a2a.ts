@@ -9,6 +9,7 @@ import { utf8 } from '../codec/encoding.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { canonicalOrUndefined } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
+import { stateOf } from '../events/agent-data.ts';
 import { limited, orAborted } from '../time-limits.ts';
 import { refusalIn, SellerError, sellerText, TaskUnknownError } from './answer.ts';
 import {
@@ -22,7 +23,14 @@ import {
   type SellerCall,
 } from './caller.ts';
 import type { CallSeller } from './registration.ts';
-import { AGENT_FORMS, AGENT_VERSIONS, agentMessage, type AgentVersion } from './request.ts';
+import {
+  AGENT_FORMS,
+  AGENT_PROFILE,
+  AGENT_VERSIONS,
+  agentMessage,
+  type AgentVersion,
+  profileMessage,
+} from './request.ts';
 
 export type { CallSeller } from './registration.ts';
 export type { AgentVersion } from './request.ts';
@@ -50,6 +58,8 @@ interface Agent {
   readonly version: AgentVersion;
   /** Which of several agents at one URL; empty where there is only one. */
   readonly tenant: string;
+  /** Its card requires the profile extension (calls.md §4.14). */
+  readonly hasProfile?: boolean;
   /** Ids of the skills in its card; undefined where no card was read. */
   readonly skills?: readonly string[];
 }
@@ -133,10 +143,11 @@ function exchangeBy(
   { fetch }: SellerCall,
   signal: AbortSignal,
 ): Exchange {
-  return async ({ url, version, moved }, request) => {
+  return async ({ url, version, moved, hasProfile }, request) => {
     const headers = {
       accept: 'application/json',
       'a2a-version': version,
+      ...(hasProfile && { 'a2a-extensions': AGENT_PROFILE }),
       ...(request && { 'content-type': 'application/json' }),
     };
     const body = request && (utf8(JSON.stringify(request)) as Uint8Array<ArrayBuffer>);
@@ -153,22 +164,35 @@ function exchangeBy(
   };
 }
 
+/** A task of the profile has no Task of the transport: a poller goes on to the skill. */
+class NoTaskQueryError extends Error {
+  /** JSON-RPC 2.0: method not found. */
+  readonly code = -32_601;
+
+  constructor() {
+    super(
+      `The operation ${TASK_QUERY} is not available: the agent's card requires the profile extension. Call get_task_status with { task_id }.`,
+    );
+  }
+}
+
 /** One request a connection, so its id is always 1: a repeated call has the same bytes. */
 function requestOf(
-  { version, tenant }: Agent,
+  { version, tenant, hasProfile }: Agent,
   operation: string,
   args: Parameters<CallSeller>[2],
 ): JsonObject {
   const { send, getTask } = AGENT_FORMS[version];
   const isQuery = operation === TASK_QUERY;
+  if (isQuery && hasProfile) throw new NoTaskQueryError();
   const { idempotency_key: key } = args;
-  const params = isQuery
-    ? args
-    : agentMessage(operation, args, version, {
-        messageId: typeof key === 'string' ? key : globalThis.crypto.randomUUID(),
-        // A registered task may take days: only an operation without a request key is waited for.
-        atOnce: key !== undefined,
-      });
+  const messageId = typeof key === 'string' ? key : globalThis.crypto.randomUUID();
+  const messageOf = (): JsonObject =>
+    hasProfile
+      ? profileMessage(operation, args, messageId)
+      : // A registered task may take days: only an operation without a request key is waited for.
+        agentMessage(operation, args, version, { messageId, atOnce: key !== undefined });
+  const params = isQuery ? args : messageOf();
   return {
     jsonrpc: '2.0',
     id: 1,
@@ -178,13 +202,23 @@ function requestOf(
 }
 
 /** @throws SellerError, TaskUnknownError, or Error: then it is not known whether the operation was done. */
-function resultOf({ url }: Agent, { status, value }: Answered): unknown {
+function resultOf({ url, hasProfile }: Agent, { status, value }: Answered): unknown {
   const error = value?.['error'];
   if (isJsonObject(error)) throw refusalOf(error);
   const result = value?.['result'];
   if (!isJsonObject(result)) throw new Error(`${url} answers HTTP ${status} without a JSON-RPC result.`);
   // Version 1.0 has the task or the message in a member of that name.
-  return result['task'] ?? result['message'] ?? result;
+  const answer = result['task'] ?? result['message'] ?? result;
+  if (hasProfile && isUnderWay(answer)) {
+    throw new Error(`${url} answers before the call has ended, and names no task. It is called again.`);
+  }
+  return answer;
+}
+
+/** A Task of a call that has not ended. Its id is the transport's, by which nobody is to ask. */
+function isUnderWay(answer: unknown): boolean {
+  const state = isJsonObject(answer) ? stateOf(answer['status']) : undefined;
+  return state === 'submitted' || state === 'working';
 }
 
 function refusalOf(error: JsonObject): Error {
@@ -211,7 +245,10 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
     try {
       const { status, value } = await exchange({ url: place, version: '1.0', moved: new Map() });
       if (status === 200 && value) {
-        return { ...chosenFrom(interfacesOf(value, place), place, caller), skills: skillsOf(value) };
+        const hasProfile = requiresProfile(value, place);
+        const versions = hasProfile ? PROFILE_VERSIONS : AGENT_VERSIONS;
+        const chosen = chosenFrom(interfacesOf(value, place), versions, place, caller);
+        return { ...chosen, hasProfile, skills: skillsOf(value) };
       }
       found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
     } catch (error) {
@@ -222,6 +259,25 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
   }
   throw new Error(
     `No agent card: ${found.join(', ')}. Where the agent has none, give a2aCaller a version: then it calls agentUrl itself.`,
+  );
+}
+
+/** Versions of the transport in which the profile is spoken. */
+const PROFILE_VERSIONS: readonly AgentVersion[] = ['1.0'];
+
+/** Whether a card requires the profile. @throws Error where it gives the profile parameters, which nobody has defined. */
+function requiresProfile({ capabilities }: JsonObject, place: string): boolean {
+  const extensions = isJsonObject(capabilities) ? capabilities['extensions'] : undefined;
+  if (!Array.isArray(extensions)) return false;
+  const profile = (extensions as readonly unknown[]).find(
+    (extension) =>
+      isJsonObject(extension) && extension['uri'] === AGENT_PROFILE && extension['required'] === true,
+  );
+  if (!isJsonObject(profile)) return false;
+  const params = profile['params'] ?? {};
+  if (isJsonObject(params) && Object.keys(params).length === 0) return true;
+  throw new Error(
+    `The agent card ${place} requires ${AGENT_PROFILE} with params, and that extension has none. Tell the seller.`,
   );
 }
 
@@ -250,13 +306,14 @@ const MOST_INTERFACES = 32;
 /** The newest version that is spoken in JSON-RPC, at a URL that may be called. */
 function chosenFrom(
   interfaces: readonly JsonObject[],
+  versions: readonly AgentVersion[],
   place: string,
   { refusedReason }: Pick<Caller, 'refusedReason'>,
 ): Agent {
   const named = interfaces
     .slice(0, MOST_INTERFACES)
     .map(({ url, protocolBinding, protocolVersion, tenant }) => {
-      const version = AGENT_VERSIONS.find((known) => String(protocolVersion).startsWith(known));
+      const version = versions.find((known) => String(protocolVersion).startsWith(known));
       const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
       const reason = typeof url === 'string' && target ? refusedReason(url) : 'not an absolute URL';
       const isSpoken = protocolBinding === 'JSONRPC' && version !== undefined;
@@ -273,12 +330,12 @@ function chosenFrom(
           }
         : { agent: undefined, shown: isSpoken ? `${shown}, which is ${reason}` : shown };
     });
-  const [newest] = AGENT_VERSIONS.flatMap((version) =>
+  const [newest] = versions.flatMap((version) =>
     named.flatMap(({ agent }) => (agent?.version === version ? agent : [])),
   );
   if (newest) return newest;
   throw new Error(
-    `The agent card ${place} names no https URL for JSONRPC in version ${AGENT_VERSIONS.join(' or ')}: ${named.map(({ shown }) => shown).join('; ') || 'nothing'}.`,
+    `The agent card ${place} names no https URL for JSONRPC in version ${versions.join(' or ')}: ${named.map(({ shown }) => shown).join('; ') || 'nothing'}.`,
   );
 }
 

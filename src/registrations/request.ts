@@ -161,6 +161,21 @@ export function agentMessage(
   };
 }
 
+/** The profile extension that agents of newer editions require, by its URI (calls.md §4.14). */
+export const AGENT_PROFILE = 'https://adcontextprotocol.org/extensions/adcp/v3';
+
+/**
+ * The same in the profile: every argument is in `input`, the registration too. The transport's own is left out: it would tell of
+ * the call, which has ended by then. The answer is waited for, since the end of the call is what brings the task.
+ */
+export function profileMessage(skill: string, input: JsonObject, messageId: string): JsonObject {
+  const { message, part, atOnce } = AGENT_FORMS['1.0'];
+  return {
+    message: { ...message, messageId, parts: [part({ skill, input })] },
+    configuration: atOnce(false),
+  };
+}
+
 function configuration(version: AgentVersion, atOnce: boolean, config: Json | undefined): JsonObject {
   const form = AGENT_FORMS[version];
   return {
