@@ -52,12 +52,21 @@ function askedTaskIn(given: unknown, taskId: string): Task {
   const outer = taskIn(unwrapped(given));
   // A question that is asked as a skill is answered by a Task of its own, which may have failed.
   const task = outer && (isOf(outer, taskId) ? outer : (answeredIn(outer) ?? outer));
+  const failed = task && errorOfQuestion(task);
+  if (failed) throw failed;
   if (task && isOf(task, taskId)) return task;
   const refusal = taskUnknownIn(given) ?? refusalIn(given);
   if (refusal) throw refusal;
   if (!task) throw noTask(given);
   const shown = textOf(idOf(task)).slice(0, 100);
   throw new AnswerError(`The answer is of another task (${shown}). Tell the seller.`);
+}
+
+/** The error of the question beside a status that names no task (calls.md §2.8): it says nothing of the task. */
+function errorOfQuestion(task: Task): Error | undefined {
+  if (task.isAgent || idOf(task) !== undefined) return undefined;
+  const { status: _ofQuestion, ...members } = task.body;
+  return taskUnknownIn(members) ?? refusalIn(members);
 }
 
 /** Whether it is of that task: the tool transport need not name it. */

@@ -12,6 +12,11 @@ import {
 import { AnswerRefusedError } from '../calls/refused.ts';
 import { AnswerError } from './answer.ts';
 
+/** Present where the seller says how long it is not to be asked, ms. */
+interface Pause {
+  readonly pauseMs?: number;
+}
+
 /**
  * Why a poll has no answer. `busy`: the seller asks to be left alone. `unknown`: it does not know the task. `no-operation`: it
  * does not have the operation that it was asked by. `refused`: asking again changes nothing before somebody has done something.
@@ -19,8 +24,8 @@ import { AnswerError } from './answer.ts';
  */
 export type PollFailure =
   | { readonly kind: 'busy'; readonly pauseMs: number | undefined; readonly message: string }
-  | { readonly kind: 'unknown' | 'no-operation' | 'failed'; readonly message: string }
-  | { readonly kind: 'refused'; readonly code: string; readonly message: string };
+  | ({ readonly kind: 'unknown' | 'no-operation' | 'failed'; readonly message: string } & Pause)
+  | ({ readonly kind: 'refused'; readonly code: string; readonly message: string } & Pause);
 
 /** How servers and their SDKs say that an operation is not there. */
 const NO_OPERATION =
@@ -33,23 +38,36 @@ const METHOD_NOT_FOUND = -32_601;
 export function failureOf(error: unknown): PollFailure {
   const message = printableText(messageOf(error), MAX_TEXT);
   if (isOfKind(error, SellerBusyError)) return { kind: 'busy', pauseMs: waitMs(error.retryAfterMs), message };
-  if (isTaskUnknown(error)) return { kind: 'unknown', message: unknownIn(error) };
+  if (isTaskUnknown(error)) return { kind: 'unknown', message: unknownIn(error), ...pauseIn(error) };
   const ownCode = ownCodeOf(error);
   if (ownCode !== undefined) return { kind: 'refused', code: ownCode, message };
   const { code, status, retryAfterMs } = membersOf(error);
   if (status === TOO_MANY_REQUESTS || code === TOO_MANY_REQUESTS) {
     return { kind: 'busy', pauseMs: waitMs(retryAfterMs), message };
   }
-  if (code === METHOD_NOT_FOUND || NO_OPERATION.test(message)) return { kind: 'no-operation', message };
   const refusal = isOfKind(error, SellerError) ? error : refusalIn(error);
+  const isNoOperation = code === METHOD_NOT_FOUND || NO_OPERATION.test(message);
+  if (isNoOperation && !(refusal && asksToWait(refusal))) return { kind: 'no-operation', message };
   return refusal ? refusedBy(refusal) : { kind: 'failed', message };
 }
 
+/** Such an error is never about which operation it is, whatever its text says. */
+const asksToWait = ({ recovery, retryAfterMs }: SellerError): boolean =>
+  recovery === 'transient' || retryAfterMs !== undefined;
+
 /** calls.md §2.8: what an error of a seller does to a poll. */
-function refusedBy({ code, message, recovery, retryAfterMs, isUnknown }: SellerError): PollFailure {
-  if (recovery !== 'transient' && !isUnknown) return { kind: 'refused', code, message };
+function refusedBy(refusal: SellerError): PollFailure {
+  const { code, message, recovery, retryAfterMs, isUnknown } = refusal;
+  if (recovery !== 'transient' && !isUnknown) return { kind: 'refused', code, message, ...pauseIn(refusal) };
   const isBusy = retryAfterMs !== undefined || code === 'RATE_LIMITED';
   return isBusy ? { kind: 'busy', pauseMs: waitMs(retryAfterMs), message } : { kind: 'failed', message };
+}
+
+/** The pause that a seller's error asks for, or the error that is its cause. */
+function pauseIn(error: unknown): Pause {
+  const said = isOfKind(error, TaskUnknownError) ? error.cause : error;
+  const pauseMs = isOfKind(said, SellerError) ? waitMs(said.retryAfterMs) : undefined;
+  return pauseMs === undefined ? {} : { pauseMs };
 }
 
 /** What this side says of an answer, or of itself. */

@@ -349,11 +349,11 @@ const RESULTS = {
 } as const satisfies Record<PollFailure['kind'], PollResult>;
 
 function failed(failure: PollFailure): Told {
-  const { kind, message } = failure;
+  const { kind, message, pauseMs } = failure;
   const code = failure.kind === 'refused' ? failure.code : failure.kind;
   const end: PollEnd = {
     kind: 'failed',
-    ...(failure.kind === 'busy' && { isBusy: true, pauseMs: failure.pauseMs }),
+    ...((kind === 'busy' || pauseMs !== undefined) && { isBusy: true, pauseMs }),
     ...(kind === 'unknown' && { isUnknown: true }),
   };
   return { result: RESULTS[kind], end, error: message, code };

@@ -1176,6 +1176,54 @@ describe('an error in the place of an answer (calls.md §2.8)', () => {
     }
   });
 
+  it.each([
+    ['that passes, in words of an operation that is not there', 'SERVICE_UNAVAILABLE', 'busy'],
+    ['of an unknown code, in such words', 'NEW_CODE', 'busy'],
+    ['that does not pass', 'PERMISSION_DENIED', 'refused'],
+    ['of a task that is not known', 'TASK_NOT_FOUND', 'unknown'],
+  ])(
+    'an error %s is not followed by a question before its retry_after is over',
+    async (_what, code, result) => {
+      const one = await at.process({ fastMs: S, slowMs: S });
+      await submitted(one, 'task-1');
+      await submitted(one, 'task-2');
+      const error = { code, message: 'the operation is not available', retry_after: 900 };
+      at.seller.answers.set('task-1', () => ({ adcp_error: error }));
+      at.seller.answers.set('task-2', () => ({ adcp_error: error }));
+      one.poller.start();
+      await at.clock.pass(30 * MINUTE);
+      expect(one.polls[0]).toMatchObject({ result });
+      const first = at.seller.questions[0]?.at ?? expect.fail('not asked');
+      const within = at.seller.questions.filter((question) => question.at < first + 15 * MINUTE);
+      // Two questions were under way already when the first answer came.
+      expect(within.length).toBeLessThanOrEqual(2);
+      expect(new Set(within.map((question) => question.args['task_id'])).size).toBe(within.length);
+      expect(at.seller.questions.length).toBeGreaterThan(within.length);
+    },
+  );
+
+  it.each([
+    ['rate limited', { adcp_error: { code: 'RATE_LIMITED', message: 'm', retry_after: 4 } }],
+    ['rate limited, in errors', { errors: [{ code: 'RATE_LIMITED', message: 'm' }] }],
+    ['a transient error', { error: { code: 'DOWN', message: 'm', recovery: 'transient' } }],
+    ['an unknown task', { errors: [{ code: 'TASK_NOT_FOUND', message: 'm' }] }],
+    ['refused credentials', { error: { code: 'AUTH_INVALID', message: 'm' } }],
+    ['still working', { status: 'working', adcp_error: { code: 'RATE_LIMITED', message: 'm' } }],
+    ['completed', { status: 'completed', adcp_error: { code: 'RATE_LIMITED', message: 'm' } }],
+    ['a failed tool', { adcp_error: { code: 'INVALID_REQUEST', message: 'm' } }],
+  ])('a status that names no task, beside an error, is the question’s: %s', async (what, members) => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    const failed = { status: 'failed', ...members };
+    const isTool = what === 'a failed tool';
+    at.seller.answers.set('task-1', () => (isTool ? { isError: true, structuredContent: failed } : failed));
+    one.poller.start();
+    await at.clock.pass(10 * MINUTE);
+    expect(one.seen).toEqual([]);
+    expect(one.polls.length).toBeGreaterThan(0);
+    expect(await listed(one, 'watched')).toEqual(['task-1']);
+  });
+
   it('null members are none', async () => {
     const one = await at.process();
     await submitted(one, 'task-1');
