@@ -6,6 +6,10 @@ export type AlarmCode =
   | 'payload_too_large'
   /** A request with signature fields was answered 415: a type that `contentTypes` lacks, or a proxy of ours. */
   | 'unsupported_media_type'
+  /** A delivery came under another scheme than its sender is registered with. */
+  | 'webhook_mode_mismatch'
+  /** A delivery has the tag of webhooks under a name of the protocol that is not taken. */
+  | 'webhook_signature_tag_invalid'
   | 'unsupported_content_encoding'
   | 'dead'
   | 'cap_near'

@@ -125,6 +125,9 @@ const SUBJECTS: Readonly<
   clock_stepped: [],
   payload_too_large: [],
   unsupported_media_type: [],
+  // Anybody can make them.
+  webhook_mode_mismatch: ['registered'],
+  webhook_signature_tag_invalid: ['registered'],
   unsupported_content_encoding: [],
 };
 

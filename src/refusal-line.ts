@@ -2,7 +2,7 @@ import { readSignatureFields } from './auth/rfc9421/checks.ts';
 import { MAX_URL_BYTES, printableName } from './codec/printable.ts';
 import type { OutcomeContext } from './answering.ts';
 import type { HeaderFields } from './delivery.ts';
-import { docsOf } from './alarms.ts';
+import { type AlarmCode, docsOf } from './alarms.ts';
 import { noteOf } from './health-notes.ts';
 import type { Outcome, Refusal } from './outcome.ts';
 import type { Parts } from './parts.ts';
@@ -26,6 +26,7 @@ function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: Parts): 
 export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: Parts): void {
   const { delivery, rawBytes } = known;
   if (!delivery) return;
+  raiseSettingAlarm(outcome, known, parts);
   const sender = whoseIs(known, parts);
   logFirst(outcome, sender, known, parts);
   if (sender !== undefined) {
@@ -35,6 +36,34 @@ export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, p
   }
   const { headers, method, url } = delivery;
   parts.onRefused?.({ headers, method, url, sender, outcome, ...(rawBytes && { rawBytes }) });
+}
+
+/**
+ * A refusal that another setting of ours would not have made (verification.md §2.37). Nothing is proved: once a minute
+ * for those who are registered at the URL, whose spelling anybody can vary.
+ */
+function raiseSettingAlarm(
+  { code, detail }: Refusal,
+  { delivery, selected }: OutcomeContext,
+  { raiseAlarm }: Parts,
+): void {
+  if (!selected || !delivery) return;
+  const url = printableName(selected.target.targetUri, MAX_URL_BYTES);
+  const registered = selected.senders.map(({ agentUrl }) => agentUrl).join(', ');
+  const raise = (alarm: AlarmCode, fix: string): void =>
+    raiseAlarm({
+      code: alarm,
+      url,
+      registered,
+      message: `401 at ${url}, final for the seller (${registered} is registered there): ${detail} ${fix}`,
+    });
+  if (code === 'webhook_mode_mismatch') {
+    raise(code, 'If the seller has changed its scheme, change the auth of its sender.');
+  }
+  const name = code === 'webhook_signature_tag_invalid' ? nameInTag(delivery.headers) : undefined;
+  if (name !== undefined) {
+    raise('webhook_signature_tag_invalid', `Leave protocol out, or set protocol: '${name}'.`);
+  }
 }
 
 /**
@@ -60,16 +89,12 @@ function logFirst(
     docs: docsOf(code),
     ...(suppressed > 0 && { suppressed }),
   };
-  const hint = code === 'webhook_signature_tag_invalid' ? tagHint(delivery.headers) : '';
-  logger.warn(fields, `a delivery was refused: ${detail}${hint}`);
+  logger.warn(fields, `a delivery was refused: ${detail}`);
 }
 
-/** Another tag of webhooks is, as a rule, a name of the protocol that is not accepted here. */
-function tagHint(headers: HeaderFields): string {
+/** The name of the protocol in another tag of webhooks: as a rule one that is not accepted here. */
+function nameInTag(headers: HeaderFields): string | undefined {
   const parsed = readSignatureFields(headers);
   const tag = parsed.kind === 'parsed' ? (parsed.input.parameters.tag ?? '') : '';
-  const name = /^([a-z][a-z0-9-]{0,31})\/webhook-signing\/v1$/.exec(tag)?.[1];
-  return name === undefined
-    ? ''
-    : ` The seller calls the protocol ${name}, which is not taken here: set protocol: '${name}' in createReceiver.`;
+  return /^([a-z][a-z0-9-]{0,31})\/webhook-signing\/v1$/.exec(tag)?.[1];
 }

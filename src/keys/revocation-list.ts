@@ -26,7 +26,7 @@ export interface PublishedList {
 }
 
 /** What the profile's keys can sign with (verification.md §2.8); never `none`, never a MAC. */
-const LIST_ALGORITHMS: readonly string[] = ['EdDSA', 'ES256'];
+const LIST_ALGORITHMS: readonly string[] = ['EdDSA', 'Ed25519', 'ES256'];
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 /** RFC 7515 §7.1. */
@@ -267,9 +267,10 @@ async function fetchedKeys(
   return { found, ...(undecided !== undefined && { undecided }) };
 }
 
-/** RFC 8037 §3.1, RFC 7518 §3.4: what signs under which `alg`. */
+/** RFC 8037 §3.1, RFC 9864 §2.2, RFC 7518 §3.4: what signs under which `alg`. */
 const ALGORITHMS: Readonly<Record<string, SignatureAlgorithm>> = {
   EdDSA: 'ed25519',
+  Ed25519: 'ed25519',
   ES256: 'ecdsa-p256-sha256',
 };
 
@@ -304,9 +305,12 @@ export async function invalidSignatureReason(
   return verified ? undefined : `the signature does not verify under the key ${quotedKid}`;
 }
 
+const algorithmOf = (name: unknown): unknown =>
+  typeof name === 'string' && Object.hasOwn(ALGORITHMS, name) ? ALGORITHMS[name] : name;
+
 /** RFC 7517 §4.3 and §4.4: a key that says what it is for is for nothing else. */
 function permits({ alg: own, key_ops: operations }: Jwk, alg: string): boolean {
-  if (own !== undefined && own !== null && own !== alg) return false;
+  if (own !== undefined && own !== null && algorithmOf(own) !== algorithmOf(alg)) return false;
   if (operations === undefined || operations === null) return true;
   return Array.isArray(operations) && operations.includes('verify');
 }

@@ -56,7 +56,7 @@ function parametersProblem(parameters: string): string | undefined {
   while (rest !== '') {
     const [whole = '', parameter = '', value = ''] = PARAMETER.exec(rest) ?? [];
     if (whole === '') return 'Content-Type is malformed';
-    if (parameter.toLowerCase() === 'charset' && unquoted(value).toLowerCase() !== 'utf-8')
+    if (parameter.toLowerCase() === 'charset' && !/^utf-?8$/i.test(unquoted(value)))
       return 'charset is not utf-8';
     rest = rest.slice(whole.length);
   }

@@ -147,6 +147,18 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     test: changed({ 'Content-Type': 'application/a2a+json' }),
     message: "set contentTypes: ['application/a2a+json']",
   },
+  webhook_mode_mismatch: {
+    test: changed({ 'X-ADCP-Signature': 'sha256=0' }),
+    message: 'change the auth of its sender',
+  },
+  webhook_signature_tag_invalid: {
+    test: async () => {
+      const at = await testReceiver({ protocol: 'proto' });
+      await at.deliver(completed(), { protocol: 'adcp' });
+      return at.alarms;
+    },
+    message: "Leave protocol out, or set protocol: 'adcp'",
+  },
   unsupported_content_encoding: {
     test: changed({ 'Content-Encoding': 'gzip' }),
     message: 'a proxy of yours may: turn that off for this path',

@@ -248,3 +248,28 @@ describe('the option protocol restricts to one name', () => {
     expect(said(await legacy.send(hmac(name)))).toBe('accepted 200');
   });
 });
+
+describe('a refusal that another setting would not have given is heard (verification.md §2.37)', () => {
+  it('once a minute, however the URL is spelled', async () => {
+    const { sign, receiver, alarms } = await testReceiver({
+      publicUrl: 'https://buyer.example/webhooks/*',
+      protocol: 'proto',
+    });
+    const { body, headers } = await sign(completed(), { protocol: 'adcp' });
+    const stray = { ...headers, 'X-PROTO-Signature': 'sha256=0' };
+    for (const path of ['a', 'b', 'c?d', 'e?f']) {
+      await receiver.verifyAndDispatch(body, headers, { url: `/webhooks/${path}` });
+      await receiver.verifyAndDispatch(body, stray, { url: `/webhooks/${path}` });
+    }
+    expect(alarms.map(({ code, registered }) => [code, registered])).toEqual([
+      ['webhook_signature_tag_invalid', AGENT],
+      ['webhook_mode_mismatch', AGENT],
+    ]);
+  });
+
+  it('not for the tag of something else', async () => {
+    const { deliver, alarms } = await testReceiver();
+    await deliver(completed(), { params: { tag: 'proto/request-signing/v1' } });
+    expect(alarms).toEqual([]);
+  });
+});

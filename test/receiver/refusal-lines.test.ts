@@ -71,17 +71,6 @@ describe('the first refusal of a sender with a code in a minute is a line at lev
     expect(await made.warnings()).toMatchObject([{ code: 'webhook_signature_invalid', suppressed: 2 }]);
   });
 
-  it('of a seller that calls the protocol by another name says what to set', async () => {
-    const made = await loggedSetup();
-    await made.deliver(completed(), { params: { tag: 'adx/webhook-signing/v1' } });
-    expect(await made.warnings()).toMatchObject([
-      {
-        message:
-          'a delivery was refused: Got "adx/webhook-signing/v1". The seller calls the protocol adx, which is not taken here: set protocol: \'adx\' in createReceiver.',
-      },
-    ]);
-  });
-
   it('is not suppressed by requests that have no key id of a sender', async () => {
     const made = await loggedSetup();
     for (const kid of ['a', 'b', 'c'])

@@ -31,6 +31,8 @@ describe('guard: content type (verification.md §7.24)', () => {
     'application/json',
     'Application/JSON',
     'application/json; charset=utf-8',
+    'application/json; charset=utf8',
+    'application/json;charset="UTF8"',
     'application/json;charset="UTF-8"',
     'application/json ; charset=utf-8 ; version=1',
     'application/json;',
