@@ -219,7 +219,10 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly onChallenge?: OnChallenge;
   /** The one name that is accepted in wire identifiers. Both known ones: `proto` and `adcp`, each whole. */
   readonly protocol?: string | undefined;
-  /** Edition of the protocol, overridable per sender. `3.0`. */
+  /**
+   * Edition of the protocol, overridable per sender: narrows what is accepted to it, and decides 409 and 503 of duplicates.
+   * Without it what any edition accepts is accepted, and answered as 3.0.
+   */
   readonly edition?: EditionName;
   /**
    * `inline`: the handler runs before the reply. `inbox`: the event is durable, then answered, and workers

@@ -7,6 +7,8 @@ export interface Protocol {
   readonly signatureTag: string;
   /** JWK member that states a key's purpose, e.g. `proto_use`. */
   readonly purposeMember: string;
+  /** Its values whose keys may sign webhooks, where no edition is set (verification.md §2.17). */
+  readonly keyPurposes: readonly string[];
   /** Lower-case header names of the legacy HMAC scheme, e.g. `x-proto-signature`. */
   readonly hmacSignatureHeader: string;
   readonly hmacTimestampHeader: string;
@@ -22,6 +24,10 @@ export const DEFAULT_PROTOCOL = 'proto';
 
 /** The contract's name, and the one that the sellers of AdCP write (verification.md §1.1). */
 const KNOWN_NAMES = [DEFAULT_PROTOCOL, 'adcp'] as const;
+
+const WEBHOOKS_ALONE: readonly string[] = ['webhook-signing'];
+/** From edition 3.1 on: what new signers use, and what is deprecated. */
+const EITHER_PURPOSE: readonly string[] = ['webhook-signing', 'request-signing'];
 
 /**
  * The names that are accepted, the contract's first. Each is whole: what a delivery says by one name is judged by that
@@ -65,6 +71,7 @@ export function protocolFor(name: string = DEFAULT_PROTOCOL): Protocol {
     name,
     signatureTag: `${name}/webhook-signing/v1`,
     purposeMember: `${name}_use`,
+    keyPurposes: name === 'adcp' ? EITHER_PURPOSE : WEBHOOKS_ALONE,
     hmacSignatureHeader: `x-${name}-signature`,
     hmacTimestampHeader: `x-${name}-timestamp`,
     errorMember: `${name}_error`,
@@ -74,13 +81,16 @@ export function protocolFor(name: string = DEFAULT_PROTOCOL): Protocol {
 }
 
 /** Editions of the protocol that sellers in production speak (verification.md §2.17). */
-export type EditionName = '3.0' | '3.1' | '3.2';
+export type EditionName = '3.0' | '3.1' | '3.2' | '3.3';
 
 /** One row of policy: code takes the row and never looks at `name`. */
 export interface Edition {
+  /** Of the row with no edition: the one whose answers it has. */
   readonly name: EditionName;
-  /** Values of `<protocol>_use` whose keys may sign webhooks. */
-  readonly keyPurposes: readonly string[];
+  /** Values of `<protocol>_use` whose keys may sign webhooks; absent: those of the protocol's name. */
+  readonly keyPurposes?: readonly string[];
+  /** How the agent's entry in brand.json is told: by `url` as it is, by that first, or by its canonical form alone. */
+  readonly agentMatch: 'exact' | 'exact-first' | 'canonical';
   /** Same `idempotency_key`, other payload: `duplicate` answers 2xx and drops it, `conflict` answers 409. */
   readonly changedPayload: 'duplicate' | 'conflict';
   /** What "changed" compares: the raw bytes, or the canonical JSON (RFC 8785). */
@@ -93,45 +103,58 @@ export interface Edition {
   readonly operationId: 'optional' | 'expected';
 }
 
-const EDITIONS: Record<EditionName, Edition> = {
-  '3.0': {
-    name: '3.0',
-    keyPurposes: ['webhook-signing'],
-    changedPayload: 'duplicate',
-    fingerprint: 'raw',
-    inFlight: 'wait',
-    secondTerminal: 'applied',
-    operationId: 'optional',
-  },
-  '3.1': {
-    name: '3.1',
-    keyPurposes: ['webhook-signing', 'request-signing'],
-    changedPayload: 'duplicate',
-    fingerprint: 'raw',
-    inFlight: 'wait',
-    secondTerminal: 'applied',
-    operationId: 'expected',
-  },
-  '3.2': {
-    name: '3.2',
-    keyPurposes: ['webhook-signing', 'request-signing'],
-    changedPayload: 'conflict',
-    fingerprint: 'canonical',
-    inFlight: 'unavailable',
-    secondTerminal: 'refused',
-    operationId: 'expected',
-  },
+type Answers = Omit<Edition, 'name' | 'keyPurposes' | 'agentMatch'>;
+
+const OLDER: Answers = {
+  changedPayload: 'duplicate',
+  fingerprint: 'raw',
+  inFlight: 'wait',
+  secondTerminal: 'applied',
+  operationId: 'expected',
 };
+const NEWER: Answers = {
+  changedPayload: 'conflict',
+  fingerprint: 'canonical',
+  inFlight: 'unavailable',
+  secondTerminal: 'refused',
+  operationId: 'expected',
+};
+
+const EDITIONS: Record<EditionName, Edition & Required<Pick<Edition, 'keyPurposes'>>> = {
+  '3.0': { name: '3.0', keyPurposes: WEBHOOKS_ALONE, agentMatch: 'exact', ...OLDER, operationId: 'optional' },
+  '3.1': { name: '3.1', keyPurposes: EITHER_PURPOSE, agentMatch: 'exact', ...OLDER },
+  '3.2': { name: '3.2', keyPurposes: EITHER_PURPOSE, agentMatch: 'exact', ...NEWER },
+  '3.3': { name: '3.3', keyPurposes: EITHER_PURPOSE, agentMatch: 'canonical', ...NEWER },
+};
+
+/** All of them, the oldest first. */
+export const EDITION_NAMES = Object.keys(EDITIONS) as readonly EditionName[];
+
+/** Nothing is narrowed that nobody asked for; what is answered is the contract's. */
+const NO_EDITION: Edition = { name: '3.0', agentMatch: 'exact-first', ...OLDER, operationId: 'optional' };
+
+/** Values of `<protocol>_use` whose keys may sign webhooks of this name. */
+export function purposesOf(
+  { keyPurposes }: Pick<Edition, 'keyPurposes'>,
+  protocol: Protocol,
+): readonly string[] {
+  return keyPurposes ?? protocol.keyPurposes;
+}
 
 /** The earliest edition in which keys of this purpose may sign webhooks; undefined where none has it. */
 export function editionAccepting(purpose: string): EditionName | undefined {
   return Object.values(EDITIONS).find(({ keyPurposes }) => keyPurposes.includes(purpose))?.name;
 }
 
+/** Of conformance vectors that name none. */
 export const DEFAULT_EDITION: EditionName = '3.0';
 
-/** @throws ConfigError, naming `where`, for a name that the table lacks. */
-export function editionFor(name: EditionName = DEFAULT_EDITION, where = 'edition'): Edition {
+/**
+ * The row of an edition; without a name the row that accepts what any of them does.
+ * @throws ConfigError, naming `where`, for a name that the table lacks.
+ */
+export function editionFor(name?: EditionName, where = 'edition'): Edition {
+  if (name === undefined) return NO_EDITION;
   if (!Object.hasOwn(EDITIONS, name)) {
     const known = Object.keys(EDITIONS).join(', ');
     throw new ConfigError(`${where}: ${JSON.stringify(name)} is not known. Use one of ${known}.`);

@@ -10,6 +10,7 @@ import { headerFields, methodOf, requireRawBytes, type Delivery } from '../../sr
 import { createParts, type ReadyContext } from '../../src/parts.ts';
 import type { ReceiverOptions } from '../../src/options.ts';
 import { authenticate, authenticateBody, type Authentic } from '../../src/stages/authenticate.ts';
+import { purposesOf } from '../../src/protocol.ts';
 import { guardHead } from '../../src/stages/guard.ts';
 import { read, type ReadEvent } from '../../src/stages/read.ts';
 import { select, type Selected } from '../../src/stages/select.ts';
@@ -76,7 +77,7 @@ export function keyOf(
   const [candidate] = 'candidates' in found ? found.candidates : [];
   if (!candidate) throw new Error('the key is not at hand');
   const { sender, key } = candidate;
-  const policy = { protocol, purposes: sender.edition.keyPurposes, alg };
+  const policy = { protocol, purposes: purposesOf(sender.edition, protocol), alg };
   const usable = usableKey(key.jwk, key.verifyKey, policy);
   if (typeof usable === 'string' || auth.keys.revocation(sender, keyid) !== 'valid') {
     throw new Error('the key is of no use');

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import type { EditionName } from '../protocol.ts';
+import { EDITION_NAMES, type EditionName } from '../protocol.ts';
 import { type Skipped, VectorError } from '../vectors/case.ts';
 import type { VectorResult } from '../vectors/judge.ts';
 import { formatEnd, formatResult, runVectors } from '../vectors/run.ts';
@@ -72,9 +72,7 @@ export function addVectorsRun(parent: Command, run: RunVerb): void {
   ])
     .argument('[places...]', "folders and files of vectors; without any: this package's own")
     .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
-    .addOption(
-      new Option('--edition <name>', 'edition of vectors that name none').choices(['3.0', '3.1', '3.2']),
-    )
+    .addOption(new Option('--edition <name>', 'edition of vectors that name none').choices(EDITION_NAMES))
     .option('--ignore <member>', 'a member of vectors that is a comment', collect)
     .action((places: string[], flags: RunFlags) => run(flags, (context) => runAll(places, flags, context)));
 }

@@ -181,8 +181,6 @@ export const MAX_DEPTH = 256;
 /** How many duplicate names a log line shows (verification.md §2.30). */
 const MAX_NAMES = 4;
 
-const DEEP = `the body nests deeper than ${MAX_DEPTH} levels`;
-
 // `ignoreBOM` keeps a BOM in the text, where it is not JSON; the default would swallow it.
 const UTF8: InstanceType<typeof TextDecoder> = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -192,9 +190,10 @@ const countFast: CountMembers | undefined = /* @__PURE__ */ simdCounter();
  * Check 14 (verification.md §2.14): UTF-8 JSON, an object, and no object in it at any depth has a name twice,
  * compared after unescaping. Linear in the size of the body, whatever it holds. Never throws. A member called
  * `__proto__` becomes an own property like any other.
+ * @param maxDepth objects and arrays around the innermost value.
  */
-export function parseStrictObject(bytes: Uint8Array): StrictJson {
-  const parsed = parseStrictJson(bytes);
+export function parseStrictObject(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): StrictJson {
+  const parsed = parseStrictJson(bytes, maxDepth);
   if (!parsed.ok) return parsed;
   const { value } = parsed;
   return isObject(value) && !Array.isArray(value)
@@ -203,18 +202,20 @@ export function parseStrictObject(bytes: Uint8Array): StrictJson {
 }
 
 /** The same for any JSON value. */
-export function parseStrictJson(bytes: Uint8Array): StrictJsonValue {
+export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): StrictJsonValue {
   const text = decodeUtf8(bytes);
   if (text === undefined) return refuse('the body is not UTF-8');
-  const count = countFast?.(bytes, MAX_DEPTH) ?? countMembers(bytes, MAX_DEPTH);
+  const count = countFast?.(bytes, maxDepth) ?? countMembers(bytes, maxDepth);
   // Before the parse: some engines' JSON.parse recurses, and so does everything that reads the value later.
-  if (count === undefined) return refuse(DEEP);
+  if (count === undefined) return refuse(deep(maxDepth));
   const value = count.escapedNames ? parse(text, readJson) : parse(text, JSON.parse);
-  if (value === undefined) return refuse(describeNoJson(bytes, text));
+  if (value === undefined) return refuse(describeNoJson(bytes, text, maxDepth));
   // In valid JSON each colon outside strings is a member; JSON.parse keeps one of those that share a name.
   if ((isObject(value) ? ownMembers(value) : 0) !== count.members) return refuseDuplicates(text);
   return { ok: true, value };
 }
+
+const deep = (maxDepth: number): string => `the body nests deeper than ${maxDepth} levels`;
 
 function refuse(detail: string): Refused {
   return { ok: false, detail };
@@ -262,8 +263,8 @@ function ownMembers(value: object): number {
 }
 
 /** The two counters agree on valid JSON alone; the words of a refusal must not depend on which one counted. */
-function describeNoJson(bytes: Uint8Array, text: string): string {
-  if (countMembers(bytes, MAX_DEPTH) === undefined) return DEEP;
+function describeNoJson(bytes: Uint8Array, text: string, maxDepth: number): string {
+  if (countMembers(bytes, maxDepth) === undefined) return deep(maxDepth);
   return text.startsWith('\uFEFF') ? 'the body begins with a BOM' : 'the body is not JSON';
 }
 

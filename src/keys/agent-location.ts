@@ -1,8 +1,9 @@
 import type { Alarm, RaiseAlarm } from '../alarms.ts';
+import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
 import { putBounded } from '../bounded.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { BrandJson } from './brand-json.ts';
+import type { AgentEntry, BrandJson } from './brand-json.ts';
 import type { CopyResult } from './document.ts';
 
 /** Enough to see the mistake. */
@@ -55,7 +56,7 @@ const DIFFERENCES: readonly (readonly [string, (a: UrlParts, b: UrlParts) => boo
 
 /**
  * URLs of a document that differ from the configured one by what people usually get wrong: a trailing slash, the scheme,
- * upper case, the port, the query. The match itself is byte for byte (verification.md §5.2).
+ * upper case, the port, the query. How an entry is matched: verification.md §5.2.
  */
 export function nearMisses(agentUrl: string, listed: Iterable<string>): NearMiss[] {
   const wanted = normalized(agentUrl);
@@ -247,7 +248,8 @@ interface LocationCache {
 
 function createLocationCache(raiseAlarm: RaiseAlarm): LocationCache {
   const judged = new WeakMap<BrandJson, Map<string, CachedLocation>>();
-  const keyOf = ({ agentUrl }: SenderEntry, start: string): string => `${agentUrl} ${start}`;
+  const keyOf = ({ agentUrl, edition }: SenderEntry, start: string): string =>
+    `${edition.agentMatch} ${agentUrl} ${start}`;
   const before: LocationCache['cached'] = (sender, { configured, listing }, start) => {
     const known = judged.get(listing)?.get(keyOf(sender, start));
     return known?.configured === configured ? known.location : undefined;
@@ -282,8 +284,8 @@ async function findLocation(sender: SenderEntry, files: BrandFiles): Promise<Loc
       `brand.json at ${at} points elsewhere again, and one such step is allowed`,
     );
   }
-  const entries = brand.agents.get(agentUrl);
-  if (entries === undefined) {
+  const { entries, isExact } = entriesOf(sender, brand);
+  if (entries.length === 0) {
     const misses = nearMisses(agentUrl, brand.agents.keys());
     const hint = misses.length === 0 ? '' : `; it does list ${nearMissText(misses)}`;
     return refuse('agent_not_listed', `brand.json at ${at} has no agent with this url${hint}`, {
@@ -296,13 +298,46 @@ async function findLocation(sender: SenderEntry, files: BrandFiles): Promise<Loc
       `brand.json at ${at} does not list this domain in authorized_operators`,
     );
   }
-  const uris = new Set(entries.map((jwksUri) => absoluteJwksUri(jwksUri, agentUrl)));
+  const uris = new Set(entries.map((entry) => absoluteJwksUri(entry.jwksUri, agentUrl)));
   const [jwksUri] = uris;
-  if (uris.size > 1) return refuse('agent_not_listed', `brand.json at ${at} has several entries that differ`);
+  const types = new Set(isExact ? [] : entries.map(({ type }) => type));
+  if (uris.size > 1 || types.size > 1)
+    return refuse('agent_not_listed', `brand.json at ${at} has several entries that differ`);
   if (jwksUri === undefined) {
     return refuse('key_document_invalid', `brand.json at ${at} has a jwks_uri that is not an absolute URL`);
   }
   return { location: { ok: true, jwksUri } };
+}
+
+/**
+ * The entries of an agent (verification.md §5.2): those with its very `url`, or with one of the same canonical form, as
+ * the sender's edition says.
+ */
+function entriesOf(
+  { agentUrl, edition }: SenderEntry,
+  { agents }: BrandJson,
+): { readonly entries: readonly AgentEntry[]; readonly isExact: boolean } {
+  const exact = agents.get(agentUrl) ?? [];
+  if (edition.agentMatch === 'exact' || (edition.agentMatch === 'exact-first' && exact.length > 0)) {
+    return { entries: exact, isExact: true };
+  }
+  const wanted = canonicalUrl(agentUrl);
+  const alike = [...agents].filter(
+    ([url]) =>
+      url === agentUrl || (wanted !== undefined && isComparable(url) && canonicalUrl(url) === wanted),
+  );
+  return { entries: alike.flatMap(([, entries]) => entries), isExact: false };
+}
+
+/** Who compares makes no A-labels of what is published, and dots that are encoded have two readings. */
+const isComparable = (url: string): boolean => /^[\x21-\x7e]*$/.test(url) && !/%2e/i.test(url);
+
+function canonicalUrl(url: string): string | undefined {
+  try {
+    return canonicalTargetUri(url).targetUri;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Step 3: the entry's `jwks_uri`, else the well-known path at the origin of the agent URL. */

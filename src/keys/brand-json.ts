@@ -2,18 +2,26 @@ import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { DocumentKind, Parsed } from './document.ts';
 
+/** An entry of `agents[]`, as published. */
+export interface AgentEntry {
+  /** Undefined where it has none or `null`. */
+  readonly jwksUri: unknown;
+  readonly type: unknown;
+}
+
 /** What a brand.json says about agents (verification.md §5.1, §5.2). */
 export interface BrandJson {
   /** Where the agents are listed instead, absolute: the file has `authoritative_location` or a `house` domain only. */
   readonly next?: string;
-  /** By `url`, byte for byte: the `jwks_uri` of each entry as published, `undefined` where it has none or `null`. */
-  readonly agents: ReadonlyMap<string, readonly unknown[]>;
+  /** By `url` as it is written. */
+  readonly agents: ReadonlyMap<string, readonly AgentEntry[]>;
   /** `authorized_operators[].domain`, as `URL` writes hosts. */
   readonly operators: ReadonlySet<string>;
 }
 
-/** 256 KiB: verification.md §5.13. */
-const MAX_BYTES = 262_144;
+/** 2 MiB, 32 levels: verification.md §5.13, §5.14. */
+const MAX_BYTES = 2_097_152;
+const MAX_DEPTH = 32;
 
 /** A host name with an optional port, and nothing that could turn the URL made of it into another one. */
 const DOMAIN = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/i;
@@ -28,7 +36,7 @@ export function brandJsonKind(allowLoopback: boolean): DocumentKind<BrandJson> {
 }
 
 function parseBrandJson(bytes: Uint8Array, url: string, allowLoopback: boolean): Parsed<BrandJson> {
-  const json = parseStrictObject(bytes);
+  const json = parseStrictObject(bytes, MAX_DEPTH);
   if (!json.ok) return { ok: false, reason: json.detail };
   const lists = agentLists(json.value);
   if (typeof lists === 'string') return { ok: false, reason: lists };
@@ -59,23 +67,23 @@ function agentLists(root: JsonObject): unknown[][] | string {
   return lists;
 }
 
-/** Characters of a URL in an agent's entry that are kept. */
+/** Characters of a member of an agent's entry that are kept. */
 const MAX_ENTRY = 16_384;
 
-/** What is no URL anyway is not kept either. */
-function keptUri(value: unknown): unknown {
+/** What cannot be a URL or a type anyway is not kept either. */
+function kept(value: unknown): unknown {
   const isLong = typeof value === 'string' && value.length > MAX_ENTRY;
   return isLong || (typeof value === 'object' && value !== null) ? null : value;
 }
 
-function agentsByUrl(entries: readonly unknown[]): Map<string, unknown[]> {
-  const agents = new Map<string, unknown[]>();
+function agentsByUrl(entries: readonly unknown[]): Map<string, AgentEntry[]> {
+  const agents = new Map<string, AgentEntry[]>();
   for (const entry of entries) {
     if (!isJsonObject(entry) || typeof entry['url'] !== 'string' || entry['url'].length > MAX_ENTRY) continue;
     const known = agents.get(entry['url']);
-    const jwksUri = keptUri(present(entry, 'jwks_uri'));
-    if (known) known.push(jwksUri);
-    else agents.set(entry['url'], [jwksUri]);
+    const found = { jwksUri: kept(present(entry, 'jwks_uri')), type: kept(present(entry, 'type')) };
+    if (known) known.push(found);
+    else agents.set(entry['url'], [found]);
   }
   return agents;
 }

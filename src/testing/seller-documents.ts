@@ -34,7 +34,7 @@ type Misbehave = (body: Body, request: IncomingMessage, response: ServerResponse
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 /** Over the cap of every kind of document. */
-const HUGE_BYTES = 2 * 1024 * 1024;
+const HUGE_BYTES = 3 * 1024 * 1024;
 const DRIP_MS = 50;
 const EMPTY: Uint8Array = new TextEncoder().encode('{}');
 

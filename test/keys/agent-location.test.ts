@@ -9,6 +9,7 @@ import {
 } from '../../src/keys/agent-location.ts';
 import { type BrandJson, brandJsonKind } from '../../src/keys/brand-json.ts';
 import type { CopyResult } from '../../src/keys/document.ts';
+import { editionFor } from '../../src/protocol.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { senderEntry } from './setup.ts';
 
@@ -160,7 +161,7 @@ describe('a file that is configured at another registrable domain', () => {
 });
 
 describe('step 2: the entry', () => {
-  test('is matched byte for byte; near misses are named', async () => {
+  test('of edition 3.0 is matched byte for byte; near misses are named', async () => {
     const { locate, alarms } = web({
       [BRAND]: { agents: [{ url: `${AGENT}/` }, { url: 'https://x.com/' }] },
     });
@@ -169,6 +170,73 @@ describe('step 2: the entry', () => {
       { code: 'agent_not_listed', sender: AGENT, url: BRAND, nearMisses: [`${AGENT}/`] },
     ]);
     expect(alarms[0]?.message).toContain(`it does list ${AGENT}/ (differs in trailing slash)`);
+  });
+
+  describe('by canonical URL, as the edition says', () => {
+    const KEYS = 'https://ads.seller.com/keys';
+    const [none, exact, canonical] = [editionFor(), editionFor('3.0'), editionFor('3.3')];
+    const alike = ['HTTPS://ADS.Seller.com/mcp', `${AGENT}#x`, 'https://ads.seller.com:443/./%6Dcp'];
+    const found = async (edition: SenderEntry['edition'], ...agents: readonly object[]): Promise<unknown> => {
+      const location = await web({ [BRAND]: { agents } }).locate(senderEntry(AGENT, { edition }));
+      return location.ok ? location.jwksUri : location.reason;
+    };
+
+    test.each(alike)('%s is the agent', async (url) => {
+      const entry = { type: 'sales', url, jwks_uri: KEYS };
+      expect(await found(none, entry)).toBe(KEYS);
+      expect(await found(canonical, entry)).toBe(KEYS);
+      for (const name of ['3.0', '3.1', '3.2'] as const)
+        expect(await found(editionFor(name), entry)).toContain('has no agent with this url');
+    });
+
+    test.each([
+      `${AGENT}/`,
+      'http://ads.seller.com/mcp',
+      'https://ads.seller.com:8443/mcp',
+      `${AGENT}?`,
+      'https://ads.seller.com@evil.example/mcp',
+      'https://ads.seller.com/MCP',
+      'https://ads.seller.com/x/%2e%2e/mcp',
+      'https://аds.seller.com/mcp',
+      'https://ａds.seller.com/mcp',
+      '//ads.seller.com/mcp',
+      '',
+    ])('%j is not', async (url) => {
+      const entry = { type: 'sales', url, jwks_uri: KEYS };
+      for (const edition of [none, canonical])
+        expect(await found(edition, entry)).toContain('has no agent with this url');
+    });
+
+    test('without an edition the very URL comes first, whatever is beside it', async () => {
+      const [first = ''] = alike;
+      const own = { type: 'sales', url: AGENT, jwks_uri: KEYS };
+      const other = { type: 'sales', url: first, jwks_uri: 'https://other.example/keys' };
+      expect(await found(none, other, own)).toBe(KEYS);
+      expect(await found(exact, other, own)).toBe(KEYS);
+      expect(await found(canonical, other, own)).toContain('several entries that differ');
+    });
+
+    test('entries alike are ambiguous where their type or JWKS differ, and only there', async () => {
+      const [first, second] = alike.map((url) => ({ type: 'sales', url, jwks_uri: KEYS }));
+      for (const edition of [none, canonical]) {
+        expect(await found(edition, { ...first }, { ...second })).toBe(KEYS);
+        for (const other of [{ type: 'creative' }, { jwks_uri: 'https://other.example/keys' }])
+          expect(await found(edition, { ...first }, { ...second, ...other })).toContain(
+            'entries that differ',
+          );
+      }
+    });
+
+    test('one copy is judged for each edition by its own rule', async () => {
+      const { locate } = web({ [BRAND]: { agents: [{ url: alike[0], jwks_uri: KEYS }] } });
+      for (const [edition, ok] of [
+        [none, true],
+        [exact, false],
+        [canonical, true],
+        [exact, false],
+      ] as const)
+        expect((await locate(senderEntry(AGENT, { edition }))).ok).toBe(ok);
+    });
   });
 
   test('twice with different jwks_uri is ambiguous', async () => {

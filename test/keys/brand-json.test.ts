@@ -28,11 +28,19 @@ test('entries are read from top-level agents[], house.agents[] and brands[].agen
     ],
   });
   expect(next).toBeUndefined();
-  expect([...agents]).toEqual([
+  expect([...agents].map(([url, entries]) => [url, entries.map(({ jwksUri }) => jwksUri)])).toEqual([
     ['https://a.example/', [undefined, 1]],
     ['https://b.example/', ['https://b.example/keys']],
     ['https://c.example/', [undefined]],
   ]);
+});
+
+test('at most 2 MiB, and 32 levels', () => {
+  expect(brandJsonKind(false).maxBytes).toBe(2_097_152);
+  const deep = (levels: number): string =>
+    `{"agents":[],"x":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
+  expect(parse(deep(32)).ok).toBe(true);
+  expect(parse(deep(33))).toEqual({ ok: false, reason: 'the body nests deeper than 32 levels' });
 });
 
 test('entries without a url are passed over; a member named __proto__ does no harm', () => {
@@ -113,7 +121,7 @@ describe('null for an optional member counts as absent', () => {
     ['in the house', { agents: [a], house: { agents: null } }],
     ['a jwks_uri', { agents: [agent('https://a.example/', null)] }],
   ])('%s', (_where, json) => {
-    expect([...brand(json).agents]).toEqual([['https://a.example/', [undefined]]]);
+    expect([...brand(json).agents]).toEqual([['https://a.example/', [{}]]]);
   });
 
   test('a pointer is followed where everything else is null', () => {

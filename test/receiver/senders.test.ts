@@ -256,6 +256,7 @@ describe('editions decide which key purposes sign webhooks', () => {
     ['3.0', 'refused webhook_signature_key_purpose_invalid 401'],
     ['3.1', 'accepted 200'],
     ['3.2', 'accepted 200'],
+    ['3.3', 'accepted 200'],
   ] as const)('%s and request-signing: %s', async (edition, expected) => {
     const key = await generateKey('ed25519', 'request-signing', { kid: 'k' });
     const { deliver, alarms } = await testReceiver({
@@ -267,6 +268,53 @@ describe('editions decide which key purposes sign webhooks', () => {
     await deliver(payloads.tool('completed'), { key: key.privateJwk });
     const told = alarms.filter(({ code }) => code === 'key_purpose_refused').map(({ message }) => message);
     expect(told).toEqual(edition === '3.0' ? [expect.stringContaining("edition: '3.1'")] : []);
+  });
+});
+
+describe('without an edition what any edition accepts is accepted (verification.md §2.17)', () => {
+  it('a key for requests, under AdCP’s name; the contract has it not', async () => {
+    const key = await generateKey('ed25519', 'request-signing', { kid: 'k' });
+    const { deliver, alarms } = await testReceiver({ senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }] });
+    const options = { key: key.privateJwk };
+    expect(said(await deliver(payloads.tool('completed'), { ...options, protocol: 'adcp' }))).toBe(
+      'accepted 200',
+    );
+    expect(alarms).toEqual([]);
+    expect(said(await deliver(payloads.tool('completed'), options))).toBe(
+      'refused webhook_signature_key_purpose_invalid 401',
+    );
+    expect(alarms).toMatchObject([
+      {
+        code: 'key_purpose_refused',
+        message: expect.stringContaining('under the name proto signs no') as unknown,
+      },
+    ]);
+  });
+
+  it.each(['response-signing', 'governance-signing', '', 'WEBHOOK-SIGNING'])(
+    'no key for %j, under either name',
+    async (purpose) => {
+      const { publicJwk, privateJwk } = await generateKey('ed25519');
+      const own = { ...publicJwk, proto_use: purpose, adcp_use: purpose };
+      const { deliver } = await testReceiver({ senders: [{ agentUrl: AGENT, pins: [own] }] });
+      for (const protocol of ['proto', 'adcp'])
+        expect(said(await deliver(payloads.tool('completed'), { key: privateJwk, protocol }))).toBe(
+          'refused webhook_signature_key_purpose_invalid 401',
+        );
+    },
+  );
+
+  it('answers stay those of 3.0: a changed payload is 200, and 409 from 3.2 on', async () => {
+    for (const [edition, status] of [
+      [undefined, 200],
+      ['3.3', 409],
+    ] as const) {
+      const { deliver } = await testReceiver({ ...(edition && { edition }) });
+      const idempotency_key = `changed-payload-${String(edition)}`;
+      await deliver(payloads.tool('completed', { idempotency_key, message: 'one' }));
+      const second = await deliver(payloads.tool('completed', { idempotency_key, message: 'two' }));
+      expect(second.response.status).toBe(status);
+    }
   });
 });
 

@@ -4,6 +4,7 @@ import type { Candidate, RevocationState } from '../../keys/contract.ts';
 import { type Refusal, type Unavailability, refused } from '../../outcome.ts';
 import type { AuthContext, HeadRequest, Target } from '../contract.ts';
 import type { CheckedSignature } from './checks.ts';
+import { purposesOf } from '../../protocol.ts';
 import { compareHost, type HostComparison } from './host.ts';
 import { usableKey } from './key-policy.ts';
 import { isRevokedKey } from './revoked-at.ts';
@@ -79,7 +80,7 @@ async function tryCandidate(
   const { context, request, signed } = trial;
   const { sender, key } = candidate;
   const { alg, keyid, created } = signed.parameters;
-  const policy = { protocol: signed.protocol, purposes: sender.edition.keyPurposes, alg };
+  const policy = { protocol: signed.protocol, purposes: purposesOf(sender.edition, signed.protocol), alg };
   const usable = usableKey(key.jwk, key.verifyKey, policy);
   if (typeof usable === 'string')
     return refused('webhook_signature_key_purpose_invalid', `The JWK: ${usable}.`, 8);

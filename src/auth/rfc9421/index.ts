@@ -8,7 +8,7 @@ import { createEngine } from '../../crypto/index.ts';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import { type Delivery, headerFields, type HeadersInput } from '../../delivery.ts';
 import { type Refusal, refused } from '../../outcome.ts';
-import { editionFor, type EditionName, protocolsFor } from '../../protocol.ts';
+import { editionFor, type EditionName, protocolsFor, purposesOf } from '../../protocol.ts';
 import type { Target } from '../contract.ts';
 import { checkSignatureHeaders } from './checks.ts';
 import { digestMatches } from './content-digest.ts';
@@ -52,7 +52,7 @@ export interface SignedMessage {
 export interface VerifySignatureOptions {
   /** Only this name in tag and key purpose. Both known names (`proto`, `adcp`), each whole. */
   readonly protocol?: string | undefined;
-  /** Decides which key purposes are accepted. `3.0`. */
+  /** Decides which key purposes are accepted. Without it those of the name: both of `adcp`, `webhook-signing` of others. */
   readonly edition?: EditionName;
   /** Unix ms. `Date.now`. */
   readonly now?: () => number;
@@ -118,8 +118,11 @@ export async function verifySignature(
   const signed = checkSignatureHeaders(headers, protocolsFor(options.protocol), now());
   if (signed.kind === 'refused') return signed;
   const { protocol, components, parameters, signature, digest } = signed;
-  const { keyPurposes } = editionFor(options.edition);
-  const policy = { protocol, purposes: keyPurposes, alg: parameters.alg };
+  const policy = {
+    protocol,
+    purposes: purposesOf(editionFor(options.edition), protocol),
+    alg: parameters.alg,
+  };
   const key = usableKey(jwk, await engine.importKey(jwk), policy);
   if (typeof key === 'string') return refused('webhook_signature_key_purpose_invalid', `The JWK: ${key}.`, 8);
   const { method, url, body } = message;

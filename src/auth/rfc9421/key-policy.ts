@@ -1,13 +1,13 @@
 import type { Jwk, SignatureAlgorithm, VerifyKey } from '../../crypto/engine.ts';
-import type { Edition, Protocol, Protocols } from '../../protocol.ts';
+import { type Edition, type Protocol, type Protocols, purposesOf } from '../../protocol.ts';
 
-/** How a JWK names each algorithm (RFC 8037 §3.1, RFC 7518 §3.4); all three members have to agree. */
+/** How a JWK names each algorithm (RFC 8037 §3.1, RFC 9864 §2.2, RFC 7518 §3.4); all three members have to agree. */
 const JWK_NAMES: Record<
   SignatureAlgorithm,
-  { readonly kty: string; readonly crv: string; readonly alg: string }
+  { readonly kty: string; readonly crv: string; readonly algs: readonly unknown[] }
 > = {
-  ed25519: { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA' },
-  'ecdsa-p256-sha256': { kty: 'EC', crv: 'P-256', alg: 'ES256' },
+  ed25519: { kty: 'OKP', crv: 'Ed25519', algs: ['EdDSA', 'Ed25519'] },
+  'ecdsa-p256-sha256': { kty: 'EC', crv: 'P-256', algs: ['ES256'] },
 };
 
 /** What check 8 compares a key with. */
@@ -34,8 +34,9 @@ export function usableKey(jwk: Jwk, verifyKey: VerifyKey | string, policy: KeyPo
   if (typeof purpose !== 'string' || !purposes.includes(purpose)) {
     return `${protocol.purposeMember} is not ${purposes.join(' or ')}`;
   }
-  const { kty, crv, alg: name } = JWK_NAMES[alg];
-  const agree = jwk['kty'] === kty && jwk['crv'] === crv && jwk['alg'] === name && verifyKey.alg === alg;
+  const { kty, crv, algs } = JWK_NAMES[alg];
+  const agree =
+    jwk['kty'] === kty && jwk['crv'] === crv && algs.includes(jwk['alg']) && verifyKey.alg === alg;
   return agree ? verifyKey : `kty, crv and alg do not agree with ${alg}`;
 }
 
@@ -47,12 +48,12 @@ export function unfitReason(
   jwk: Jwk,
   verifyKey: VerifyKey,
   protocols: Protocols,
-  { keyPurposes: purposes }: Pick<Edition, 'keyPurposes'>,
+  edition: Pick<Edition, 'keyPurposes'>,
 ): string | undefined {
   const { alg } = verifyKey;
   const named = protocols.filter(({ purposeMember }) => Object.hasOwn(jwk, purposeMember));
   const reasons = (named.length > 0 ? named : protocols.slice(0, 1)).map((protocol) =>
-    usableKey(jwk, verifyKey, { protocol, purposes, alg }),
+    usableKey(jwk, verifyKey, { protocol, purposes: purposesOf(edition, protocol), alg }),
   );
   const [reason] = reasons;
   return typeof reason === 'string' && reasons.every((one) => typeof one === 'string') ? reason : undefined;

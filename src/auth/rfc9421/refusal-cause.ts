@@ -3,7 +3,7 @@ import { quoted } from '../../codec/printable.ts';
 import { Fault } from '../../errors.ts';
 import type { Candidate, KeySearch } from '../../keys/contract.ts';
 import { type Refusal, type Unavailability, refused } from '../../outcome.ts';
-import { editionAccepting } from '../../protocol.ts';
+import { editionAccepting, purposesOf } from '../../protocol.ts';
 import type { SenderEntry } from '../../senders.ts';
 import type { VerifiesFor, Target, AuthContext, HeadRequest, LateDelivery } from '../contract.ts';
 import {
@@ -104,16 +104,20 @@ function raisePurposeAlarm(
 ): void {
   const { purposeMember } = policy.protocol;
   for (const { sender, key } of tried) {
-    const { name: edition, keyPurposes } = sender.edition;
+    const { edition } = sender;
     const purpose = String(key.jwk[purposeMember]);
-    const other = keyPurposes.includes(purpose) ? undefined : editionAccepting(purpose);
+    const isAccepted = purposesOf(edition, policy.protocol).includes(purpose);
+    const other = isAccepted ? undefined : editionAccepting(purpose);
+    const where = edition.keyPurposes
+      ? `in edition ${edition.name}`
+      : `under the name ${policy.protocol.name}`;
     // Only where nothing else is wrong with it: else the advice would not help.
     if (!other || typeof usableKey(key.jwk, key.verifyKey, { ...policy, purposes: [purpose] }) === 'string')
       continue;
     raiseAlarm({
       code: 'key_purpose_refused',
       sender: sender.agentUrl,
-      message: `The key with keyid ${quoted(key.kid)} is for ${purpose}, which in edition ${edition} signs no webhooks: 401. If ${sender.agentUrl} speaks edition ${other} or a later one, set edition: '${other}' for it.`,
+      message: `The key with keyid ${quoted(key.kid)} is for ${purpose}, which ${where} signs no webhooks: 401. If ${sender.agentUrl} speaks edition ${other} or a later one, set edition: '${other}' for it.`,
     });
   }
 }

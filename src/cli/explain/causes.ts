@@ -3,7 +3,7 @@ import { readSignatureFields, MAX_VALIDITY_S } from '../../auth/rfc9421/checks.t
 import { readContentDigest } from '../../auth/rfc9421/content-digest.ts';
 import type { SignatureParameters } from '../../auth/rfc9421/signature-input.ts';
 import { fieldValue } from '../../delivery.ts';
-import { editionFor, type EditionName, type Protocol } from '../../protocol.ts';
+import { EDITION_NAMES, editionFor, type Protocol } from '../../protocol.ts';
 import { MS_FROM } from '../shell.ts';
 import { adviceFor } from './advice.ts';
 import { gunzipped, searchBody } from './body.ts';
@@ -144,9 +144,9 @@ const lookAtClock: Look = async ({ request }, step) => {
 const lookAtPurpose: Look = async (made, step, again) => {
   const { input, request } = made;
   const { purposeMember } = protocolOf(made);
-  const editions: readonly EditionName[] = ['3.1', '3.2'];
   const current = request.senders[0]?.edition ?? editionFor();
-  for (const edition of editions.filter((name) => name !== current.name)) {
+  const others = EDITION_NAMES.filter((name) => !current.keyPurposes || name !== current.name);
+  for (const edition of others) {
     const senders = input.senders.map((sender) => ({ ...sender, edition }));
     const steps = await again.steps({ ...input, senders });
     if (!passes(steps, '8')) continue;

@@ -1,3 +1,4 @@
+import { EDITION_NAMES } from '../../protocol.ts';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
@@ -306,7 +307,7 @@ export function addExplain(parent: Command, run: RunVerb): void {
     .option('--agent-url <url>', "the seller's agents[].url: its keys are fetched")
     .option('--url <url>', 'publicUrl: exactly the URL that the seller was given, or what ends in /*')
     .option('--received-at <instant>', 'when it was received: Unix seconds or ISO 8601')
-    .addOption(new Option('--edition <name>', 'edition of the protocol').choices(['3.0', '3.1', '3.2']))
+    .addOption(new Option('--edition <name>', 'edition of the protocol').choices(EDITION_NAMES))
     .addOption(
       new Option('--host-check <how>', 'whether Host is compared with --url').choices(['strict', 'off']),
     )

@@ -8,7 +8,7 @@ import { brandJsonKind } from '../../keys/brand-json.ts';
 import type { KeyTransport } from '../../keys/contract.ts';
 import { JWKS } from '../../keys/jwks.ts';
 import { followed, notListedReason } from '../../keys/publisher-pins.ts';
-import { editionFor, type EditionName, type Protocols, protocolsFor } from '../../protocol.ts';
+import { EDITION_NAMES, editionFor, type EditionName, type Protocols, protocolsFor } from '../../protocol.ts';
 import type { Sender, SenderEntry } from '../../senders.ts';
 import { createDocuments, type Documents, type Link } from './documents.ts';
 import { checkRevocations, type RevocationState } from './revocations.ts';
@@ -19,6 +19,8 @@ export interface ChainKey {
   readonly source: 'JWKS' | 'adagents.json';
   /** Editions whose receivers take it (check 8); empty: no receiver does, and `invalidReason` says why. */
   readonly editions: readonly EditionName[];
+  /** A receiver with the edition that was given, or with none, takes it. */
+  readonly accepted: boolean;
   readonly invalidReason?: string;
   readonly revoked: boolean;
   /** `revoked_at`, as published: nothing that is signed from then on is taken. */
@@ -35,8 +37,8 @@ export interface Chain {
   readonly faults: readonly string[];
   /** What is wrong, and does not keep deliveries from being accepted. */
   readonly notes: readonly string[];
-  /** By which the keys are judged. */
-  readonly edition: EditionName;
+  /** By which the keys are judged; undefined: none, which narrows nothing. */
+  readonly edition: EditionName | undefined;
   /** A copy of its keys could be had. */
   readonly isReachable: boolean;
   /** The keys themselves, for `explain`. */
@@ -57,40 +59,38 @@ interface ChainOptions {
 /** Two clocks that are right, and the way, differ by less. */
 const CLOCK_SLACK_S = 60;
 
-const EDITIONS: readonly EditionName[] = ['3.0', '3.1', '3.2'];
-
 async function judgeKey(
   jwk: Jwk,
   source: ChainKey['source'],
   revoked: ReadonlySet<string>,
-  context: { readonly protocols: Protocols; readonly engine: CryptoEngine; readonly now: number },
+  context: {
+    readonly protocols: Protocols;
+    readonly engine: CryptoEngine;
+    readonly now: number;
+    readonly edition: EditionName | undefined;
+  },
 ): Promise<ChainKey> {
-  const { protocols, engine, now } = context;
+  const { protocols, engine, now, edition: given } = context;
   const verifyKey = await engine.importKey(jwk);
-  const verdicts = EDITIONS.map((name) => {
-    const edition = editionFor(name);
-    const invalidReason =
-      typeof verifyKey === 'string' ? verifyKey : unfitReason(jwk, verifyKey, protocols, edition);
-    return { name, invalidReason };
-  });
-  const editions = verdicts
-    .filter(({ invalidReason }) => invalidReason === undefined)
-    .map(({ name }) => name);
-  const [first] = verdicts;
+  const unfit = (name: EditionName | undefined): string | undefined =>
+    typeof verifyKey === 'string' ? verifyKey : unfitReason(jwk, verifyKey, protocols, editionFor(name));
+  const editions = EDITION_NAMES.filter((name) => unfit(name) === undefined);
+  const invalidReason = unfit(given);
   const kid = String(jwk['kid']);
   return {
     kid,
     source,
     editions,
+    accepted: invalidReason === undefined,
     revoked: revoked.has(kid) || (revokedSince(jwk) ?? Number.POSITIVE_INFINITY) <= now / 1000,
     ...(typeof jwk['revoked_at'] === 'string' && { revokedAt: jwk['revoked_at'] }),
-    ...(first?.invalidReason !== undefined && { invalidReason: first.invalidReason }),
+    ...(invalidReason !== undefined && { invalidReason }),
   };
 }
 
-/** Whether a receiver of that edition takes deliveries by the key. */
-export function isFit(key: ChainKey, edition: EditionName): boolean {
-  return key.editions.includes(edition) && !key.revoked;
+/** Whether the receiver takes deliveries by the key. */
+export function isFit({ accepted, revoked }: ChainKey): boolean {
+  return accepted && !revoked;
 }
 
 /** What the publishers pin for the agent: where any does, only that counts (verification.md §5.5). */
@@ -144,12 +144,15 @@ async function published(
 }
 
 /** What speaks against all keys together. */
-function keyFault(keys: readonly ChainKey[], edition: EditionName): string | undefined {
-  if (keys.some((key) => isFit(key, edition))) return undefined;
-  const others = EDITIONS.filter((name) => keys.some((key) => isFit(key, name)));
+function keyFault(keys: readonly ChainKey[], edition: EditionName | undefined): string | undefined {
+  if (keys.some(isFit)) return undefined;
+  const others = EDITION_NAMES.filter((name) =>
+    keys.some(({ editions, revoked }) => editions.includes(name) && !revoked),
+  );
+  const here = edition === undefined ? 'without an edition' : `in edition ${edition}`;
   return others.length === 0
     ? 'No key can sign webhooks. Deliveries get 401.'
-    : `No key can sign webhooks in edition ${edition}: deliveries get 401. One can in edition ${others.join(', ')}; if that is the seller's, set edition for this sender.`;
+    : `No key can sign webhooks ${here}: deliveries get 401. One can in edition ${others.join(', ')}; if that is the seller's, set edition for this sender.`;
 }
 
 /** Of documents that can be used but for a part. */
@@ -176,11 +179,12 @@ function clockNotes(links: readonly Link[]): string[] {
 export async function walkChain(options: ChainOptions): Promise<Chain> {
   const { allowLoopback, sender: given } = options;
   const protocols = protocolsFor(options.protocol);
-  const defaults = { protocols, edition: editionFor(), allowLoopback, maxNoncesPerKey: 1 };
+  const defaults = { protocols, edition: editionFor(options.edition), allowLoopback, maxNoncesPerKey: 1 };
   const [sender] = senderSource([given], defaults).fixed ?? [];
   if (!sender) throw new TypeError('one sender was given');
   const documents = createDocuments(options);
-  const edition = editionFor(options.edition).name;
+  const { edition } = options;
+  editionFor(edition);
   const faults: string[] = [];
   const notes: string[] = [];
   const { jwks, listing, trouble } = await published(documents, sender, allowLoopback);
@@ -198,7 +202,7 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const source = isPinned ? 'adagents.json' : 'JWKS';
   const keys: ChainKey[] = [];
   for (const jwk of counted)
-    keys.push(await judgeKey(jwk, source, revoked, { protocols, engine, now: options.now() }));
+    keys.push(await judgeKey(jwk, source, revoked, { protocols, engine, now: options.now(), edition }));
   notes.push(...oddNotes(documents.links), ...clockNotes(documents.links));
   const unfit = keys.length > 0 || faults.length === 0 ? keyFault(keys, edition) : undefined;
   if (unfit !== undefined) faults.push(unfit);

@@ -6,7 +6,7 @@ import type { Jwk, SignatureAlgorithm } from '../../crypto/engine.ts';
 import { ConfigError } from '../../errors.ts';
 import type { NameLookUp } from '../../keys/contract.ts';
 import { defaultTransport } from '../../keys/net/transport.ts';
-import type { EditionName } from '../../protocol.ts';
+import { EDITION_NAMES, type EditionName } from '../../protocol.ts';
 import { generateKey, type KeyPair } from '../../sender/sign.ts';
 import { collect } from '../files.ts';
 import {
@@ -128,9 +128,9 @@ function linkLines(link: Link, paint: Paint): string[] {
   return [head, `${' '.repeat(12)}${paint('dim', detail)}`];
 }
 
-function keyLine(key: ChainKey, edition: EditionName, paint: Paint): string {
-  const fit = isFit(key, edition);
-  const other = fit ? '' : `, not ${edition}`;
+function keyLine(key: ChainKey, edition: EditionName | undefined, paint: Paint): string {
+  const fit = isFit(key);
+  const other = fit ? '' : `, not ${edition ?? 'without an edition'}`;
   const since = key.revokedAt === undefined ? '' : `, from ${key.revokedAt} on revoked by its own revoked_at`;
   const why = key.revoked
     ? `revoked${since}`
@@ -219,8 +219,8 @@ export function addKeysCheck(parent: Command, run: RunVerb): void {
       .addOption(
         new Option(
           '--edition <name>',
-          'edition that the receiver has for this seller (default: 3.0)',
-        ).choices(['3.0', '3.1', '3.2']),
+          'edition that the receiver has for this seller (default: none, which narrows nothing)',
+        ).choices(EDITION_NAMES),
       ),
   ).action((agentUrl: string, flags: CheckFlags) => run(flags, (context) => check(agentUrl, flags, context)));
 }

@@ -1,3 +1,4 @@
+import { editionFor, protocolFor, purposesOf } from '../../protocol.ts';
 import { PROFILE_COMPONENTS, type SignedDelivery } from '../../sender/sign.ts';
 import {
   ACCEPTED,
@@ -226,8 +227,10 @@ export const ACCEPTED_CASES: readonly ProbeCase[] = [
       keys.request ? { key: keys.request } : {},
     ),
     needs: 'request',
-    expect: ({ edition }) =>
-      edition === '3.0' ? refused('webhook_signature_key_purpose_invalid') : ACCEPTED,
+    expect: ({ edition, protocol }) =>
+      purposesOf(editionFor(edition), protocolFor(protocol)).includes('request-signing')
+        ? ACCEPTED
+        : refused('webhook_signature_key_purpose_invalid'),
   },
 ];
 
@@ -296,13 +299,17 @@ export const REPEATED_CASES: readonly ProbeCase[] = [
   {
     name: 'changed-payload',
     sends: 'the same idempotency_key with another payload',
-    expect: ({ edition }) => (edition === '3.2' ? { status: 409, code: 'payload_changed' } : ACCEPTED),
+    expect: ({ edition }) =>
+      editionFor(edition).changedPayload === 'conflict' ? { status: 409, code: 'payload_changed' } : ACCEPTED,
     run: changed,
   },
   {
     name: 'second-outcome',
     sends: 'a later, other outcome of a task that has one',
-    expect: ({ edition }) => (edition === '3.2' ? { status: 409, code: 'task_already_final' } : ACCEPTED),
+    expect: ({ edition }) =>
+      editionFor(edition).secondTerminal === 'refused'
+        ? { status: 409, code: 'task_already_final' }
+        : ACCEPTED,
     run: async (kit) => {
       const first = kit.payloads.tool('completed');
       await kit.begin(await kit.sign(first));

@@ -26,7 +26,8 @@ export interface ProbeKit {
   readonly begin: (delivery: SignedDelivery) => Promise<void>;
   /** Unix ms. */
   readonly now: () => number;
-  readonly edition: EditionName;
+  /** What the receiver has for this sender; undefined: none is set. */
+  readonly edition: EditionName | undefined;
   /** Of the receiver: `off` where it does not compare `Host` with its URL. */
   readonly hostCheck: 'strict' | 'off';
   /** Of the receiver. */
@@ -108,7 +109,7 @@ export interface ProbeCase {
   readonly name: string;
   /** What is sent, in words. */
   readonly sends: string;
-  readonly expect: Expected | ((kit: Pick<ProbeKit, 'edition' | 'hostCheck'>) => Expected);
+  readonly expect: Expected | ((kit: Pick<ProbeKit, 'edition' | 'hostCheck' | 'protocol'>) => Expected);
   /** Without this key, or option, the case is left out. */
   readonly needs?: KeyRole | 'rate';
   readonly run: (kit: ProbeKit) => Promise<PostResult>;

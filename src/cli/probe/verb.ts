@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
-import { type EditionName, protocolsFor } from '../../protocol.ts';
+import { EDITION_NAMES, type EditionName, protocolsFor } from '../../protocol.ts';
 import type { Jwk } from '../../sender/sign.ts';
 import { collect, isPrivate, readKeys } from '../files.ts';
 import {
@@ -154,7 +154,7 @@ async function probe(url: string, flags: ProbeFlags, context: CliContext): Promi
   try {
     if (flags.printConfig)
       return { ok: true, json: { config: identity.config }, text: () => identity.config };
-    const { to, maxBodyBytes, rate, timeoutMs, hostCheck, edition = '3.0' } = flags;
+    const { to, maxBodyBytes, rate, timeoutMs, hostCheck, edition } = flags;
     const options = { url, to, edition, hostCheck, maxBodyBytes, rate, timeoutMs, keys, now: context.now };
     const [kit, ...others] = protocolsFor(flags.protocol).map(({ name: protocol }) =>
       createKit({ ...options, protocol }, first),
@@ -185,11 +185,9 @@ function addReceiverFlags(verb: Command): Command {
   return verb
     .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
     .addOption(
-      new Option('--edition <name>', 'edition that the receiver has for this sender (default: 3.0)').choices([
-        '3.0',
-        '3.1',
-        '3.2',
-      ]),
+      new Option('--edition <name>', 'edition that the receiver has for this sender (default: none)').choices(
+        EDITION_NAMES,
+      ),
     )
     .addOption(
       new Option('--host-check <how>', 'whether the receiver compares Host with its URL').choices([

@@ -4,9 +4,9 @@ import { editionFor, protocolsFor } from '../../../src/protocol.ts';
 import type { Candidate } from '../../../src/keys/contract.ts';
 
 test('a kid of very many senders is tried with each of them', async () => {
-  const context = { protocols: protocolsFor() };
-  const signed = { parameters: { alg: 'ed25519', keyid: 'k' } };
-  const trial = { context, signed, base: new Uint8Array(), host: { kind: 'same' } } as unknown as Trial;
+  const [protocol] = protocolsFor();
+  const signed = { protocol, parameters: { alg: 'ed25519', keyid: 'k' } };
+  const trial = { context: {}, signed, base: new Uint8Array(), host: { kind: 'same' } } as unknown as Trial;
   const sender = { edition: editionFor() };
   const unusable = { sender, key: { kid: 'k', jwk: {}, verifyKey: 'no key' } } as unknown as Candidate;
   const result = await tryCandidates(

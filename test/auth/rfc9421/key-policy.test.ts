@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { usableKey } from '../../../src/auth/rfc9421/key-policy.ts';
 import type { Jwk, SignatureAlgorithm } from '../../../src/crypto/engine.ts';
-import { editionFor, protocolFor } from '../../../src/protocol.ts';
+import { editionFor, protocolFor, purposesOf } from '../../../src/protocol.ts';
 import { createSigner, engine } from './support.ts';
 
 const ed = createSigner('ed');
 const ec = createSigner('ec', 'ecdsa-p256-sha256');
-const purposes = editionFor('3.0').keyPurposes;
+const purposes = purposesOf(editionFor('3.0'), protocolFor());
 
 async function usable(
   jwk: Jwk,

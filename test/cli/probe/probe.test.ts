@@ -171,7 +171,10 @@ describe('probe finds the fault of', () => {
   it('one that answers 401 without WWW-Authenticate, or with more in it', async () => {
     const refused = PROBE_CASES.filter(
       ({ expect: given }) =>
-        (typeof given === 'function' ? given({ edition: '3.0', hostCheck: 'strict' }) : given).status === 401,
+        (typeof given === 'function'
+          ? given({ edition: '3.0', hostCheck: 'strict', protocol: 'proto' })
+          : given
+        ).status === 401,
     );
     for (const header of [undefined, 'Signature realm="x", error="webhook_signature_invalid"']) {
       await using setup = await bench(

@@ -1,0 +1,213 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { generateKey, type KeyPair } from '../../src/sender/sign.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { payloads, said, testReceiver, URL_GIVEN } from './setup.ts';
+
+/*
+ * What sellers of each edition send, under either name of the protocol, to a receiver that knows their agent URL and
+ * nothing else. Every row is authentic. What is not answered 200 and handled stands in the table with its reason.
+ */
+
+const NAMES = ['proto', 'adcp'] as const;
+const EDITIONS = ['3.0', '3.1', '3.2', '3.3'] as const;
+
+type Name = (typeof NAMES)[number];
+type Edition = (typeof EDITIONS)[number];
+
+const TAKEN = 'accepted 200, handled';
+const BRAND = '/.well-known/brand.json';
+const JWKS = '/.well-known/jwks.json';
+const MIB = 1_048_576;
+
+/** How a seller publishes its key. */
+interface Publishing {
+  readonly origin: string;
+  readonly agentUrl: string;
+  readonly set: (path: string, document: unknown) => void;
+  readonly key: KeyPair;
+}
+
+interface Way {
+  /** e.g. `url in capital letters`. */
+  readonly what: string;
+  /** Editions whose sellers do so. */
+  readonly since: Edition;
+  readonly purpose?: 'request-signing';
+  readonly publish: (seller: Publishing) => void;
+  /** Why it is not taken under a name. */
+  readonly open?: Partial<Record<Name, { readonly answer: string; readonly reason: string }>>;
+}
+
+const listing = ({ origin, agentUrl }: Publishing, entry: object = {}): object => ({
+  type: 'sales',
+  url: agentUrl,
+  jwks_uri: `${origin}/keys.json`,
+  ...entry,
+});
+
+/** brand.json with one entry, and the JWKS that it names. */
+function publishWith(entry: (seller: Publishing) => object, more: object = {}): Way['publish'] {
+  return (seller) => {
+    seller.set(BRAND, { name: 'Seller', agents: [listing(seller, entry(seller))], ...more });
+    seller.set('/keys.json', { keys: [seller.key.publicJwk] });
+  };
+}
+
+const plain = publishWith(() => ({}));
+
+/** The agent's URL as it may be spelled. */
+const spelled = (what: string, spell: (url: string) => string): Way => ({
+  what: `url in ${what}`,
+  since: '3.1',
+  publish: publishWith(({ agentUrl }) => ({ url: spell(agentUrl) })),
+});
+
+const nested = (levels: number): unknown => (levels === 0 ? {} : { a: nested(levels - 1) });
+
+const NO_CALLER = {
+  answer: 'unavailable keys_unavailable 503',
+  reason:
+    'nobody here can ask the seller for identity.brand_json_url; an alarm says that no document is there',
+} as const;
+
+const WAYS: readonly Way[] = [
+  { what: 'key for webhook-signing', since: '3.0', publish: plain },
+  {
+    what: 'key with alg Ed25519 (RFC 9864)',
+    since: '3.0',
+    publish: (seller) => {
+      seller.set(BRAND, { agents: [listing(seller)] });
+      seller.set('/keys.json', { keys: [{ ...seller.key.publicJwk, alg: 'Ed25519' }] });
+    },
+  },
+  {
+    what: 'key for request-signing',
+    since: '3.1',
+    purpose: 'request-signing',
+    publish: plain,
+    open: {
+      proto: {
+        answer: 'refused webhook_signature_key_purpose_invalid 401',
+        reason: 'under proto the contract names webhook-signing alone; an alarm names the option edition',
+      },
+    },
+  },
+  {
+    what: 'key at the default place',
+    since: '3.0',
+    publish: (seller) => {
+      seller.set(BRAND, { agents: [{ type: 'sales', url: seller.agentUrl }] });
+      seller.set(JWKS, { keys: [seller.key.publicJwk] });
+    },
+  },
+  {
+    what: 'key by brands[].agents[]',
+    since: '3.0',
+    publish: (seller) => {
+      seller.set(BRAND, { house: { name: 'House' }, brands: [{ agents: [listing(seller)] }] });
+      seller.set('/keys.json', { keys: [seller.key.publicJwk] });
+    },
+  },
+  {
+    what: 'key by authoritative_location',
+    since: '3.0',
+    publish: (seller) => {
+      seller.set(BRAND, { authoritative_location: `${seller.origin}/brand-of-house.json` });
+      seller.set('/brand-of-house.json', { agents: [listing(seller)] });
+      seller.set('/keys.json', { keys: [seller.key.publicJwk] });
+    },
+  },
+  {
+    what: 'key by house.agents[]',
+    since: '3.0',
+    publish: (seller) => {
+      seller.set(BRAND, { house: { agents: [listing(seller)] } });
+      seller.set('/keys.json', { keys: [seller.key.publicJwk] });
+    },
+  },
+  {
+    what: 'key by identity.brand_json_url alone',
+    since: '3.1',
+    publish: (seller) => {
+      seller.set('/elsewhere.json', { agents: [listing(seller)] });
+      seller.set('/keys.json', { keys: [seller.key.publicJwk] });
+    },
+    open: { proto: NO_CALLER, adcp: NO_CALLER },
+  },
+  spelled('capital letters', (url) => url.replace('http:', 'HTTP:')),
+  spelled('percent-encoding', (url) => url.replace('/mcp', '/%6Dc%70')),
+  spelled('dot segments', (url) => url.replace('/mcp', '/x/.././mcp')),
+  spelled('a fragment', (url) => `${url}#agent`),
+  {
+    what: 'two spellings, one JWKS',
+    since: '3.1',
+    publish: (seller) => {
+      const other = seller.agentUrl.replace('/mcp', '/./mcp');
+      const third = seller.agentUrl.replace('http:', 'Http:');
+      seller.set(BRAND, { agents: [listing(seller, { url: other }), listing(seller, { url: third })] });
+      seller.set('/keys.json', { keys: [seller.key.publicJwk] });
+    },
+  },
+  {
+    what: 'brand.json of 256 KiB',
+    since: '3.0',
+    publish: publishWith(() => ({}), { pad: 'x'.repeat(MIB / 4 - 500) }),
+  },
+  {
+    what: 'brand.json of 2 MiB',
+    since: '3.1',
+    publish: publishWith(() => ({}), { pad: 'x'.repeat(2 * MIB - 500) }),
+  },
+  {
+    what: 'brand.json of 32 levels',
+    since: '3.0',
+    publish: publishWith(() => ({}), { deep: nested(30) }),
+  },
+  {
+    what: 'JWKS of 63 KiB',
+    since: '3.0',
+    publish: (seller) => {
+      seller.set(BRAND, { agents: [listing(seller)] });
+      seller.set('/keys.json', { keys: [seller.key.publicJwk], pad: 'x'.repeat(63 * 1024) });
+    },
+  },
+];
+
+const ROWS = NAMES.flatMap((name) =>
+  EDITIONS.flatMap((edition) =>
+    WAYS.filter(({ since }) => since <= edition).map((way) => ({ name, edition, way, what: way.what })),
+  ),
+);
+
+describe('sellers of every edition are understood with nothing to set', () => {
+  const lines: string[] = [];
+  let seller: FakeSeller;
+  beforeAll(async () => {
+    seller = await createFakeSeller({ url: URL_GIVEN });
+  });
+  afterAll(async () => {
+    await seller.close();
+    console.info(['name  edition  what it publishes', ...lines].join('\n'));
+  });
+
+  it.each(ROWS)('$name $edition: $what', async ({ name, edition, way }) => {
+    const { agentUrl, documents } = seller;
+    const key = await generateKey('ed25519', way.purpose ?? 'webhook-signing', { protocol: name });
+    documents.clear();
+    way.publish({
+      agentUrl,
+      origin: new URL(agentUrl).origin,
+      key,
+      set: (path, document) => documents.set(path, document),
+    });
+    const { deliver, seen, alarms } = await testReceiver({ senders: [{ agentUrl }], allowLoopback: true });
+    const outcome = await deliver(payloads.tool('completed'), { key: key.privateJwk, protocol: name });
+    const answer = `${said(outcome)}${seen.length === 1 ? ', handled' : ''}`;
+    const open = way.open?.[name];
+    lines.push(
+      `${name.padEnd(6)}${edition}      ${way.what.padEnd(38)}${answer}${open ? ` (${open.reason})` : ''}`,
+    );
+    expect(answer).toBe(open?.answer ?? TAKEN);
+    if (open) expect(alarms.length).toBeGreaterThan(0);
+  });
+});
