@@ -67,6 +67,6 @@ function targetOf(url: string, { headers }: Response): URL | undefined {
 function notFollowed(url: string, { status }: Response, to: URL | undefined): RedirectError {
   const where = to ? printableName(`${to.origin}${to.pathname}`, MAX_URL_BYTES) : 'no URL that can be called';
   return new RedirectError(
-    `${url} answers HTTP ${status}, a redirect to ${where}, which is not followed. Where that is the seller's, give it as agentUrl.`,
+    `${printableName(url, MAX_URL_BYTES)} answers HTTP ${status}, a redirect to ${where}, which is not followed. Where that is the seller's, give it as agentUrl.`,
   );
 }

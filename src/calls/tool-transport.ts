@@ -5,6 +5,7 @@ import { MAX_TEXT, printableName, printableText } from '../codec/printable.ts';
 import { limited } from '../time-limits.ts';
 import { boundedJson, errorJson } from './bounds.ts';
 import { chunksOf, tooLong, wholeBody } from './body.ts';
+import { AnswerRefusedError } from './refused.ts';
 import { eventsOf, type StreamEvent } from './event-stream.ts';
 import type { Moved } from './redirects.ts';
 import { SessionLostError, sessionHeaders, type ToolSession } from './tool-session.ts';
@@ -44,6 +45,8 @@ interface Asked {
 const MAX_RESUMED = 2;
 /** Before that, at least. Ms. */
 const LEAST_RETRY_MS = 1000;
+/** Events of the streams of one request: each costs more than its few bytes. */
+const MAX_EVENTS = 10_000;
 /** Of a server's own requests in a stream. */
 const MAX_PINGS = 10;
 /** Above it the event loop has its turn between the parsing of an answer and what is done with it. Bytes. */
@@ -90,6 +93,7 @@ export function toolTransport(options: ToolTransportOptions): Transport {
 
   const readStream = async (first: Response, asked: Asked, signal: AbortSignal): Promise<void> => {
     let left = maxAnswerBytes;
+    let events = 0;
     let pings = 0;
     let seen: StreamEvent = {};
     const counted = async function* (response: Response): AsyncGenerator<Uint8Array> {
@@ -101,6 +105,9 @@ export function toolTransport(options: ToolTransportOptions): Transport {
     };
     const read = async (response: Response): Promise<boolean> => {
       for await (const event of eventsOf(counted(response))) {
+        events += 1;
+        if (events > MAX_EVENTS)
+          throw new AnswerRefusedError(`its stream has more than ${MAX_EVENTS} events`);
         seen = { ...seen, ...event };
         if (event.data === undefined) continue;
         const message = await parsed(utf8(event.data));
@@ -209,7 +216,7 @@ const mediaType = ({ headers }: Response): string =>
 
 /** `id` as number or text: some servers repeat it as the one that it was not. */
 function isAnswerTo(message: unknown, id: number): boolean {
-  if (!isJsonObject(message) || String(message['id']) !== String(id)) return false;
+  if (!isJsonObject(message) || (message['id'] !== id && message['id'] !== String(id))) return false;
   return isJsonObject(message['result']) || isJsonObject(message['error']);
 }
 
@@ -229,7 +236,8 @@ function handedOver({ result, error }: JsonObject, { method, clientId }: Asked):
   }
   const { _meta, ...rest } = result as JsonObject;
   if (method !== 'initialize') return { ...head, result: rest };
-  const protocolVersion = printableName(String(rest['protocolVersion']));
+  const { protocolVersion: version } = rest;
+  const protocolVersion = typeof version === 'string' ? printableName(version) : '';
   return {
     ...head,
     result: { protocolVersion, capabilities: {}, serverInfo: { name: 'seller', version: '1' } },
@@ -248,7 +256,8 @@ function isPing(message: unknown): message is { readonly id: string | number } {
 const MAX_SHOWN = 300;
 
 function noAnswer(url: string, { status, ok }: Response, what: string, bytes: Uint8Array): string {
-  if (ok) return `${url} answers HTTP ${status} ${what === '' ? 'without a content type' : what}.`;
+  if (ok)
+    return `${url} answers HTTP ${status} ${what === '' ? 'without a content type' : printableText(what, MAX_SHOWN)}.`;
   const text = new TextDecoder().decode(bytes.subarray(0, 4 * MAX_SHOWN));
   return `${url} answers HTTP ${status}: ${printableText(text, MAX_SHOWN)}`;
 }

@@ -1,4 +1,5 @@
 import { defined, isJsonObject, type JsonObject, present } from '../codec/members.ts';
+import { MAX_TEXT } from '../codec/printable.ts';
 import { textOf } from '../errors.ts';
 import { agentData } from '../events/agent-data.ts';
 import { ERROR_MEMBERS } from '../events/error-object.ts';
@@ -78,6 +79,9 @@ function withInner(seen: TaskSeen, body: JsonObject, taskId: string): TaskSeen {
   if (!inner) return seen;
   const { status } = inner;
   const isMoved = !isTerminal(status) && inner.taskId !== undefined && inner.taskId !== taskId;
+  // It is kept, and asked about from now on.
+  if (isMoved && (inner.taskId?.length ?? 0) > MAX_TEXT)
+    throw new AnswerError(`The answer names a task_id of more than ${MAX_TEXT} characters. Tell the seller.`);
   return { ...seen, status, ...(isMoved && { movedTo: inner.taskId }) };
 }
 

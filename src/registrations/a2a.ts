@@ -6,7 +6,8 @@ import { wholeBody } from '../calls/body.ts';
 import { boundedJson, errorJson } from '../calls/bounds.ts';
 import { type Moved, RedirectError } from '../calls/redirects.ts';
 import { utf8 } from '../codec/encoding.ts';
-import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
+import { isPrintable, MAX_TEXT, MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
+import { messageOf, textOf } from '../errors.ts';
 import { canonicalOrUndefined } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
 import { stateOf } from '../events/agent-data.ts';
@@ -19,6 +20,7 @@ import {
   type CallerMaker,
   callerOf,
   type CallerOptions,
+  namesIn,
   noAgentOf,
   type SellerCall,
 } from './caller.ts';
@@ -231,7 +233,7 @@ function refusalOf(error: JsonObject): Error {
   if (code === A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED) {
     return new SellerError('INVALID_REQUEST', detail, { field: 'push_notification_config' });
   }
-  return new Error(`The agent answers the JSON-RPC error ${String(code)}: ${detail}`);
+  return new Error(`The agent answers the JSON-RPC error ${sellerText(textOf(code))}: ${detail}`);
 }
 
 const CARD_PATH = '/.well-known/agent-card.json';
@@ -248,7 +250,7 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
         const hasProfile = requiresProfile(value, place);
         const versions = hasProfile ? PROFILE_VERSIONS : AGENT_VERSIONS;
         const chosen = chosenFrom(interfacesOf(value, place), versions, place, caller);
-        return { ...chosen, hasProfile, skills: skillsOf(value) };
+        return { ...chosen, hasProfile, skills: namesIn(value['skills'], 'id') };
       }
       found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
     } catch (error) {
@@ -281,13 +283,6 @@ function requiresProfile({ capabilities }: JsonObject, place: string): boolean {
   );
 }
 
-function skillsOf({ skills }: JsonObject): readonly string[] {
-  if (!Array.isArray(skills)) return [];
-  return (skills as readonly unknown[]).flatMap((skill) =>
-    isJsonObject(skill) && typeof skill['id'] === 'string' ? [skill['id']] : [],
-  );
-}
-
 /** Of a card of any version. */
 function interfacesOf(card: JsonObject, place: string): readonly JsonObject[] {
   try {
@@ -296,7 +291,9 @@ function interfacesOf(card: JsonObject, place: string): readonly JsonObject[] {
       : card['supportedInterfaces'];
     return Array.isArray(read) ? read.filter((item) => isJsonObject(item)) : [];
   } catch (cause) {
-    throw new Error(`The agent card ${place} cannot be read: ${(cause as Error).message}`, { cause });
+    throw new Error(`The agent card ${place} cannot be read: ${sellerText(messageOf(cause))}`, {
+      cause,
+    });
   }
 }
 
@@ -313,15 +310,18 @@ function chosenFrom(
   const named = interfaces
     .slice(0, MOST_INTERFACES)
     .map(({ url, protocolBinding, protocolVersion, tenant }) => {
-      const version = versions.find((known) => String(protocolVersion).startsWith(known));
+      const version = versions.find((known) => textOf(protocolVersion).startsWith(known));
       const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
-      const reason = typeof url === 'string' && target ? refusedReason(url) : 'not an absolute URL';
+      // As it is sent: what the parser passes over or encodes is in no message.
+      const href = typeof url === 'string' && target ? new URL(url).href : undefined;
+      const reason =
+        href === undefined ? 'not an absolute URL' : (unfitReason(href, tenant) ?? refusedReason(href));
       const isSpoken = protocolBinding === 'JSONRPC' && version !== undefined;
       const shown = `${shownText(protocolBinding)} ${shownText(protocolVersion)} at ${shownText(url)}`;
-      return isSpoken && reason === undefined
+      return isSpoken && reason === undefined && href !== undefined
         ? {
             agent: {
-              url: url as string,
+              url: href,
               version,
               tenant: typeof tenant === 'string' ? tenant : '',
               moved: new Map<string, string>(),
@@ -335,8 +335,15 @@ function chosenFrom(
   );
   if (newest) return newest;
   throw new Error(
-    `The agent card ${place} names no https URL for JSONRPC in version ${versions.join(' or ')}: ${named.map(({ shown }) => shown).join('; ') || 'nothing'}.`,
+    `The agent card ${place} names no https URL for JSONRPC in version ${versions.join(' or ')}: ${printableText(named.map(({ shown }) => shown).join('; ') || 'nothing', MAX_TEXT)}.`,
   );
+}
+
+/** Why an interface is not kept for the calls to come. */
+function unfitReason(href: string, tenant: unknown): string | undefined {
+  if (!isPrintable(href, MAX_TEXT)) return `longer than ${MAX_TEXT} characters`;
+  const isLong = typeof tenant === 'string' && tenant.length > MAX_TEXT;
+  return isLong ? `for a tenant of more than ${MAX_TEXT} characters` : undefined;
 }
 
 const shownText = (value: unknown): string =>

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../codec/members.ts';
 import { retryAfterMs } from '../codec/retry-after.ts';
 import { requireUrl } from '../config/public-url.ts';
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, requireSet, wholeNumber } from '../config/validate.ts';
@@ -251,6 +252,21 @@ function refusalOf(
   const retryAfter = headers.get('retry-after');
   const isBusy = status === TOO_MANY_REQUESTS || (status === UNAVAILABLE && retryAfter !== null);
   return isBusy ? new SellerBusyError(status, retryAfterMs(retryAfter, now)) : undefined;
+}
+
+/** Names of a seller's operations that are kept, and the longest one: no task type is longer. */
+export const MOST_NAMES = 1000;
+const MAX_NAME = 255;
+
+/** Names in a list of objects that a seller gives, those that can be an operation's: it is kept for long. */
+export function namesIn(list: unknown, member: 'name' | 'id', most: number = MOST_NAMES): readonly string[] {
+  const names: string[] = [];
+  for (const item of Array.isArray(list) ? (list as readonly unknown[]) : []) {
+    if (names.length >= most) break;
+    const name = isJsonObject(item) ? item[member] : undefined;
+    if (typeof name === 'string' && name.length <= MAX_NAME) names.push(name);
+  }
+  return names;
 }
 
 const NOT_FOUND = 404;

@@ -6,7 +6,7 @@ import { newSession, SessionLostError, sessionHeaders, type ToolSession } from '
 import { toolTransport } from '../calls/tool-transport.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
-import { limited, sleep } from '../time-limits.ts';
+import { limited, orAborted, sleep } from '../time-limits.ts';
 import { errorTextIn, isFailedTool, isOutcome, refusalIn, sellerText, taskUnknownIn } from './answer.ts';
 import {
   CALLER_MAKER,
@@ -15,6 +15,8 @@ import {
   type CallerMaker,
   callerOf,
   type CallerOptions,
+  MOST_NAMES,
+  namesIn,
   noAgentOf,
   type SellerFetch,
 } from './caller.ts';
@@ -40,10 +42,16 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
     const { fetch, token = '' } = await caller.callFor(agentUrl);
     return laneOf(`${callerId} ${agentUrl} ${token}`, { agentUrl, fetch, sessions });
   };
+  const { timeoutMs } = caller;
+  const limit = { ms: timeoutMs, reason: `the call timed out: no answer within ${timeoutMs} ms` };
+  /** What opens a session is part of the call. */
+  const inTime = <T>(signal: AbortSignal, work: (within: AbortSignal) => Promise<T>): Promise<T> =>
+    limited(limit, signal, (within) => orAborted(work(within), within));
   const call: CallSeller = async (agentUrl, operation, args, { signal, sessions }) => {
-    const lane = await laneTo(agentUrl, sessions);
     const params = { name: operation, arguments: args };
-    const result = await callIn(caller, lane, { method: 'tools/call', params, signal });
+    const result = await inTime(signal, async (within) =>
+      callIn(caller, await laneTo(agentUrl, sessions), { method: 'tools/call', params, signal: within }),
+    );
     const answer = answerOf(result, caller.maxValues);
     const unknown = 'task_id' in args ? taskUnknownIn(answer) : undefined;
     if (unknown) throw unknown;
@@ -53,8 +61,8 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
     if (isOutcome(answer)) return answer;
     throw new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`);
   };
-  const operations: CallSeller['operations'] = async (agentUrl, { signal, sessions }) =>
-    toolNames(caller, await laneTo(agentUrl, sessions), signal);
+  const operations: CallSeller['operations'] = (agentUrl, { signal, sessions }) =>
+    inTime(signal, async (within) => toolNames(caller, await laneTo(agentUrl, sessions), within));
   return Object.assign(call, { operations });
 }
 
@@ -65,12 +73,10 @@ const MAX_PAGES = 20;
 async function toolNames(caller: Caller, lane: Lane, signal: AbortSignal): Promise<readonly string[]> {
   const names: string[] = [];
   let cursor: string | undefined;
-  for (let page = 0; page < MAX_PAGES; page += 1) {
+  for (let page = 0; page < MAX_PAGES && names.length < MOST_NAMES; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
     const { tools, nextCursor } = await callIn(caller, lane, { method: 'tools/list', params, signal });
-    for (const tool of Array.isArray(tools) ? (tools as readonly unknown[]) : []) {
-      if (isJsonObject(tool) && typeof tool['name'] === 'string') names.push(tool['name']);
-    }
+    names.push(...namesIn(tools, 'name', MOST_NAMES - names.length));
     if (typeof nextCursor !== 'string') break;
     cursor = nextCursor;
   }
