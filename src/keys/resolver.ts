@@ -16,6 +16,7 @@ import type { KeyOwners, KeyOwnersContext } from './key-owners.ts';
 import { createKeyRecords } from './key-records.ts';
 import { createKeySearch, gather } from './key-search.ts';
 import { defaultTransport } from './net/transport.ts';
+import { createPinPurposes } from './pin-purpose.ts';
 import { createPins, isPinned, type PinnedSender, type Pins } from './pins.ts';
 import { createPublisherPins } from './publisher-pins.ts';
 import { createRevocations } from './revocation.ts';
@@ -165,7 +166,8 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     width,
     noteKeys: records.published,
   });
-  const each = createSenderSearch({ keys, pins, publishers, engine, now, cooldownMs });
+  const purposes = createPinPurposes({ protocols: options.protocols, raiseAlarm });
+  const each = createSenderSearch({ keys, pins, publishers, purposes, engine, now, cooldownMs });
   const noteKey = createPressureGauge({ thresholds, now, raiseAlarm });
   const finish = (found: KeySearch, request: KeyRequest): KeySearch => {
     if (noteKey) for (const { sender, key } of found.candidates) noteKey(sender.agentUrl, key.kid);

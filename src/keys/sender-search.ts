@@ -6,6 +6,7 @@ import { type DeliveryBudget, type FetchBudget, unlimitedBudget } from './safe-f
 import { type Copy, type CopyResult, type DocumentKind, type Freshness, isWithin } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { type EngineSource, importedKey, type KeySet, sameJwk } from './jwks.ts';
+import type { PinPurposes } from './pin-purpose.ts';
 import { isPinned, type Pins } from './pins.ts';
 import type { PinState, PublisherPins } from './publisher-pins.ts';
 
@@ -165,6 +166,7 @@ interface SenderSearchOptions {
   readonly keys: SenderKeys;
   readonly pins: Pins;
   readonly publishers: PublisherPins;
+  readonly purposes: PinPurposes;
   readonly engine: EngineSource;
   readonly now: () => number;
   /** A document whose fetch began less than this many ms ago is as good as one fetched now. */
@@ -175,7 +177,7 @@ const NO_MATCH: SenderMatch = {};
 const FINAL_NO_MATCH = { final: true };
 
 export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
-  const { keys, pins, publishers, engine, now, cooldownMs } = options;
+  const { keys, pins, publishers, purposes, engine, now, cooldownMs } = options;
 
   /** A list of pins that is invalid is a mistake of the owner: undecided. */
   const matchOwnPins = async (sender: SenderEntry, keyid: string): Promise<SenderMatch> => {
@@ -220,6 +222,31 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     };
   };
 
+  /** Pins that state no purpose have it by the JWKS, which is asked for nothing else. */
+  const withPurposes = async (
+    sender: SenderEntry,
+    { candidates, ...match }: SenderMatch,
+    fetchBudget: Search['fetchBudget'],
+  ): Promise<SenderMatch> => {
+    if (!candidates?.some(purposes.lacks)) return { ...match, ...(candidates && { candidates }) };
+    const result = await keys.current(sender, fetchBudget(sender.agentUrl));
+    const published = result.ok ? result.copy.value : undefined;
+    return { ...match, candidates: purposes.given(candidates, published) };
+  };
+
+  /** The same from the cached JWKS; `expired` where it has to be fetched. */
+  const cachedPurposes = async (
+    sender: SenderEntry,
+    match: SenderMatch,
+    candidates: readonly Candidate[],
+  ): Promise<SenderMatch & { readonly expired?: boolean }> => {
+    if (!candidates.some(purposes.lacks)) return match;
+    const published = await keys.cached(sender);
+    if (published?.fresh !== true) return { expired: true };
+    published.noteUse();
+    return { ...match, candidates: purposes.given(candidates, published.copy.value) };
+  };
+
   const publishedSync = (sender: SenderEntry, keyid: string): SenderMatch | undefined => {
     const published = keys.cachedSync(sender);
     if (published === undefined) return undefined;
@@ -256,7 +283,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       const pinned = await matchPublisherPins(sender, state.fresh, keyid);
       if (pinned.candidates !== undefined) {
         publishers.noteUse(sender);
-        return pinned;
+        return cachedPurposes(sender, pinned, pinned.candidates);
       }
       if (state.sets.some(({ jwks }) => jwks.has(keyid))) return { expired: true };
       if (isPinnedOnly(sender, state)) return {};
@@ -271,7 +298,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     refreshed: async (sender, { keyid, fetchBudget }) => {
       const state = await publishers.current(sender, fetchBudget);
       const pinned = await matchPublisherPins(sender, state.sets, keyid);
-      if (pinned.candidates !== undefined) return pinned;
+      if (pinned.candidates !== undefined) return withPurposes(sender, pinned, fetchBudget);
       if (isPinnedOnly(sender, state)) return {};
       const result = await keys.current(sender, fetchBudget(sender.agentUrl));
       return result.ok ? await matchKeys(sender, [result.copy.value], keyid) : {};
@@ -283,7 +310,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       const hasKey = (set: KeySet): boolean => set.jwks.has(keyid);
       const before = await publishers.current(sender, fetchBudget);
       const pinned = await matchPublisherPins(sender, before.sets, keyid);
-      if (pinned.candidates !== undefined) return pinned;
+      if (pinned.candidates !== undefined) return withPurposes(sender, pinned, fetchBudget);
       let published: SenderMatch = {};
       if (!isPinnedOnly(sender, before)) {
         const freshness: Freshness<KeySet> = { hasWanted: ({ value }) => hasKey(value), isFreshEnough };
@@ -294,7 +321,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       }
       // A publisher may have pinned a key since its file was fetched: it too has to say that there is none.
       const after = await publishers.renewed(sender, { hasWanted: hasKey, isFreshEnough }, fetchBudget);
-      const late = await matchPublisherPins(sender, after.sets, keyid);
+      const found = await matchPublisherPins(sender, after.sets, keyid);
+      const late = await withPurposes(sender, found, fetchBudget);
       return late.candidates !== undefined ? late : { ...published, ...undecidedOf(after), ...late };
     },
 
@@ -308,7 +336,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       };
       const own = await matchOwnPins(sender, keyid);
       const state = await publishers.renewed(sender, freshness, fetchBudget);
-      const pinned = await matchPublisherPins(sender, state.sets, keyid);
+      const found = await matchPublisherPins(sender, state.sets, keyid);
+      const pinned = await withPurposes(sender, found, fetchBudget);
       if (isPinnedOnly(sender, state)) return without(tried, [undecidedOf(state), own, pinned]);
       const result = await keys.renewed(sender, freshness, fetchBudget(sender.agentUrl));
       if (result.ok) return without(tried, [await matchKeys(sender, [result.copy.value], keyid)]);

@@ -106,6 +106,73 @@ describe('when a publisher pins, only its pins verify (verification.md §5.5)', 
   });
 });
 
+describe('a pinned key without a purpose (verification.md §5.5)', () => {
+  const bare = (jwk: Jwk): Jwk =>
+    Object.fromEntries(Object.entries(jwk).filter(([name]) => name !== 'proto_use'));
+
+  /** The purposes of what was found. */
+  async function purposes(bench: Bench, sender: SenderEntry): Promise<unknown> {
+    const { candidates } = await bench.keys.find('k', { senders: [sender], arrivedAt: bench.now() });
+    return candidates.map(({ key: { jwk } }) => [jwk['x'], jwk['proto_use'], jwk['adcp_use']]);
+  }
+
+  test.each([
+    ['webhook-signing', { proto_use: 'webhook-signing' }],
+    ['another purpose', { proto_use: 'response-signing' }],
+    ['one by another name', { adcp_use: 'request-signing' }],
+  ])('has that of the same key in the JWKS: %s', async (_, stated) => {
+    const pin = bare(publicJwk('k'));
+    // A key of the JWKS with another kid and the same material says less than the one with the same.
+    const other = { ...pin, kid: 'other', proto_use: 'governance-signing' };
+    const seller = await startSeller(other, { ...bare(pin), ...stated });
+    const sender = pinnedBy(seller, await startPublisher(seller.sender.agentUrl, pin));
+    const bench = await setup();
+    const use = stated as Jwk;
+    expect(await purposes(bench, sender)).toEqual([[pin['x'], use['proto_use'], use['adcp_use']]]);
+    expect(await purposes(bench, sender)).toEqual([[pin['x'], use['proto_use'], use['adcp_use']]]);
+    expect(seller.server.count(JWKS_PATH)).toBe(1);
+    expect(bench.alarmsOf('key_document_invalid')).toEqual([]);
+  });
+
+  test('under another kid it is the same key', async () => {
+    const pin = bare(publicJwk('k'));
+    const seller = await startSeller({ ...pin, kid: 'new', proto_use: 'response-signing' });
+    const sender = pinnedBy(seller, await startPublisher(seller.sender.agentUrl, pin));
+    expect(await purposes(await setup(), sender)).toEqual([[pin['x'], 'response-signing', undefined]]);
+  });
+
+  test('counts for webhooks, with one alarm, where the JWKS has another key under its kid, or cannot be had', async () => {
+    const pin = bare(publicJwk('k'));
+    const seller = await startSeller(publicJwk('k'));
+    const sender = pinnedBy(seller, await startPublisher(seller.sender.agentUrl, pin));
+    const counts = [[pin['x'], 'webhook-signing', 'webhook-signing']];
+    for (const isThere of [true, false]) {
+      if (!isThere) seller.server.answer(JWKS_PATH, (_req, res) => void res.writeHead(503).end());
+      const bench = await setup();
+      expect(await purposes(bench, sender)).toEqual(counts);
+      expect(await purposes(bench, sender)).toEqual(counts);
+      expect(bench.alarmsOf('key_document_invalid')).toMatchObject([
+        {
+          sender: sender.agentUrl,
+          message: expect.stringMatching(/pins the key "k" .* it counts for webhooks/),
+        },
+      ]);
+    }
+  });
+
+  test('the JWKS adds no key, and a pin that states its purpose asks nothing of it', async () => {
+    const [pin, stated] = [bare(publicJwk('k')), publicJwk('s')];
+    const seller = await startSeller({ ...pin, proto_use: 'webhook-signing' }, publicJwk('added'));
+    const sender = pinnedBy(seller, await startPublisher(seller.sender.agentUrl, pin, stated));
+    const bench = await setup();
+    expect(await find(bench, 's', sender)).toEqual(FOUND(stated));
+    expect(seller.server.count()).toBe(0);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    expect(await find(bench, 'added', sender)).toEqual(UNKNOWN);
+    expect(await replaced(bench, 'k', sender)).toEqual(UNKNOWN);
+  });
+});
+
 describe('several publishers: the union of their sets', () => {
   test('each adds what it pins, and one that pins nothing adds none', async () => {
     const seller = await startSeller(publicJwk('c'));

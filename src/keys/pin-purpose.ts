@@ -1,0 +1,72 @@
+import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
+import type { RaiseAlarm } from '../alarms.ts';
+import { quoted } from '../codec/printable.ts';
+import type { Jwk } from '../crypto/engine.ts';
+import type { Protocols } from '../protocol.ts';
+import type { Candidate, SenderKey } from './contract.ts';
+import { allKeys, type KeySet } from './jwks.ts';
+
+/** Purposes of keys that publishers pin without one (verification.md §5.5). */
+export interface PinPurposes {
+  /** Whether the key states no purpose by any accepted name. */
+  readonly lacks: (candidate: Candidate) => boolean;
+  /**
+   * The pinned keys, each with a purpose: its own, or that of the same key in the seller's JWKS, else webhooks with an alarm.
+   * @param published the JWKS; undefined where it cannot be had.
+   */
+  given(candidates: readonly Candidate[], published: KeySet | undefined): readonly Candidate[];
+}
+
+interface PinPurposesOptions {
+  readonly protocols: Protocols;
+  readonly raiseAlarm: RaiseAlarm;
+}
+
+/** What a key is for that states nothing, and of which the JWKS says nothing. */
+const DEFAULT_PURPOSE = 'webhook-signing';
+
+export function createPinPurposes({ protocols, raiseAlarm }: PinPurposesOptions): PinPurposes {
+  const members = protocols.map(({ purposeMember }) => purposeMember);
+  // A null is as good as none.
+  const statedIn = (jwk: Jwk): Jwk =>
+    Object.fromEntries(members.flatMap((name) => (jwk[name] == null ? [] : [[name, jwk[name]]])));
+  const states = (jwk: Jwk): boolean => members.some((name) => jwk[name] != null);
+  const known = new WeakMap<Jwk, { readonly published: KeySet | undefined; readonly key: SenderKey }>();
+  const told = new WeakSet<Jwk>();
+
+  const purposeOf = ({ sender: { agentUrl }, key }: Candidate, published: KeySet | undefined): Jwk => {
+    const same = (published ? allKeys(published) : []).filter(
+      ([, jwk]) => states(jwk) && sameMaterial(jwk, key.jwk),
+    );
+    const found = same.find(([kid]) => kid === key.kid) ?? same[0];
+    if (found) return statedIn(found[1]);
+    if (!told.has(key.jwk)) {
+      told.add(key.jwk);
+      const why = published
+        ? 'and the JWKS of the seller does not have that key with one'
+        : 'and the JWKS of the seller cannot be had';
+      raiseAlarm({
+        code: 'key_document_invalid',
+        message: `A publisher pins the key ${quoted(key.kid)} for ${agentUrl} without a purpose (${members.join(' or ')}), ${why}: it counts for webhooks. Have the publisher state it.`,
+        sender: agentUrl,
+        document: 'adagents.json',
+      });
+    }
+    return Object.fromEntries(members.map((name) => [name, DEFAULT_PURPOSE]));
+  };
+
+  const lacks: PinPurposes['lacks'] = ({ key }) => !states(key.jwk);
+  return {
+    lacks,
+    given: (candidates, published) =>
+      candidates.map((candidate) => {
+        if (!lacks(candidate)) return candidate;
+        const { jwk } = candidate.key;
+        const before = known.get(jwk);
+        if (before && before.published === published) return { ...candidate, key: before.key };
+        const key = { ...candidate.key, jwk: { ...jwk, ...purposeOf(candidate, published) } };
+        known.set(jwk, { published, key });
+        return { ...candidate, key };
+      }),
+  };
+}
