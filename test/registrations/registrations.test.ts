@@ -240,6 +240,18 @@ describe('with a receiver and a seller', () => {
     expect((await seller.deliver(seller.payloads.report(), { url })).last).toMatchObject({ status: 200 });
   });
 
+  it('a seller that is known to speak 3.3 gets no credentials, and its reports have to be signed', async () => {
+    const of = { ...who(), edition: '3.3' } as const;
+    const { url, authentication } = (await registrations.reportingWebhook(of, {
+      frequency: 'daily',
+    })) as unknown as Told;
+    expect(authentication).toBeUndefined();
+    const auth = { hmac: { secret: 'a-secret-that-nobody-was-ever-given' } };
+    const forged = await seller.deliver(seller.payloads.report(), { url, auth });
+    expect(forged.last).toMatchObject({ status: 401 });
+    expect((await seller.deliver(seller.payloads.report(), { url })).last).toMatchObject({ status: 200 });
+  });
+
   it('the URL for reports is no scheme of a registration', async () => {
     const scheme = 'reports' as never;
     await expect(registrations.create({ ...who(), ...request, scheme })).rejects.toMatchObject({
