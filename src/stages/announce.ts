@@ -78,7 +78,8 @@ export function announceLegacy(
   seen: Set<string>,
   raiseAlarm: RaiseAlarm,
 ): void {
-  if (sender.auth.scheme === 'signature' || seen.has(sender.agentUrl)) return;
+  const isLegacy = scheme !== 'signature' && sender.auth.scheme !== 'signature';
+  if (!isLegacy || seen.has(sender.agentUrl)) return;
   seen.add(sender.agentUrl);
   raiseAlarm({
     code: 'legacy_auth_used',
