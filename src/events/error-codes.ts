@@ -135,8 +135,12 @@ const RECOVERY_BY_CODE: ReadonlyMap<string, Recovery> = new Map(
 /** The recovery of a code by the protocol's table; undefined for a code that is not in it. */
 export const recoveryOfCode = (code: string): Recovery | undefined => RECOVERY_BY_CODE.get(code);
 
+/** Whether it is one of the protocol's three words. */
+export const isRecovery = (value: unknown): value is Recovery =>
+  typeof value === 'string' && Object.hasOwn(CODES, value);
+
 /** The `recovery` member of an error; a word that is none of the three is `terminal`, undefined where there is no word. */
 export function recoveryMember(value: unknown): Recovery | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
-  return value === 'transient' || value === 'correctable' ? value : 'terminal';
+  return isRecovery(value) ? value : 'terminal';
 }

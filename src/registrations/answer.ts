@@ -1,10 +1,10 @@
-import { isJsonObject, type JsonObject, present, withoutNulls } from '../codec/members.ts';
+import { isJsonObject, type JsonObject, present, textMember, withoutNulls } from '../codec/members.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { textOf } from '../errors.ts';
 import { agentData, dataParts, partsOf, stateOf } from '../events/agent-data.ts';
-import { recoveryOfCode } from '../events/error-codes.ts';
+import { isRecovery, recoveryOfCode } from '../events/error-codes.ts';
 import { errorsIn, errorsOf, type ReportedError } from '../events/error-object.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { taskStatus } from '../events/status.ts';
@@ -53,10 +53,15 @@ export function unwrapped(answer: unknown): unknown {
 
 function objectInTexts(raw: unknown): JsonObject | undefined {
   for (const text of textsOf(raw)) {
-    const parsed = parseStrictObject(utf8(text));
-    if (parsed.ok) return parsed.value;
+    const object = objectIn(text);
+    if (object) return object;
   }
   return undefined;
+}
+
+function objectIn(text: string): JsonObject | undefined {
+  const parsed = parseStrictObject(utf8(text));
+  return parsed.ok ? parsed.value : undefined;
 }
 
 /** A message of the agent transport, which is no result itself. */
@@ -108,7 +113,9 @@ function opened(raw: unknown): Opened {
 function reportedErrors(raw: unknown): readonly ReportedError[] {
   const { body, task } = opened(raw);
   const found = [...errorsIn(membersOf(body)), ...(task ? errorsIn(membersOf(task.data)) : [])];
-  return found.length === 0 && isFailedTool(raw) ? errorsOf(textsOf(raw).join(' ')) : found;
+  if (found.length > 0 || !isFailedTool(raw)) return found;
+  const inTexts = textsOf(raw).flatMap((text) => errorsIn(objectIn(text) ?? {}));
+  return inTexts.length > 0 ? inTexts : errorsOf(textsOf(raw).join(' '));
 }
 
 /** Of a list the first few are told. */
@@ -140,11 +147,13 @@ export function refusalIn(raw: unknown, taskType = ''): SellerError | undefined 
 
 /** Errors of networks and runtimes have codes too: only the protocol's are a seller's, and what it put into `data`. */
 function thrownRefusal(error: Error): SellerError | undefined {
-  const { code, data } = error as Error & { readonly code?: unknown; readonly data?: unknown };
+  const { code, data, ...members } = Object.fromEntries(Object.entries(error)) as JsonObject;
   const reported = errorsOf({ code: typeof code === 'number' ? code : undefined, data }).find(isCoded);
   if (reported) return sellerErrorOf(reported, error);
-  const isKnown = typeof code === 'string' && recoveryOfCode(code) !== undefined;
-  return isKnown ? new SellerError(code, error.message, { cause: error }) : undefined;
+  if (typeof code !== 'string') return undefined;
+  const isKnown = recoveryOfCode(code) !== undefined || isRecovery(members['recovery']);
+  const [own] = isKnown ? errorsOf({ ...members, code, message: error.message }) : [];
+  return own && sellerErrorOf(own, error);
 }
 
 const FAILED: ReadonlySet<TaskStatus> = new Set<TaskStatus>(['failed', 'rejected']);
@@ -215,12 +224,12 @@ function agentAnswer({ status, body, taskId, data }: AgentTask): SellerAnswer | 
   if (data === undefined) return { status, ...idOf(taskId) };
   const inner = innerTaskIn(body, data);
   if (!inner) return undefined;
-  const result = present(membersOf(data), 'result') ?? shown(membersOf(data));
+  const result = present(membersOf(data), 'result') ?? resultBeside(shown(membersOf(data)), inner.status);
   const isOther = inner.taskId !== undefined && taskId !== undefined && inner.taskId !== taskId;
   return {
     status: inner.status,
     ...idOf(inner.taskId ?? taskId),
-    data: result,
+    ...(result !== undefined && { data: result }),
     ...(isOther && { replaces: taskId }),
   };
 }
@@ -247,21 +256,38 @@ const FAILURES = ['error', 'adcp_error', 'proto_error', 'isError'] as const;
 
 const isThere = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
+function isPlain(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
 /** Why an answer without a known status cannot be the result of the operation. */
 function notAResult(raw: unknown, answer: unknown, taskType: string): string | undefined {
-  const prototype: unknown =
-    typeof answer === 'object' && answer !== null ? Object.getPrototypeOf(answer) : undefined;
-  if (prototype !== null && prototype !== Object.prototype) return 'is not a plain object';
+  if (!isPlain(answer)) return 'is not a plain object';
   const members = membersOf(answer);
   if (isFailedTool(raw)) return 'is an error';
+  if (hasUnknownState(raw)) return 'has a Task whose state is not known';
   const isStale = errorsIn(members).some(({ code }) => code === 'STALE_RESPONSE');
   const failure = isStale ? undefined : FAILURES.find((name) => isThere(members[name]));
   if (failure !== undefined) return `has a member ${failure}`;
   if (isMessage(members)) return "is an agent's message without a data part";
   if (isThere(members['content']) && !isThere(members['status']))
     return 'is the result of a tool-transport client without structuredContent';
-  return hasResult(members, taskType) ? undefined : withoutResult(members);
+  return hasResult(members, taskType) && !hasUnknownStatus(members) ? undefined : withoutResult(members);
 }
+
+/** Whether it is a Task of the agent transport in a state that no version has: begun work may not be taken for a result. */
+function hasUnknownState(raw: unknown): boolean {
+  const answer = unwrapped(raw);
+  return !agentTaskIn(answer) && layersOf(answer).some(({ status }) => stateOf(status) !== undefined);
+}
+
+/** A task in a status that is no word of tasks; beside a media buy it is the buy's. */
+const hasUnknownStatus = (members: JsonObject): boolean =>
+  textIn(members['task_id']) !== undefined &&
+  present(members, 'status') !== undefined &&
+  textIn(members['media_buy_id']) === undefined;
 
 function withoutResult(members: JsonObject): string | undefined {
   const status = present(members, 'status');
@@ -313,8 +339,14 @@ function toolResult(body: JsonObject): unknown {
   const members = Object.entries(withoutNulls(body)).filter(
     ([name]) => !BESIDE.has(name) && name !== 'result',
   );
-  return members.length === 0 ? undefined : Object.fromEntries(members);
+  return members.length === 0
+    ? undefined
+    : resultBeside(Object.fromEntries(members), textMember(body, 'status'));
 }
+
+/** What stands in any answer is not what came of work that is done (calls.md §1.6). */
+const resultBeside = (members: JsonObject, status: string | undefined): JsonObject | undefined =>
+  status === 'completed' && isEmpty(members) ? undefined : members;
 
 /** An object without its members that are null, and without what says that it was answered before (calls.md §1.4, §1.8). */
 function shown(body: JsonObject): JsonObject {

@@ -3,8 +3,9 @@ import { retryAfterMs } from '../codec/retry-after.ts';
 import { requireUrl } from '../config/public-url.ts';
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, requireSet, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../errors.ts';
-import { decoded } from '../calls/body.ts';
-import { MAX_ANSWER_BYTES, mostValues } from '../calls/bounds.ts';
+import { errorsIn } from '../events/error-object.ts';
+import { decoded, wholeBody } from '../calls/body.ts';
+import { errorJson, MAX_ANSWER_BYTES, mostValues } from '../calls/bounds.ts';
 import { hostsOf, type Reach, reachOf } from '../calls/reach.ts';
 import { followed, type Moved } from '../calls/redirects.ts';
 import type { AnyTransportInit, NameLookUp } from '../keys/contract.ts';
@@ -155,7 +156,12 @@ export function callerOf(
         };
         const response = await followed(url, moved, (to) => orAborted(send.by(to, init), signal));
         const refusal = refusalOf(response, { url, token: tokenUse(token, hasToken) }, now());
-        if (!refusal) return send.isRaw() ? decoded(response) : response;
+        const read = send.isRaw() ? decoded : (as: Response) => as;
+        if (!refusal) return read(response);
+        if (refusal instanceof SellerBusyError) {
+          const body = await wholeBody(read(response), maxAnswerBytes, signal).catch(() => undefined);
+          throw longerOf(refusal, body && errorJson(body, mostValues(maxAnswerBytes)));
+        }
         await response.body?.cancel().catch(() => undefined);
         throw refusal;
       };
@@ -267,6 +273,13 @@ export function namesIn(list: unknown, member: 'name' | 'id', most: number = MOS
     if (typeof name === 'string' && name.length <= MAX_NAME) names.push(name);
   }
   return names;
+}
+
+/** The same, with the pause that the body asks for where that is the longer one (calls.md §2.4). */
+function longerOf(busy: SellerBusyError, body: unknown): SellerBusyError {
+  const errors = isJsonObject(body) ? errorsIn(body) : [];
+  const said = Math.max(busy.retryAfterMs ?? 0, ...errors.map(({ retryAfterMs: ms = 0 }) => ms));
+  return said === 0 ? busy : new SellerBusyError(busy.status, said);
 }
 
 const NOT_FOUND = 404;

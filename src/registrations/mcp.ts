@@ -56,7 +56,7 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
     const unknown = 'task_id' in args ? taskUnknownIn(answer) : undefined;
     if (unknown) throw unknown;
     if (!isFailedTool(result)) return answer;
-    const refusal = refusalIn({ isError: true, structuredContent: answer });
+    const refusal = refusalIn({ ...result, structuredContent: answer });
     if (refusal) throw refusal;
     if (isOutcome(answer)) return answer;
     throw new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`);

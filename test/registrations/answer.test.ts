@@ -387,3 +387,66 @@ describe('calls.md §1.4: null is as good as absent', () => {
     expect(() => answerIn(answer, 'sync_creatives')).toThrow(invalid);
   });
 });
+
+describe('errors that stand elsewhere', () => {
+  const error = { code: 'BUDGET_TOO_LOW', message: 'at least 500', recovery: 'correctable' };
+  const text = (value: object) => ({ type: 'text', text: JSON.stringify(value) });
+
+  it.each([
+    ['beside an empty structure', { structuredContent: {}, content: [text({ adcp_error: error })] }],
+    ['beside a structure', { structuredContent: { note: 1 }, content: [text({ errors: [error] })] }],
+    ['behind another object', { content: [text({ note: 1 }), text({ adcp_error: error })] }],
+  ])('in a text of a failed tool, %s', (_where, result) => {
+    const refusal = refusalIn({ isError: true, ...result }, 'create_media_buy');
+    expect(refusal).toMatchObject({ code: 'BUDGET_TOO_LOW', recovery: 'correctable' });
+    expect(refusalIn(result, 'create_media_buy')).toBeUndefined();
+  });
+
+  it('in members of what a client throws: all of them count', () => {
+    const thrown = (members: object): Error => Object.assign(new Error('slower'), members);
+    const code = 'RATE_LIMITED';
+    expect(refusalIn(thrown({ code, retry_after: 4 }))).toMatchObject({ code, retryAfterMs: 4000 });
+    const own = { code: 'OURS', recovery: 'transient', retry_after: 4, field: 'f' };
+    const cause = thrown(own);
+    expect(refusalIn(cause)).toMatchObject({ code: 'OURS', recovery: 'transient', field: 'f', cause });
+    expect(refusalIn(thrown({ code: 'RATE_LIMITED', recovery: 'terminal' }))?.recovery).toBe('terminal');
+    for (const other of [{ code: 'ECONNRESET' }, { code: 'OURS' }, { code: 'OURS', recovery: 'later' }])
+      expect(refusalIn(thrown(other))).toBeUndefined();
+  });
+});
+
+describe('begun work is no result', () => {
+  const TYPES = ['create_media_buy', 'sync_creatives'];
+
+  it.each([
+    { kind: 'task', id: 'a', status: { state: 'unknown' } },
+    { task: { id: 'a', status: { state: 'TASK_STATE_UNSPECIFIED' } } },
+    { result: { task: { id: 'a', status: { state: 'queued' } } } },
+    { jsonrpc: '2.0', id: 1, result: { id: 'a', status: { state: 'queued' } } },
+    { status: 'queued', task_id: 't', eta: 'soon' },
+    { status: 'Working', task_id: 't', progress: 5 },
+    { status: 'SUBMITTED', task_id: 't', creatives: [] },
+    { status: 7, task_id: 't', creatives: [] },
+  ])('%j', (answer) => {
+    for (const type of TYPES)
+      expect(() => answerIn(answer, type)).toThrow(expect.objectContaining({ code: 'answer_invalid' }));
+  });
+
+  it('and what stands in any answer is no data of a completion', () => {
+    const envelope = { adcp_version: '3.1', context_id: 'c', timestamp: 'now', ext: {}, errors: [] };
+    const inside = (data: object): object => ({
+      id: 'call-1',
+      status: { state: 'completed' },
+      artifacts: [{ parts: [{ data }] }],
+    });
+    for (const type of TYPES) {
+      const done = { status: 'completed', task_id: 't' };
+      expect(answerIn({ ...done, ...envelope }, type)).toEqual({ status: 'completed', taskId: 't' });
+      const { data, ...told } = answerIn(inside({ ...done, ...envelope }), type);
+      expect([told, data]).toEqual([{ status: 'completed', taskId: 't', replaces: 'call-1' }, undefined]);
+      expect(answerIn({ ...done, ...envelope, creatives: [] }, type).data).toMatchObject({ creatives: [] });
+    }
+    const failed = { status: 'failed', task_id: 't', errors: [{ message: 'm' }] };
+    expect(answerIn(failed, 'sync_creatives').data).toEqual({ errors: [{ message: 'm' }] });
+  });
+});

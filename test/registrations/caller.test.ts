@@ -21,6 +21,25 @@ it('a date in Retry-After is seen from the clock that was given', async () => {
   });
 });
 
+const LIMITED = { code: 'RATE_LIMITED', message: 'slower', retry_after: 4.2 };
+
+it.each([
+  ['in the body', {}, { adcp_error: LIMITED }, 5000],
+  ['in a JSON-RPC error', {}, { error: { code: -32_029, data: { adcp_error: LIMITED } } }, 5000],
+  ['shorter in the header', { 'retry-after': '2' }, { errors: [LIMITED] }, 5000],
+  ['longer in the header', { 'retry-after': '9' }, { errors: [LIMITED] }, 9000],
+  ['nowhere', {}, { adcp_error: { ...LIMITED, retry_after: '4' } }, undefined],
+] as const)('the pause of 429 is the longest that is asked for: %s', async (_where, headers, body, ms) => {
+  await using server = await listening((_req, res) =>
+    res.writeHead(429, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body)),
+  );
+  const { callFor } = callerOf('test', { allowLoopback: true }, CALLER_OPTIONS);
+  const { fetch: sellerFetch } = await callFor(server.url);
+  const signal = AbortSignal.timeout(60_000);
+  const asking = sellerFetch(server.url, { method: 'GET', headers: {}, moved: new Map(), signal });
+  await expect(asking).rejects.toMatchObject({ name: 'SellerBusyError', status: 429, retryAfterMs: ms });
+});
+
 const SAYS = [
   [
     'empty',
