@@ -166,6 +166,11 @@ export async function readCurl(command: string, readFile: ReadFile): Promise<Cap
     allowPositionals: true,
   });
   const given = values as Given;
+  // `parseArgs` says so of an option without a value.
+  const bare = Object.entries(values).find(
+    ([name, value]) => Object.hasOwn(OPTIONS, name) && [value].flat().includes(true),
+  );
+  if (bare) throw new UsageError(`cut short: the option ${bare[0]} of the curl command has no value`);
   const url = [given.url ?? [], positionals].flat().find((word) => /^https?:\/\/./i.test(word));
   if (url === undefined)
     throw new UsageError('the curl command has no URL that begins with http:// or https://');

@@ -80,6 +80,18 @@ describe.each(Object.entries(FORMS))('a capture as %s', (form, write) => {
   });
 });
 
+describe('a curl command', () => {
+  it.each(['-d', '-H', '-X', '--data-binary', '--json', '--url'])(
+    'that ends behind %s was cut short',
+    async (option) => {
+      const cut = `curl https://buyer.example/x --data-raw '{}' ${option}`;
+      await expect(read(cut)).rejects.toThrow(
+        /^capture: cut short: the option [a-z-]+ of the curl command has no value/,
+      );
+    },
+  );
+});
+
 describe('raw HTTP', () => {
   it('may have LF line ends, a version 2, pseudo-headers, and a line feed behind the body', async () => {
     const delivery = await signed();
