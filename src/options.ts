@@ -250,11 +250,10 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly contentTypes?: readonly string[];
   /** Bytes. 1 048 576. */
   readonly maxBodyBytes?: number;
-  /**
-   * Bytes of bodies that the doors hold at once, for deliveries not yet answered; over it 503 `overloaded`.
-   * 134 217 728, or eight bodies of `maxBodyBytes` where that is more.
-   */
+  /** Bytes of bodies held at once, not yet answered; over it 503. 134 217 728, or eight of `maxBodyBytes` if more. */
   readonly maxBufferedBytes?: number;
+  /** Bytes of memory for key documents and revocation lists together, as estimated. 536 870 912. */
+  readonly maxKeyDocumentBytes?: number;
   /** Ms from the first byte to the last. 10 000. */
   readonly bodyDeadlineMs?: number;
   /** Ms until `ctx.signal` fires, and inline the reply is 503. 8 000; inbox 900 000. */

@@ -176,6 +176,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     raiseAlarm,
     logger,
     thresholds,
+    limits: { maxBytes: config.maxKeyDocumentBytes },
     store: options.store,
   };
   const keys = keysOnDemand(source);

@@ -25,6 +25,7 @@ export interface Config {
   readonly contentTypes: ReadonlySet<string>;
   readonly maxBodyBytes: number;
   readonly maxBufferedBytes: number;
+  readonly maxKeyDocumentBytes: number;
   readonly bodyDeadlineMs: number;
   readonly handlerDeadlineMs: number;
   readonly maxRunMs: number;

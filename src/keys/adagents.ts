@@ -1,17 +1,17 @@
 import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
-import { isJsonObject, present } from '../codec/members.ts';
+import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
+import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
-import type { Jwk } from '../crypto/engine.ts';
 import type { Parsed } from './document.ts';
 import {
+  addKey,
   hasPrivateHalf,
   isJwk,
   type KeySet,
+  keySetOf,
   MAX_KEYS,
-  newKeySet,
+  noKeys,
   PRIVATE_HALF_PUBLISHED,
-  publicPart,
-  sameJwk,
 } from './jwks.ts';
 
 /** What a publisher's adagents.json says about keys (verification.md §5.5). */
@@ -23,9 +23,7 @@ export interface AdAgents {
   readonly pinned: ReadonlyMap<string, KeySet | string>;
   /** Where the list is instead, absolute: the file has `authoritative_location` only. */
   readonly next?: string;
-  /** The agents that it lists. */
-  readonly listed?: ReadonlySet<string>;
-  /** The same, of a file that was pointed to: it says nothing of any other. */
+  /** The agents that it lists, of a file that was pointed to: it says nothing of any other. */
   readonly mustList?: ReadonlySet<string>;
 }
 
@@ -35,60 +33,83 @@ function pointerTo(location: unknown): Parsed<AdAgents> {
     : { ok: false, reason: 'authoritative_location is not an absolute URL' };
 }
 
-/** Reads an adagents.json. Never throws. */
-export function parseAdAgents(bytes: Uint8Array): Parsed<AdAgents> {
+/** Characters of an agent's entry that are kept: of its URL, and of its keys as JSON. */
+const MAX_ENTRY = 16_384;
+
+/** Reads an adagents.json. Never throws. @param mustList it was pointed to. */
+export function parseAdAgents(bytes: Uint8Array, mustList = false): Parsed<AdAgents> {
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, reason: json.detail };
   const { authorized_agents: agents, authoritative_location: location } = json.value;
-  if (agents === undefined) {
-    return location === undefined ? { ok: true, value: { pinned: new Map() } } : pointerTo(location);
-  }
-  if (!Array.isArray(agents)) return { ok: false, reason: 'authorized_agents is not an array' };
-  const pinned = new Map<string, KeySet | string>();
-  for (const [agentUrl, lists] of keyListsByAgent(agents as unknown[])) {
-    const set = pinnedSet(lists);
-    if (set !== undefined) pinned.set(agentUrl, set);
-  }
-  return { ok: true, value: { pinned, listed: listedAgents(agents as unknown[]) } };
+  if (agents === undefined && location !== undefined) return pointerTo(location);
+  if (agents !== undefined && !Array.isArray(agents))
+    return { ok: false, reason: 'authorized_agents is not an array' };
+  return { ok: true, ...pinsOf(agentEntries((agents as unknown[] | undefined) ?? []), mustList) };
 }
 
-function listedAgents(agents: readonly unknown[]): Set<string> {
-  const urls = agents.map((entry) => (isJsonObject(entry) ? entry['url'] : undefined));
-  return new Set(urls.filter((url) => typeof url === 'string'));
+function pinsOf(
+  entries: readonly AgentEntry[],
+  mustList: boolean,
+): { readonly value: AdAgents; readonly warning?: string } {
+  const pinned = new Map<string, KeySet | string>();
+  const warnings: string[] = [];
+  for (const [agentUrl, lists] of keyListsByAgent(entries)) {
+    const set = pinnedSet(lists);
+    if (set === undefined) continue;
+    pinned.set(agentUrl, set.ok ? set.value : set.reason);
+    if (set.ok && set.warning !== undefined && warnings.length < MAX_WARNINGS)
+      warnings.push(`for ${printableName(agentUrl, MAX_URL_BYTES)}, ${set.warning}`);
+  }
+  const listed = mustList && { mustList: new Set(entries.map(({ url }) => url)) };
+  const warning = warnings.length > 0 && { warning: warnings.join('; ') };
+  return { value: { pinned, ...listed }, ...warning };
+}
+
+/** Agents that a warning names. */
+const MAX_WARNINGS = 4;
+
+type AgentEntry = JsonObject & { readonly url: string };
+
+function agentEntries(agents: readonly unknown[]): AgentEntry[] {
+  return agents.filter(
+    (entry): entry is AgentEntry =>
+      isJsonObject(entry) && typeof entry['url'] === 'string' && entry['url'].length <= MAX_ENTRY,
+  );
 }
 
 /** An agent may have several entries, each for some of the publisher's properties: their keys are one set. */
-function keyListsByAgent(agents: readonly unknown[]): Map<string, unknown[]> {
+function keyListsByAgent(agents: readonly AgentEntry[]): Map<string, unknown[]> {
   const lists = new Map<string, unknown[]>();
   for (const entry of agents) {
-    if (!isJsonObject(entry) || typeof entry['url'] !== 'string') continue;
     const keys = present(entry, 'signing_keys');
     if (keys === undefined) continue;
-    const known = lists.get(entry['url']);
+    const known = lists.get(entry.url);
     if (known) known.push(keys);
-    else lists.set(entry['url'], [keys]);
+    else lists.set(entry.url, [keys]);
   }
   return lists;
 }
 
-/** Read strictly: an entry passed over would be a key of the seller's that is refused. Undefined: nothing is pinned. */
-function pinnedSet(lists: readonly unknown[]): KeySet | string | undefined {
-  if (!lists.every((list) => Array.isArray(list))) return 'signing_keys is not an array';
-  const keys = lists.flat();
+/**
+ * Read strictly: an entry passed over would be a key of the seller's that is refused. Only keys that differ under one
+ * `kid` take no other along. Undefined: nothing is pinned.
+ */
+function pinnedSet(lists: readonly unknown[]): Parsed<KeySet> | undefined {
+  const broken = (reason: string): Parsed<KeySet> => ({ ok: false, reason });
+  if (!lists.every((list) => Array.isArray(list))) return broken('signing_keys is not an array');
+  const keys: readonly unknown[] = lists.flat();
   if (keys.length === 0) return undefined;
-  if (keys.length > MAX_KEYS) return `signing_keys has more than ${MAX_KEYS} keys`;
-  const jwks = new Map<string, Jwk>();
+  if (keys.length > MAX_KEYS) return broken(`signing_keys has more than ${MAX_KEYS} keys`);
+  const found = noKeys();
   for (const jwk of keys) {
-    if (!isJwk(jwk)) return 'signing_keys has an entry that is not a JWK';
-    if (hasPrivateHalf(jwk)) return PRIVATE_HALF_PUBLISHED;
+    if (!isJwk(jwk)) return broken('signing_keys has an entry that is not a JWK');
+    if (hasPrivateHalf(jwk)) return broken(PRIVATE_HALF_PUBLISHED);
     const { kid } = jwk;
-    if (typeof kid !== 'string' || kid === '') return 'signing_keys has a key without a kid';
+    if (typeof kid !== 'string' || kid === '') return broken('signing_keys has a key without a kid');
     if (revokedSince(jwk) === Number.NEGATIVE_INFINITY)
-      return 'signing_keys has a revoked_at that is no timestamp';
-    const known = jwks.get(kid);
-    const key = publicPart(jwk);
-    if (known !== undefined && !sameJwk(known, key)) return 'two keys have one kid';
-    jwks.set(kid, key);
+      return broken('signing_keys has a revoked_at that is no timestamp');
+    addKey(found, kid, jwk);
+    if (found.characters > MAX_ENTRY) return broken('signing_keys has more than 16 KiB of keys');
   }
-  return newKeySet(jwks);
+  return keySetOf(found);
 }

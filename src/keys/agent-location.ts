@@ -143,8 +143,8 @@ export function createLocate(options: LocateOptions): Locate {
 export function createLocator(options: LocateOptions): Locator {
   const judgements = createLocationCache(options.raiseAlarm);
   const starts = new WeakMap<SenderEntry, string>();
-  const noteMoved = createMoveWatch(options.raiseAlarm, 'jwks_uri is', 'jwksUri');
-  const notePointer = createMoveWatch(options.raiseAlarm, 'brand.json points to', 'url');
+  const noteMoved = createMoveWatch(options.raiseAlarm, 'jwks_uri', 'is');
+  const notePointer = createMoveWatch(options.raiseAlarm, 'brand.json', 'points to');
   const locate: Locate = async (sender, load) => {
     const start = starts.get(sender) ?? brandJsonUrl(sender, options.allowLoopback);
     if (start === undefined) return { ok: false, renewable: false, reason: 'the agent URL is not a URL' };
@@ -188,25 +188,28 @@ export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): strin
 
 /**
  * Reports a URL other than the one first learned, once for each value it takes.
- * @param what e.g. `jwks_uri is`. @param member of the alarm that has the new URL.
+ * @param what has the URL. The function's `of` says which one, where a sender has several.
  */
-function createMoveWatch(
+export function createMoveWatch(
   raiseAlarm: RaiseAlarm,
-  what: string,
-  member: 'jwksUri' | 'url',
-): (agentUrl: string, url: string) => void {
+  what: 'jwks_uri' | 'brand.json' | 'adagents.json',
+  verb: 'is' | 'points to',
+): (agentUrl: string, url: string, of?: string) => void {
   const learned = new Map<string, { readonly first: string; last: string }>();
-  return (agentUrl, url) => {
-    const known = learned.get(agentUrl);
+  const member = what === 'jwks_uri' ? 'jwksUri' : 'url';
+  return (agentUrl, url, of) => {
+    const key = of === undefined ? agentUrl : `${agentUrl} ${of}`;
+    const known = learned.get(key);
     if (known === undefined) {
-      putBounded(learned, agentUrl, { first: url, last: url }, MAX_LEARNED);
+      putBounded(learned, key, { first: url, last: url }, MAX_LEARNED);
       return;
     }
     if (known.last === url) return;
     known.last = url;
     if (known.first === url) return;
     const [now, first] = [url, known.first].map((one) => printableName(one, MAX_URL_BYTES));
-    const message = `${agentUrl}: its ${what} ${now}; first learned was ${first}.`;
+    const at = of === undefined ? '' : ` at ${of}`;
+    const message = `${agentUrl}: its ${what}${at} ${verb} ${now}; first learned was ${first}.`;
     raiseAlarm({ code: 'jwks_uri_moved', message, sender: agentUrl, first: known.first, [member]: url });
   };
 }

@@ -2,7 +2,9 @@ import type { Logger, RaiseAlarm } from '../alarms.ts';
 import { MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
 import type { Instruments } from '../instruments.ts';
 import { requestsMayShare } from '../single-flight.ts';
+import type { KeyTransport } from './contract.ts';
 import { type FetchBudget, fetchDocument, type Fetched, type FetchRules } from './safe-fetch.ts';
+import { conditions, type Validators, validatorsOf } from './validators.ts';
 
 /** What became of a document's bytes. `reason` is for the owner's log and quotes nothing of the document. */
 export type Parsed<T> =
@@ -17,12 +19,6 @@ export interface LifeRules {
   readonly defaultMs: number;
 }
 
-/** What a server gave to ask it by whether a copy is still the document (RFC 9110 §8.8). */
-interface Validators {
-  readonly etag?: string;
-  readonly lastModified?: string;
-}
-
 /** One kind of key document: how large it may be, how it is read, how long a copy serves. */
 export interface DocumentKind<T> {
   /** For logs and alarms, e.g. `JWKS`. */
@@ -34,6 +30,8 @@ export interface DocumentKind<T> {
   readonly life?: LifeRules;
   /** Its redirects are followed, within the registrable domain. */
   readonly redirects?: boolean;
+  /** Reads answers of the transport in its own way, e.g. one that says that there is no such document. */
+  readonly through?: (transport: KeyTransport) => KeyTransport;
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
   /** Why `value`, sound as it looks, must not take the place of the copy in force. Never throws. */
@@ -217,9 +215,6 @@ export interface CacheState {
  */
 const GONE_AFTER_DEADLINES = 3;
 
-/** No honest validator is longer, and it is sent back with every refresh. */
-const MAX_VALIDATOR = 1000;
-
 /** Asks caches on the way to ask the server itself (RFC 9111 §5.2.1.4). */
 const END_TO_END: Readonly<Record<string, string>> = { 'cache-control': 'no-cache' };
 
@@ -268,12 +263,12 @@ export function begin<T>(request: FetchRequest<T>, purpose: Purpose): Running<T>
 }
 
 async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpose): Promise<CopyResult<T>> {
-  const { state, kind, url, entry, budget } = request;
+  const { kind, url, entry, budget } = request;
   const isRefresh = purpose === 'refresh';
   const known = isRefresh ? entry.copy : undefined;
   const headers = isRefresh ? conditions(known?.validators) : END_TO_END;
   const target = { url, maxBytes: kind.maxBytes, seller: budget.seller, redirects: kind.redirects };
-  const fetched = await fetchDocument(state.options, target, started.controller, headers);
+  const fetched = await fetchDocument(rulesFor(request), target, started.controller, headers);
   if (entry.running?.fetchNumber === started.fetchNumber) entry.running = undefined;
   if (!fetched.ok) return recordFailure(request, 'key_fetch_failing', fetched.reason);
   const unchanged = fetched.notModified === true ? known : undefined;
@@ -286,9 +281,13 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
     unchanged,
     fromCache,
   });
-  keep(request, copy, fetched.bytes.length);
+  keep(request, copy, fetched);
   logFetched(request, 'warning' in parsed ? parsed.warning : undefined);
   return { ok: true, copy };
+}
+
+function rulesFor({ state: { options }, kind }: FetchRequest<unknown>): FetchRules {
+  return kind.through === undefined ? options : { ...options, transport: kind.through(options.transport) };
 }
 
 function logFetched({ state, kind, url }: FetchRequest<unknown>, warning: string | undefined): void {
@@ -307,12 +306,16 @@ export function keyOf({ name }: Pick<DocumentKind<unknown>, 'name'>, url: string
 }
 
 /** A fetch that was overtaken by a later one changes nothing. */
-function keep<T>({ state, kind, url, entry }: FetchRequest<T>, copy: Copy<T>, bytes: number): void {
+function keep<T>(
+  { state, kind, url, entry }: FetchRequest<T>,
+  copy: Copy<T>,
+  { bytes, notModified }: Extract<Fetched, { ok: true }>,
+): void {
   entry.failure = undefined;
   if (entry.copy !== undefined && entry.copy.fetchNumber >= copy.fetchNumber) return;
   kind.onReplaced?.(copy, entry.copy);
   entry.copy = copy;
-  if (bytes > 0) state.noteSize(keyOf(kind, url), entry, bytes);
+  if (notModified !== true) state.noteSize(keyOf(kind, url), entry, bytes.length);
 }
 
 /** Reads the document, and compares it with the copy in force. */
@@ -321,14 +324,6 @@ function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Arra
   const inForce = usableCopy(state, entry);
   const reason = parsed.ok && inForce ? kind.rejectsUpdate?.(parsed.value, inForce.value) : undefined;
   return reason === undefined ? parsed : { ok: false, reason };
-}
-
-/** RFC 9110 §13.1: both, for servers that know only one; the tag decides where it is understood. */
-function conditions(validators: Validators | undefined): Record<string, string> {
-  return {
-    ...(validators?.etag !== undefined && { 'if-none-match': validators.etag }),
-    ...(validators?.lastModified !== undefined && { 'if-modified-since': validators.lastModified }),
-  };
 }
 
 interface FetchedDocument<T> {
@@ -362,15 +357,6 @@ function copyOf<T>(
     ...(due === undefined && { refreshAt: began + refreshAfterMs(freshUntil - began, random) }),
     ...(Object.keys(validators).length > 0 && { validators }),
     ...((unchanged !== undefined || fromCache) && { isRevalidated: true }),
-  };
-}
-
-function validatorsOf(headers: Headers): Validators {
-  const etag = headers.get('etag');
-  const lastModified = headers.get('last-modified');
-  return {
-    ...(etag !== null && etag.length <= MAX_VALIDATOR && { etag }),
-    ...(lastModified !== null && lastModified.length <= MAX_VALIDATOR && { lastModified }),
   };
 }
 

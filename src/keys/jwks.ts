@@ -118,29 +118,44 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
   const { keys } = json.value;
   if (!Array.isArray(keys)) return { ok: false, reason: 'keys is not an array' };
   if (keys.length > MAX_KEYS) return { ok: false, reason: `more than ${MAX_KEYS} keys` };
-  // By what they say: a document of one key a thousand times must not be compared a million times.
-  const found = new Map<string, Map<string, Jwk>>();
+  const found = noKeys();
   for (const jwk of keys as unknown[]) {
     // RFC 7517 §5: entries that cannot be used are ignored; one without `kid` can never be asked for.
     if (!isJwk(jwk)) continue;
     if (hasPrivateHalf(jwk)) return { ok: false, reason: PRIVATE_HALF_PUBLISHED };
     const { kid } = jwk;
-    if (typeof kid !== 'string') continue;
-    const alike = found.get(kid) ?? new Map<string, Jwk>();
-    const key = publicPart(jwk);
-    found.set(kid, alike.set(canonicalJson(key), key));
+    if (typeof kid === 'string') addKey(found, kid, jwk);
   }
   return keySetOf(found);
+}
+
+/** Keys as a document lists them, by what they say: one key a thousand times must not be compared a million times. */
+export interface FoundKeys {
+  readonly byKid: Map<string, Map<string, Jwk>>;
+  /** Of all keys that differ, as JSON. */
+  characters: number;
+}
+
+export const noKeys = (): FoundKeys => ({ byKid: new Map(), characters: 0 });
+
+/** Takes the public part. */
+export function addKey(found: FoundKeys, kid: string, jwk: Jwk): void {
+  const key = publicPart(jwk);
+  const text = canonicalJson(key);
+  const alike = found.byKid.get(kid) ?? new Map<string, Jwk>();
+  if (alike.has(text)) return;
+  found.byKid.set(kid, alike.set(text, key));
+  found.characters += text.length;
 }
 
 /** Key ids that a warning names. */
 const MAX_NAMED = 4;
 
 /** The keys by `kid`; one that several keys have is nobody's, and takes no other along. */
-function keySetOf(found: ReadonlyMap<string, ReadonlyMap<string, Jwk>>): Parsed<KeySet> {
+export function keySetOf(found: FoundKeys): Parsed<KeySet> {
   const jwks = new Map<string, Jwk>();
   const ambiguous = new Map<string, readonly Jwk[]>();
-  for (const [kid, alike] of found) {
+  for (const [kid, alike] of found.byKid) {
     const keys = [...alike.values()];
     const [only, second] = keys;
     if (second !== undefined) ambiguous.set(kid, keys);

@@ -6,7 +6,7 @@ import type { Copy, CopyResult, DocumentKind, Freshness, LifeRules } from './doc
 import type { DocumentCache } from './document-cache.ts';
 import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
 import { type KeySet, rejectsKeyUpdate } from './jwks.ts';
-import { nearMisses, nearMissText } from './agent-location.ts';
+import { createMoveWatch, nearMisses, nearMissText } from './agent-location.ts';
 
 /** Which keys the publishers of a sender pin (verification.md §5.5): the union of what each one says. */
 export interface PinState {
@@ -62,6 +62,7 @@ const MAX_REASONS = 4;
 export function createPublisherPins(options: PublisherPinsOptions): PublisherPins {
   const { cache, allowLoopback, width } = options;
   const listingOf = createPublisherListings(options);
+  const noteMoved = createMoveWatch(options.raiseAlarm, 'adagents.json', 'points to');
   const urlsOf = (sender: SenderEntry): readonly string[] => adagentsUrls(sender, allowLoopback);
 
   const cachedCopy = (url: string): CachedFile | undefined => {
@@ -108,7 +109,9 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
       const { agentUrl } = sender;
       const ask = async (url: string): Promise<Listing> => {
         const budget = fetchBudget(agentUrl);
-        return listingFrom(agentUrl, url, await followed(url, (kind, at) => cache.current(kind, at, budget)));
+        const load: LoadAdAgents = (kind, at) => cache.current(kind, at, budget);
+        const result = await followed(url, load, (next) => noteMoved(agentUrl, next, url));
+        return listingFrom(agentUrl, url, result);
       };
       return union(await mapConcurrently(urlsOf(sender), width, ask));
     },
@@ -125,7 +128,8 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
       };
       const ask = async (url: string): Promise<Listing> => {
         const budget = fetchBudget(agentUrl);
-        const result = await followed(url, (kind, at) => cache.renewed(kind, at, ofDocument, budget));
+        const load: LoadAdAgents = (kind, at) => cache.renewed(kind, at, ofDocument, budget);
+        const result = await followed(url, load, (next) => noteMoved(agentUrl, next, url));
         const listing = listingFrom(agentUrl, url, result);
         return { ...(listing.broken !== undefined && { undecided: listing.broken }), ...listing };
       };
@@ -143,11 +147,17 @@ interface CachedFile {
 
 type LoadAdAgents = (kind: DocumentKind<AdAgents>, url: string) => Promise<CopyResult<AdAgents>>;
 
-/** The publisher's file, or the one that it points to. */
-export async function followed(url: string, load: LoadAdAgents): Promise<CopyResult<AdAgents>> {
+/** The publisher's file, or the one that it points to. @param onNext told of the latter's URL. */
+export async function followed(
+  url: string,
+  load: LoadAdAgents,
+  onNext?: (next: string) => void,
+): Promise<CopyResult<AdAgents>> {
   const first = await load(ADAGENTS, url);
   const next = first.ok ? first.copy.value.next : undefined;
-  return next === undefined ? first : await load(AUTHORITATIVE, next);
+  if (next === undefined) return first;
+  onNext?.(next);
+  return await load(AUTHORITATIVE, next);
 }
 
 /** @param allowLoopback development: publishers of an agent that is reached over http are asked over http. */
@@ -185,7 +195,8 @@ interface PublisherListingsOptions extends Pick<PublisherPinsOptions, 'noteKeys'
 
 /** The last valid listing of an agent by a publisher. */
 interface ValidListing {
-  copy: Copy<AdAgents>;
+  /** Unix ms. */
+  hardUntil: number;
   readonly set: KeySet | undefined;
 }
 
@@ -201,23 +212,28 @@ export function createPublisherListings(
 ): (agentUrl: string, url: string, copy: Copy<AdAgents>) => Listing {
   const { raiseAlarm, now, noteKeys } = options;
   const lastValid = new Map<string, ValidListing>();
+  // A file has the keys of other agents too: only the cache holds it.
+  const takenFrom = new WeakMap<AdAgents, Map<string, ValidListing>>();
   const reportInvalid = createInvalidListingAlarm(raiseAlarm);
   const take = (agentUrl: string, url: string, copy: Copy<AdAgents>, set: KeySet | undefined): Listing => {
     const key = listingKey(agentUrl, url);
     const isFirstPin = set !== undefined && lastValid.get(key)?.set === undefined;
-    putBounded(lastValid, key, { copy, set }, MAX_VALID_LISTINGS);
+    const listing = putBounded(lastValid, key, { hardUntil: copy.hardUntil, set }, MAX_VALID_LISTINGS);
+    const ofFile = takenFrom.get(copy.value) ?? new Map<string, ValidListing>();
+    takenFrom.set(copy.value, ofFile.set(key, listing));
     if (set) noteKeys?.(agentUrl, set);
     if (isFirstPin) reportFirstPin(raiseAlarm, agentUrl, url);
     if (set === undefined) warnOfNearMisses(raiseAlarm, agentUrl, url, copy.value);
     return listingWith(set);
   };
   return (agentUrl, url, copy) => {
-    const known = lastValid.get(listingKey(agentUrl, url));
-    if (known !== undefined && known.copy.value === copy.value) {
-      known.copy = copy;
+    const key = listingKey(agentUrl, url);
+    const known = lastValid.get(key);
+    if (known !== undefined && takenFrom.get(copy.value)?.get(key) === known) {
+      known.hardUntil = copy.hardUntil;
       return listingWith(known.set);
     }
-    const inForce = known !== undefined && now() < known.copy.hardUntil ? known : undefined;
+    const inForce = known !== undefined && now() < known.hardUntil ? known : undefined;
     const set = copy.value.pinned.get(agentUrl);
     const reason = notListedReason(copy.value, agentUrl) ?? invalidReason(set, inForce);
     if (reason === undefined) return take(agentUrl, url, copy, typeof set === 'object' ? set : undefined);
@@ -303,7 +319,7 @@ export const ADAGENTS: DocumentKind<AdAgents> = {
   hardLimitMs: HARD_LIMIT_MS,
   life: LIFE,
   redirects: true,
-  parse: parseAdAgents,
+  parse: (bytes) => parseAdAgents(bytes),
 };
 
 /** What an adagents.json points to. */
@@ -313,10 +329,8 @@ export const AUTHORITATIVE: DocumentKind<AdAgents> = {
   hardLimitMs: HARD_LIMIT_MS,
   life: LIFE,
   parse: (bytes) => {
-    const parsed = parseAdAgents(bytes);
-    if (!parsed.ok) return parsed;
-    const { next, listed = new Set() } = parsed.value;
-    if (next === undefined) return { ok: true, value: { ...parsed.value, mustList: listed } };
+    const parsed = parseAdAgents(bytes, true);
+    if (!parsed.ok || parsed.value.next === undefined) return parsed;
     return { ok: false, reason: 'it points elsewhere again, and one such step is allowed' };
   },
 };

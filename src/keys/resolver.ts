@@ -112,7 +112,8 @@ export const KEY_LIMITS: KeyLimits = {
   hardLimitMs: MAX_LIFE_MS,
   cooldownMs: 30_000,
   patienceMs: 2_000,
-  maxDocuments: 10_000,
+  // brand.json, JWKS and three lists of 10,000 senders.
+  maxDocuments: 50_000,
   maxBytes: 512 * 1_048_576,
   deadlineMs: 10_000,
   deliveryMs: 2_000,

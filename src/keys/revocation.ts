@@ -1,10 +1,10 @@
-import type { AlarmCode } from '../alarms.ts';
+import type { AlarmCode, RaiseAlarm } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
 import { processTimer } from '../single-flight.ts';
 import { type Schedule, settledWithin } from '../time-limits.ts';
 import type { KeyRequest, KeyResolver, RevocationState } from './contract.ts';
-import { type CacheOptions, type Copy, type DocumentKind, MIN_LIFE_MS } from './document.ts';
-import { createDocumentCache, type DocumentCache } from './document-cache.ts';
+import { type CacheLimits, type Copy, type DocumentKind, MIN_LIFE_MS } from './document.ts';
+import type { DocumentCache } from './document-cache.ts';
 import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
 import { absentAsEmpty, checkSignature, type PublishedList, revocationKind } from './revocation-list.ts';
 import {
@@ -19,7 +19,15 @@ import {
 } from './revocation-registers.ts';
 import type { SenderKeys } from './sender-search.ts';
 
-interface RevocationOptions extends CacheOptions, ListSourceOptions {
+interface RevocationOptions extends ListSourceOptions {
+  /** Holds the lists too. */
+  readonly documents: DocumentCache;
+  /** Unix ms. */
+  readonly now: () => number;
+  readonly raiseAlarm: RaiseAlarm;
+  /** Ms for one fetch. */
+  readonly deadlineMs: number;
+  readonly limits: Pick<CacheLimits, 'patienceMs'>;
   readonly keys: SenderKeys;
   /** Of the delivery that waits for a list. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
@@ -46,12 +54,11 @@ interface Context {
 }
 
 export function createRevocations(options: RevocationOptions): Revocations {
-  const { now, transport, schedule = processTimer } = options;
-  // A cache of its own: a list may not exist, which for any other document is a failure.
-  const cache = createDocumentCache({ ...options, transport: absentAsEmpty(transport) });
+  const { now, documents: cache, schedule = processTimer } = options;
   const sourcesOf = createListSources(options);
   const registers = createRegisters({ now, sourcesOf, forget: (url) => cache.forget(kind, url) });
-  const kind = revocationKind(registers);
+  // A list may not exist, which for any other document is a failure.
+  const kind = { ...revocationKind(registers), through: absentAsEmpty };
   const dueAt = (url: string): number | undefined =>
     registers.isPolled(url) ? (cache.cached(kind, url)?.freshUntil ?? now()) : undefined;
   const repoll = async (url: string): Promise<void> => {
@@ -76,7 +83,6 @@ export function createRevocations(options: RevocationOptions): Revocations {
     },
     stop: () => {
       poll.stop();
-      cache.stop();
     },
   };
 }

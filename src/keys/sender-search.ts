@@ -196,7 +196,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     const candidates: Candidate[] = [];
     let undecided: string | undefined;
     for (const set of sets) {
-      if (set.ambiguous.has(keyid)) undecided = 'keys that differ share the kid in its JWKS';
+      if (set.ambiguous.has(keyid)) undecided = 'keys that differ share the kid';
       const key = await importedKey(set, keyid, engine);
       if (key === undefined || candidates.some((other) => sameJwk(other.key.jwk, key.jwk))) continue;
       candidates.push({ sender, key });
@@ -213,11 +213,12 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     sets: readonly KeySet[],
     keyid: string,
   ): Promise<SenderMatch> => {
-    const { candidates = [] } = await matchKeys(sender, sets, keyid);
+    const { candidates = [], undecided } = await matchKeys(sender, sets, keyid);
     const usable = candidates.filter(({ key }) => typeof key.verifyKey !== 'string');
     const reason = candidates.map(({ key }) => key.verifyKey).find((key) => typeof key === 'string');
     return {
       ...(usable.length > 0 && { candidates: usable }),
+      ...(undecided !== undefined && { undecided: `a publisher pins several: ${undecided}` }),
       ...(reason !== undefined && { undecided: `a publisher pins a key that cannot be used: ${reason}` }),
     };
   };

@@ -260,6 +260,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['a misspelt retry option', { retry: { attempt: 1 } }, /attempt is not known/],
     ['a body limit of none', { maxBodyBytes: 0 }, /maxBodyBytes/],
     ['less room than one body', { maxBufferedBytes: 1_048_575 }, /maxBufferedBytes.*maxBodyBytes/],
+    ['little room for key documents', { maxKeyDocumentBytes: 1_048_576 }, /maxKeyDocumentBytes/],
     ['a fraction', { leaseMs: 1.5 }, /leaseMs/],
     ['a renewal slower than the lease', { leaseMs: 1000, renewMs: 1000 }, /renewMs/],
     ['a longest run under the deadline', { maxRunMs: 100 }, /maxRunMs/],

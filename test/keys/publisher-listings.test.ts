@@ -213,7 +213,11 @@ describe('a broken list is told apart from none', () => {
       [{ ...publicJwk('a'), revoked_at: 'soon' }],
       'signing_keys has a revoked_at that is no timestamp',
     ],
-    ['one kid for two keys', [publicJwk('a'), publicJwk('a')], 'two keys have one kid'],
+    [
+      'more than 16 KiB',
+      [{ ...publicJwk('a'), x5c: ['x'.repeat(16_384)] }],
+      'signing_keys has more than 16 KiB of keys',
+    ],
     ['a private half', [{ ...publicJwk('a'), d: 'x' }], 'a key is published with its private half'],
     ['too many', Array.from({ length: 1001 }, () => 0), 'signing_keys has more than 1000 keys'],
   ])('%s', (_what, keys, flaw) => {

@@ -96,6 +96,36 @@ describe('when a publisher pins, only its pins verify (verification.md §5.5)', 
     expect(await find(bench, 'k', sender)).toMatchObject({ undecided: 0, keys: [expect.any(String)] });
   });
 
+  test('keys that differ under one kid: that kid is undecided, the others are used, with an alarm', async () => {
+    const seller = await startSeller(publicJwk('twice'));
+    const [good, twice] = [publicJwk('good'), publicJwk('twice')];
+    const publisher = await startPublisher(seller.sender.agentUrl, twice, good, publicJwk('twice'), good);
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    expect(await find(bench, 'good', sender)).toEqual(FOUND(good));
+    expect(await find(bench, 'twice', sender)).toEqual(UNDECIDED);
+    bench.advance(MINUTE);
+    expect(await find(bench, 'made-up', sender)).toEqual(UNKNOWN);
+    expect(seller.server.count()).toBe(0);
+    expect(bench.alarmsOf('key_document_invalid')[0]?.message).toMatch(
+      /adagents\.json at .*: for "?http.*keys that differ share the kid "twice", so that none/,
+    );
+  });
+
+  test('a kid that becomes two keys keeps the one that verified until its hard limit', async () => {
+    const seller = await startSeller();
+    const [first, second] = [publicJwk('k'), publicJwk('k')];
+    const publisher = await startPublisher(seller.sender.agentUrl, first);
+    const sender = pinnedBy(seller, publisher);
+    const bench = await setup();
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(first));
+    publisher.pin(seller.sender.agentUrl, first, second);
+    bench.advance(HOUR + MINUTE);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(first));
+    bench.advance(4 * HOUR);
+    expect(await find(bench, 'k', sender)).toEqual(UNDECIDED);
+  });
+
   test('an unusable pin is the publisher’s mistake: undecided, never refused', async () => {
     const seller = await startSeller(publicJwk('k'));
     const pins = [{ ...publicJwk('k'), kty: 'RSA' }, publicJwk('fine')];

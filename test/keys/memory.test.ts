@@ -1,0 +1,130 @@
+import { setFlagsFromString } from 'node:v8';
+import { setImmediate } from 'node:timers/promises';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
+import type { KeyTransport } from '../../src/keys/contract.ts';
+import type { SenderEntry } from '../../src/senders.ts';
+import { type Bench, MINUTE, publicJwk, senderEntry, setup } from './setup.ts';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+/** What is reachable now, MiB. A turn of the event loop first: until it ends, what weak references were asked for is held. */
+async function heldMiB(): Promise<number> {
+  await setImmediate();
+  collect();
+  collect();
+  return process.memoryUsage().heapUsed / 1_048_576;
+}
+
+const AGENT = 'https://seller.example/mcp';
+const MINUTES_OF_A_DAY = 24 * 60;
+const JWK = publicJwk('k');
+const SHORT_LIVED = { headers: { 'cache-control': 'max-age=60' } };
+/** Other agents' entries, about 16 KiB as text, of which none is alike. @param seed tells documents apart. */
+const otherAgents = (seed: string): object[] =>
+  Array.from({ length: 100 }, (_, index) => ({
+    url: `https://agent-${index}.${seed}/mcp`,
+    signing_keys: [{ kty: 'OKP', crv: 'Ed25519', x: `${index}-${seed}`.padEnd(43, 'x'), kid: `${index}` }],
+  }));
+
+const jwks = (): Response => Response.json({ keys: [JWK] });
+
+/** MiB that a day of a delivery a minute adds, after the first minute. */
+async function heldAfterADay({ keys, now, advance }: Bench, sender: SenderEntry): Promise<number> {
+  let before = 0;
+  for (let minute = 0; minute < MINUTES_OF_A_DAY; minute += 1) {
+    const { candidates } = await keys.find('k', { senders: [sender], arrivedAt: now() });
+    if (candidates.length !== 1) throw new Error(`no key in minute ${minute}`);
+    advance(MINUTE);
+    if (minute % 60 === 0) await setImmediate();
+    // By then all code is loaded.
+    if (minute === 0) before = await heldMiB();
+  }
+  return (await heldMiB()) - before;
+}
+
+test('a brand.json that points elsewhere every minute of a day leaves what its hard limit allows', async () => {
+  let pointers = 0;
+  const transport: KeyTransport = async (url) => {
+    const { hostname, pathname } = new URL(url);
+    if (pathname.endsWith('jwks.json')) return jwks();
+    if (hostname !== 'seller.example')
+      return Response.json({ agents: [{ url: AGENT }, ...otherAgents(hostname)] }, SHORT_LIVED);
+    pointers += 1;
+    return Response.json(
+      { authoritative_location: `https://house-${pointers}.example/brand.json` },
+      SHORT_LIVED,
+    );
+  };
+  const bench = await setup({ transport, allowLoopback: false });
+  const held = await heldAfterADay(bench, senderEntry(AGENT));
+  expect(pointers).toBeGreaterThan(1_000);
+  // 31 documents, each at most six times its text. All of them were 60 MiB.
+  expect(held).toBeLessThan(15);
+});
+
+test('an adagents.json that points elsewhere every minute of a day is an alarm, and stays within the bound', async () => {
+  let pointers = 0;
+  const transport: KeyTransport = async (url) => {
+    const { hostname } = new URL(url);
+    if (hostname !== 'publisher.example') {
+      const authorized_agents = [{ url: AGENT, signing_keys: [JWK] }, ...otherAgents(hostname)];
+      return Response.json({ authorized_agents }, SHORT_LIVED);
+    }
+    pointers += 1;
+    return Response.json({ authoritative_location: `https://house-${pointers}.example/a.json` }, SHORT_LIVED);
+  };
+  const bench = await setup({ transport, allowLoopback: false, limits: { maxBytes: 4 * 1_048_576 } });
+  const held = await heldAfterADay(bench, senderEntry(AGENT, { publishers: ['publisher.example'] }));
+  expect(pointers).toBeGreaterThan(1_000);
+  // By its own hard limit of four hours there would be 240 of them, 20 MiB.
+  expect(held).toBeLessThan(12);
+  const moved = bench.alarmsOf('jwks_uri_moved');
+  expect(moved.length).toBeGreaterThan(1_000);
+  expect(moved[0]).toMatchObject({ sender: AGENT, first: 'https://house-1.example/a.json' });
+  expect(moved[0]?.message).toContain(
+    'its adagents.json at https://publisher.example/.well-known/adagents.json points to https://house-',
+  );
+});
+
+test('of a publisher whose file was dropped only the keys of its sender are held', async () => {
+  const transport: KeyTransport = async (url) => {
+    const authorized_agents = [{ url: AGENT, signing_keys: [JWK] }, ...otherAgents(new URL(url).hostname)];
+    return Response.json({ authorized_agents });
+  };
+  const { keys, now } = await setup({ transport, allowLoopback: false, limits: { maxBytes: 1_048_576 } });
+  const publishers = Array.from({ length: 300 }, (_, index) => `publisher-${index}.example`);
+  const sender = senderEntry(AGENT, { publishers });
+  const before = await heldMiB();
+  const { candidates } = await keys.find('k', { senders: [sender], arrivedAt: now() });
+  expect(candidates).toHaveLength(1);
+  expect((await heldMiB()) - before).toBeLessThan(12);
+});
+
+test('documents and revocation lists have one bound', async () => {
+  const asked: string[] = [];
+  const kids = Array.from({ length: 5_000 }, (_, index) => `revoked-${index}`);
+  const transport: KeyTransport = async (url) => {
+    const { origin, pathname } = new URL(url);
+    if (pathname.endsWith('brand.json')) {
+      asked.push(url);
+      return Response.json({ agents: [{ url: `${origin}/mcp` }] });
+    }
+    if (pathname.endsWith('jwks.json')) return jwks();
+    const [updated, next_update] = [now() - MINUTE, now() + 20 * MINUTE].map((at) =>
+      new Date(at).toISOString(),
+    );
+    const list = { version: '1', issuer: origin, updated, next_update, revoked_jtis: [] };
+    return Response.json({ ...list, revoked_kids: kids });
+  };
+  const { keys, now } = await setup({ transport, allowLoopback: false, limits: { maxBytes: 524_288 } });
+  const senders = ['one', 'two', 'three'].map((name) => senderEntry(`https://${name}.example/mcp`));
+  for (const sender of [...senders, ...senders]) {
+    await keys.find('k', { senders: [sender], arrivedAt: now() });
+    expect(await keys.revocation(sender, 'k')).toBe('valid');
+    expect(await keys.revocation(sender, 'revoked-7')).toBe('revoked');
+  }
+  // The lists of the others had pushed them out.
+  expect(asked.length).toBeGreaterThan(3);
+});
