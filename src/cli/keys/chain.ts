@@ -93,27 +93,33 @@ export function isFit({ accepted, revoked }: ChainKey): boolean {
   return accepted && !revoked;
 }
 
-/** What the publishers pin for the agent: where any does, only that counts (verification.md §5.5). */
+/** What the publishers pin for the agent: where any does, only that counts (verification.md §5.5). Undefined: none does. */
 async function pinned(
   documents: Documents,
   sender: SenderEntry,
   allowLoopback: boolean,
   faults: string[],
-): Promise<readonly Jwk[]> {
+): Promise<readonly Jwk[] | undefined> {
   const scheme = allowLoopback && sender.agentUrl.startsWith('http:') ? 'http' : 'https';
   const jwks = new Map<string, Jwk>();
+  let isPinned = false;
   for (const domain of sender.publishers ?? []) {
     const url = `${scheme}://${domain}/.well-known/adagents.json`;
     const answer = await followed(url, (kind, at) => documents.load(kind, at));
-    if (!answer.ok)
+    if (!answer.ok) {
       faults.push(`adagents.json at ${url}: ${answer.reason}. It might pin keys, so deliveries get 503.`);
-    const set = answer.ok ? answer.copy.value.pinned.get(sender.agentUrl) : undefined;
-    const unlisted = answer.ok ? notListedReason(answer.copy.value, sender.agentUrl) : undefined;
+      continue;
+    }
+    const set = answer.copy.value.pinned.get(sender.agentUrl);
+    const unlisted = notListedReason(answer.copy.value, sender.agentUrl);
     if (unlisted !== undefined) faults.push(`adagents.json at ${url}: ${unlisted}. Deliveries get 503.`);
     if (typeof set === 'string') faults.push(`adagents.json at ${url}: what it pins cannot be used: ${set}.`);
-    if (typeof set === 'object') for (const [kid, jwk] of set.jwks) jwks.set(kid, jwk);
+    if (typeof set !== 'object') continue;
+    // Keys that differ under one kid pin too, though none of them is used.
+    isPinned = true;
+    for (const [kid, jwk] of set.jwks) jwks.set(kid, jwk);
   }
-  return [...jwks.values()];
+  return isPinned ? [...jwks.values()] : undefined;
 }
 
 interface Published {
@@ -189,7 +195,7 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const notes: string[] = [];
   const { jwks, listing, trouble } = await published(documents, sender, allowLoopback);
   const pins = await pinned(documents, sender, allowLoopback, faults);
-  const isPinned = pins.length > 0;
+  const isPinned = pins !== undefined;
   if (trouble !== undefined) {
     if (isPinned) notes.push(`${trouble}. Not needed: only the pinned keys count.`);
     else faults.push(`${trouble}. Deliveries get 503 keys_unavailable.`);
@@ -198,7 +204,7 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const revocation = await checkRevocations(check, { faults, notes });
   const engine = await createEngine();
   const revoked = new Set(revocation.kids);
-  const counted = isPinned ? pins : jwks;
+  const counted = pins ?? jwks;
   const source = isPinned ? 'adagents.json' : 'JWKS';
   const keys: ChainKey[] = [];
   for (const jwk of counted)

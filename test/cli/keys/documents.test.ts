@@ -48,6 +48,34 @@ it('keys check: notes a kid of several keys that differ, and counts the others',
   ]);
 });
 
+it('keys check: a publisher’s pins of one kid take no others along, and a list of over 16 KiB is a fault', async () => {
+  await using seller = await createFakeSeller();
+  await using publisher = await createFakeSeller();
+  const pin = (...signing_keys: readonly object[]): Promise<Chain> => {
+    publisher.documents.set('/.well-known/adagents.json', {
+      authorized_agents: [{ url: seller.agentUrl, signing_keys }],
+    });
+    return walkChain({
+      sender: { agentUrl: seller.agentUrl, publishers: [new URL(publisher.agentUrl).host] },
+      protocol: undefined,
+      allowLoopback: true,
+      transport: defaultTransport(true),
+      now: Date.now,
+    });
+  };
+  const [good, ...twice] = await Promise.all(['good', 'twice', 'twice'].map(keyNamed));
+  const some = await pin({ ...good }, ...twice);
+  expect([some.keys.map(({ kid }) => kid), some.faults]).toEqual([['good'], []]);
+  expect(some.notes).toContainEqual(expect.stringContaining('keys that differ share the kid "twice"'));
+  const none = await pin(...twice);
+  expect(none.keys).toEqual([]);
+  expect(none.faults).toEqual(['No key can sign webhooks. Deliveries get 401.']);
+  const long = await pin({ ...good, pad: 'x'.repeat(16_384) });
+  expect(long.faults).toEqual([
+    expect.stringContaining('what it pins cannot be used: signing_keys has more than 16 KiB of keys.'),
+  ]);
+});
+
 it('keys check: follows a publisher’s file to where it is, and says where that does not list the agent', async () => {
   await using seller = await createFakeSeller();
   await using publisher = await createFakeSeller();
