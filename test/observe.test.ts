@@ -258,8 +258,8 @@ describe.each(CASES)('observe, mode %s on %s', (mode, name) => {
     onTestFinished(() => other.receiver.stop());
     const seen = await other.receiver.observe(next);
     const guessed = 'event' in seen ? (seen.event?.idempotencyKey ?? '') : '';
-    expect(guessed).toMatch(/^observation.[0-9a-f]{64}$/);
-    for (const known of [guessed, guessed.replace('/', ':')]) {
+    expect(guessed).toMatch(/^observation\/poll\/[0-9a-f]{64}$/);
+    for (const known of [guessed, guessed.replaceAll('/', ':')]) {
       // Of another task: its key alone can be in the way.
       await deliver(webhook('working', { task_id: 'task-9', idempotency_key: known }));
     }

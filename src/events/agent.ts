@@ -5,6 +5,7 @@ import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
 import { familyNamedBy, familyOfResult } from './families.ts';
 import { type AgentForm, agentPayload, agentTaskId, hasState } from './format.ts';
 import { taskStatus } from './status.ts';
+import { isErrorAlone } from './error-alone.ts';
 import { innerTaskIn } from './task-word.ts';
 import { badKey, isKey } from './tool.ts';
 import { eventWarning } from './warnings.ts';
@@ -34,8 +35,8 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
   if (family === undefined && status === undefined) return unreadable(body);
   const sources = layers(payload, body);
   const extracted = agentData(found);
-  const told = taskTold(body, status, extracted.data);
   const taskType = textIn(sources, 'task_type');
+  const told = taskTold(body, status, extracted.data, taskType);
   const otherFamily = family ?? familyNamedBy(taskType) ?? familyOfResult(extracted.data, taskType);
   return {
     ok: true,
@@ -58,17 +59,19 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
   };
 }
 
-/** The task that is told of: the Task, or where its call is over that in its data (calls.md §1.1). */
+/** The task that is told of: the Task, or where its call is over that in its data (calls.md §1.1, §1.9). */
 function taskTold(
   body: JsonObject,
   state: string | undefined,
   data: unknown,
+  taskType: string | undefined,
 ): Pick<Draft, 'status' | 'taskStatus' | 'taskId'> {
   const taskId = agentTaskId(body);
-  const inner = state === 'completed' ? innerTaskIn(body, data) : undefined;
-  return inner
-    ? { status: inner.status, taskStatus: inner.status, taskId: inner.taskId ?? taskId }
-    : { status: state, taskStatus: taskStatus(state), taskId };
+  if (state !== 'completed') return { status: state, taskStatus: taskStatus(state), taskId };
+  const inner = innerTaskIn(body, data, taskType);
+  if (inner) return { status: inner.status, taskStatus: inner.status, taskId: inner.taskId ?? taskId };
+  const status = isErrorAlone(data, taskType) ? 'failed' : state;
+  return { status, taskStatus: status, taskId };
 }
 
 type Key = Pick<Draft, 'idempotencyKey' | 'idempotencyKeySource'>;

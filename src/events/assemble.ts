@@ -13,6 +13,7 @@ import type {
   Notifications,
 } from './event.ts';
 import { type Instant, parseInstant } from './instant.ts';
+import { isErrorAlone } from './error-alone.ts';
 import { errorsIn, type ReportedError } from './error-object.ts';
 import { notificationSchemas } from './notification-schemas.ts';
 import { notificationFamily } from './notification-family.ts';
@@ -226,11 +227,11 @@ function errorOf(
 const OF_FAILURES = ['error', 'errors'] as const;
 
 function taskEvent(draft: Draft, sender: string, protocols: Protocols): AssembledEvent | EnvelopeFailure {
-  const { taskId, taskStatus: status, data } = draft;
+  const { taskId, taskStatus: status, data, taskType } = draft;
   if (taskId === undefined || status === undefined) {
     return envelopeFailure('missing_envelope_fields', 'the payload names no task');
   }
-  if (status === 'completed' && (data === undefined || data === null))
+  if (status === 'completed' && (data === undefined || data === null || isErrorAlone(data, taskType)))
     return otherEvent(draft, sender, draft.family, [eventWarning('completed_without_data')]);
   const instant = instantOf(draft);
   const { warnings, progress, inputRequest } = progressOf(status, data);

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import { isErrorAlone } from './error-alone.ts';
 import type { TaskStatus } from './event.ts';
 import { taskStatus } from './status.ts';
 
@@ -9,9 +10,11 @@ const SHARED: ReadonlySet<TaskStatus> = new Set<TaskStatus>(['completed', 'cance
  * The task's status in `status` of an object that may be a result, whose own status is a media buy's (calls.md §1.2); undefined
  * where it is no word of the task.
  */
-export function taskWordIn(body: JsonObject): TaskStatus | undefined {
+export function taskWordIn(body: JsonObject, taskType?: string): TaskStatus | undefined {
   const word = taskStatus(textMember(body, 'status'));
   if (word === undefined || !SHARED.has(word)) return word;
+  // An error says that the call has failed (calls.md §1.9).
+  if (word === 'completed' && isErrorAlone(body, taskType)) return undefined;
   const isBuys = (textMember(body, 'media_buy_id') ?? '') !== '';
   return isBuys && textMember(body, 'media_buy_status') === undefined ? undefined : word;
 }
@@ -24,9 +27,9 @@ export interface InnerTask {
 }
 
 /** calls.md §1.1, §1.5: the task in the data part of a completed Task; undefined where the data is a result. */
-export function innerTaskIn(task: JsonObject, data: unknown): InnerTask | undefined {
+export function innerTaskIn(task: JsonObject, data: unknown, taskType?: string): InnerTask | undefined {
   if (!isJsonObject(data)) return undefined;
-  const status = taskWordIn(data);
+  const status = taskWordIn(data, taskType);
   if (status === undefined) return undefined;
   const taskId = textMember(data, 'task_id') || idInArtifact(task);
   return { status, ...(taskId !== undefined && { taskId }) };

@@ -2,6 +2,7 @@ import { defined, isJsonObject, type JsonObject, present } from '../codec/member
 import { MAX_TEXT } from '../codec/printable.ts';
 import { textOf } from '../errors.ts';
 import { agentData } from '../events/agent-data.ts';
+import { isErrorAlone } from '../events/error-alone.ts';
 import { ERROR_MEMBERS } from '../events/error-object.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { parseInstant } from '../events/instant.ts';
@@ -38,14 +39,23 @@ export class AnswerError extends Error {
  * Reads the answer to a question about a task.
  * @throws SellerError or TaskUnknownError where it is an error; AnswerError for what is no task's status.
  */
-export function taskSeenIn(given: unknown, taskId: string): TaskSeen {
+export function taskSeenIn(given: unknown, { taskId, taskType }: Asked): TaskSeen {
   const task = askedTaskIn(given, taskId);
-  const { data, updatedAt } = task.isAgent ? agentTask(task) : toolTask(task);
+  const { data, updatedAt } = task.isAgent ? agentTask(task) : toolTask(task, taskType);
   const seen = {
     status: task.status,
     ...defined({ updatedAt: instantIn(updatedAt), data, hintMs: hintIn(task.body) }),
   };
-  return task.isAgent && task.status === 'completed' ? withInner(seen, task.body, taskId) : seen;
+  return task.isAgent && task.status === 'completed'
+    ? withInner(seen, task.body, { taskId, taskType })
+    : seen;
+}
+
+/** The task that was asked about. */
+interface Asked {
+  readonly taskId: string;
+  /** e.g. `create_media_buy`. */
+  readonly taskType: string;
 }
 
 /** The task that was asked about. @throws where the answer is an error, or of another task. */
@@ -74,9 +84,10 @@ function errorOfQuestion(task: Task): Error | undefined {
 const isOf = (task: Task, taskId: string): boolean => (idOf(task) ?? taskId) === taskId;
 
 /** A Task whose data part tells of a task: that one's status, and whether it goes on under another id. */
-function withInner(seen: TaskSeen, body: JsonObject, taskId: string): TaskSeen {
-  const inner = innerTaskIn(body, seen.data);
-  if (!inner) return seen;
+function withInner(seen: TaskSeen, body: JsonObject, { taskId, taskType }: Asked): TaskSeen {
+  const inner = innerTaskIn(body, seen.data, taskType);
+  // The call is over, and has failed (calls.md §1.9).
+  if (!inner) return isErrorAlone(seen.data, taskType) ? { ...seen, status: 'failed' } : seen;
   const { status } = inner;
   const isMoved = !isTerminal(status) && inner.taskId !== undefined && inner.taskId !== taskId;
   // It is kept, and asked about from now on.
@@ -107,8 +118,8 @@ interface AnswerParts {
   readonly updatedAt: unknown;
 }
 
-const toolTask = ({ body, status }: Task): AnswerParts => ({
-  data: toolData(body, status),
+const toolTask = ({ body, status }: Task, taskType: string): AnswerParts => ({
+  data: toolData(body, status, taskType),
   updatedAt: body['updated_at'],
 });
 
@@ -146,9 +157,10 @@ function ofTask(body: unknown): Task | undefined {
   return status && { body, status, isAgent: typeof state === 'string' };
 }
 
-/** Of an interim status its progress; of a failure without a result its error. */
-function toolData(body: JsonObject, status: TaskStatus): unknown {
+/** Of an interim status its progress; of a failure without a result its error. An error alone is no result of a `completed` (calls.md §1.9). */
+function toolData(body: JsonObject, status: TaskStatus, taskType: string): unknown {
   const result = present(body, 'result');
+  if (status === 'completed' && isErrorAlone(result, taskType)) return undefined;
   if (result !== undefined) return result;
   if (!isTerminal(status)) return present(body, 'progress');
   if (status === 'completed') return undefined;

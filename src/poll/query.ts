@@ -112,8 +112,8 @@ export function questioner(
   /** By the how many-th operation sellers are asked that do not have the first. */
   const known = new Map<string, number>();
 
-  const askBy = async (of: TaskQuery, { sender, taskId }: PolledTask, signal: AbortSignal) =>
-    taskSeenIn(await call(sender, of.operation, of.arguments, { signal, sessions }), taskId);
+  const askBy = async (of: TaskQuery, task: PolledTask, signal: AbortSignal) =>
+    taskSeenIn(await call(task.sender, of.operation, of.arguments, { signal, sessions }), task);
 
   const first = async (queries: readonly TaskQuery[], task: PolledTask, signal: AbortSignal) => {
     const { sender } = task;

@@ -4,6 +4,7 @@ import { MAX_TEXT } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { textOf } from '../errors.ts';
 import { agentData, dataParts, partsOf, stateOf } from '../events/agent-data.ts';
+import { BESIDE, hasResult, isEmpty, isErrorAlone } from '../events/error-alone.ts';
 import { isRecovery, recoveryOfCode } from '../events/error-codes.ts';
 import { errorsIn, errorsOf, type ReportedError } from '../events/error-object.ts';
 import type { TaskStatus } from '../events/event.ts';
@@ -103,15 +104,22 @@ interface Opened {
   readonly task?: AgentTask;
 }
 
-function opened(raw: unknown): Opened {
+function opened(raw: unknown, taskType: string): Opened {
   const answer = unwrapped(raw);
   const task = agentTaskIn(answer);
-  return task ? { body: task.status === 'completed' ? task.data : answer, task } : { body: answer };
+  if (!task) return { body: withoutLayer(answer, taskType) };
+  return { body: task.status === 'completed' ? withoutLayer(task.data, taskType) : answer, task };
+}
+
+/** An error alone in `result` stands beside the status like any other (calls.md §1.9). */
+function withoutLayer(answer: unknown, taskType: string): unknown {
+  const { result, ...members } = membersOf(answer);
+  return isErrorAlone(result, taskType) ? { ...members, ...result } : answer;
 }
 
 /** The errors of an answer, in the order in which they count (calls.md §2.3). */
-function reportedErrors(raw: unknown): readonly ReportedError[] {
-  const { body, task } = opened(raw);
+function reportedErrors(raw: unknown, taskType: string): readonly ReportedError[] {
+  const { body, task } = opened(raw, taskType);
   const found = [...errorsIn(membersOf(body)), ...(task ? errorsIn(membersOf(task.data)) : [])];
   if (found.length > 0 || !isFailedTool(raw)) return found;
   const inTexts = textsOf(raw).flatMap((text) => errorsIn(objectIn(text) ?? {}));
@@ -122,8 +130,8 @@ function reportedErrors(raw: unknown): readonly ReportedError[] {
 const MOST_ERRORS = 3;
 
 /** The same as text; empty where there is nothing. */
-export const errorTextIn = (raw: unknown): string =>
-  reportedErrors(raw)
+export const errorTextIn = (raw: unknown, taskType = ''): string =>
+  reportedErrors(raw, taskType)
     .slice(0, MOST_ERRORS)
     .map(reportedText)
     .filter((text) => text !== '')
@@ -141,7 +149,7 @@ export function refusalIn(raw: unknown, taskType = ''): SellerError | undefined 
   const answer = unwrapped(raw);
   if (answer instanceof SellerError) return answer;
   if (answer instanceof Error) return thrownRefusal(answer);
-  const error = reportedErrors(raw).find(isCoded);
+  const error = reportedErrors(raw, taskType).find(isCoded);
   return error && isRefusal(raw, error, taskType) ? sellerErrorOf(error) : undefined;
 }
 
@@ -158,14 +166,15 @@ function thrownRefusal(error: Error): SellerError | undefined {
 
 const FAILED: ReadonlySet<TaskStatus> = new Set<TaskStatus>(['failed', 'rejected']);
 
-function isRefusal(raw: unknown, { code, recovery }: ReportedError, taskType: string): boolean {
-  const { body, task } = opened(raw);
+function isRefusal(raw: unknown, { code }: ReportedError, taskType: string): boolean {
+  const { body, task } = opened(raw, taskType);
   if (task && task.status !== 'completed') return FAILED.has(task.status);
-  const told = toolTaskIn(body);
+  const told = toolTaskIn(body, taskType);
   if (told) {
-    // A task of its own has failed; without one it is the call that may be made again.
-    const mayPass = recovery === 'transient' && FAILED.has(told.status);
-    return told.taskId === undefined && (mayPass || isFailedTool(raw));
+    // A task of its own has failed; without one it is the call.
+    const isOfTask =
+      (told.taskId ?? (task && innerTaskIn(task.body, task.data, taskType)?.taskId)) !== undefined;
+    return !isOfTask && (FAILED.has(told.status) || isFailedTool(raw));
   }
   const members = membersOf(body);
   const hasFailed = isFailedTool(raw) || FAILURES.some((name) => isThere(members[name]));
@@ -175,15 +184,15 @@ function isRefusal(raw: unknown, { code, recovery }: ReportedError, taskType: st
 
 /** Whether a refused call has left something all the same: it names the media buy that it was to make. */
 export const isContradicted = (raw: unknown, taskType: string): boolean =>
-  taskType === 'create_media_buy' && hasResult(membersOf(opened(raw).body), taskType);
+  taskType === 'create_media_buy' && hasResult(membersOf(opened(raw, taskType).body), taskType);
 
 /** Whether the object of a failed tool says what became of the operation; of any other nothing is known. */
 export const isOutcome = (answer: unknown): boolean => refusalIn(answer) !== undefined || tellsOfTask(answer);
 
 /** Whether an answer tells of a task. */
 function tellsOfTask(raw: unknown): boolean {
-  const { body, task } = opened(raw);
-  return task !== undefined || toolTaskIn(body) !== undefined;
+  const { body, task } = opened(raw, '');
+  return task !== undefined || toolTaskIn(body, '') !== undefined;
 }
 
 /** Codes with which a tool answers that it does not know a task. */
@@ -204,14 +213,14 @@ export function taskUnknownIn(answer: unknown): TaskUnknownError | undefined {
  * @throws RegistrationError `answer_invalid` for anything else: whether the operation was done is then not known.
  */
 export function answerIn(raw: unknown, taskType: string): SellerAnswer {
-  const { body, task } = opened(raw);
-  const found = task ? agentAnswer(task) : toolTaskIn(body);
+  const { body, task } = opened(raw, taskType);
+  const found = task ? agentAnswer(task, taskType) : toolTaskIn(body, taskType);
   if (found) return withinBounds(found);
   const reason = notAResult(raw, body, taskType);
   if (reason === undefined) {
     return withinBounds({ status: 'completed', ...idOf(taskIdOf(body, task)), data: resultOf(body, task) });
   }
-  const said = errorTextIn(raw);
+  const said = errorTextIn(raw, taskType);
   throw new RegistrationError(
     'answer_invalid',
     `The answer ${reason}${said === '' ? '' : ` (${said})`}: whether the operation was done is not known, and the call is repeated. Pass the object that the operation answered.`,
@@ -219,10 +228,10 @@ export function answerIn(raw: unknown, taskType: string): SellerAnswer {
 }
 
 /** The answer in a Task; undefined where its data has to be looked at as a result. */
-function agentAnswer({ status, body, taskId, data }: AgentTask): SellerAnswer | undefined {
+function agentAnswer({ status, body, taskId, data }: AgentTask, taskType: string): SellerAnswer | undefined {
   if (status !== 'completed') return { status, ...idOf(taskId), ...(data !== undefined && { data }) };
   if (data === undefined) return { status, ...idOf(taskId) };
-  const inner = innerTaskIn(body, data);
+  const inner = innerTaskIn(body, data, taskType);
   if (!inner) return undefined;
   const result = present(membersOf(data), 'result') ?? resultBeside(shown(membersOf(data)), inner.status);
   const isOther = inner.taskId !== undefined && taskId !== undefined && inner.taskId !== taskId;
@@ -298,33 +307,10 @@ function withoutResult(members: JsonObject): string | undefined {
   return isEmpty(members) ? 'has nothing of a result' : undefined;
 }
 
-/** Members of an answer that are not part of a result without a member of its own. */
-const BESIDE: ReadonlySet<string> = new Set(['status', 'task_id', 'context', 'message', 'replayed']);
-
-/** What may stand in any answer, so that it says nothing of a result. */
-const ENVELOPE: ReadonlySet<string> = new Set([
-  ...BESIDE,
-  ...FAILURES,
-  'errors',
-  'context_id',
-  'task_type',
-  'timestamp',
-  'adcp_version',
-  'proto_version',
-  'ext',
-]);
-
-const isEmpty = (members: JsonObject): boolean =>
-  Object.entries(members).every(([name, value]) => value === null || ENVELOPE.has(name));
-
-/** Whether something of the result is there: of a media buy its id, of others any member of their own. */
-const hasResult = (members: JsonObject, taskType: string): boolean =>
-  taskType.endsWith('media_buy') ? textIn(members['media_buy_id']) !== undefined : !isEmpty(members);
-
 /** The task that an object of the tool transport tells of. */
-function toolTaskIn(answer: unknown): SellerAnswer | undefined {
+function toolTaskIn(answer: unknown, taskType: string): SellerAnswer | undefined {
   for (const layer of layersOf(answer)) {
-    const status = taskWordIn(layer);
+    const status = taskWordIn(layer, taskType);
     if (status === undefined) continue;
     const data = toolResult(layer);
     return { status, ...idOf(textIn(layer['task_id'])), ...(data !== undefined && { data }) };

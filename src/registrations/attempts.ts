@@ -25,6 +25,8 @@ export interface Attempts {
   readonly make: (call: (asked: RegisteredCall) => unknown) => Promise<unknown>;
   /** Keeps what an error did to the operation. @returns the call that may be made at once; undefined: the error is the caller's. */
   readonly refused: (refusal: SellerError, answer: unknown) => Promise<Operation | undefined>;
+  /** An answer that is no refusal came, and may turn out to be one that cannot be taken (calls.md §2.6). */
+  readonly untaken: () => void;
   /** Whether one of them may have been done without an answer. */
   readonly isRepeat: () => boolean;
 }
@@ -78,6 +80,9 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
   };
 
   return {
+    untaken: () => {
+      unanswered += 1;
+    },
     isRepeat: () => unanswered > 0,
     make: async (call) => {
       if (isMarked) await operations.attempted(asked);

@@ -75,6 +75,8 @@ export function registrationOf(operation: Operation, context: RegistrationContex
   const attempts = attemptsOf(operation, context);
   let byHand: Operation | undefined;
   const settle = async (given: unknown): Promise<Settled> => {
+    // Until it is kept: a refusal of a later attempt does not say that this one was not done.
+    attempts.untaken();
     const answer = answerIn(given, is.taskType);
     // Safe before the call counts as answered: where the process dies between, it is repeated, and gives the same event.
     const observe = context.observe();

@@ -99,6 +99,7 @@ const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
   'invalid_notification',
   'invalid_timestamp',
   'unknown_status',
+  'completed_without_data',
   'operation_id_unknown',
   'operation_id_mismatch',
   'context_mismatch',

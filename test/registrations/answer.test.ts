@@ -209,13 +209,17 @@ describe('a refusal', () => {
     expect(refusalIn({ error: { code: 'LATE' } }, 'create_media_buy')).toMatchObject({ code: 'LATE' });
   });
 
-  it('in an answer whose task has failed is none, but where the call itself may be made again', () => {
+  it('in an answer whose task has failed is none, but where no task is named: then it is of the call', () => {
     const failed = (code: string, more: object = {}): object => ({
       status: 'failed',
       error: { code },
       ...more,
     });
-    expect(refusalIn(failed('INVALID_REQUEST'), 'create_media_buy')).toBeUndefined();
+    expect(refusalIn(failed('INVALID_REQUEST', { task_id: 't' }), 'create_media_buy')).toBeUndefined();
+    expect(refusalIn(failed('INVALID_REQUEST'), 'create_media_buy')).toMatchObject({
+      code: 'INVALID_REQUEST',
+    });
+    expect(refusalIn({ status: 'failed', message: 'no' }, 'create_media_buy')).toBeUndefined();
     expect(refusalIn(failed('RATE_LIMITED'), 'create_media_buy')).toMatchObject({ recovery: 'transient' });
     expect(refusalIn(failed('RATE_LIMITED', { task_id: 't' }), 'create_media_buy')).toBeUndefined();
     const tool = (more?: object): object => ({

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
+import { AnswerRefusedError } from '../../src/calls/refused.ts';
 import { SellerBusyError } from '../../src/registrations/answer.ts';
 import type { JsonObject } from '../../src/registrations/json.ts';
 import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
@@ -131,6 +132,13 @@ describe('a simulated day of a purchase', () => {
     ['refused after 429', [new SellerBusyError(429, 4000), says(BUDGET)], 'refused', 2, REFUSED],
     ['refused after 503', [new SellerBusyError(503, 4000), says(BUDGET)], 'orphaned', 2, REFUSED],
     ['refused after no answer', [lost(), says(BUDGET)], 'orphaned', 2, REFUSED],
+    [
+      'refused after an answer that was refused',
+      [new AnswerRefusedError('it is too deep'), says(BUDGET)],
+      'orphaned',
+      2,
+      ['answer_refused', ...REFUSED],
+    ],
     ['refused after no answer and a pause', [lost(), says(BUSY), says(BUDGET)], 'orphaned', 3, REFUSED],
     ['refused after a pause and no answer', [says(BUSY), lost(), says(BUDGET)], 'orphaned', 3, REFUSED],
     [
@@ -232,4 +240,37 @@ it('by hand an error is a refusal too, unless a call of it was not answered', as
   await expect(two.call(() => Promise.reject(lost()))).rejects.toThrow('socket');
   await expect(two.settle(says(BUDGET))).rejects.toMatchObject({ code: 'BUDGET_TOO_LOW' });
   expect((await buyer.get(two))?.state).toBe('orphaned');
+});
+
+describe('an answer that is not taken', () => {
+  /** Calls twice by the same registration, with what the seller says to each. */
+  async function twice(first: unknown) {
+    const script = [first, says(BUDGET)];
+    const made = await buyer.create(REQUEST);
+    const call = async (): Promise<unknown> => script.shift();
+    await expect(made.call(call)).rejects.toThrow(/not known|refused/);
+    await expect(made.call(call)).rejects.toMatchObject({ code: 'BUDGET_TOO_LOW' });
+    return [(await buyer.get(made))?.state, ...at.alarms.map(({ code }) => code)];
+  }
+
+  it.each([
+    ['an error that does not say what it is', { error: 'boom' }],
+    ['nothing of a result', {}],
+    ['a status of nothing', { status: 'pending_approval' }],
+  ])('may have been done: %s, then a refusal', async (_name, first) => {
+    expect(await twice(first)).toEqual(['orphaned', 'operation_refused']);
+  });
+
+  it('may have been done: one that is too deep, then a refusal', async () => {
+    let deep: object = {};
+    for (let levels = 300; levels > 0; levels -= 1) deep = { deep };
+    expect(await twice(deep)).toEqual(['orphaned', 'answer_refused', 'operation_refused']);
+  });
+
+  it('may have been done: settled by hand too', async () => {
+    const made = await buyer.create(REQUEST);
+    await expect(made.settle({ error: 'boom' })).rejects.toThrow('not known');
+    await expect(made.settle(says(BUDGET))).rejects.toMatchObject({ code: 'BUDGET_TOO_LOW' });
+    expect((await buyer.get(made))?.state).toBe('orphaned');
+  });
 });
