@@ -1,6 +1,7 @@
 import { type Alarm, type AlarmCode, docsOf, type Logger, type RaiseAlarm } from './alarms.ts';
 import { putBounded } from './bounded.ts';
-import { MAX_TEXT, printableText } from './codec/printable.ts';
+import { printableText } from './codec/printable.ts';
+import { printableValue } from './codec/printable-value.ts';
 
 /**
  * Lets what is said of a subject through once in a minute.
@@ -65,13 +66,30 @@ export function harmless<A extends readonly unknown[]>(
   };
 }
 
-export function harmlessLogger(logger: Logger): Logger {
-  return {
-    debug: harmless((fields: object, message: string) => logger.debug(fields, message)),
-    info: harmless((fields: object, message: string) => logger.info(fields, message)),
-    warn: harmless((fields: object, message: string) => logger.warn(fields, message)),
-    error: harmless((fields: object, message: string) => logger.error(fields, message)),
-  };
+/**
+ * A logger of the owner's as the package uses it: it never throws, and what is written by it is printable and short, whoever's words
+ * are in it. No other logger has its type, so that none can be used instead.
+ */
+export interface SafeLogger extends Logger {
+  /** For the owner's own lines, which are written as they are. */
+  readonly own: Logger;
+}
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+
+type Write = Logger['info'];
+
+const loggerOf = (write: (level: (typeof LEVELS)[number]) => Write): Logger =>
+  Object.fromEntries(LEVELS.map((level) => [level, write(level)])) as unknown as Logger;
+
+export function safeLogger(logger: Logger): SafeLogger {
+  const own = loggerOf((level) =>
+    harmless((fields: object, message: string) => logger[level](fields, message)),
+  );
+  const safe = loggerOf(
+    (level) => (fields, message) => own[level](printableValue(fields), printableText(message)),
+  );
+  return { ...safe, own };
 }
 
 /**
@@ -138,25 +156,9 @@ function subjectOf(alarm: Alarm, members: readonly string[]): string {
   return JSON.stringify([alarm.code, ...members.map((name) => alarm[name])]).slice(0, MAX_SUBJECT);
 }
 
-/** Who it is about, as the owner knows them: checked when they were configured, or by the envelope's rules. */
-const NAMES: ReadonlySet<string> = new Set(['code', 'sender', 'key']);
-
-function printableValue(value: unknown): unknown {
-  if (typeof value === 'string') return printableText(value, MAX_TEXT);
-  return Array.isArray(value) ? value.map(printableValue) : value;
-}
-
-function printableAlarm(alarm: Alarm): Alarm {
-  const members = Object.entries(alarm).map(([name, value]): [string, unknown] => [
-    name,
-    NAMES.has(name) ? value : printableValue(value),
-  ]);
-  return Object.fromEntries(members) as unknown as Alarm;
-}
-
 /** Every alarm is a line in the log and a call of the hook; floods are thinned, with the number left out. */
 export function alarmRaiser(
-  logger: Logger,
+  logger: SafeLogger,
   onAlarm: ((alarm: Alarm) => void) | undefined,
   now: () => number,
 ): RaiseAlarm {
@@ -173,7 +175,7 @@ export function alarmRaiser(
   return (raised) => {
     const suppressed = suppressedOf(raised);
     if (suppressed === undefined) return;
-    const alarm = printableAlarm(suppressed > 0 ? { ...raised, suppressed } : raised);
+    const alarm = printableValue(suppressed > 0 ? { ...raised, suppressed } : raised);
     const { message, ...fields } = alarm;
     logger.warn({ ...fields, docs: docsOf(raised.code) }, message);
     hook(alarm);
@@ -181,11 +183,8 @@ export function alarmRaiser(
 }
 
 /** A logger whose every line carries `bound`. */
-export function boundLogger(logger: Logger, bound: object): Logger {
-  return {
-    debug: (fields, message) => logger.debug({ ...bound, ...fields }, message),
-    info: (fields, message) => logger.info({ ...bound, ...fields }, message),
-    warn: (fields, message) => logger.warn({ ...bound, ...fields }, message),
-    error: (fields, message) => logger.error({ ...bound, ...fields }, message),
-  };
+export function boundLogger(logger: SafeLogger, bound: object): SafeLogger {
+  const withIt = (to: Logger): Logger =>
+    loggerOf((level) => (fields, message) => to[level]({ ...bound, ...fields }, message));
+  return { ...withIt(logger), own: withIt(logger.own) };
 }

@@ -1,4 +1,5 @@
-import type { Logger, RaiseAlarm } from './alarms.ts';
+import type { RaiseAlarm } from './alarms.ts';
+import { printableValue } from './codec/printable-value.ts';
 import type { AuthContext } from './auth/contract.ts';
 import { resolveOptions, type Config } from './config/resolve.ts';
 import type { CryptoEngine, Hashes, Sodium } from './crypto/engine.ts';
@@ -17,7 +18,8 @@ import {
   consoleLogger,
   createThinning,
   harmless,
-  harmlessLogger,
+  type SafeLogger,
+  safeLogger,
   type Thinning,
 } from './logging.ts';
 import type { ResultSchemas } from './events/event.ts';
@@ -51,7 +53,7 @@ export interface Parts {
   readonly lifecycle: Lifecycle;
   /** Notified when there is work for a worker of this process. */
   readonly wakeSignal: WakeSignal;
-  readonly logger: Logger;
+  readonly logger: SafeLogger;
   readonly raiseAlarm: RaiseAlarm;
   /** Refusals that are a line at level warn. */
   readonly refusals: Thinning;
@@ -155,7 +157,7 @@ function handedIn({
 export function createParts(options: ReceiverOptions, engineName?: CryptoEngine['name']): Parts {
   const config = resolveOptions(options);
   options.registrations?.requireTheirs?.({ ...options, publicUrl: config.publicUrl });
-  const logger = harmlessLogger(options.logger ?? consoleLogger());
+  const logger = safeLogger(options.logger ?? consoleLogger());
   const { protocols, allowLoopback, admissionPressure: thresholds } = config;
   const { transport, dns, now = Date.now, sodium } = options;
   const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
@@ -164,7 +166,9 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const useThreadPool = threadPoolRule(config.verification, lifecycle.inFlight);
   const engine = once(async () => (await loadCrypto()).createEngine(engineName, { useThreadPool, sodium }));
   const { onHandled } = options;
-  const instruments: Instruments = { ...(onHandled && { handled: harmless(onHandled) }) };
+  const instruments: Instruments = {
+    ...(onHandled && { handled: harmless((handled) => onHandled(printableValue(handled))) }),
+  };
   const source = {
     instruments,
     protocols,

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Alarm, RaiseAlarm } from '../src/alarms.ts';
-import { alarmRaiser } from '../src/logging.ts';
+import { alarmRaiser, safeLogger } from '../src/logging.ts';
 import { createReceiver } from '../src/receiver.ts';
 import { signDelivery } from '../src/sender/sign.ts';
 import { memoryStore } from '../src/stores/memory.ts';
@@ -50,12 +50,12 @@ describe('rate limit of alarms', () => {
     const hooked: Alarm[] = [];
     const lines: string[] = [];
     let now = 0;
-    const logger = {
+    const logger = safeLogger({
       debug() {},
       info() {},
       error() {},
       warn: (_: object, text: string) => void lines.push(text),
-    };
+    });
     return {
       raise: alarmRaiser(
         logger,

@@ -1,10 +1,11 @@
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
+import { PrintableError } from '../codec/printable-value.ts';
 
 /** What a session knows of redirects: the URL that is called in the place of another one. */
 export type Moved = Map<string, string>;
 
 /** A redirect that is not followed. The message names the URL to configure. */
-export class RedirectError extends Error {
+export class RedirectError extends PrintableError {
   override readonly name = 'RedirectError';
 }
 

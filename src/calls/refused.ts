@@ -1,11 +1,12 @@
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { Fault, isOfKind, messageOf, UnfitObservation } from '../errors.ts';
+import { PrintableError } from '../codec/printable-value.ts';
 
 /**
  * A seller has answered, and its answer is not taken: too large, too deep, encoded in a way that was not asked for, not to be kept.
  * Whether it has done what it was asked is not known (calls.md §4.10).
  */
-export class AnswerRefusedError extends Error {
+export class AnswerRefusedError extends PrintableError {
   override readonly name = 'AnswerRefusedError';
   /** Stable, machine readable: always `answer_refused`. */
   readonly code = 'answer_refused';

@@ -1,4 +1,5 @@
 import type { Moved } from './redirects.ts';
+import { PrintableError } from '../codec/printable-value.ts';
 
 /** A session with a seller over the tool transport, and what its requests have in common. */
 export interface ToolSession {
@@ -24,7 +25,7 @@ export const newSession = (url: string): ToolSession => ({
 });
 
 /** The seller does not know the session, or does not any more: what was asked was not done. */
-export class SessionLostError extends Error {
+export class SessionLostError extends PrintableError {
   override readonly name = 'SessionLostError';
 }
 

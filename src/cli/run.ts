@@ -2,6 +2,8 @@ import { Command, CommanderError } from 'commander';
 import { createRequire } from 'node:module';
 import { buffer } from 'node:stream/consumers';
 import { TargetUriError } from '../auth/rfc9421/host.ts';
+import { printableText } from '../codec/printable.ts';
+import { printableValue } from '../codec/printable-value.ts';
 import { ConfigError, Fault } from '../errors.ts';
 import { addExplain } from './explain/verb.ts';
 import { addInbox } from './inbox/verb.ts';
@@ -57,8 +59,13 @@ const MAX_MESSAGE = 4000;
 function usageText(error: unknown): string | undefined {
   const expected = EXPECTED.some((kind) => error instanceof kind);
   if (!expected || !(error instanceof Error)) return undefined;
-  const text = error.message.slice(0, MAX_MESSAGE).replace(/\s+/g, ' ');
-  return error.message.length > MAX_MESSAGE ? `${text} …` : text;
+  return printableText(error.message.slice(0, MAX_MESSAGE + 1).replace(/\s+/g, ' '), MAX_MESSAGE);
+}
+
+/** With the stack, whose frames are lines of ours; the message may repeat what was read. */
+function faultText(error: unknown): string {
+  const shown = printableValue(error instanceof Error ? error : String(error));
+  return `a fault of this tool: ${shown instanceof Error ? (shown.stack ?? shown.message) : shown}`;
 }
 
 /** Stable, for scripts: what is printed with `--json`. `usage`: a wrong argument; `internal`: a fault of this tool. */
@@ -130,9 +137,7 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.pass;
     // commander has written its own line by now.
     if (error instanceof CommanderError) return fail(error, error.message.replace(/^error: /, ''));
-    const text =
-      usageText(error) ??
-      `a fault of this tool: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+    const text = usageText(error) ?? faultText(error);
     write(process.stderr, `${PREFIX}${text}`);
     return fail(error, text);
   }

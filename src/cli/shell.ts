@@ -1,9 +1,11 @@
 import { styleText } from 'node:util';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ConfigError } from '../errors.ts';
+import { printableText } from '../codec/printable.ts';
+import { PrintableError } from '../codec/printable-value.ts';
 
 /** The command cannot be done as it was given: exit code 2, and `message` is the one line on stderr. */
-export class UsageError extends Error {
+export class UsageError extends PrintableError {
   override readonly name = 'UsageError';
 }
 
@@ -89,12 +91,9 @@ export function harmless(text: string): string {
   return text.replace(STEERING, '?');
 }
 
-// oxlint-disable-next-line no-control-regex
-const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
-
-/** Others' text inside a line of ours: it may neither begin a line of its own nor set anything off as we do. */
+/** Others' text inside a line of ours: it may neither begin a line of its own nor set anything off as we do, nor fill a screen. */
 export function inLine(text: string): string {
-  return text.replace(CONTROLS, '?');
+  return printableText(text);
 }
 
 /** A value with every text in it as `inLine` has it; for what is printed, not for `--json`. */

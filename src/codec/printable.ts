@@ -28,8 +28,22 @@ export function printableName(name: string, maxBytes: number = MAX_BYTES): strin
   return shown;
 }
 
+/**
+ * A name that stands twice in a body, as check 14b has it written (verification.md §2.30): one with a code point that is not printable
+ * as `<sanitized:N>`, N the UTF-8 bytes before that; any other at most 32 bytes long.
+ */
+export function sanitizedName(name: string): string {
+  let bytes = 0;
+  for (const codePoint of name) {
+    if (NOT_PRINTABLE.test(codePoint)) return `<sanitized:${bytes}>`;
+    bytes += utf8Length(codePoint);
+  }
+  return printableName(name);
+}
+
 /** Others' words in a message of ours: what is not printable as `?`, and at most `most` code points. */
-export function printableText(text: string, most: number): string {
+export function printableText(text: string, most: number = MAX_TEXT): string {
+  if (text.length <= most && !NOT_PRINTABLE.test(text)) return text;
   let shown = '';
   let count = 0;
   for (const codePoint of text) {

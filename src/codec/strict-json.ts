@@ -1,5 +1,5 @@
 import { readJson, stringEnd } from './json-reader.ts';
-import { printableName } from './printable.ts';
+import { sanitizedName } from './printable.ts';
 
 const QUOTE_BYTE = 0x22;
 const COLON = 0x3a;
@@ -269,7 +269,9 @@ function describeNoJson(bytes: Uint8Array, text: string, maxDepth: number): stri
 }
 
 function refuseDuplicates(text: string): Refused {
-  const names = duplicateNames(text, MAX_NAMES).map((name) => JSON.stringify(printableName(name)));
-  const twice = names.join(', ');
+  const names = duplicateNames(text, Number.POSITIVE_INFINITY);
+  const shown = names.slice(0, MAX_NAMES).map((name) => JSON.stringify(sanitizedName(name)));
+  const more = names.length > MAX_NAMES ? [`<...${names.length - MAX_NAMES} more>`] : [];
+  const twice = [...shown, ...more].join(', ');
   return { ok: false, detail: `an object in the body has a name twice: ${twice}`, twice };
 }

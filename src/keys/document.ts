@@ -1,4 +1,5 @@
-import type { Logger, RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../alarms.ts';
+import type { SafeLogger } from '../logging.ts';
 import { MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
 import type { Instruments } from '../instruments.ts';
 import { requestsMayShare } from '../single-flight.ts';
@@ -97,9 +98,7 @@ const REFRESH_SPREAD = 0.08;
 const FIRST_BACK_OFF_MS = 1_000;
 const MAX_BACK_OFF_MS = 60_000;
 
-export function clampLifetime(ms: number): number {
-  return Math.min(Math.max(ms, MIN_LIFE_MS), MAX_LIFE_MS);
-}
+export const clampLifetime = (ms: number): number => Math.min(Math.max(ms, MIN_LIFE_MS), MAX_LIFE_MS);
 
 /** Ms for which an answer may be used without asking again (RFC 9111 §5.2.2, §5.1). */
 export function lifetimeMs(headers: Headers, rules: LifeRules = KEY_DOCUMENT_LIFE): number {
@@ -151,7 +150,7 @@ export interface CacheOptions extends FetchRules {
   readonly now: () => number;
   readonly limits: CacheLimits;
   readonly raiseAlarm: RaiseAlarm;
-  readonly logger: Logger;
+  readonly logger: SafeLogger;
   readonly instruments?: Pick<Instruments, 'fetched'>;
   /** In [0, 1): spreads background refreshes. `Math.random` where absent. */
   readonly random?: () => number;

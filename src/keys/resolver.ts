@@ -1,4 +1,5 @@
-import type { Logger, RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../alarms.ts';
+import type { SafeLogger } from '../logging.ts';
 import type { Instruments } from '../instruments.ts';
 import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
@@ -94,7 +95,7 @@ export interface KeyResolverOptions {
   /** Development: http and private addresses. */
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
-  readonly logger: Logger;
+  readonly logger: SafeLogger;
   /** Told of each fetch of a key document that has ended. */
   readonly instruments?: Pick<Instruments, 'fetched'>;
   /** What differs from `KEY_LIMITS`. */

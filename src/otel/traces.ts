@@ -12,6 +12,8 @@ import {
   TraceFlags,
   type Tracer,
 } from '@opentelemetry/api';
+import { printableText } from '../codec/printable.ts';
+import { printableValue } from '../codec/printable-value.ts';
 import { isOfKind, textOf } from '../errors.ts';
 import type { DeliveryWatch, Instruments } from '../instruments.ts';
 import type { Outcome } from '../outcome.ts';
@@ -86,15 +88,17 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
     const link = linkSellers ? linkTo(sellers) : undefined;
     // Spans of older SDKs take no link once they have begun.
     if (link) quietly(() => span.addLink(link));
-    span.setAttributes({
+    const attributes = {
       'webhook.outcome': kind,
       ...(code !== undefined && { 'webhook.code': code, 'error.type': code }),
       ...(check !== undefined && { 'webhook.check': String(check) }),
       ...(sender !== undefined && { 'webhook.sender': labelOf(sender) }),
       ...(deliveryId !== undefined && { 'messaging.message.id': deliveryId }),
-    });
+    };
+    span.setAttributes(printableValue(attributes));
     // A refusal is an answer that was asked for; a 503 is a fault of ours.
-    if (kind === 'unavailable') span.setStatus({ code: SpanStatusCode.ERROR, message: outcome.detail });
+    if (kind === 'unavailable')
+      span.setStatus({ code: SpanStatusCode.ERROR, message: printableText(outcome.detail) });
     span.end();
   }
 
@@ -130,14 +134,14 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
           kind: SpanKind.CONSUMER,
           root: isWorker,
           ...(link && { links: [link] }),
-          attributes: {
+          attributes: printableValue({
             ...operation('process'),
             'messaging.message.id': deliveryId,
             'webhook.sender': labelOf(event.sender),
             'webhook.kind': event.kind,
             'webhook.attempt': lease.attempt,
             ...(event.kind === 'task' && { 'messaging.message.conversation_id': event.taskId }),
-          },
+          }),
         }),
       );
       if (!span) return handle();
@@ -146,7 +150,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
           return await handle();
         } catch (error) {
           quietly(() => {
-            span.recordException(isOfKind(error, Error) ? error : textOf(error));
+            span.recordException(printableValue(isOfKind(error, Error) ? error : textOf(error)));
             span.setStatus({ code: SpanStatusCode.ERROR });
           });
           throw error;

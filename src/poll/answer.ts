@@ -16,6 +16,7 @@ import {
   unwrapped,
   waitMs,
 } from '../registrations/answer.ts';
+import { PrintableError } from '../codec/printable-value.ts';
 
 /** What a seller has answered about a task. */
 export interface TaskSeen {
@@ -31,7 +32,7 @@ export interface TaskSeen {
 }
 
 /** What a seller has answered cannot be understood as a task's status. */
-export class AnswerError extends Error {
+export class AnswerError extends PrintableError {
   override readonly name = 'AnswerError';
 }
 

@@ -2,6 +2,7 @@ import { MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from '../config/validate.
 import { boundedCall } from '../calls/bounded-call.ts';
 import { createSessions } from '../calls/sessions.ts';
 import { createHashes } from '../crypto/hashes.ts';
+import { printableValue } from '../codec/printable-value.ts';
 import { ConfigError, messageOf } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
 import { PARTS } from '../instruments.ts';
@@ -151,7 +152,7 @@ function hookOf(onPoll: PollerOptions['onPoll'], { logger, now }: Parts): (poll:
     logger.warn({ err: error }, `onPoll failed: ${messageOf(error)}`);
   };
   const call = (poll: Poll): unknown => {
-    const returned: unknown = onPoll?.(poll);
+    const returned: unknown = onPoll?.(printableValue(poll));
     if (typeof returned !== 'function') return returned;
     throw new ConfigError(
       'it returned a function. Give what is called for each poll: onPoll: pollMetrics().',

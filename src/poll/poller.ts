@@ -360,9 +360,10 @@ function failed(failure: PollFailure): Told {
 }
 
 function taskOf(watch: Watch, held: Held, edition: PolledTask['edition']): PolledTask {
-  const { account, status } = watch;
+  const { account, ref, status } = watch;
   return {
     ...namesOf(watch, held),
+    ...(ref !== undefined && { ref }),
     ...(account !== undefined && { account: storedObject(account) as JsonObject }),
     edition: watch.edition ?? edition,
     ...(status !== undefined && { status }),

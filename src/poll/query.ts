@@ -17,6 +17,8 @@ export interface PolledTask {
   readonly operationId: string;
   /** e.g. `create_media_buy`. */
   readonly taskType: string;
+  /** Of the operation that began it: the caller's own name for that. */
+  readonly ref?: string;
   /** `account` of the call that began it. */
   readonly account?: JsonObject;
   /** The seller's, else the receiver's. */
@@ -80,16 +82,16 @@ const MAX_LISTS = 10_000;
 
 /** What sellers list, read once each, and again once a seller says that it does not have what it was asked by. */
 function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sessions'>): {
-  readonly of: (sender: string, signal: AbortSignal) => Promise<readonly string[] | undefined>;
+  readonly of: (task: PolledTask, signal: AbortSignal) => Promise<readonly string[] | undefined>;
   readonly forget: (sender: string) => void;
 } {
   const kept = new Map<string, { readonly names: readonly string[] | undefined }>();
   return {
-    of: async (sender, signal) => {
+    of: async ({ sender, ref }, signal) => {
       const known = kept.get(sender);
       if (known || !call.operations) return known?.names;
       try {
-        const names = await call.operations(sender, { signal, sessions });
+        const names = await call.operations(sender, { signal, sessions, ...(ref !== undefined && { ref }) });
         putBounded(kept, sender, { names }, MAX_LISTS);
         return names;
       } catch (error) {
@@ -112,8 +114,11 @@ export function questioner(
   /** By the how many-th operation sellers are asked that do not have the first. */
   const known = new Map<string, number>();
 
-  const askBy = async (of: TaskQuery, task: PolledTask, signal: AbortSignal) =>
-    taskSeenIn(await call(task.sender, of.operation, of.arguments, { signal, sessions }), task);
+  const askBy = async (of: TaskQuery, task: PolledTask, signal: AbortSignal) => {
+    const { sender, ref } = task;
+    const how = { signal, sessions, ...(ref !== undefined && { ref }) };
+    return taskSeenIn(await call(sender, of.operation, of.arguments, how), task);
+  };
 
   const first = async (queries: readonly TaskQuery[], task: PolledTask, signal: AbortSignal) => {
     const { sender } = task;
@@ -138,7 +143,7 @@ export function questioner(
   return async (task, signal) => {
     const by = transport(task.sender);
     const own = ownQuery(query?.(task));
-    const queries = own ? [own] : queriesFor(by, task, await lists.of(task.sender, signal));
+    const queries = own ? [own] : queriesFor(by, task, await lists.of(task, signal));
     const { of, seen } = await first(queries, task, signal);
     if (seen.status !== 'completed' || seen.data !== undefined) return seen;
     const again = by === 'tool' ? { ...of, arguments: { ...of.arguments, include_result: true } } : of;

@@ -7,6 +7,7 @@ import { boundedJson, errorJson } from '../calls/bounds.ts';
 import { type Moved, RedirectError } from '../calls/redirects.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { isPrintable, MAX_TEXT, MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
+import { PrintableError } from '../codec/printable-value.ts';
 import { messageOf, textOf } from '../errors.ts';
 import { canonicalOrUndefined } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
@@ -23,6 +24,7 @@ import {
   namesIn,
   noAgentOf,
   type SellerCall,
+  tokenCall,
 } from './caller.ts';
 import type { CallSeller } from './registration.ts';
 import {
@@ -39,7 +41,7 @@ export type { AgentVersion } from './request.ts';
 export { AnswerRefusedError } from '../calls/refused.ts';
 export type { CallSessions } from '../calls/sessions.ts';
 export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
-export type { CallerOptions, SellerAuth } from './caller.ts';
+export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
 
 /** Options of `a2aCaller`. */
 export interface A2aOptions extends CallerOptions {
@@ -80,9 +82,10 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
   const version = oneOf('version', options.version, AGENT_VERSIONS);
   const cards = keptCards();
   const limit = { ms: timeoutMs, reason: `the call timed out: no answer within ${timeoutMs} ms` };
-  const call: CallSeller = (agentUrl, operation, args, { signal }) =>
+  const call: CallSeller = (agentUrl, operation, args, { signal, ref }) =>
     limited(limit, signal, async (within) => {
-      const exchange = exchangeBy(caller, await orAborted(caller.callFor(agentUrl), within), within);
+      const made = await orAborted(caller.callFor(agentUrl, tokenCall(operation, ref)), within);
+      const exchange = exchangeBy(caller, made, within);
       const agent = version
         ? { url: agentUrl, version, tenant: '', moved: new Map<string, string>() }
         : (cards.get(agentUrl) ?? cards.keep(agentUrl, await agentOf(agentUrl, caller, exchange)));
@@ -95,10 +98,11 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
         throw error;
       }
     });
-  const operations: CallSeller['operations'] = (agentUrl, { signal }) =>
+  const operations: CallSeller['operations'] = (agentUrl, { signal, ref }) =>
     limited(limit, signal, async (within) => {
       if (version) return undefined;
-      const exchange = exchangeBy(caller, await orAborted(caller.callFor(agentUrl), within), within);
+      const made = await orAborted(caller.callFor(agentUrl, tokenCall('agent-card', ref)), within);
+      const exchange = exchangeBy(caller, made, within);
       const known = cards.get(agentUrl);
       return (known ?? cards.keep(agentUrl, await agentOf(agentUrl, caller, exchange))).skills;
     });
@@ -167,7 +171,7 @@ function exchangeBy(
 }
 
 /** A task of the profile has no Task of the transport: a poller goes on to the skill. */
-class NoTaskQueryError extends Error {
+class NoTaskQueryError extends PrintableError {
   /** JSON-RPC 2.0: method not found. */
   readonly code = -32_601;
 

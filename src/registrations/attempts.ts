@@ -1,4 +1,5 @@
 import type { RaiseAlarm } from '../alarms.ts';
+import { printableValue } from '../codec/printable-value.ts';
 import { isOfKind } from '../errors.ts';
 import { isContradicted, refusalIn, SellerBusyError, TOO_MANY_REQUESTS, waitMs } from './answer.ts';
 import type { Operation, Operations, Rejected } from './contract.ts';
@@ -95,7 +96,8 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
         const refusal = refusalIn(error);
         if (!refusal) {
           await failed(error);
-          throw error;
+          // A client's error may repeat a page of the seller's.
+          throw printableValue(error);
         }
         answer = refusal;
       }

@@ -20,8 +20,23 @@ export interface SellerAuth {
    * that is undefined itself, of an unset environment variable, is a ConfigError.
    */
   readonly token:
-    string | undefined | ((agentUrl: string) => string | undefined | Promise<string | undefined>);
+    | string
+    | undefined
+    | ((agentUrl: string, call: TokenCall) => string | undefined | Promise<string | undefined>);
 }
+
+/** Which call a token is for: a buyer may have several accounts at one seller. */
+export interface TokenCall {
+  /** What is called: a task type, a question about a task, or what a seller has: `tools/list`, `agent-card`. */
+  readonly operation: string;
+  /** Of the operation, as it was registered; of a question that of the task's operation. */
+  readonly ref?: string;
+}
+
+export const tokenCall = (operation: string, ref: string | undefined): TokenCall => ({
+  operation,
+  ...(ref !== undefined && { ref }),
+});
 
 /** Options of the callers of both transports. */
 export interface CallerOptions {
@@ -89,7 +104,7 @@ export interface Caller {
    * What one call of a seller is made with.
    * @throws ConfigError where the URL cannot be called.
    */
-  readonly callFor: (agentUrl: string) => Promise<SellerCall>;
+  readonly callFor: (agentUrl: string, call: TokenCall) => Promise<SellerCall>;
 }
 
 /** Of one call, and of its session. */
@@ -131,11 +146,11 @@ export function callerOf(
     maxAnswerBytes,
     maxValues: mostValues(maxAnswerBytes),
     refusedReason: send.refusedReason,
-    callFor: async (agentUrl) => {
+    callFor: async (agentUrl, call) => {
       requireUrl('agentUrl', agentUrl, true);
       const reason = send.refusedReason(agentUrl);
       if (reason !== undefined) throw new ConfigError(`agentUrl: ${JSON.stringify(agentUrl)} is ${reason}.`);
-      const token = await tokenOf(agentUrl);
+      const token = await tokenOf(agentUrl, call);
       const { origin } = new URL(agentUrl);
       const fetch: SellerFetch = async (url, { signal, body, method, headers, moved }) => {
         const hasToken = token !== undefined && new URL(url).origin === origin;
@@ -194,7 +209,9 @@ function sendBy(given: CallerOptions['fetch'], { refusedReason, transport, isRaw
   };
 }
 
-function tokenSource(auth: SellerAuth | undefined): (agentUrl: string) => Promise<string | undefined> {
+type TokenSource = (agentUrl: string, call: TokenCall) => Promise<string | undefined>;
+
+function tokenSource(auth: SellerAuth | undefined): TokenSource {
   if (auth === undefined) return async () => undefined;
   const { type, token } = auth;
   if (type === 'bearer') requireSet('auth.token', isBlank(token) ? '' : token);
@@ -205,8 +222,8 @@ function tokenSource(auth: SellerAuth | undefined): (agentUrl: string) => Promis
     requireToken(token);
     return async () => token;
   }
-  return async (agentUrl) => {
-    const given: unknown = await token(agentUrl);
+  return async (agentUrl, call) => {
+    const given: unknown = await token(agentUrl, call);
     if (given === undefined) return undefined;
     if (typeof given === 'string' && !isBlank(given)) return requireToken(given);
     const what = given === null ? 'null' : typeof given === 'string' ? 'an empty text' : `a ${typeof given}`;

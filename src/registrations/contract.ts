@@ -34,9 +34,9 @@ export interface OperationRequest extends Seller {
 }
 
 /** An operation that is to be called. */
-export interface Operation {
-  readonly agentUrl: string;
-  readonly operationId: string;
+export interface Operation extends OperationName {
+  /** The caller's own name for it. */
+  readonly ref?: string;
   readonly call: RegisteredCall;
   /** An attempt before may have been done: it was not answered, or nobody knows whether it was made. */
   readonly isRepeat: boolean;

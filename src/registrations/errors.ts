@@ -1,3 +1,5 @@
+import { PrintableError } from '../codec/printable-value.ts';
+
 /** What is wrong with a registration, for programs. */
 export type RegistrationErrorCode =
   /** An argument of a method: the message names it. */
@@ -14,7 +16,7 @@ export type RegistrationErrorCode =
   | 'sealed_text_invalid';
 
 /** A registration that cannot be made, or read. Thrown before anything is written or called; `message` ends with the fix. */
-export class RegistrationError extends Error {
+export class RegistrationError extends PrintableError {
   override readonly name = 'RegistrationError';
   readonly code: RegistrationErrorCode;
 

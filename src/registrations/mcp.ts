@@ -19,6 +19,8 @@ import {
   namesIn,
   noAgentOf,
   type SellerFetch,
+  tokenCall,
+  type TokenCall,
 } from './caller.ts';
 import type { CallSeller } from './registration.ts';
 
@@ -26,7 +28,7 @@ export type { CallSeller } from './registration.ts';
 export { AnswerRefusedError } from '../calls/refused.ts';
 export type { CallSessions } from '../calls/sessions.ts';
 export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
-export type { CallerOptions, SellerAuth } from './caller.ts';
+export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
 
 /**
  * Calls operations of sellers over the tool transport: for `registration.call` and `registrations.start`. One session a call, by
@@ -38,8 +40,12 @@ export type { CallerOptions, SellerAuth } from './caller.ts';
 export function mcpCaller(options: CallerOptions = {}): CallSeller {
   const caller = callerOf('mcpCaller', options, CALLER_OPTIONS);
   const callerId = globalThis.crypto.randomUUID();
-  const laneTo = async (agentUrl: string, sessions: CallSessions | undefined): Promise<Lane> => {
-    const { fetch, token = '' } = await caller.callFor(agentUrl);
+  const laneTo = async (
+    agentUrl: string,
+    of: TokenCall,
+    sessions: CallSessions | undefined,
+  ): Promise<Lane> => {
+    const { fetch, token = '' } = await caller.callFor(agentUrl, of);
     return laneOf(`${callerId} ${agentUrl} ${token}`, { agentUrl, fetch, sessions });
   };
   const { timeoutMs } = caller;
@@ -47,10 +53,11 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
   /** What opens a session is part of the call. */
   const inTime = <T>(signal: AbortSignal, work: (within: AbortSignal) => Promise<T>): Promise<T> =>
     limited(limit, signal, (within) => orAborted(work(within), within));
-  const call: CallSeller = async (agentUrl, operation, args, { signal, sessions }) => {
+  const call: CallSeller = async (agentUrl, operation, args, { signal, sessions, ref }) => {
+    const of = tokenCall(operation, ref);
     const params = { name: operation, arguments: args };
     const result = await inTime(signal, async (within) =>
-      callIn(caller, await laneTo(agentUrl, sessions), { method: 'tools/call', params, signal: within }),
+      callIn(caller, await laneTo(agentUrl, of, sessions), { method: 'tools/call', params, signal: within }),
     );
     const answer = answerOf(result, caller.maxValues);
     const unknown = 'task_id' in args ? taskUnknownIn(answer) : undefined;
@@ -61,8 +68,10 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
     if (isOutcome(answer)) return answer;
     throw new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`);
   };
-  const operations: CallSeller['operations'] = (agentUrl, { signal, sessions }) =>
-    inTime(signal, async (within) => toolNames(caller, await laneTo(agentUrl, sessions), within));
+  const operations: CallSeller['operations'] = (agentUrl, { signal, sessions, ref }) => {
+    const of = tokenCall('tools/list', ref);
+    return inTime(signal, async (within) => toolNames(caller, await laneTo(agentUrl, of, sessions), within));
+  };
   return Object.assign(call, { operations });
 }
 

@@ -97,6 +97,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     return {
       ...of,
       ...held,
+      ...(stored.ref !== undefined && { ref: stored.ref }),
       call: {
         taskType,
         arguments: given,

@@ -1,5 +1,6 @@
-import type { Logger, RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../alarms.ts';
 import type { CallSessions } from '../calls/sessions.ts';
+import type { SafeLogger } from '../logging.ts';
 import { oneOf } from '../config/validate.ts';
 import { Fault } from '../errors.ts';
 import type { Transport } from '../events/event.ts';
@@ -22,6 +23,8 @@ export interface CallSeller {
     args: JsonObject,
     options: {
       readonly signal: AbortSignal;
+      /** The operation's `ref`, where it has one. */
+      readonly ref?: string;
       /** Of a poller, to be passed on to another caller: its sessions outlive the call. */
       readonly sessions?: CallSessions;
     },
@@ -34,7 +37,7 @@ export interface CallSeller {
    */
   readonly operations?: (
     agentUrl: string,
-    options: { readonly signal: AbortSignal; readonly sessions?: CallSessions },
+    options: { readonly signal: AbortSignal; readonly ref?: string; readonly sessions?: CallSessions },
   ) => Promise<readonly string[] | undefined>;
 }
 
@@ -60,7 +63,7 @@ export interface Registration extends OperationName {
 /** What a registration works with. */
 export interface RegistrationContext {
   readonly operations: Operations;
-  readonly logger: Logger;
+  readonly logger: SafeLogger;
   /** Of a receiver in this process that has these registrations. */
   readonly observe: () => Observe | undefined;
   readonly raise: RaiseAlarm;
@@ -70,7 +73,7 @@ export interface RegistrationContext {
 
 export function registrationOf(operation: Operation, context: RegistrationContext): Registration {
   const { operations, logger } = context;
-  const { agentUrl, operationId, call: is } = operation;
+  const { agentUrl, operationId, ref, call: is } = operation;
   const of = { agentUrl, operationId };
   const attempts = attemptsOf(operation, context);
   let byHand: Operation | undefined;
@@ -101,7 +104,10 @@ export function registrationOf(operation: Operation, context: RegistrationContex
       requireCall(call, signal);
       for (;;) {
         const answer = await attempts.make((asked) =>
-          call(agentUrl, is.taskType, toolArguments(asked), { signal }),
+          call(agentUrl, is.taskType, toolArguments(asked), {
+            signal,
+            ...(ref !== undefined && { ref }),
+          }),
         );
         const refusal = refusalIn(answer, is.taskType);
         if (!refusal) {

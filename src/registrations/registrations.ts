@@ -5,7 +5,7 @@ import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../co
 import { ConfigError, isOfKind, textOf } from '../errors.ts';
 import type { Observe } from '../events/observation.ts';
 import { type EventRegistrations, OF_REGISTRATIONS } from '../events/registration.ts';
-import { alarmRaiser, consoleLogger, harmlessLogger } from '../logging.ts';
+import { alarmRaiser, consoleLogger, safeLogger, type SafeLogger } from '../logging.ts';
 import type { Sender } from '../senders.ts';
 import type { Store, StoreRegistrations } from '../stores/contract.ts';
 import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
@@ -161,7 +161,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     throw new ConfigError('onAlarm: is not a function. Give (alarm) => …, or leave it out.');
   }
   const retentionMs = wholeNumber('retentionMs', options.retentionMs, RETENTION_MS);
-  const logger = options.logger ? harmlessLogger(options.logger) : consoleLogger();
+  const logger = safeLogger(options.logger ?? consoleLogger());
   let raise = alarmRaiser(logger, options.onAlarm, Date.now);
   let repeater: Repeater | undefined;
   let isStopped = false;
@@ -308,7 +308,7 @@ function registrationsIn(store: Store): StoreRegistrations {
 }
 
 /** Reports a repeated call: an alarm if it is over, else a log line. A refusal was told where it was kept. */
-function teller(logger: Logger, raise: RaiseAlarm): (news: RepeaterNews) => Promise<void> {
+function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNews) => Promise<void> {
   return async (news) => {
     if (news.kind === 'orphaned') {
       const { agentUrl: sender, operationId, taskType, ref } = news.operation;

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
+import { PrintableError } from '../codec/printable-value.ts';
 import { type ErrorCode, type Recovery, recoveryOfCode } from '../events/error-codes.ts';
 import type { ReportedError } from '../events/error-object.ts';
 
@@ -37,7 +38,7 @@ export interface SellerErrorOptions
 }
 
 /** A seller has answered a call with an error (calls.md §2). */
-export class SellerError extends Error {
+export class SellerError extends PrintableError {
   override readonly name = 'SellerError';
   /** One of `SellerErrorCode`, or a code of the seller's own; empty where it gave a recovery alone. */
   readonly code: string;
@@ -59,7 +60,7 @@ export class SellerError extends Error {
     const advice = ADVICE_BY_CODE[code as ErrorCode] ?? (recovery && ADVICE[recovery]);
     const said = `The seller answers ${reportedText({ code, message: detail })}.`;
     super(advice === undefined ? said : `${said} ${advice}`, rest);
-    this.code = code;
+    this.code = sellerText(code);
     this.recovery = is;
     this.isUnknown = recovery === undefined;
     if (field !== undefined) this.field = field;
@@ -83,7 +84,7 @@ export const sellerErrorOf = ({ code = '', message, ...rest }: ReportedError, ca
 export const TOO_MANY_REQUESTS = 429;
 
 /** The seller is over its load or the caller's share, and has done nothing: the call is to be repeated. */
-export class SellerBusyError extends Error {
+export class SellerBusyError extends PrintableError {
   override readonly name = 'SellerBusyError';
   /** 429, or 503 with `Retry-After`. */
   readonly status: number;
@@ -107,7 +108,7 @@ export function waitMs(ms: unknown): number | undefined {
 }
 
 /** The seller does not know the task that it was asked about. How the task ended stays unknown. */
-export class TaskUnknownError extends Error {
+export class TaskUnknownError extends PrintableError {
   override readonly name = 'TaskUnknownError';
 
   /** @param detail the seller's own message. */

@@ -106,6 +106,7 @@ const watchOf = ({ operationId }: OperationName, stored: Stored, now: number): W
   taskType: stored.taskType,
   hasWebhooks: !stored.withoutConfig,
   ...(stored.seller.edition && { edition: stored.seller.edition }),
+  ...(stored.ref !== undefined && { ref: stored.ref }),
   ...(stored.account !== undefined && { account: stored.account }),
   ...(stored.status && { status: stored.status }),
   since: now,

@@ -24,6 +24,8 @@ export interface Watch {
   readonly hasWebhooks: boolean;
   /** The seller's own; absent: the receiver's. */
   readonly edition?: EditionName;
+  /** Of the operation. */
+  readonly ref?: string;
   /** `account` of the call's arguments, as JSON text. */
   readonly account?: string;
   /** When watching began, on the store's clock, Unix ms. */

@@ -1,5 +1,6 @@
 import type { StandardSchema } from '../events/event.ts';
 import type { AnyTransport } from '../keys/contract.ts';
+import { PrintableError } from '../codec/printable-value.ts';
 
 /** Stable codes of `RegistryError`. */
 export type RegistryErrorCode =
@@ -23,7 +24,7 @@ interface Facts extends ErrorOptions {
 }
 
 /** What a call of the registry failed with. `message` has no token in it. */
-export class RegistryError extends Error {
+export class RegistryError extends PrintableError {
   override readonly name = 'RegistryError';
   readonly code: RegistryErrorCode;
   /** HTTP status; undefined where there was no answer. */

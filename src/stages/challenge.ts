@@ -1,4 +1,4 @@
-import type { Logger } from '../alarms.ts';
+import type { SafeLogger } from '../logging.ts';
 import { comparedWith, hmacSecretsOf } from '../auth/credentials.ts';
 import { quoted } from '../codec/printable.ts';
 import { utf8 } from '../codec/encoding.ts';
@@ -25,7 +25,7 @@ export interface ChallengeParts extends BurnContext {
 
 /** What belongs to one delivery. */
 export interface ChallengeDelivery {
-  readonly log: Logger;
+  readonly log: SafeLogger;
   /** Keeps the receiver from stopping under a question that is answered too late. */
   readonly background: (work: Promise<unknown>) => void;
 }

@@ -1,4 +1,5 @@
-import type { Logger, RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../alarms.ts';
+import type { SafeLogger } from '../logging.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Fault } from '../errors.ts';
 import type { Event, OtherEvent, ResultSchemas, WarningCode } from '../events/event.ts';
@@ -167,12 +168,12 @@ async function work(
   }
 }
 
-function handlerContext({ won, complete, abort, transaction }: HandledRun, log: Logger): HandlerContext {
+function handlerContext({ won, complete, abort, transaction }: HandledRun, log: SafeLogger): HandlerContext {
   return {
     deliveryId: won.deliveryId,
     attempt: won.lease.attempt,
     sender: complete.sender,
-    log,
+    log: log.own,
     signal: abort.signal,
     transaction: (fn) => transact(transaction, fn),
   };
@@ -206,7 +207,7 @@ function givingUp(): GivingUp {
 export function dispatch(
   { won, over }: Started,
   context: DispatchContext,
-  log: Logger,
+  log: SafeLogger,
   abort: AbortController = new AbortController(),
 ): Promise<Dispatched> {
   const { config, store, closed, turns, running } = context;

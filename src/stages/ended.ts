@@ -1,4 +1,5 @@
-import type { Logger, RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../alarms.ts';
+import type { SafeLogger } from '../logging.ts';
 import { deliveryId } from '../delivery.ts';
 import type { Event } from '../events/event.ts';
 import type { Instruments } from '../instruments.ts';
@@ -71,7 +72,7 @@ export interface EndedContext extends ReadContext {
   readonly store: Store;
   readonly raiseAlarm: RaiseAlarm;
   readonly instruments: Pick<Instruments, 'handled'>;
-  readonly logger: Logger;
+  readonly logger: SafeLogger;
   /** Receiver's clock, Unix ms. */
   readonly now: () => number;
 }

@@ -1,4 +1,4 @@
-import type { Logger } from '../alarms.ts';
+import type { SafeLogger } from '../logging.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Store } from '../stores/contract.ts';
 import type { EventName } from './running.ts';
@@ -6,7 +6,7 @@ import type { EventName } from './running.ts';
 export interface GiveBackContext {
   readonly store: Pick<Store, 'fail'>;
   readonly config: Pick<Config, 'retry' | 'retentionMs'>;
-  readonly logger: Logger;
+  readonly logger: SafeLogger;
 }
 
 /** A lease under which nothing ran. */

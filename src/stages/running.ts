@@ -1,5 +1,5 @@
 import { requestsMayShare } from '../single-flight.ts';
-import type { Logger } from '../alarms.ts';
+import type { SafeLogger } from '../logging.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Store } from '../stores/contract.ts';
 
@@ -50,7 +50,7 @@ export interface Running {
 export interface RunningOptions {
   readonly store: Pick<Store, 'alive'>;
   readonly config: Pick<Config, 'leaseMs' | 'renewMs' | 'maxRunMs'>;
-  readonly logger: Logger;
+  readonly logger: SafeLogger;
   readonly newId: () => string;
 }
 

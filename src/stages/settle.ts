@@ -1,10 +1,10 @@
 import { sleep } from '../time-limits.ts';
-import type { Logger, RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
 import { Fault, isOfKind, PermanentError } from '../errors.ts';
 import type { EventRegistrations } from '../events/registration.ts';
 import { isTerminal } from '../events/status.ts';
-import type { Thinning } from '../logging.ts';
+import type { SafeLogger, Thinning } from '../logging.ts';
 import { type Unavailability, unavailable } from '../outcome.ts';
 import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
 import { type DeadEvent, raiseDead } from './announce.ts';
@@ -70,7 +70,7 @@ interface SettleContext {
 
 /** What belongs to one delivery. */
 export interface SettleDelivery {
-  readonly log: Logger;
+  readonly log: SafeLogger;
   /** Keeps the receiver from closing its store under work that goes on after the reply. */
   readonly background: (work: Promise<unknown>) => void;
   /** Nobody waits for an answer: a worker's run. */

@@ -1,4 +1,4 @@
-import type { Logger } from '../alarms.ts';
+import type { SafeLogger } from '../logging.ts';
 import { Fault } from '../errors.ts';
 import type { Store } from '../stores/contract.ts';
 import { backgroundTimer } from '../time-limits.ts';
@@ -19,7 +19,7 @@ interface LeaseRequest {
   readonly leaseMs: number;
   readonly renewMs: number;
   readonly maxRunMs: number;
-  readonly log: Logger;
+  readonly log: SafeLogger;
   /** Aborts when the receiver has stopped: its store is closed. */
   readonly closed: AbortSignal;
   /** As of `Running`. */

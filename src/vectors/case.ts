@@ -1,4 +1,5 @@
 import type { Setup, VectorRequest } from './subject.ts';
+import { PrintableError } from '../codec/printable-value.ts';
 
 /** What a vector can be about. */
 export type VectorKind =
@@ -81,7 +82,7 @@ export interface UnreadableCase extends Named {
 export type VectorCase = DeliveryCase | CanonicalizationCase | ExtractionCase | UnreadableCase;
 
 /** Vectors that cannot be read. `message` is one line: the file, what is wrong, and what was expected. */
-export class VectorError extends Error {
+export class VectorError extends PrintableError {
   override readonly name = 'VectorError';
   /** Stable, machine readable: always `vector_error`. */
   readonly code = 'vector_error';

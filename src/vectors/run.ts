@@ -5,6 +5,7 @@ import { judge, lacking, type VectorResult } from './judge.ts';
 import { librarySubject } from './library.ts';
 import { type LoadOptions, loadVectors } from './load.ts';
 import type { Subject } from './subject.ts';
+import { printableText } from '../codec/printable.ts';
 
 /** `formatReport`'s options. */
 export interface ReportOptions {
@@ -25,7 +26,11 @@ const ansi =
     `\u001B[${code}m${text}\u001B[0m`;
 
 /** Vectors come from others: nothing in them may steer a terminal. */
-const harmless = (text: string): string => text.replace(/[^\P{Cc}\n]/gu, '?');
+const harmless = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => printableText(line))
+    .join('\n');
 const indented = (text: string): string => harmless(text).replace(/^/gm, '    ');
 
 /** One line; below it notes, and of a failure what was expected, what came, and the rest of it. */
@@ -33,7 +38,7 @@ function lineOf(
   { passed, kind, name, file, expected, actual, detail, notes = [] }: VectorResult,
   paint: (passed: boolean) => Paint,
 ): string {
-  const head = `${paint(passed)(passed ? 'ok  ' : 'FAIL')} ${kind} ${harmless(name.replace(/\s+/g, ' '))}`;
+  const head = `${paint(passed)(passed ? 'ok  ' : 'FAIL')} ${kind} ${printableText(name.replace(/\s+/g, ' '))}`;
   const lines = notes.map((note) => `note     ${note}`);
   if (!passed) {
     lines.unshift(`file     ${file}`, `expected ${expected}`, `actual   ${actual}`);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { printableName } from '../../src/codec/printable.ts';
+import { printableName, sanitizedName } from '../../src/codec/printable.ts';
 
 describe('names in logs (verification.md §2.30)', () => {
   it.each(['', 'idempotency_key', 'a b', 'naïve', '日本語', '😀'])('keeps %j', (name) => {
@@ -28,6 +28,18 @@ describe('names in logs (verification.md §2.30)', () => {
   ])('cuts at %s', (_name, character) => {
     expect(printableName(`ab${character}cd`)).toBe('ab');
     expect(printableName(`${character}cd`)).toBe('');
+  });
+
+  it.each([
+    ['am\u202Ex', '<sanitized:2>'],
+    ['\u0000', '<sanitized:0>'],
+    ['é€\u{1F600}\u2028', '<sanitized:9>'],
+    [`${'x'.repeat(100)}\n`, '<sanitized:100>'],
+    ['x'.repeat(100), 'x'.repeat(32)],
+    ['a\uD800', '<sanitized:1>'],
+    ['status', 'status'],
+  ])('a name that stands twice in a body, %j, is written as the profile asks', (name, written) => {
+    expect(sanitizedName(name)).toBe(written);
   });
 
   it('cuts at 32 bytes, on a code-point boundary', () => {

@@ -119,11 +119,14 @@ describe('check 14: no object at any depth has a key twice', () => {
     expect(valueOf(text)).toEqual(JSON.parse(text));
   });
 
-  it('names at most 4, each sanitized', () => {
+  it('names at most 4, each sanitized, and says how many there are besides', () => {
     const twice = (name: string): string => `${JSON.stringify(name)}:1,${JSON.stringify(name)}:2`;
     expect(detailOf(`{${['a', 'b\u202Eevil', 'c'.repeat(40), 'd', 'e'].map(twice).join(',')}}`)).toBe(
-      `an object in the body has a name twice: "a", "b", "${'c'.repeat(32)}", "d"`,
+      `an object in the body has a name twice: "a", "<sanitized:1>", "${'c'.repeat(32)}", "d", <...1 more>`,
     );
+    expect(detailOf(`{${['a', 'b', 'c', 'd'].map(twice).join(',')}}`)).not.toContain('more');
+    const many = Array.from({ length: 300 }, (_, at) => `n${at}`);
+    expect(detailOf(`{${many.map(twice).join(',')}}`)).toMatch(/"n3", <\.\.\.296 more>$/);
   });
 });
 

@@ -1,21 +1,22 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { onTestFinished } from 'vitest';
-import type { Alarm, AlarmCode, Logger } from '../../src/alarms.ts';
+import type { Alarm, AlarmCode } from '../../src/alarms.ts';
 import type { CryptoEngine, Jwk } from '../../src/crypto/engine.ts';
 import { createEngine } from '../../src/crypto/index.ts';
 import { editionFor, protocolsFor } from '../../src/protocol.ts';
 import type { KeyResolver } from '../../src/keys/contract.ts';
 import { defaultTransport } from '../../src/keys/net/transport.ts';
+import { safeLogger, type SafeLogger } from '../../src/logging.ts';
 import { createKeyResolver, type KeyResolverOptions } from '../../src/keys/resolver.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
 
-export const SILENT: Logger = {
+export const SILENT: SafeLogger = safeLogger({
   debug: () => undefined,
   info: () => undefined,
   warn: () => undefined,
   error: () => undefined,
-};
+});
 
 /** A public Ed25519 key as a seller publishes it. */
 export function publicJwk(kid: string): Jwk {

@@ -4,6 +4,7 @@ import { Fault } from '../../src/errors.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { pollMetrics } from '../../src/otel/polls.ts';
 import type { Poll } from '../../src/poll/poller.ts';
+import type { CallSeller } from '../../src/registrations/registration.ts';
 import { watchIn } from '../../src/registrations/watch.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, gate, payloads, said } from '../receiver/setup.ts';
@@ -56,6 +57,25 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
     await at.clock.settled();
   }
 }
+
+it('a seller is asked with the ref of the operation, as it was called', async () => {
+  const refs: (string | undefined)[] = [];
+  const call: CallSeller = async (_agentUrl, _operation, _args, { ref }) => {
+    refs.push(ref);
+    return { status: 'submitted', task_id: 'task-1' };
+  };
+  const lists: CallSeller['operations'] = async (_agentUrl, { ref }) => {
+    refs.push(ref);
+    return ['get_task_status'];
+  };
+  const one = await at.process({ call: Object.assign(call, { operations: lists }) });
+  const made = await one.registrations.create({ ...REQUEST, ref: 'account 7' });
+  await made.call(call);
+  one.poller.start();
+  await at.clock.pass(10 * MINUTE);
+  expect(refs.length).toBeGreaterThan(2);
+  expect(new Set(refs)).toEqual(new Set(['account 7']));
+});
 
 describe('how often', () => {
   it('fast while no webhook has come; the first after one interval', async () => {

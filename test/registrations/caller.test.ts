@@ -10,7 +10,7 @@ it('a date in Retry-After is seen from the clock that was given', async () => {
   await using server = await listening((_req, res) => res.writeHead(503, { 'retry-after': date }).end());
   const now = (): number => Date.parse('2026-03-01T12:00:00Z');
   const { callFor } = callerOf('test', { allowLoopback: true }, CALLER_OPTIONS, now);
-  const { fetch: sellerFetch } = await callFor(server.url);
+  const { fetch: sellerFetch } = await callFor(server.url, { operation: 'get_products' });
   const signal = AbortSignal.timeout(60_000);
   const asking = sellerFetch(server.url, { method: 'GET', headers: {}, moved: new Map(), signal });
   await expect(asking).rejects.toMatchObject({
@@ -34,7 +34,7 @@ it.each([
     res.writeHead(429, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body)),
   );
   const { callFor } = callerOf('test', { allowLoopback: true }, CALLER_OPTIONS);
-  const { fetch: sellerFetch } = await callFor(server.url);
+  const { fetch: sellerFetch } = await callFor(server.url, { operation: 'get_products' });
   const signal = AbortSignal.timeout(60_000);
   const asking = sellerFetch(server.url, { method: 'GET', headers: {}, moved: new Map(), signal });
   await expect(asking).rejects.toMatchObject({ name: 'SellerBusyError', status: 429, retryAfterMs: ms });
@@ -58,7 +58,7 @@ const SAYS = [
 it.each(SAYS)('a token from a function that is %s: nobody is called', async (_what, token, message) => {
   const auth = { type: 'bearer', token: () => token as string } as const;
   const { callFor } = callerOf('test', { auth }, CALLER_OPTIONS);
-  const calling = callFor('https://seller.example/mcp');
+  const calling = callFor('https://seller.example/mcp', { operation: 'get_products' });
   await expect(calling).rejects.toBeInstanceOf(ConfigError);
   await expect(calling).rejects.toThrow(message);
 });
@@ -76,6 +76,25 @@ it('a token that cannot be one is refused at construction', () => {
 it('no token of an error is in its message', () => {
   const make = () => callerOf('test', { auth: { type: 'bearer', token: 'Bearer s3cret' } }, CALLER_OPTIONS);
   expect(make).toThrow(expect.not.objectContaining({ message: expect.stringContaining('s3cret') as string }));
+});
+
+it.each([
+  ['mcpCaller', mcpCaller, 'tools/list'],
+  ['a2aCaller', a2aCaller, 'agent-card'],
+] as const)('%s asks for a token by seller, operation and ref', async (_, make, list) => {
+  await using server = await listening((_req, res) => res.writeHead(404).end());
+  const asked: unknown[] = [];
+  const token = (...of: readonly unknown[]): string => `token ${asked.push(of)}`;
+  const call = make({ auth: { type: 'bearer', token }, allowLoopback: true });
+  const signal = AbortSignal.timeout(60_000);
+  await expect(call(server.url, 'create_media_buy', {}, { signal, ref: 'account 7' })).rejects.toThrow();
+  await expect(call(server.url, 'get_products', {}, { signal })).rejects.toThrow();
+  expect(asked).toEqual([
+    [server.url, { operation: 'create_media_buy', ref: 'account 7' }],
+    [server.url, { operation: 'get_products' }],
+  ]);
+  await expect(call.operations?.(server.url, { signal, ref: 'account 7' })).rejects.toThrow();
+  expect(asked[2]).toEqual([server.url, { operation: list, ref: 'account 7' }]);
 });
 
 const PAGE = `<!doctype html><html><body>${'<p>Nothing here.</p>'.repeat(100)}</body></html>`;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Fault } from '../../src/errors.ts';
+import { safeLogger } from '../../src/logging.ts';
 import { createRunning, type Running, type RunStart } from '../../src/stages/running.ts';
 import type { AliveRequest, Store } from '../../src/stores/contract.ts';
 import { onWorkerd } from '../support/workerd.ts';
@@ -8,12 +9,12 @@ const config = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000 };
 let beats: AliveRequest[];
 let warnings: string[];
 
-const logger = {
+const logger = safeLogger({
   debug() {},
   info() {},
   warn: (_: object, message: string) => void warnings.push(message),
   error() {},
-};
+});
 const alive: NonNullable<Store['alive']> = async (request) => void beats.push(request);
 
 function table(store: Pick<Store, 'alive'> = { alive }): Running {

@@ -1,4 +1,4 @@
-import type { Logger } from '../../src/alarms.ts';
+import { safeLogger, type SafeLogger } from '../../src/logging.ts';
 
 /** For tests that do not look at what is logged. */
-export const SILENT_LOGGER: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+export const SILENT_LOGGER: SafeLogger = safeLogger({ debug() {}, info() {}, warn() {}, error() {} });

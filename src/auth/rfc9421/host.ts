@@ -1,8 +1,9 @@
 import type { Head } from '../../delivery.ts';
 import type { Target } from '../contract.ts';
+import { PrintableError } from '../../codec/printable-value.ts';
 
 /** A URL or `Host` that has no canonical form (verification.md §4.2, §4.3). `message` is for the owner. */
-export class TargetUriError extends Error {
+export class TargetUriError extends PrintableError {
   override readonly name = 'TargetUriError';
   /** Stable: always `webhook_target_uri_malformed`. */
   readonly code = 'webhook_target_uri_malformed';

@@ -6,6 +6,7 @@ import { createHashes } from '../../crypto/hashes.ts';
 import { createEngine } from '../../crypto/index.ts';
 import { headerFields, type Delivery } from '../../delivery.ts';
 import { editionFor, protocolsFor } from '../../protocol.ts';
+import { safeLogger } from '../../logging.ts';
 import { createKeyResolver } from '../../keys/resolver.ts';
 import {
   type Budget,
@@ -21,12 +22,12 @@ import { checklist, withKnown } from './checklist.ts';
 /** `maxBodyBytes` of a receiver that does not set it. */
 const DEFAULT_MAX_BYTES = 1_048_576;
 
-const quiet = {
+const quiet = safeLogger({
   debug: () => undefined,
   info: () => undefined,
   warn: () => undefined,
   error: () => undefined,
-};
+});
 
 async function caseOf(input: ExplainInput, budget: Budget): Promise<Case> {
   const protocols = protocolsFor(input.protocol);

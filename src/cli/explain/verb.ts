@@ -12,6 +12,7 @@ import { addChainFlags } from '../keys/verb.ts';
 import {
   addVerb,
   type CliContext,
+  inLines,
   instant,
   MS_FROM,
   type Paint,
@@ -194,7 +195,7 @@ async function explainFile(file: string, explain: Explain, flags: ExplainFlags):
   return {
     ok: explanation.ok,
     json: { url, receivedAt: received, form: capture.form, notes: intro.slice(2), ...explanation },
-    text: (paint) => explanationText(explanation, intro, paint),
+    text: (paint) => explanationText(inLines(explanation), inLines(intro), paint),
   };
 }
 
@@ -272,7 +273,7 @@ async function explainFolder(dir: string, explain: Explain, context: CliContext)
   return {
     ok: sorted.every(({ cause }) => cause === 'none'),
     json: { captures: files.length, causes: sorted },
-    text: (paint) => folderText(sorted, files.length, paint),
+    text: (paint) => folderText(inLines(sorted), files.length, paint),
   };
 }
 

@@ -4,6 +4,7 @@ import { type Operation, type Operations, operationsOf } from '../../../src/regi
 import { type CallSeller, registrationOf } from '../../../src/registrations/registration.ts';
 import { secretsOf } from '../../../src/registrations/secrets.ts';
 import type { Observe, Observed } from '../../../src/events/observation.ts';
+import { safeLogger } from '../../../src/logging.ts';
 import type { RegistrationRow, StoreRegistrations } from '../../../src/stores/contract.ts';
 import { hashes, NEWEST } from '../../registrations/kit.ts';
 import {
@@ -120,7 +121,7 @@ function handsOf(actor: Actor, gate: Gate, broken: Broken): Hands {
   return { actor, gate, registrations, operations, observe, call };
 }
 
-const logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+const logger = safeLogger({ debug() {}, info() {}, warn() {}, error() {} });
 
 const called = ({ operations, observe, call }: Hands, operation: Operation): Promise<unknown> =>
   registrationOf(operation, { operations, observe: () => observe, logger, raise: () => {} }).call(call);

@@ -1,0 +1,116 @@
+import { isOfKind, textOf } from '../errors.ts';
+import { printableText } from './printable.ts';
+
+/*
+ * Whatever reaches a log, a hook, a span or a caller of ours may hold a seller's text, at any depth. One place makes it printable,
+ * where it leaves: so no place that puts a message together has to think of it (verification.md §2.30).
+ */
+
+/** Levels of objects, lists and causes. Nothing of ours has more. */
+const MAX_DEPTH = 8;
+/** Members of an object, items of a list. */
+const MAX_MEMBERS = 200;
+const MAX_FRAMES = 30;
+const MAX_FRAME = 512;
+
+/** Stands for what is too deep, and for what throws where it is looked at. */
+const LEFT_OUT = '…';
+
+/**
+ * The same value with every text in it printable and short: of strings, lists, plain objects with their names, and errors with
+ * message, stack and causes. What is so already is given back itself, and so is any other object.
+ */
+export function printableValue<T>(value: T): T {
+  try {
+    return printed(value, 0) as T;
+  } catch {
+    return LEFT_OUT as T;
+  }
+}
+
+function printed(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return printableText(value);
+  if (typeof value !== 'object' || value === null) return value;
+  const isError = isOfKind(value, Error);
+  if (!isError && !Array.isArray(value) && !isPlain(value)) return value;
+  if (depth === MAX_DEPTH) return LEFT_OUT;
+  if (isError) return printedError(value, depth);
+  return Array.isArray(value) ? printedList(value, depth) : printedObject(value, depth);
+}
+
+function isPlain(value: object): value is Readonly<Record<string, unknown>> {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
+function printedList(list: readonly unknown[], depth: number): readonly unknown[] {
+  const shown = list.slice(0, MAX_MEMBERS).map((item) => printed(item, depth + 1));
+  return shown.length === list.length && shown.every((item, at) => item === list[at]) ? list : shown;
+}
+
+function printedObject(value: Readonly<Record<string, unknown>>, depth: number): object {
+  const all = Object.entries(value);
+  const shown = all
+    .slice(0, MAX_MEMBERS)
+    .map(([name, member]): [string, unknown] => [printableText(name), printed(member, depth + 1)]);
+  const isSame = shown.every(([name, member], at) => name === all[at]?.[0] && member === all[at]?.[1]);
+  return isSame && shown.length === all.length ? value : Object.fromEntries(shown);
+}
+
+/** Of the same class. Its stack is its first line, from class and message, and the frames. */
+function printedError(error: Error, depth: number): Error {
+  const { stack } = error;
+  const message = textOf(error.message);
+  const members = Reflect.ownKeys(error).filter((name) => name !== 'message' && name !== 'stack');
+  const shown = members.slice(0, MAX_MEMBERS).map((name): [PropertyKey, unknown, unknown] => {
+    const member: unknown = Reflect.get(error, name);
+    return [name, member, printed(member, depth + 1)];
+  });
+  const text = printableText(message);
+  const isSame = shown.every(([name, is, was]) => is === was && isPrintableName(name));
+  if (isSame && text === message && shown.length === members.length && isOwnStack(stack)) return error;
+  const copy = Object.setPrototypeOf(new Error(text), Object.getPrototypeOf(error) as object) as Error;
+  for (const [name, , value] of shown) {
+    const key = typeof name === 'string' ? printableText(name) : name;
+    const { enumerable = true } = Reflect.getOwnPropertyDescriptor(error, name) ?? {};
+    Object.defineProperty(copy, key, { value, enumerable, configurable: true, writable: true });
+  }
+  const frames = framesOf(message, stack);
+  const value = [`${printableText(textOf(copy.name), MAX_FRAME)}: ${text}`, ...frames].join('\n');
+  Object.defineProperty(copy, 'stack', { value, configurable: true, writable: true });
+  return copy;
+}
+
+const isPrintableName = (name: PropertyKey): boolean =>
+  typeof name !== 'string' || printableText(name) === name;
+
+const FRAME = /^ +at /;
+
+/** Whether it is as the runtime writes it: one line, and frames. */
+function isOwnStack(stack: unknown): boolean {
+  if (stack === undefined) return true;
+  if (typeof stack !== 'string') return false;
+  const [first = '', ...frames] = stack.split('\n');
+  return (
+    printableText(first) === first &&
+    frames.every((line) => FRAME.test(line) && printableText(line, MAX_FRAME) === line)
+  );
+}
+
+/** Behind the message: a text in it may look like a frame. */
+function framesOf(message: string, stack: unknown): readonly string[] {
+  const text = typeof stack === 'string' ? stack : '';
+  const at = text.indexOf(message);
+  const lines = (at < 0 ? text : text.slice(at + message.length)).split('\n').slice(1);
+  return lines
+    .filter((line) => FRAME.test(line))
+    .slice(0, MAX_FRAMES)
+    .map((line) => printableText(line, MAX_FRAME));
+}
+
+/** An error whose message or cause may have others' words in it: they are printable and short. */
+export class PrintableError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(printableText(message), printableValue(options));
+  }
+}
