@@ -13,6 +13,7 @@ import { claimOf, readFrom } from './stages/read.ts';
 import type { FirstCopy } from './stages/stored.ts';
 import { toldBefore } from './stages/told.ts';
 import type { AcceptResult, EventClaim } from './stores/contract.ts';
+import { turnAfter } from './turns.ts';
 
 /*
  * `Receiver.observe`: what another channel reported becomes an event like any other, stored as the members of a tool-transport
@@ -86,23 +87,38 @@ function requireObservation(observation: Observation, allowLoopback: boolean): v
 }
 
 /** What is done with the data alone: no store is asked. @throws UnfitObservation for whatever is thrown by it. */
-function kept<T>(work: () => T): T {
+async function kept<T>(work: () => Promise<T>): Promise<T> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     throw new UnfitObservation(messageOf(error), { cause: error });
   }
 }
 
 /** @throws ConfigError for what JSON cannot keep. */
-function bodyOf(observation: Observation, key: string, maxBytes: number): Uint8Array {
-  const { status, taskId, operationId, taskType, timestamp, data, context } = observation;
+function requireJson({ data, context }: Observation): void {
   for (const [name, value] of Object.entries({ data, context })) {
     const wrong = value === undefined ? undefined : misfit(value, name, 0);
     if (wrong !== undefined) fail(`${wrong}, which JSON cannot keep.`);
   }
-  const body = utf8(
-    JSON.stringify({
+}
+
+/** @throws ConfigError for what JSON cannot keep, or is over the limit. */
+async function bodyOf(observation: Observation, key: string, maxBytes: number): Promise<Uint8Array> {
+  const body = utf8(textOf(observation, key));
+  const { byteLength } = body;
+  if (byteLength > maxBytes) fail(`${byteLength} bytes of JSON are over maxBodyBytes (${maxBytes}).`);
+  await turnAfter(byteLength);
+  requireJson(observation);
+  await turnAfter(byteLength);
+  return body;
+}
+
+/** @throws ConfigError */
+function textOf(observation: Observation, key: string): string {
+  const { status, taskId, operationId, taskType, timestamp, data, context } = observation;
+  try {
+    return JSON.stringify({
       idempotency_key: key,
       status,
       task_id: taskId,
@@ -111,11 +127,11 @@ function bodyOf(observation: Observation, key: string, maxBytes: number): Uint8A
       timestamp,
       result: data,
       context,
-    }),
-  );
-  if (body.byteLength > maxBytes)
-    fail(`${body.byteLength} bytes of JSON are over maxBodyBytes (${maxBytes}).`);
-  return body;
+    });
+  } catch (error) {
+    requireJson(observation);
+    throw error;
+  }
 }
 
 /**
@@ -161,19 +177,21 @@ async function observe(observation: Observation, ready: ReadyContext): Promise<O
   const { config, hashes, registrations, store, raiseAlarm } = ready;
   const { sender } = observation;
   const key = keyOf(observation, ready);
-  const { reading, unordered } = kept(() => {
-    const body = bodyOf(observation, key, config.maxBodyBytes);
+  const { reading, unordered } = await kept(async () => {
+    const body = await bodyOf(observation, key, config.maxBodyBytes);
     const reading = readingOf(observation, body, ready);
-    const unordered = claimOf(body, reading, { edition: config.edition, hashes, registrations });
+    await turnAfter(body.byteLength);
+    const of = { edition: config.edition, hashes, registrations, isObserved: true };
+    const unordered = claimOf(body, reading, of);
+    await turnAfter(body.byteLength);
     return { reading, unordered };
   });
   const claim = await ordered(observation, unordered, ready);
-  const { terminalHash: _ofWebhooks, canonicalHash: _ofTheSeller, ...event } = claim;
   const result = await store.accept({
     acceptId: ready.newId(),
     sender,
     mode: 'inbox',
-    event: { ...event, onChanged: 'first-wins' },
+    event: { ...claim, onChanged: 'first-wins' },
     leaseMs: config.leaseMs,
     limits: config.limits,
     retry: config.retry,

@@ -1,4 +1,5 @@
-import { MAX_DEPTH, parseStrictJson } from '../codec/strict-json.ts';
+import { checkNames, MAX_DEPTH, parseStrictJson, parseUnchecked } from '../codec/strict-json.ts';
+import { turnAfter } from '../turns.ts';
 import { AnswerRefusedError } from './refused.ts';
 
 /** Bytes of an answer's limit to one value in it: few bytes of text can become a hundred of memory (calls.md §4.6). */
@@ -44,25 +45,46 @@ export function jsonRefusedReason(bytes: Uint8Array, most: number): string | und
   return undefined;
 }
 
+/** Bytes of a string that are looked at one by one before the runtime is asked for the next quote. */
+const SHORT = 32;
+
 /** Where the string that begins at `start` ends. */
 function stringEnd(bytes: Uint8Array, start: number): number {
-  for (let at = start + 1; at < bytes.length; at += 1) {
-    const byte = bytes[at] ?? 0;
-    if (byte === QUOTE) return at;
-    if (byte === BACKSLASH) at += 1;
+  const end = bytes.length;
+  for (let at = start + 1; at < end;) {
+    for (const stop = Math.min(end, at + SHORT); at < stop; at += 1) {
+      const byte = bytes[at] ?? 0;
+      if (byte === QUOTE) return at;
+      if (byte === BACKSLASH) at += 1;
+    }
+    const quote = bytes.indexOf(QUOTE, at);
+    if (quote < 0) return end;
+    if (!isEscaped(bytes, at, quote)) return quote;
+    at = quote + 1;
   }
-  return bytes.length;
+  return end;
+}
+
+/** Whether an odd number of backslashes, none of them before `start`, stands before `at`. */
+function isEscaped(bytes: Uint8Array, start: number, at: number): boolean {
+  let first = at;
+  while (first > start && bytes[first - 1] === BACKSLASH) first -= 1;
+  return (at - first) % 2 === 1;
 }
 
 /**
- * Parses an answer within its bounds, strictly.
+ * Parses an answer within its bounds, strictly. Of a large one the event loop has its turn between the steps (calls.md §4.13).
  * @returns undefined where it is not JSON.
  * @throws AnswerRefusedError for what is too deep, has too many values, or a name twice.
  */
-export function boundedJson(bytes: Uint8Array, most: number): unknown {
+export async function boundedJson(bytes: Uint8Array, most: number): Promise<unknown> {
   const reason = jsonRefusedReason(bytes, most);
   if (reason !== undefined) throw new AnswerRefusedError(reason);
-  const parsed = parseStrictJson(bytes);
+  await turnAfter(bytes.byteLength);
+  const read = parseUnchecked(bytes);
+  await turnAfter(bytes.byteLength);
+  const parsed = read.ok ? checkNames(read) : read;
+  await turnAfter(bytes.byteLength);
   if (parsed.ok) return parsed.value;
   if (parsed.twice !== undefined) throw new AnswerRefusedError(`it has a name twice: ${parsed.twice}`);
   return undefined;
@@ -74,11 +96,21 @@ export function errorJson(bytes: Uint8Array, most: number): unknown {
   return parsed?.ok ? parsed.value : undefined;
 }
 
+/** Answers that were within the bounds of a caller of ours before they were parsed. */
+const BOUNDED = new WeakSet<object>();
+
+/** Notes that `requireBounded` need not walk an answer. */
+export function bounded(answer: unknown): unknown {
+  if (typeof answer === 'object' && answer !== null) BOUNDED.add(answer);
+  return answer;
+}
+
 /**
  * The same for what a client of the owner's gives, before anything else walks it.
  * @throws AnswerRefusedError
  */
 export function requireBounded(value: unknown, most: number = mostValues(MAX_ANSWER_BYTES)): void {
+  if (typeof value === 'object' && value !== null && BOUNDED.has(value)) return;
   let left = most;
   const count = (item: unknown, level: number): void => {
     left -= 1;

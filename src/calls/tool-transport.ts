@@ -3,6 +3,7 @@ import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { MAX_TEXT, printableName, printableText } from '../codec/printable.ts';
 import { limited } from '../time-limits.ts';
+import { turnAfter } from '../turns.ts';
 import { boundedJson, errorJson } from './bounds.ts';
 import { chunksOf, tooLong, wholeBody } from './body.ts';
 import { AnswerRefusedError } from './refused.ts';
@@ -49,9 +50,6 @@ const LEAST_RETRY_MS = 1000;
 const MAX_EVENTS = 10_000;
 /** Of a server's own requests in a stream. */
 const MAX_PINGS = 10;
-/** Above it the event loop has its turn between the parsing of an answer and what is done with it. Bytes. */
-const LARGE = 262_144;
-
 const NOT_FOUND = 404;
 
 /**
@@ -85,11 +83,8 @@ export function toolTransport(options: ToolTransportOptions): Transport {
     return true;
   };
 
-  const parsed = async (bytes: Uint8Array, isError = false): Promise<unknown> => {
-    const value = (isError ? errorJson : boundedJson)(bytes, maxValues);
-    if (bytes.byteLength > LARGE) await sleep(0, closing.signal);
-    return value;
-  };
+  const parsed = async (bytes: Uint8Array, isError = false): Promise<unknown> =>
+    (isError ? errorJson : boundedJson)(bytes, maxValues);
 
   const readStream = async (first: Response, asked: Asked, signal: AbortSignal): Promise<void> => {
     let left = maxAnswerBytes;
@@ -110,7 +105,9 @@ export function toolTransport(options: ToolTransportOptions): Transport {
           throw new AnswerRefusedError(`its stream has more than ${MAX_EVENTS} events`);
         seen = { ...seen, ...event };
         if (event.data === undefined) continue;
-        const message = await parsed(utf8(event.data));
+        const bytes = utf8(event.data);
+        await turnAfter(bytes.byteLength);
+        const message = await parsed(bytes);
         if (deliver(message, asked)) return true;
         if (isPing(message) && (pings += 1) <= MAX_PINGS)
           transport.onmessage?.({ jsonrpc: '2.0', id: message.id, method: 'ping' });

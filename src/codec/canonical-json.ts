@@ -16,6 +16,8 @@ export function canonicalJson(value: unknown): string {
 
 function canonicalObject(value: Readonly<Record<string, unknown>>): string {
   // RFC 8785 §3.2.3: by UTF-16 code units, which is how strings compare here. `sort` without an argument does that.
-  const names = Object.keys(value).sort();
+  const names = Object.keys(value);
+  if (names.length === 0) return '{}';
+  names.sort();
   return `{${names.map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name])}`).join(',')}}`;
 }

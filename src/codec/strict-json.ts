@@ -203,6 +203,21 @@ export function parseStrictObject(bytes: Uint8Array, maxDepth: number = MAX_DEPT
 
 /** The same for any JSON value. */
 export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): StrictJsonValue {
+  const read = parseUnchecked(bytes, maxDepth);
+  return read.ok ? checkNames(read) : read;
+}
+
+/** JSON that has been parsed, and whose names have not been looked at yet. */
+interface Unchecked {
+  readonly ok: true;
+  readonly value: unknown;
+  readonly text: string;
+  /** As many as its text has. */
+  readonly members: number;
+}
+
+/** The first of two steps of `parseStrictJson`, for who does something else between them. */
+export function parseUnchecked(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): Unchecked | Refused {
   const text = decodeUtf8(bytes);
   if (text === undefined) return refuse('the body is not UTF-8');
   const count = countFast?.(bytes, maxDepth) ?? countMembers(bytes, maxDepth);
@@ -210,8 +225,13 @@ export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_DEPTH)
   if (count === undefined) return refuse(deep(maxDepth));
   const value = count.escapedNames ? parse(text, readJson) : parse(text, JSON.parse);
   if (value === undefined) return refuse(describeNoJson(bytes, text, maxDepth));
+  return { ok: true, value, text, members: count.members };
+}
+
+/** The second step. */
+export function checkNames({ value, text, members }: Unchecked): StrictJsonValue {
   // In valid JSON each colon outside strings is a member; JSON.parse keeps one of those that share a name.
-  if ((isObject(value) ? ownMembers(value) : 0) !== count.members) return refuseDuplicates(text);
+  if ((isObject(value) ? ownMembers(value) : 0) !== members) return refuseDuplicates(text);
   return { ok: true, value };
 }
 

@@ -12,7 +12,8 @@ import type { Parts } from '../parts.ts';
 import type { JsonObject } from '../registrations/json.ts';
 import { storedObject } from '../registrations/rows.ts';
 import type { Watch, WatchedTasks } from '../registrations/watch.ts';
-import { limited, orAborted, sleep as turn } from '../time-limits.ts';
+import { limited, orAborted } from '../time-limits.ts';
+import { turnAfter } from '../turns.ts';
 import type { TaskSeen } from './answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
 import { type PolledTask, questioner, type QuestionContext } from './query.ts';
@@ -242,18 +243,15 @@ function differs({ status, updatedAt }: TaskSeen, dataHash: string | undefined, 
   return updatedAt !== undefined && dataHash !== watch.dataHash;
 }
 
-/** Above it the event loop has its turn between two steps that look at all of the data. Characters of JSON. */
-const LARGE = 65_536;
-
 /** Of data that can be kept: what is larger would be refused once it was observed. @throws AnswerRefusedError */
 async function hashOf(data: unknown, hashes: Hashes, maxBytes: number): Promise<string> {
   const { length } = JSON.stringify(data);
   if (length > maxBytes) {
     throw new AnswerRefusedError(`its ${length} characters of data are over maxBodyBytes (${maxBytes})`);
   }
-  if (length > LARGE) await turn(0);
+  await turnAfter(length);
   const hash = hashes.sha256Hex(canonicalJson(data));
-  if (length > LARGE) await turn(0);
+  await turnAfter(length);
   return hash;
 }
 

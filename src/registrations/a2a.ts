@@ -3,7 +3,7 @@ import { A2A_ERROR_CODE } from '@a2a-js/sdk/errors';
 import { putBounded } from '../bounded.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { wholeBody } from '../calls/body.ts';
-import { boundedJson, errorJson } from '../calls/bounds.ts';
+import { bounded, boundedJson, errorJson } from '../calls/bounds.ts';
 import { type Moved, RedirectError } from '../calls/redirects.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { isPrintable, MAX_TEXT, MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
@@ -91,7 +91,7 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
         : (cards.get(agentUrl) ?? cards.keep(agentUrl, await agentOf(agentUrl, caller, exchange)));
       const request = requestOf(agent, operation, args);
       try {
-        return resultOf(agent, await exchange(agent, request));
+        return bounded(resultOf(agent, await exchange(agent, request)));
       } catch (error) {
         // The agent may have moved.
         cards.forget(agentUrl);
@@ -165,7 +165,7 @@ function exchangeBy(
       throw failure;
     }
     const read = response.ok ? boundedJson : errorJson;
-    const value = read(await wholeBody(response, maxAnswerBytes, signal), maxValues);
+    const value = await read(await wholeBody(response, maxAnswerBytes, signal), maxValues);
     return { status: response.status, value: isJsonObject(value) ? value : undefined };
   };
 }

@@ -1,6 +1,6 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
-import { boundedJson } from '../calls/bounds.ts';
+import { bounded, boundedJson } from '../calls/bounds.ts';
 import type { CallSessions } from '../calls/sessions.ts';
 import { newSession, SessionLostError, sessionHeaders, type ToolSession } from '../calls/tool-session.ts';
 import { toolTransport } from '../calls/tool-transport.ts';
@@ -59,7 +59,8 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
     const result = await inTime(signal, async (within) =>
       callIn(caller, await laneTo(agentUrl, of, sessions), { method: 'tools/call', params, signal: within }),
     );
-    const answer = answerOf(result, caller.maxValues);
+    const answer = await answerOf(result, caller.maxValues);
+    bounded(answer);
     const unknown = 'task_id' in args ? taskUnknownIn(answer) : undefined;
     if (unknown) throw unknown;
     if (!isFailedTool(result)) return answer;
@@ -214,7 +215,7 @@ async function endSession(session: ToolSession, fetch: SellerFetch): Promise<voi
 const MAX_TEXT_BYTES = 1_048_576;
 
 /** The object that the operation answered: structured, or as JSON in a text. @throws Error where the tool failed without one. */
-function answerOf(result: Members, maxValues: number): JsonObject {
+async function answerOf(result: Members, maxValues: number): Promise<JsonObject> {
   const { structuredContent, content, isError } = result;
   if (isJsonObject(structuredContent)) return structuredContent;
   const texts = (Array.isArray(content) ? content : []).flatMap((part: unknown) =>
@@ -224,7 +225,7 @@ function answerOf(result: Members, maxValues: number): JsonObject {
   for (const text of texts) {
     left -= text.length;
     if (left < 0) break;
-    const parsed = boundedJson(utf8(text), maxValues);
+    const parsed = await boundedJson(utf8(text), maxValues);
     if (isJsonObject(parsed)) return parsed;
   }
   const detail = sellerText(texts.join(' '));

@@ -177,6 +177,8 @@ export interface ClaimContext extends Pick<ReadContext, 'hashes'> {
   /** Where there are any, other channels than webhooks may tell of a task. */
   readonly registrations: EventRegistrations | undefined;
   readonly edition: Pick<Edition, 'changedPayload' | 'fingerprint' | 'secondTerminal'>;
+  /** By another channel than webhooks: nothing of it is compared with a copy that a seller sends again. */
+  readonly isObserved?: boolean;
 }
 
 /**
@@ -189,7 +191,7 @@ export function claimOf(
   context: ClaimContext,
   rawHash: string = context.hashes.sha256Hex(rawBody),
 ): EventClaim {
-  const { edition, hashes } = context;
+  const { edition, hashes, isObserved = false } = context;
   const { event, at = reading.instant, terminal } = reading;
   const claim: Writable<EventClaim> = {
     key: event.idempotencyKey,
@@ -197,13 +199,14 @@ export function claimOf(
     rawHash,
     onChanged: edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins',
   };
-  if (edition.fingerprint === 'canonical') {
+  if (edition.fingerprint === 'canonical' && !isObserved) {
     claim.canonicalHash = hashes.sha256Hex(canonicalJson(event.envelope));
   }
   // Reports and other families are neither ordered nor serialised (admission.md §5.1).
   if (event.kind === 'task') {
     claim.task = taskClaim(event, reading, context);
-    if (terminal && edition.secondTerminal === 'refused') claim.terminalHash = terminalHash(event, hashes);
+    if (terminal && edition.secondTerminal === 'refused' && !isObserved)
+      claim.terminalHash = terminalHash(event, hashes);
   }
   if (event.kind === 'delivery-report') claim.report = reportClaim(event, at?.key, hashes);
   else if (at) claimMediaBuy(claim, event, at.key, hashes);

@@ -1,6 +1,12 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { jsonRefusedReason, mostValues, requireBounded } from '../../src/calls/bounds.ts';
+import {
+  bounded,
+  boundedJson,
+  jsonRefusedReason,
+  mostValues,
+  requireBounded,
+} from '../../src/calls/bounds.ts';
 import { AnswerRefusedError } from '../../src/calls/refused.ts';
 import {
   answerText,
@@ -157,6 +163,46 @@ describe('bounds', () => {
     expect(() => requireBounded(round)).toThrow(/nests deeper than 256 levels/);
     expect(() => requireBounded(JSON.parse(nested(256)))).not.toThrow();
     expect(() => requireBounded(JSON.parse(nested(257)))).toThrow(/nests deeper/);
+  });
+
+  it.each([
+    ['escaped quotes', String.raw`\"`],
+    ['backslashes', String.raw`\\\\`],
+    ['both', String.raw`\\\"`],
+  ])('find the end of a long string of %s', (_what, piece) => {
+    for (let length = 0; length < 80; length += 1) {
+      for (const before of ['', 'x'.repeat(31), 'x'.repeat(70)]) {
+        const text = `["${before}${piece.repeat(length)}xx",[[${'1,'.repeat(5)}1]]]`;
+        expect(JSON.parse(text)).toHaveLength(2);
+        expect(jsonRefusedReason(Buffer.from(text), 8), text).toMatch(/more than 8 values/);
+        expect(jsonRefusedReason(Buffer.from(text), 9), text).toBeUndefined();
+      }
+    }
+  });
+
+  it('give the event loop its turn between the steps of a large answer, and of a small one do not wait', async () => {
+    const turnsOf = async (text: string): Promise<number> => {
+      let turns = 0;
+      let isOver = false;
+      const count = (): void => {
+        turns += 1;
+        if (!isOver) setImmediate(count);
+      };
+      setImmediate(count);
+      expect(await boundedJson(Buffer.from(text), 9)).toEqual(JSON.parse(text));
+      isOver = true;
+      return turns;
+    };
+    expect(await turnsOf('{"a":[{}]}')).toBe(0);
+    expect(await turnsOf(`{"a":"${'x'.repeat(65_536)}"}`)).toBeGreaterThanOrEqual(3);
+  });
+
+  it('that a caller of ours has held are not walked again, whatever limit it was given', () => {
+    const answer = [1, 2, 3];
+    expect(() => requireBounded(answer, 2)).toThrow(AnswerRefusedError);
+    expect(bounded(answer)).toBe(answer);
+    expect(() => requireBounded(answer, 2)).not.toThrow();
+    expect(() => requireBounded([1, 2, 3], 2)).toThrow(AnswerRefusedError);
   });
 
   it('text in the answer of a tool is parsed up to a megabyte, within the same bounds', async () => {
