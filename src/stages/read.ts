@@ -181,6 +181,21 @@ export interface ClaimContext extends Pick<ReadContext, 'hashes'> {
   readonly isObserved?: boolean;
 }
 
+/** By what a delivery is compared with others of its event, and of its task's end. */
+function comparedHashes(
+  event: Event,
+  terminal: boolean,
+  { edition, hashes }: ClaimContext,
+): Pick<EventClaim, 'canonicalHash' | 'terminalHash'> {
+  const isEnd = event.kind === 'task' && terminal && edition.secondTerminal === 'refused';
+  return {
+    ...(edition.fingerprint === 'canonical' && {
+      canonicalHash: hashes.sha256Hex(canonicalJson(event.envelope)),
+    }),
+    ...(isEnd && { terminalHash: terminalHash(event, hashes) }),
+  };
+}
+
 /**
  * What the store compares and keeps of an event.
  * @param rawHash SHA-256 of the body in hex, where it is known.
@@ -191,7 +206,7 @@ export function claimOf(
   context: ClaimContext,
   rawHash: string = context.hashes.sha256Hex(rawBody),
 ): EventClaim {
-  const { edition, hashes, isObserved = false } = context;
+  const { edition, hashes } = context;
   const { event, at = reading.instant, terminal } = reading;
   const claim: Writable<EventClaim> = {
     key: event.idempotencyKey,
@@ -199,15 +214,9 @@ export function claimOf(
     rawHash,
     onChanged: edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins',
   };
-  if (edition.fingerprint === 'canonical' && !isObserved) {
-    claim.canonicalHash = hashes.sha256Hex(canonicalJson(event.envelope));
-  }
+  if (!context.isObserved) Object.assign(claim, comparedHashes(event, terminal, context));
   // Reports and other families are neither ordered nor serialised (admission.md §5.1).
-  if (event.kind === 'task') {
-    claim.task = taskClaim(event, reading, context);
-    if (terminal && edition.secondTerminal === 'refused' && !isObserved)
-      claim.terminalHash = terminalHash(event, hashes);
-  }
+  if (event.kind === 'task') claim.task = taskClaim(event, reading, context);
   if (event.kind === 'delivery-report') claim.report = reportClaim(event, at?.key, hashes);
   else if (at) claimMediaBuy(claim, event, at.key, hashes);
   if (event.notificationId !== undefined) claim.notificationId = storedId(event.notificationId, hashes);
