@@ -13,7 +13,7 @@ import { claimOf, readFrom } from './stages/read.ts';
 import type { FirstCopy } from './stages/stored.ts';
 import { toldBefore } from './stages/told.ts';
 import type { AcceptResult, EventClaim } from './stores/contract.ts';
-import { turnAfter } from './turns.ts';
+import { turnAfter } from './time-limits.ts';
 
 /*
  * `Receiver.observe`: what another channel reported becomes an event like any other, stored as the members of a tool-transport

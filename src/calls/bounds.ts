@@ -1,5 +1,5 @@
 import { checkNames, MAX_DEPTH, parseStrictJson, parseUnchecked } from '../codec/strict-json.ts';
-import { turnAfter } from '../turns.ts';
+import { turnAfter } from '../time-limits.ts';
 import { AnswerRefusedError } from './refused.ts';
 
 /** Bytes of an answer's limit to one value in it: few bytes of text can become a hundred of memory (calls.md §4.6). */
