@@ -37,10 +37,24 @@ export function isFailedTool(raw: unknown): boolean {
   return membersOf(raw)['isError'] === true;
 }
 
-function textsOf(raw: unknown): readonly string[] {
-  const content = present(membersOf(raw), 'content');
-  return Array.isArray(content) ? content.flatMap((part) => textIn(membersOf(part)['text']) ?? []) : [];
+/** Parts of a tool's content that are looked at. */
+const MOST_PARTS = 16;
+/** Characters of its texts that are looked at for an object: each text is parsed anew. */
+const MAX_PARSED = 1_048_576;
+
+/** The texts in the content of a tool's result. */
+export function textsIn(content: unknown): readonly string[] {
+  if (!Array.isArray(content)) return [];
+  return content.slice(0, MOST_PARTS).flatMap((part) => textIn(membersOf(part)['text']) ?? []);
 }
+
+/** Those of them that may be parsed. */
+export function parsableTexts(texts: readonly string[]): readonly string[] {
+  let left = MAX_PARSED;
+  return texts.filter(({ length }) => (left -= length) >= 0);
+}
+
+const textsOf = (raw: unknown): readonly string[] => textsIn(present(membersOf(raw), 'content'));
 
 /** The object in the result of a tool-transport client, or in an agent's message; any other answer unchanged. */
 export function unwrapped(answer: unknown): unknown {
@@ -53,7 +67,7 @@ export function unwrapped(answer: unknown): unknown {
 }
 
 function objectInTexts(raw: unknown): JsonObject | undefined {
-  for (const text of textsOf(raw)) {
+  for (const text of parsableTexts(textsOf(raw))) {
     const object = objectIn(text);
     if (object) return object;
   }
@@ -122,7 +136,7 @@ function reportedErrors(raw: unknown, taskType: string): readonly ReportedError[
   const { body, task } = opened(raw, taskType);
   const found = [...errorsIn(membersOf(body)), ...(task ? errorsIn(membersOf(task.data)) : [])];
   if (found.length > 0 || !isFailedTool(raw)) return found;
-  const inTexts = textsOf(raw).flatMap((text) => errorsIn(objectIn(text) ?? {}));
+  const inTexts = parsableTexts(textsOf(raw)).flatMap((text) => errorsIn(objectIn(text) ?? {}));
   return inTexts.length > 0 ? inTexts : errorsOf(textsOf(raw).join(' '));
 }
 

@@ -7,7 +7,16 @@ import { toolTransport } from '../calls/tool-transport.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { limited, orAborted, sleep } from '../time-limits.ts';
-import { errorTextIn, isFailedTool, isOutcome, refusalIn, sellerText, taskUnknownIn } from './answer.ts';
+import {
+  errorTextIn,
+  isFailedTool,
+  isOutcome,
+  parsableTexts,
+  refusalIn,
+  sellerText,
+  taskUnknownIn,
+  textsIn,
+} from './answer.ts';
 import {
   CALLER_MAKER,
   CALLER_OPTIONS,
@@ -211,20 +220,12 @@ async function endSession(session: ToolSession, fetch: SellerFetch): Promise<voi
   }
 }
 
-/** Bytes of texts that are looked at for an object: a text in an answer is parsed anew. */
-const MAX_TEXT_BYTES = 1_048_576;
-
 /** The object that the operation answered: structured, or as JSON in a text. @throws Error where the tool failed without one. */
 async function answerOf(result: Members, maxValues: number): Promise<JsonObject> {
   const { structuredContent, content, isError } = result;
   if (isJsonObject(structuredContent)) return structuredContent;
-  const texts = (Array.isArray(content) ? content : []).flatMap((part: unknown) =>
-    isJsonObject(part) && typeof part['text'] === 'string' ? part['text'] : [],
-  );
-  let left = MAX_TEXT_BYTES;
-  for (const text of texts) {
-    left -= text.length;
-    if (left < 0) break;
+  const texts = textsIn(content);
+  for (const text of parsableTexts(texts)) {
     const parsed = await boundedJson(utf8(text), maxValues);
     if (isJsonObject(parsed)) return parsed;
   }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isPrintable, MAX_TEXT } from '../../src/codec/printable.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
+import { refusalIn } from '../../src/registrations/answer.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { submitted, world } from '../poll/kit.ts';
 import {
@@ -12,6 +13,7 @@ import {
   hostileSeller,
   type HostileSeller,
   type Say,
+  sayResult,
   sayText,
 } from './hostile-seller.ts';
 
@@ -104,6 +106,26 @@ it.each(['data:{}\n\n', 'id:a\n\n', '\n'])('a stream of %j has an end', async (u
   const body = `id:a\n\n${unit.repeat(10_000)}`;
   seller.say = (_heard, res) => void res.writeHead(200, { 'content-type': 'text/event-stream' }).end(body);
   await expect(ask('mcpCaller', seller.url)).rejects.toThrow('its stream has more than 10000 events');
+});
+
+describe('of the content of a tool’s result', () => {
+  const part = (text: string): { type: string; text: string } => ({ type: 'text', text });
+  const late = [...Array.from({ length: 16 }, () => part('{')), part('{"adcp_error":{"code":"CONFLICT"}}')];
+  const early = late.toSpliced(0, 1);
+
+  it('the first 16 parts are looked at', async () => {
+    seller.say = sayResult(JSON.stringify({ content: late }));
+    await expect(ask('mcpCaller', seller.url)).rejects.toThrow('the answer has no JSON object');
+    seller.say = sayResult(JSON.stringify({ content: early }));
+    expect(await ask('mcpCaller', seller.url)).toEqual({ adcp_error: { code: 'CONFLICT' } });
+  });
+
+  it('the same is read that a client of the owner’s gives', () => {
+    expect(refusalIn({ isError: true, content: late })?.code).toBe(undefined);
+    expect(refusalIn({ isError: true, content: early })?.code).toBe('CONFLICT');
+    const long = part(`"${'x'.repeat(1_048_576)}"`);
+    expect(refusalIn({ isError: true, content: [long, ...early.slice(-1)] })?.code).toBe(undefined);
+  });
 });
 
 describe('what a seller lists', () => {
