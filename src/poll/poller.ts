@@ -287,7 +287,7 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, h
     { taskId, askedAt }: { readonly taskId: string; readonly askedAt: number },
   ): Promise<Told> => {
     const { status, hintMs } = seen;
-    const isMoved = await moveTask(tasks, held, { status, taskId });
+    const isMoved = await moveTask(tasks, held, { status, taskId }, context.pace);
     if (isMoved) await observed({ ...watch, taskId }, held, seen, askedAt);
     const { status: known, dataHash } = watch;
     const end = { kind: 'answered', isEnd: false, status: known, dataHash, isChange: false, hintMs } as const;

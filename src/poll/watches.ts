@@ -171,16 +171,18 @@ function turnOf(
 
 /**
  * The call of a polled task is over, and another task goes on in its place: the operation is that one's, and the poll is over too.
- * @returns whether it is so: the operation may be another task's by now, and the poll another process's.
+ * @returns whether it is so: the operation may be another task's by now, the poll another process's, and `giveUpMs` over.
  */
 export function moveTask(
   { rows: store, hashes, retentionMs }: WatchedTasks,
   held: Held,
   to: SellerAnswer,
+  pace: Pick<Pace, 'giveUpMs'>,
 ): Promise<boolean> {
   return store.run(held.sender, (rows, now) => {
     const row = rows.get('watch', held.id);
-    return row?.dueAt === held.dueAt && replaceTask({ rows, now, hashes, retentionMs }, row, to);
+    if (row?.dueAt !== held.dueAt || isGivenUp(watchIn(row), 'answered', now, pace)) return false;
+    return replaceTask({ rows, now, hashes, retentionMs }, row, to);
   });
 }
 
@@ -214,7 +216,7 @@ function ended(
     endTask(step, row);
   } else if (end.kind === 'answered' && end.isEnd) {
     rows.save(endedWatch(row, now + step.retentionMs));
-  } else if (told === undefined && isGivenUp(watch, end, now, pace)) {
+  } else if (told === undefined && isGivenUp(watch, end.kind, now, pace)) {
     rows.save(watchRow(row, watch, 'unresolved'));
     return 'unresolved';
   } else {
@@ -223,8 +225,13 @@ function ended(
   return 'kept';
 }
 
-function isGivenUp({ since }: Watch, { kind }: PollEnd, now: number, { giveUpMs }: Pace): boolean {
-  return kind === 'unresolved' || (kind !== 'stopped' && now - since >= giveUpMs);
+function isGivenUp(
+  { since, begunAt = since }: Watch,
+  kind: PollEnd['kind'],
+  now: number,
+  { giveUpMs }: Pick<Pace, 'giveUpMs'>,
+): boolean {
+  return kind === 'unresolved' || (kind !== 'stopped' && now - begunAt >= giveUpMs);
 }
 
 /** `context` of the call: a webhook repeats it, the answer to a question need not. */

@@ -64,8 +64,18 @@ function endsWith(step: SellerStep, row: RegistrationRow, { operationId }: Opera
   step.rows.save({ ...row, value: JSON.stringify({ ...watch, others: [...others] }) });
 }
 
-/** Whose the task of an operation is, and whether it is watched. @returns whether it is this operation's. */
-function keepTask(step: SellerStep, of: OperationName, stored: Stored, end: End | undefined): boolean {
+/**
+ * Whose the task of an operation is, and whether it is watched.
+ * @param begunAt as of `Watch`.
+ * @returns whether it is this operation's.
+ */
+function keepTask(
+  step: SellerStep,
+  of: OperationName,
+  stored: Stored,
+  end: End | undefined,
+  begunAt?: number,
+): boolean {
   const { rows, hashes, now, retentionMs } = step;
   if (stored.taskId === undefined) return true;
   const id = storedId(stored.taskId, hashes);
@@ -74,9 +84,9 @@ function keepTask(step: SellerStep, of: OperationName, stored: Stored, end: End 
     endsWith(step, known, of);
     return false;
   }
-  const own = known && watchIn(known).operationId === of.operationId ? known : undefined;
-  const row =
-    own ?? watchRow({ sender: of.agentUrl, id }, watchOf(of, stored, now), 'watched', { dueAt: now });
+  const own = known && goesOn(known, of) ? known : undefined;
+  const made = { ...watchOf(of, stored, now), ...(begunAt !== undefined && { begunAt }) };
+  const row = own ?? watchRow({ sender: of.agentUrl, id }, made, 'watched', { dueAt: now });
   if (end === 'safe') rows.save(endedWatch(row, now + retentionMs));
   // One that was given up is polled again: its end is told, and may be lost.
   else if (!own || (end === 'unsafe' && row.list === 'unresolved'))
@@ -141,7 +151,7 @@ function endOf(
   // An end that names no task says nothing of the one that is known: it may end otherwise.
   if (isEndOf(answer)) return { status, end: named === taskId ? told : 'unsafe' };
   const task = id === undefined ? undefined : rows.get('watch', id);
-  if (id === undefined || task?.list !== null) return { status, end: undefined };
+  if (id === undefined || task?.list !== null || isReplaced(task)) return { status, end: undefined };
   // The task's end was told before.
   return { status: lastStatus(rows, id) ?? status, end: 'safe' };
 }
@@ -170,16 +180,28 @@ export function settled(
   };
   keepMediaBuy(step, of, is);
   step.rows.save(rowOf(of, is, null, end ? step.now + step.retentionMs : null));
-  if (answer.replaces !== undefined) endReplaced(step, of, answer.replaces);
-  if (!keepTask(step, of, is, end)) return 'task-taken';
+  const begunAt = answer.replaces === undefined ? undefined : endReplaced(step, of, answer.replaces);
+  if (!keepTask(step, of, is, end, begunAt)) return 'task-taken';
   return differ(taskId, stored.taskId) && answer.replaces !== stored.taskId ? 'other-task' : 'settled';
 }
 
-/** The call is over, and what was its task is no more: another one has taken its place (calls.md §1.5). */
-function endReplaced(step: SellerStep, of: OperationName, taskId: string): void {
+/** Whether the row of a task is the operation's as it is. */
+const goesOn = (row: RegistrationRow, { operationId }: OperationName): boolean =>
+  watchIn(row).operationId === operationId && !isReplaced(row);
+
+const isReplaced = (row: RegistrationRow): boolean => watchIn(row).isReplaced === true;
+
+/**
+ * The call is over, and what was its task is no more: another one has taken its place (calls.md §1.5).
+ * @returns since when the operation has been watched under one task after the other.
+ */
+function endReplaced(step: SellerStep, of: OperationName, taskId: string): number | undefined {
   const row = step.rows.get('watch', storedId(taskId, step.hashes));
-  if (row && row.list !== null && watchIn(row).operationId === of.operationId)
-    step.rows.save(endedWatch(row, step.now + step.retentionMs));
+  const watch = row && watchIn(row);
+  if (!watch || row.list === null || watch.operationId !== of.operationId) return undefined;
+  const value = JSON.stringify({ ...watch, isReplaced: true } satisfies Watch);
+  step.rows.save(endedWatch({ ...row, value }, step.now + step.retentionMs));
+  return watch.begunAt ?? watch.since;
 }
 
 interface Candidate {
@@ -321,7 +343,8 @@ export function adopted(step: SellerStep, of: OperationName, made: Stored): Regi
 function pollAgain({ rows, hashes, now }: SellerStep, taskId: string): void {
   const row = rows.get('watch', storedId(taskId, hashes));
   if (row?.list !== 'unresolved') return;
-  rows.save(watchRow(row, { ...watchIn(row), since: now }, 'watched', { dueAt: now }));
+  const { begunAt: _before, ...watch } = watchIn(row);
+  rows.save(watchRow(row, { ...watch, since: now }, 'watched', { dueAt: now }));
 }
 
 const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state) ? null : at);

@@ -30,6 +30,10 @@ export interface Watch {
   readonly account?: string;
   /** When watching began, on the store's clock, Unix ms. */
   readonly since: number;
+  /** The same of the first of the tasks whose place it has taken, one after the other. */
+  readonly begunAt?: number;
+  /** Another task has taken its place: it is not polled, and has not ended. */
+  readonly isReplaced?: true;
   /** The time of the first poll is set. */
   readonly isScheduled?: true;
   /** What the answer or a poll reported last: the status, and a hash of its data. */

@@ -218,3 +218,36 @@ it('a Task that goes on under an id which is too long to be kept is asked about 
     await buyer.end();
   }
 });
+
+describe('tasks that take the place of one another', () => {
+  const goesOn = (id: string, next: string): object => ({
+    kind: 'task',
+    id,
+    status: { state: 'completed' },
+    artifacts: [{ artifactId: 'a', parts: [{ kind: 'data', data: { status: 'working', task_id: next } }] }],
+  });
+
+  it.each<readonly [string, (at: number) => string]>([
+    ['without end', (at) => `t-${at}`],
+    ['and go back to the first', (at) => `t-${at % 2}`],
+  ])('%s are one task to giveUpMs: the operation is open until then, and told of', async (_what, idOf) => {
+    const buyer = world();
+    try {
+      const one = await buyer.process({ transport: 'agent', giveUpMs: 300_000 });
+      const made = await submitted(one, 't-0');
+      for (let at = 0; at < 60; at += 1)
+        buyer.seller.answers.set(idOf(at), () => goesOn(idOf(at), idOf(at + 1)));
+      one.poller.start();
+      for (let step = 0; step < 10; step += 1) await buyer.clock.pass(15_000);
+      expect(await one.registrations.get(made)).toMatchObject({ state: 'open', status: 'working' });
+      expect(buyer.seller.questions.length).toBeGreaterThan(3);
+      for (let step = 0; step < 30; step += 1) await buyer.clock.pass(15_000);
+      expect(one.alarms.filter(({ code }) => code === 'task_unresolved')).toHaveLength(1);
+      const asked = buyer.seller.questions.length;
+      for (let step = 0; step < 10; step += 1) await buyer.clock.pass(15_000);
+      expect(buyer.seller.questions).toHaveLength(asked);
+    } finally {
+      await buyer.end();
+    }
+  });
+});
