@@ -10,11 +10,28 @@ import { printableText } from './printable.ts';
 const MAX_DEPTH = 8;
 /** Members of an object, items of a list. */
 const MAX_MEMBERS = 200;
+/** Characters of all texts and names of one member of the value, and what each value in it counts beside its text. */
+const MAX_ALL = 16_384;
+const A_VALUE = 8;
 const MAX_FRAMES = 30;
 const MAX_FRAME = 512;
 
-/** Stands for what is too deep, and for what throws where it is looked at. */
+/** Stands for what is too deep or too much, and for what throws where it is looked at. */
 const LEFT_OUT = '…';
+
+/** Where in the value, and how much of it is still shown. */
+interface Place {
+  readonly depth: number;
+  readonly room: { left: number };
+}
+
+const newRoom = (): Place['room'] => ({ left: MAX_ALL });
+
+/** Each member of the value itself has room of its own: what one holds does not crowd out the others. */
+const within = ({ depth, room }: Place): Place => ({
+  depth: depth + 1,
+  room: depth === 0 ? newRoom() : room,
+});
 
 /**
  * The same value with every text in it printable and short: of strings, lists, plain objects with their names, and errors with
@@ -22,20 +39,26 @@ const LEFT_OUT = '…';
  */
 export function printableValue<T>(value: T): T {
   try {
-    return printed(value, 0) as T;
+    return printed(value, { depth: 0, room: newRoom() }) as T;
   } catch {
     return LEFT_OUT as T;
   }
 }
 
-function printed(value: unknown, depth: number): unknown {
-  if (typeof value === 'string') return printableText(value);
-  if (typeof value !== 'object' || value === null) return value;
+function printed(value: unknown, place: Place): unknown {
+  const { room } = place;
+  const text = typeof value === 'string' ? printableText(value) : undefined;
+  room.left -= A_VALUE + (text?.length ?? 0);
+  if (room.left < 0) return LEFT_OUT;
+  return text ?? (typeof value === 'object' && value !== null ? printedInside(value, place) : value);
+}
+
+function printedInside(value: object, place: Place): unknown {
   const isError = isOfKind(value, Error);
   if (!isError && !Array.isArray(value) && !isPlain(value)) return value;
-  if (depth === MAX_DEPTH) return LEFT_OUT;
-  if (isError) return printedError(value, depth);
-  return Array.isArray(value) ? printedList(value, depth) : printedObject(value, depth);
+  if (place.depth === MAX_DEPTH) return LEFT_OUT;
+  if (isError) return printedError(value, place);
+  return Array.isArray(value) ? printedList(value, place) : printedObject(value, place);
 }
 
 function isPlain(value: object): value is Readonly<Record<string, unknown>> {
@@ -43,28 +66,35 @@ function isPlain(value: object): value is Readonly<Record<string, unknown>> {
   return prototype === null || prototype === Object.prototype;
 }
 
-function printedList(list: readonly unknown[], depth: number): readonly unknown[] {
-  const shown = list.slice(0, MAX_MEMBERS).map((item) => printed(item, depth + 1));
+function printedList(list: readonly unknown[], place: Place): readonly unknown[] {
+  const shown = list.slice(0, MAX_MEMBERS).map((item) => printed(item, within(place)));
   return shown.length === list.length && shown.every((item, at) => item === list[at]) ? list : shown;
 }
 
-function printedObject(value: Readonly<Record<string, unknown>>, depth: number): object {
+function printedObject(value: Readonly<Record<string, unknown>>, place: Place): object {
   const all = Object.entries(value);
   const shown = all
     .slice(0, MAX_MEMBERS)
-    .map(([name, member]): [string, unknown] => [printableText(name), printed(member, depth + 1)]);
+    .map(([name, member]): [string, unknown] => [printableText(name), printedMember(name, member, place)]);
   const isSame = shown.every(([name, member], at) => name === all[at]?.[0] && member === all[at]?.[1]);
   return isSame && shown.length === all.length ? value : Object.fromEntries(shown);
 }
 
+/** A member that is shown costs its name too: a list of names alone can be as long as one of texts. */
+function printedMember(name: string, member: unknown, around: Place): unknown {
+  const place = within(around);
+  place.room.left -= name.length;
+  return printed(member, place);
+}
+
 /** Of the same class. Its stack is its first line, from class and message, and the frames. */
-function printedError(error: Error, depth: number): Error {
+function printedError(error: Error, place: Place): Error {
   const { stack } = error;
   const message = textOf(error.message);
   const members = Reflect.ownKeys(error).filter((name) => name !== 'message' && name !== 'stack');
   const shown = members.slice(0, MAX_MEMBERS).map((name): [PropertyKey, unknown, unknown] => {
     const member: unknown = Reflect.get(error, name);
-    return [name, member, printed(member, depth + 1)];
+    return [name, member, printed(member, within(place))];
   });
   const text = printableText(message);
   const isSame = shown.every(([name, is, was]) => is === was && isPrintableName(name));

@@ -53,6 +53,25 @@ describe('text of others where it leaves (verification.md §2.30)', () => {
     ears.expectClean(1);
   });
 
+  it('is short as a whole, and what one member holds leaves the others as they are', () => {
+    const wide = (levels: number): object =>
+      Object.fromEntries(
+        Array.from({ length: 40 }, (_, at) => [
+          `m${at}`,
+          levels === 0 ? 'x'.repeat(4_000) : wide(levels - 1),
+        ]),
+      );
+    const long = { ['n'.repeat(20_000)]: 1, after: 'a' };
+    const error = new SellerError('CODE', 'said', { details: wide(1) as never, retryAfterMs: 5 });
+    const shown = printableValue({ error, long, numbers: wide(0), sender: 'https://seller.example' });
+    expect(JSON.stringify(shown).length).toBeLessThan(120_000);
+    expect(shown.sender).toBe('https://seller.example');
+    expect(printableValue(error)).toMatchObject({ code: 'CODE', retryAfterMs: 5 });
+    expect(JSON.stringify(printableValue(error).details).length).toBeLessThan(60_000);
+    const fits = { a: 'x'.repeat(4_000), b: { c: [1, 2, 3] } };
+    expect(printableValue(fits)).toBe(fits);
+  });
+
   it('errors of the package are printable from the start, with what they are caused by', () => {
     const ears = earsOf();
     ears.hear(new PrintableError(HOSTILE, { cause: new Error(HOSTILE) }));
