@@ -35,7 +35,7 @@ const ANY: readonly (readonly [string, Answerer])[] = [
     sends('{"keys":[{"kid":"a","\\u006bid":"b"}],"agents":[{"url":"a","url":"b"}]}'),
   ],
   ['deep nesting', sends(`{"keys":${'['.repeat(5000)}${']'.repeat(5000)},"agents":[]}`)],
-  ['over the cap', sends(JSON.stringify({ keys: [], agents: [], pad: 'x'.repeat(262_144) }))],
+  ['over the cap', sends(JSON.stringify({ keys: [], agents: [], pad: 'x'.repeat(2_097_152) }))],
   ['endless', endless],
   ['cut off', truncated],
   [

@@ -229,11 +229,11 @@ describe('find', () => {
     expect(bench.alarms).toHaveLength(2);
   });
 
-  test('brand.json up to 256 KiB, JWKS up to 64 KiB', async () => {
+  test('brand.json up to 2 MiB, JWKS up to 64 KiB', async () => {
     const seller = await startSeller(publicJwk('k'));
     const { agentUrl } = seller.sender;
     const brand = { agents: [{ url: agentUrl }], pad: '' };
-    brand.pad = 'x'.repeat(262_144 - JSON.stringify(brand).length);
+    brand.pad = 'x'.repeat(2_097_152 - JSON.stringify(brand).length);
     seller.server.serve(BRAND, brand);
     const jwks = { keys: [publicJwk('k')], pad: '' };
     jwks.pad = 'x'.repeat(65_536 - JSON.stringify(jwks).length);
