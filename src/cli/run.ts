@@ -59,7 +59,7 @@ const MAX_MESSAGE = 4000;
 function usageText(error: unknown): string | undefined {
   const expected = EXPECTED.some((kind) => error instanceof kind);
   if (!expected || !(error instanceof Error)) return undefined;
-  return printableText(error.message.slice(0, MAX_MESSAGE + 1).replace(/\s+/g, ' '), MAX_MESSAGE);
+  return printableText(error.message.replace(/\s+/g, ' '), MAX_MESSAGE);
 }
 
 /** With the stack, whose frames are lines of ours; the message may repeat what was read. */

@@ -31,7 +31,7 @@ describe.each(SIGNERS)('%s and a duplicate member', (_name, sign) => {
     ['escaped', '{"a":1,"\\u0061":2}', '"a"'],
     ['deep, in an array', '{"x":[[{"a":1},{"b":{"c":1,"d":2,"c":1}}]]}', '"c"'],
     ['in an array alone', '[{"a":1,"a":1}]', '"a"'],
-    ['several', '{"a":1,"a":1,"b":1,"b":1,"\\u202e":1,"\\u202e":1}', '"a", "b", ""'],
+    ['several', '{"a":1,"a":1,"b":1,"b":1,"\\u202e":1,"\\u202e":1}', '"a", "b", "<sanitized:0>"'],
   ] as const;
 
   test.each(TWICE)('refuses it: %s', async (_what, text, names) => {
