@@ -82,18 +82,20 @@ export function groupNamed(name: string): Group {
 
 const isOf = (list: typeof ROWS_ONLY, file: string): boolean => list.some(([pattern]) => pattern.test(file));
 
-/** True if the file's own text chooses by form: names of `test/reliability/form.ts`, or of a harness that hands them on. */
-const names = (file: string, pattern: RegExp): boolean =>
-  pattern.test(readFileSync(join(TEST_FOLDER, file), 'utf8'));
+/** True if the file imports one of these names from `test/reliability/form.ts`. */
+function imports(file: string, names: string): boolean {
+  const text = readFileSync(join(TEST_FOLDER, file), 'utf8');
+  return new RegExp(`import \\{[^}]*\\b(${names})\\b[^}]*\\} from '[^']*/form\\.ts'`).test(text);
+}
 
 /** By form: which files it runs. */
 const RUNS: Readonly<Record<Form, (file: string) => boolean>> = {
   short: (file) => !isOf(ROWS_ONLY, file),
-  rows: (file) => isOf([...ROWS_ONLY, ...EVERY_FORM], file) || names(file, /\b(ROWS|inThisForm)\b/),
+  rows: (file) => isOf([...ROWS_ONLY, ...EVERY_FORM], file) || imports(file, 'ROWS|inThisForm'),
   long: (file) =>
     isOf([...ROWS_ONLY, ...EVERY_FORM], file) ||
     groupOf(file) === 'reliability' ||
-    names(file, /\b(LONG|ROWS|inThisForm)\b/),
+    imports(file, 'LONG|ROWS|inThisForm'),
 };
 
 /** Test files of a form, or of one group in it. */
