@@ -8,6 +8,7 @@ import {
   faultsOf,
   longestFirst,
   mergedDurations,
+  MOST_SECONDS,
   readDurations,
 } from '../support/durations.ts';
 import {
@@ -162,8 +163,11 @@ describe('how long tests take', () => {
     expect(faultsOf('short', ['a.test.ts', 'new.test.ts'], durations)).toEqual([
       'new.test.ts was not measured in the form short: TEST_FORM=short npm run test:durations -- test/new.test.ts',
     ]);
-    const [fault] = faultsOf('short', ['a.test.ts', 'long.test.ts'], { ...durations, 'long.test.ts': 899 });
-    expect(fault).toContain('take 901 s together, 900 s is the most');
+    const [fault] = faultsOf('short', ['a.test.ts', 'long.test.ts'], {
+      ...durations,
+      'long.test.ts': MOST_SECONDS.short - 1,
+    });
+    expect(fault).toContain(`take ${MOST_SECONDS.short + 1} s together, ${MOST_SECONDS.short} s is the most`);
   });
 
   it('times are seconds', () => {
