@@ -286,35 +286,32 @@ function reportShared(
   return isFirst ? 'clear' : 'shared';
 }
 
-function reportUnchecked(
+/** Raises the alarm of a sender that could not be asked whether a key is its own. `then` says why, and what follows. */
+function reportUnasked(
   { raiseAlarm }: KeyOwnersState,
   { candidate: { sender, key } }: NewKey,
   { agentUrl }: SenderEntry,
-  reason: string,
-): Ownership {
+  then: string,
+): void {
   raiseAlarm({
     code: 'key_owner_unchecked',
     sender: sender.agentUrl,
     other: agentUrl,
     keyid: key.kid,
-    message: `${sender.agentUrl} uses the keyid ${quoted(key.kid)} for the first time, and ${agentUrl} could not be asked whether it is its own (${reason}). It is taken for the first one's, as what is held says, and asked again.`,
+    message: `${sender.agentUrl} uses the keyid ${quoted(key.kid)} for the first time, and ${agentUrl} could not be asked whether it is its own ${then}`,
   });
+}
+
+function reportUnchecked(state: KeyOwnersState, of: NewKey, other: SenderEntry, reason: string): Ownership {
+  const then = `(${reason}). It is taken for the first one's, as what is held says, and asked again.`;
+  reportUnasked(state, of, other, then);
   return 'unchecked';
 }
 
-function reportBlocked(
-  { raiseAlarm }: KeyOwnersState,
-  { candidate: { sender, key } }: NewKey,
-  { agentUrl }: SenderEntry,
-  reason: string,
-): Ownership {
-  raiseAlarm({
-    code: 'key_owner_unchecked',
-    sender: sender.agentUrl,
-    other: agentUrl,
-    keyid: key.kid,
-    message: `${sender.agentUrl} uses the keyid ${quoted(key.kid)} for the first time, and ${agentUrl} could not be asked whether it is its own (${reason}): no keys of it were ever to be had. Deliveries by this key get 503 until they are: mend the documents of ${agentUrl}, take it off this URL, or pin its keys.`,
-  });
+function reportBlocked(state: KeyOwnersState, of: NewKey, other: SenderEntry, reason: string): Ownership {
+  const mend = `mend the documents of ${other.agentUrl}, take it off this URL, or pin its keys.`;
+  const then = `(${reason}): no keys of it were ever to be had. Deliveries by this key get 503 until they are: ${mend}`;
+  reportUnasked(state, of, other, then);
   return 'blocked';
 }
 

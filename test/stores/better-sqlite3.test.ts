@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { inThisForm } from '../reliability/form.ts';
 import type { BetterSqlite3 } from '../support/better-sqlite3.ts';
 import { betterSqlite3 } from '../support/better-sqlite3.ts';
-import { canDiffer, suitesOfContract } from './contract-suites.ts';
+import { canDiffer, suitesOfContract, SQLITE_CAN_DIFFER } from './contract-suites.ts';
 
 const run = promisify(execFile);
 const CHILD = fileURLToPath(new URL('fixtures/better-sqlite3.js', import.meta.url));
@@ -13,15 +13,7 @@ const CHILD = fileURLToPath(new URL('fixtures/better-sqlite3.js', import.meta.ur
 const SUITES = suitesOfContract({ transactions: true, persistent: true, inbox: true, registrations: true });
 
 /** What this driver can do otherwise than node:sqlite, which passes the whole contract (`sqlite.test.ts`). */
-const CAN_DIFFER = canDiffer(SUITES, {
-  'opening and closing': 'the handle is the owner’s, with its settings, and stays open',
-  keyspaces: 'the driver turns text into UTF-8, and reads it back',
-  '64 concurrent calls': 'another connection has the lock: the driver says BUSY in its own way',
-  'inbox: list and inspect': 'bodies are BLOBs, and columns NULL: the driver says which values these are',
-  'registrations: pages': 'text is compared as it is stored',
-  'what survives a restart': 'instants are integers over 2 ** 32, and the file is another connection’s',
-  transaction: 'the owner’s function writes by the handle inside the transaction',
-});
+const CAN_DIFFER = canDiffer(SUITES, SQLITE_CAN_DIFFER);
 const HERE = inThisForm([...SUITES.keys()], CAN_DIFFER);
 const CASES = HERE.reduce((sum, suite) => sum + (SUITES.get(suite) ?? 0), 0);
 

@@ -1,7 +1,7 @@
 import { describe, it } from 'vitest';
 import { describeStoreContract } from '../../src/testing/store-contract.ts';
 import { inThisForm } from '../reliability/form.ts';
-import { canDiffer, suitesOfContract } from './contract-suites.ts';
+import { canDiffer, suitesOfContract, SQLITE_CAN_DIFFER } from './contract-suites.ts';
 import { DRIVERS, sqliteHarness } from './sqlite-files.ts';
 
 const CLAIMS = { transactions: true, persistent: true, inbox: true, registrations: true } as const;
@@ -11,15 +11,7 @@ const SUITES = suitesOfContract(CLAIMS);
 const WHOLE = 'a path';
 
 /** On a handle of somebody else's, `npm test` runs these; `npm run test:rows` the others. */
-const CAN_DIFFER = canDiffer(SUITES, {
-  'opening and closing': 'the handle is the owner’s, with its settings, and stays open',
-  keyspaces: 'the driver turns text into UTF-8, and reads it back',
-  '64 concurrent calls': 'another connection has the lock: the driver says BUSY in its own way',
-  'inbox: list and inspect': 'bodies are BLOBs, and columns NULL: the driver says which values these are',
-  'registrations: pages': 'text is compared as it is stored',
-  'what survives a restart': 'instants are integers over 2 ** 32, and the file is another connection’s',
-  transaction: 'the owner’s function writes by the handle inside the transaction',
-});
+const CAN_DIFFER = canDiffer(SUITES, SQLITE_CAN_DIFFER);
 
 const suitesOn = (name: string): readonly string[] =>
   inThisForm([...SUITES.keys()], (suite) => name === WHOLE || CAN_DIFFER(suite));
