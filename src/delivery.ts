@@ -1,5 +1,6 @@
 import type { Hashes } from './crypto/engine.ts';
 import { ConfigError } from './errors.ts';
+import { isBytes } from './realms.ts';
 
 /** Header fields as received: lower-case name → the value of each line, in order, white space trimmed. */
 export type HeaderFields = ReadonlyMap<string, readonly string[]>;
@@ -148,7 +149,7 @@ export function fieldValue(fields: HeaderFields, name: string): string | undefin
  * @throws ConfigError for a string or an object: re-serialised bytes never verify.
  */
 export function requireRawBytes(rawBytes: unknown): Uint8Array {
-  if (rawBytes instanceof Uint8Array) return rawBytes;
+  if (isBytes(rawBytes)) return rawBytes;
   const got =
     rawBytes === null ? 'null' : typeof rawBytes === 'object' ? 'an object' : `a ${typeof rawBytes}`;
   throw new ConfigError(

@@ -1,4 +1,5 @@
 import type { UnavailableCode } from './outcome.ts';
+import { isError } from './realms.ts';
 
 /**
  * A mistake of the receiver's owner: wrong options, a store that cannot keep the promise, a body that the
@@ -38,6 +39,10 @@ export class Fault extends Error {
   }
 }
 
+/** A handler's `PermanentError`, of whichever copy of this package it was made. */
+export const isPermanent = (error: unknown): boolean =>
+  isError(error) && (error as { readonly code?: unknown }).code === 'permanent_error';
+
 /** `instanceof` for anything thrown, a Proxy whose traps throw among it. */
 export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]) => E): error is E {
   try {
@@ -48,7 +53,7 @@ export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]
 }
 
 /** What was thrown, without its class. */
-export const messageOf = (error: unknown): string => (isOfKind(error, Error) ? error.message : textOf(error));
+export const messageOf = (error: unknown): string => (isError(error) ? error.message : textOf(error));
 
 /** Anything thrown as text, for the owner's log: a conversion that throws must not take the answer with it. */
 export function textOf(error: unknown): string {

@@ -6,6 +6,7 @@ import { ConfigError } from './errors.ts';
 import type { Ticket } from './options.ts';
 import { type Outcome, type Refusal, type Unavailability, unavailable } from './outcome.ts';
 import { guardBody } from './stages/guard.ts';
+import { isBytes } from './realms.ts';
 
 /** Chunks under this size are copied into blocks of it. Bytes. */
 const BLOCK_BYTES = 4096;
@@ -236,7 +237,7 @@ export function createTickets(parts: TicketParts): Tickets {
       outcome,
       add(chunk) {
         if (ended) return false;
-        if (!(chunk instanceof Uint8Array)) return failed(notBytes());
+        if (!isBytes(chunk)) return failed(notBytes());
         const { byteLength } = chunk;
         const tooLarge = guardBody(body.size() + byteLength, maxBytes);
         if (tooLarge) return failed(tooLarge);

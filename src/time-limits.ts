@@ -1,3 +1,4 @@
+import { isError } from './realms.ts';
 /** What `promise` settles with, or undefined where it takes longer than `ms`, or the signal fires. */
 export async function settledWithin<T>(
   promise: Promise<T>,
@@ -51,7 +52,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 
 /** Why the signal fired, always as an `Error`. */
 export function abortReason(signal: AbortSignal): Error {
-  return signal.reason instanceof Error ? signal.reason : new Error('aborted');
+  return isError(signal.reason) ? signal.reason : new Error('aborted');
 }
 
 /** Calls back once when the signal fires, at once where it has. Gives what takes the call back. */

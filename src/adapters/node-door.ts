@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { HeadersInput } from '../delivery.ts';
 import type { Reply } from '../outcome.ts';
 import { consumed, type DoorReceiver, type DoorTicket, faultReply, isTicket } from './door.ts';
+import { isBytes } from '../realms.ts';
 
 /** Long enough for an answer to cross the world and for the sender to hang up. Ms. */
 const LINGER_MS = 1_000;
@@ -70,8 +71,8 @@ const DECODED_FIX = 'req.setEncoding() was called: remove the call.';
 
 /** A body that something else read and kept as bytes. */
 function bytesGiven({ rawBody, body }: NodeRequest): Uint8Array | undefined {
-  if (rawBody instanceof Uint8Array) return rawBody;
-  return body instanceof Uint8Array ? body : undefined;
+  if (isBytes(rawBody)) return rawBody;
+  return isBytes(body) ? body : undefined;
 }
 
 /**

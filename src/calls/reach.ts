@@ -3,6 +3,7 @@ import type { AnyTransport, NameLookUp } from '../keys/contract.ts';
 import { urlRefusedReason } from '../keys/net/addresses.ts';
 import { netModules } from '../keys/net/connection.ts';
 import { defaultTransport } from '../keys/net/transport.ts';
+import { isError } from '../realms.ts';
 
 /** Which hosts may be called (calls.md §4.2). */
 export interface Reach {
@@ -61,7 +62,7 @@ export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach
 
 /** What resolves to an address that is not public may be a host of the owner's. */
 function withAdvice(error: unknown, url: string): unknown {
-  if (!(error instanceof Error) || !error.message.includes('which is not public')) return error;
+  if (!isError(error) || !error.message.includes('which is not public')) return error;
   return new Error(
     `${error.message}. A host of your own network has to be named: allowHosts: ['${hostOf(url)}'].`,
     { cause: error },

@@ -15,6 +15,7 @@ import { addRegistry } from './registry/verb.ts';
 import { addSend } from './send/verb.ts';
 import { addTasks } from './tasks.ts';
 import { addVectorsRun } from './vectors-run.ts';
+import { isError } from '../realms.ts';
 
 /** What the command line needs of the process. */
 export type CliProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'stdin' | 'stdout' | 'stderr'>;
@@ -58,20 +59,20 @@ const MAX_MESSAGE = 4000;
 /** The one line for stderr, and undefined for what is nobody's mistake but ours. */
 function usageText(error: unknown): string | undefined {
   const expected = EXPECTED.some((kind) => error instanceof kind);
-  if (!expected || !(error instanceof Error)) return undefined;
+  if (!expected || !isError(error)) return undefined;
   return printableText(error.message.replace(/\s+/g, ' '), MAX_MESSAGE);
 }
 
 /** With the stack, whose frames are lines of ours; the message may repeat what was read. */
 function faultText(error: unknown): string {
-  const shown = printableValue(error instanceof Error ? error : String(error));
-  return `a fault of this tool: ${shown instanceof Error ? (shown.stack ?? shown.message) : shown}`;
+  const shown = printableValue(isError(error) ? error : String(error));
+  return `a fault of this tool: ${isError(shown) ? (shown.stack ?? shown.message) : shown}`;
 }
 
 /** Stable, for scripts: what is printed with `--json`. `usage`: a wrong argument; `internal`: a fault of this tool. */
 function codeOf(error: unknown): string {
   if (error instanceof UsageError || error instanceof CommanderError) return 'usage';
-  return EXPECTED.some((kind) => error instanceof kind) && error instanceof Error && 'code' in error
+  return EXPECTED.some((kind) => error instanceof kind) && isError(error) && 'code' in error
     ? String(error.code)
     : 'internal';
 }

@@ -1,4 +1,5 @@
-import { isOfKind, textOf } from '../errors.ts';
+import { textOf } from '../errors.ts';
+import { isError, isPlainObject } from '../realms.ts';
 import { printableText } from './printable.ts';
 
 /*
@@ -54,16 +55,11 @@ function printed(value: unknown, place: Place): unknown {
 }
 
 function printedInside(value: object, place: Place): unknown {
-  const isError = isOfKind(value, Error);
-  if (!isError && !Array.isArray(value) && !isPlain(value)) return value;
+  const isFailure = isError(value);
+  if (!isFailure && !Array.isArray(value) && !isPlainObject(value)) return value;
   if (place.depth === MAX_DEPTH) return LEFT_OUT;
-  if (isError) return printedError(value, place);
+  if (isFailure) return printedError(value, place);
   return Array.isArray(value) ? printedList(value, place) : printedObject(value, place);
-}
-
-function isPlain(value: object): value is Readonly<Record<string, unknown>> {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
 }
 
 function printedList(list: readonly unknown[], place: Place): readonly unknown[] {

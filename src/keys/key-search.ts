@@ -4,6 +4,7 @@ import type { Candidate, KeyRequest, KeyResolver, KeySearch } from './contract.t
 import type { DocumentCache } from './document-cache.ts';
 import type { DeliveryBudget } from './safe-fetch.ts';
 import type { Search, SenderMatch, SenderSearch } from './sender-search.ts';
+import { isError } from '../realms.ts';
 
 interface KeySearchOptions {
   readonly cache: Pick<DocumentCache, 'fetchCount'>;
@@ -184,7 +185,7 @@ async function attempt(
   try {
     return await ask(sender);
   } catch (error) {
-    return { undecided: error instanceof Error ? error.message : 'failed' };
+    return { undecided: isError(error) ? error.message : 'failed' };
   }
 }
 

@@ -18,6 +18,7 @@ import {
   take,
 } from './revocation-registers.ts';
 import type { SenderKeys } from './sender-search.ts';
+import { isError } from '../realms.ts';
 
 interface RevocationOptions extends ListSourceOptions {
   /** Holds the lists too. */
@@ -143,7 +144,7 @@ async function refresh(context: Context, register: Register, sender: SenderEntry
     else register.invalidReason = answer.reason;
   } catch (error) {
     // E.g. a library that could not be loaded: a fault on our side, and the list in force stays so.
-    register.invalidReason = error instanceof Error ? error.message : 'failed';
+    register.invalidReason = isError(error) ? error.message : 'failed';
   }
   poll.keep(register.url);
 }

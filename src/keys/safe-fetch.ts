@@ -2,6 +2,7 @@ import { printableName } from '../codec/printable.ts';
 import { limited, orAborted } from '../time-limits.ts';
 import type { KeyRequest, KeyTransport, TransportInit } from './contract.ts';
 import { urlRefusedReason } from './net/addresses.ts';
+import { isError } from '../realms.ts';
 
 /** What every fetch of a key document is held to (verification.md §5.10 to §5.16). */
 export interface FetchRules {
@@ -160,11 +161,9 @@ function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
 
 /** `fetch failed` says nothing; its cause does. */
 export function transportFailure(error: unknown): string {
-  if (!(error instanceof Error)) return 'the transport failed';
+  if (!isError(error)) return 'the transport failed';
   const { cause } = error;
-  return cause instanceof Error && cause.message !== ''
-    ? `${error.message}: ${cause.message}`
-    : error.message;
+  return isError(cause) && cause.message !== '' ? `${error.message}: ${cause.message}` : error.message;
 }
 
 /** For whom documents are had, and how far that goes. */

@@ -14,7 +14,8 @@ import {
 } from '@opentelemetry/api';
 import { printableText } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
-import { isOfKind, textOf } from '../errors.ts';
+import { textOf } from '../errors.ts';
+import { isError } from '../realms.ts';
 import type { DeliveryWatch, Instruments } from '../instruments.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Parts } from '../parts.ts';
@@ -150,7 +151,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
           return await handle();
         } catch (error) {
           quietly(() => {
-            span.recordException(printableValue(isOfKind(error, Error) ? error : textOf(error)));
+            span.recordException(printableValue(isError(error) ? error : textOf(error)));
             span.setStatus({ code: SpanStatusCode.ERROR });
           });
           throw error;

@@ -13,6 +13,7 @@ import { innerTaskIn, taskWordIn } from '../events/task-word.ts';
 import { RegistrationError } from './errors.ts';
 import type { SellerAnswer } from './operation.ts';
 import { reportedText, SellerError, sellerErrorOf, sellerText, TaskUnknownError } from './seller-error.ts';
+import { isError, isPlainObject } from '../realms.ts';
 
 export {
   LONGEST_PAUSE_MS,
@@ -162,7 +163,7 @@ const isCoded = ({ code, recovery }: ReportedError): boolean => code !== undefin
 export function refusalIn(raw: unknown, taskType = ''): SellerError | undefined {
   const answer = unwrapped(raw);
   if (answer instanceof SellerError) return answer;
-  if (answer instanceof Error) return thrownRefusal(answer);
+  if (isError(answer)) return thrownRefusal(answer);
   const error = reportedErrors(raw, taskType).find(isCoded);
   return error && isRefusal(raw, error, taskType) ? sellerErrorOf(error) : undefined;
 }
@@ -279,15 +280,9 @@ const FAILURES = ['error', 'adcp_error', 'proto_error', 'isError'] as const;
 
 const isThere = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
-function isPlain(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
-}
-
 /** Why an answer without a known status cannot be the result of the operation. */
 function notAResult(raw: unknown, answer: unknown, taskType: string): string | undefined {
-  if (!isPlain(answer)) return 'is not a plain object';
+  if (!isPlainObject(answer)) return 'is not a plain object';
   const members = membersOf(answer);
   if (isFailedTool(raw)) return 'is an error';
   if (hasUnknownState(raw)) return 'has a Task whose state is not known';

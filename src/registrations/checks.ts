@@ -10,6 +10,7 @@ import type { OperationRequest } from './operations.ts';
 import type { Reporting } from './request.ts';
 import { checked, type Seller } from './seller.ts';
 import type { WatchState } from './watch.ts';
+import { isAbortSignal } from '../realms.ts';
 
 /*
  * Arguments of the methods. A wrong one is a RegistrationError `request_invalid`, before anything is written or called.
@@ -123,6 +124,6 @@ export function requireCaller(call: unknown): void {
 /** @throws RegistrationError */
 export function requireCall(call: unknown, signal: unknown): void {
   checked(() => requireCaller(call));
-  if (signal === undefined || signal instanceof AbortSignal) return;
+  if (signal === undefined || isAbortSignal(signal)) return;
   throw new RegistrationError('request_invalid', 'signal: is not an AbortSignal. Give one, or leave it out.');
 }

@@ -1,5 +1,6 @@
 import { utf8 } from '../codec/encoding.ts';
 import { RegistrationError } from './errors.ts';
+import { isPlainObject } from '../realms.ts';
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -67,7 +68,7 @@ function misfitIn(value: unknown, depth: number): Misfit | undefined {
     return { path: [], what: `is more than ${MAX_DEPTH} levels deep, or contains itself` };
   }
   if (Array.isArray(value)) return misfitItem(value, depth);
-  return isPlain(value) ? misfitMember(value, depth) : { path: [], what: 'is not a plain object' };
+  return isPlainObject(value) ? misfitMember(value, depth) : { path: [], what: 'is not a plain object' };
 }
 
 function scalarMisfit(value: unknown): string | undefined {
@@ -97,11 +98,6 @@ function misfitItem(items: readonly unknown[], depth: number): Misfit | undefine
 function within(found: Misfit, step: string): Misfit {
   found.path.push(step);
   return found;
-}
-
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
 }
 
 function describe(value: unknown): string {

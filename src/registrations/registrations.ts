@@ -41,6 +41,7 @@ import { routesOf } from './routes.ts';
 import type { Repeater, RepeaterNews } from './repeater.ts';
 import { repeaterOf } from './repeater.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from './watch.ts';
+import { isError } from '../realms.ts';
 
 /** What a buyer has registered with sellers. */
 export interface Registrations extends EventRegistrations {
@@ -325,7 +326,7 @@ function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNews) => 
     const { error } = news;
     // It was told of where it was counted.
     if (isOfKind(error, AnswerRefusedError)) return;
-    const message = error instanceof Error ? error.message : 'The thrown value is not an Error.';
+    const message = isError(error) ? error.message : 'The thrown value is not an Error.';
     if (news.kind === 'store') {
       logger.warn(
         { error },

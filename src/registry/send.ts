@@ -16,6 +16,7 @@ import type {
   RegistryOptions,
   TokenSource,
 } from './types.ts';
+import { isAbortSignal } from '../realms.ts';
 
 /** Options, checked. */
 export interface Settings extends RegistryConnection {
@@ -103,7 +104,7 @@ export function optionsOf<T extends CallOptions>(
   if (other !== undefined) {
     throw badArgument(`${where}: ${other} is not known; known: ${Object.keys(known).join(', ')}`);
   }
-  if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
+  if (options.signal !== undefined && !isAbortSignal(options.signal)) {
     throw badArgument(`${where}: signal is not an AbortSignal`);
   }
   return options;

@@ -1,5 +1,6 @@
 import { parseStrictJson } from '../codec/strict-json.ts';
 import { ConfigError } from '../errors.ts';
+import { isBytes } from '../realms.ts';
 
 /** A delivery that is ready to be sent: `fetch(url, { method, headers, body })`. */
 export interface SignedDelivery {
@@ -16,7 +17,7 @@ export type PayloadInput = Uint8Array | string | object;
 
 /** @throws ConfigError where `JSON.stringify` gives nothing. */
 export function payloadBytes(payload: PayloadInput): Uint8Array<ArrayBuffer> {
-  if (payload instanceof Uint8Array) return new Uint8Array(payload);
+  if (isBytes(payload)) return new Uint8Array(payload);
   const text: string | undefined = typeof payload === 'string' ? payload : JSON.stringify(payload);
   if (typeof text !== 'string') throw new ConfigError('body: must be an object, a string or a Uint8Array.');
   return new TextEncoder().encode(text);

@@ -12,6 +12,7 @@ import type { EventName, Running } from './running.ts';
 import { storedId } from './ids.ts';
 import { readStored, type AdmittedEvent } from './stored.ts';
 import type { Waiting } from './wait.ts';
+import { isThenable } from '../realms.ts';
 
 interface AcceptAloneContext {
   readonly store: Pick<Store, 'accept'>;
@@ -148,7 +149,7 @@ export async function admit(
   const result = await acceptAlone(request, read.deliveryId, context);
   const decided = afterAccept(result, read, context);
   // An ordinary delivery makes no promise for it.
-  const verdict = decided instanceof Promise ? await decided : decided;
+  const verdict = isThenable(decided) ? await decided : decided;
   return verdict ?? waitForOther(result, read, context, signal);
 }
 

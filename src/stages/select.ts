@@ -11,6 +11,7 @@ import type { KeyResolver } from '../keys/contract.ts';
 import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Guarded } from './guard.ts';
+import { isThenable } from '../realms.ts';
 
 /** A delivery whose URL, possible senders and scheme are known: from configuration, never from headers or body. */
 export interface Selected {
@@ -82,7 +83,7 @@ async function sendersFor(
   try {
     const senders = resolve.forUrl(target.targetUri);
     // A list is there at once; only a function's promise needs a timer.
-    return senders instanceof Promise ? await inTime(senders) : senders;
+    return isThenable(senders) ? await inTime(senders) : senders;
   } catch (error) {
     const { sendersFailed } = await import('./unusual-senders.ts');
     return sendersFailed(error, target, raiseAlarm);

@@ -1,7 +1,7 @@
 import { sleep } from '../time-limits.ts';
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Config } from '../config/resolve.ts';
-import { Fault, isOfKind, PermanentError } from '../errors.ts';
+import { Fault, isOfKind, isPermanent } from '../errors.ts';
 import type { EventRegistrations } from '../events/registration.ts';
 import { isTerminal } from '../events/status.ts';
 import type { SafeLogger, Thinning } from '../logging.ts';
@@ -15,6 +15,7 @@ import { isCommitted } from './transaction.ts';
 import type { Waiting } from './wait.ts';
 import type { RunEnd } from './watch.ts';
 import type { AdmittedEvent } from './stored.ts';
+import { isError } from '../realms.ts';
 
 /**
  * The back-off step after run `attempt` (from 1) failed, for which workers leave an event alone: `baseMs` after the
@@ -45,7 +46,7 @@ export function errorText(error: unknown): string {
 
 function messageOf(error: unknown): string {
   try {
-    return String(error instanceof Error ? error.message || error.name : error);
+    return String(isError(error) ? error.message || error.name : error);
   } catch {
     return 'an error that has no text';
   }
@@ -147,7 +148,7 @@ function isStoreAway({ event }: HandledRun, error: unknown): boolean {
 
 async function failed(run: HandledRun, error: unknown, context: Settling): Promise<Settled | Unavailability> {
   const { won } = run;
-  const permanent = won.once || isOfKind(error, PermanentError);
+  const permanent = won.once || isPermanent(error);
   const interrupted = isInterrupted(run);
   const text = errorText(error);
   logFailure(error, text, run, context);
@@ -196,7 +197,7 @@ function failLease(
 }
 
 function whyDead(error: unknown, { once, lease }: AdmittedEvent): string {
-  if (isOfKind(error, PermanentError)) return 'PermanentError';
+  if (isPermanent(error)) return 'PermanentError';
   return once ? 'it was redriven, and failed again' : `${lease.attempt} runs failed`;
 }
 

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { oneOf } from '../config/validate.ts';
+import { isBytes } from '../realms.ts';
 
 /** What can be wrong with a document or its server, for `seller.faults`. */
 export type NamedFault =
@@ -133,7 +134,7 @@ interface DocumentServer {
 
 async function bodyOf(entry: unknown): Promise<Body> {
   const document: unknown = typeof entry === 'function' ? await (entry as () => unknown)() : entry;
-  if (document === undefined || document instanceof Uint8Array) return document;
+  if (document === undefined || isBytes(document)) return document;
   return new TextEncoder().encode(JSON.stringify(document));
 }
 

@@ -10,6 +10,7 @@ import { VectorError } from './case.ts';
 import { isKeySet, keysIn, readCases } from './shapes/index.ts';
 import type { ShapeContext } from './shapes/read.ts';
 import type { Skipped } from './case.ts';
+import { isError } from '../realms.ts';
 
 /** What is to be run, and how it is read. Without `dir` and `files`: this package's own vectors. */
 export interface LoadOptions {
@@ -37,7 +38,7 @@ const CHUNK_BYTES = 64 * 1024;
 
 /** One line, whatever a message holds. */
 const reason = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).replace(/\s+/g, ' ');
+  (isError(error) ? error.message : String(error)).replace(/\s+/g, ' ');
 
 /** @throws Error where there is more than `MAX_BYTES`. */
 function readBounded(file: string): Buffer {

@@ -9,6 +9,7 @@ import { compareHost, type HostComparison } from './host.ts';
 import { usableKey } from './key-policy.ts';
 import { isRevokedKey } from './revoked-at.ts';
 import { signatureBase } from './signature-base.ts';
+import { isThenable } from '../../realms.ts';
 
 /** Everything that is the same for each candidate. */
 export interface Trial {
@@ -87,7 +88,7 @@ async function tryCandidate(
   if (isRevokedKey(candidate, candidates, created))
     return refused('webhook_signature_key_revoked', 'The JWK: revoked_at is not after created.', 9);
   const revocation = context.keys.revocation(sender, keyid, request);
-  if (request.senders.length === 1 || !(revocation instanceof Promise)) {
+  if (request.senders.length === 1 || !isThenable(revocation)) {
     return unfit(await revocation) ?? verifyWith(trial, candidate, usable);
   }
   // The seller that signed, if not this one, must not wait for this one's list (verification.md §5.21).

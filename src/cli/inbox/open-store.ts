@@ -9,6 +9,7 @@ import { type PgPool, postgresStore } from '../../stores/postgres.ts';
 import { type RedisClient, redisStore } from '../../stores/redis.ts';
 import { type SqliteHandle, sqliteStore } from '../../stores/sqlite.ts';
 import { type CliContext, UsageError } from '../shell.ts';
+import { isError } from '../../realms.ts';
 
 /** A connection that can only read: what is looked into may be another application's database. */
 interface ReadOnlyHandle {
@@ -44,7 +45,7 @@ function requireTables(given: string, open: () => ReadOnlyHandle): void {
   try {
     found = tablesOf(open);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = isError(error) ? error.message : String(error);
     throw new UsageError(`${given}: ${reason}. Expected the database that the receiver's sqliteStore has.`);
   }
   if (found < 2) {

@@ -1,5 +1,6 @@
 import { abortReason, onAbort, settledWithin } from '../../time-limits.ts';
 import { sameAddress } from './addresses.ts';
+import { isError } from '../../realms.ts';
 
 /** Node's modules that connections are made of. */
 export interface NetModules {
@@ -291,7 +292,7 @@ const PLAIN_MESSAGES: Readonly<Record<string, string>> = {
 
 /** A failure of the network as an `Error` whose message is fit for the owner's log. */
 export function plainFailure(error: unknown): Error {
-  if (!(error instanceof Error)) return new Error('the transport failed');
+  if (!isError(error)) return new Error('the transport failed');
   const { code } = error as { readonly code?: unknown };
   const plain =
     typeof code === 'string' && Object.hasOwn(PLAIN_MESSAGES, code) ? PLAIN_MESSAGES[code] : undefined;

@@ -1,6 +1,7 @@
 import { abortReason, limited, onAbort, orAborted, settledWithin } from '../../time-limits.ts';
 import { addressNotPublicReason, parseAddress } from './addresses.ts';
 import type { NetModules } from './connection.ts';
+import { isError } from '../../realms.ts';
 
 /** For whom a name is looked up, and until when. */
 interface LookUp {
@@ -94,7 +95,7 @@ export function directResolve(dns: NetModules['dns'], options: DirectOptions = {
         return await limited(limit, signal, (within) => addressesOf(resolver, host, within));
       } catch (error) {
         if (signal.aborted) throw error;
-        const why = error instanceof Error ? error.message : 'failed';
+        const why = isError(error) ? error.message : 'failed';
         throw new Error(`the look-up of ${host} failed (${why}). ${HINT}`, { cause: error });
       } finally {
         resolver.cancel();

@@ -1,5 +1,6 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import { type Query, within } from '../sql/transaction.ts';
+import { isBytes, isError } from '../../realms.ts';
 
 /** A connection that was checked out of a pool: `mysql2/promise`'s fits. What `ctx.transaction` hands to its function. */
 export interface MysqlConnection {
@@ -65,7 +66,7 @@ export function giveBack(connection: MysqlConnection, error?: unknown): void {
 /** Text is sent as bytes, so that no connection's charset comes in. */
 function sent(value: unknown): unknown {
   if (typeof value === 'string') return Buffer.from(value);
-  if (!(value instanceof Uint8Array)) return value;
+  if (!isBytes(value)) return value;
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
 }
 
@@ -101,7 +102,7 @@ export const textOf = (column: unknown): string => Buffer.from(column as Uint8Ar
 
 /** The number of an error that the server reported; undefined for any other error: the connection broke, or the driver. */
 export function errorNumber(error: unknown): number | undefined {
-  if (!(error instanceof Error)) return undefined;
+  if (!isError(error)) return undefined;
   const { errno, sqlState } = error as { readonly errno?: unknown; readonly sqlState?: unknown };
   return typeof errno === 'number' && typeof sqlState === 'string' ? errno : undefined;
 }
@@ -163,7 +164,7 @@ export function asFault(error: unknown): Error {
   if (error instanceof Fault || error instanceof ConfigError) return error;
   const number = errorNumber(error) ?? 0;
   const { code } = (error ?? {}) as { readonly code?: unknown };
-  const reason = error instanceof Error && error.message !== '' ? error.message : String(code ?? error);
+  const reason = isError(error) && error.message !== '' ? error.message : String(code ?? error);
   const suffix = number === 0 ? '' : ` (${number})`;
   return new Fault('store_unavailable', `MySQL: ${reason}${suffix}.${FIX[number] ?? ''}`, { cause: error });
 }

@@ -3,6 +3,7 @@ import type { Line, ScopeIds, Tally } from '../sql/lines.ts';
 import { bytesOf, exactOf, kindOf, LETTER, linesOf, scopeFrom, tallyOf } from '../sql/lines.ts';
 import type { Columns } from './client.ts';
 import { textOf } from './client.ts';
+import { isBytes } from '../../realms.ts';
 
 /** Parameters of `webhook_commit` behind the clock and the wait. */
 export function commitValues(request: CommitRequest, ids: ScopeIds): readonly unknown[] {
@@ -104,7 +105,7 @@ function rowOf({ sender, keyid, kind, id, version, data, body }: Columns): Row {
     id: textOf(id),
     version: Number(version),
     data: textOf(data),
-    ...(body instanceof Uint8Array && { body: new Uint8Array(body) }),
+    ...(isBytes(body) && { body: new Uint8Array(body) }),
   };
 }
 

@@ -14,6 +14,7 @@ import {
   isServerError,
 } from './client.ts';
 import { databaseOf } from './settings.ts';
+import { isError } from '../../realms.ts';
 
 /**
  * The schema that this package works with: as many steps as `migrations/` has. `migrations/README.md` says what a version
@@ -112,7 +113,7 @@ export function checkVersion(version: number, database: string): void {
 
 function refusal(error: unknown): Error {
   if (error instanceof ConfigError || !isServerError(error) || isRetryable(error)) return asFault(error);
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = isError(error) ? error.message : String(error);
   return new ConfigError(
     `migrate: ${reason}. Run it as a user that may create tables and procedures in the database (CREATE, CREATE ROUTINE, ALTER ROUTINE), the same one as before, on MariaDB 10.6 or MySQL 8.0.19 or newer.`,
     { cause: error },

@@ -1,5 +1,6 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import { within } from '../sql/transaction.ts';
+import { isError } from '../../realms.ts';
 
 /** What a query gives, as `pg` has it. */
 export interface PgResult {
@@ -148,7 +149,7 @@ export function requirePool(who: string, write: string, pool: unknown): void {
 
 /** SQLSTATE of an error that the server reported; undefined for any other error: the connection broke, or the driver. */
 export function sqlState(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
+  if (!isError(error)) return undefined;
   const { code, severity } = error as { readonly code?: unknown; readonly severity?: unknown };
   // Node's network errors have a code too (`EPIPE` has five letters), but no severity.
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
@@ -189,7 +190,7 @@ const FIX: Readonly<Record<string, string>> = {
 export function asFault(error: unknown): Error {
   if (error instanceof Fault || error instanceof ConfigError) return error;
   const state = sqlState(error);
-  const reason = error instanceof Error && error.message !== '' ? error.message : String(error);
+  const reason = isError(error) && error.message !== '' ? error.message : String(error);
   const code = state === undefined ? '' : ` (${state})`;
   return new Fault('store_unavailable', `Postgres: ${reason}${code}.${FIX[state ?? ''] ?? ''}`, {
     cause: error,

@@ -2,6 +2,7 @@ import type { CommitRequest, Counted, Row, RowId, Write } from '../port.ts';
 import type { ScopeIds, Tally } from '../sql/lines.ts';
 import { bytesOf, exactOf, kindOf, LETTER, linesOf, tallyOf } from '../sql/lines.ts';
 import { fromColumnText } from '../text.ts';
+import { isBytes } from '../../realms.ts';
 
 /**
  * An array as PostgreSQL reads it, null where it would hold nothing else. Made here, for the driver's own way costs more
@@ -162,7 +163,7 @@ export function rowOf(columns: RowColumns, ids: ScopeIds): Row {
 
 /** A pool whose parser leaves bytea as text is understood too. */
 function bodyOf(column: unknown): Uint8Array | undefined {
-  if (column instanceof Uint8Array) return new Uint8Array(column);
+  if (isBytes(column)) return new Uint8Array(column);
   if (typeof column !== 'string' || !column.startsWith('\\x')) return undefined;
   return Uint8Array.from(column.slice(2).match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
 }

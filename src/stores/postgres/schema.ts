@@ -14,6 +14,7 @@ import {
   sqlState,
 } from './client.ts';
 import { within } from '../sql/transaction.ts';
+import { isError } from '../../realms.ts';
 
 /**
  * The schema that this package works with: as many steps as `migrations/` has. `migrations/README.md` says what a version
@@ -142,7 +143,7 @@ function isOfOthers(error: unknown): boolean {
 
 function refusal(error: unknown): Error {
   if (error instanceof ConfigError || !isServerError(error) || isOfOthers(error)) return asFault(error);
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = isError(error) ? error.message : String(error);
   return new ConfigError(
     `migrate: ${reason}. Run it as a role that may write and may create tables in the schema, the same one as before, on PostgreSQL 12 or newer.`,
     { cause: error },

@@ -1,4 +1,5 @@
 import { ConfigError, Fault } from '../../errors.ts';
+import { isError } from '../../realms.ts';
 
 /**
  * A client of ioredis 5 or later: `new Redis(…)`, also with Sentinels, or `new Redis.Cluster(…)`. It need not be
@@ -135,7 +136,7 @@ const PASSING =
 /** An error that the server answered begins with its code; all others are the connection's. */
 const ANSWERED = /^-?[A-Z]{2,}\b/;
 
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const textOf = (error: unknown): string => (isError(error) ? error.message : String(error));
 
 export function isNoScript(error: unknown): boolean {
   return textOf(error).startsWith('NOSCRIPT');

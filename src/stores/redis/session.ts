@@ -21,6 +21,7 @@ import { checkServers, durabilityOf, replicasOf } from './settings.ts';
 import { takeOver, takeOverAll } from './takeover.ts';
 import { watchOf } from './watch.ts';
 import type { RunScript, Session } from './registry.ts';
+import { isError } from '../../realms.ts';
 
 export interface SessionOptions {
   readonly client: RedisClient;
@@ -69,7 +70,7 @@ function refusal(error: unknown, connectionError: unknown): ConfigError | Fault 
     isForbidden,
   );
   if (forbidden === undefined) return asFault(connectionError ?? error);
-  const text = forbidden instanceof Error ? forbidden.message : 'the user is refused';
+  const text = isError(forbidden) ? forbidden.message : 'the user is refused';
   return new ConfigError(
     `redisStore: ${text}. Check the client's username and password, and allow it its keys, INFO, SCRIPT, EVAL, EVALSHA, TIME, WAIT and the string, set, hash and sorted-set commands.`,
     { cause: forbidden },

@@ -1,4 +1,5 @@
 import { ConfigError, Fault } from '../../errors.ts';
+import { isError } from '../../realms.ts';
 
 /** A prepared statement, as `node:sqlite`, `better-sqlite3` and `libsql` give it. */
 export interface SqliteStatement {
@@ -75,7 +76,7 @@ function isResult(error: unknown, of: { numbers: readonly number[]; name: RegExp
 
 /** Worth trying again in a moment. */
 export function isBusy(error: unknown): boolean {
-  return isResult(error, BUSY) || (error instanceof Error && OPEN_TRANSACTION.test(error.message));
+  return isResult(error, BUSY) || (isError(error) && OPEN_TRANSACTION.test(error.message));
 }
 
 export function isConstraint(error: unknown): boolean {
@@ -85,6 +86,6 @@ export function isConstraint(error: unknown): boolean {
 /** What callers see of a driver's error: a fault of ours, 503. Faults and configuration errors pass. */
 export function asFault(error: unknown): Error {
   if (error instanceof Fault || error instanceof ConfigError) return error;
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = isError(error) ? error.message : String(error);
   return new Fault('store_unavailable', `SQLite: ${reason}`, { cause: error });
 }
