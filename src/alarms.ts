@@ -41,6 +41,8 @@ export type AlarmCode =
   | 'jwks_uri_moved'
   /** A publisher's adagents.json begins to pin an agent's keys, for this process: they decide from here on. */
   | 'publisher_pins'
+  /** A publisher pins a key for an agent that is not in the agent's JWKS, and a delivery used it. */
+  | 'pin_not_published'
   | 'key_document_invalid'
   | 'key_fetch_failing'
   | 'revocation_stale'

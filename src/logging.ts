@@ -122,6 +122,7 @@ const SUBJECTS: Readonly<
   key_owner_unchecked: ['sender', 'other'],
   jwks_uri_moved: ['sender', 'jwksUri'],
   publisher_pins: ['sender', 'url'],
+  pin_not_published: ['sender', 'keyid'],
   key_document_invalid: ['sender', 'url', 'document'],
   key_fetch_failing: ['url'],
   revocation_stale: ['sender', 'url'],

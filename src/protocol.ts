@@ -91,6 +91,11 @@ export interface Edition {
   readonly keyPurposes?: readonly string[];
   /** How the agent's entry in brand.json is told: by `url` as it is, by that first, or by its canonical form alone. */
   readonly agentMatch: 'exact' | 'exact-first' | 'canonical';
+  /**
+   * What keys that publishers pin do (verification.md §5.5): `decide` alone; the same, and one that the seller's JWKS lacks
+   * is told; `narrow` the JWKS and add nothing.
+   */
+  readonly publisherPins: 'decide' | 'decide-told' | 'narrow';
   /** Same `idempotency_key`, other payload: `duplicate` answers 2xx and drops it, `conflict` answers 409. */
   readonly changedPayload: 'duplicate' | 'conflict';
   /** What "changed" compares: the raw bytes, or the canonical JSON (RFC 8785). */
@@ -103,7 +108,10 @@ export interface Edition {
   readonly operationId: 'optional' | 'expected';
 }
 
-type Answers = Omit<Edition, 'name' | 'keyPurposes' | 'agentMatch'>;
+type Answers = Omit<Edition, 'name' | 'keyPurposes' | 'agentMatch' | 'publisherPins'>;
+
+/** Before edition 3.3. */
+const EARLIER = { agentMatch: 'exact', publisherPins: 'decide' } as const;
 
 const OLDER: Answers = {
   changedPayload: 'duplicate',
@@ -121,17 +129,29 @@ const NEWER: Answers = {
 };
 
 const EDITIONS: Record<EditionName, Edition & Required<Pick<Edition, 'keyPurposes'>>> = {
-  '3.0': { name: '3.0', keyPurposes: WEBHOOKS_ALONE, agentMatch: 'exact', ...OLDER, operationId: 'optional' },
-  '3.1': { name: '3.1', keyPurposes: EITHER_PURPOSE, agentMatch: 'exact', ...OLDER },
-  '3.2': { name: '3.2', keyPurposes: EITHER_PURPOSE, agentMatch: 'exact', ...NEWER },
-  '3.3': { name: '3.3', keyPurposes: EITHER_PURPOSE, agentMatch: 'canonical', ...NEWER },
+  '3.0': { name: '3.0', keyPurposes: WEBHOOKS_ALONE, ...EARLIER, ...OLDER, operationId: 'optional' },
+  '3.1': { name: '3.1', keyPurposes: EITHER_PURPOSE, ...EARLIER, ...OLDER },
+  '3.2': { name: '3.2', keyPurposes: EITHER_PURPOSE, ...EARLIER, ...NEWER },
+  '3.3': {
+    name: '3.3',
+    keyPurposes: EITHER_PURPOSE,
+    agentMatch: 'canonical',
+    publisherPins: 'narrow',
+    ...NEWER,
+  },
 };
 
 /** All of them, the oldest first. */
 export const EDITION_NAMES = Object.keys(EDITIONS) as readonly EditionName[];
 
 /** Nothing is narrowed that nobody asked for; what is answered is the contract's. */
-const NO_EDITION: Edition = { name: '3.0', agentMatch: 'exact-first', ...OLDER, operationId: 'optional' };
+const NO_EDITION: Edition = {
+  name: '3.0',
+  agentMatch: 'exact-first',
+  publisherPins: 'decide-told',
+  ...OLDER,
+  operationId: 'optional',
+};
 
 /** Values of `<protocol>_use` whose keys may sign webhooks of this name. */
 export function purposesOf(

@@ -13,6 +13,8 @@ export interface SenderKey {
 export interface Candidate {
   readonly sender: SenderEntry;
   readonly key: SenderKey;
+  /** The same key as publishers pin it, where their pins narrow the JWKS: what is revoked in one is revoked. */
+  readonly pins?: readonly Jwk[];
   /**
    * To be asked once a signature has verified: why the key is not, or not yet, known to be this sender's and no other's
    * at its URL; undefined where it is (verification.md §2.36). Never rejects. Absent where it is known.

@@ -14,7 +14,7 @@ import { allKeys, type KeySet } from './jwks.ts';
 import { isPinned } from './pins.ts';
 import type { KeyRecords } from './key-records.ts';
 import type { PublisherPins } from './publisher-pins.ts';
-import type { SenderKeys } from './sender-search.ts';
+import type { SenderKeys } from './sender-keys.ts';
 
 export interface KeyOwnersContext {
   readonly cache: Pick<DocumentCache, 'fetchCount'>;

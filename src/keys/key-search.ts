@@ -3,7 +3,7 @@ import type { SenderEntry } from '../senders.ts';
 import type { Candidate, KeyRequest, KeyResolver, KeySearch } from './contract.ts';
 import type { DocumentCache } from './document-cache.ts';
 import type { DeliveryBudget } from './safe-fetch.ts';
-import type { Search, SenderMatch, SenderSearch } from './sender-search.ts';
+import type { Search, SenderMatch, SenderSearch } from './search-contract.ts';
 import { isError } from '../realms.ts';
 
 interface KeySearchOptions {

@@ -22,7 +22,8 @@ import { createPins, isPinned, type PinnedSender, type Pins } from './pins.ts';
 import { createPublisherPins } from './publisher-pins.ts';
 import { createRevocations } from './revocation.ts';
 import { createDeliveryBudgets } from './safe-fetch.ts';
-import { createSenderKeys, createSenderSearch } from './sender-search.ts';
+import { createSenderKeys } from './sender-keys.ts';
+import { createSenderSearch } from './sender-search.ts';
 
 interface FirstUse {
   /** JWKS that records when which key was first seen. */
@@ -169,7 +170,16 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     noteKeys: records.published,
   });
   const purposes = createPinPurposes({ protocols: options.protocols, raiseAlarm });
-  const each = createSenderSearch({ keys, pins, publishers, purposes, engine, now, cooldownMs });
+  const each = createSenderSearch({
+    keys,
+    pins,
+    publishers,
+    purposes,
+    engine,
+    now,
+    cooldownMs,
+    raiseAlarm,
+  });
   const noteKey = createPressureGauge({ thresholds, now, raiseAlarm });
   const finish = (found: KeySearch, request: KeyRequest): KeySearch => {
     if (noteKey) for (const { sender, key } of found.candidates) noteKey(sender.agentUrl, key.kid);

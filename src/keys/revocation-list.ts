@@ -9,7 +9,7 @@ import { unlimitedBudget } from './safe-fetch.ts';
 import { clampLifetime, type Copy, type DocumentKind, type Freshness, type Parsed } from './document.ts';
 import { type KeySet, sameJwk } from './jwks.ts';
 import type { Register } from './revocation-registers.ts';
-import type { SenderKeys } from './sender-search.ts';
+import type { SenderKeys } from './sender-keys.ts';
 import type { RevocationList } from './revocation-registers.ts';
 
 /** A JWS in flattened form (RFC 7515 §7.2.2), whichever form it came in; not verified yet. */

@@ -17,7 +17,7 @@ import {
   type Registers,
   take,
 } from './revocation-registers.ts';
-import type { SenderKeys } from './sender-search.ts';
+import type { SenderKeys } from './sender-keys.ts';
 import { isError } from '../realms.ts';
 
 interface RevocationOptions extends ListSourceOptions {

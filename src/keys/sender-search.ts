@@ -1,166 +1,15 @@
+import type { RaiseAlarm } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { LoadBrandJson, Location, Locator } from './agent-location.ts';
-import type { BrandJson } from './brand-json.ts';
 import type { Candidate } from './contract.ts';
-import { type DeliveryBudget, type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
-import { type Copy, type CopyResult, type DocumentKind, type Freshness, isWithin } from './document.ts';
-import type { DocumentCache } from './document-cache.ts';
+import { type Copy, type Freshness, isWithin } from './document.ts';
 import { type EngineSource, importedKey, type KeySet, sameJwk } from './jwks.ts';
+import { narrowedSearch, narrows } from './narrowed-search.ts';
+import { createPinWatch } from './pin-watch.ts';
 import type { PinPurposes } from './pin-purpose.ts';
 import { isPinned, type Pins } from './pins.ts';
 import type { PinState, PublisherPins } from './publisher-pins.ts';
-
-/** The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md §5.1 to §5.4). */
-export interface SenderKeys {
-  /** `cached` without a promise, where every copy is fresh and was used before; undefined where `cached` has to be asked. */
-  cachedSync(sender: SenderEntry): CachedKeys | undefined;
-  /** From cached copies; nothing is fetched. */
-  cached(sender: SenderEntry): Promise<CachedKeys | undefined>;
-  /** The set within its lifetime, or the cached one where it cannot be refreshed. */
-  current(sender: SenderEntry, budget?: FetchBudget): Promise<CopyResult<KeySet>>;
-  /** A set as fresh as asked for, fetched again if need be. brand.json is refreshed only by its own lifetime. */
-  renewed(
-    sender: SenderEntry,
-    freshness: Freshness<KeySet>,
-    budget: FetchBudget,
-  ): Promise<CopyResult<KeySet>>;
-}
-
-interface CachedKeys {
-  readonly copy: Copy<KeySet>;
-  /** Every document on the way is within its lifetime. */
-  readonly fresh: boolean;
-  /** See `DocumentCache.noteUse`. */
-  noteUse(): void;
-}
-
-/** The documents on the way. */
-interface ChainKinds {
-  readonly brandJson: DocumentKind<BrandJson>;
-  readonly jwks: DocumentKind<KeySet>;
-}
-
-export function createSenderKeys(
-  cache: DocumentCache,
-  { brandJson, jwks }: ChainKinds,
-  { locate, cachedUri }: Locator,
-  /** Told of every copy of a sender's keys. */
-  noteKeys: (agentUrl: string, set: KeySet) => void = () => undefined,
-): SenderKeys {
-  /** Where brand.json says nothing usable about this agent, it is fetched again under the cooldown. */
-  const find = async (sender: SenderEntry, budget: FetchBudget): Promise<Location> => {
-    const fetchCount = cache.fetchCount();
-    const location = await locate(sender, (url) => cache.current(brandJson, url, budget));
-    if (location.ok || !location.renewable) return location;
-    const freshness: Freshness<BrandJson> = {
-      hasWanted: () => false,
-      isFreshEnough: (copy) => copy.fetchNumber > fetchCount,
-    };
-    const newer: LoadBrandJson = async (url) => {
-      const result = await cache.renewed(brandJson, url, freshness, budget);
-      return result.ok ? result : await cache.current(brandJson, url, budget);
-    };
-    return await locate(sender, newer);
-  };
-
-  const freshCopy = <T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined => {
-    const copy = cache.cached(kind, url);
-    return copy !== undefined && cache.isFresh(copy) ? copy : undefined;
-  };
-
-  const noted = ({ agentUrl }: SenderEntry, result: CopyResult<KeySet>): CopyResult<KeySet> => {
-    if (result.ok) noteKeys(agentUrl, result.copy.value);
-    return result;
-  };
-
-  const noteUse = (brandUrls: readonly string[], jwksUri: string, { agentUrl }: SenderEntry): void => {
-    for (const url of brandUrls) cache.noteUse(brandJson, url, agentUrl);
-    cache.noteUse(jwks, jwksUri, agentUrl);
-  };
-
-  return {
-    cachedSync: (sender) => {
-      const urls: string[] = [];
-      const jwksUri = cachedUri(sender, (url) => {
-        urls.push(url);
-        return freshCopy(brandJson, url)?.value;
-      });
-      if (jwksUri === undefined) return undefined;
-      const copy = freshCopy(jwks, jwksUri);
-      if (copy) noteKeys(sender.agentUrl, copy.value);
-      return copy && { copy, fresh: true, noteUse: () => noteUse(urls, jwksUri, sender) };
-    },
-    cached: async (sender) => {
-      let fresh = true;
-      const urls: string[] = [];
-      const location = await locate(sender, (url) => {
-        urls.push(url);
-        const copy = cache.cached(brandJson, url);
-        if (copy === undefined) return { ok: false, reason: 'not cached' };
-        fresh &&= cache.isFresh(copy);
-        return { ok: true, copy };
-      });
-      if (!location.ok) return undefined;
-      const { jwksUri } = location;
-      const copy = cache.cached(jwks, jwksUri);
-      if (copy === undefined) return undefined;
-      fresh &&= cache.isFresh(copy);
-      return { copy, fresh, noteUse: () => noteUse(urls, jwksUri, sender) };
-    },
-    current: async (sender, budget = unlimitedBudget(sender.agentUrl)) => {
-      const location = await find(sender, budget);
-      return location.ok ? noted(sender, await cache.current(jwks, location.jwksUri, budget)) : location;
-    },
-    renewed: async (sender, freshness, budget) => {
-      const location = await find(sender, budget);
-      return location.ok
-        ? noted(sender, await cache.renewed(jwks, location.jwksUri, freshness, budget))
-        : location;
-    },
-  };
-}
-
-/** What one sender has under a key id; both members where an old key is cached and a newer one could not be had. */
-export interface SenderMatch {
-  /** Several where publishers pin several keys under one `kid`. Absent or at least one. */
-  readonly candidates?: readonly Candidate[];
-  /** Why this sender's keys do not decide; for the owner's log. */
-  readonly undecided?: string;
-}
-
-/** One delivery's search. */
-export interface Search {
-  readonly keyid: string;
-  /**
-   * Whether a document was fetched after the delivery arrived, which alone makes a missing key unknown
-   * (verification.md §2.26). The clock decides only where fetch numbers do not: two events of one millisecond have no
-   * order, and a wrong "unknown" would end the event.
-   */
-  readonly isFreshEnough: (copy: Copy<unknown>) => boolean;
-  /** Of one sender, or of one publisher's file. */
-  readonly fetchBudget: DeliveryBudget['fetchBudget'];
-}
-
-/** One sender's part in a search: its own pins, those of its publishers, and its JWKS where nobody pins. */
-export interface SenderSearch {
-  /** Fetches what a first delivery would need. */
-  warm(sender: SenderEntry): Promise<void>;
-  /**
-   * `cached` without a promise, where the sender's own pins decide, or its fresh JWKS where nobody pins; undefined where
-   * `cached` has to be asked. `final`: only the owner's pins could have the key, and they lack it.
-   */
-  cachedSync(sender: SenderEntry, keyid: string): (SenderMatch & { readonly final?: boolean }) | undefined;
-  /** Whether a key of that id is pinned, or in a fresh JWKS. */
-  hasCached(sender: SenderEntry, keyid: string): boolean;
-  /** From cached copies. `expired`: there is a key, in a copy past its lifetime. */
-  cached(sender: SenderEntry, keyid: string): Promise<SenderMatch & { readonly expired?: boolean }>;
-  /** From copies within their lifetime, or the cached ones where those cannot be refreshed. */
-  readonly refreshed: (sender: SenderEntry, search: Search) => Promise<SenderMatch>;
-  /** Step 4 (verification.md §5.4), where no cached copy has the key: documents are fetched again. */
-  readonly refetched: (sender: SenderEntry, search: Search) => Promise<SenderMatch>;
-  /** After every key in `tried` failed: others under the same `keyid`, from documents that are recent enough to say. */
-  untried(sender: SenderEntry, search: Search, tried: readonly Candidate[]): Promise<SenderMatch>;
-}
+import type { Search, SenderMatch, SenderSearch } from './search-contract.ts';
+import type { SenderKeys } from './sender-keys.ts';
 
 interface SenderSearchOptions {
   readonly keys: SenderKeys;
@@ -171,6 +20,7 @@ interface SenderSearchOptions {
   readonly now: () => number;
   /** A document whose fetch began less than this many ms ago is as good as one fetched now. */
   readonly cooldownMs: number;
+  readonly raiseAlarm: RaiseAlarm;
 }
 
 const NO_MATCH: SenderMatch = {};
@@ -178,6 +28,7 @@ const FINAL_NO_MATCH = { final: true };
 
 export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
   const { keys, pins, publishers, purposes, engine, now, cooldownMs } = options;
+  const notePinned = createPinWatch(options);
 
   /** A list of pins that is invalid is a mistake of the owner: undecided. */
   const matchOwnPins = async (sender: SenderEntry, keyid: string): Promise<SenderMatch> => {
@@ -215,6 +66,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
   ): Promise<SenderMatch> => {
     const { candidates = [], undecided } = await matchKeys(sender, sets, keyid);
     const usable = candidates.filter(({ key }) => typeof key.verifyKey !== 'string');
+    notePinned(usable);
     const reason = candidates.map(({ key }) => key.verifyKey).find((key) => typeof key === 'string');
     return {
       ...(usable.length > 0 && { candidates: usable }),
@@ -223,7 +75,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     };
   };
 
-  /** Pins that state no purpose have it by the JWKS, which is asked for nothing else. */
+  /** Pins that state no purpose have it by the JWKS. */
   const withPurposes = async (
     sender: SenderEntry,
     { candidates, ...match }: SenderMatch,
@@ -259,6 +111,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     return { candidates: [{ sender, key }] };
   };
 
+  const narrowed = narrowedSearch({ ...options, matchOwnPins, matchKeys, without });
+
   return {
     warm: async (sender) => {
       if (!isPinnedOnly(sender, await publishers.current(sender))) await keys.current(sender);
@@ -278,6 +132,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       keys.cachedSync(sender)?.copy.value.jwks.has(keyid) === true,
 
     cached: async (sender, keyid) => {
+      if (narrows(sender)) return narrowed.cached(sender, keyid);
       const own = await matchOwnPins(sender, keyid);
       if (own.candidates !== undefined || own.undecided !== undefined) return own;
       const state = publishers.cached(sender);
@@ -296,7 +151,9 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       return await matchKeys(sender, [published.copy.value], keyid);
     },
 
-    refreshed: async (sender, { keyid, fetchBudget }) => {
+    refreshed: async (sender, search) => {
+      if (narrows(sender)) return narrowed.refreshed(sender, search);
+      const { keyid, fetchBudget } = search;
       const state = await publishers.current(sender, fetchBudget);
       const pinned = await matchPublisherPins(sender, state.sets, keyid);
       if (pinned.candidates !== undefined) return withPurposes(sender, pinned, fetchBudget);
@@ -305,7 +162,9 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       return result.ok ? await matchKeys(sender, [result.copy.value], keyid) : {};
     },
 
-    refetched: async (sender, { keyid, isFreshEnough, fetchBudget }) => {
+    refetched: async (sender, asked) => {
+      if (narrows(sender)) return narrowed.refetched(sender, asked);
+      const { keyid, isFreshEnough, fetchBudget } = asked;
       const own = await matchOwnPins(sender, keyid);
       if (own.candidates !== undefined || own.undecided !== undefined) return own;
       const hasKey = (set: KeySet): boolean => set.jwks.has(keyid);
@@ -327,7 +186,9 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       return late.candidates !== undefined ? late : { ...published, ...undecidedOf(after), ...late };
     },
 
-    untried: async (sender, { keyid, fetchBudget, ...search }, tried) => {
+    untried: async (sender, asked, tried) => {
+      if (narrows(sender)) return narrowed.untried(sender, asked, tried);
+      const { keyid, fetchBudget, ...search } = asked;
       const startedAt = now();
       const isRecent = (copy: Copy<unknown>): boolean =>
         copy.isRevalidated !== true && isWithin(startedAt, copy.fetchedAt, cooldownMs);
@@ -352,7 +213,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
 
 /** Somebody pins, or may: then the JWKS is not consulted (verification.md §5.5). */
 function isPinnedOnly(sender: SenderEntry, { sets, undecided }: PinState): boolean {
-  return isPinned(sender) || sets.length > 0 || undecided !== undefined;
+  return isPinned(sender) || (!narrows(sender) && (sets.length > 0 || undecided !== undefined));
 }
 
 function undecidedOf({ undecided }: PinState): SenderMatch {

@@ -318,6 +318,21 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     },
     message: 'only pinned keys verify now',
   },
+  pin_not_published: {
+    test: async () => {
+      const seller = await createFakeSeller({ url: URL_GIVEN });
+      onTestFinished(() => seller.close());
+      const { agentUrl, documents } = seller;
+      const key = await generateKey('ed25519', 'webhook-signing');
+      const pinning = { url: agentUrl, signing_keys: [key.publicJwk] };
+      documents.set('/.well-known/adagents.json', { authorized_agents: [pinning] });
+      const sender = { agentUrl, publishers: [new URL(agentUrl).host] };
+      const at = await testReceiver({ senders: [sender], allowLoopback: true });
+      await at.deliver(completed(), { key: key.privateJwk });
+      return at.alarms;
+    },
+    message: 'the JWKS of the seller does not have it',
+  },
   key_document_invalid: {
     test: rehearsed(async ({ seller, deliver }) => {
       seller.faults.set(JWKS, 'html');

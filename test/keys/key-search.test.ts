@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Jwk } from '../../src/crypto/engine.ts';
 import type { Candidate } from '../../src/keys/contract.ts';
 import { gather } from '../../src/keys/key-search.ts';
-import type { SenderMatch } from '../../src/keys/sender-search.ts';
+import type { SenderMatch } from '../../src/keys/search-contract.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { gate, latch, sends } from './key-server.ts';
 import { onWorkerd } from '../support/workerd.ts';

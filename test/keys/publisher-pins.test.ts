@@ -1,10 +1,22 @@
 import { describe, expect, test } from 'vitest';
+import { isRevokedKey } from '../../src/auth/rfc9421/revoked-at.ts';
 import type { Jwk } from '../../src/crypto/engine.ts';
 import type { KeySearch } from '../../src/keys/contract.ts';
 import { mapConcurrently } from '../../src/keys/publisher-pins.ts';
+import { editionFor } from '../../src/protocol.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { gate, type KeyServer, latch, sends, startKeyServer } from './key-server.ts';
-import { type Bench, BRAND, JWKS_PATH, MINUTE, publicJwk, type Seller, setup, startSeller } from './setup.ts';
+import {
+  type Bench,
+  BRAND,
+  JWKS_PATH,
+  MINUTE,
+  PATIENT,
+  publicJwk,
+  type Seller,
+  setup,
+  startSeller,
+} from './setup.ts';
 
 const ADAGENTS = '/.well-known/adagents.json';
 const HOUR = 60 * MINUTE;
@@ -200,6 +212,164 @@ describe('a pinned key without a purpose (verification.md §5.5)', () => {
     expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
     expect(await find(bench, 'added', sender)).toEqual(UNKNOWN);
     expect(await replaced(bench, 'k', sender)).toEqual(UNKNOWN);
+  });
+});
+
+describe('edition 3.3: pins narrow the JWKS and add nothing (verification.md §5.5)', () => {
+  const edition = editionFor('3.3');
+  const narrowedBy = (seller: Seller, ...publishers: readonly Publisher[]): SenderEntry => ({
+    ...pinnedBy(seller, ...publishers),
+    edition,
+  });
+
+  test('a key of the JWKS that the publisher pins, under whatever kid', async () => {
+    const [jwk, unpinned] = [publicJwk('k'), publicJwk('unpinned')];
+    const seller = await startSeller(jwk, unpinned);
+    const publisher = await startPublisher(seller.sender.agentUrl, {
+      ...jwk,
+      kid: 'as the publisher calls it',
+    });
+    const bench = await setup();
+    const sender = narrowedBy(seller, publisher);
+    for (let time = 0; time < 2; time += 1) expect(await find(bench, 'k', sender)).toEqual(FOUND(jwk));
+    expect(await replaced(bench, 'k', sender)).toEqual(UNKNOWN);
+    bench.advance(31_000);
+    expect(await find(bench, 'unpinned', sender)).toEqual(UNKNOWN);
+    expect(await find(bench, 'as the publisher calls it', sender)).toEqual(UNKNOWN);
+    expect(await replaced(bench, 'unpinned', sender)).toEqual(UNKNOWN);
+  });
+
+  test('attack: a publisher pins a key of its own, under the kid of one in the JWKS', async () => {
+    const jwk = publicJwk('k');
+    const seller = await startSeller(jwk);
+    const publisher = await startPublisher(seller.sender.agentUrl, publicJwk('k'), publicJwk('own'));
+    const bench = await setup();
+    const sender = narrowedBy(seller, publisher);
+    expect(await find(bench, 'k', sender)).toEqual(UNKNOWN);
+    expect(await find(bench, 'own', sender)).toEqual(UNKNOWN);
+    publisher.pin(seller.sender.agentUrl, jwk);
+    bench.advance(31_000);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(jwk));
+  });
+
+  test('attack: a kid alone, and a key without its own material, match nothing', async () => {
+    const { x: _x, ...bare } = publicJwk('k');
+    const seller = await startSeller(publicJwk('k'));
+    for (const pin of [{ kid: 'k' }, bare]) {
+      const publisher = await startPublisher(seller.sender.agentUrl, pin);
+      expect(await find(await setup(), 'k', narrowedBy(seller, publisher))).toEqual(UNKNOWN);
+    }
+  });
+
+  test('every publisher that pins has to have it; one that pins nothing for the agent narrows nothing', async () => {
+    const [both, one] = [publicJwk('both'), publicJwk('one')];
+    const seller = await startSeller(both, one);
+    const { agentUrl } = seller.sender;
+    const publishers = [
+      await startPublisher(agentUrl, both, one),
+      await startPublisher(agentUrl),
+      await startPublisher(agentUrl, both),
+    ];
+    const bench = await setup();
+    expect(await find(bench, 'both', narrowedBy(seller, ...publishers))).toEqual(FOUND(both));
+    expect(await find(bench, 'one', narrowedBy(seller, ...publishers))).toEqual(UNKNOWN);
+    expect(await find(bench, 'one', narrowedBy(seller, ...publishers.slice(1, 2)))).toEqual(FOUND(one));
+  });
+
+  test('a publisher or a JWKS that cannot be had decides nothing; after the hour of its file a pin is looked at again', async () => {
+    const jwk = publicJwk('k');
+    const seller = await startSeller(jwk);
+    const publisher = await startPublisher();
+    const sender = narrowedBy(seller, publisher);
+    const bench = await setup();
+    expect(await find(bench, 'k', sender)).toEqual(UNDECIDED);
+    publisher.pin(seller.sender.agentUrl, jwk);
+    bench.advance(MINUTE);
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(jwk));
+    publisher.pin(seller.sender.agentUrl, publicJwk('k'));
+    bench.advance(HOUR + MINUTE);
+    expect(await find(bench, 'k', sender)).toEqual(UNKNOWN);
+    seller.server.answer(JWKS_PATH, (_req, res) => void res.writeHead(503).end());
+    expect(await find(await setup(), 'k', sender)).toEqual(UNDECIDED);
+  });
+
+  test('what a pin says is revoked is revoked', async () => {
+    const jwk = publicJwk('k');
+    const seller = await startSeller(jwk);
+    const pin = { ...jwk, revoked_at: '2026-03-01T11:00:00Z' };
+    const sender = narrowedBy(seller, await startPublisher(seller.sender.agentUrl, pin));
+    const bench = await setup();
+    const { candidates } = await bench.keys.find('k', { senders: [sender], arrivedAt: bench.now() });
+    const [found] = candidates;
+    const at = Date.parse('2026-03-01T11:00:00Z') / 1000;
+    expect(found && [at - 1, at].map((created) => isRevokedKey(found, candidates, created))).toEqual([
+      false,
+      true,
+    ]);
+  });
+
+  test('the owner’s pins are absolute: nothing is asked for them, and publishers add nothing', async () => {
+    const own = publicJwk('own');
+    const seller = await startSeller(publicJwk('own'), publicJwk('theirs'));
+    const publisher = await startPublisher(seller.sender.agentUrl, publicJwk('theirs'));
+    const bench = await setup();
+    const sender = { ...narrowedBy(seller, publisher), pins: [own] };
+    expect(await find(bench, 'own', sender)).toEqual(FOUND(own));
+    expect(await replaced(bench, 'own', sender)).toEqual(UNKNOWN);
+    expect(await find(bench, 'theirs', sender)).toEqual(UNKNOWN);
+    expect([fetches(publisher), seller.server.count(), bench.alarms]).toEqual([0, 0, []]);
+  });
+});
+
+describe('a pinned key that the JWKS lacks, without an edition (verification.md §5.5)', () => {
+  const noEdition = { edition: editionFor() };
+
+  test('decides, with one alarm; one that the JWKS has is no alarm', async () => {
+    const [pin, known] = [publicJwk('k'), publicJwk('known')];
+    const seller = await startSeller(publicJwk('k'), { ...known, kid: 'by another kid' });
+    const publisher = await startPublisher(seller.sender.agentUrl, pin, known);
+    const sender = { ...pinnedBy(seller, publisher), ...noEdition };
+    const bench = await setup();
+    for (let time = 0; time < 3; time += 1) {
+      expect(await find(bench, 'known', sender)).toEqual(FOUND(known));
+      expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    }
+    await expect
+      .poll(() => bench.alarmsOf('pin_not_published'), PATIENT)
+      .toMatchObject([
+        { sender: seller.sender.agentUrl, keyid: 'k', message: expect.stringContaining("edition: '3.3'") },
+      ]);
+    expect(seller.server.count(JWKS_PATH)).toBe(1);
+  });
+
+  test('where the JWKS cannot be had nothing is said, and it is looked at again', async () => {
+    const pin = publicJwk('k');
+    const seller = await startSeller();
+    seller.server.answer(JWKS_PATH, (_req, res) => void res.writeHead(503).end());
+    const sender = {
+      ...pinnedBy(seller, await startPublisher(seller.sender.agentUrl, pin)),
+      ...noEdition,
+    };
+    const bench = await setup();
+    expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+    await expect.poll(() => seller.server.count(JWKS_PATH), PATIENT).toBe(1);
+    expect(bench.alarmsOf('pin_not_published')).toEqual([]);
+    seller.publish(publicJwk('k'));
+    const seen = async (): Promise<unknown> => {
+      bench.advance(MINUTE);
+      expect(await find(bench, 'k', sender)).toEqual(FOUND(pin));
+      return bench.alarmsOf('pin_not_published');
+    };
+    await expect.poll(seen, PATIENT).toHaveLength(1);
+  });
+
+  test('the owner’s pins raise none, and fetch nothing', async () => {
+    const own = publicJwk('own');
+    const seller = await startSeller(publicJwk('own'));
+    const bench = await setup();
+    const sender = { ...seller.sender, ...noEdition, pins: [own] };
+    expect(await find(bench, 'own', sender)).toEqual(FOUND(own));
+    expect([seller.server.count(), bench.alarms]).toEqual([0, []]);
   });
 });
 

@@ -28,9 +28,11 @@ export function isRevokedKey(
   candidates: readonly Candidate[],
   created: number,
 ): boolean {
-  return candidates.some((other) => {
-    const since = revokedSince(other.key.jwk);
-    if (since === undefined || created < since) return false;
-    return other.sender.agentUrl === sender.agentUrl && sameMaterial(other.key.jwk, key.jwk);
-  });
+  const isRevoked = (jwk: Jwk): boolean => created >= (revokedSince(jwk) ?? Number.POSITIVE_INFINITY);
+  return candidates.some(
+    (other) =>
+      [other.key.jwk, ...(other.pins ?? [])].some(isRevoked) &&
+      other.sender.agentUrl === sender.agentUrl &&
+      sameMaterial(other.key.jwk, key.jwk),
+  );
 }

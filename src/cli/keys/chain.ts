@@ -6,11 +6,11 @@ import { createEngine } from '../../crypto/index.ts';
 import { createLocate } from '../../keys/agent-location.ts';
 import { brandJsonKind } from '../../keys/brand-json.ts';
 import type { KeyTransport } from '../../keys/contract.ts';
-import { JWKS } from '../../keys/jwks.ts';
-import { followed, notListedReason } from '../../keys/publisher-pins.ts';
+import { JWKS, type KeySet } from '../../keys/jwks.ts';
 import { EDITION_NAMES, editionFor, type EditionName, type Protocols, protocolsFor } from '../../protocol.ts';
 import type { Sender, SenderEntry } from '../../senders.ts';
 import { createDocuments, type Documents, type Link } from './documents.ts';
+import { countedKeys, publisherSets } from './pinned.ts';
 import { checkRevocations, type RevocationState } from './revocations.ts';
 
 /** A key by which the seller's deliveries are verified, and what speaks against it. */
@@ -93,37 +93,8 @@ export function isFit({ accepted, revoked }: ChainKey): boolean {
   return accepted && !revoked;
 }
 
-/** What the publishers pin for the agent: where any does, only that counts (verification.md §5.5). Undefined: none does. */
-async function pinned(
-  documents: Documents,
-  sender: SenderEntry,
-  allowLoopback: boolean,
-  faults: string[],
-): Promise<readonly Jwk[] | undefined> {
-  const scheme = allowLoopback && sender.agentUrl.startsWith('http:') ? 'http' : 'https';
-  const jwks = new Map<string, Jwk>();
-  let isPinned = false;
-  for (const domain of sender.publishers ?? []) {
-    const url = `${scheme}://${domain}/.well-known/adagents.json`;
-    const answer = await followed(url, (kind, at) => documents.load(kind, at));
-    if (!answer.ok) {
-      faults.push(`adagents.json at ${url}: ${answer.reason}. It might pin keys, so deliveries get 503.`);
-      continue;
-    }
-    const set = answer.copy.value.pinned.get(sender.agentUrl);
-    const unlisted = notListedReason(answer.copy.value, sender.agentUrl);
-    if (unlisted !== undefined) faults.push(`adagents.json at ${url}: ${unlisted}. Deliveries get 503.`);
-    if (typeof set === 'string') faults.push(`adagents.json at ${url}: what it pins cannot be used: ${set}.`);
-    if (typeof set !== 'object') continue;
-    // Keys that differ under one kid pin too, though none of them is used.
-    isPinned = true;
-    for (const [kid, jwk] of set.jwks) jwks.set(kid, jwk);
-  }
-  return isPinned ? [...jwks.values()] : undefined;
-}
-
 interface Published {
-  readonly jwks: readonly Jwk[];
+  readonly set?: KeySet;
   /** The brand.json that lists the agent, where one was found. */
   readonly listing: string | undefined;
   /** Why there is no JWKS. */
@@ -143,10 +114,21 @@ async function published(
     listing = url;
     return documents.load(kind, url);
   });
-  if (!location.ok) return { jwks: [], listing, trouble: location.reason };
+  if (!location.ok) return { listing, trouble: location.reason };
   const answer = await documents.load(JWKS, location.jwksUri);
-  if (answer.ok) return { jwks: [...answer.copy.value.jwks.values()], listing };
-  return { jwks: [], listing, trouble: `JWKS at ${location.jwksUri}: ${answer.reason}` };
+  if (answer.ok) return { set: answer.copy.value, listing };
+  return { listing, trouble: `JWKS at ${location.jwksUri}: ${answer.reason}` };
+}
+
+/** Why there is no JWKS, where there is none. */
+function noteTrouble(
+  trouble: string | undefined,
+  isPinned: boolean,
+  { faults, notes }: { readonly faults: string[]; readonly notes: string[] },
+): void {
+  if (trouble === undefined) return;
+  if (isPinned) notes.push(`${trouble}. Not needed: only the pinned keys count.`);
+  else faults.push(`${trouble}. Deliveries get 503 keys_unavailable.`);
 }
 
 /** What speaks against all keys together. */
@@ -193,19 +175,17 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   editionFor(edition);
   const faults: string[] = [];
   const notes: string[] = [];
-  const { jwks, listing, trouble } = await published(documents, sender, allowLoopback);
-  const pins = await pinned(documents, sender, allowLoopback, faults);
-  const isPinned = pins !== undefined;
-  if (trouble !== undefined) {
-    if (isPinned) notes.push(`${trouble}. Not needed: only the pinned keys count.`);
-    else faults.push(`${trouble}. Deliveries get 503 keys_unavailable.`);
-  }
+  const { set, listing, trouble } = await published(documents, sender, allowLoopback);
+  const jwks = [...(set?.jwks.values() ?? [])];
+  const sets = await publisherSets(documents, sender, allowLoopback, faults);
+  const isPinned = sets.length > 0 && sender.edition.publisherPins !== 'narrow';
+  noteTrouble(trouble, isPinned, { faults, notes });
   const check = { options, protocols, documents, sender, listing, jwks, pinned: isPinned };
   const revocation = await checkRevocations(check, { faults, notes });
   const engine = await createEngine();
   const revoked = new Set(revocation.kids);
-  const counted = pins ?? jwks;
-  const source = isPinned ? 'adagents.json' : 'JWKS';
+  const { jwks: counted, source, notes: odd } = countedKeys({ sender, protocols, published: set, sets });
+  notes.push(...odd);
   const keys: ChainKey[] = [];
   for (const jwk of counted)
     keys.push(await judgeKey(jwk, source, revoked, { protocols, engine, now: options.now(), edition }));

@@ -105,3 +105,40 @@ it('keys check: follows a publisher’s file to where it is, and says where that
     expect.stringContaining('does not list the agent. Deliveries get 503.'),
   ]);
 });
+
+it('keys check: explains pins without a purpose, and pins that the JWKS lacks, by the edition', async () => {
+  await using seller = await createFakeSeller();
+  const { publicJwk } = seller.keys.ed25519;
+  const { proto_use: _proto, adcp_use: _adcp, ...bare } = publicJwk;
+  const lost = await keyNamed('lost');
+  const { proto_use: _its, adcp_use: _own, ...unstated } = lost;
+  seller.documents.set('/.well-known/adagents.json', {
+    authorized_agents: [{ url: seller.agentUrl, signing_keys: [bare, unstated] }],
+  });
+  const check = (edition?: '3.3'): Promise<Chain> =>
+    walkChain({
+      sender: { agentUrl: seller.agentUrl, publishers: [new URL(seller.agentUrl).host] },
+      protocol: undefined,
+      edition,
+      allowLoopback: true,
+      transport: defaultTransport(true),
+      now: Date.now,
+    });
+  const kid = JSON.stringify(publicJwk['kid']);
+  const { keys, faults, notes } = await check();
+  expect([keys.map(({ accepted, source }) => [accepted, source]), faults]).toEqual([
+    [
+      [true, 'adagents.json'],
+      [true, 'adagents.json'],
+    ],
+    [],
+  ]);
+  expect(notes).toEqual([
+    `The key ${kid} is pinned without a purpose: it has that of the same key in the JWKS.`,
+    expect.stringMatching(/pins the key "lost" .* without a purpose .* it counts for webhooks/),
+    'The key "lost" is pinned, and the JWKS does not have it: the pin decides. Edition 3.3 refuses it.',
+  ]);
+  const narrowed = await check('3.3');
+  expect(narrowed.keys).toMatchObject([{ kid: publicJwk['kid'], source: 'JWKS', accepted: true }]);
+  expect(narrowed.faults).toEqual([]);
+});

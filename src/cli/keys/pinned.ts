@@ -1,0 +1,99 @@
+import { revokedSince, sameMaterial } from '../../auth/rfc9421/revoked-at.ts';
+import { quoted } from '../../codec/printable.ts';
+import type { Jwk } from '../../crypto/engine.ts';
+import type { Candidate } from '../../keys/contract.ts';
+import { allKeys, type KeySet } from '../../keys/jwks.ts';
+import { narrowed } from '../../keys/narrowed-search.ts';
+import { createPinPurposes } from '../../keys/pin-purpose.ts';
+import { followed, notListedReason } from '../../keys/publisher-pins.ts';
+import type { Protocols } from '../../protocol.ts';
+import type { SenderEntry } from '../../senders.ts';
+import type { Documents } from './documents.ts';
+
+/** What each publisher that pins keys of the agent pins. */
+export async function publisherSets(
+  documents: Documents,
+  sender: SenderEntry,
+  allowLoopback: boolean,
+  faults: string[],
+): Promise<readonly KeySet[]> {
+  const scheme = allowLoopback && sender.agentUrl.startsWith('http:') ? 'http' : 'https';
+  const sets: KeySet[] = [];
+  for (const domain of sender.publishers ?? []) {
+    const url = `${scheme}://${domain}/.well-known/adagents.json`;
+    const answer = await followed(url, (kind, at) => documents.load(kind, at));
+    if (!answer.ok) {
+      faults.push(`adagents.json at ${url}: ${answer.reason}. It might pin keys, so deliveries get 503.`);
+      continue;
+    }
+    const set = answer.copy.value.pinned.get(sender.agentUrl);
+    const unlisted = notListedReason(answer.copy.value, sender.agentUrl);
+    if (unlisted !== undefined) faults.push(`adagents.json at ${url}: ${unlisted}. Deliveries get 503.`);
+    if (typeof set === 'string') faults.push(`adagents.json at ${url}: what it pins cannot be used: ${set}.`);
+    // Keys that differ under one kid pin too, though none of them is used.
+    if (typeof set === 'object') sets.push(set);
+  }
+  return sets;
+}
+
+/** The keys that count, and what is odd about them. */
+export interface CountedKeys {
+  readonly jwks: readonly Jwk[];
+  readonly source: 'JWKS' | 'adagents.json';
+  readonly notes: readonly string[];
+}
+
+interface Counting {
+  readonly sender: SenderEntry;
+  readonly protocols: Protocols;
+  /** The JWKS; undefined where it cannot be had. */
+  readonly published: KeySet | undefined;
+  readonly sets: readonly KeySet[];
+}
+
+/** Which keys a receiver goes by, where publishers pin or not (verification.md §5.5). */
+export function countedKeys(counting: Counting): CountedKeys {
+  const { sender, published, sets } = counting;
+  if (sets.length === 0) return { jwks: [...(published?.jwks.values() ?? [])], source: 'JWKS', notes: [] };
+  return sender.edition.publisherPins === 'narrow' ? narrowedKeys(counting) : pinnedKeys(counting);
+}
+
+const candidatesOf = (sender: SenderEntry, jwks: Iterable<Jwk>): readonly Candidate[] =>
+  Array.from(jwks, (jwk) => ({ sender, key: { kid: String(jwk['kid']), jwk, verifyKey: 'not imported' } }));
+
+function narrowedKeys({ sender, published, sets }: Counting): CountedKeys {
+  const all = candidatesOf(sender, published?.jwks.values() ?? []);
+  const left = narrowed({ candidates: all }, { sets }).candidates ?? [];
+  const kids = new Set(left.map(({ key }) => key.kid));
+  const notes = all.flatMap(({ key: { kid } }) =>
+    kids.has(kid)
+      ? []
+      : [`The key ${quoted(kid)} of the JWKS is not pinned by every publisher that pins: not used.`],
+  );
+  const jwks = left.map(({ key: { jwk }, pins = [] }) => {
+    const revoked = [jwk, ...pins].find((one) => revokedSince(one) !== undefined);
+    return revoked ? { ...jwk, revoked_at: revoked['revoked_at'] } : jwk;
+  });
+  return { jwks, source: 'JWKS', notes };
+}
+
+function pinnedKeys({ sender, protocols, published, sets }: Counting): CountedKeys {
+  const notes: string[] = [];
+  const purposes = createPinPurposes({ protocols, raiseAlarm: ({ message }) => notes.push(message) });
+  const pinned = new Map(sets.flatMap(({ jwks }) => [...jwks]));
+  const jwks: Jwk[] = [];
+  for (const candidate of candidatesOf(sender, pinned.values())) {
+    const { kid, jwk } = candidate.key;
+    const { length } = notes;
+    for (const { key } of purposes.given([candidate], published)) jwks.push(key.jwk);
+    if (purposes.lacks(candidate) && length === notes.length)
+      notes.push(
+        `The key ${quoted(kid)} is pinned without a purpose: it has that of the same key in the JWKS.`,
+      );
+    if (published && !allKeys(published).some(([, own]) => sameMaterial(own, jwk)))
+      notes.push(
+        `The key ${quoted(kid)} is pinned, and the JWKS does not have it: the pin decides. Edition 3.3 refuses it.`,
+      );
+  }
+  return { jwks, source: 'adagents.json', notes };
+}

@@ -1,0 +1,112 @@
+import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
+import type { SenderEntry } from '../senders.ts';
+import type { Candidate } from './contract.ts';
+import { type Copy, type Freshness, isWithin } from './document.ts';
+import { allKeys, type KeySet } from './jwks.ts';
+import { isPinned } from './pins.ts';
+import type { PinState, PublisherPins } from './publisher-pins.ts';
+import type { Search, SenderMatch, SenderSearch } from './search-contract.ts';
+import type { SenderKeys } from './sender-keys.ts';
+
+/** Whether what publishers pin narrows the sender's JWKS and adds no key (verification.md §5.5). */
+export function narrows({ edition, publishers }: SenderEntry): boolean {
+  return edition.publisherPins === 'narrow' && publishers !== undefined;
+}
+
+interface NarrowedSearchParts {
+  readonly keys: SenderKeys;
+  readonly publishers: PublisherPins;
+  readonly now: () => number;
+  readonly cooldownMs: number;
+  /** The owner's pins of a sender, which are absolute. */
+  readonly matchOwnPins: (sender: SenderEntry, keyid: string) => Promise<SenderMatch>;
+  readonly matchKeys: (sender: SenderEntry, sets: readonly KeySet[], keyid: string) => Promise<SenderMatch>;
+  /** The matches as one, less the candidates that were tried. */
+  readonly without: (tried: readonly Candidate[], matches: readonly SenderMatch[]) => SenderMatch;
+}
+
+/** The search of senders that `narrows` says: the JWKS has the key, and every publisher that pins has it too. */
+export function narrowedSearch({
+  keys,
+  publishers,
+  now,
+  cooldownMs,
+  matchOwnPins,
+  matchKeys,
+  without,
+}: NarrowedSearchParts): Pick<SenderSearch, 'cached' | 'refreshed' | 'refetched' | 'untried'> {
+  const renewed = async (
+    sender: SenderEntry,
+    keyid: string,
+    freshness: Pick<Freshness<KeySet>, 'hasWanted'> & Pick<Search, 'isFreshEnough'>,
+    fetchBudget: Search['fetchBudget'],
+    isAgain = false,
+  ): Promise<SenderMatch> => {
+    const result = await keys.renewed(sender, freshness, fetchBudget(sender.agentUrl));
+    if (!result.ok) return { undecided: result.reason };
+    const found = await matchKeys(sender, [result.copy.value], keyid);
+    if (found.candidates === undefined) return found;
+    const { candidates } = found;
+    if (!isAgain) {
+      const first = narrowed(found, await publishers.current(sender, fetchBudget));
+      if (first.candidates !== undefined) return first;
+    }
+    const hasWanted = (set: KeySet): boolean =>
+      !isAgain && candidates.every((one) => pinsIn(set, one) !== undefined);
+    const { isFreshEnough } = freshness;
+    return narrowed(found, await publishers.renewed(sender, { hasWanted, isFreshEnough }, fetchBudget));
+  };
+
+  return {
+    cached: async (sender, keyid) => {
+      if (isPinned(sender)) return matchOwnPins(sender, keyid);
+      const published = await keys.cached(sender);
+      if (published === undefined || !published.copy.value.jwks.has(keyid)) return {};
+      const state = publishers.cached(sender);
+      if (state.hasExpired || !published.fresh) return { expired: true };
+      publishers.noteUse(sender);
+      published.noteUse();
+      const { candidates } = narrowed(await matchKeys(sender, [published.copy.value], keyid), state);
+      return candidates ? { candidates } : {};
+    },
+    refreshed: async (sender, { keyid, fetchBudget }) => {
+      const result = await keys.current(sender, fetchBudget(sender.agentUrl));
+      if (!result.ok) return {};
+      const found = await matchKeys(sender, [result.copy.value], keyid);
+      const { candidates } = narrowed(found, await publishers.current(sender, fetchBudget));
+      return candidates ? { candidates } : {};
+    },
+    refetched: async (sender, { keyid, isFreshEnough, fetchBudget }) => {
+      if (isPinned(sender)) return matchOwnPins(sender, keyid);
+      const hasWanted = ({ value }: Copy<KeySet>): boolean => value.jwks.has(keyid);
+      return renewed(sender, keyid, { hasWanted, isFreshEnough }, fetchBudget);
+    },
+    untried: async (sender, { keyid, fetchBudget, ...search }, tried) => {
+      if (isPinned(sender)) return without(tried, [await matchOwnPins(sender, keyid)]);
+      const startedAt = now();
+      const isRecent = (copy: Copy<unknown>): boolean =>
+        copy.isRevalidated !== true && isWithin(startedAt, copy.fetchedAt, cooldownMs);
+      const isFreshEnough = (copy: Copy<unknown>): boolean => search.isFreshEnough(copy) || isRecent(copy);
+      const freshness = { hasWanted: () => false, isFreshEnough };
+      return without(tried, [await renewed(sender, keyid, freshness, fetchBudget, true)]);
+    },
+  };
+}
+
+/** The same key as a set pins it; undefined: it does not. */
+function pinsIn(set: KeySet, { key }: Candidate): readonly Candidate['key']['jwk'][] | undefined {
+  const same = allKeys(set).flatMap(([, jwk]) => (sameMaterial(jwk, key.jwk) ? [jwk] : []));
+  return same.length > 0 ? same : undefined;
+}
+
+/** The candidates that every publisher that pins has; nobody knows of them where a publisher could not be asked. */
+export function narrowed(match: SenderMatch, { sets, undecided }: PinState): SenderMatch {
+  const { candidates, ...rest } = match;
+  if (candidates === undefined) return match;
+  const left = candidates.flatMap((candidate) => {
+    const pins = sets.map((set) => pinsIn(set, candidate));
+    return pins.includes(undefined) ? [] : [{ ...candidate, pins: pins.flatMap((of) => of ?? []) }];
+  });
+  if (left.length > 0 && undecided !== undefined) return { undecided };
+  return { ...rest, ...(left.length > 0 && { candidates: left }) };
+}

@@ -1,0 +1,43 @@
+import type { RaiseAlarm } from '../alarms.ts';
+import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
+import { quoted } from '../codec/printable.ts';
+import type { Jwk } from '../crypto/engine.ts';
+import type { Candidate } from './contract.ts';
+import { allKeys } from './jwks.ts';
+import type { SenderKeys } from './sender-keys.ts';
+
+interface PinWatchOptions {
+  readonly keys: Pick<SenderKeys, 'current'>;
+  readonly raiseAlarm: RaiseAlarm;
+}
+
+/**
+ * Tells of keys that publishers pin, that are used, and that the seller's JWKS does not have (verification.md §5.5), once a copy of
+ * the pin. Where the JWKS cannot be had it says nothing, and looks again with the next delivery. Nobody waits for it.
+ */
+export function createPinWatch({
+  keys,
+  raiseAlarm,
+}: PinWatchOptions): (candidates: readonly Candidate[]) => void {
+  const looked = new WeakSet<Jwk>();
+  const look = async ({ sender, key }: Candidate): Promise<void> => {
+    const published = await keys.current(sender);
+    if (!published.ok) return void looked.delete(key.jwk);
+    if (allKeys(published.copy.value).some(([, jwk]) => sameMaterial(jwk, key.jwk))) return;
+    raiseAlarm({
+      code: 'pin_not_published',
+      message: `A publisher pins the key ${quoted(key.kid)} for ${sender.agentUrl}, and the JWKS of the seller does not have it: the pin decides, and whoever has that key signs as this seller. Ask both of them; edition: '3.3' of the sender would refuse it.`,
+      sender: sender.agentUrl,
+      keyid: key.kid,
+    });
+  };
+  return (candidates) => {
+    for (const candidate of candidates) {
+      const { sender, key } = candidate;
+      if (sender.edition.publisherPins !== 'decide-told' || looked.has(key.jwk)) continue;
+      looked.add(key.jwk);
+      // A fault on our side (no suffix list) is no news of the pin.
+      look(candidate).catch(() => looked.delete(key.jwk));
+    }
+  };
+}

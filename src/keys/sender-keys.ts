@@ -1,0 +1,117 @@
+import type { SenderEntry } from '../senders.ts';
+import type { LoadBrandJson, Location, Locator } from './agent-location.ts';
+import type { BrandJson } from './brand-json.ts';
+import type { Copy, CopyResult, DocumentKind, Freshness } from './document.ts';
+import type { DocumentCache } from './document-cache.ts';
+import type { KeySet } from './jwks.ts';
+import { type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
+
+/** The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md §5.1 to §5.4). */
+export interface SenderKeys {
+  /** `cached` without a promise, where every copy is fresh and was used before; undefined where `cached` has to be asked. */
+  cachedSync(sender: SenderEntry): CachedKeys | undefined;
+  /** From cached copies; nothing is fetched. */
+  cached(sender: SenderEntry): Promise<CachedKeys | undefined>;
+  /** The set within its lifetime, or the cached one where it cannot be refreshed. */
+  current(sender: SenderEntry, budget?: FetchBudget): Promise<CopyResult<KeySet>>;
+  /** A set as fresh as asked for, fetched again if need be. brand.json is refreshed only by its own lifetime. */
+  renewed(
+    sender: SenderEntry,
+    freshness: Freshness<KeySet>,
+    budget: FetchBudget,
+  ): Promise<CopyResult<KeySet>>;
+}
+
+interface CachedKeys {
+  readonly copy: Copy<KeySet>;
+  /** Every document on the way is within its lifetime. */
+  readonly fresh: boolean;
+  /** See `DocumentCache.noteUse`. */
+  noteUse(): void;
+}
+
+/** The documents on the way. */
+interface ChainKinds {
+  readonly brandJson: DocumentKind<BrandJson>;
+  readonly jwks: DocumentKind<KeySet>;
+}
+
+export function createSenderKeys(
+  cache: DocumentCache,
+  { brandJson, jwks }: ChainKinds,
+  { locate, cachedUri }: Locator,
+  /** Told of every copy of a sender's keys. */
+  noteKeys: (agentUrl: string, set: KeySet) => void = () => undefined,
+): SenderKeys {
+  /** Where brand.json says nothing usable about this agent, it is fetched again under the cooldown. */
+  const find = async (sender: SenderEntry, budget: FetchBudget): Promise<Location> => {
+    const fetchCount = cache.fetchCount();
+    const location = await locate(sender, (url) => cache.current(brandJson, url, budget));
+    if (location.ok || !location.renewable) return location;
+    const freshness: Freshness<BrandJson> = {
+      hasWanted: () => false,
+      isFreshEnough: (copy) => copy.fetchNumber > fetchCount,
+    };
+    const newer: LoadBrandJson = async (url) => {
+      const result = await cache.renewed(brandJson, url, freshness, budget);
+      return result.ok ? result : await cache.current(brandJson, url, budget);
+    };
+    return await locate(sender, newer);
+  };
+
+  const freshCopy = <T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined => {
+    const copy = cache.cached(kind, url);
+    return copy !== undefined && cache.isFresh(copy) ? copy : undefined;
+  };
+
+  const noted = ({ agentUrl }: SenderEntry, result: CopyResult<KeySet>): CopyResult<KeySet> => {
+    if (result.ok) noteKeys(agentUrl, result.copy.value);
+    return result;
+  };
+
+  const noteUse = (brandUrls: readonly string[], jwksUri: string, { agentUrl }: SenderEntry): void => {
+    for (const url of brandUrls) cache.noteUse(brandJson, url, agentUrl);
+    cache.noteUse(jwks, jwksUri, agentUrl);
+  };
+
+  return {
+    cachedSync: (sender) => {
+      const urls: string[] = [];
+      const jwksUri = cachedUri(sender, (url) => {
+        urls.push(url);
+        return freshCopy(brandJson, url)?.value;
+      });
+      if (jwksUri === undefined) return undefined;
+      const copy = freshCopy(jwks, jwksUri);
+      if (copy) noteKeys(sender.agentUrl, copy.value);
+      return copy && { copy, fresh: true, noteUse: () => noteUse(urls, jwksUri, sender) };
+    },
+    cached: async (sender) => {
+      let fresh = true;
+      const urls: string[] = [];
+      const location = await locate(sender, (url) => {
+        urls.push(url);
+        const copy = cache.cached(brandJson, url);
+        if (copy === undefined) return { ok: false, reason: 'not cached' };
+        fresh &&= cache.isFresh(copy);
+        return { ok: true, copy };
+      });
+      if (!location.ok) return undefined;
+      const { jwksUri } = location;
+      const copy = cache.cached(jwks, jwksUri);
+      if (copy === undefined) return undefined;
+      fresh &&= cache.isFresh(copy);
+      return { copy, fresh, noteUse: () => noteUse(urls, jwksUri, sender) };
+    },
+    current: async (sender, budget = unlimitedBudget(sender.agentUrl)) => {
+      const location = await find(sender, budget);
+      return location.ok ? noted(sender, await cache.current(jwks, location.jwksUri, budget)) : location;
+    },
+    renewed: async (sender, freshness, budget) => {
+      const location = await find(sender, budget);
+      return location.ok
+        ? noted(sender, await cache.renewed(jwks, location.jwksUri, freshness, budget))
+        : location;
+    },
+  };
+}
