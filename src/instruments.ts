@@ -1,6 +1,7 @@
 import type { Event } from './events/event.ts';
 import type { Handled } from './options.ts';
 import type { Outcome } from './outcome.ts';
+import type { Lease } from './stores/contract.ts';
 
 /** One delivery, as `proto-webhooks/otel` watches it. */
 export interface DeliveryWatch {
@@ -18,7 +19,7 @@ export interface HandlerRun {
   readonly deliveryId: string;
   /** A worker's: of the delivery that brought the event. W3C `traceparent`. */
   readonly traceparent?: string | undefined;
-  readonly lease: { readonly attempt: number };
+  readonly lease: Pick<Lease, 'fence' | 'chargedAttempts'>;
 }
 
 /**

@@ -4,7 +4,7 @@ import type { HeaderFields, HeadersInput } from './delivery.ts';
 import type { EditionName } from './protocol.ts';
 import type { WebhookChallenge } from './events/challenge.ts';
 import type { Event, ResultSchemas, TaskEvent } from './events/event.ts';
-import type { Handlers } from './events/handlers.ts';
+import type { HandlerContext, Handlers } from './events/handlers.ts';
 import type { Observe } from './events/observation.ts';
 import type { EventRegistrations } from './events/registration.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
@@ -35,8 +35,8 @@ export interface Door {
   readonly fault: (error: unknown) => Outcome;
 }
 
-/** How an event's run ended, or the event without one: what `onHandled` gets. */
-export interface Handled {
+/** How an event's run ended, or the event without one (then runs and attempts so far): what `onHandled` gets. */
+export interface Handled extends Pick<HandlerContext, 'run' | 'chargedAttempts'> {
   /** Agent URL. */
   readonly sender: string;
   /** Idempotency key. */
@@ -57,8 +57,6 @@ export interface Handled {
    * - `stale`: never run, for its task has a newer status.
    */
   readonly state: 'applied' | 'failed' | 'dead' | 'stale';
-  /** As `ctx.attempt`. Of an event that ended without a run: runs so far. */
-  readonly attempt: number;
   /**
    * From the event's arrival to the begin of this run, ms. Mode `inline`: from the arrival of the delivery that ran it, or
    * of the call of `redrive`; a worker's: from when the event was stored, by the store's clock.
@@ -194,7 +192,7 @@ export type SenderSource = readonly Sender[] | ((url: URL) => readonly Sender[] 
 
 /** How often an event is run before it is DEAD, and how long workers wait in between. */
 export interface RetryOptions {
-  /** Runs of the handler before the event is DEAD. 12. */
+  /** Runs that are charged (`ctx.chargedAttempts`) before the event is DEAD. 12. */
   readonly attempts?: number;
   /** First back-off of a worker, ms. 1 000. */
   readonly baseMs?: number;

@@ -61,7 +61,7 @@ describe.each(CASES)('observe, mode %s on %s', (mode, name) => {
   let backend: Backend;
   let store: Store;
   let registrations: Registrations;
-  let handled: Channel<{ event: Event; attempt: number }>;
+  let handled: Channel<{ event: Event; run: number }>;
   const receivers: TestReceiver[] = [];
 
   beforeEach(async () => {
@@ -84,7 +84,7 @@ describe.each(CASES)('observe, mode %s on %s', (mode, name) => {
       registrations,
       retry: { baseMs: 1, maxMs: 1 },
       worker: { pollMs: 2_147_483_647 },
-      handler: (event, { attempt }) => handled.push({ event, attempt }),
+      handler: (event, { run }) => handled.push({ event, run }),
       ...options,
     });
     receivers.push(made);
@@ -165,27 +165,27 @@ describe.each(CASES)('observe, mode %s on %s', (mode, name) => {
   it('one whose handler failed is run again', async () => {
     let failures = 2;
     const made = await open({
-      handler: (event, { attempt }) => {
+      handler: (event, { run }) => {
         if (failures > 0) {
           failures -= 1;
           throw new Error('the database is away');
         }
-        handled.push({ event, attempt });
+        handled.push({ event, run });
       },
     });
     await made.receiver.observe(polled());
-    expect((await handled.next()).attempt).toBe(3);
+    expect((await handled.next()).run).toBe(3);
   });
 
   it('makes safe what a webhook told whose handler failed: that one is run again, and no second event', async () => {
     let failures = 1;
     const made = await open({
-      handler: (event, { attempt }) => {
+      handler: (event, { run }) => {
         if (failures > 0) {
           failures -= 1;
           throw new Error('the database is away');
         }
-        handled.push({ event, attempt });
+        handled.push({ event, run });
       },
       // The worker of the inbox does not come before the poll.
       ...(mode === 'inbox' && { retry: { baseMs: 50, maxMs: 50 } }),
@@ -193,8 +193,8 @@ describe.each(CASES)('observe, mode %s on %s', (mode, name) => {
     const told = await made.deliver(webhook('completed'));
     expect(said(told)).toBe(mode === 'inline' ? 'unavailable handler_failed 503' : 'accepted 200');
     expect((await made.receiver.observe(polled())).kind).toBe('duplicate');
-    const { event, attempt } = await handled.next();
-    expect([event.source, attempt]).toEqual(['webhook', 2]);
+    const { event, run } = await handled.next();
+    expect([event.source, run]).toEqual(['webhook', 2]);
     expect(made.seen).toHaveLength(2);
   });
 

@@ -15,7 +15,7 @@ const tell = (message: object): void => {
 process.on('message', () => tell({ pong: true }));
 const failedOnce = new Set<string>();
 
-/** Not by `ctx.attempt`: a crash gives its attempt back. A file is made once, whichever process runs. */
+/** A file is made once, whichever process runs, and by whichever event of its kind. */
 function isFirst(what: string): boolean {
   try {
     writeFileSync(`${DATABASE}.${what}`, '', { flag: 'wx' });

@@ -12,10 +12,15 @@ import type {
 
 /** What a handler gets beside the event. */
 export interface HandlerContext<Tx = unknown> {
-  /** UUID version 8 of (sender, idempotency key), the same on every attempt: a job id, an upsert key. */
+  /** UUID version 8 of (sender, idempotency key), the same on every run: a job id, an upsert key. */
   readonly deliveryId: string;
-  /** 1 on the first run. */
-  readonly attempt: number;
+  /**
+   * 1 on the first run, and more on every later one, whatever ended the one before: a failure, a crash, a redrive. Over 1
+   * an earlier run may have begun, so look before you repeat what must not happen twice.
+   */
+  readonly run: number;
+  /** Runs that are charged towards DEAD (`retry.attempts`), this one included. A crash gives its own back: not a count of runs. */
+  readonly chargedAttempts: number;
   /** Aborts at the handler's deadline and when the lease is lost: nothing done after it counts. */
   readonly signal: AbortSignal;
   /** Agent URL of the authenticated sender. */

@@ -7,7 +7,7 @@ import type { ReadyContext, Parts } from '../parts.ts';
 import { announceStep } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
 import { tellEnded } from '../stages/ended.ts';
-import { idsOf } from '../stages/ids.ts';
+import { idsOf, runOf } from '../stages/ids.ts';
 import { settle } from '../stages/settle.ts';
 import { originOf, readStored, type Started, type AdmittedEvent } from '../stages/stored.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
@@ -84,7 +84,7 @@ export async function runLeased(run: Started, parts: ReadyContext, abort: AbortC
   try {
     const dispatched = await dispatch(run, parts, log, abort);
     const result = await settle(dispatched, parts, delivery);
-    const fields = { ...idsOf(dispatched.run.event), attempt: lease.attempt };
+    const fields = { ...idsOf(dispatched.run.event), ...runOf(lease) };
     if (result.kind === 'settled') {
       log.info({ ...fields, state: result.state }, `event ${result.state}`);
     } else if (result.code !== 'handler_failed') {
@@ -92,7 +92,7 @@ export async function runLeased(run: Started, parts: ReadyContext, abort: AbortC
     }
     await Promise.all(late);
   } catch (error) {
-    log.error({ err: error, attempt: lease.attempt }, 'an event could not be settled: its lease runs out');
+    log.error({ err: error, ...runOf(lease) }, 'an event could not be settled: its lease runs out');
   }
 }
 

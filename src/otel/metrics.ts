@@ -123,7 +123,7 @@ export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
         },
       };
     },
-    handled({ sender, state, kind, waitedMs, durationMs, attempt }) {
+    handled({ sender, state, kind, waitedMs, durationMs, run: runs }) {
       const attributes: Attributes = {
         ...system,
         'messaging.operation.name': 'process',
@@ -133,7 +133,7 @@ export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
         ...((state === 'failed' || state === 'dead') && { 'error.type': state }),
       };
       quietly(() => run.record(durationMs / 1000, attributes));
-      if (attempt === 1) quietly(() => wait.record(waitedMs / 1000, { 'webhook.sender': labelOf(sender) }));
+      if (runs === 1) quietly(() => wait.record(waitedMs / 1000, { 'webhook.sender': labelOf(sender) }));
     },
     fetched(document, failure) {
       const attributes = {

@@ -64,7 +64,9 @@ export interface DeadEvent {
   readonly deliveryId: string;
   readonly taskId?: string;
   readonly operationId?: string;
-  readonly attempt: number;
+  /** As `ctx.run` and `ctx.chargedAttempts`. */
+  readonly run: number;
+  readonly chargedAttempts: number;
   readonly lastError?: string;
 }
 

@@ -9,6 +9,7 @@ import type { Instruments } from '../instruments.ts';
 import type { Handler, HandlerContext, Handlers, NotificationHandlers } from '../options.ts';
 import type { CompleteRequest, Store } from '../stores/contract.ts';
 import { announceEvent } from './announce.ts';
+import { runOf } from './ids.ts';
 import type { ReadContext } from './read.ts';
 import type { Running } from './running.ts';
 import {
@@ -171,7 +172,7 @@ async function work(
 function handlerContext({ won, complete, abort, transaction }: HandledRun, log: SafeLogger): HandlerContext {
   return {
     deliveryId: won.deliveryId,
-    attempt: won.lease.attempt,
+    ...runOf(won.lease),
     sender: complete.sender,
     log: log.own,
     signal: abort.signal,

@@ -7,7 +7,7 @@ import type { Handled } from '../options.ts';
 import type { InboxRecord, Store } from '../stores/contract.ts';
 import { raiseDead } from './announce.ts';
 import type { HandledRun } from './dispatch.ts';
-import { idsOf } from './ids.ts';
+import { idsOf, runOf } from './ids.ts';
 import { readFrom, type ReadContext } from './read.ts';
 import type { EventName } from './running.ts';
 
@@ -53,7 +53,7 @@ function ranOf(run: HandledRun, { state, error, endedAt, arrivedAt }: RanTo): Ha
     deliveryId: won.deliveryId,
     ...factsOf(event),
     state,
-    attempt: won.lease.attempt,
+    ...runOf(won.lease),
     waitedMs,
     durationMs: Math.max(0, endedAt - run.began),
     ...(error !== undefined && { error }),
@@ -87,7 +87,8 @@ function staleOf(event: Event, id: string): Handled {
     deliveryId: id,
     ...facts,
     state: 'stale',
-    attempt: 0,
+    run: 0,
+    chargedAttempts: 0,
     waitedMs: 0,
     durationMs: 0,
   });
@@ -142,14 +143,15 @@ function endOf(
   event: Event | undefined,
   { hashes, now }: EndedContext,
 ) {
-  const { taskId, attempts = 0, lastError, insertedAt } = record ?? {};
+  const { taskId, runs = 0, attempts = 0, lastError, insertedAt } = record ?? {};
   return {
     sender,
     key,
     deliveryId: deliveryId(hashes, sender, key),
     ...(taskId !== undefined && { taskId }),
     ...idsOf(event),
-    attempt: attempts,
+    run: runs,
+    chargedAttempts: attempts,
     waitedMs: insertedAt === undefined ? 0 : Math.max(0, now() - insertedAt),
     ...(lastError !== undefined && { lastError }),
   };

@@ -2,6 +2,7 @@ import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { Event } from '../events/event.ts';
 import type { Handled } from '../options.ts';
+import type { Lease } from '../stores/contract.ts';
 
 /** What log lines and alarms call an event by, beside its sender, its key and its delivery id; a sender chose them. */
 export function idsOf(event: Event | undefined): Pick<Handled, 'taskId' | 'operationId'> {
@@ -11,6 +12,11 @@ export function idsOf(event: Event | undefined): Pick<Handled, 'taskId' | 'opera
     ...(event.kind === 'task' && { taskId: printableText(event.taskId, MAX_TEXT) }),
     ...(operationId !== undefined && { operationId: printableText(operationId, MAX_TEXT) }),
   };
+}
+
+/** Which run of an event it is, and how many are charged, as `ctx`, hooks, log lines and alarms say it (admission.md §4.3). */
+export function runOf({ fence, chargedAttempts }: Lease): Pick<Handled, 'run' | 'chargedAttempts'> {
+  return { run: fence, chargedAttempts };
 }
 
 /**

@@ -9,7 +9,7 @@ import { type Unavailability, unavailable } from '../outcome.ts';
 import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
 import { type DeadEvent, raiseDead } from './announce.ts';
 import type { Dispatched, HandledRun } from './dispatch.ts';
-import { idsOf } from './ids.ts';
+import { idsOf, runOf } from './ids.ts';
 import type { RunObserver } from './ended.ts';
 import { isCommitted } from './transaction.ts';
 import type { Waiting } from './wait.ts';
@@ -173,7 +173,7 @@ function logFailure(
   { log, handlerErrors, now, isUnattended }: Settling,
 ): void {
   const suppressed = handlerErrors(text, now());
-  const fields = { ...idsOf(event), attempt: lease.attempt };
+  const fields = { ...idsOf(event), ...runOf(lease) };
   if (suppressed !== undefined) {
     log.error({ err: error, ...fields, ...(suppressed > 0 && { suppressed }) }, 'a handler failed');
   } else if (isUnattended) log.error({ error: text, ...fields }, 'a handler failed');
@@ -181,7 +181,7 @@ function logFailure(
 
 function deadEvent({ complete: { sender, key }, won, event }: HandledRun, lastError: string): DeadEvent {
   const { deliveryId, lease } = won;
-  return { sender, key, deliveryId, ...idsOf(event), attempt: lease.attempt, lastError };
+  return { sender, key, deliveryId, ...idsOf(event), ...runOf(lease), lastError };
 }
 
 function failLease(
@@ -192,13 +192,13 @@ function failLease(
 ): Promise<FailResult> {
   const { config, store, random } = context;
   const { retry } = config;
-  const waitMs = isDueAtOnce ? 0 : backoffMs(won.lease.attempt, retry, random);
+  const waitMs = isDueAtOnce ? 0 : backoffMs(won.lease.chargedAttempts, retry, random);
   return persist(() => store.fail({ ...complete, ...end, retry, backoffMs: waitMs }), context);
 }
 
 function whyDead(error: unknown, { once, lease }: AdmittedEvent): string {
   if (isPermanent(error)) return 'PermanentError';
-  return once ? 'it was redriven, and failed again' : `${lease.attempt} runs failed`;
+  return once ? 'it was redriven, and failed again' : `${lease.chargedAttempts} runs failed`;
 }
 
 const overrunText = ({ maxRunMs }: Config): string => `the handler ran over maxRunMs (${maxRunMs} ms)`;
@@ -206,7 +206,7 @@ const overrunText = ({ maxRunMs }: Config): string => `the handler ran over maxR
 /** The process says itself what counts as a crash, and its lease is not left to run out. */
 async function overran(run: HandledRun, context: Settling): Promise<Settled | Unavailability> {
   const error = overrunText(context.config);
-  const fields = { ...idsOf(run.event), attempt: run.won.lease.attempt };
+  const fields = { ...idsOf(run.event), ...runOf(run.won.lease) };
   context.log.error(fields, `${error} and was left: it may still run`);
   const end = { permanent: run.won.once, overrun: true, error };
   if ((await failLease(run, end, false, context)) !== 'dead') return unavailable('handler_timeout', error);

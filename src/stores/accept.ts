@@ -230,10 +230,13 @@ export type AcceptDecision =
 export interface Lease {
   /** The `acceptId` of the accept that won (inline) or the worker's token (inbox). */
   readonly owner: string;
-  /** Grows by one with each lease of the record. */
+  /** Grows by one with each lease of the record, and never back: 1 says that no handler of it can have begun before. */
   readonly fence: number;
-  /** 1 for the first run of the handler; runs within one back-off step have the same number. */
-  readonly attempt: number;
+  /**
+   * Attempts that are charged towards DEAD, this lease's included: 1 for the first run of the handler. Runs within one
+   * back-off step have the same number, and a crash gives its attempt back.
+   */
+  readonly chargedAttempts: number;
   /**
    * A lease of this event ended by a crash, so the event may be what ended its process: it is to run alone, for a crash
    * under this lease is charged to it.

@@ -126,6 +126,9 @@ export interface InboxRecord {
   readonly key: string;
   readonly state: 'queued' | 'leased' | 'applied' | 'stale' | 'dead';
   readonly acked: boolean;
+  /** Leases so far: `ctx.run` of the last one. */
+  readonly runs: number;
+  /** Attempts and crashes that are charged towards DEAD. */
   readonly attempts: number;
   readonly crashes: number;
   readonly insertedAt: number;

@@ -266,7 +266,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     ]);
     const next = await working(() => {});
     await next.receiver.start();
-    expect([(await started.next()).attempt, (await started.next()).attempt]).toEqual([1, 1]);
+    expect([(await started.next()).chargedAttempts, (await started.next()).chargedAttempts]).toEqual([1, 1]);
   });
 
   it('stop() aborts handlers that do not finish: the next worker gets their events without a counted attempt', async () => {
@@ -284,7 +284,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(await record(KEY)).toMatchObject({ state: 'queued', attempts: 0, crashes: 0 });
     const next = await working(() => {});
     await next.receiver.start();
-    expect((await started.next()).attempt).toBe(1);
+    expect((await started.next()).chargedAttempts).toBe(1);
   });
 
   it('an aborted handler that throws PermanentError makes its event DEAD', async () => {
@@ -319,7 +319,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     });
     await setup.deliver(status(KEY, 'task-1'));
     await setup.receiver.start();
-    expect((await started.next()).attempt).toBe(1);
+    expect((await started.next()).chargedAttempts).toBe(1);
     await setup.receiver.stop();
     expect(lost).toBe(3);
     expect(await record(KEY)).toMatchObject({ state: 'applied', attempts: 1, crashes: 0 });
@@ -377,7 +377,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     const { deliver, receiver } = await working(() => {}, { store, worker: { pollMs: 1 } });
     await deliver(status(KEY, 'task-1'));
     await receiver.start();
-    expect((await started.next()).attempt).toBe(1);
+    expect((await started.next()).chargedAttempts).toBe(1);
   });
 
   it('a completion that the store fails is sent again, without running the handler again', async () => {
@@ -409,7 +409,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     await deliver(status(KEY, 'task-1'));
     await receiver.start();
     for (let attempt = 1; attempt <= 5; attempt += 1) {
-      expect((await started.next()).attempt).toBe(attempt);
+      expect((await started.next()).chargedAttempts).toBe(attempt);
     }
   });
 

@@ -318,7 +318,8 @@ describe('traces', () => {
         'messaging.operation.type': 'process',
         'messaging.message.id': outcome.deliveryId,
         'messaging.message.conversation_id': 'task-1',
-        'webhook.attempt': 1,
+        'webhook.run': 1,
+        'webhook.charged_attempts': 1,
         'webhook.kind': 'task',
       },
     });

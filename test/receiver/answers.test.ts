@@ -33,7 +33,7 @@ describe('verifyAndDispatch: a signed delivery runs its typed handler and gets i
       reemission: false,
       envelope: payload,
     });
-    expect(seen[0]?.ctx).toMatchObject({ attempt: 1, sender: 'https://seller.example/mcp' });
+    expect(seen[0]?.ctx).toMatchObject({ run: 1, chargedAttempts: 1, sender: 'https://seller.example/mcp' });
     expect(seen[0]?.ctx.deliveryId).toBe(outcome.deliveryId);
     expect(outcome.deliveryId).toMatch(
       /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,

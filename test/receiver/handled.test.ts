@@ -60,7 +60,8 @@ describe('onHandled, inline', () => {
         kind: 'task',
         status: 'completed',
         state: 'applied',
-        attempt: 1,
+        run: 1,
+        chargedAttempts: 1,
         waitedMs: expect.any(Number) as number,
         durationMs: expect.any(Number) as number,
       },
@@ -92,13 +93,13 @@ describe('onHandled, inline', () => {
     await deliver(payload(KEY));
     expect(await deliver(payload(KEY))).toMatchObject({ kind: 'accepted', state: 'dead' });
     expect(all).toMatchObject([
-      { state: 'failed', error: 'the database is away', attempt: 1 },
+      { state: 'failed', error: 'the database is away', run: 1, chargedAttempts: 1 },
       { state: 'dead', error: 'no such order' },
     ]);
     const [, dead] = all;
     const ids = { sender: AGENT, key: KEY, deliveryId: dead?.deliveryId, taskId: 'task-1' };
     expect(alarms.filter(({ code }) => code === 'dead')).toMatchObject([
-      { ...ids, operationId: 'operation-1', attempt: dead?.attempt, lastError: 'no such order' },
+      { ...ids, operationId: 'operation-1', run: 2, chargedAttempts: 1, lastError: 'no such order' },
     ]);
     expect(await receiver.inbox.inspect(AGENT, KEY)).toMatchObject({
       ...ids,
@@ -136,7 +137,7 @@ describe('onHandled, inline', () => {
     expect(all).toMatchObject([
       { key: KEY, state: 'dead' },
       { key: KEY, state: 'applied' },
-      { key: eventKey(2), state: 'stale', taskId: 'task-1', attempt: 0, durationMs: 0 },
+      { key: eventKey(2), state: 'stale', taskId: 'task-1', run: 0, chargedAttempts: 0, durationMs: 0 },
     ]);
   });
 
@@ -177,7 +178,14 @@ describe('onHandled, inline', () => {
     await first.deliver(same);
     const { deliver, all, alarms } = await watched({ state: first.state, retry: { attempts: 1 } });
     expect(await deliver(same)).toMatchObject({ kind: 'accepted', state: 'dead' });
-    const told = { sender: AGENT, key: KEY, taskId: 'task-1', operationId: 'operation-1', attempt: 1 };
+    const told = {
+      sender: AGENT,
+      key: KEY,
+      taskId: 'task-1',
+      operationId: 'operation-1',
+      run: 1,
+      chargedAttempts: 1,
+    };
     expect(all).toMatchObject([
       { ...told, state: 'dead', kind: 'task', error: 'the database is away', durationMs: 0 },
     ]);
@@ -238,9 +246,15 @@ describe.each(Object.keys(BACKENDS))('onHandled of a worker on %s', (name) => {
     await receiver.start();
     const [failed, applied] = [await told.next(), await told.next()];
     const ids = { key: KEY, taskId: 'task-1', operationId: 'operation-1', status: 'working', kind: 'task' };
-    expect(failed).toMatchObject({ ...ids, state: 'failed', error: 'the database is away', attempt: 1 });
+    expect(failed).toMatchObject({
+      ...ids,
+      state: 'failed',
+      error: 'the database is away',
+      run: 1,
+      chargedAttempts: 1,
+    });
     expect(failed.waitedMs).toBeGreaterThanOrEqual(5_000);
-    expect(applied).toMatchObject({ ...ids, state: 'applied', attempt: 2 });
+    expect(applied).toMatchObject({ ...ids, state: 'applied', run: 2, chargedAttempts: 2 });
     expect(applied.waitedMs).toBeGreaterThanOrEqual(5_000);
     expect(applied.deliveryId).toBe(seen[0]?.ctx.deliveryId);
     await receiver.stop();
@@ -287,7 +301,8 @@ describe.each(Object.keys(BACKENDS))('onHandled of a worker on %s', (name) => {
       taskId: 'task-1',
       kind: 'task',
       state: 'dead',
-      attempt: 1,
+      run: 1,
+      chargedAttempts: 1,
       error: 'the database is away',
     });
     expect(alarms).toMatchObject([

@@ -88,7 +88,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     await receiver.start();
     const { event, ctx } = await handled.next();
     expect(event).toMatchObject({ kind: 'task', taskId: 'task-1', sender: AGENT, idempotencyKey: KEY });
-    expect(ctx).toMatchObject({ attempt: 1, sender: AGENT, deliveryId: first.deliveryId });
+    expect(ctx).toMatchObject({ run: 1, chargedAttempts: 1, sender: AGENT, deliveryId: first.deliveryId });
   });
 
   it('wakes the worker of the process that queued an event', async () => {
@@ -167,7 +167,11 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     await setup.deliver(status(KEY, 'task-1'));
     await setup.receiver.start();
     const attempts = [await handled.next(), await handled.next(), await handled.next()];
-    expect(attempts.map(({ ctx }) => ctx.attempt)).toEqual([1, 2, 3]);
+    expect(attempts.map(({ ctx }) => [ctx.run, ctx.chargedAttempts])).toEqual([
+      [1, 1],
+      [2, 2],
+      [3, 3],
+    ]);
     expect(await seenRecord(setup, KEY)).toMatchObject({ attempts: 3, lastError: 'the second' });
   });
 
@@ -205,7 +209,23 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     await setup.deliver(status(KEY, 'task-1'));
     await setup.receiver.start();
     expect(await alarms.next()).toBe('dead');
-    expect(setup.seen.map(({ ctx }) => ctx.attempt)).toEqual([1, 2, 3]);
+    expect(setup.seen.map(({ ctx }) => ctx.chargedAttempts)).toEqual([1, 2, 3]);
+  });
+
+  it('ctx.run is 2 on the run after a crash, which is not charged', async () => {
+    const setup = await open(backend);
+    await setup.deliver(status(KEY, 'task-1'));
+    const dying = backend.open();
+    await dying.open();
+    const retry = { attempts: 12, crashes: 5 };
+    const request = { owner: 'dies', max: 1, leaseMs: 1000, retry, retentionMs: 1, senders: [] };
+    expect((await dying.inbox?.lease(request))?.events).toHaveLength(1);
+    await dying.close();
+    backend.advance(1001);
+    await setup.receiver.start();
+    const { ctx } = await handled.next();
+    expect([ctx.run, ctx.chargedAttempts]).toEqual([2, 1]);
+    expect(await seenRecord(setup, KEY)).toMatchObject({ runs: 2, attempts: 1, crashes: 0 });
   });
 
   it('makes an event DEAD after a crash and five runs alone, with an alarm', async () => {
@@ -271,7 +291,7 @@ describe.each(Object.keys(BACKENDS))('mode inbox on %s', (name) => {
     expect((await inbox.list({ state: 'dead' })).records.map(({ key }) => key)).toEqual([KEY]);
     broken = false;
     expect(await inbox.redrive(AGENT, KEY)).toBe('queued');
-    expect((await handled.next()).ctx.attempt).toBe(1);
+    expect((await handled.next()).ctx.chargedAttempts).toBe(1);
     await setup.receiver.stop();
     const { receiver } = await open(backend);
     expect(await receiver.inbox.list({ state: 'dead' })).toEqual({ records: [] });
@@ -433,7 +453,10 @@ describe('receiver.inbox in mode inline', () => {
     ]);
     broken = false;
     expect(await receiver.inbox.redrive(AGENT, key)).toBe('applied');
-    expect(seen.map(({ ctx }) => ctx.attempt)).toEqual([1, 1]);
+    expect(seen.map(({ ctx }) => [ctx.run, ctx.chargedAttempts])).toEqual([
+      [1, 1],
+      [2, 1],
+    ]);
     expect(seen[1]?.event).toEqual(seen[0]?.event);
     expect(await deliver(payload)).toMatchObject({ kind: 'duplicate', state: 'applied' });
     expect(await receiver.inbox.redrive(AGENT, key)).toBe('other');
@@ -443,7 +466,7 @@ describe('receiver.inbox in mode inline', () => {
   it('an event that fails again is DEAD again: no seller and no worker would repeat it', async () => {
     const { deliver, receiver, alarms } = await testReceiver({
       handler: (_, ctx) => {
-        throw ctx.attempt === 1 && alarms.length > 0 ? new Error('still down') : new PermanentError('down');
+        throw ctx.run > 1 && alarms.length > 0 ? new Error('still down') : new PermanentError('down');
       },
     });
     await deliver(payload);
@@ -460,7 +483,7 @@ describe('receiver.inbox in mode inline', () => {
     let broken = true;
     const { deliver, receiver } = await testReceiver({
       handler: async (_, ctx) => {
-        started.push(ctx.attempt);
+        started.push(ctx.chargedAttempts);
         if (broken) throw new Error('down');
         await opened;
       },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Fault } from '../../src/errors.ts';
+import { Fault, PermanentError } from '../../src/errors.ts';
 import type { Receiver } from '../../src/options.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { AcceptRequest, FailRequest, Store } from '../../src/stores/contract.ts';
@@ -90,6 +90,36 @@ describe('inline: suspect events that come at once', () => {
     expect(told).toEqual(['unavailable in_flight 503', 'unavailable in_flight 503']);
     expect(await states(first.receiver)).toEqual(['leased', 'queued', 'queued']);
     expect(given).toEqual([]);
+  });
+});
+
+describe('inline: after a process died', () => {
+  it('ctx.run is 2, and 3 where the event is redriven after that; neither is charged for the crash', async () => {
+    let offsetMs = 0;
+    const store = memoryStore({ clockOffsetMs: () => offsetMs });
+    const { handler, started, release } = heldHandler();
+    const dies = await testReceiver({ store, handler });
+    const runs: unknown[] = [];
+    const next = await testReceiver({
+      store,
+      handler: (_, { run, chargedAttempts }) => {
+        runs.push([run, chargedAttempts]);
+        if (runs.length === 1) throw new PermanentError('look before it is repeated');
+      },
+    });
+    const payload = payloads.report('scheduled', {}, { idempotency_key: 'event-of-the-seller-1' });
+    const cut = dies.deliver(payload);
+    await started;
+    // What its process ran is over with it: for the store a handler that never settles is the same.
+    offsetMs = 60_000;
+    expect(await next.deliver(payload)).toMatchObject({ kind: 'accepted', state: 'dead' });
+    expect(await next.receiver.inbox.redrive(AGENT, 'event-of-the-seller-1')).toBe('applied');
+    expect(runs).toEqual([
+      [2, 1],
+      [3, 1],
+    ]);
+    release();
+    await cut;
   });
 });
 

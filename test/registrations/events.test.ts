@@ -63,7 +63,7 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
   let backend: Backend;
   let at: Counted;
   let registrations: Registrations;
-  let handled: Channel<{ event: Event; attempt: number }>;
+  let handled: Channel<{ event: Event; chargedAttempts: number }>;
   const receivers: TestReceiver[] = [];
 
   beforeEach(async () => {
@@ -92,7 +92,7 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     const own: TestReceiverOptions = {
       store: at.store,
       registrations,
-      handler: (event, { attempt }) => handled.push({ event, attempt }),
+      handler: (event, { chargedAttempts }) => handled.push({ event, chargedAttempts }),
       ...options,
     };
     const made = mode === 'inline' ? await testReceiver(own) : await inboxSetup(backend, own);
@@ -386,9 +386,9 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     } else {
       expect(said(first)).toBe('accepted 200');
     }
-    const { event, attempt } = await handled.next();
+    const { event, chargedAttempts } = await handled.next();
     expect(event.registration).toMatchObject({ operationId });
-    expect(attempt).toBe(1);
+    expect(chargedAttempts).toBe(1);
     expect(made.seen).toHaveLength(1);
   });
 });

@@ -207,9 +207,9 @@ describe('a condition that is taken out is caught, with the invariant that it br
       '   2. process 1, delivery #1 plans on what it sees',
       '   3. the seller sends A (nonce 2) to process 1: delivery #2',
       '   4. process 1, delivery #2 plans on what it sees',
-      '   5. process 1, delivery #1: accept(A) → won, attempt 1',
+      '   5. process 1, delivery #1: accept(A) → won, run 1',
       '   6. process 1, delivery #1: the handler of A starts',
-      '   7. process 1, delivery #2: accept(A) → won, attempt 1',
+      '   7. process 1, delivery #2: accept(A) → won, run 1',
       '   8. process 1, delivery #2: the handler of A starts',
     ]);
   });

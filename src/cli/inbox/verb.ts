@@ -71,10 +71,10 @@ function plain({ body: _body, ...record }: SeenEvent): object {
 const withoutControls = ({ body: _body, ...record }: SeenEvent): SeenEvent => inLines(record);
 
 function recordLine(record: SeenEvent, paint: Paint): string {
-  const { sender, key, state, attempts, crashes, insertedAt, deliveryId, taskId, lastError } = record;
+  const { sender, key, state, runs, attempts, crashes, insertedAt, deliveryId, taskId, lastError } = record;
   const ids = `delivery ${deliveryId}${taskId === undefined ? '' : `, task ${taskId}`}`;
   const detail = lastError === undefined ? '' : `\n       ${paint('dim', lastError)}`;
-  return `${paint(state === 'dead' ? 'bad' : 'warn', state.padEnd(6))} ${at(insertedAt)}  ${attempts} attempts, ${crashes} crashes  ${sender}  ${key}\n       ${ids}${detail}`;
+  return `${paint(state === 'dead' ? 'bad' : 'warn', state.padEnd(6))} ${at(insertedAt)}  ${runs} runs, ${attempts} attempts, ${crashes} crashes  ${sender}  ${key}\n       ${ids}${detail}`;
 }
 
 async function list(flags: ListFlags, inbox: StoreInbox): Promise<Report> {

@@ -51,7 +51,7 @@ export function attemptsBefore({ attempts, spared }: RecordRow): number {
 
 /** What who runs it is told of its lease. */
 export function leaseOf({ fence, attempts, suspect }: RecordRow, owner: string): Lease {
-  return { owner, fence, attempt: attempts, ...(suspect && { suspect }) };
+  return { owner, fence, chargedAttempts: attempts, ...(suspect && { suspect }) };
 }
 
 /** `won` for a record that this accept has leased; `body` is the first copy, where it is not the caller's own. */

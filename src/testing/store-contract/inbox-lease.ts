@@ -20,7 +20,7 @@ export const inboxLeaseCases: Cases = {
     assert.deepEqual((await leaseOne(kit, { owner: 'worker' }, kit.b)).lease, {
       owner: 'worker',
       fence: 1,
-      attempt: 1,
+      chargedAttempts: 1,
     });
   },
   'a queued event is leased with its body, and its owner completes it': async (kit) => {
@@ -31,7 +31,7 @@ export const inboxLeaseCases: Cases = {
     assert.deepEqual(event, {
       sender: SENDER,
       key: KEY,
-      lease: { owner: 'worker', fence: 1, attempt: 1 },
+      lease: { owner: 'worker', fence: 1, chargedAttempts: 1 },
       reemission: false,
       afterTerminal: false,
       afterFinal: false,
@@ -95,7 +95,7 @@ export const inboxLeaseCases: Cases = {
     assert.deepEqual((await leaseOne(kit, { owner: 'worker' })).lease, {
       owner: 'worker',
       fence: 2,
-      attempt: 2,
+      chargedAttempts: 2,
     });
   },
   'a failed event waits for its back-off': async (kit) => {
@@ -107,7 +107,7 @@ export const inboxLeaseCases: Cases = {
     kit.advance(59_000);
     await leaseNone(kit);
     kit.advance(1001);
-    assert.equal((await leaseOne(kit)).lease.attempt, 2);
+    assert.equal((await leaseOne(kit)).lease.chargedAttempts, 2);
   },
   'an expired lease is a crash: the event is leased again with fence + 1, and the former owner is too late':
     async (kit) => {
@@ -118,7 +118,7 @@ export const inboxLeaseCases: Cases = {
       assert.deepEqual((await leaseOne(kit, { owner: 'next', alone: true }, kit.b)).lease, {
         owner: 'next',
         fence: 2,
-        attempt: 1,
+        chargedAttempts: 1,
         suspect: true,
       });
       assert.equal(await kit.complete('late'), 'lost');
@@ -133,7 +133,7 @@ export const inboxLeaseCases: Cases = {
     await kit.accept(INBOX);
     for (const fence of [1, 2, 3]) {
       const { lease: held } = await leaseOne(kit, { owner: 'unanswered', retry }, fence % 2 ? kit.a : kit.b);
-      assert.deepEqual(held, { owner: 'unanswered', fence, attempt: 1 });
+      assert.deepEqual(held, { owner: 'unanswered', fence, chargedAttempts: 1 });
       const { attempts, crashes } = await seen(kit, KEY);
       assert.deepEqual([attempts, crashes], [1, 0]);
       kit.advance(LEASE_MS + 1);
@@ -181,7 +181,7 @@ export const inboxLeaseCases: Cases = {
     assert.deepEqual((await leaseOne(kit, { owner: 'next', retry }, kit.b)).lease, {
       owner: 'next',
       fence: 2,
-      attempt: 1,
+      chargedAttempts: 1,
     });
     assert.equal(await kit.fail(held.owner, back), 'lost');
     assert.equal(await kit.fail('next', { retry }), 'dead');

@@ -22,7 +22,7 @@ export const inboxDeadCases: Cases = {
     const { attempts, crashes, acked } = await seen(kit, KEY);
     assert.deepEqual([attempts, crashes, acked], [0, 0, true]);
     const event = await leaseOne(kit, { owner: 'next' });
-    assert.deepEqual(event.lease, { owner: 'next', fence: 2, attempt: 1 });
+    assert.deepEqual(event.lease, { owner: 'next', fence: 2, chargedAttempts: 1 });
     assert.equal(text(event.body), 'the first copy');
     assert.equal(await kit.complete('next'), 'done');
   },
@@ -40,7 +40,7 @@ export const inboxDeadCases: Cases = {
     assert.deepEqual((await leaseOne(kit, { owner: 'next', retry })).lease, {
       owner: 'next',
       fence: 3,
-      attempt: 1,
+      chargedAttempts: 1,
     });
   },
   'redrive: an inline accept wins the event too, and it stays acknowledged': async (kit) => {
@@ -48,7 +48,7 @@ export const inboxDeadCases: Cases = {
     await kit.fail(held.owner, { permanent: true });
     assert.equal(await inboxOf(kit.a).redrive(SENDER, KEY), 'queued');
     assert.equal((await kit.accept({ nonce: 'nonce-of-16-bytes-or-more' })).kind, 'replayed');
-    assert.equal((await kit.win({ nonce: null })).lease.attempt, 1);
+    assert.equal((await kit.win({ nonce: null })).lease.chargedAttempts, 1);
     kit.advance(400 * DAY_MS);
     assert.equal(await kit.peek(), 'free');
   },
@@ -150,6 +150,7 @@ export const inboxOperatorCases: Cases = {
       key: key(1),
       state: 'queued',
       acked: true,
+      runs: 0,
       attempts: 0,
       crashes: 0,
       taskId: 't',

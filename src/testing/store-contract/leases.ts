@@ -87,7 +87,7 @@ export const leaseCases: Cases = {
     const { lease } = await kit.win();
     kit.advance(LEASE_MS + 1);
     assert.equal(await kit.fail(lease.owner, { backoffMs: 0 }, kit.b), 'queued');
-    assert.deepEqual((await kit.win({ id: 'next' })).lease, { owner: 'next', fence: 2, attempt: 2 });
+    assert.deepEqual((await kit.win({ id: 'next' })).lease, { owner: 'next', fence: 2, chargedAttempts: 2 });
   },
   'the owner of an expired lease has lost it once another event of its task was leased, also after that has ended':
     async (kit) => {
@@ -136,15 +136,19 @@ export const leaseCases: Cases = {
     await kit.win();
     kit.advance(LEASE_MS + 1);
     const second = (await kit.win({ id: 'second' }, kit.b)).lease;
-    assert.deepEqual(second, { owner: 'second', fence: 2, attempt: 1, suspect: true });
+    assert.deepEqual(second, { owner: 'second', fence: 2, chargedAttempts: 1, suspect: true });
     kit.advance(LEASE_MS + 1);
     const third = (await kit.win({ id: 'third' })).lease;
-    assert.deepEqual(third, { owner: 'third', fence: 3, attempt: 1, suspect: true });
+    assert.deepEqual(third, { owner: 'third', fence: 3, chargedAttempts: 1, suspect: true });
   },
   'a retry after a failure does not wait for the back-off, which is for workers': async (kit) => {
     const { lease } = await kit.win();
     assert.equal(await kit.fail(lease.owner), 'queued');
-    assert.deepEqual((await kit.win({ id: 'retry' })).lease, { owner: 'retry', fence: 2, attempt: 1 });
+    assert.deepEqual((await kit.win({ id: 'retry' })).lease, {
+      owner: 'retry',
+      fence: 2,
+      chargedAttempts: 1,
+    });
   },
   'a failure of the last attempt makes the event DEAD': async ({ accept, win, fail }) => {
     const retry = { attempts: 2 };
@@ -173,7 +177,7 @@ export const leaseCases: Cases = {
     const { lease } = await kit.win({ retry });
     assert.equal(await kit.fail(lease.owner, overrun), 'queued');
     const { lease: next } = await kit.win({ retry });
-    assert.deepEqual([next.attempt, next.suspect], [2, undefined]);
+    assert.deepEqual([next.chargedAttempts, next.suspect], [2, undefined]);
     assert.equal(await kit.fail(next.owner, overrun), 'dead');
     assert.equal(await kit.fail(next.owner, overrun, kit.b), 'dead');
   },
@@ -181,7 +185,7 @@ export const leaseCases: Cases = {
     const retry = { crashes: 1 };
     for (let attempt = 1; attempt <= 3; attempt += 1) {
       const { lease } = await win({ retry });
-      assert.equal(lease.attempt, attempt);
+      assert.equal(lease.chargedAttempts, attempt);
       assert.equal(await fail(lease.owner, { retry, backoffMs: 0 }), 'queued');
     }
     assert.equal(await peek(), 'free');

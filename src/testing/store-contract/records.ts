@@ -9,7 +9,7 @@ const REORDERED = '{ "b": 2, "a": 1 }';
 export const recordCases: Cases = {
   'a new event is won, with fence 1 and attempt 1': async ({ win, peek, b }) => {
     const { lease } = await win({ id: 'accept-1' });
-    assert.deepEqual(lease, { owner: 'accept-1', fence: 1, attempt: 1 });
+    assert.deepEqual(lease, { owner: 'accept-1', fence: 1, chargedAttempts: 1 });
     assert.equal(await peek({}, b), 'busy');
   },
   'an event that was never sent is absent': async ({ peek }) => {
@@ -122,7 +122,7 @@ const STEP_MS = 60_000;
 async function failOnce({ win, fail }: Kit, draft = {}): Promise<number> {
   const { lease } = await win(draft);
   assert.equal(await fail(lease.owner, { backoffMs: STEP_MS }), 'queued');
-  return lease.attempt;
+  return lease.chargedAttempts;
 }
 
 /** Bytes and retries that come while an event fails (admission.md §4.5). */
@@ -151,12 +151,12 @@ export const replayCases: Cases = {
     for (let step = 0; step < 5; step += 1) {
       kit.advance(STEP_MS + 1);
       const { lease } = await kit.win({ ...NONCE, retry });
-      assert.equal(lease.attempt, 1);
+      assert.equal(lease.chargedAttempts, 1);
       assert.equal((await kit.accept({ ...NONCE, retry })).kind, 'in-flight');
       assert.equal(await kit.fail(lease.owner, { backoffMs: STEP_MS, retry }), 'queued');
       assert.equal((await kit.accept({ ...NONCE, retry })).kind, 'backing-off');
     }
-    assert.equal((await kit.win({ retry })).lease.attempt, 1);
+    assert.equal((await kit.win({ retry })).lease.chargedAttempts, 1);
   },
   'a delivery that waited for another one is reported as identical bytes, and counts as them when it asks again':
     async (kit) => {
@@ -193,21 +193,21 @@ export const replayCases: Cases = {
       assert.equal((await kit.accept({ ...NONCE, retry })).kind, 'backing-off');
     }
     const { lease } = await kit.win({ retry });
-    assert.equal(lease.attempt, 1);
+    assert.equal(lease.chargedAttempts, 1);
     assert.equal(await kit.complete(lease.owner), 'done');
   },
   'returning a run that was not an attempt does not lower the attempts': async (kit) => {
     await failOnce(kit);
     const { lease } = await kit.win();
     assert.equal(await kit.fail(lease.owner, { unstarted: true, backoffMs: 0 }), 'queued');
-    assert.equal((await kit.win()).lease.attempt, 1);
+    assert.equal((await kit.win()).lease.chargedAttempts, 1);
   },
   'the same accept after a run that was not an attempt does not lower the attempts': async (kit) => {
     await failOnce(kit);
     const own = { ...NONCE, id: 'own' };
-    assert.equal((await kit.win(own)).lease.attempt, 1);
+    assert.equal((await kit.win(own)).lease.chargedAttempts, 1);
     kit.advance(LEASE_MS + 1);
-    assert.deepEqual((await kit.win(own)).lease, { owner: 'own', fence: 3, attempt: 1 });
+    assert.deepEqual((await kit.win(own)).lease, { owner: 'own', fence: 3, chargedAttempts: 1 });
   },
   'the first run is attempt 1, also by identical bytes': async (kit) => {
     const other = { key: 'event-0002-of-the-seller', task: 't' };
@@ -215,7 +215,7 @@ export const replayCases: Cases = {
     const queued = { ...NONCE, task: 't' };
     assert.equal((await kit.accept(queued)).kind, 'task-busy');
     assert.equal(await kit.complete(holder.lease.owner, other), 'done');
-    assert.equal((await kit.win(queued)).lease.attempt, 1);
+    assert.equal((await kit.win(queued)).lease.chargedAttempts, 1);
   },
 };
 
@@ -230,7 +230,7 @@ export const resendCases: Cases = {
     assert.deepEqual(first, {
       kind: 'won',
       changed: false,
-      lease: { owner: 'accept-1', fence: 1, attempt: 1 },
+      lease: { owner: 'accept-1', fence: 1, chargedAttempts: 1 },
       reemission: false,
       afterTerminal: false,
       afterFinal: false,
@@ -261,7 +261,7 @@ export const resendCases: Cases = {
   }) => {
     await accept(ID);
     assert.equal(await fail(ID.id, { backoffMs: 0 }), 'queued');
-    assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, attempt: 2 });
+    assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, chargedAttempts: 2 });
   },
   'after its lease expired: decided again, and no attempt is counted for the expired lease': async ({
     win,
@@ -269,7 +269,7 @@ export const resendCases: Cases = {
   }) => {
     await win(ID);
     advance(LEASE_MS + 1);
-    assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, attempt: 1 });
+    assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, chargedAttempts: 1 });
   },
   'after another owner took the lease over: not won': async ({ accept, win, advance, complete }) => {
     await win(ID);

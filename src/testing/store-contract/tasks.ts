@@ -19,7 +19,7 @@ export const taskCases: Cases = {
     await accept(SECOND);
     assert.equal(await complete(lease.owner, FIRST_EVENT), 'done');
     assert.equal(await peek(SECOND), 'free');
-    assert.equal((await win(SECOND)).lease.attempt, 1);
+    assert.equal((await win(SECOND)).lease.chargedAttempts, 1);
   },
   'fail frees the task': async ({ accept, win, fail, peek }) => {
     const { lease } = await win(FIRST_EVENT);
@@ -53,7 +53,7 @@ export const taskCases: Cases = {
     assert.equal(await kit.fail(late.lease.owner, FIRST_EVENT), 'lost');
     await kit.complete(second.lease.owner, SECOND);
     const { lease } = await kit.win({ ...FIRST_EVENT, retry });
-    assert.deepEqual([lease.attempt, lease.suspect], [1, true]);
+    assert.deepEqual([lease.chargedAttempts, lease.suspect], [1, true]);
   },
   'an event does not wait behind one of its task that is in back-off': async ({ accept, win, fail }) => {
     const { lease } = await win(FIRST_EVENT);

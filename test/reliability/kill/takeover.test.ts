@@ -15,13 +15,14 @@ it('kill -9 of a worker in a handler: another one takes the event over when the 
     expect(await seller.deliver(payload(1), 'fresh')).toBe(true);
     await expect.poll(() => runs().length).toBe(1);
     const [first] = runs();
-    expect(first?.attempt).toBe(1);
+    expect(first?.run).toBe(1);
     expect(await ground.stateOf(key)).toBe('leased');
     expect(fleet.killThis(first?.pid ?? 0)).toBe(true);
     await expect.poll(() => runs().length).toBeGreaterThan(1);
     writeFileSync(join(folder, 'released'), '');
     const noted = await ground.finish();
     expect(runs()[1]?.pid).not.toBe(first?.pid);
+    expect(runs()[1]?.run).toBe(2);
     const state = await ground.stateOf(key);
     expect(judge({ ...noted, owed: [{ name: key, keys: [key], state }] })).toEqual(KEPT);
   });

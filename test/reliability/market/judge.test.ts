@@ -27,7 +27,7 @@ const ran = (key: string, told: Partial<ToldOfTask>): readonly Line[] => [
     what: 'run',
     key,
     pid: 1,
-    attempt: 1,
+    run: 1,
     told: { taskId: 'task-1', status: 'completed', source: 'webhook', ...told },
   },
   { what: 'effect', key, pid: 1, copy: '' },

@@ -9,7 +9,7 @@ export const GET_RUN_SET: System = {
     (rows, { sender, event, acceptId: owner }, now) =>
       rows.record(sender, event?.key ?? '', now)
         ? { kind: 'done', state: 'applied', died: false, changed: false }
-        : { ...WON, lease: { owner, fence: 1, attempt: 1 } },
+        : { ...WON, lease: { owner, fence: 1, chargedAttempts: 1 } },
   ],
   complete: (rows, { sender, key, owner }) => {
     rows.insertRecord({ ...APPLIED, sender, key, owner });

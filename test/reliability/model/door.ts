@@ -35,7 +35,7 @@ function arrived(play: Play, world: World, thread: Thread): Steps {
 }
 
 function said(decision: AcceptDecision): string {
-  if (decision.kind === 'won') return `won, attempt ${decision.lease.attempt}`;
+  if (decision.kind === 'won') return `won, run ${decision.lease.fence}`;
   return decision.kind === 'done' ? `done (${decision.state})` : decision.kind;
 }
 

@@ -153,7 +153,7 @@ function leaseSteps(play: Play, world: World, { process, owner, alone }: Asking)
   };
   const { after, result } = onStore(world, (rows, now) => play.system.lease(rows, request, now));
   const [leased] = result.events;
-  const got = leased ? `${leased.key}, attempt ${leased.lease.attempt}, run ${owner}` : 'nothing';
+  const got = leased ? `${leased.key}, run ${leased.lease.fence}, lease ${owner}` : 'nothing';
   const label = `process ${process + 1}'s worker: lease(${alone ? 'alone' : ''}) → ${got}`;
   if (!leased) {
     const swept =

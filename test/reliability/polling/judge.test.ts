@@ -19,7 +19,7 @@ const ended: Line[] = [
     what: 'run',
     key: 'end',
     pid: 2,
-    attempt: 1,
+    run: 1,
     told: { taskId: 'a', status: 'completed', source: 'webhook', resultId: 'buy' },
   },
   { what: 'told', key: 'end', pid: 2, owner: 'x' },

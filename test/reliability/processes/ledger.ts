@@ -7,7 +7,7 @@ export type Line =
       readonly what: 'run';
       readonly key: string;
       readonly pid: number;
-      readonly attempt: number;
+      readonly run: number;
       /** What the event tells of a task. */
       readonly told?: ToldOfTask;
       /** Unix ms. */

@@ -32,7 +32,7 @@ const dead = async (driven: Driven): Promise<unknown> => {
 const CASES: Readonly<Record<string, Case>> = {
   'accept, won': {
     call: won,
-    again: { kind: 'won', lease: { owner: inline.acceptId, fence: 1, attempt: 1 } },
+    again: { kind: 'won', lease: { owner: inline.acceptId, fence: 1, chargedAttempts: 1 } },
   },
   'accept, queued': { call: ({ a }) => a.store.accept(queued), again: { kind: 'queued', changed: false } },
   'accept, burned': { call: ({ a }) => a.store.accept(bare(inline)), again: { kind: 'burned' } },
@@ -108,7 +108,7 @@ describe('a commit whose reply was lost', () => {
     await expect(a.inbox.lease(leaseRequest('worker'))).rejects.toThrow('the reply is lost');
     later(9000);
     const { events } = await a.inbox.lease(leaseRequest('worker'));
-    expect(events.map(({ lease }) => lease)).toEqual([{ owner: 'worker', fence: 2, attempt: 1 }]);
+    expect(events.map(({ lease }) => lease)).toEqual([{ owner: 'worker', fence: 2, chargedAttempts: 1 }]);
     expect(await a.inbox.inspect(SENDER, key(1))).toMatchObject({ crashes: 0, attempts: 1 });
   });
 
@@ -120,7 +120,7 @@ describe('a commit whose reply was lost', () => {
     };
     await expect(a.store.accept(inline)).rejects.toThrow('no connection');
     expect(await b.store.peek(SENDER, key(1))).toBe('absent');
-    expect(await a.store.accept(inline)).toMatchObject({ kind: 'won', lease: { attempt: 1 } });
+    expect(await a.store.accept(inline)).toMatchObject({ kind: 'won', lease: { chargedAttempts: 1 } });
   });
 
   it('a load whose reply was lost changes nothing', async () => {
@@ -152,7 +152,7 @@ describe('a call that conflicts again and again', () => {
     await expect(a.store.accept(request)).rejects.toMatchObject({ code: 'store_unavailable' });
     expect(conflicts).toBe(96);
     a.between.beforeCommit = undefined;
-    expect(await a.store.accept(request)).toMatchObject({ kind: 'won', lease: { attempt: 1 } });
+    expect(await a.store.accept(request)).toMatchObject({ kind: 'won', lease: { chargedAttempts: 1 } });
   });
 
   it('plans again without counting a conflict when only the clock has moved on', async () => {

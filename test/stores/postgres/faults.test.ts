@@ -169,7 +169,10 @@ describe('a server that does not answer in time', () => {
     const next = at.store();
     await next.open();
     const answer = await next.accept(request);
-    expect(answer).toMatchObject({ kind: 'won', lease: { owner: request.acceptId, fence: 1, attempt: 1 } });
+    expect(answer).toMatchObject({
+      kind: 'won',
+      lease: { owner: request.acceptId, fence: 1, chargedAttempts: 1 },
+    });
     await next.close();
   });
 });

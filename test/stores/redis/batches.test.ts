@@ -195,7 +195,7 @@ describe('a connection that is lost during several accepts', () => {
     const met = proxy.arm(mishap, 'evalsha');
     const [results] = await Promise.all([together(store, many(6)), met.struck]);
     for (const result of results)
-      expect(result).toMatchObject({ kind: 'won', lease: { fence: 1, attempt: 1 } });
+      expect(result).toMatchObject({ kind: 'won', lease: { fence: 1, chargedAttempts: 1 } });
     const entries = await ask(server.port, async (redis) => {
       const [index = ''] = await redis.keys('*:2:x');
       return redis.zcard(index);

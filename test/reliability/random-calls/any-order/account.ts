@@ -31,7 +31,7 @@ export interface Granted extends Span {
   readonly key: string;
   readonly owner: string;
   readonly fence: number;
-  readonly attempt: number;
+  readonly chargedAttempts: number;
   readonly body: string;
 }
 

@@ -5,7 +5,7 @@ import type { Invariant } from './account.ts';
 /** What another kind of store would tell somebody who has the event. */
 function wonAnyway(owner: string, fence: number, { pressure }: AcceptResult): AcceptResult {
   const place = { reemission: false, afterTerminal: false, afterFinal: false, ahead: false };
-  return { kind: 'won', changed: false, lease: { owner, fence, attempt: 1 }, ...place, pressure };
+  return { kind: 'won', changed: false, lease: { owner, fence, chargedAttempts: 1 }, ...place, pressure };
 }
 
 /** Looks, and then writes by what it saw. */
