@@ -110,7 +110,7 @@ function familyByShape(payload: JsonObject): Family | undefined {
  * What a body is that is none of the agent transport's (verification.md §7.7, §7.8): a task envelope, whole or broken; a
  * delivery report that lost its envelope; else a webhook of another family, which needs its key alone.
  */
-export type ToolShape = 'envelope' | 'bare-report' | 'other';
+export type ToolShape = 'envelope' | 'bare-result' | 'other';
 
 /** How a body is read. */
 export type Form =
@@ -153,14 +153,19 @@ function isTaskEnvelope(payload: JsonObject): boolean {
 /** What names itself is not a broken envelope: its `task_id`, `status` and `result` may be its own. */
 function shapeOfNamed(payload: JsonObject, whole: boolean): ToolShape {
   if (whole) return 'envelope';
-  return hasReportType(payload) ? 'bare-report' : 'other';
+  return hasReportType(payload) ? 'bare-result' : 'other';
 }
+
+/** A media buy by itself, with nothing of an envelope: of what has a key it may be another family's. */
+const isBareResult = (payload: JsonObject): boolean =>
+  textMember(payload, 'media_buy_id') !== undefined &&
+  ['idempotency_key', 'task_id', 'result'].every((name) => present(payload, name) === undefined);
 
 const TASK_MEMBERS = ['task_id', 'status', 'result'] as const;
 
 function shapeOfNameless(payload: JsonObject): ToolShape {
   if (present(payload, 'task_id') !== undefined && Object.hasOwn(payload, 'status')) return 'envelope';
-  if (isBareReport(payload)) return 'bare-report';
+  if (isBareReport(payload) || isBareResult(payload)) return 'bare-result';
   return TASK_MEMBERS.some((name) => present(payload, name) !== undefined) ? 'envelope' : 'other';
 }
 

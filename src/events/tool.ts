@@ -8,10 +8,11 @@ import { IDEMPOTENCY_KEY } from './schemas.ts';
 import { isMediaBuyWord, taskStatus } from './status.ts';
 import { eventWarning } from './warnings.ts';
 
-/** What is wrong with a body, by its shape. A bare report is told before its key, because it lacks that as well. */
+/** What is wrong with a body, by its shape. A bare result is told before its key, because it lacks that as well. */
 const PROBLEMS: Record<ToolShape, (payload: JsonObject) => EnvelopeFailure | undefined> = {
   envelope: envelopeProblem,
-  'bare-report': () => envelopeFailure('missing_envelope_fields', 'a delivery report without its envelope'),
+  'bare-result': () =>
+    envelopeFailure('missing_envelope_fields', 'a result or a report without its envelope'),
   other: keyProblem,
 };
 

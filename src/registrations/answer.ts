@@ -3,11 +3,12 @@ import { utf8 } from '../codec/encoding.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { textOf } from '../errors.ts';
-import { agentData, dataParts, partsOf, stateOf } from '../events/agent-data.ts';
+import { type AgentData, agentData, dataParts, partsOf, stateOf } from '../events/agent-data.ts';
 import { BESIDE, hasResult, isEmpty, isErrorAlone } from '../events/error-alone.ts';
 import { isRecovery, recoveryOfCode } from '../events/error-codes.ts';
 import { errorsIn, errorsOf, type ReportedError } from '../events/error-object.ts';
 import type { TaskStatus } from '../events/event.ts';
+import { agentPayload } from '../events/format.ts';
 import { taskStatus } from '../events/status.ts';
 import { innerTaskIn, taskWordIn } from '../events/task-word.ts';
 import { RegistrationError } from './errors.ts';
@@ -49,10 +50,14 @@ export function textsIn(content: unknown): readonly string[] {
   return content.slice(0, MOST_PARTS).flatMap((part) => textIn(membersOf(part)['text']) ?? []);
 }
 
-/** Those of them that may be parsed. */
+/** Those of them that may be parsed: what one that is too long leaves is there for the next. */
 export function parsableTexts(texts: readonly string[]): readonly string[] {
   let left = MAX_PARSED;
-  return texts.filter(({ length }) => (left -= length) >= 0);
+  return texts.filter(({ length }) => {
+    const isShort = length <= left;
+    if (isShort) left -= length;
+    return isShort;
+  });
 }
 
 const textsOf = (raw: unknown): readonly string[] => textsIn(present(membersOf(raw), 'content'));
@@ -85,11 +90,15 @@ function isMessage(layer: JsonObject): boolean {
   return textIn(layer['messageId']) !== undefined && partsOf(layer).length > 0;
 }
 
-/** Where the agent transport puts a task or a message: version 1.0 puts it in a member, and a client may return the whole answer. */
+/**
+ * Where the agent transport puts a task or a message: version 1.0 puts it in a member, a stream ends with a status, and a
+ * client may return the whole answer.
+ */
 function layersOf(answer: unknown): readonly JsonObject[] {
   const outer = membersOf(answer);
   const result = membersOf(outer['result']);
-  return [outer, result, membersOf(outer['task']), membersOf(result['task'])];
+  const inner = [outer, result].flatMap(({ task, statusUpdate }) => [task, statusUpdate]);
+  return [outer, result, ...inner.map(membersOf)];
 }
 
 /** A Task of the agent transport in an answer. */
@@ -98,6 +107,7 @@ interface AgentTask {
   readonly body: JsonObject;
   readonly taskId: string | undefined;
   readonly data: unknown;
+  readonly extracted: AgentData;
 }
 
 function agentTaskIn(answer: unknown): AgentTask | undefined {
@@ -105,9 +115,21 @@ function agentTaskIn(answer: unknown): AgentTask | undefined {
     const status = taskStatus(stateOf(body['status']));
     if (status === undefined) continue;
     const taskId = textIn(body['taskId']) ?? textIn(body['id']);
-    return { status, body, taskId, data: agentData({ form: 'task', body }).data };
+    const extracted = agentData({ form: 'task', body });
+    return { status, body, taskId, data: extracted.data, extracted };
   }
   return undefined;
+}
+
+/**
+ * The data part that callers take from an agent's answer. What they understand beyond the protocol's own rule (data in a
+ * later artifact, a message, an answer that is wrapped twice) is left out.
+ */
+export function agentAnswerData(raw: unknown): Pick<AgentData, 'data' | 'wrappedResponse'> {
+  const isMalformed = isJsonObject(raw) && agentPayload(raw) === 'malformed';
+  const found = isMalformed ? undefined : agentTaskIn(raw)?.extracted;
+  if (!found || found.later === 'taken') return { data: undefined, wrappedResponse: false };
+  return found;
 }
 
 /**
@@ -135,11 +157,22 @@ function withoutLayer(answer: unknown, taskType: string): unknown {
 /** The errors of an answer, in the order in which they count (calls.md §2.3). */
 function reportedErrors(raw: unknown, taskType: string): readonly ReportedError[] {
   const { body, task } = opened(raw, taskType);
-  const found = [...errorsIn(membersOf(body)), ...(task ? errorsIn(membersOf(task.data)) : [])];
+  const found = [...errorsIn(membersOf(body)), ...(task ? errorsInTask(task) : [])];
   if (found.length > 0 || !isFailedTool(raw)) return found;
   const inTexts = parsableTexts(textsOf(raw)).flatMap((text) => errorsIn(objectIn(text) ?? {}));
   return inTexts.length > 0 ? inTexts : errorsOf(textsOf(raw).join(' '));
 }
+
+/** Those in a Task's data count most; then those of its artifacts' other data parts, then of its message's. */
+function errorsInTask({ data, body: { artifacts, status } }: AgentTask): readonly ReportedError[] {
+  const found = errorsIn(membersOf(data));
+  if (found.length > 0) return found;
+  const holders = [...(Array.isArray(artifacts) ? artifacts : []), membersOf(status)['message']];
+  return holders.flatMap((holder) => dataParts(holder).flatMap((part) => errorsIn(part, FATAL)));
+}
+
+/** Members whose errors are no warnings. */
+const FATAL = ['adcp_error', 'proto_error'] as const;
 
 /** Of a list the first few are told. */
 const MOST_ERRORS = 3;

@@ -1,22 +1,11 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
-import { bounded, boundedJson } from '../calls/bounds.ts';
+import { bounded } from '../calls/bounds.ts';
 import type { CallSessions } from '../calls/sessions.ts';
 import { newSession, SessionLostError, sessionHeaders, type ToolSession } from '../calls/tool-session.ts';
 import { toolTransport } from '../calls/tool-transport.ts';
-import { utf8 } from '../codec/encoding.ts';
-import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { limited, orAborted, sleep } from '../time-limits.ts';
-import {
-  errorTextIn,
-  isFailedTool,
-  isOutcome,
-  parsableTexts,
-  refusalIn,
-  sellerText,
-  taskUnknownIn,
-  textsIn,
-} from './answer.ts';
+import { errorTextIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
 import {
   CALLER_MAKER,
   CALLER_OPTIONS,
@@ -32,6 +21,7 @@ import {
   type TokenCall,
 } from './caller.ts';
 import type { CallSeller } from './registration.ts';
+import { toolObject, toolRefusal } from './tool-answer.ts';
 
 export type { CallSeller } from './registration.ts';
 export { AnswerRefusedError } from '../calls/refused.ts';
@@ -68,12 +58,12 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
     const result = await inTime(signal, async (within) =>
       callIn(caller, await laneTo(agentUrl, of, sessions), { method: 'tools/call', params, signal: within }),
     );
-    const answer = await answerOf(result, caller.maxValues);
+    const answer = await toolObject(result, caller.maxValues);
     bounded(answer);
     const unknown = 'task_id' in args ? taskUnknownIn(answer) : undefined;
     if (unknown) throw unknown;
     if (!isFailedTool(result)) return answer;
-    const refusal = refusalIn({ ...result, structuredContent: answer });
+    const refusal = toolRefusal(result, answer);
     if (refusal) throw refusal;
     if (isOutcome(answer)) return answer;
     throw new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`);
@@ -218,18 +208,4 @@ async function endSession(session: ToolSession, fetch: SellerFetch): Promise<voi
   } catch {
     // It does not have to let it be ended (405).
   }
-}
-
-/** The object that the operation answered: structured, or as JSON in a text. @throws Error where the tool failed without one. */
-async function answerOf(result: Members, maxValues: number): Promise<JsonObject> {
-  const { structuredContent, content, isError } = result;
-  if (isJsonObject(structuredContent)) return structuredContent;
-  const texts = textsIn(content);
-  for (const text of parsableTexts(texts)) {
-    const parsed = await boundedJson(utf8(text), maxValues);
-    if (isJsonObject(parsed)) return parsed;
-  }
-  const detail = sellerText(texts.join(' '));
-  // It is not known whether the operation was done: the call is repeated.
-  throw new Error(isError ? `the operation failed: ${detail}` : `the answer has no JSON object: ${detail}`);
 }

@@ -1,9 +1,21 @@
-import type { Setup, VectorRequest } from './subject.ts';
+import type { JsonObject } from '../codec/members.ts';
 import { PrintableError } from '../codec/printable-value.ts';
+import type { Transport } from '../events/event.ts';
+import type { Redirect, Setup, VectorRequest } from './subject.ts';
 
 /** What a vector can be about. */
 export type VectorKind =
-  'signature' | 'canonicalization' | 'hmac' | 'bearer' | 'extraction' | 'envelope' | 'sequence';
+  | 'signature'
+  | 'canonicalization'
+  | 'hmac'
+  | 'bearer'
+  | 'extraction'
+  | 'envelope'
+  | 'sequence'
+  | 'answer'
+  | 'error'
+  | 'redirects'
+  | 'secret';
 
 /** What must be answered. Members that are absent are not compared. */
 export interface Expectation {
@@ -72,6 +84,56 @@ export interface ExtractionCase extends Named {
   readonly data?: { readonly value: unknown };
 }
 
+/** The answer to a call, with the data in it. */
+export interface AnswerCase extends Named {
+  readonly kind: 'answer';
+  readonly transport: Transport;
+  readonly response: unknown;
+  /** Null: none. */
+  readonly data: unknown;
+  /** Absent: not compared. Null: none. */
+  readonly error?: string | null;
+}
+
+/** What a caller does about an error, in the words of the published vectors. */
+export type ErrorAction = 'retry' | 'surface_to_caller' | 'escalate_to_human' | 'generic_error';
+
+/** The answer to a call that failed, with the error in it. */
+export interface ErrorCase extends Named {
+  readonly kind: 'error';
+  readonly transport: Transport;
+  readonly response: unknown;
+  /** Absent: not compared. Null: none. */
+  readonly error?: JsonObject | null;
+  /** Absent: not compared. */
+  readonly action?: ErrorAction;
+}
+
+/** A document of a publisher that is redirected. */
+export interface RedirectsCase extends Named {
+  readonly kind: 'redirects';
+  readonly target: 'well-known' | 'authoritative';
+  readonly url: string;
+  readonly redirects: readonly Redirect[];
+  /** `finalUrl` absent: not compared. */
+  readonly expected:
+    | { readonly refused: false; readonly finalUrl?: string }
+    | { readonly refused: true; readonly why?: string };
+}
+
+/** A shared secret that no receiver may be configured with. */
+export interface SecretCase extends Named {
+  readonly kind: 'secret';
+  readonly secret: string;
+}
+
+/** A vector, or a file of them, of a kind that is known or looks like one, and that nothing here can judge. */
+export interface NotJudgedCase extends Named {
+  readonly kind: 'not-judged';
+  readonly what: 'file' | 'vector';
+  readonly reason: string;
+}
+
 /** A vector that cannot be run: the file, or its part, is not what was expected. */
 export interface UnreadableCase extends Named {
   readonly kind: 'unreadable';
@@ -79,7 +141,18 @@ export interface UnreadableCase extends Named {
 }
 
 /** One vector, read. */
-export type VectorCase = DeliveryCase | CanonicalizationCase | ExtractionCase | UnreadableCase;
+export type VectorCase =
+  | DeliveryCase
+  | CanonicalizationCase
+  | ExtractionCase
+  | AnswerCase
+  | ErrorCase
+  | RedirectsCase
+  | SecretCase
+  | UnreadableCase;
+
+/** What a reader makes of one vector. */
+export type ReadCase = VectorCase | NotJudgedCase;
 
 /** Vectors that cannot be read. `message` is one line: the file, what is wrong, and what was expected. */
 export class VectorError extends PrintableError {

@@ -4,6 +4,8 @@
  */
 export type { CryptoEngine, Jwk } from '../crypto/engine.ts';
 export type { HeadersInput } from '../delivery.ts';
+export type { Recovery } from '../events/error-codes.ts';
+export type { Transport } from '../events/event.ts';
 export type { EditionName } from '../protocol.ts';
 export type { VectorKind } from './case.ts';
 export { VectorError } from './case.ts';
@@ -15,10 +17,15 @@ export type { Skipped } from './case.ts';
 export { runVectors, type RunVectorsOptions, type TestFunction } from './run.ts';
 export type {
   SubjectAnswer as Answer,
+  AnswerData,
+  AnswerError,
   Arrival,
   CanonicalUrl,
+  Discovered,
+  Discovery,
   Extracted,
   OpenReceiver,
+  Redirect,
   Setup,
   Subject,
   VectorLimits,

@@ -1,4 +1,3 @@
-import { canonicalJson } from '../codec/canonical-json.ts';
 import type {
   CanonicalizationCase,
   DeliveryCase,
@@ -7,6 +6,15 @@ import type {
   VectorCase,
   VectorKind,
 } from './case.ts';
+import {
+  judgeAnswer,
+  type Judgement,
+  judgeError,
+  judgeRedirects,
+  judgeSecret,
+  sameData,
+} from './judge-calls.ts';
+import { transportNamed } from './shapes/calls.ts';
 import type { SubjectAnswer, CanonicalUrl, OpenReceiver, Subject } from './subject.ts';
 
 /** Statuses that only an authentic delivery of a readable body gets: taken, or no valid envelope, or changed. */
@@ -150,8 +158,6 @@ export interface VectorResult {
 }
 
 const missing = (name: keyof Subject): TypeError => new TypeError(`the subject has no ${name}`);
-
-type Judgement = Pick<VectorResult, 'passed' | 'expected' | 'actual' | 'detail' | 'notes'>;
 
 const text = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
 
@@ -309,23 +315,12 @@ function judgeForm({ url, expected }: CanonicalizationCase, targetUri: TargetUri
   };
 }
 
-/** Words for the two transports, other editions' among them. */
-const FORMATS: readonly (readonly [RegExp, string])[] = [
-  [/^(?:tool|mcp)/i, 'tool'],
-  [/^(?:agent|a2a)/i, 'agent'],
-];
-
-const formatOf = (word: string): string => FORMATS.find(([pattern]) => pattern.test(word))?.[1] ?? word;
-
-function sameData(a: unknown, b: unknown): boolean {
-  return canonicalJson(a ?? null) === canonicalJson(b ?? null);
-}
-
 function judgeExtraction({ payload, format, data }: ExtractionCase, { extract }: Subject): Judgement {
   if (!extract) throw missing('extract');
   const actual = extract(payload);
   const formatFits =
-    format === undefined || (format === null ? undefined : formatOf(format)) === actual.format;
+    format === undefined ||
+    (format === null ? undefined : (transportNamed(format) ?? format)) === actual.format;
   const dataFits = data === undefined || sameData(data.value, actual.data);
   return {
     passed: formatFits && dataFits,
@@ -343,6 +338,10 @@ const NEEDS: Readonly<Record<VectorCase['kind'], keyof Subject | undefined>> = {
   sequence: 'open',
   canonicalization: 'targetUri',
   extraction: 'extract',
+  answer: 'answerData',
+  error: 'answerError',
+  redirects: 'discover',
+  secret: 'takesSecret',
   unreadable: undefined,
 };
 
@@ -350,6 +349,17 @@ const NEEDS: Readonly<Record<VectorCase['kind'], keyof Subject | undefined>> = {
 export function lacking({ kind }: VectorCase, subject: Subject): keyof Subject | undefined {
   const needed = NEEDS[kind];
   return needed === undefined || subject[needed] !== undefined ? undefined : needed;
+}
+
+type CallCase = Extract<VectorCase, { readonly kind: 'answer' | 'error' | 'redirects' | 'secret' }>;
+
+async function judgeCall(vector: CallCase, subject: Subject): Promise<Judgement> {
+  const { answerData, answerError, discover, takesSecret } = subject;
+  if (vector.kind === 'answer' && answerData) return judgeAnswer(vector, answerData);
+  if (vector.kind === 'error' && answerError) return judgeError(vector, answerError);
+  if (vector.kind === 'redirects' && discover) return judgeRedirects(vector, discover);
+  if (vector.kind === 'secret' && takesSecret) return judgeSecret(vector, takesSecret);
+  throw missing(NEEDS[vector.kind] ?? 'open');
 }
 
 async function verdictOf(vector: VectorCase, subject: Subject): Promise<Judgement> {
@@ -361,6 +371,11 @@ async function verdictOf(vector: VectorCase, subject: Subject): Promise<Judgemen
       return judgeForm(vector, subject.targetUri);
     case 'extraction':
       return judgeExtraction(vector, subject);
+    case 'answer':
+    case 'error':
+    case 'redirects':
+    case 'secret':
+      return judgeCall(vector, subject);
     case 'signature':
     case 'hmac':
     case 'bearer':

@@ -14,6 +14,7 @@ import type { Sender } from '../senders.ts';
 import { storedId } from '../stages/ids.ts';
 import type { AcceptRequest, Store } from '../stores/contract.ts';
 import { memoryStore } from '../stores/memory.ts';
+import { answerData, answerError, discover, takesSecret } from './library-calls.ts';
 import { DEFAULT_NOW_MS } from './shapes/read.ts';
 import type {
   SubjectAnswer,
@@ -299,5 +300,9 @@ export function librarySubject(engine?: CryptoEngine['name'], verifying: Verifyi
     signatureBase: baseOf,
     targetUri: canonicalTargetUri,
     extract: (payload) => ({ format: detectFormat(payload), data: extractData(payload) }),
+    answerData,
+    answerError,
+    discover,
+    takesSecret,
   };
 }

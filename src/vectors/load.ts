@@ -5,7 +5,7 @@ import { readJson as parseJson } from '../codec/json-reader.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import { DEFAULT_EDITION, editionFor, type EditionName, protocolFor } from '../protocol.ts';
 import { ConfigError } from '../errors.ts';
-import type { VectorCase } from './case.ts';
+import type { ReadCase } from './case.ts';
 import { VectorError } from './case.ts';
 import { isKeySet, keysIn, readCases } from './shapes/index.ts';
 import type { ShapeContext } from './shapes/read.ts';
@@ -156,6 +156,7 @@ function contextOf(file: string, options: LoadOptions): ShapeContext {
     stem: basename(file, '.json'),
     protocol: options.protocol,
     edition: editionFor(options.edition ?? DEFAULT_EDITION).name,
+    isEditionGiven: options.edition !== undefined,
     keys: () => keysBeside(file),
     codeOf: options.codeOf ?? ((code) => code),
     ignore: new Set(options.ignore),
@@ -164,7 +165,7 @@ function contextOf(file: string, options: LoadOptions): ShapeContext {
 }
 
 /** @throws VectorError naming the file. */
-function casesOf(json: unknown, file: string, options: LoadOptions): readonly VectorCase[] {
+function casesOf(json: unknown, file: string, options: LoadOptions): readonly ReadCase[] {
   try {
     return readCases(json, contextOf(file, options));
   } catch (error) {
@@ -177,7 +178,7 @@ function casesOf(json: unknown, file: string, options: LoadOptions): readonly Ve
 const KEYS_FILE = 'keys.json';
 
 /** In a folder a file that cannot be read is a case that fails, and the others run; a key set is not a vector. */
-function loadFound(file: string, name: string, options: LoadOptions): readonly VectorCase[] {
+function loadFound(file: string, name: string, options: LoadOptions): readonly ReadCase[] {
   try {
     requireRegular(file);
     const json = readJson(file);
@@ -191,14 +192,14 @@ function loadFound(file: string, name: string, options: LoadOptions): readonly V
 }
 
 /** Of files that were named: a shell's `*.json` names the key set too, which is not a vector unless nothing else is named. */
-function loadNamed(files: readonly string[], options: LoadOptions): readonly VectorCase[] {
+function loadNamed(files: readonly string[], options: LoadOptions): readonly ReadCase[] {
   const read = files.map((file) => ({ file, json: readJson(file) }));
   const vectors = read.filter(({ json }) => !isKeySet(json));
   return (vectors.length > 0 ? vectors : read).flatMap(({ file, json }) => casesOf(json, file, options));
 }
 
 /** @throws VectorError where no file of the folder has vectors; it says what was skipped. */
-function loadFolder(folder: string, options: LoadOptions): readonly VectorCase[] {
+function loadFolder(folder: string, options: LoadOptions): readonly ReadCase[] {
   const skipped: Skipped[] = [];
   const onSkipped = (one: Skipped): void => {
     skipped.push(one);
@@ -221,7 +222,7 @@ function loadFolder(folder: string, options: LoadOptions): readonly VectorCase[]
  * @throws VectorError for a folder or a named file that cannot be read or has no vectors; ConfigError for a wrong
  * `protocol` or `edition`.
  */
-export function loadVectors(options: LoadOptions = {}): readonly VectorCase[] {
+export function loadVectors(options: LoadOptions = {}): readonly ReadCase[] {
   const { dir, files } = options;
   protocolFor(options.protocol);
   editionFor(options.edition);

@@ -1,6 +1,6 @@
 import { onlyKnown } from '../config/validate.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
-import { type Skipped, type VectorCase, VectorError } from './case.ts';
+import { type ReadCase, type Skipped, type VectorCase, VectorError } from './case.ts';
 import { judge, lacking, type VectorResult } from './judge.ts';
 import { librarySubject } from './library.ts';
 import { type LoadOptions, loadVectors } from './load.ts';
@@ -62,7 +62,8 @@ function skippedLines(skipped: readonly Skipped[]): readonly string[] {
   }
   return [...counts].map(([line, count]) => {
     const [what = '', alike = ''] = line.split('\n');
-    return `skipped ${count} ${what}${count === 1 ? '' : 's'}${alike}`;
+    const verb = what === 'member' ? 'passed over' : 'not judged';
+    return `${verb}: ${count} ${what}${count === 1 ? '' : 's'}${alike}`;
   });
 }
 
@@ -75,7 +76,7 @@ function summaryOf(results: readonly VectorResult[], skipped: readonly Skipped[]
   return [
     `${results.length - failed} passed`,
     `${failed} failed`,
-    ...(left > 0 ? [`${left} skipped`] : []),
+    ...(left > 0 ? [`${left} not judged`] : []),
     ...(noted > 0 ? [`${noted} with a note`] : []),
   ].join(', ');
 }
@@ -128,12 +129,30 @@ interface Prepared {
   readonly vectors: readonly VectorCase[];
 }
 
-function runs(vector: VectorCase, subject: Subject, onSkipped: RunVectorsOptions['onSkipped']): boolean {
+function runs(
+  vector: ReadCase,
+  subject: Subject,
+  onSkipped: RunVectorsOptions['onSkipped'],
+): vector is VectorCase {
   const { kind, name, file } = vector;
+  if (kind === 'not-judged') {
+    onSkipped?.({ what: vector.what, name, file, why: vector.reason });
+    return false;
+  }
   const needed = lacking(vector, subject);
   if (needed === undefined) return true;
   onSkipped?.({ what: 'vector', name, file, why: `${kind}: the subject has no ${needed}` });
   return false;
+}
+
+/** Nothing was judged: neither passed nor failed. */
+function noVector(found: readonly ReadCase[]): VectorError {
+  const [first] = found;
+  return new VectorError(
+    first?.kind === 'not-judged' && found.every(({ kind }) => kind === 'not-judged')
+      ? `${first.file}: nothing in it can be judged (${first.reason}): expected vectors of webhooks, answers or discovery`
+      : 'subject: no vector can be run: expected one with open, targetUri or extract',
+  );
 }
 
 /** @throws VectorError where there is nothing to run, ConfigError for an option that does not exist. */
@@ -141,10 +160,9 @@ function prepare(options: RunVectorsOptions): Prepared {
   // A misspelt `dir` or `subject` would run this package's own vectors against itself, and pass.
   onlyKnown('runVectors', options, OPTION_NAMES);
   const { engine, subject = librarySubject(engine) } = options;
-  const vectors = loadVectors(options).filter((vector) => runs(vector, subject, options.onSkipped));
-  if (vectors.length === 0) {
-    throw new VectorError('subject: no vector can be run: expected one with open, targetUri or extract');
-  }
+  const found = loadVectors(options);
+  const vectors = found.filter((vector) => runs(vector, subject, options.onSkipped));
+  if (vectors.length === 0) throw noVector(found);
   return { subject, vectors };
 }
 

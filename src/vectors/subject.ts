@@ -1,5 +1,7 @@
 import type { Jwk } from '../crypto/engine.ts';
 import type { HeadersInput } from '../delivery.ts';
+import type { Recovery } from '../events/error-codes.ts';
+import type { Transport } from '../events/event.ts';
 import type { EditionName } from '../protocol.ts';
 
 /** One HTTP request of a vector. */
@@ -124,6 +126,47 @@ export interface Extracted {
   readonly data: unknown;
 }
 
+/** What a caller takes from the answer to its call. */
+export interface AnswerData {
+  /** Undefined where there is none. */
+  readonly data: unknown;
+  /** `wrapper_detected`: the data part was only `{response: {…}}`. */
+  readonly error?: string | undefined;
+}
+
+/** An error as a caller reads it from an answer. What an implementation cannot tell is left out, and is not compared. */
+export interface AnswerError {
+  readonly code?: string | undefined;
+  /** The seller's text, or a message with it. */
+  readonly message?: string | undefined;
+  /** What the caller does: call again, change the request, or ask a person. */
+  readonly recovery: Recovery;
+  readonly field?: string | undefined;
+  readonly details?: Readonly<Record<string, unknown>> | undefined;
+  readonly retryAfterMs?: number | undefined;
+}
+
+/** One answer that names another place. */
+export interface Redirect {
+  /** HTTP status. */
+  readonly status: number;
+  /** Its `Location`; absent: it has none. */
+  readonly location?: string;
+}
+
+/** A publisher's document that is fetched. */
+export interface Discovery {
+  /** At its well-known path, or where an `authoritative_location` leads. */
+  readonly target: 'well-known' | 'authoritative';
+  readonly url: string;
+  /** The answers in their order; behind the last one is the document. */
+  readonly redirects: readonly Redirect[];
+}
+
+/** Where the document was had, or why not. */
+export type Discovered =
+  { readonly ok: true; readonly url: string } | { readonly ok: false; readonly reason: string };
+
 /**
  * What vectors are run against: this library, or an implementation of yours. Kinds of vectors whose function is left
  * out are not run; a signature base is compared only where `signatureBase` is there.
@@ -137,4 +180,15 @@ export interface Subject {
   readonly targetUri?: (url: string) => CanonicalUrl;
   /** Format detection and extraction. */
   readonly extract?: (payload: unknown) => Extracted;
+  /** The data in the answer to a call. */
+  readonly answerData?: (response: unknown, transport: Transport) => AnswerData | Promise<AnswerData>;
+  /** The error in the answer to a call; undefined where a caller finds none that says what it is. */
+  readonly answerError?: (
+    response: unknown,
+    transport: Transport,
+  ) => AnswerError | undefined | Promise<AnswerError | undefined>;
+  /** Fetches a publisher's document. */
+  readonly discover?: (discovery: Discovery) => Discovered | Promise<Discovered>;
+  /** Whether a receiver can be configured with a shared secret. */
+  readonly takesSecret?: (secret: string) => boolean;
 }

@@ -401,9 +401,9 @@ describe('vectors run', () => {
     expect(shown.code).toBe(1);
     expect(shown.stdout).toContain('expected_port is not known');
     expect(shown.stdout.trim().split('\n').slice(-3)).toEqual([
-      'skipped 1 member requires: not known',
-      'skipped 1 file jwks.json: a key set',
-      '1 passed, 1 failed, 1 skipped',
+      'passed over: 1 member requires: not known',
+      'not judged: 1 file jwks.json: a key set',
+      '1 passed, 1 failed, 1 not judged',
     ]);
     const declared = await cli(['vectors', 'run', folder.path, '--ignore', 'expected_port', '--json']);
     expect(declared.code).toBe(0);

@@ -173,6 +173,16 @@ describe('is still 400', () => {
     expect(codeOf(payload)).toBe('missing_idempotency_key');
   });
 
+  it.each([
+    ['a bare result', { media_buy_id: 'mb', packages: [] }],
+    ["a bare result with the buy's status", { media_buy_id: 'mb', status: 'active' }],
+  ])('%s: missing_envelope_fields', (_name, payload) => {
+    for (const format of [undefined, 'tool', 'agent'] as const) {
+      expect(codeOf(payload, format && { format })).toBe('missing_envelope_fields');
+    }
+    expect(codeOf({ ...payload, task_id: 't' })).toBe('missing_idempotency_key');
+  });
+
   it('no key, though the format of its sender may lack it: a name makes it no task', () => {
     expect(codeOf({ event_type: 'x.y' }, { format: 'agent' })).toBe('missing_idempotency_key');
     expect(codeOf({ anything: 1 }, { format: 'agent' })).toBe('missing_envelope_fields');

@@ -31,6 +31,10 @@ describe('what a first answer says of the task', () => {
       { task: { id: 'task-5', status: { state: 'TASK_STATE_SUBMITTED' } } },
       { status: 'submitted', taskId: 'task-5' },
     ],
+    [
+      { statusUpdate: { taskId: 'task-6', status: { state: 'TASK_STATE_WORKING' } } },
+      { status: 'working', taskId: 'task-6' },
+    ],
     // The result itself: a media buy's own status is none of a task's.
     [
       { media_buy_id: 'mb-1', status: 'active' },
@@ -393,6 +397,25 @@ describe('calls.md §1.4: null is as good as absent', () => {
 });
 
 describe('errors that stand elsewhere', () => {
+  const conflict = { data: { adcp_error: { code: 'CONFLICT', message: 'm' } } };
+  const failedTask = (artifact: readonly object[], message: readonly object[]): object => ({
+    id: 't',
+    status: { state: 'failed', message: { parts: message } },
+    artifacts: [{ parts: artifact }],
+  });
+
+  it.each([
+    ['before the last part of the artifact', failedTask([conflict, { data: { n: 1 } }], [])],
+    ['in the message beside an artifact', failedTask([{ data: { n: 1 } }], [conflict])],
+  ])('in a Task: %s', (_, answer) => {
+    expect(refusalIn(answer)).toMatchObject({ code: 'CONFLICT', recovery: 'transient' });
+  });
+
+  it('in a Task: warnings of another part are none', () => {
+    const warning = { data: { errors: [{ code: 'CONFLICT', message: 'm' }] } };
+    expect(refusalIn(failedTask([warning, { data: { n: 1 } }], []))).toBeUndefined();
+  });
+
   const error = { code: 'BUDGET_TOO_LOW', message: 'at least 500', recovery: 'correctable' };
   const text = (value: object) => ({ type: 'text', text: JSON.stringify(value) });
 

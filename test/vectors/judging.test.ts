@@ -247,7 +247,7 @@ describe('an unusable vector is an error that names the member, never a pass', (
     );
     const run = await runFolder(outcome({ success: true, must_log: true }), { ignore: ['must_log'] });
     expect(only(run)).toMatchObject({ passed: true });
-    expect(run.text).toMatch(/^skipped 1 member must_log: /m);
+    expect(run.text).toMatch(/^passed over: 1 member must_log: /m);
   });
 
   test('vectors beside keys are judged', async () => {
@@ -332,7 +332,7 @@ describe('members without an expectation are skipped, counted and named', () => 
       { what: 'member', name: 'ttl_seconds', file: name('b.json'), why: 'not known' },
     ]);
     expect(run.text).toMatch(
-      /\nskipped 2 members requires_contract: not known\nskipped 2 members verifier_capability: not known\nskipped 1 member ttl_seconds: not known\n2 passed, 0 failed$/,
+      /\npassed over: 2 members requires_contract: not known\npassed over: 2 members verifier_capability: not known\npassed over: 1 member ttl_seconds: not known\n2 passed, 0 failed$/,
     );
   });
 
@@ -359,11 +359,11 @@ describe('members without an expectation are skipped, counted and named', () => 
     ]);
     expect(formatReport(results, { skipped, failuresOnly: true })).toBe(
       [
-        'skipped 1 file b.yaml: not JSON',
-        'skipped 1 file c.jsonl: not JSON',
-        'skipped 1 file other: a link to a folder',
-        `skipped 1 file ${join('sub', 'jwks.json')}: a key set`,
-        '1 passed, 0 failed, 4 skipped',
+        'not judged: 1 file b.yaml: not JSON',
+        'not judged: 1 file c.jsonl: not JSON',
+        'not judged: 1 file other: a link to a folder',
+        `not judged: 1 file ${join('sub', 'jwks.json')}: a key set`,
+        '1 passed, 0 failed, 4 not judged',
       ].join('\n'),
     );
   });
@@ -378,7 +378,7 @@ describe('members without an expectation are skipped, counted and named', () => 
       ['vector', 'n', 'signature: the subject has no open'],
     ]);
     expect(run.text).toMatch(
-      /\nskipped 2 vectors: signature: the subject has no open\n1 passed, 0 failed, 2 skipped$/,
+      /\nnot judged: 2 vectors: signature: the subject has no open\n1 passed, 0 failed, 2 not judged$/,
     );
   });
 

@@ -117,12 +117,13 @@ describe('vectors of other projects', () => {
       'negative/1.json': outcome('webhook_signature_window_invalid', 5),
       'negative/2.json': outcome('webhook_signature_window_invalid', '5'),
       'negative/4.json': outcome('request_signature_window_invalid', 5),
+      'negative/5.json': outcome('their_signature_window_invalid', 5),
     });
     const passed = async (options: RunVectorsOptions) =>
       (await runVectors({ dir, protocol: 'ad-x', ...options })).map((result) => result.passed);
-    expect(await passed({})).toEqual([true, true, false]);
-    const codeOf = (code: string): string => code.replace(/^request_/, 'webhook_');
-    expect(await passed({ codeOf })).toEqual([true, true, true]);
+    expect(await passed({})).toEqual([true, true, true, false]);
+    const codeOf = (code: string): string => code.replace(/^their_/, 'webhook_');
+    expect(await passed({ codeOf })).toEqual([true, true, true, true]);
   });
 
   test('without a code: a refusal counts as refused, an answer that asks for a retry does not', async () => {
@@ -203,8 +204,15 @@ describe('vectors of other projects', () => {
       await generateKey('ed25519', 'request-signing', { kid: 'k1', protocol: 'ad-x' }),
     );
     const dir = folderOf({ 'keys.json': { keys: [pair.publicJwk] }, 'positive/1.json': vector });
-    expect((await run({ dir })).passed).toBe(false);
+    expect((await run({ dir, edition: '3.0' })).passed).toBe(false);
     expect((await run({ dir, edition: '3.2' })).passed).toBe(true);
+    // It can only be of an edition in which such a key verifies.
+    expect((await run({ dir })).passed).toBe(true);
+    const old = folderOf({
+      'keys.json': { keys: [pair.publicJwk] },
+      'positive/1.json': { ...vector, edition: '3.0' },
+    });
+    expect((await run({ dir: old })).passed).toBe(false);
   });
 
   test('the state of the harness: replays, revoked and stale lists, a cap that is reached', async () => {

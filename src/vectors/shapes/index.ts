@@ -1,9 +1,11 @@
 import * as z from 'zod/mini';
 import { isJsonObject, type JsonObject, defined } from '../../codec/members.ts';
-import { type VectorCase, VectorError, type CanonicalizationCase, type ExtractionCase } from '../case.ts';
-import { HMAC_LISTS, readBearer, readEnvelopes, readHmac } from './legacy.ts';
+import { type ReadCase, VectorError, type CanonicalizationCase, type ExtractionCase } from '../case.ts';
+import { readAnswers, readErrors, readRedirects } from './calls.ts';
+import { HMAC_LISTS, HMAC_MEMBERS, readBearer, readEnvelopes, readHmac } from './legacy.ts';
 import {
   isListOfObjects,
+  notJudged,
   readEach,
   readOr,
   type ShapeContext,
@@ -16,7 +18,7 @@ import {
   readList,
   required,
 } from './read.ts';
-import { readSequences, readSignature, readSignatures, SIGNATURES } from './signature.ts';
+import { OF_REQUESTS, readSequences, readSignature, readSignatures, SIGNATURES } from './signature.ts';
 
 const FORM = ['expected_target_uri', 'expected_authority'] as const;
 /** Names for the code of a refusal. */
@@ -32,11 +34,11 @@ const URL_CASE = z.object({
 function expectedForm(json: JsonObject, context: ShapeContext): CanonicalizationCase['expected'] {
   const given = parse(URL_CASE, json);
   const name = aliasOf(json, 'case', CODE);
-  const code = name && given[name];
+  const code = name && given[name] && context.codeOf(given[name]).replace(OF_REQUESTS, 'webhook_');
   if (given.reject === true) {
     const form = FORM.find((member) => given[member] !== undefined);
     if (form !== undefined) throw new VectorError(`reject contradicts ${form}`);
-    return { refused: true, ...(code !== undefined && { code: context.codeOf(code) }) };
+    return { refused: true, ...(code !== undefined && { code }) };
   }
   if (name !== undefined) throw new VectorError(`${name} is there without reject: true`);
   const [targetUri, authority] = FORM.map((member) => given[member]);
@@ -47,7 +49,7 @@ function expectedForm(json: JsonObject, context: ShapeContext): Canonicalization
 }
 
 /** `{cases: [{name, input_url, expected_target_uri, expected_authority} | {name, input_url, reject: true}]}`. */
-export function readCanonicalization(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+export function readCanonicalization(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   return readList(json, 'cases', context, (entry, name): CanonicalizationCase => {
     const { input_url: url } = read(URL_CASE, entry, '', context, 'may have others');
     return {
@@ -85,14 +87,14 @@ function extractionCase(vector: JsonObject, name: string, context: ShapeContext)
 }
 
 /** `{vectors: [{id, payload, expected_format, expected_data}]}`. */
-export function readExtraction(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+export function readExtraction(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   return readList(json, 'vectors', context, (vector, name) => extractionCase(vector, name, context));
 }
 
 interface Shape {
   readonly described: string;
   readonly fits: (json: JsonObject) => boolean;
-  readonly read: (json: JsonObject, context: ShapeContext) => readonly VectorCase[];
+  readonly read: (json: JsonObject, context: ShapeContext) => readonly ReadCase[];
   /** Members of the file beside its vectors; absent where the file is one. */
   readonly members?: readonly string[];
 }
@@ -141,13 +143,31 @@ const SHAPES: readonly Shape[] = [
     described: '{secret, vectors: [{timestamp, raw_body, expected_signature}]}',
     fits: (json) => 'secret' in json && HMAC_LISTS.some((list) => hasArray(json, list)),
     read: readHmac,
-    members: ['secret', 'previous_secret', 'url', ...HMAC_LISTS],
+    members: HMAC_MEMBERS,
   },
   {
     described: '{token, vectors: [{raw_body, expected}]}',
     fits: (json) => 'token' in json && hasArray(json, 'vectors'),
     read: readBearer,
     members: ['token', 'previous_token', 'url', 'vectors'],
+  },
+  {
+    described: '{vectors: [{target, origin_url, redirect_chain, expected}]}',
+    fits: (json) => someVector(json, 'origin_url', 'redirect_chain'),
+    read: readRedirects,
+    members: ['vectors'],
+  },
+  {
+    described: '{vectors: [{transport, response, expected_error, expected_action}]}',
+    fits: (json) => someVector(json, 'response') && someVector(json, 'expected_error', 'expected_action'),
+    read: readErrors,
+    members: ['vectors'],
+  },
+  {
+    described: '{vectors: [{response, expected_data}]}',
+    fits: (json) => someVector(json, 'response'),
+    read: readAnswers,
+    members: ['vectors'],
   },
   {
     described: '{vectors: [{payload, expected_format, expected_data}]}',
@@ -173,13 +193,29 @@ export function isKeySet(json: unknown): json is { readonly keys: readonly JsonO
 }
 
 /** What else is in a file of vectors: a list that is not read may hold the other half of them. */
-function restOf(json: JsonObject, members: readonly string[], context: ShapeContext): readonly VectorCase[] {
+function restOf(json: JsonObject, members: readonly string[], context: ShapeContext): readonly ReadCase[] {
   const read = readOr(context.stem, context, () => skipUnknown(json, '', [...members, 'keys'], context));
   return read ? [read] : [];
 }
 
-function casesOf(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+/** Members of a vector that are named where its kind is not known. */
+const MOST_MEMBERS = 8;
+
+/** Why a file with a list of something cannot be judged; undefined where it has none. */
+function unknownVectors(json: JsonObject): string | undefined {
+  // Beside keys it may be the half of a file that is misspelt.
+  const lists = Object.hasOwn(json, 'keys') ? [] : Object.entries(json);
+  const [list] = lists.filter(([, value]) => isListOfObjects(value));
+  const [first] = list ? (list[1] as readonly unknown[]).filter(isJsonObject) : [];
+  if (!list || !first) return undefined;
+  const members = Object.keys(first).slice(0, MOST_MEMBERS).join(', ');
+  return `no known kind of vectors: ${list[0]} has members ${members}`;
+}
+
+function casesOf(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const shape = shapeOf(json);
+  const unknown = shape ? undefined : unknownVectors(json);
+  if (unknown) return [notJudged(context, context.stem, unknown, 'file')];
   if (!shape) {
     const known = SHAPES.map(({ described }) => described).join(', ');
     throw new VectorError(`no known shape of vectors: expected one of ${known}`);
@@ -193,7 +229,7 @@ function casesOf(json: JsonObject, context: ShapeContext): readonly VectorCase[]
 }
 
 /** The cases of one parsed file, or of an array of such. @throws VectorError for no known shape, or a wrong member. */
-export function readCases(json: unknown, context: ShapeContext): readonly VectorCase[] {
+export function readCases(json: unknown, context: ShapeContext): readonly ReadCase[] {
   if (isListOfObjects(json) && json.every(isJsonObject)) {
     return readEach(json, 'vector', context, (one, stem) => casesOf(one, { ...context, stem })).flat();
   }

@@ -1,16 +1,26 @@
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject, present } from '../../codec/members.ts';
 import { protocolFor } from '../../protocol.ts';
-import { type DeliveryCase, type Expectation, type VectorCase, VectorError } from '../case.ts';
+import {
+  type DeliveryCase,
+  type Expectation,
+  type NotJudgedCase,
+  type ReadCase,
+  type SecretCase,
+  VectorError,
+} from '../case.ts';
 import { hmacAction, someExpectation } from './expectation.ts';
 import {
   aliasOf,
   bodyOf,
+  each,
   DEFAULT_AGENT,
   DEFAULT_NOW_MS,
   DEFAULT_URL,
   editionOf,
+  isListOfObjects,
   missing,
+  notJudged,
   optional,
   parse,
   plainSetup,
@@ -70,13 +80,15 @@ function headersWith(
 /** Members of either scheme's vectors. */
 const DELIVERY = { headers: optional.object, ...RAW_BODY, expected: z.optional(z.unknown()) };
 const SIGNATURE = ['expected_signature', 'signature'] as const;
+/** The receiver's clock, Unix seconds. */
+const CLOCK = ['reference_now', 'current_time'] as const;
 const secondsOrText = z.union([z.number(), z.string()], 'Unix seconds');
 const HMAC = z.object({
   ...DELIVERY,
   expected_signature: optional.text,
   signature: optional.text,
   timestamp: secondsOrText,
-  reference_now: z.optional(secondsOrText),
+  ...each(CLOCK, z.optional(secondsOrText)),
   expected_verifier_action: optional.text,
 });
 
@@ -103,7 +115,7 @@ function hmacCase(
   const given = read(HMAC, vector, '', context, 'may have others');
   const { hmacSignatureHeader, hmacTimestampHeader } = protocolFor(context.protocol);
   // A timestamp that is not a number needs a `reference_now` beside it.
-  const nowMs = Number(given.reference_now ?? given.timestamp) * 1000;
+  const nowMs = Number(given[aliasOf(vector, name, CLOCK) ?? 'timestamp']) * 1000;
   if (!Number.isFinite(nowMs)) throw new VectorError('reference_now is missing: expected Unix seconds');
   const [member] = SIGNATURE;
   const signature = given[aliasOf(vector, name, SIGNATURE) ?? member];
@@ -115,7 +127,31 @@ function hmacCase(
 }
 
 /** Lists of an HMAC file: `rejection_vectors` are refused, unless they say otherwise. */
-export const HMAC_LISTS = ['vectors', 'rejection_vectors'] as const;
+const DELIVERIES = ['vectors', 'rejection_vectors'] as const;
+/** Secrets that nobody may be registered with. */
+const SECRETS = 'secret_rejection_vectors';
+/** What signers have to do. */
+const SIGNERS = 'signer_side';
+
+/** Lists by which an HMAC file is told. */
+export const HMAC_LISTS: readonly string[] = [...DELIVERIES, SECRETS];
+/** What an HMAC file has. */
+export const HMAC_MEMBERS: readonly string[] = ['secret', 'previous_secret', 'url', ...HMAC_LISTS, SIGNERS];
+
+function secretCase({ secret }: JsonObject, name: string, context: ShapeContext): SecretCase | NotJudgedCase {
+  if (secret === undefined) return notJudged(context, name, `${SECRETS}: a vector without a secret`);
+  if (typeof secret !== 'string') throw missing('secret', 'a string');
+  return { kind: 'secret', name, file: context.file, secret };
+}
+
+/** One for each vector, or for the whole where it is no list. */
+function signerCases(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
+  const part = present(json, SIGNERS);
+  const reason = `${SIGNERS}: it is about signers, and the form of its vectors is not known`;
+  if (part === undefined) return [];
+  if (!isListOfObjects(part)) return [notJudged(context, SIGNERS, reason)];
+  return readList(json, SIGNERS, context, (_vector, name) => notJudged(context, name, reason));
+}
 
 const HMAC_FILE = z.object({
   secret: required.text,
@@ -124,14 +160,16 @@ const HMAC_FILE = z.object({
 });
 
 /** `{secret, vectors: [{id, timestamp, raw_body, expected_signature, …}], rejection_vectors: […]}`. */
-export function readHmac(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+export function readHmac(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const { secret, previous_secret: previousSecret, url } = parse(HMAC_FILE, json);
   const sender = { scheme: 'hmac', secret, url, ...defined({ previousSecret }) } as const;
-  return HMAC_LISTS.flatMap((list) =>
+  const deliveries = DELIVERIES.flatMap((list) =>
     readList(json, list, context, (vector, name) =>
       hmacCase(sender, vector, name, list !== 'vectors', context),
     ),
   );
+  const secrets = readList(json, SECRETS, context, (vector, name) => secretCase(vector, name, context));
+  return [...deliveries, ...secrets, ...signerCases(json, context)];
 }
 
 const BEARER = z.object(DELIVERY);
@@ -142,7 +180,7 @@ const BEARER_FILE = z.object({
 });
 
 /** `{token, vectors: [{id, headers, raw_body, expected}]}`. */
-export function readBearer(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+export function readBearer(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const { token: secret, previous_token: previousSecret, url } = parse(BEARER_FILE, json);
   const sender = { scheme: 'bearer', secret, url, ...defined({ previousSecret }) } as const;
   return readList(json, 'vectors', context, (vector, name) => {
@@ -160,6 +198,7 @@ const TOKEN = 'a-token-of-the-vectors-for-envelopes';
 const ENVELOPE = { payload: z.optional(z.unknown()), ...RAW_BODY, edition: optional.text };
 const POSITIVE = z.object({
   ...ENVELOPE,
+  same_event_as: optional.text,
   expected_warnings: optional.texts,
   expected_event_kind: optional.text,
   expected_family: z.optional(z.nullable(required.text)),
@@ -177,13 +216,34 @@ function envelopeCase(
   expected: Expectation,
   context: ShapeContext,
 ): DeliveryCase {
-  const body = Object.hasOwn(vector, 'payload')
-    ? new TextEncoder().encode(JSON.stringify(vector['payload']))
-    : bodyOf(parse(z.object(RAW_BODY), vector), name);
+  const body = envelopeBody(vector, name);
   const sender = { scheme: 'bearer', secret: TOKEN, edition } as const;
   const headers = { ...JSON_TYPE, Authorization: `Bearer ${TOKEN}` };
   return deliveryCase('envelope', name, sender, { headers, body }, expected, context);
 }
+
+const envelopeBody = (vector: JsonObject, name: string): Uint8Array =>
+  Object.hasOwn(vector, 'payload')
+    ? new TextEncoder().encode(JSON.stringify(vector['payload']))
+    : bodyOf(parse(z.object(RAW_BODY), vector), name);
+
+/** The first copy of an event, and another one: taken, and handled no more. */
+function afterFirst(delivery: DeliveryCase, id: string, json: JsonObject): DeliveryCase {
+  const { positive = [] } = parse(z.object({ positive: optional.objects }), json);
+  const first = positive.find((vector) => vector['id'] === id || vector['name'] === id);
+  const [step] = delivery.steps;
+  if (!first || !step) throw missing('same_event_as', 'the id of another vector in positive');
+  const { warnings: _warnings, ...expected } = step.expected;
+  return {
+    ...delivery,
+    steps: [
+      { ...step, name: id, request: { ...step.request, body: envelopeBody(first, id) }, expected: TAKEN },
+      { ...step, expected: { ...expected, kind: 'duplicate', handled: false } },
+    ],
+  };
+}
+
+const TAKEN: Expectation = { status: 200, code: null };
 
 function errorOf(vector: JsonObject, { codeOf }: ShapeContext): string {
   const error = present(vector, 'expected_error');
@@ -193,18 +253,18 @@ function errorOf(vector: JsonObject, { codeOf }: ShapeContext): string {
 }
 
 /** `{positive: [{id, payload}], negative: [{id, payload, expected_error}]}`. */
-export function readEnvelopes(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+export function readEnvelopes(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   return [
     ...readList(json, 'positive', context, (vector, name) => {
       const given = read(POSITIVE, vector, '', context, 'may have others');
       const expected = defined({
-        status: 200,
-        code: null,
+        ...TAKEN,
         warnings: given.expected_warnings,
         eventKind: given.expected_event_kind,
         family: given.expected_family,
       });
-      return envelopeCase(vector, name, given.edition, expected, context);
+      const delivery = envelopeCase(vector, name, given.edition, expected, context);
+      return given.same_event_as === undefined ? delivery : afterFirst(delivery, given.same_event_as, json);
     }),
     ...readList(json, 'negative', context, (vector, name) => {
       const given = read(NEGATIVE, vector, '', context, 'may have others');

@@ -5,7 +5,7 @@ import type { Jwk } from '../../crypto/engine.ts';
 import { headerFields, type HeadersInput } from '../../delivery.ts';
 import { editionFor, type EditionName } from '../../protocol.ts';
 import { ConfigError } from '../../errors.ts';
-import { type UnreadableCase, VectorError } from '../case.ts';
+import { type NotJudgedCase, type UnreadableCase, VectorError } from '../case.ts';
 import type { Setup, VectorRequest, VectorSender } from '../subject.ts';
 
 /** What a file is read with. */
@@ -17,6 +17,8 @@ export interface ShapeContext {
   readonly protocol: string | undefined;
   /** For vectors that name none. */
   readonly edition: EditionName;
+  /** The caller has named that edition. */
+  readonly isEditionGiven?: boolean;
   /** The `keys.json` beside the file; empty where there is none. */
   readonly keys: () => readonly Jwk[];
   /** Translates an expected code of the file. */
@@ -131,7 +133,7 @@ export function parse<S extends Shape>(
 
 /** Members that inform a reader and decide nothing. */
 const COMMENTS =
-  /^(?:[$_].*|x[-_].*|id|name|title|summary|description|comments?|notes?|remarks?|rationale|reasons?|why|explanation|references?|spec|spec_references?|rules?|rule_refs?|links?|tags?|category|group|section|author|source|since|version|introduced|license|copyright|generated(?:_by|_at)?)$/i;
+  /^(?:[$_].*|x[-_].*|id|name|title|summary|description|comments?|notes?|remarks?|rationale|reasons?|reject_reason|black_box_behaviou?r|rfc9421_error_code|why|explanation|references?|spec|spec_references?|rules?|rule_refs?|links?|tags?|category|group|section|author|source|since|version|introduced|license|copyright|generated(?:_by|_at)?)$/i;
 
 /** Words in the names of members that say what must come, or what has to be set up before. */
 const DECIDING: ReadonlySet<string> = new Set(
@@ -205,6 +207,23 @@ export function read<S extends Shape>(
   if (others) skipUnknown(json, where, known, context);
   const [unknown] = others ? [] : unknownMembers(json, known, context);
   if (unknown !== undefined) throw notRead(at(where, unknown), 'is not known', known);
+  return parse(schema, json, where);
+}
+
+/**
+ * `parse`, for an object of which members that are not known are passed over and reported, whatever their names say: of
+ * published kinds, whose authors may add some.
+ * @throws VectorError for a member that is missing or wrong.
+ */
+export function passUnknown<S extends Shape>(
+  schema: z.ZodMiniObject<S>,
+  json: JsonObject,
+  context: ShapeContext,
+  where = '',
+): z.output<z.ZodMiniObject<S>> {
+  for (const name of unknownMembers(json, Object.keys(schema.shape), context)) {
+    context.passOver?.(at(where, name), 'not known');
+  }
   return parse(schema, json, where);
 }
 
@@ -310,3 +329,11 @@ export function readOr<C>(name: string, { file }: ShapeContext, readOne: () => C
     return { kind: 'unreadable', name, file, reason: `${file}: ${name}: ${error.message}` };
   }
 }
+
+/** A vector, or a file, that nothing here can judge. */
+export const notJudged = (
+  { file }: ShapeContext,
+  name: string,
+  reason: string,
+  what: NotJudgedCase['what'] = 'vector',
+): NotJudgedCase => ({ kind: 'not-judged', name, file, what, reason });

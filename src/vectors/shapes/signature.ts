@@ -1,13 +1,23 @@
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import type { Jwk } from '../../crypto/engine.ts';
-import { type DeliveryCase, type Step, type VectorCase, VectorError } from '../case.ts';
-import type { Setup, VectorSender } from '../subject.ts';
+import { fieldValue, headerFields } from '../../delivery.ts';
+import type { EditionName } from '../../protocol.ts';
+import {
+  type DeliveryCase,
+  type Expectation,
+  type NotJudgedCase,
+  type ReadCase,
+  type Step,
+  VectorError,
+} from '../case.ts';
+import type { Setup, VectorRequest, VectorSender } from '../subject.ts';
 import { outcomeExpectation, someExpectation } from './expectation.ts';
 import {
   aliasOf,
   DEFAULT_AGENT,
   editionOf,
+  notJudged,
   optional,
   parse,
   plainSetup,
@@ -201,20 +211,53 @@ function placedIn(file: string): boolean | undefined {
   return place === undefined ? undefined : place === 'positive';
 }
 
-function signatureCase(json: JsonObject, name: string, context: ShapeContext): DeliveryCase {
+/** Codes of the refusals of signed requests: those of webhooks by another first word. */
+export const OF_REQUESTS: RegExp = /^request_/;
+/** The tag of signed requests, which this library does not take. */
+const REQUEST_TAG = /;\s*tag="[^"]*request-signing[^"]*"/;
+
+/** Whether a vector is about a signed request, and no webhook. */
+function isOfRequests({ headers }: VectorRequest, { authentic, code }: Expectation): boolean {
+  const isMeant = authentic === true || OF_REQUESTS.test(code ?? '');
+  return isMeant && REQUEST_TAG.test(fieldValue(headerFields(headers), 'signature-input') ?? '');
+}
+
+/** Keys of requests verify webhooks since this edition (protocol.ts). */
+const REQUEST_KEYS_SINCE: EditionName = '3.1';
+
+/** A webhook that verifies by a key for requests alone is of an edition in which it does, where nothing names one. */
+function editionBy(setup: Setup, json: JsonObject, { authentic }: Expectation, context: ShapeContext): Setup {
+  const isNamed = context.isEditionGiven === true || json['edition'] !== undefined;
+  if (authentic !== true || isNamed) return setup;
+  const isLater = ({ keys }: VectorSender): boolean => keys.length > 0 && keys.every(isForRequests);
+  const senders = setup.senders.map((sender) =>
+    isLater(sender) ? { ...sender, edition: REQUEST_KEYS_SINCE } : sender,
+  );
+  return { ...setup, senders };
+}
+
+const isForRequests = (jwk: Jwk): boolean =>
+  Object.entries(jwk).some(([name, value]) => name.endsWith('_use') && value === 'request-signing');
+
+function signatureCase(json: JsonObject, name: string, context: ShapeContext): DeliveryCase | NotJudgedCase {
   const given = read(VECTOR, json, '', context, 'may have others');
   const { file } = context;
   const request = requestOf(given.request, 'request', context);
   const nowMs = msOf(given.reference_now);
   const outcome = aliasOf(json, name, OUTCOME) ?? OUTCOME[0];
-  const expected = outcomeExpectation(given[outcome] ?? {}, outcome, placedIn(file), context);
+  const stated = outcomeExpectation(given[outcome] ?? {}, outcome, placedIn(file), context);
+  if (isOfRequests(request, stated))
+    return notJudged(context, name, 'it is about a signed request, and this library verifies webhooks');
+  const code = stated.code?.replace(OF_REQUESTS, 'webhook_');
+  const expected = { ...stated, ...(code !== undefined && { code }) };
   const lacking = expected.authentic === true ? 'mistake' : 'not published';
+  const setup = setupOf(json, { url: request.url, nowMs }, context, lacking);
   const signatureBase = given.expected_signature_base;
   return {
     kind: 'signature',
     name,
     file,
-    setup: setupOf(json, { url: request.url, nowMs }, context, lacking),
+    setup: editionBy(setup, json, expected, context),
     steps: [{ request, nowMs, handlerFails: false, expected }],
     // Published for a request that has no base, it is empty.
     ...(signatureBase !== undefined && signatureBase !== '' && { signatureBase }),
@@ -222,7 +265,7 @@ function signatureCase(json: JsonObject, name: string, context: ShapeContext): D
 }
 
 /** One signature vector a file. */
-export function readSignature(json: JsonObject, context: ShapeContext): readonly DeliveryCase[] {
+export function readSignature(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const { name = context.stem } = parse(z.object({ name: optional.text }), json);
   return [signatureCase(json, name, context)];
 }
@@ -231,7 +274,7 @@ export function readSignature(json: JsonObject, context: ShapeContext): readonly
 export const SIGNATURES: readonly string[] = [...Object.keys(SHARED), 'vectors'];
 
 /** `{vectors: [{id, request, …}]}`; what they have in common may stand beside `vectors`. */
-export function readSignatures(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+export function readSignatures(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const shared = Object.fromEntries(Object.entries(json).filter(([name]) => name in SHARED));
   return readList(json, 'vectors', context, (vector, name) =>
     signatureCase({ ...shared, ...vector }, name, context),
@@ -302,6 +345,6 @@ function sequenceOf(json: JsonObject, name: string, context: ShapeContext): Deli
 }
 
 /** `{sequences: [{name, reference_now, edition?, receiver?, jwks_ref?, steps: [{at, request, handler?, expected}]}]}`. */
-export function readSequences(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
+export function readSequences(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   return readList(json, 'sequences', context, (sequence, name) => sequenceOf(sequence, name, context));
 }

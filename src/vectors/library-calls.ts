@@ -1,0 +1,103 @@
+import { isJsonObject, type JsonObject } from '../codec/members.ts';
+import { mostValues, MAX_ANSWER_BYTES } from '../calls/bounds.ts';
+import { authPolicy } from '../config/auth.ts';
+import { ConfigError } from '../errors.ts';
+import type { Transport } from '../events/event.ts';
+import type { KeyTransport } from '../keys/contract.ts';
+import { ADAGENTS, AUTHORITATIVE } from '../keys/publisher-pins.ts';
+import { KEY_LIMITS } from '../keys/resolver.ts';
+import { fetchDocument } from '../keys/safe-fetch.ts';
+import { protocolsFor } from '../protocol.ts';
+import { agentAnswerData, isFailedTool, refusalIn, type SellerError } from '../registrations/answer.ts';
+import { isBareError, toolObject, toolRefusal } from '../registrations/tool-answer.ts';
+import type { AnswerData, AnswerError, Discovered, Discovery } from './subject.ts';
+
+/* This library's clients as the subject of vectors: what callers take from answers, and how documents are fetched. */
+
+const MAX_VALUES = mostValues(MAX_ANSWER_BYTES);
+
+/** JSON-RPC's error, in an answer as it was sent, or by itself. */
+function rpcErrorIn(response: JsonObject): JsonObject | undefined {
+  const { error } = response;
+  if (isJsonObject(error) && typeof error['code'] === 'number') return error;
+  return typeof response['code'] === 'number' ? response : undefined;
+}
+
+/** A tool's result, out of the JSON-RPC answer that brought it. */
+const toolResultIn = ({ jsonrpc, result, ...members }: JsonObject): JsonObject =>
+  jsonrpc !== undefined && isJsonObject(result)
+    ? result
+    : { ...members, ...(result !== undefined && { result }) };
+
+/** Undefined: it has no object, or is beyond the bounds. */
+async function objectIn(result: JsonObject): Promise<JsonObject | undefined> {
+  try {
+    return await toolObject(result, MAX_VALUES);
+  } catch {
+    return undefined;
+  }
+}
+
+async function toolData(response: JsonObject): Promise<AnswerData> {
+  const result = toolResultIn(response);
+  const object = isFailedTool(result) ? undefined : await objectIn(result);
+  return { data: object && !isBareError(object) ? object : undefined };
+}
+
+/** The data that callers take from an answer. */
+export async function answerData(response: unknown, transport: Transport): Promise<AnswerData> {
+  if (!isJsonObject(response)) return { data: undefined };
+  if (transport === 'tool') return toolData(response);
+  const { data, wrappedResponse } = agentAnswerData(response);
+  return { data, ...(wrappedResponse && { error: 'wrapper_detected' }) };
+}
+
+async function refusalOf(response: JsonObject, transport: Transport): Promise<SellerError | undefined> {
+  const error = rpcErrorIn(response);
+  if (error) return refusalIn({ error });
+  if (transport === 'agent') return refusalIn(response);
+  const result = toolResultIn(response);
+  return toolRefusal(result, (await objectIn(result)) ?? {});
+}
+
+/** The error that callers find in an answer. */
+export async function answerError(response: unknown, transport: Transport): Promise<AnswerError | undefined> {
+  const refusal = isJsonObject(response) ? await refusalOf(response, transport) : undefined;
+  if (!refusal) return undefined;
+  const { code, message, recovery, field, details, retryAfterMs } = refusal;
+  return { code, message, recovery, field, details, retryAfterMs };
+}
+
+/** Answers the redirects one after the other, then with a document. */
+function redirecting({ redirects }: Discovery): KeyTransport {
+  let asked = 0;
+  return async () => {
+    const redirect = redirects[asked];
+    asked += 1;
+    if (!redirect) return Response.json({ authorized_agents: [] });
+    const { status, location } = redirect;
+    return new Response(null, { status, headers: location === undefined ? {} : { location } });
+  };
+}
+
+/** Fetches a publisher's document as a receiver does. */
+export async function discover(discovery: Discovery): Promise<Discovered> {
+  const { target, url } = discovery;
+  const { maxBytes, redirects } = target === 'well-known' ? ADAGENTS : AUTHORITATIVE;
+  const fetched = await fetchDocument(
+    { transport: redirecting(discovery), allowLoopback: false, deadlineMs: KEY_LIMITS.deadlineMs },
+    { url, maxBytes, redirects },
+    new AbortController(),
+  );
+  return fetched.ok ? { ok: true, url: fetched.at ?? url } : { ok: false, reason: fetched.reason };
+}
+
+/** Whether a sender can be configured with a shared secret. */
+export function takesSecret(secret: string): boolean {
+  try {
+    return authPolicy('secret', { hmac: { secret } }, protocolsFor(undefined)).scheme === 'hmac';
+  } catch (error) {
+    if (error instanceof ConfigError) return false;
+    throw error;
+  }
+}
