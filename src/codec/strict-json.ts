@@ -172,8 +172,9 @@ interface Refused {
   readonly twice?: string;
 }
 
-type StrictJson = { readonly ok: true; readonly value: Record<string, unknown> } | Refused;
-type StrictJsonValue = { readonly ok: true; readonly value: unknown } | Refused;
+type StrictJson =
+  { readonly ok: true; readonly value: Record<string, unknown>; readonly text: string } | Refused;
+type StrictJsonValue = { readonly ok: true; readonly value: unknown; readonly text: string } | Refused;
 
 /** Objects and arrays around the innermost value, the body itself included. */
 export const MAX_DEPTH = 256;
@@ -195,9 +196,9 @@ const countFast: CountMembers | undefined = /* @__PURE__ */ simdCounter();
 export function parseStrictObject(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): StrictJson {
   const parsed = parseStrictJson(bytes, maxDepth);
   if (!parsed.ok) return parsed;
-  const { value } = parsed;
+  const { value, text } = parsed;
   return isObject(value) && !Array.isArray(value)
-    ? { ok: true, value }
+    ? { ok: true, value, text }
     : refuse('the body is not a JSON object');
 }
 
@@ -232,7 +233,7 @@ export function parseUnchecked(bytes: Uint8Array, maxDepth: number = MAX_DEPTH):
 export function checkNames({ value, text, members }: Unchecked): StrictJsonValue {
   // In valid JSON each colon outside strings is a member; JSON.parse keeps one of those that share a name.
   if ((isObject(value) ? ownMembers(value) : 0) !== members) return refuseDuplicates(text);
-  return { ok: true, value };
+  return { ok: true, value, text };
 }
 
 const deep = (maxDepth: number): string => `the body nests deeper than ${maxDepth} levels`;

@@ -1,4 +1,5 @@
 import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
+import type { InexactNumbers } from '../codec/inexact-numbers.ts';
 import { printableName } from '../codec/printable.ts';
 import type { Protocols } from '../protocol.ts';
 import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts';
@@ -13,6 +14,7 @@ import type {
   Notifications,
 } from './event.ts';
 import { type Instant, parseInstant } from './instant.ts';
+import { withRawBody } from './members.ts';
 import { isErrorAlone } from './error-alone.ts';
 import { errorsIn, type ReportedError } from './error-object.ts';
 import { notificationSchemas } from './notification-schemas.ts';
@@ -90,20 +92,30 @@ export interface AssembledEvent {
   readonly instant?: Instant;
   /** Of the other kinds, where it is valid: the timestamp; of kind `other` without one, when it was observed. */
   readonly at?: Instant;
+  /** Where the body has any, for comparisons. */
+  readonly inexact?: InexactNumbers;
 }
 
-type Base = Omit<TaskEvent, 'kind' | 'taskId' | 'status' | 'progress' | 'inputRequest' | 'parsed' | 'error'>;
+type Base = Omit<
+  TaskEvent,
+  'rawBody' | 'kind' | 'taskId' | 'status' | 'progress' | 'inputRequest' | 'parsed' | 'error'
+>;
+
+/** Where an event comes from. */
+export interface EventOrigin {
+  /** The authenticated seller's agent URL. */
+  readonly sender: string;
+  readonly rawBody: Uint8Array;
+  /** The names whose members are read. */
+  readonly protocols: Protocols;
+}
 
 /** Decides an envelope's kind: another family, a delivery report, a task, else `other`. */
-export function assembleEvent(
-  draft: Draft,
-  sender: string,
-  protocols: Protocols,
-): AssembledEvent | EnvelopeFailure {
-  if (!draft.taskEnvelope) return otherEvent(draft, sender);
-  if (draft.reportShaped) return reportEvent(draft, sender);
-  if (draft.taskStatus === undefined) return otherEvent(draft, sender);
-  return taskEvent(draft, sender, protocols);
+export function assembleEvent(draft: Draft, origin: EventOrigin): AssembledEvent | EnvelopeFailure {
+  if (!draft.taskEnvelope) return otherEvent(draft, origin);
+  if (draft.reportShaped) return reportEvent(draft, origin);
+  if (draft.taskStatus === undefined) return otherEvent(draft, origin);
+  return taskEvent(draft, origin);
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -112,9 +124,9 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 function baseOf<K extends Event['kind']>(
   kind: K,
   draft: Draft,
-  sender: string,
+  { sender, rawBody }: EventOrigin,
   added: readonly EventWarning[],
-): Base & { readonly kind: K } {
+): Base & { readonly kind: K } & Pick<TaskEvent, 'rawBody'> {
   const { source = 'webhook', idempotencyKey, idempotencyKeySource, data, envelope, transport } = draft;
   const warnings = added.length === 0 ? draft.warnings : [...draft.warnings, ...added];
   const base: Writable<Base> & { kind: K } = {
@@ -136,7 +148,7 @@ function baseOf<K extends Event['kind']>(
   if (draft.context !== undefined) base.context = draft.context;
   if (draft.contextId !== undefined) base.contextId = draft.contextId;
   if (draft.notificationId !== undefined) base.notificationId = draft.notificationId;
-  return base;
+  return withRawBody(base, rawBody);
 }
 
 /** Of task envelopes alone: a family's status is its own. */
@@ -163,7 +175,7 @@ function timestampWarnings(draft: Draft, instant: Instant | undefined): readonly
 
 function otherEvent(
   draft: Draft,
-  sender: string,
+  origin: EventOrigin,
   family: string | undefined = draft.family,
   added: readonly EventWarning[] = [],
 ): AssembledEvent {
@@ -171,36 +183,30 @@ function otherEvent(
   const { notification, warnings: misfit } = notificationOf(draft, family);
   const instant = instantOf(draft);
   const warnings = [...statusWarnings(draft), ...timestampWarnings(draft, instant), ...added, ...misfit];
-  const event = {
-    ...baseOf('other', draft, sender, warnings),
-    ...defined({ taskId, status, family, notification }),
-    // The table of schemas says that family and notification fit.
-  } as OtherEvent;
+  const base = baseOf('other', draft, origin, warnings);
+  // The table of schemas says that family and notification fit. Not a spread, which would lose `rawBody`.
+  const event = Object.assign(base, defined({ taskId, status, family, notification })) as OtherEvent;
   return { ok: true, event, terminal: false, ...defined({ at: instant ?? observedAt(draft) }) };
 }
 
-function reportEvent(draft: Draft, sender: string): AssembledEvent {
+function reportEvent(draft: Draft, origin: EventOrigin): AssembledEvent {
   const { data, taskId, status } = draft;
   const report = reportOf(data);
   const warnings = reportWarnings(data);
   if (!report || status === undefined) {
-    return otherEvent(draft, sender, REPORT_TASK_TYPE, [
+    return otherEvent(draft, origin, REPORT_TASK_TYPE, [
       ...warnings,
       eventWarning('invalid_delivery_report'),
     ]);
   }
   const sequenceNumber = report.sequence_number ?? undefined;
   const instant = instantOf(draft);
-  const event = {
-    ...baseOf('delivery-report', draft, sender, [
-      ...statusWarnings(draft),
-      ...timestampWarnings(draft, instant),
-      ...warnings,
-    ]),
-    ...defined({ taskId, sequenceNumber }),
-    status,
-    report,
-  } as const;
+  const base = baseOf('delivery-report', draft, origin, [
+    ...statusWarnings(draft),
+    ...timestampWarnings(draft, instant),
+    ...warnings,
+  ]);
+  const event = Object.assign(base, defined({ taskId, sequenceNumber }), { status, report });
   return { ok: true, event, terminal: false, ...defined({ at: instant }) };
 }
 
@@ -226,23 +232,23 @@ function errorOf(
 /** Beside another status they are the result's own. */
 const OF_FAILURES = ['error', 'errors'] as const;
 
-function taskEvent(draft: Draft, sender: string, protocols: Protocols): AssembledEvent | EnvelopeFailure {
+function taskEvent(draft: Draft, origin: EventOrigin): AssembledEvent | EnvelopeFailure {
   const { taskId, taskStatus: status, data, taskType } = draft;
   if (taskId === undefined || status === undefined) {
     return envelopeFailure('missing_envelope_fields', 'the payload names no task');
   }
   if (status === 'completed' && (data === undefined || data === null || isErrorAlone(data, taskType)))
-    return otherEvent(draft, sender, draft.family, [eventWarning('completed_without_data')]);
+    return otherEvent(draft, origin, draft.family, [eventWarning('completed_without_data')]);
   const instant = instantOf(draft);
   const { warnings, progress, inputRequest } = progressOf(status, data);
   const late = timestampWarnings(draft, instant);
   const added = late.length === 0 ? warnings : [...late, ...warnings];
-  const event = baseOf('task', draft, sender, added) as Writable<TaskEvent>;
+  const event = baseOf('task', draft, origin, added) as Writable<TaskEvent>;
   event.taskId = taskId;
   event.status = status;
   if (progress !== undefined) event.progress = progress;
   if (inputRequest !== undefined) event.inputRequest = inputRequest;
-  const error = errorOf(draft, status, protocols);
+  const error = errorOf(draft, status, origin.protocols);
   if (error !== undefined) event.error = error;
   const terminal = isTerminal(status);
   return instant === undefined ? { ok: true, event, terminal } : { ok: true, event, terminal, instant };

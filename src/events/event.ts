@@ -148,6 +148,8 @@ export type WarningCode =
   | 'invalid_progress'
   /** An agent-transport payload without `idempotency_key`: derived from the bytes. */
   | 'derived_idempotency_key'
+  /** A number has more digits than a double holds: `data` and `envelope` have it changed, `rawBody` exactly. */
+  | 'inexact_number'
   /** With `registrations`: no operation of this seller has the `operation_id` (any more), and none has the task. */
   | 'operation_id_unknown'
   /** With `registrations`: the event names one operation, and its task is another one's. */
@@ -216,6 +218,11 @@ interface EventBase {
   /** `notificationId` was seen before under another idempotency key: a re-emission, not a retry. */
   readonly reemission: boolean;
   readonly warnings: readonly EventWarning[];
+  /**
+   * The bytes that the event was read from, not to be changed: the body as the seller sent it, or, of what
+   * `receiver.observe` was given, as it is kept. Numbers that a double cannot hold stand in it exactly. Not enumerable.
+   */
+  readonly rawBody: Uint8Array;
   /** The parsed body, every member as sent. */
   readonly envelope: Readonly<Record<string, unknown>>;
 }

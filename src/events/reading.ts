@@ -1,7 +1,8 @@
+import { type InexactFound, inexactNumbers } from '../codec/inexact-numbers.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { type Edition, editionFor, type EditionName, type Protocols } from '../protocol.ts';
 import { readAgent } from './agent.ts';
-import { type AssembledEvent, assembleEvent } from './assemble.ts';
+import { type AssembledEvent, assembleEvent, type EventOrigin } from './assemble.ts';
 import { isChallenge } from './challenge.ts';
 import type { Draft, EnvelopeFailure } from './draft.ts';
 import type { EventChannel, Transport } from './event.ts';
@@ -9,6 +10,7 @@ import { formOf } from './families.ts';
 import { type JsonObject, textMember } from '../codec/members.ts';
 import { taskStatus } from './status.ts';
 import { readTool } from './tool.ts';
+import { eventWarning, placesOf } from './warnings.ts';
 
 /** `readEvent`'s options. */
 export interface ReadOptions {
@@ -64,15 +66,33 @@ export const readBody: ReadBody = (
 ) => {
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, code: 'webhook_body_malformed', detail: json.detail, check: 14 };
-  if (source !== 'webhook') return assembleEvent(readObservation(json.value, source), sender, protocols);
+  const origin = { sender, rawBody: bytes, protocols };
+  if (source !== 'webhook') return assembleEvent(readObservation(json.value, source), origin);
   if (isChallenge(json.value, bytes.byteLength)) return { ok: false, code: 'challenge', payload: json.value };
   const draft = draftOf(json.value, {
     format,
     edition: edition && editionFor(edition),
     hash: () => hash(bytes),
   });
-  return draft.ok ? assembleEvent(draft, sender, protocols) : draft;
+  if (!draft.ok) return draft;
+  const inexact = inexactNumbers(json.text, json.value);
+  return inexact ? inexactEvent(draft, inexact, origin) : assembleEvent(draft, origin);
 };
+
+/** The event of a body with numbers that a double changes: its owner is told which. */
+function inexactEvent(
+  draft: Draft,
+  { numbers, paths }: InexactFound,
+  origin: EventOrigin,
+): AssembledEvent | EnvelopeFailure {
+  const places = placesOf(
+    paths.map((path) => ({ path })),
+    'the body',
+  );
+  const warnings = [...draft.warnings, eventWarning('inexact_number', places)];
+  const assembled = assembleEvent({ ...draft, warnings }, origin);
+  return assembled.ok ? { ...assembled, inexact: numbers } : assembled;
+}
 
 /** A body that `receiver.observe` has made, in the members of a tool-transport envelope. Its task may have no id. */
 function readObservation(payload: JsonObject, source: EventChannel): Draft {

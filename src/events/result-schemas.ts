@@ -1,4 +1,5 @@
 import type { Event, ParsedResult, ResultSchemas, StandardSchema, TaskEvent } from './event.ts';
+import { withMembers } from './members.ts';
 import { placesOf, eventWarning } from './warnings.ts';
 import { isTerminal } from './status.ts';
 
@@ -19,8 +20,11 @@ export async function parseResult<S extends ResultSchemas>(
   const schema = taskType !== undefined && schemas && Object.hasOwn(schemas, taskType) && schemas[taskType];
   if (!schema || data === undefined || data === null || !isTerminal(event.status)) return plain;
   const { mismatch, value } = await validate(schema, data);
-  if (mismatch === undefined) return { ...plain, parsed: { taskType, data: value } as ParsedResult<S> };
-  return { ...plain, warnings: [...event.warnings, eventWarning('result_schema_mismatch', mismatch)] };
+  if (mismatch === undefined)
+    return withMembers(plain, { parsed: { taskType, data: value } as ParsedResult<S> });
+  return withMembers(plain, {
+    warnings: [...event.warnings, eventWarning('result_schema_mismatch', mismatch)],
+  });
 }
 
 interface Validation {

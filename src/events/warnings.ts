@@ -27,6 +27,7 @@ const SENTENCES: Record<WarningCode, string> = {
   result_schema_mismatch: 'the result does not fit the schema of its task type',
   invalid_progress: 'the progress or input request has members of the wrong type',
   derived_idempotency_key: 'the payload has no idempotency_key: the SHA-256 of its bytes stands in for it',
+  inexact_number: 'a number has more digits than a double holds: event.rawBody has it exactly',
   operation_id_unknown: 'no operation registered with this seller has the operation_id',
   operation_id_mismatch: 'the operation_id is of one registered operation, and the task of another',
   context_mismatch: 'the context is not the one of the call',

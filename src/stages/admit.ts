@@ -3,6 +3,7 @@ import type { Identity } from '../auth/contract.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { Event } from '../events/event.ts';
+import { withMembers } from '../events/members.ts';
 import { type Refusal, type Unavailability, unavailable, type Verdict } from '../outcome.ts';
 import type { AcceptDecision, AcceptRequest, AcceptResult, NonceClaim, Store } from '../stores/contract.ts';
 import { announce, hasDied } from './announce.ts';
@@ -325,7 +326,7 @@ function backingOff(leftMs: number): Unavailability {
 }
 
 const reemitted = (event: Event, { reemission }: { readonly reemission: boolean }): Event =>
-  reemission ? { ...event, reemission } : event;
+  reemission ? withMembers(event, { reemission }) : event;
 
 const busyBecause = ({ kind }: AcceptDecision): Unavailability =>
   kind === 'task-busy'

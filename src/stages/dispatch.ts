@@ -3,6 +3,7 @@ import type { SafeLogger } from '../logging.ts';
 import type { Config } from '../config/resolve.ts';
 import type { Fault } from '../errors.ts';
 import type { Event, OtherEvent, ResultSchemas, WarningCode } from '../events/event.ts';
+import { withMembers } from '../events/members.ts';
 import { notificationFamily } from '../events/notification-family.ts';
 import type { EventRegistrations } from '../events/registration.ts';
 import type { Instruments } from '../instruments.ts';
@@ -34,7 +35,7 @@ interface HandleContext extends ReadContext {
 /** Few events have any, so the sentences are loaded for them. */
 async function warned(event: Event, codes: readonly WarningCode[]): Promise<Event> {
   const { eventWarning } = await import('../events/warnings.ts');
-  return { ...event, warnings: [...event.warnings, ...codes.map((code) => eventWarning(code))] };
+  return withMembers(event, { warnings: [...event.warnings, ...codes.map((code) => eventWarning(code))] });
 }
 
 async function parsed(event: Event, schemas: ResultSchemas): Promise<Event> {
@@ -57,7 +58,7 @@ async function eventToHandle(
   if (afterFinal) codes.push('report_after_final');
   const { registration, warnings = [] } = (await registrations?.ofEvent(first)) ?? {};
   codes.push(...warnings);
-  const known: Event = { ...first, reemission, ...(registration && { registration }) };
+  const known: Event = withMembers(first, { reemission, ...(registration && { registration }) });
   const event = codes.length === 0 ? known : await warned(known, codes);
   announceEvent(event, raiseAlarm);
   return resultSchemas ? parsed(event, resultSchemas) : event;

@@ -5,6 +5,7 @@ import type { Hashes } from '../crypto/engine.ts';
 import { fieldValue, type HeaderFields } from '../delivery.ts';
 import type { Event, WarningCode } from '../events/event.ts';
 import type { EventRegistrations } from '../events/registration.ts';
+import { withMembers } from '../events/members.ts';
 import { eventWarning } from '../events/warnings.ts';
 import { type Refusal, refused } from '../outcome.ts';
 import type { TokenPolicy } from '../senders.ts';
@@ -37,7 +38,7 @@ function warned<R extends Read | ReadChallenge>(read: R, code: WarningCode): R {
   if (read.claim === undefined) return read;
   const { event } = read.reading;
   const warnings = [...event.warnings, eventWarning(code)];
-  return { ...read, reading: { ...read.reading, event: { ...event, warnings } } };
+  return { ...read, reading: { ...read.reading, event: withMembers(event, { warnings }) } };
 }
 
 /** What the operation of an agent's push was registered with: other transports have the token in the body, which is read later. */

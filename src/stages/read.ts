@@ -1,5 +1,6 @@
 import type { Identity } from '../auth/contract.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
+import type { InexactNumbers } from '../codec/inexact-numbers.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { deliveryId } from '../delivery.ts';
@@ -17,20 +18,20 @@ import { storedId } from './ids.ts';
 /** What differs between two deliveries that say the same, wherever it stands. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['idempotency_key', 'timestamp', 'metadata']);
 
-function told(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(told);
-  if (!isJsonObject(value)) return value;
-  const members = Object.entries(value).filter(([name]) => !LEFT_OUT.has(name));
-  return Object.fromEntries(members.map(([name, member]) => [name, told(member)]));
-}
-
 /**
  * SHA-256 of what a terminal status says, lower-case hex (verification.md §2.19): status and data; where there is no data
  * the payload less its keys, timestamps and metadata.
  */
-export function terminalHash({ status, data, envelope }: TaskEvent, hashes: Hashes): string {
-  const content = data == null ? { payload: told(envelope) } : { data };
-  return hashes.sha256Hex(canonicalJson({ status, ...content }));
+export function terminalHash(
+  { status, data, envelope }: TaskEvent,
+  hashes: Hashes,
+  inexact?: InexactNumbers,
+): string {
+  const said =
+    data == null
+      ? canonicalJson({ payload: envelope, status }, { inexact, without: LEFT_OUT })
+      : canonicalJson({ data, status }, { inexact });
+  return hashes.sha256Hex(said);
 }
 
 interface ReadBase {
@@ -183,16 +184,15 @@ export interface ClaimContext extends Pick<ReadContext, 'hashes'> {
 
 /** By what a delivery is compared with others of its event, and of its task's end. */
 function comparedHashes(
-  event: Event,
-  terminal: boolean,
+  { event, terminal, inexact }: Readable,
   { edition, hashes }: ClaimContext,
 ): Pick<EventClaim, 'canonicalHash' | 'terminalHash'> {
   const isEnd = event.kind === 'task' && terminal && edition.secondTerminal === 'refused';
   return {
     ...(edition.fingerprint === 'canonical' && {
-      canonicalHash: hashes.sha256Hex(canonicalJson(event.envelope)),
+      canonicalHash: hashes.sha256Hex(canonicalJson(event.envelope, { inexact })),
     }),
-    ...(isEnd && { terminalHash: terminalHash(event, hashes) }),
+    ...(isEnd && { terminalHash: terminalHash(event, hashes, inexact) }),
   };
 }
 
@@ -207,14 +207,14 @@ export function claimOf(
   rawHash: string = context.hashes.sha256Hex(rawBody),
 ): EventClaim {
   const { edition, hashes } = context;
-  const { event, at = reading.instant, terminal } = reading;
+  const { event, at = reading.instant } = reading;
   const claim: Writable<EventClaim> = {
     key: event.idempotencyKey,
     body: rawBody,
     rawHash,
     onChanged: edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins',
   };
-  if (!context.isObserved) Object.assign(claim, comparedHashes(event, terminal, context));
+  if (!context.isObserved) Object.assign(claim, comparedHashes(reading, context));
   // Reports and other families are neither ordered nor serialised (admission.md §5.1).
   if (event.kind === 'task') claim.task = taskClaim(event, reading, context);
   if (event.kind === 'delivery-report') claim.report = reportClaim(event, at?.key, hashes);

@@ -1,5 +1,6 @@
 import type { Alarm, RaiseAlarm } from '../alarms.ts';
 import type { Event, WarningCode } from '../events/event.ts';
+import { withMembers } from '../events/members.ts';
 import { eventWarning } from '../events/warnings.ts';
 import type { Verdict } from '../outcome.ts';
 import type { AcceptDecision, AcceptResult } from '../stores/contract.ts';
@@ -34,7 +35,7 @@ export function toldBefore(
       message: `a terminal status told by ${event.source} says something else than the one that ${source} told first: the first is kept. Ask the seller which is right`,
     });
   }
-  const told: Event = warning ? { ...event, warnings: [...event.warnings, warning] } : event;
+  const told: Event = warning ? withMembers(event, { warnings: [...event.warnings, warning] }) : event;
   return { kind: 'duplicate', state: 'stale', event: told, changed: false };
 }
 
@@ -81,5 +82,5 @@ export function withWarnings(verdict: Verdict, codes: readonly WarningCode[]): V
   if (!('event' in verdict)) return verdict;
   const { event } = verdict;
   const warnings = [...event.warnings, ...codes.map((code) => eventWarning(code))];
-  return { ...verdict, event: { ...event, warnings } };
+  return { ...verdict, event: withMembers(event, { warnings }) };
 }

@@ -1,0 +1,121 @@
+import { stringEnd } from './json-reader.ts';
+
+/**
+ * Numbers of a JSON text that a double changes (9007199254740993 becomes …992): which they are, and what they are exactly.
+ * Called once for each body that is read; all but the search for a suspect is for the few that have one.
+ */
+
+/** By the object or list that holds them, and in it by name or place: the exact value in one spelling. */
+export type InexactNumbers = ReadonlyMap<object, ReadonlyMap<string | number, string>>;
+
+/** What was found, and where the first of them stand. */
+export interface InexactFound {
+  readonly numbers: InexactNumbers;
+  readonly paths: readonly (readonly (string | number)[])[];
+}
+
+/** Sixteen digits or more, or an exponent: every other number comes back from a double as it was written. */
+const SUSPECT = /[[:,\s]-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
+
+/** Few are named in a warning. */
+const MAX_PATHS = 5;
+
+interface Level {
+  readonly holder: Readonly<Record<string | number, unknown>>;
+  key: string | number;
+}
+
+interface Scan {
+  readonly text: string;
+  readonly whole: object;
+  readonly levels: Level[];
+  readonly numbers: Map<object, Map<string | number, string>>;
+  readonly paths: (string | number)[][];
+  /** The last string's first and last quote. */
+  string: readonly [first: number, last: number];
+}
+
+/**
+ * @param value what the text was parsed to. Its own members are read, and nothing is changed.
+ * @returns undefined if every number of the text survives. Linear in the text.
+ */
+export function inexactNumbers(text: string, value: object): InexactFound | undefined {
+  if (!SUSPECT.test(text)) return undefined;
+  const scan: Scan = { text, whole: value, levels: [], numbers: new Map(), paths: [], string: [0, 0] };
+  for (let at = 0; at < text.length;) at = step(scan, at) + 1;
+  const { numbers, paths } = scan;
+  return numbers.size === 0 ? undefined : { numbers, paths };
+}
+
+/** @returns the last place that was looked at. */
+function step(scan: Scan, at: number): number {
+  const level = scan.levels.at(-1);
+  const char = scan.text.charAt(at);
+  switch (char) {
+    case '"':
+      scan.string = [at, stringEnd(scan.text, at)];
+      return scan.string[1];
+    case ':':
+      if (level) level.key = nameIn(scan);
+      return at;
+    case ',':
+      if (typeof level?.key === 'number') level.key += 1;
+      return at;
+    case '{':
+    case '[': {
+      const holder = (level ? level.holder[level.key] : scan.whole) as Level['holder'];
+      scan.levels.push({ holder, key: char === '[' ? 0 : '' });
+      return at;
+    }
+    case '}':
+    case ']':
+      scan.levels.pop();
+      return at;
+    default:
+      return char === '-' || (char >= '0' && char <= '9') ? number(scan, at) : at;
+  }
+}
+
+function nameIn({ text, string: [first, last] }: Scan): string {
+  const name = text.slice(first + 1, last);
+  return name.includes('\\') ? String(JSON.parse(text.slice(first, last + 1))) : name;
+}
+
+const REST = /[\d.eE+-]+/y;
+
+function number(scan: Scan, at: number): number {
+  REST.lastIndex = at;
+  const token = REST.exec(scan.text)?.[0] ?? '';
+  const level = scan.levels.at(-1);
+  const exact = level && exactText(token);
+  if (level && exact !== undefined) {
+    const { holder, key } = level;
+    const held = scan.numbers.get(holder) ?? new Map<string | number, string>();
+    scan.numbers.set(holder, held.set(key, exact));
+    if (scan.paths.length < MAX_PATHS) scan.paths.push(scan.levels.map((one) => one.key));
+  }
+  return at + token.length - 1;
+}
+
+/** One spelling for one value, which no other JSON text has; undefined if a double brings the number back as it is. */
+function exactText(token: string): string | undefined {
+  const held = Number(token);
+  const exact = decimal(token);
+  return Number.isFinite(held) && decimal(String(held)) === exact ? undefined : `~${exact}`;
+}
+
+const NUMBER = /^(-?)0*(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+/** Digits of an exponent that a double counts exactly. With more of them only equal texts are equal. */
+const MAX_EXPONENT = 15;
+
+/** Sign, digits without zeros around them, exponent. */
+function decimal(token: string): string {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(token) ?? [];
+  if (exponent.length > MAX_EXPONENT) return token;
+  const digits = whole + fraction;
+  // By hand: `/0+$/` is quadratic in digits like 1000…0001.
+  let end = digits.length;
+  while (end > 0 && digits.charAt(end - 1) === '0') end -= 1;
+  const kept = digits.slice(0, end).replace(/^0+/, '');
+  return kept === '' ? '0' : `${sign}${kept}e${Number(exponent) - fraction.length + digits.length - end}`;
+}
