@@ -1,16 +1,27 @@
 import type { RefusedCode, UnavailableCode } from './outcome.ts';
 
+/**
+ * Refusals that another setting of ours might not have made (verification.md §2.37): the alarm has the code of the refusal,
+ * and `option` names the setting, where it is one.
+ */
+export type SettingCode = Extract<
+  RefusedCode,
+  | 'unsupported_media_type'
+  | 'unsupported_content_encoding'
+  | 'payload_too_large'
+  | 'webhook_signature_header_malformed'
+  | 'webhook_signature_tag_invalid'
+  | 'webhook_signature_key_unknown'
+  | 'webhook_signature_key_revoked'
+  | 'webhook_signature_invalid'
+  | 'webhook_signature_digest_mismatch'
+  | 'webhook_mode_mismatch'
+>;
+
 /** What the owner should look at. None changes an answer. */
 export type AlarmCode =
+  | SettingCode
   | 'payload_changed'
-  | 'payload_too_large'
-  /** A request with signature fields was answered 415: a type that `contentTypes` lacks, or a proxy of ours. */
-  | 'unsupported_media_type'
-  /** A delivery came under another scheme than its sender is registered with. */
-  | 'webhook_mode_mismatch'
-  /** A delivery has the tag of webhooks under a name of the protocol that is not taken. */
-  | 'webhook_signature_tag_invalid'
-  | 'unsupported_content_encoding'
   | 'dead'
   | 'cap_near'
   | 'cap_reached'

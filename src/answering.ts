@@ -23,6 +23,8 @@ export interface OutcomeContext {
   readonly watch?: DeliveryWatch | undefined;
   who: Pick<Outcome, 'sender' | 'deliveryId'>;
   event?: Event;
+  /** Agent URL of the sender that its headers prove, whatever its body is. */
+  proved?: string | undefined;
   /** Absent where nothing of it is known. */
   readonly delivery?: Head;
   /** Where it was there. */
@@ -71,9 +73,6 @@ function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: P
 
 /** What is an alarm by its outcome alone. */
 function raiseAlarms(outcome: Outcome, { raiseAlarm }: Parts): void {
-  if (outcome.kind === 'refused' && outcome.code === 'payload_too_large') {
-    raiseAlarm({ code: 'payload_too_large', message: outcome.detail });
-  }
   if (outcome.kind !== 'unavailable') return;
   // Found by the store, or nowhere foreseen; what is found before it is known who sent is an alarm where it is found.
   if (outcome.code === 'misconfigured' && outcome.sender !== undefined) {

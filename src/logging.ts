@@ -92,6 +92,9 @@ export function safeLogger(logger: Logger): SafeLogger {
   return { ...safe, own };
 }
 
+/** Where nobody is proved, anybody can make one: it is about those who are registered, and hides none of a proved sender. */
+const REFUSED: readonly string[] = ['sender', 'registered'];
+
 /**
  * What an alarm is about, by its members: of one subject one is raised in a minute, the next with the number of those
  * left out. Those that anybody can cause before it is known who sent are about nothing: a flood of them is one.
@@ -142,12 +145,16 @@ const SUBJECTS: Readonly<
   overloaded: [],
   queue_unattended: [],
   clock_stepped: [],
-  payload_too_large: [],
-  unsupported_media_type: [],
-  // Anybody can make them.
-  webhook_mode_mismatch: ['registered'],
-  webhook_signature_tag_invalid: ['registered'],
-  unsupported_content_encoding: [],
+  unsupported_media_type: REFUSED,
+  unsupported_content_encoding: REFUSED,
+  payload_too_large: REFUSED,
+  webhook_signature_header_malformed: REFUSED,
+  webhook_signature_tag_invalid: REFUSED,
+  webhook_signature_key_unknown: REFUSED,
+  webhook_signature_key_revoked: REFUSED,
+  webhook_signature_invalid: REFUSED,
+  webhook_signature_digest_mismatch: REFUSED,
+  webhook_mode_mismatch: REFUSED,
 };
 
 /** What anybody can make longer is cut. */

@@ -242,8 +242,8 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
    */
   readonly registrations?: EventRegistrations;
   /**
-   * Types taken beside `application/json`, of the form `application/…+json`: `['application/a2a+json']` for an agent
-   * transport's own push. None.
+   * Types taken beside `application/json`, of the form `application/…+json`. None, but `application/a2a+json`, an agent
+   * transport's own push, of senders with a bearer token in a header of their own.
    */
   readonly contentTypes?: readonly string[];
   /** Bytes. 1 048 576. */

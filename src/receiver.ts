@@ -1,7 +1,8 @@
 import { finishOutcome, faultVerdict, type OutcomeContext, createDoor } from './answering.ts';
 import type { Proof, WholeBody } from './auth/contract.ts';
+import { PUSH_TOKEN_FIELD } from './auth/credentials.ts';
 import { createBodySampling } from './body-sampling.ts';
-import { fieldValue, headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
+import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { type DeliveryWatch, PARTS } from './instruments.ts';
 import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
@@ -16,7 +17,7 @@ import { announceLegacy } from './stages/announce.ts';
 import { authenticate, authenticateBody } from './stages/authenticate.ts';
 import { dispatch, type Dispatched } from './stages/dispatch.ts';
 import { giveBack } from './stages/give-back.ts';
-import { declaredLength, guard, guardHead } from './stages/guard.ts';
+import { declaredLength, guard, guardAgentPush, guardHead } from './stages/guard.ts';
 import { beyondReports, isChallenge, read, type Read, type ReadChallenge } from './stages/read.ts';
 import { isRejection } from './stages/respond.ts';
 import { requireUrl, select, type Selected } from './stages/select.ts';
@@ -37,8 +38,7 @@ async function withToken<R extends Read | ReadChallenge>(
   parts: ReadyContext,
 ): Promise<R | Refusal> {
   const { notificationToken } = body.identity.sender;
-  const isPush =
-    parts.registrations?.tokenOf && fieldValue(headers, 'x-a2a-notification-token') !== undefined;
+  const isPush = parts.registrations?.tokenOf && headers.has(PUSH_TOKEN_FIELD);
   if (!notificationToken && !isPush) return body;
   const { checkToken, registeredToken } = await import('./stages/notification-token.ts');
   const policy = notificationToken ?? (await registeredToken(body, parts.registrations));
@@ -103,10 +103,13 @@ async function enter(
   const selected = await select(guarded, ready);
   if (isRejection(selected)) return selected;
   known.selected = selected;
+  const unasked = guardAgentPush(head.headers, selected.senders, parts);
+  if (unasked) return unasked;
 
   const auth = await ready.authContext();
   const proof = await authenticate(selected, auth, arrivedAt);
   if (isRejection(proof)) return proof;
+  known.proved = proof.sender?.agentUrl;
   passed(known, 'headers');
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
 }

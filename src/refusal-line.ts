@@ -2,10 +2,12 @@ import { readSignatureFields } from './auth/rfc9421/checks.ts';
 import { MAX_URL_BYTES, printableName } from './codec/printable.ts';
 import type { OutcomeContext } from './answering.ts';
 import type { HeaderFields } from './delivery.ts';
-import { type AlarmCode, docsOf } from './alarms.ts';
+import { type Alarm, docsOf } from './alarms.ts';
 import { noteOf } from './health-notes.ts';
 import type { Outcome, Refusal } from './outcome.ts';
 import type { Parts } from './parts.ts';
+import { suspectOf } from './refusal-settings.ts';
+import type { SenderEntry } from './senders.ts';
 
 /** UTF-8 bytes of a key id in a log. */
 const MAX_KEYID_BYTES = 128;
@@ -38,32 +40,50 @@ export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, p
   parts.onRefused?.({ headers, method, url, sender, outcome, ...(rawBytes && { rawBytes }) });
 }
 
+/** The URL that was asked for, as far as it is known; as it is configured where that is exact. */
+function urlOf({ delivery, selected }: OutcomeContext, { config }: Parts): string | undefined {
+  const { publicUrl } = config;
+  const exact = publicUrl.kind === 'exact' ? publicUrl.target : undefined;
+  return (selected?.target ?? exact)?.targetUri ?? delivery?.url;
+}
+
+/** Whom an alarm of a refusal is about: the sender that is proved, or those who are registered, of whom nobody is. */
+function aboutOf(
+  known: OutcomeContext,
+  senders: readonly SenderEntry[],
+  parts: Parts,
+): { readonly about: Pick<Alarm, 'sender' | 'url' | 'registered'>; readonly whose: string } {
+  const sender = known.who.sender ?? known.proved;
+  const url = printableName(urlOf(known, parts) ?? '', MAX_URL_BYTES);
+  const registered = senders.map(({ agentUrl }) => agentUrl).join(', ');
+  const there = `${registered === '' ? 'nobody' : registered} is registered there`;
+  return { about: { ...(sender !== undefined && { sender }), url, registered }, whose: sender ?? there };
+}
+
 /**
- * A refusal that another setting of ours would not have made (verification.md §2.37). Nothing is proved: once a minute
- * for those who are registered at the URL, whose spelling anybody can vary.
+ * A refusal that another setting of ours would not have made (verification.md §2.37). Where nothing is proved it is once a
+ * minute for those who are registered at the URL, whose spelling anybody can vary.
  */
 function raiseSettingAlarm(
-  { code, detail }: Refusal,
-  { delivery, selected }: OutcomeContext,
-  { raiseAlarm }: Parts,
+  { code, detail, response, challenge }: Outcome & Refusal,
+  known: OutcomeContext,
+  parts: Parts,
 ): void {
-  if (!selected || !delivery) return;
-  const url = printableName(selected.target.targetUri, MAX_URL_BYTES);
-  const registered = selected.senders.map(({ agentUrl }) => agentUrl).join(', ');
-  const raise = (alarm: AlarmCode, fix: string): void =>
-    raiseAlarm({
-      code: alarm,
-      url,
-      registered,
-      message: `401 at ${url}, final for the seller (${registered} is registered there): ${detail} ${fix}`,
-    });
-  if (code === 'webhook_mode_mismatch') {
-    raise(code, 'If the seller has changed its scheme, change the auth of its sender.');
-  }
-  const name = code === 'webhook_signature_tag_invalid' ? nameInTag(delivery.headers) : undefined;
-  if (name !== undefined) {
-    raise('webhook_signature_tag_invalid', `Leave protocol out, or set protocol: '${name}'.`);
-  }
+  const { delivery, selected } = known;
+  if (!delivery) return;
+  const { headers } = delivery;
+  const senders = selected?.senders ?? parts.config.senders.fixed ?? [];
+  const suspect = suspectOf(code, { headers, keyid: keyidOf(headers), senders, parts });
+  if (!suspect) return;
+  const { option, advice } = suspect;
+  const { about, whose } = aboutOf(known, senders, parts);
+  const final = challenge === 'bearer' ? '' : ', final for the seller';
+  parts.raiseAlarm({
+    ...about,
+    code: suspect.code,
+    ...(option !== undefined && { option }),
+    message: `${response.status} at ${String(about['url'])}${final} (${whose}): ${detail.replace(/\.$/, '')}. ${advice}`,
+  });
 }
 
 /**
@@ -90,11 +110,4 @@ function logFirst(
     ...(suppressed > 0 && { suppressed }),
   };
   logger.warn(fields, `a delivery was refused: ${detail}`);
-}
-
-/** The name of the protocol in another tag of webhooks: as a rule one that is not accepted here. */
-function nameInTag(headers: HeaderFields): string | undefined {
-  const parsed = readSignatureFields(headers);
-  const tag = parsed.kind === 'parsed' ? (parsed.input.parameters.tag ?? '') : '';
-  return /^([a-z][a-z0-9-]{0,31})\/webhook-signing\/v1$/.exec(tag)?.[1];
 }

@@ -2,6 +2,9 @@ import type { Hashes } from '../crypto/engine.ts';
 import { equalBytes } from '../crypto/equal.ts';
 import type { AuthPolicy } from '../senders.ts';
 
+/** The field in which kits of the agent transport send the token of a push registration. */
+export const PUSH_TOKEN_FIELD = 'x-a2a-notification-token';
+
 /** Secrets of the sender's HMAC: all its own, or those for its reports. */
 export function hmacSecretsOf(auth: AuthPolicy): readonly string[] {
   if (auth.scheme === 'hmac') return auth.secrets;

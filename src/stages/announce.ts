@@ -3,6 +3,38 @@ import type { Event, WarningCode } from '../events/event.ts';
 import type { Identity } from '../auth/contract.ts';
 import type { AcceptResult } from '../stores/contract.ts';
 
+/** Caps, and which option raises each. */
+const CAPS = {
+  records: { option: 'maxRecordsPerSender', options: 'maxRecordsPerSender' },
+  'pending-bytes': { option: 'maxPendingBytesPerSender', options: 'maxPendingBytesPerSender' },
+  nonces: { option: 'maxNoncesPerKey', options: 'maxNoncesPerKey, maxNoncesPerSender or maxNonces' },
+} as const;
+
+/** What the store refused, or would have in another edition. */
+function announceRefusal(
+  result: AcceptResult,
+  { sender, key }: { readonly sender: string; readonly key: string | undefined },
+  raiseAlarm: RaiseAlarm,
+): void {
+  if (result.kind === 'over-cap' || result.kind === 'rate-abuse') {
+    const limit = result.kind === 'over-cap' ? result.limit : 'nonces';
+    const { option, options } = CAPS[limit];
+    const message = `the sender is over its cap of ${limit}: 429. Where that is no flood, raise ${options}`;
+    raiseAlarm({ code: 'cap_reached', sender, limit, option, message });
+  }
+  const isConflict = result.kind === 'conflict';
+  if (!result.endDropped && (isConflict || ('changed' in result && result.changed))) {
+    const answer = isConflict ? "; 409, as the sender's edition says" : '';
+    raiseAlarm({
+      code: 'payload_changed',
+      sender,
+      key,
+      ...(isConflict && { option: 'edition' }),
+      message: `an idempotency_key was used again with another payload; the first copy is kept${answer}`,
+    });
+  }
+}
+
 /** Tells the owner what an accept brought to light. None of it changes the answer. */
 export function announce(
   result: AcceptResult,
@@ -13,23 +45,7 @@ export function announce(
     raiseAlarm({ code: 'cap_near', sender, limit, message: `80 % of the sender's cap of ${limit} is used` });
   }
   announceStep(result, raiseAlarm);
-  if (result.kind === 'over-cap' || result.kind === 'rate-abuse') {
-    const limit = result.kind === 'over-cap' ? result.limit : 'nonces';
-    raiseAlarm({
-      code: 'cap_reached',
-      sender,
-      limit,
-      message: `the sender is over its cap of ${limit}: 429`,
-    });
-  }
-  if (!result.endDropped && (result.kind === 'conflict' || ('changed' in result && result.changed))) {
-    raiseAlarm({
-      code: 'payload_changed',
-      sender,
-      key,
-      message: 'an idempotency_key was used again with another payload; the first copy is kept',
-    });
-  }
+  announceRefusal(result, { sender, key }, raiseAlarm);
   if ('ahead' in result && result.ahead) {
     raiseAlarm({
       code: 'timestamp_ahead',

@@ -134,6 +134,7 @@ export async function answerChallenge(
   if (verdict === answer && answer.kind === 'refused') {
     parts.raiseAlarm({
       code: 'challenge_refused',
+      option: 'onChallenge',
       sender: body.identity.sender.agentUrl,
       message: `A proof of control was answered 403, so the seller does not activate its subscription: ${answer.detail}.`,
     });

@@ -1,11 +1,8 @@
-import type { RaiseAlarm } from '../alarms.ts';
-import { signingField } from '../auth/mode.ts';
 import { quoted } from '../codec/printable.ts';
-import { isAdmissible } from '../config/content-types.ts';
 import type { Config } from '../config/resolve.ts';
 import { fieldValue, type Delivery, type Head, type HeaderFields } from '../delivery.ts';
 import { type Refusal, refused } from '../outcome.ts';
-import type { Protocols } from '../protocol.ts';
+import type { SenderEntry } from '../senders.ts';
 
 /** A delivery whose method, content type, encoding and size may be looked at further. Touches nothing. */
 export interface Guarded {
@@ -15,9 +12,10 @@ export interface Guarded {
 
 export interface GuardContext {
   readonly config: Pick<Config, 'maxBodyBytes' | 'contentTypes'>;
-  readonly protocols: Protocols;
-  readonly raiseAlarm: RaiseAlarm;
 }
+
+/** What kits of the agent transport post: taken of senders with a token in a header of their own (verification.md §6.8). */
+export const AGENT_PUSH = 'application/a2a+json';
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"';
@@ -43,13 +41,19 @@ function unquoted(value: string): string {
   return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
 }
 
+/** Type and subtype of a `Content-Type`, lower case; empty where it begins with neither. */
+export function mediaName(type: string): string {
+  return (MEDIA_TYPE.exec(type)?.[0] ?? '').toLowerCase();
+}
+
 function mediaTypeProblem(type: string, contentTypes: ReadonlySet<string>): string | undefined {
   if (type === 'application/json') return undefined;
-  const [media = ''] = MEDIA_TYPE.exec(type) ?? [];
-  const name = media.toLowerCase();
-  if (name !== 'application/json' && !contentTypes.has(name)) return `Content-Type is ${quoted(type)}`;
-  return parametersProblem(type.slice(media.length));
+  const name = mediaName(type);
+  const isTaken = name === 'application/json' || name === AGENT_PUSH || contentTypes.has(name);
+  return isTaken ? parametersProblem(type.slice(name.length)) : notTaken(type);
 }
+
+const notTaken = (type: string): string => `Content-Type is ${quoted(type)}`;
 
 function parametersProblem(parameters: string): string | undefined {
   let rest = parameters;
@@ -63,38 +67,23 @@ function parametersProblem(parameters: string): string | undefined {
   return undefined;
 }
 
-type MediaCode = 'unsupported_media_type' | 'unsupported_content_encoding';
-
-/** How a 415 comes about that is not the seller's doing, and what the owner can change. */
-const ADVICE: Readonly<Record<MediaCode, (headers: HeaderFields) => string>> = {
-  unsupported_media_type: (headers) => {
-    const [media = ''] = MEDIA_TYPE.exec(headers.get('content-type')?.[0] ?? '') ?? [];
-    // What a stranger wrote is repeated only where the option takes it.
-    const name = isAdmissible(media) ? `'${media}'` : 'application/…+json';
-    return `If a seller sends it so, set contentTypes: [${name}]; else a proxy of yours has changed it`;
-  },
-  unsupported_content_encoding: () =>
-    'Sellers do not compress, a proxy of yours may: turn that off for this path',
-};
-
 /**
- * A 415 is final for a seller, and what has signature fields was meant to be a delivery: its owner is to hear of it.
- * Nothing is proved yet, and nobody is named.
+ * The agent transport's own push, where the senders of the URL are not those that send it, and `contentTypes` lacks it
+ * (verification.md §7.25). Of headers that `guardHeaders` has passed.
  */
-function refuseMedia(
-  code: MediaCode,
-  detail: string,
+export function guardAgentPush(
   headers: HeaderFields,
-  { protocols, raiseAlarm }: GuardContext,
-): Refusal {
-  const field = signingField(headers, protocols);
-  if (field !== undefined) {
-    raiseAlarm({ code, message: `415 to a request with ${field}: ${detail}. ${ADVICE[code](headers)}.` });
-  }
-  return refused(code, detail);
+  [sender]: readonly SenderEntry[],
+  { config }: GuardContext,
+): Refusal | undefined {
+  const type = fieldValue(headers, 'content-type') ?? '';
+  if (type === 'application/json' || mediaName(type) !== AGENT_PUSH) return undefined;
+  if (config.contentTypes.has(AGENT_PUSH)) return undefined;
+  if (sender?.auth.scheme === 'bearer' && sender.auth.header !== undefined) return undefined;
+  return refused('unsupported_media_type', notTaken(type));
 }
 
-/** What headers alone decide (verification.md §7.23 to §7.27). */
+/** What headers alone decide (verification.md §7.23 to §7.26). */
 export function guardHeaders(
   method: string,
   headers: HeaderFields,
@@ -102,11 +91,10 @@ export function guardHeaders(
 ): Refusal | undefined {
   if (method !== 'POST') return refused('method_not_allowed', `method ${quoted(method.slice(0, 16))}`);
   const problem = contentTypeProblem(headers, context.config);
-  if (problem) return refuseMedia('unsupported_media_type', problem, headers, context);
+  if (problem) return refused('unsupported_media_type', problem);
   const encoding = fieldValue(headers, 'content-encoding')?.toLowerCase() ?? '';
   if (encoding !== '' && encoding !== 'identity') {
-    const detail = `Content-Encoding is ${quoted(encoding)}`;
-    return refuseMedia('unsupported_content_encoding', detail, headers, context);
+    return refused('unsupported_content_encoding', `Content-Encoding is ${quoted(encoding)}`);
   }
   return undefined;
 }

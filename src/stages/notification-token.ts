@@ -1,5 +1,5 @@
 import type { RaiseAlarm } from '../alarms.ts';
-import { comparedWith } from '../auth/credentials.ts';
+import { comparedWith, PUSH_TOKEN_FIELD } from '../auth/credentials.ts';
 import { present } from '../codec/members.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { fieldValue, type HeaderFields } from '../delivery.ts';
@@ -16,9 +16,6 @@ export interface TokenContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** The agent transport's own push has it here. */
-const HEADER = 'x-a2a-notification-token';
-
 /** Of kind `other` the task envelopes are those whose status nobody knows. */
 const isTaskEnvelope = ({ kind, transport, warnings }: Event): boolean =>
   transport === 'tool' && (kind !== 'other' || warnings.some(({ code }) => code === 'unknown_status'));
@@ -30,7 +27,7 @@ function tokenOf(event: Event): unknown {
 
 /** Every token that the delivery carries, wherever; of an unreadable one those of its headers. */
 function tokensOf(headers: HeaderFields, { reading }: Read | ReadChallenge): readonly unknown[] {
-  const carried = [fieldValue(headers, HEADER), reading.ok ? tokenOf(reading.event) : undefined];
+  const carried = [fieldValue(headers, PUSH_TOKEN_FIELD), reading.ok ? tokenOf(reading.event) : undefined];
   return carried.filter((token) => token !== undefined);
 }
 
@@ -69,6 +66,7 @@ export function checkToken<R extends Read | ReadChallenge>(
   const refuses = onMismatch === 'refuse';
   raiseAlarm({
     code: 'token_mismatch',
+    ...(refuses && { option: 'notificationToken' }),
     sender: read.identity.sender.agentUrl,
     message: `A delivery whose sender is proved carries another token than notificationToken: it was ${refuses ? 'refused, 401' : 'taken'}. Compare it with the one that the seller was given; during a rotation set previousToken.`,
   });

@@ -67,7 +67,8 @@ export function tellEnds(result: AcceptResult, event: Event, raiseAlarm: RaiseAl
   const came = SECOND[result.kind];
   if (result.secondEnd && came !== undefined) {
     const message = `a second terminal status of one task came under another idempotency_key: ${came}. ${ABOUT_KEYS}`;
-    told.push({ ...of, code: 'second_terminal_status', message });
+    const refused = result.kind === 'already-final' && { option: 'edition' };
+    told.push({ ...of, ...refused, code: 'second_terminal_status', message });
   }
   if (result.endDropped) {
     const message = `the end of a task was dropped: its idempotency_key was used before for something else, and the first copy is kept. ${HOW_TO_LEARN}`;

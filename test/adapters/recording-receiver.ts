@@ -2,7 +2,6 @@ import type { DoorReceiver } from '../../src/adapters/door.ts';
 import { fieldValue, headerFields, type HeaderFields } from '../../src/delivery.ts';
 import type { RequestInfo } from '../../src/options.ts';
 import type { Reply } from '../../src/outcome.ts';
-import { protocolsFor } from '../../src/protocol.ts';
 import { declaredLength, type GuardContext, guardHead } from '../../src/stages/guard.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { respond } from '../../src/stages/respond.ts';
@@ -43,8 +42,6 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
   } = options;
   const context: GuardContext = {
     config: { maxBodyBytes, contentTypes: new Set() },
-    protocols: protocolsFor(),
-    raiseAlarm: () => {},
   };
   const handed: Handed[] = [];
   const refused: { code: string; detail: string }[] = [];

@@ -147,6 +147,49 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     test: changed({ 'Content-Type': 'application/a2a+json' }),
     message: "set contentTypes: ['application/a2a+json']",
   },
+  webhook_signature_header_malformed: {
+    test: async () => {
+      const { receiver, alarms } = await testReceiver();
+      const headers = { 'Content-Type': 'application/json', 'X-A2A-Notification-Token': TOKEN };
+      await receiver.verifyAndDispatch(new Uint8Array(2), headers);
+      return alarms;
+    },
+    message: "auth: { bearer: { token, header: 'X-A2A-Notification-Token' } }",
+  },
+  webhook_signature_key_unknown: {
+    test: async () => {
+      const at = await testReceiver();
+      await at.deliver(completed(), { params: { keyid: 'next-1' } });
+      return at.alarms;
+    },
+    message: 'has pins, which alone count',
+  },
+  webhook_signature_key_revoked: {
+    test: async () => {
+      const { publicJwk } = await sellerKey();
+      const revocation = { revokedKids: ['seller-1'] };
+      return after({ senders: [{ agentUrl: AGENT, pins: [publicJwk], revocation }] }, completed())();
+    },
+    message: `It is in revokedKids of ${AGENT}`,
+  },
+  webhook_signature_invalid: {
+    test: async () => {
+      const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
+      const at = await testReceiver();
+      await at.deliver(completed(), { key: stranger.privateJwk });
+      return at.alarms;
+    },
+    message: 'compare publicUrl with the URL that the seller was given',
+  },
+  webhook_signature_digest_mismatch: {
+    test: async () => {
+      const at = await testReceiver();
+      const { headers } = await at.sign(completed());
+      await at.receiver.verifyAndDispatch(new TextEncoder().encode('{"changed":true}'), headers);
+      return at.alarms;
+    },
+    message: 'proxy, parser or middleware of yours',
+  },
   webhook_mode_mismatch: {
     test: changed({ 'X-ADCP-Signature': 'sha256=0' }),
     message: 'change the auth of its sender',

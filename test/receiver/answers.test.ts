@@ -5,7 +5,7 @@ import type { Outcome } from '../../src/outcome.ts';
 import type { Ticket } from '../../src/options.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { testReceiver, payloads, said, URL_GIVEN } from './setup.ts';
+import { alarmsTold, testReceiver, payloads, said, URL_GIVEN } from './setup.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 /** What headers alone decided. */
@@ -102,6 +102,7 @@ describe('verifyAndDispatch: a signed delivery runs its typed handler and gets i
     expect(said(await deliver(payloads.tool('completed', { filler: 'x'.repeat(1_000) })))).toBe(
       'refused payload_too_large 413',
     );
+    await alarmsTold();
     expect(alarms.map(({ code }) => code)).toEqual(['payload_too_large']);
   });
 
@@ -113,10 +114,12 @@ describe('verifyAndDispatch: a signed delivery runs its typed handler and gets i
     });
     expect(said(await send(typed))).toBe('refused unsupported_media_type 415');
     expect(toldAtOnce(await receiver.open(typed.headers))).toBe('refused unsupported_media_type 415');
+    await alarmsTold();
     now += 60_000;
     expect(toldAtOnce(await receiver.open(typed.headers))).toBe('refused unsupported_media_type 415');
     const gzip = { ...typed.headers, 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' };
     expect(toldAtOnce(await receiver.open(gzip))).toBe('refused unsupported_content_encoding 415');
+    await alarmsTold();
     expect(alarms).toMatchObject([
       { code: 'unsupported_media_type', message: expect.stringContaining("['application/a2a+json']") },
       { code: 'unsupported_media_type', suppressed: 1 },
@@ -129,12 +132,15 @@ describe('verifyAndDispatch: a signed delivery runs its typed handler and gets i
     const { deliver, alarms } = await testReceiver({ maxBodyBytes: 10, now: () => now });
     await deliver(payloads.tool('completed'));
     await deliver(payloads.tool('completed'));
+    await alarmsTold();
     expect(alarms).toHaveLength(1);
     now += 59_999;
     await deliver(payloads.tool('completed'));
+    await alarmsTold();
     expect(alarms).toHaveLength(1);
     now += 1;
     await deliver(payloads.tool('completed'));
+    await alarmsTold();
     expect(alarms).toMatchObject([{}, { code: 'payload_too_large', suppressed: 2 }]);
   });
 

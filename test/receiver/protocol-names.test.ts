@@ -3,7 +3,15 @@ import type { Jwk } from '../../src/crypto/engine.ts';
 import type { Outcome } from '../../src/outcome.ts';
 import { generateKey, type SignedDelivery, signHmac } from '../../src/sender/sign.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import { AGENT, payloads, said, testReceiver, type TestReceiverOptions, URL_GIVEN } from './setup.ts';
+import {
+  AGENT,
+  alarmsTold,
+  payloads,
+  said,
+  testReceiver,
+  type TestReceiverOptions,
+  URL_GIVEN,
+} from './setup.ts';
 
 const NAMES = ['proto', 'adcp'] as const;
 type Name = (typeof NAMES)[number];
@@ -261,6 +269,7 @@ describe('a refusal that another setting would not have given is heard (verifica
       await receiver.verifyAndDispatch(body, headers, { url: `/webhooks/${path}` });
       await receiver.verifyAndDispatch(body, stray, { url: `/webhooks/${path}` });
     }
+    await alarmsTold();
     expect(alarms.map(({ code, registered }) => [code, registered])).toEqual([
       ['webhook_signature_tag_invalid', AGENT],
       ['webhook_mode_mismatch', AGENT],
@@ -270,6 +279,7 @@ describe('a refusal that another setting would not have given is heard (verifica
   it('not for the tag of something else', async () => {
     const { deliver, alarms } = await testReceiver();
     await deliver(completed(), { params: { tag: 'proto/request-signing/v1' } });
+    await alarmsTold();
     expect(alarms).toEqual([]);
   });
 });

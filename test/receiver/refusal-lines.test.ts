@@ -36,7 +36,7 @@ async function loggedSetup(more: Partial<ReceiverOptions> = {}): Promise<Logged>
       // The line is nobody's to wait for: its code is loaded with the first.
       await import('../../src/refusal-line.ts');
       await new Promise((resolve) => setImmediate(resolve));
-      return lines.splice(0).filter(({ docs }) => docs !== undefined);
+      return lines.splice(0).filter(({ docs, registered }) => docs !== undefined && registered === undefined);
     },
   });
 }

@@ -107,6 +107,14 @@ export function heldHandler(): HeldHandler {
   };
 }
 
+/** Alarms of refusals are raised beside the answer, which waits for none of them: here they are raised. */
+export async function alarmsTold(): Promise<void> {
+  await import('../../src/refusal-line.ts');
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
 /** `kind code status`, as one string to compare. */
 export function said(outcome: Outcome): string {
   return [outcome.kind, outcome.code, outcome.response.status].filter((part) => part !== undefined).join(' ');

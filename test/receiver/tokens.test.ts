@@ -5,6 +5,7 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import {
   AGENT,
+  alarmsTold,
   gate,
   testReceiver,
   type TestReceiverOptions,
@@ -182,7 +183,12 @@ describe('a bearer token in a header of its own (verification.md §6.8)', () => 
       'refused webhook_signature_header_malformed 401',
       challenge,
     ]);
-    expect(alarms).toMatchObject([{ code: 'legacy_auth_used', scheme: 'bearer' }]);
+    await alarmsTold();
+    expect(alarms).toMatchObject([
+      { code: 'legacy_auth_used', scheme: 'bearer' },
+      { code: 'webhook_signature_invalid', option: 'auth' },
+      { code: 'webhook_signature_header_malformed', option: 'auth' },
+    ]);
   });
 
   it('a signature beside it is another mode', async () => {

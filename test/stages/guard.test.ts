@@ -1,21 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
 import { contentTypes } from '../../src/config/content-types.ts';
 import { headerFields } from '../../src/delivery.ts';
-import { protocolsFor } from '../../src/protocol.ts';
+import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
 import {
   declaredLength,
   guard,
+  guardAgentPush,
   type GuardContext,
   guardDeclaredLength,
   guardHeaders,
 } from '../../src/stages/guard.ts';
 
-const alarms: Alarm[] = [];
 const context = (types?: readonly string[]): GuardContext => ({
   config: { maxBodyBytes: 1_000, contentTypes: contentTypes(types) },
-  protocols: protocolsFor(),
-  raiseAlarm: (alarm) => alarms.push(alarm),
 });
 const pass = (headers: [string, string][], method = 'POST', size = 2, types?: readonly string[]) =>
   guard(
@@ -102,38 +99,27 @@ describe('guard: contentTypes', () => {
   });
 });
 
-describe('guard: the alarm for a 415 of a likely delivery', () => {
-  const raised = (...headers: [string, string][]): Alarm[] => {
-    alarms.length = 0;
-    pass(headers);
-    return [...alarms];
+describe('guard: the agent transport’s own push (verification.md §7.25)', () => {
+  const push = (type: string, auth: AuthPolicy, types?: readonly string[]): string | undefined => {
+    const headers = headerFields([['content-type', type]]);
+    expect(guardHeaders('POST', headers, context(types))).toBeUndefined();
+    return guardAgentPush(headers, [{ auth } as SenderEntry], context(types))?.code;
   };
-  const signed: [string, string] = ['signature-input', 'sig1=()'];
+  const tokens = ['a-token-of-thirty-two-characters'];
+  const own: AuthPolicy = { scheme: 'bearer', tokens, header: 'x-a2a-notification-token' };
 
-  it('of a well-formed type names the option and the type', () => {
-    const [alarm] = raised(['content-type', 'application/a2a+json; version=1'], signed);
-    expect(alarm?.code).toBe('unsupported_media_type');
-    expect(alarm?.message).toContain("contentTypes: ['application/a2a+json']");
-  });
-
-  it('of any other type quotes nothing and has no control character', () => {
-    const [alarm] = raised(['content-type', "application/x', 'y+json\u001b[31m"], signed);
-    expect(alarm?.message).toContain('contentTypes: [application/…+json]');
-    expect(alarm?.message).not.toContain('\u001b');
-  });
-
-  it('of a compressed body names a proxy as the likely cause', () => {
-    const [alarm] = raised(json, ['content-encoding', 'gzip'], ['x-proto-signature', 'sha256=00']);
-    expect(alarm?.code).toBe('unsupported_content_encoding');
-    expect(alarm?.message).toMatch(/x-proto-signature.*"gzip".*proxy of yours/);
-  });
-
-  it('is missing without signature fields, and when the method was wrong', () => {
-    expect(raised(['content-type', 'text/plain'])).toEqual([]);
-    expect(raised(json, ['content-encoding', 'gzip'], ['authorization', 'Bearer x'])).toEqual([]);
-    alarms.length = 0;
-    pass([['content-type', 'text/plain'], signed], 'GET');
-    expect(alarms).toEqual([]);
+  it.each<[string, AuthPolicy, boolean]>([
+    ['a token in a header of its own', own, true],
+    ['a token in Authorization', { scheme: 'bearer', tokens }, false],
+    ['HMAC', { scheme: 'hmac', secrets: tokens }, false],
+    ['signatures', { scheme: 'signature' }, false],
+  ])('of a sender with %s: %j %s', (_, auth, isTaken) => {
+    for (const type of ['application/a2a+json', 'Application/A2A+JSON; charset=utf-8']) {
+      expect(push(type, auth)).toBe(isTaken ? undefined : 'unsupported_media_type');
+      expect(push(type, auth, ['application/a2a+json'])).toBeUndefined();
+    }
+    expect(push('application/json', auth)).toBeUndefined();
+    expect(push('application/json; charset=utf-8', auth)).toBeUndefined();
   });
 });
 

@@ -116,6 +116,7 @@ function raisePurposeAlarm(
       continue;
     raiseAlarm({
       code: 'key_purpose_refused',
+      option: 'edition',
       sender: sender.agentUrl,
       message: `The key with keyid ${quoted(key.kid)} is for ${purpose}, which ${where} signs no webhooks: 401. If ${sender.agentUrl} speaks edition ${other} or a later one, set edition: '${other}' for it.`,
     });

@@ -11,7 +11,7 @@ import { readChallenge } from '../../events/challenge.ts';
 import { readEvent } from '../../events/index.ts';
 import type { KeyResolver } from '../../keys/contract.ts';
 import type { CheckId } from '../../outcome.ts';
-import { guard, type GuardContext } from '../../stages/guard.ts';
+import { guard, guardAgentPush, type GuardContext } from '../../stages/guard.ts';
 import { MS_FROM } from '../shell.ts';
 import type { ExplainInput, Known, KnownRevocations, Step } from './case.ts';
 
@@ -241,8 +241,9 @@ export async function checklist(
 ): Promise<Step[]> {
   const { delivery, senders } = request;
   const registered = senders[0]?.auth.scheme ?? 'signature';
-  const guarded = guard(delivery, { ...context, config: { maxBodyBytes, contentTypes } });
-  const refused = guarded.kind === 'refused' ? guarded : undefined;
+  const config = { config: { maxBodyBytes, contentTypes } };
+  const guarded = guard(delivery, config);
+  const refused = guarded.kind === 'refused' ? guarded : guardAgentPush(delivery.headers, senders, config);
   const signed = registered !== 'signature' && isSignedChallenge(request, context);
   const scheme = signed ? 'signature' : registered;
   const mismatch = signed ? undefined : modeMismatch(scheme, delivery.headers, context.protocols);
