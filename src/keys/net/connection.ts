@@ -253,7 +253,8 @@ function asResponse(message: IncomingMessage, explain: Explain): Response {
     headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '');
   }
   if (!NULL_BODY.has(status)) return new Response(bodyOf(message, explain), { status, headers });
-  message.resume();
+  // What comes behind such a head all the same need not end: nobody reads it, and the connection is used for nothing else.
+  message.destroy();
   return new Response(null, { status, headers });
 }
 

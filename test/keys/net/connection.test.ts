@@ -344,6 +344,14 @@ describe('framing of answers', () => {
     await bench.server.idle();
   });
 
+  test('a body that comes with such a status all the same, and never ends, holds no connection', async () => {
+    const bench = await rawBench((socket) => {
+      socket.write('HTTP/1.1 205 Reset Content\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n');
+    });
+    expect((await called(bench.transport)).status).toBe(205);
+    await bench.server.idle();
+  });
+
   test('repeated headers are all there', async () => {
     const bench = await rawBench((socket) =>
       socket.end('HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\nCache-Control: public\r\n\r\n{}'),
