@@ -29,8 +29,9 @@ export async function* eventsOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerat
   let endedWithReturn = false;
   for await (const chunk of chunks) {
     let text = decoder.decode(chunk, { stream: true });
-    if (endedWithReturn && text.startsWith('\n')) text = text.slice(1);
     if (text === '') continue;
+    // Its second half, and not the end of another line.
+    if (endedWithReturn && text.startsWith('\n')) text = text.slice(1);
     endedWithReturn = text.endsWith('\r');
     let start = 0;
     for (const { 0: end, index } of text.matchAll(LINE_END)) {

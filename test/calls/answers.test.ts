@@ -7,6 +7,7 @@ import {
   mostValues,
   requireBounded,
 } from '../../src/calls/bounds.ts';
+import { eventsOf } from '../../src/calls/event-stream.ts';
 import { AnswerRefusedError } from '../../src/calls/refused.ts';
 import {
   answerText,
@@ -243,6 +244,18 @@ describe('an event stream', () => {
     };
     expect(await ask('mcpCaller', seller.url)).toEqual({ status: 'completed', n: 1 });
     await expect.poll(() => closed).toBe(true);
+  });
+
+  it('is read alike wherever a line end is cut, the one of an empty line too', async () => {
+    const texts = ['data: é\r\n\n', 'data: é\r\r\n', 'data: é\n\r\n', 'data: é\r\n\r\n', 'data: é\r\r'];
+    const pieces = async function* (text: string): AsyncGenerator<Uint8Array> {
+      for (const byte of Buffer.from(text)) yield Buffer.of(byte);
+    };
+    for (const text of texts) {
+      const events: unknown[] = [];
+      for await (const event of eventsOf(pieces(text))) events.push(event);
+      expect(events, JSON.stringify(text)).toEqual([{ data: 'é' }]);
+    }
   });
 
   it('in pieces of one byte is the same', async () => {
