@@ -24,6 +24,10 @@ const ADVICE: Record<Recovery, string> = {
   terminal: 'No other call can mend that: ask the seller.',
 };
 
+/** `hasOwn`: a code called `constructor` has no advice of its own. */
+const adviceFor = (code: string, recovery: Recovery | undefined): string | undefined =>
+  Object.hasOwn(ADVICE_BY_CODE, code) ? ADVICE_BY_CODE[code as ErrorCode] : recovery && ADVICE[recovery];
+
 /** The longest text of a seller that is repeated in a message, characters. */
 const MAX_SELLER_TEXT = 300;
 
@@ -57,7 +61,7 @@ export class SellerError extends PrintableError {
   constructor(code: string, detail: string, options: SellerErrorOptions = {}) {
     const { recovery = recoveryOfCode(code), field, details, retryAfterMs, ...rest } = options;
     const is = recovery ?? 'terminal';
-    const advice = ADVICE_BY_CODE[code as ErrorCode] ?? (recovery && ADVICE[recovery]);
+    const advice = adviceFor(code, recovery);
     const said = `The seller answers ${reportedText({ code, message: detail })}.`;
     super(advice === undefined ? said : `${said} ${advice}`, rest);
     this.code = sellerText(code);

@@ -183,6 +183,18 @@ describe('a refusal', () => {
     expect(refusalIn(answered)).toBe(answered);
   });
 
+  it.each(['constructor', 'toString', '__proto__'])(
+    'of the code %s has no advice but its recovery',
+    (code) => {
+      expect(refusalIn({ error: { code, message: 'because' } })?.message).toBe(
+        `The seller answers ${code}: because.`,
+      );
+      expect(refusalIn({ error: { code, message: 'because', recovery: 'transient' } })?.message).toBe(
+        `The seller answers ${code}: because. The same call may succeed later.`,
+      );
+    },
+  );
+
   it('has what the seller says of it', () => {
     const error = {
       code: 'BUDGET_TOO_LOW',
