@@ -7,8 +7,11 @@ import { isError } from '../realms.ts';
 
 /** Which hosts may be called (calls.md §4.2). */
 export interface Reach {
-  /** @returns why a URL is not called, with the option that would change it; undefined where it may be. */
-  readonly refusedReason: (url: string) => string | undefined;
+  /**
+   * @param from what has named the URL: the owner, by the URL itself, or a document at that URL, which opens no host by itself.
+   * @returns why a URL is not called, with the option that would change it; undefined where it may be.
+   */
+  readonly refusedReason: (url: string, from: string) => string | undefined;
   /** By addresses that are judged, but for hosts that the owner has named. */
   readonly transport: AnyTransport;
   /** Whether bodies come as they were sent: the platform's own `fetch` decodes them. */
@@ -35,10 +38,12 @@ export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach
     return allowHosts.has(host) || (allowLoopback && LOOPBACK.test(host));
   };
   return {
-    refusedReason: (url) => {
+    refusedReason: (url, from) => {
       const basic = urlRefusedReason(url, true);
       if (basic !== undefined) return basic;
       const { protocol, hostname } = new URL(url);
+      if (isOpen(url) && !isOpen(from))
+        return `refused: a seller elsewhere leads to no host that allowHosts or allowLoopback opens. Where it may, name its own too: allowHosts: ['${hostOf(from)}']`;
       if (isOpen(url) && (protocol === 'https:' || allowLoopback)) return undefined;
       if (protocol !== 'https:') return 'not https. For development on this machine set allowLoopback: true';
       const reason = urlRefusedReason(url, false);

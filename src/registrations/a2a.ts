@@ -319,7 +319,9 @@ function chosenFrom(
       // As it is sent: what the parser passes over or encodes is in no message.
       const href = typeof url === 'string' && target ? new URL(url).href : undefined;
       const reason =
-        href === undefined ? 'not an absolute URL' : (unfitReason(href, tenant) ?? refusedReason(href));
+        href === undefined
+          ? 'not an absolute URL'
+          : (unfitReason(href, tenant) ?? refusedReason(href, place));
       const isSpoken = protocolBinding === 'JSONRPC' && version !== undefined;
       const shown = `${shownText(protocolBinding)} ${shownText(protocolVersion)} at ${shownText(url)}`;
       return isSpoken && reason === undefined && href !== undefined

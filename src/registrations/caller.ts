@@ -148,7 +148,7 @@ export function callerOf(
     refusedReason: send.refusedReason,
     callFor: async (agentUrl, call) => {
       requireUrl('agentUrl', agentUrl, true);
-      const reason = send.refusedReason(agentUrl);
+      const reason = send.refusedReason(agentUrl, agentUrl);
       if (reason !== undefined) throw new ConfigError(`agentUrl: ${JSON.stringify(agentUrl)} is ${reason}.`);
       const token = await tokenOf(agentUrl, call);
       const { origin } = new URL(agentUrl);
@@ -194,7 +194,8 @@ interface Send extends Pick<Reach, 'refusedReason' | 'isRaw'> {
 function sendBy(given: CallerOptions['fetch'], { refusedReason, transport, isRaw }: Reach): Send {
   if (given === undefined) {
     const by: Send['by'] = async (url, init) => {
-      const reason = refusedReason(url);
+      // What has named it was judged where it was found.
+      const reason = refusedReason(url, url);
       if (reason !== undefined) throw new Error(`${url} is ${reason}.`);
       return transport(url, init);
     };

@@ -184,13 +184,13 @@ describe('which URLs are called', () => {
     ['ftp://seller.example/', /not an https URL/],
     ['/mcp', /not an absolute URL/],
   ])('%s is not', (url, message) => {
-    expect(strict.refusedReason(url)).toMatch(message);
+    expect(strict.refusedReason(url, url)).toMatch(message);
   });
 
   it('https of a public name is; allowLoopback opens this machine alone, allowHosts those that it names', () => {
-    expect(strict.refusedReason('https://seller.example/mcp')).toBeUndefined();
+    expect(strict.refusedReason('https://seller.example/mcp', 'https://seller.example/mcp')).toBeUndefined();
     for (const url of ['http://127.0.0.1:1/', 'http://localhost/', 'https://[::1]/', 'http://a.localhost/']) {
-      expect(loose.refusedReason(url), url).toBeUndefined();
+      expect(loose.refusedReason(url, url), url).toBeUndefined();
     }
     for (const url of [
       'https://seller.corp/',
@@ -198,14 +198,29 @@ describe('which URLs are called', () => {
       'http://10.1.2.3/',
       'https://seller.example/',
     ]) {
-      expect(loose.refusedReason(url), url).toBeUndefined();
+      expect(loose.refusedReason(url, url), url).toBeUndefined();
     }
     for (const url of ['http://seller.example/', 'https://10.1.2.4/', 'https://x.seller.corp.internal/']) {
-      expect(loose.refusedReason(url), url).toBeDefined();
+      expect(loose.refusedReason(url, url), url).toBeDefined();
     }
     const named = reachOf({ allowLoopback: false, allowHosts: new Set(['seller.corp']), dns: 'direct' });
-    expect(named.refusedReason('https://seller.corp/')).toBeUndefined();
-    expect(named.refusedReason('http://seller.corp/')).toMatch(/not https/);
+    expect(named.refusedReason('https://seller.corp/', 'https://seller.corp/')).toBeUndefined();
+    expect(named.refusedReason('http://seller.corp/', 'http://seller.corp/')).toMatch(/not https/);
+  });
+
+  it('a document of a seller elsewhere opens no host, and says how it may', () => {
+    const card = 'https://seller.example/.well-known/agent-card.json';
+    for (const url of [
+      'https://seller.corp/admin',
+      'http://10.1.2.3/',
+      'http://127.0.0.1:1/',
+      'https://a.localhost/',
+    ]) {
+      expect(loose.refusedReason(url, card), url).toMatch(/^refused: .*allowHosts: \['seller\.example'\]$/);
+      expect(loose.refusedReason(url, 'http://localhost:3000/x'), url).toBeUndefined();
+      expect(loose.refusedReason(url, 'https://SELLER.corp./x'), url).toBeUndefined();
+    }
+    expect(loose.refusedReason('https://agents.example/', card)).toBeUndefined();
   });
 
   it.each([['https://seller.corp'], ['seller.corp/x'], ['seller.corp:1'], ['*'], [''], [7]])(
