@@ -1,4 +1,5 @@
 import { utf8 } from './codec/encoding.ts';
+import { isLongerJson } from './codec/json-size.ts';
 import { isJsonObject } from './codec/members.ts';
 import { requireUrl } from './config/public-url.ts';
 import { onlyKnown } from './config/validate.ts';
@@ -105,9 +106,12 @@ function requireJson({ data, context }: Observation): void {
 
 /** @throws ConfigError for what JSON cannot keep, or is over the limit. */
 async function bodyOf(observation: Observation, key: string, maxBytes: number): Promise<Uint8Array> {
-  const body = utf8(textOf(observation, key));
+  const { data, context } = observation;
+  // No text is made of what is too long for one.
+  const body = isLongerJson([data, context], maxBytes) ? undefined : utf8(textOf(observation, key));
+  if (body === undefined || body.byteLength > maxBytes)
+    return fail(`it is over maxBodyBytes (${maxBytes}) as JSON.`);
   const { byteLength } = body;
-  if (byteLength > maxBytes) fail(`${byteLength} bytes of JSON are over maxBodyBytes (${maxBytes}).`);
   await turnAfter(byteLength);
   requireJson(observation);
   await turnAfter(byteLength);

@@ -18,15 +18,43 @@ const [OPEN, CLOSE, BRACKET_BIT] = [0x7b, 0x7d, 0x20];
 const deeper = `it nests deeper than ${MAX_DEPTH} levels`;
 const fuller = (most: number): string => `it has more than ${most} values`;
 
+/** How far a text has been counted. */
+interface Count {
+  /** Where it goes on, outside strings. */
+  at: number;
+  values: number;
+  level: number;
+}
+
+const newCount = (): Count => ({ at: 0, values: 0, level: 0 });
+
 /**
  * Reads each byte of a JSON text once, before it is parsed: an upper bound of its values, and its depth.
  * @returns why it is not to be parsed; undefined where it may be, valid or not.
  */
 export function jsonRefusedReason(bytes: Uint8Array, most: number): string | undefined {
-  const end = bytes.length;
-  let values = 0;
-  let level = 0;
-  for (let at = 0; at < end; at += 1) {
+  return countedTo(bytes.length, newCount(), bytes, most);
+}
+
+/** Bytes that are counted in one turn of the event loop: white space and digits take longer to count than to parse. */
+const A_TURN = 1_048_576;
+
+/** The same, in turns. */
+async function refusedReasonInTurns(bytes: Uint8Array, most: number): Promise<string | undefined> {
+  const count = newCount();
+  while (count.at < bytes.length) {
+    const reason = countedTo(Math.min(count.at + A_TURN, bytes.length), count, bytes, most);
+    if (reason !== undefined) return reason;
+    // oxlint-disable-next-line no-await-in-loop -- one turn after the other
+    await turnAfter(bytes.byteLength);
+  }
+  return undefined;
+}
+
+/** Counts on until `end`, and until the end of the string that goes beyond it. */
+function countedTo(end: number, count: Count, bytes: Uint8Array, most: number): string | undefined {
+  let { at, values, level } = count;
+  for (; at < end; at += 1) {
     const byte = bytes[at] ?? 0;
     if (byte === QUOTE) {
       at = stringEnd(bytes, at);
@@ -42,6 +70,7 @@ export function jsonRefusedReason(bytes: Uint8Array, most: number): string | und
     // Each value comes behind a comma, or is the first behind a bracket.
     if (values > most) return fuller(most);
   }
+  Object.assign(count, { at, values, level } satisfies Count);
   return undefined;
 }
 
@@ -72,21 +101,35 @@ function isEscaped(bytes: Uint8Array, start: number, at: number): boolean {
   return (at - first) % 2 === 1;
 }
 
-/**
- * Parses an answer within its bounds, strictly. Of a large one the event loop has its turn between the steps (calls.md §4.13).
- * @returns undefined where it is not JSON.
- * @throws AnswerRefusedError for what is too deep, has too many values, or a name twice.
- */
-export async function boundedJson(bytes: Uint8Array, most: number): Promise<unknown> {
-  const reason = jsonRefusedReason(bytes, most);
-  if (reason !== undefined) throw new AnswerRefusedError(reason);
-  await turnAfter(bytes.byteLength);
+/** An answer as parsed; else why it is not, and whether it was not to be parsed at all. */
+type BoundedAnswer =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly detail: string; readonly isBeyond: boolean };
+
+/** Parses an answer within its bounds, strictly. Of a large one the event loop has its turn between the steps (calls.md §4.13). */
+export async function boundedAnswer(bytes: Uint8Array, most: number): Promise<BoundedAnswer> {
+  const beyond = await refusedReasonInTurns(bytes, most);
+  if (beyond !== undefined) return { ok: false, detail: beyond, isBeyond: true };
   const read = parseUnchecked(bytes);
   await turnAfter(bytes.byteLength);
   const parsed = read.ok ? checkNames(read) : read;
   await turnAfter(bytes.byteLength);
-  if (parsed.ok) return parsed.value;
-  if (parsed.twice !== undefined) throw new AnswerRefusedError(`it has a name twice: ${parsed.twice}`);
+  if (parsed.ok) return parsed;
+  const { twice, detail } = parsed;
+  return twice === undefined
+    ? { ok: false, detail, isBeyond: false }
+    : { ok: false, detail: `it has a name twice: ${twice}`, isBeyond: true };
+}
+
+/**
+ * The value of an answer.
+ * @returns undefined where it is not JSON.
+ * @throws AnswerRefusedError for what is too deep, has too many values, or a name twice.
+ */
+export async function boundedJson(bytes: Uint8Array, most: number): Promise<unknown> {
+  const answer = await boundedAnswer(bytes, most);
+  if (answer.ok) return answer.value;
+  if (answer.isBeyond) throw new AnswerRefusedError(answer.detail);
   return undefined;
 }
 

@@ -1,5 +1,6 @@
 import { AnswerRefusedError, refusedBy } from '../calls/refused.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
+import { isLongerJson } from '../codec/json-size.ts';
 import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError, isOfKind, messageOf } from '../errors.ts';
@@ -244,13 +245,14 @@ function differs({ status, updatedAt }: TaskSeen, dataHash: string | undefined, 
 
 /** Of data that can be kept: what is larger would be refused once it was observed. @throws AnswerRefusedError */
 async function hashOf(data: unknown, hashes: Hashes, maxBytes: number): Promise<string> {
-  const { length } = JSON.stringify(data);
-  if (length > maxBytes) {
-    throw new AnswerRefusedError(`its ${length} characters of data are over maxBodyBytes (${maxBytes})`);
+  const isOver = isLongerJson(data, maxBytes);
+  const text = isOver ? '' : canonicalJson(data);
+  if (isOver || text.length > maxBytes) {
+    throw new AnswerRefusedError(`its data is over maxBodyBytes (${maxBytes})`);
   }
-  await turnAfter(length);
-  const hash = hashes.sha256Hex(canonicalJson(data));
-  await turnAfter(length);
+  await turnAfter(text.length);
+  const hash = hashes.sha256Hex(text);
+  await turnAfter(text.length);
   return hash;
 }
 

@@ -4,6 +4,7 @@ import { bounded } from '../calls/bounds.ts';
 import type { CallSessions } from '../calls/sessions.ts';
 import { newSession, SessionLostError, sessionHeaders, type ToolSession } from '../calls/tool-session.ts';
 import { toolTransport } from '../calls/tool-transport.ts';
+import { printableValue } from '../codec/printable-value.ts';
 import { limited, orAborted, sleep } from '../time-limits.ts';
 import { errorTextIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
 import {
@@ -66,7 +67,9 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
     const refusal = toolRefusal(result, answer);
     if (refusal) throw refusal;
     if (isOutcome(answer)) return answer;
-    throw new Error(`the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(answer))}`);
+    throw new Error(
+      `the operation failed: ${errorTextIn(answer) || sellerText(JSON.stringify(printableValue(answer)))}`,
+    );
   };
   const operations: CallSeller['operations'] = (agentUrl, { signal, sessions, ref }) => {
     const of = tokenCall('tools/list', ref);

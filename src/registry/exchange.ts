@@ -1,8 +1,7 @@
-import { jsonRefusedReason, mostValues } from '../calls/bounds.ts';
+import { boundedAnswer, mostValues } from '../calls/bounds.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
 import { retryAfterMs } from '../codec/retry-after.ts';
-import { parseStrictJson } from '../codec/strict-json.ts';
 import { ConfigError } from '../errors.ts';
 import type { AnyTransport } from '../keys/contract.ts';
 import { readCapped, transportFailure } from '../keys/safe-fetch.ts';
@@ -225,14 +224,10 @@ async function read(response: Response, maxBytes: number, signal: AbortSignal): 
     throw new RegistryError('invalid_answer', `the answer has more than ${maxBytes} bytes`, { status });
   }
   if (bytes.byteLength === 0) return { status, headers, value: undefined };
-  const refused = jsonRefusedReason(bytes, mostValues(maxBytes));
-  if (refused !== undefined) {
-    throw new RegistryError('invalid_answer', `the answer is refused: ${refused}`, { status });
-  }
-  const parsed = parseStrictJson(bytes);
-  return parsed.ok
-    ? { status, headers, value: parsed.value }
-    : { status, headers, value: undefined, invalidReason: `the answer cannot be read: ${parsed.detail}` };
+  const parsed = await boundedAnswer(bytes, mostValues(maxBytes));
+  if (parsed.ok) return { status, headers, value: parsed.value };
+  const invalidReason = `the answer ${parsed.isBeyond ? 'is refused' : 'cannot be read'}: ${parsed.detail}`;
+  return { status, headers, value: undefined, invalidReason };
 }
 
 /** The registry's `{ error }` (contract.md §2.1), or its status alone. */

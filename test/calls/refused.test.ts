@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
 import { AnswerRefusedError } from '../../src/calls/refused.ts';
 import { Fault } from '../../src/errors.ts';
@@ -108,6 +108,66 @@ function circle(): unknown {
   round['result'] = { round };
   return round;
 }
+
+/** The items, and how many times they were read. */
+function counted(items: unknown[]): { readonly list: unknown; readonly reads: () => number } {
+  let reads = 0;
+  const list = new Proxy(items, {
+    get: (target, name, receiver): unknown => {
+      if (typeof name === 'string' && /^\d+$/.test(name)) reads += 1;
+      return Reflect.get(target, name, receiver);
+    },
+  });
+  return { list, reads: () => reads };
+}
+
+describe('the work for an answer', () => {
+  /** What one poll is answered with, and the lengths of the texts that are made and parsed for it. */
+  const polled = async (result: unknown): Promise<readonly number[]> => {
+    const buyer = world();
+    const lengths: number[] = [];
+    const { stringify, parse } = JSON;
+    try {
+      buyer.seller.answers.set('t-1', () => ({ task_id: 't-1', status: 'completed', result }));
+      const one = await buyer.process({}, {}, false);
+      await submitted(one, 't-1');
+      vi.spyOn(JSON, 'stringify').mockImplementation((...given: unknown[]): string => {
+        const text = stringify(...(given as Parameters<typeof stringify>));
+        lengths.push(text?.length ?? 0);
+        return text;
+      });
+      vi.spyOn(JSON, 'parse').mockImplementation((text: string, reviver): unknown => {
+        lengths.push(text.length);
+        return parse(text, reviver);
+      });
+      one.poller.start();
+      for (let step = 0; step < 60 && one.polls.length === 0; step += 1) await buyer.clock.pass(15_000);
+      expect(one.polls).toHaveLength(1);
+      return lengths;
+    } finally {
+      vi.restoreAllMocks();
+      await buyer.end();
+    }
+  };
+
+  it('is one look at what is kept a step, and no more', async () => {
+    const items = 10_000;
+    const { list, reads } = counted(Array.from({ length: items }, () => 1));
+    const lengths = await polled({ list });
+    // Its bounds, whether it is too long and its hash; whether it is too long, its text and whether that keeps it.
+    expect(reads()).toBeLessThanOrEqual(6 * items + 10);
+    // The event's text, which is parsed where the event is read.
+    expect(lengths.filter((length) => length > items)).toHaveLength(2);
+  });
+
+  it('is no text of what is too long to be kept', async () => {
+    const { list, reads } = counted(Array.from({ length: 100_000 }, () => 'x'.repeat(100)));
+    const lengths = await polled({ list, long: '\uD800'.repeat(2_000_000) });
+    expect(Math.max(...lengths)).toBeLessThan(10_000);
+    // Its bounds, and as far as it is kept.
+    expect(reads()).toBeLessThanOrEqual(111_000);
+  });
+});
 
 describe('the answer to a poll', () => {
   it.each<readonly [string, unknown, RegExp]>([

@@ -298,6 +298,16 @@ describe('errors', () => {
     expect(error.message).toContain('100000 bytes');
   });
 
+  it.each([
+    ['values', 'the answer is refused: it has more than 3125 values'],
+    ['few', 'not what the contract says'],
+    ['deep', 'the answer is refused: it nests deeper than 256 levels'],
+  ])('%s: counts values and levels before it parses', async (fault, words) => {
+    const error = await failure(registryAt(fault, { maxAnswerBytes: 100_000 }).badge(AGENT, 'sales'));
+    expect(error.code).toBe('invalid_answer');
+    expect(error.message).toContain(words);
+  });
+
   it.each(['silent', 'drip'])('%s: gives up at the deadline', async (fault) => {
     const error = await failure(registryAt(fault, { deadlineMs: 50 }).badge(AGENT, 'sales'));
     expect(error).toMatchObject({ code: 'unreachable', status: undefined });
