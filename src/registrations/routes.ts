@@ -21,7 +21,7 @@ import {
 } from './secrets.ts';
 import { AUTH, LEGACY, ROUTE_KINDS, type RouteKind } from './route-kind.ts';
 import { requireSeller, type RouteScheme, type Seller, sellerIn } from './seller.ts';
-import { allRows, type Damage, eachRow, storedObject } from './rows.ts';
+import { allRows, type Damage, eachRow, soon, storedObject } from './rows.ts';
 import { SELLER_ROW_ID } from './watch.ts';
 
 /*
@@ -202,7 +202,7 @@ export function routesOf(options: RouteOptions): Routes {
     });
 
   const lookUp = async (id: string): Promise<Sender[]> => {
-    const row = await registrations.run('', (rows) => rows.get('route', id));
+    const row = await soon(registrations.run('', (rows) => rows.get('route', id)));
     return known.put(id, row ? [await senderOf(routeIn(row))] : []);
   };
 
@@ -384,7 +384,7 @@ function adoptedUrls(
   return {
     at: (path) => {
       const found = now() - readAt < ROUTE_KEPT_MS ? byPath.get(path) : undefined;
-      return found ?? nextRefresh().then(() => byPath.get(path) ?? []);
+      return found ?? soon(nextRefresh()).then(() => byPath.get(path) ?? []);
     },
     refresh,
   };

@@ -1,6 +1,7 @@
 import { utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { Fault } from '../errors.ts';
+import { orLate } from '../time-limits.ts';
 import { RegistrationError } from './errors.ts';
 import type {
   RegistrationKind,
@@ -114,3 +115,14 @@ export function storedObject(text: string): Readonly<Record<string, unknown>> {
     `A row of a registration cannot be read: ${parsed.detail}. Restore the store from a backup.`,
   );
 }
+
+/** A receiver waits 5 s for its senders, and would not know that it is the store that hangs. Ms. */
+const LOOK_UP_MS = 4_000;
+
+/** @throws Fault `store_unavailable` where the store takes longer. */
+export const soon = <T>(work: Promise<T>): Promise<T> =>
+  orLate(
+    work,
+    LOOK_UP_MS,
+    () => new Fault('store_unavailable', `registrations: the store has not answered in ${LOOK_UP_MS} ms.`),
+  );

@@ -141,9 +141,15 @@ function isInterrupted({ abort: { signal } }: HandledRun): boolean {
   return signal.reason instanceof Fault && signal.reason.code === 'shutting_down';
 }
 
-/** No handler was called: what was registered for the event could not be looked up. The attempt is not counted. */
-function isStoreAway({ event }: HandledRun, error: unknown): boolean {
-  return event === undefined && isOfKind(error, Fault) && error.code === 'store_unavailable';
+/**
+ * A fault of the store's own, which is no event's doing: what was registered for the event could not be looked up, so that
+ * no handler was called; or `ctx.transaction` could not begin or commit. The attempt is not counted (admission.md §4.3).
+ */
+function faultOfStore({ event, transaction }: HandledRun, error: unknown): Fault | undefined {
+  const { failure } = transaction;
+  if (failure) return isOfKind(failure.error, Fault) ? failure.error : undefined;
+  const isAway = event === undefined && isOfKind(error, Fault) && error.code === 'store_unavailable';
+  return isAway ? error : undefined;
 }
 
 async function failed(run: HandledRun, error: unknown, context: Settling): Promise<Settled | Unavailability> {
@@ -152,13 +158,13 @@ async function failed(run: HandledRun, error: unknown, context: Settling): Promi
   const interrupted = isInterrupted(run);
   const text = errorText(error);
   logFailure(error, text, run, context);
-  const isAway = isStoreAway(run, error);
-  const end = { permanent, unstarted: (interrupted || isAway) && !permanent, error: text };
+  const fault = faultOfStore(run, error);
+  const end = { permanent, unstarted: (interrupted || fault !== undefined) && !permanent, error: text };
   const result = await failLease(run, end, interrupted, context);
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
   if (result === 'queued') {
-    return isAway
-      ? unavailable('store_unavailable', text)
+    return fault
+      ? unavailable(fault.code, text)
       : unavailable('handler_failed', `the handler failed: ${text}`);
   }
   raiseDead(deadEvent(run, text), whyDead(error, won), context.raiseAlarm);

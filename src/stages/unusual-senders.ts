@@ -6,7 +6,7 @@ import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
 import { MAX_SENDERS } from '../config/senders.ts';
 import type { Head } from '../delivery.ts';
-import { Fault, textOf } from '../errors.ts';
+import { Fault, isOfKind, textOf } from '../errors.ts';
 import { type Refusal, refused, type RefusedCode, type Unavailability, unavailable } from '../outcome.ts';
 import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
@@ -14,8 +14,9 @@ import { inTime, type SelectContext, type Selected } from './select.ts';
 
 const nameOf = ({ targetUri }: Target): string => printableName(targetUri, MAX_URL_BYTES);
 
-/** @throws Fault (rejects) `misconfigured`, always. */
+/** @throws Fault (rejects), always: `misconfigured`, or what the store of registrations says of itself. */
 export async function sendersFailed(error: unknown, target: Target, raiseAlarm: RaiseAlarm): Promise<never> {
+  if (isOfKind(error, Fault) && error.code !== 'misconfigured') throw error;
   const message = `the senders function failed for ${nameOf(target)}: ${textOf(error)}`;
   raiseAlarm({ code: 'senders_failed', message });
   throw new Fault('misconfigured', message, { cause: error });

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import type { Sender } from '../../src/senders.ts';
 import { bearerDelivery, generateKey, type KeyPair, signDelivery, signHmac } from '../../src/sender/sign.ts';
+import { Fault } from '../../src/errors.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
@@ -223,6 +224,16 @@ describe('several senders on one endpoint', () => {
     });
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
     expect(alarms.map(({ code }) => code)).toEqual(['senders_failed']);
+  });
+
+  it('a senders function whose store is away is 503 store_unavailable: nothing is misconfigured', async () => {
+    const { deliver, alarms } = await testReceiver({
+      senders: () => Promise.reject(new Fault('store_unavailable', 'Postgres: connection refused')),
+    });
+    const outcome = await deliver(payloads.tool('completed'));
+    expect(said(outcome)).toBe('unavailable store_unavailable 503');
+    expect(outcome).toMatchObject({ detail: 'Postgres: connection refused' });
+    expect(alarms).toEqual([]);
   });
 
   it('a senders function that returns no array is an alarm that says so', async () => {

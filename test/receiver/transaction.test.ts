@@ -73,6 +73,62 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(effects()).toBe(1);
   });
 
+  it.each(['BEGIN', 'COMMIT'])(
+    'charges no event for a %s that fails: 503 of the store, as often as it does',
+    async (statement) => {
+      let isBroken = false;
+      const exec = db.exec.bind(db);
+      const handle = new Proxy(db, {
+        get: (target, name) => {
+          const member: unknown = Reflect.get(target, name, target);
+          if (name !== 'exec') return typeof member === 'function' ? member.bind(target) : member;
+          return (sql: string): void => {
+            if (isBroken && sql.startsWith(statement)) throw new Error('disk I/O error');
+            exec(sql);
+          };
+        },
+      });
+      const seen: number[] = [];
+      const { deliver, receiver } = await testReceiver({
+        store: sqliteStore(handle),
+        retry: { attempts: 2, baseMs: 500, maxMs: 500 },
+        handler: async (_, ctx) => {
+          seen.push(ctx.attempt);
+          isBroken = seen.length < 4;
+          try {
+            await ctx.transaction(write('a'));
+          } catch (error) {
+            throw new Error('not written', { cause: error });
+          } finally {
+            isBroken = false;
+          }
+        },
+      });
+      const payload = payloads.tool('completed');
+      const said503: string[] = [];
+      for (let n = 0; n < 3; n += 1) {
+        said503.push(said(await deliver(payload)));
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      expect(said503).toEqual(Array.from({ length: 3 }, () => 'unavailable store_unavailable 503'));
+      expect(said(await deliver(payload))).toBe('accepted 200');
+      expect(seen).toEqual([1, 1, 1, 1]);
+      await receiver.stop();
+    },
+  );
+
+  it('charges the event whose writes the database refuses at COMMIT', async () => {
+    db.exec('PRAGMA foreign_keys = ON');
+    db.exec('CREATE TABLE orders (id INTEGER PRIMARY KEY)');
+    db.exec('CREATE TABLE lines (of_order REFERENCES orders (id) DEFERRABLE INITIALLY DEFERRED)');
+    const { deliver, alarms } = await open(
+      (ctx) => ctx.transaction((tx) => (tx as DatabaseSync).exec('INSERT INTO lines VALUES (7)')),
+      { retry: { attempts: 1 } },
+    );
+    expect(await deliver(payloads.tool('completed'))).toMatchObject({ kind: 'accepted', state: 'dead' });
+    expect(alarms.map(({ code }) => code)).toContain('dead');
+  });
+
   it('rolls back a function that returns a promise, with a ConfigError', async () => {
     let message = '';
     const { deliver } = await open((ctx) =>
