@@ -93,7 +93,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
         store: sqliteStore(handle),
         retry: { attempts: 2, baseMs: 500, maxMs: 500 },
         handler: async (_, ctx) => {
-          seen.push(ctx.attempt);
+          seen.push(ctx.chargedAttempts);
           isBroken = seen.length < 4;
           try {
             await ctx.transaction(write('a'));

@@ -9,7 +9,7 @@ import { freePort } from './free-port.ts';
 import type { PostgresServer } from './postgres.ts';
 import { userOf } from './postgres.ts';
 
-/** A PgBouncer of the tests' own, in transaction mode. */
+/** A PgBouncer of the tests' own. */
 export interface Pooler {
   readonly url: string;
   readonly stop: () => Promise<void>;
@@ -21,8 +21,11 @@ const BINARIES = ['pgbouncer', '/usr/sbin/pgbouncer'];
 const installed = (): string | undefined =>
   BINARIES.find((binary) => spawnSync(binary, ['--version']).status === 0);
 
+/** For how long a client keeps a connection of the server. */
+type PoolMode = 'transaction' | 'statement';
+
 /** Session settings that a client sends are left out, as is usual. */
-const settingsOf = (folder: string, port: number, server: PostgresServer): string => `
+const settingsOf = (folder: string, port: number, server: PostgresServer, mode: PoolMode): string => `
 [databases]
 postgres = host=127.0.0.1 port=${server.port} dbname=postgres user=postgres
 [pgbouncer]
@@ -30,7 +33,7 @@ listen_addr = 127.0.0.1
 listen_port = ${port}
 unix_socket_dir =
 auth_type = any
-pool_mode = transaction
+pool_mode = ${mode}
 ignore_startup_parameters = extra_float_digits,options
 logfile = ${folder}/log
 `;
@@ -44,7 +47,7 @@ async function accepts(port: number): Promise<boolean> {
 }
 
 /** @throws Error that says what to install. */
-export async function startPooler(server: PostgresServer): Promise<Pooler> {
+export async function startPooler(server: PostgresServer, mode: PoolMode = 'transaction'): Promise<Pooler> {
   await aptInstall({ name: 'pgbouncer', service: 'pgbouncer', isInstalled: () => installed() !== undefined });
   const binary = installed();
   if (binary === undefined)
@@ -52,7 +55,7 @@ export async function startPooler(server: PostgresServer): Promise<Pooler> {
   const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-pgbouncer-'));
   const port = await freePort();
   const file = join(folder, 'pgbouncer.ini');
-  writeFileSync(file, settingsOf(folder, port, server));
+  writeFileSync(file, settingsOf(folder, port, server, mode));
   const user = userOf();
   if (user.uid !== undefined && user.gid !== undefined) {
     for (const each of [folder, file]) chownSync(each, user.uid, user.gid);

@@ -31,6 +31,8 @@ export interface TcpProxy {
   readonly delay: (ms: number) => void;
   /** New connections come through again; those that met a mishap are reset, but half-open ones stay as they are. */
   readonly heal: () => void;
+  /** New connections go to `port`; those that are there stay, as after a name's or an address' move. */
+  readonly lead: (port: number) => void;
   /** All connections are reset; new ones go to `port`. */
   readonly retarget: (port: number) => void;
   readonly close: () => Promise<void>;
@@ -162,6 +164,9 @@ export async function startProxy(target: number, host: string = '127.0.0.1'): Pr
       state.mine = undefined;
       state.mute = false;
       for (const pair of state.pairs) if (pair.met && !pair.dead) reset(pair);
+    },
+    lead: (port) => {
+      state.target = port;
     },
     retarget: (port) => {
       state.target = port;

@@ -2,24 +2,29 @@ import { ConfigError, Fault } from '../../errors.ts';
 import type { ListRequest, RowId } from '../port.ts';
 import { turnText } from '../driver/unit.ts';
 import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/backend.ts';
+import { type MadeAt, onConnection } from '../sql/connections.ts';
 import { type Query, type Sessions, within } from '../sql/transaction.ts';
 import { LETTER, scopeFrom } from '../sql/lines.ts';
 import { columnText } from '../text.ts';
 import {
   type ResultSets,
   askOn,
-  askOnce,
   checkOut,
   type Columns,
+  connectionsOf,
   giveBack,
+  readOnlyIn,
   type MysqlConnection,
   type MysqlPool,
   poolMax,
+  watchMade,
   textOf,
   asFault,
   errorNumber,
+  isOfContent,
   isRetryable,
   mayBeOneCalls,
+  wronglyGiven,
 } from './client.ts';
 import { commitValues, countedOf, countsOf, namesOf, refusedOf, rowsIn, rowsOf } from './rows.ts';
 import { checkVersion } from './schema.ts';
@@ -61,9 +66,21 @@ function sessionsOf(
       return '';
     },
     queryOn: (connection) => (sql, values) => withMappedErrors(askOn(connection, timeoutMs)(sql, values)),
-    commit: (connection) => run(connection, BACK, 'COMMIT'),
+    commit: async (connection) => {
+      await run(connection, BACK);
+      try {
+        await within(connection.query('COMMIT'), timeoutMs, 'MySQL: COMMIT');
+      } catch (error) {
+        // A constraint of the owner's tables that an engine looks at here is the owner's.
+        throw isOfContent(error) ? error : asFault(error);
+      }
+    },
     rollBack: (connection) => run(connection, 'ROLLBACK', BACK),
     giveBack,
+    readOnly: (error) => {
+      const found = readOnlyIn(error);
+      return found === undefined ? undefined : asFault(found);
+    },
   };
 }
 
@@ -87,7 +104,17 @@ const CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 10
 /** The port on MariaDB and MySQL. Each operation is one call: a process that stops in the middle of one keeps no lock. */
 export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection> {
   const { pool, timeoutMs } = options;
-  const once: Query<ResultSets> = (sql, values) => askOnce(pool, timeoutMs, sql, values);
+  const madeAt: MadeAt = new WeakMap();
+  const connections = connectionsOf(pool, timeoutMs, madeAt);
+  const once: Query<ResultSets> = (sql, values) =>
+    onConnection(connections, (connection) => askOn(connection, timeoutMs)(sql, values));
+  const settingsNow = (): Promise<Settings> =>
+    onConnection(
+      connections,
+      (connection) => readSettings(askOn(connection, timeoutMs)),
+      ({ readOnly }) => readOnly,
+    );
+  let endWatch: (() => void) | undefined;
   // Its tables are named with it: a function may leave a connection with another one.
   const database = { text: '', name: '', lockS: Math.max(1, Math.floor((timeoutMs * LOCK_SHARE) / 1000)) };
   let seen: Settings | undefined;
@@ -117,23 +144,25 @@ export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection>
         return Number(row?.['now']) + offset;
       },
       open: async () => {
+        endWatch ??= watchMade(pool, madeAt);
         database.text = await databaseOf('mysqlStore', once);
         database.name = `\`${database.text.replaceAll('`', '``')}\``;
-        seen = await readSettings(once);
+        seen = await settingsNow();
         checkSettings(seen);
         await look();
         await checkRights(once, database.name);
       },
       look,
       durability: async () => {
-        seen = await readSettings(once);
+        seen = await settingsNow();
         return durabilityOf(seen);
       },
       advice: () => (seen ? adviceOf(seen) : ''),
-      close: () => undefined,
+      close: () => endWatch?.(),
       isRetryable,
       isAboutOne: mayBeOneCalls,
       asFault,
+      wronglyGiven: (error) => wronglyGiven('mysqlStore', error),
     },
     options,
   );

@@ -1,4 +1,6 @@
+import type { EventEmitter } from 'node:events';
 import { ConfigError, Fault } from '../../errors.ts';
+import { causesOf, type Connections, type MadeAt } from '../sql/connections.ts';
 import { type Query, within } from '../sql/transaction.ts';
 import { isBytes, isError } from '../../realms.ts';
 
@@ -57,10 +59,50 @@ export function checkOut(pool: MysqlPool, timeoutMs: number): Promise<MysqlConne
   return within(pool.getConnection(), timeoutMs, what, (late) => late.release());
 }
 
-/** After an error that is not the server's word on a statement the connection is in an unknown state: it is closed. */
+/**
+ * After an error that is not the server's word on a statement the connection is in an unknown state: it is closed. So is
+ * one whose server cannot write.
+ */
 export function giveBack(connection: MysqlConnection, error?: unknown): void {
-  if (error === undefined || isServerError(error)) connection.release();
+  if (error === undefined || (isServerError(error) && !isReadOnly(error))) connection.release();
   else connection.destroy();
+}
+
+/** Of a server that is read-only: `read_only` and its kin, a transaction that is, the server's own mode, InnoDB's. */
+const READ_ONLY: readonly number[] = [1290, 1792, 1836, 1874];
+
+/** A node of Galera that is not in its cluster; a member that left its group. */
+const LEFT: readonly number[] = [1047, 3100];
+
+/** What says in an error, or its cause, that the server cannot write. */
+export const readOnlyIn = (error: unknown): unknown =>
+  [...causesOf(error)].find((one) => [...READ_ONLY, ...LEFT].includes(errorNumber(one) ?? 0));
+
+const isReadOnly = (error: unknown): boolean => readOnlyIn(error) !== undefined;
+
+/** Tells `madeAt` of each connection that the pool makes. @returns what ends it. */
+export function watchMade(mysqlPool: MysqlPool, madeAt: MadeAt): () => void {
+  const { pool } = mysqlPool as { readonly pool?: Partial<Pick<EventEmitter, 'on' | 'removeListener'>> };
+  const made = (connection: object): void => void madeAt.set(connection, performance.now());
+  pool?.on?.('connection', made);
+  return () => void pool?.removeListener?.('connection', made);
+}
+
+export function connectionsOf(
+  pool: MysqlPool,
+  timeoutMs: number,
+  madeAt: MadeAt,
+): Connections<MysqlConnection> {
+  const madeWhen = ({ connection }: { readonly connection?: object }): number =>
+    (connection && madeAt.get(connection)) ?? -Infinity;
+  return {
+    max: poolMax(pool),
+    checkOut: () => checkOut(pool, timeoutMs),
+    giveBack,
+    // The pool wraps it for each who gets it.
+    isNewer: (wrapped, since) => madeWhen(wrapped as object) >= since,
+    isReadOnly,
+  };
 }
 
 /** Text is sent as bytes, so that no connection's charset comes in. */
@@ -78,23 +120,6 @@ export function askOn(connection: MysqlConnection, timeoutMs: number): Query<Res
     const lists = Array.isArray(results) && Array.isArray(results[0]) ? (results as unknown[]) : [results];
     return lists.map((list) => (Array.isArray(list) ? list : [list]) as readonly Columns[]);
   };
-}
-
-/** One statement, on a connection of its own. */
-export async function askOnce(
-  pool: MysqlPool,
-  timeoutMs: number,
-  ...[sql, values]: Parameters<Query<ResultSets>>
-): Promise<ResultSets> {
-  const connection = await checkOut(pool, timeoutMs);
-  try {
-    const results = await askOn(connection, timeoutMs)(sql, values);
-    giveBack(connection);
-    return results;
-  } catch (error) {
-    giveBack(connection, error);
-    throw error;
-  }
 }
 
 /** Of a binary column. */
@@ -140,15 +165,14 @@ export function mayBeOneCalls(error: unknown): boolean {
   return INPUTS.includes(number) || ABOUT_INPUT.includes((sqlState ?? '').slice(0, 2));
 }
 
-const READ_ONLY = ' The server is read-only: connect the pool to the primary.';
+const PRIMARY =
+  ' The server is read-only: connect the pool to the primary, by an address that leads to it also after a failover.';
 const GRANT = ' Grant the user what docs/reliability.md says under "MySQL".';
 const MIGRATE = ' Run migrate(pool).';
 
 /** Where the owner has to do something, and what. */
 const FIX: Readonly<Record<number, string>> = {
-  1290: READ_ONLY,
-  1792: READ_ONLY,
-  1836: READ_ONLY,
+  ...Object.fromEntries(READ_ONLY.map((number) => [number, PRIMARY])),
   1044: GRANT,
   1142: GRANT,
   1143: GRANT,
@@ -158,6 +182,31 @@ const FIX: Readonly<Record<number, string>> = {
   1114: ' The disk, or the table space, is full.',
   1153: ' Set max_allowed_packet higher.',
 };
+
+/** A constraint that fails: the server refuses what was written. */
+export function isOfContent(error: unknown): boolean {
+  const { sqlState } = (error ?? {}) as { readonly sqlState?: unknown };
+  return isServerError(error) && String(sqlState).startsWith('23');
+}
+
+/** Mistakes in what the pool was given: error number, and what to do. Trying again does not mend them. */
+const WRONGLY_GIVEN: Readonly<Record<number, string>> = {
+  1049: "Give the pool the name of the database in which migrate(pool) made the store's tables.",
+  1044: 'Give the pool a user that may use this database.',
+  1045: 'Give the pool a user that may connect, and its password.',
+  1698: 'Give the pool a user that may connect, and its password.',
+};
+
+/** A pool that leads to no database. @param who e.g. `mysqlStore`. */
+export function wronglyGiven(who: string, error: unknown): ConfigError | undefined {
+  for (const one of causesOf(error)) {
+    const number = errorNumber(one) ?? 0;
+    const fix = WRONGLY_GIVEN[number];
+    if (fix !== undefined)
+      return new ConfigError(`${who}: ${one.message} (${number}). ${fix}`, { cause: error });
+  }
+  return undefined;
+}
 
 /** What callers see: a fault of ours, 503. Faults and configuration errors pass. */
 export function asFault(error: unknown): Error {

@@ -12,6 +12,7 @@ import {
   asFault,
   isRetryable,
   isServerError,
+  wronglyGiven,
 } from './client.ts';
 import { databaseOf } from './settings.ts';
 import { isError } from '../../realms.ts';
@@ -61,7 +62,7 @@ export async function migrateBy(
   { timeoutMs = 60_000 }: MigrateOptions = {},
 ): Promise<{ from: number; to: number }> {
   const connection = await checkOut(pool, timeoutMs).catch((error: unknown) => {
-    throw asFault(error);
+    throw wronglyGiven('migrate', error) ?? asFault(error);
   });
   const run: RunSql = async (sql) => {
     const [rows] = await within(connection.query(sql), timeoutMs, 'MySQL: a statement of migrate()');

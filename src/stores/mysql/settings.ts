@@ -82,7 +82,8 @@ export async function databaseOf(who: string, ask: Query<ResultSets>): Promise<s
   throw new ConfigError(`${who}: the pool names no database. Give it one (database: 'proto_webhooks').`);
 }
 
-const SETTINGS_SQL = `SELECT VERSION() AS version, @@autocommit AS autocommit, @@GLOBAL.read_only AS readOnly,
+const SETTINGS_SQL = `SELECT VERSION() AS version, @@autocommit AS autocommit,
+  @@GLOBAL.read_only OR @@GLOBAL.innodb_read_only AS readOnly,
   @@GLOBAL.binlog_format AS binlogFormat, @@GLOBAL.max_allowed_packet AS maxPacket,
   @@GLOBAL.innodb_flush_log_at_trx_commit AS flush, @@GLOBAL.log_bin AS hasLog, @@GLOBAL.sync_binlog AS syncLog`;
 

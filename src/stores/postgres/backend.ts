@@ -1,28 +1,26 @@
-import { ConfigError } from '../../errors.ts';
 import type { CommitRequest, DueResult, LoadRequest, RowId } from '../port.ts';
 import type { RegistrationKind, StoreIdentity } from '../contract.ts';
 import { turnText } from '../driver/unit.ts';
 import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/backend.ts';
-import { type Query, type Sessions, within } from '../sql/transaction.ts';
+import { type MadeAt, onConnection } from '../sql/connections.ts';
+import type { Query } from '../sql/transaction.ts';
 import { LETTER, scopeFrom, type ScopeIds } from '../sql/lines.ts';
 import { columnText, fromColumnText } from '../text.ts';
 import {
-  checkOut,
-  committing,
-  giveBack,
+  connectionsOf,
   type PgClient,
   type PgPool,
   poolMax,
-  queryOnce,
+  query,
   survive,
   asFault,
   isRetryable,
-  isServerError,
   mayBeOneCalls,
-  sqlState,
+  wronglyGiven,
 } from './client.ts';
 import { commitValues, countsOf, nameValues, type RowColumns, rowOf } from './rows.ts';
 import { checkVersion, quoted } from './schema.ts';
+import { checkTransactions, sessionsOf } from './sessions.ts';
 import {
   adviceOf,
   checkSchema,
@@ -34,58 +32,6 @@ import {
   type Settings,
   SETTINGS_SQL,
 } from './settings.ts';
-
-/** @param timeoutMs of each statement. */
-function sessionsOf(pool: PgPool, timeoutMs: number): Sessions<PgClient, readonly unknown[]> {
-  const inTime = <T>(running: Promise<T>, what: string): Promise<T> =>
-    within(running, timeoutMs, `Postgres: ${what}`).catch((error: unknown) => {
-      throw ofTheFunction(error) ?? asFault(error);
-    });
-  return {
-    checkOut: () =>
-      checkOut(pool, timeoutMs).catch((error: unknown) => {
-        throw asFault(error);
-      }),
-    begin: async (client, idleMs) => {
-      // A process that is frozen inside would hold the rows that it has written without end.
-      const idle = idleMs > 0 ? `SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; ` : '';
-      const text = `BEGIN ISOLATION LEVEL READ COMMITTED; ${idle}SELECT transaction_timestamp()::text AS started`;
-      const results = await inTime(client.query(text), 'BEGIN');
-      const [row] = [results].flat().flatMap(({ rows }) => rows) as { readonly started: string }[];
-      return row?.started ?? '';
-    },
-    queryOn: (client) => async (text, values) =>
-      (await inTime(client.query(text, [...values]), 'a statement')).rows,
-    commit: async (client) => {
-      try {
-        await committing(client, () => within(client.query('COMMIT'), timeoutMs, 'Postgres: COMMIT'));
-      } catch (error) {
-        // A deferred constraint of the owner's tables fails here, and is the owner's.
-        const isTheirs = (sqlState(error) ?? '').startsWith('23') && isServerError(error);
-        throw isTheirs ? error : asFault(error);
-      }
-    },
-    rollBack: async (client) => {
-      await within(client.query('ROLLBACK'), timeoutMs, 'Postgres: ROLLBACK');
-    },
-    giveBack,
-  };
-}
-
-/** What the function has done to its transaction, by SQLSTATE. What is not here is a fault of ours. */
-const BY_STATE: Readonly<Record<string, string>> = {
-  PW004:
-    'the function ended the transaction itself, so the event could not be completed with it. ' +
-    'Leave out COMMIT and ROLLBACK: return to commit, throw to roll back.',
-  '25P02':
-    'a statement of the function failed and its error was caught, so PostgreSQL had given the ' +
-    'transaction up; its writes were rolled back. Let the error through, or put the statement into a SAVEPOINT.',
-};
-
-function ofTheFunction(error: unknown): ConfigError | undefined {
-  const text = BY_STATE[sqlState(error) ?? ''];
-  return text === undefined ? undefined : new ConfigError(`ctx.transaction: ${text}`, { cause: error });
-}
 
 interface PostgresOptions extends SqlOptions {
   readonly pool: PgPool;
@@ -111,7 +57,10 @@ interface TurnRow {
 export function postgresBackend(options: PostgresOptions): PostgresBackend {
   const { pool, timeoutMs, schema } = options;
   const name = quoted(schema);
-  const once: Query<Rows> = (text, values) => queryOnce(pool, timeoutMs, text, [...values]);
+  const madeAt: MadeAt = new WeakMap();
+  const connections = connectionsOf(pool, timeoutMs, madeAt);
+  const once: Query<Rows> = (text, values) =>
+    onConnection(connections, (client) => query(client, timeoutMs, text, [...values]));
   const readVersion = async (): Promise<number> =>
     Number(
       answerOf(
@@ -119,10 +68,16 @@ export function postgresBackend(options: PostgresOptions): PostgresBackend {
       ),
     );
   const readSettings = async (): Promise<Settings> => {
-    const settings = JSON.parse(answerOf(await once(SETTINGS_SQL, [schema]))) as Settings;
+    const settings = await onConnection(
+      connections,
+      async (client) =>
+        JSON.parse(answerOf(await query(client, timeoutMs, SETTINGS_SQL, [schema]))) as Settings,
+      ({ standby, readOnly }) => standby || readOnly,
+    );
     if (settings.schemaVersion === 0 || settings.grants.length > 0) return settings;
     return { ...settings, schemaVersion: await readVersion() };
   };
+  const sessions = sessionsOf(pool, timeoutMs);
   const as = { standbyNames: '', synchronousCommit: 'off', fsync: 'on' };
   let seen: Settings | undefined;
   let endSurvival: (() => void) | undefined;
@@ -133,16 +88,17 @@ export function postgresBackend(options: PostgresOptions): PostgresBackend {
       max: poolMax(pool),
       maxOption: 'max',
       once,
-      sessions: sessionsOf(pool, timeoutMs),
+      sessions,
       callsOn: (ask, offset) =>
         callsOn(ask, { name, offset, lockMs: Math.ceil(timeoutMs * LOCK_SHARE), kept: as }),
       clock: async (offset) =>
         Number(answerOf(await once(`SELECT ${name}.webhook_clock($1)::text AS answer`, [offset]))),
       open: async () => {
         // A connection that breaks ends the process where nobody listens; the pool replaces it by itself.
-        endSurvival ??= survive(pool);
+        endSurvival ??= survive(pool, madeAt);
         seen = await readSettings();
         checkSettings(seen, schema);
+        await onConnection(connections, (client) => checkTransactions(client, sessions));
         as.synchronousCommit = seen.synchronousCommit;
         as.standbyNames = seen.standbyNames;
       },
@@ -158,6 +114,7 @@ export function postgresBackend(options: PostgresOptions): PostgresBackend {
       isRetryable,
       isAboutOne: mayBeOneCalls,
       asFault,
+      wronglyGiven: (error) => wronglyGiven('postgresStore', error),
     },
     options,
   );

@@ -1,4 +1,5 @@
 import { ConfigError, Fault } from '../../errors.ts';
+import { causesOf, type Connections, type MadeAt } from '../sql/connections.ts';
 import { within } from '../sql/transaction.ts';
 import { isError } from '../../realms.ts';
 
@@ -52,23 +53,24 @@ export function poolMax(pool: PgPool): number {
 /** A connection that breaks while nothing is asked of it says so here; without a listener that ends the process. */
 export const ignoreError = (): void => undefined;
 
-/** The same function for all, which a client has once, however many stores share its pool. */
-function listenTo(client: PgConnection): void {
-  client.removeListener('error', ignoreError);
-  client.on('error', ignoreError);
-}
-
 /**
  * A server that shuts down can tell a connection so in the packet that says it is ready: then the pool listens to it no
  * more, and its caller does not have it yet. So each one is listened to from its first moment.
+ * @param madeAt is told of each.
  * @returns what ends it, for connections to come.
  */
-export function survive(pool: PgPool): () => void {
+export function survive(pool: PgPool, madeAt?: MadeAt): () => void {
+  const connected = (client: PgConnection): void => {
+    madeAt?.set(client, performance.now());
+    // The same function for all, which a client has once, however many stores share its pool.
+    client.removeListener('error', ignoreError);
+    client.on('error', ignoreError);
+  };
   pool.on('error', ignoreError);
-  pool.on('connect', listenTo);
+  pool.on('connect', connected);
   return () => {
     pool.removeListener('error', ignoreError);
-    pool.removeListener('connect', listenTo);
+    pool.removeListener('connect', connected);
   };
 }
 
@@ -88,10 +90,32 @@ export async function checkOut(pool: PgPool, timeoutMs: number): Promise<PgClien
   return client;
 }
 
-/** After an error that is not the server's word on a statement the connection is in an unknown state: it is closed. */
+/**
+ * After an error that is not the server's word on a statement the connection is in an unknown state: it is closed. So is
+ * one whose server cannot write.
+ */
 export function giveBack(client: PgClient, error?: unknown): void {
   client.removeListener('error', ignoreError);
-  client.release(error !== undefined && !isServerError(error));
+  client.release(error !== undefined && (!isServerError(error) || isReadOnly(error)));
+}
+
+/** `read_only_sql_transaction`: a standby says so, and a server that was made read-only. */
+const READ_ONLY = '25006';
+
+/** What says in an error, or its cause, that the server cannot write. */
+export const readOnlyIn = (error: unknown): unknown =>
+  [...causesOf(error)].find((one) => sqlState(one) === READ_ONLY);
+
+const isReadOnly = (error: unknown): boolean => readOnlyIn(error) !== undefined;
+
+export function connectionsOf(pool: PgPool, timeoutMs: number, madeAt: MadeAt): Connections<PgClient> {
+  return {
+    max: poolMax(pool),
+    checkOut: () => checkOut(pool, timeoutMs),
+    giveBack,
+    isNewer: (client, since) => (madeAt.get(client) ?? -Infinity) >= since,
+    isReadOnly,
+  };
 }
 
 /** Where the server waits for its standbys at a commit. */
@@ -121,23 +145,16 @@ export async function committing<T>(client: PgClient, run: () => Promise<T>): Pr
 }
 
 /** One statement, which is a transaction by itself. */
-export async function queryOnce(
-  pool: PgPool,
+export async function query(
+  client: PgClient,
   timeoutMs: number,
   text: string,
   values: unknown[],
 ): Promise<readonly unknown[]> {
-  const client = await checkOut(pool, timeoutMs);
-  try {
-    const asking = (): Promise<PgResult> =>
-      within(client.query(text, values), timeoutMs, 'Postgres: a statement');
-    const result = await committing(client, asking);
-    giveBack(client);
-    return result.rows;
-  } catch (error) {
-    giveBack(client, error);
-    throw error;
-  }
+  const asking = (): Promise<PgResult> =>
+    within(client.query(text, values), timeoutMs, 'Postgres: a statement');
+  const result = await committing(client, asking);
+  return result.rows;
 }
 
 /** @throws ConfigError, with the line to write, for a client, a URL, options of a pool, nothing. */
@@ -176,15 +193,44 @@ export function mayBeOneCalls(error: unknown): boolean {
   return ABOUT_INPUT.includes(sqlState(error)?.slice(0, 2) ?? '');
 }
 
+/** `pg` asks no server whether it is the primary. */
+export const ADDRESS =
+  'Set its host (or connectionString) to an address that leads to the primary, also after a failover: pg tries no other one.';
+
+/** Data, constraints, views with a check, and what triggers raise: the server refuses what was written. */
+const CONTENT: readonly string[] = ['22', '23', '44', 'P0'];
+
+export function isOfContent(error: unknown): boolean {
+  return isServerError(error) && CONTENT.includes(sqlState(error)?.slice(0, 2) ?? '');
+}
+
 /** Where the owner has to do something, and what. */
 const FIX: Readonly<Record<string, string>> = {
-  '25006': ' The server is read-only: connect the pool to the primary (target_session_attrs=read-write).',
+  [READ_ONLY]: ` The server is read-only: connect the pool to the primary. ${ADDRESS}`,
   '42501': ' Grant the role what docs/reliability.md says under "Postgres".',
   '3F000': ' Run migrate(pool).',
   '42P01': ' Run migrate(pool).',
   '42883': ' Run migrate(pool).',
   PW002: ' Set default_transaction_isolation to read committed for the role.',
 };
+
+/** Mistakes in what the pool was given: SQLSTATE, and what to do. Trying again does not mend them. */
+const WRONGLY_GIVEN: Readonly<Record<string, string>> = {
+  '3D000': "Give the pool the name of the database in which migrate(pool) made the store's tables.",
+  '28P01': 'Give the pool the password of its role.',
+  '28000': 'Give the pool a role that may connect.',
+};
+
+/** A pool that leads to no database. @param who e.g. `postgresStore`. */
+export function wronglyGiven(who: string, error: unknown): ConfigError | undefined {
+  for (const one of causesOf(error)) {
+    const state = sqlState(one) ?? '';
+    const fix = WRONGLY_GIVEN[state];
+    if (fix !== undefined)
+      return new ConfigError(`${who}: ${one.message} (${state}). ${fix}`, { cause: error });
+  }
+  return undefined;
+}
 
 /** What callers see: a fault of ours, 503. Faults and configuration errors pass. */
 export function asFault(error: unknown): Error {

@@ -12,6 +12,7 @@ import {
   asFault,
   isServerError,
   sqlState,
+  wronglyGiven,
 } from './client.ts';
 import { within } from '../sql/transaction.ts';
 import { isError } from '../../realms.ts';
@@ -85,7 +86,7 @@ interface Migration extends Required<MigrateOptions> {
 async function migrateOn(pool: PgPool, migration: Migration): Promise<{ from: number; to: number }> {
   const { timeoutMs, steps } = migration;
   const client = await checkOut(pool, timeoutMs).catch((error: unknown) => {
-    throw asFault(error);
+    throw wronglyGiven('migrate', error) ?? asFault(error);
   });
   const run = (sql: string, values?: unknown[]): ReturnType<PgClient['query']> =>
     within(client.query(sql, values), timeoutMs, 'Postgres: a statement of migrate()');

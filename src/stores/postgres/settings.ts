@@ -1,5 +1,6 @@
 import { ConfigError } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
+import { ADDRESS } from './client.ts';
 import { checkVersion } from './schema.ts';
 
 /** What one look at the server says. Text, whatever parsers of types the pool has. */
@@ -96,8 +97,7 @@ const WRONG: readonly Wrong[] = [
   ],
   [
     ({ standby }) => standby,
-    () =>
-      'the server is a standby, which is read-only. Connect the pool to the primary (target_session_attrs=read-write).',
+    () => `the server is a standby, which is read-only. Connect the pool to the primary. ${ADDRESS}`,
   ],
   [
     ({ readOnly }) => readOnly,

@@ -168,6 +168,8 @@ interface SqlDatabase<Tx extends object, R> {
   readonly isRetryable: (error: unknown) => boolean;
   readonly isAboutOne: (error: unknown) => boolean;
   readonly asFault: (error: unknown) => Error;
+  /** ConfigError where the pool leads to no database. */
+  readonly wronglyGiven: (error: unknown) => Error | undefined;
 }
 
 export type SqlBackend<Tx> = Backend<Tx> &
@@ -245,7 +247,7 @@ export function sqlBackend<Tx extends object, R>(
       try {
         await database.open();
       } catch (error) {
-        throw asFault(error);
+        throw database.wronglyGiven(error) ?? asFault(error);
       }
     },
     durability: async () => {

@@ -184,6 +184,8 @@ export interface Sessions<Tx extends object, R> {
   rollBack(tx: Tx): Promise<void>;
   /** @param error after it the connection is of no more use, unless it is the server's word on a statement. */
   giveBack(tx: Tx, error?: unknown): void;
+  /** Fault `store_unavailable` where the error, or its cause, says that the server cannot write: no event's doing. */
+  readOnly(error: unknown): Error | undefined;
 }
 
 interface TransactionParts<Tx extends object, R> {
@@ -223,9 +225,11 @@ export async function runTransaction<Tx extends object, R, T>(
     return value;
   } catch (error) {
     revoke();
+    const readOnly = sessions.readOnly(error);
     const left = over?.aborted === true && error === over.reason;
-    sessions.giveBack(client, left ? error : await failureOf(sessions.rollBack(client)));
-    throw error;
+    // The server rolls back what a connection that is closed leaves.
+    sessions.giveBack(client, left || readOnly ? error : await failureOf(sessions.rollBack(client)));
+    throw readOnly ?? error;
   }
 }
 

@@ -4,6 +4,7 @@ import { createPool } from 'mysql2/promise';
 import { describe, expect, it } from 'vitest';
 import { migrate } from '../../../src/stores/mysql.ts';
 import { expectCountsRight, newName, ownDatabase } from '../mysql-databases.ts';
+import { openingRefusal } from '../sql/opening-refusal.ts';
 import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
 
 const at = ownDatabase();
@@ -150,4 +151,80 @@ describe('a database with a case-insensitive collation', () => {
       await at.sql(`DROP DATABASE ${name}`);
     },
   );
+});
+
+describe('a server that cannot write', () => {
+  /** What each connection that the pool has is told; those are then idle. */
+  const tell = async (pool: Pool, sql: string): Promise<void> => {
+    const all = await Promise.all([1, 2, 3].map(() => pool.getConnection()));
+    for (const connection of all) await connection.query(sql);
+    for (const connection of all) connection.release();
+  };
+
+  it('loses its connections, and the next one is asked at once: they may lead to the old primary', async () => {
+    const pool = createPool({ uri: at.url, connectionLimit: 3 });
+    const store = at.store(pool);
+    await store.open();
+    // As each connection to a server that was demoted answers: 1792.
+    await tell(pool, 'SET SESSION TRANSACTION READ ONLY');
+    let made = 0;
+    pool.on('connection', () => (made += 1));
+    expect((await store.accept(acceptRequest({ key: `${KEY}-${randomUUID()}` }))).kind).toBe('won');
+    expect(made).toBe(1);
+    await store.close();
+    await pool.end();
+  });
+
+  it('is 503 by one new connection a call while it lasts', async () => {
+    const pool = createPool({ uri: at.url, connectionLimit: 3 });
+    const store = at.store(pool);
+    await store.open();
+    let made = 0;
+    pool.pool.on('connection', (connection) => {
+      made += 1;
+      connection.query('SET SESSION TRANSACTION READ ONLY');
+    });
+    await tell(pool, 'SET SESSION TRANSACTION READ ONLY');
+    made = 0;
+    for (let call = 0; call < 4; call += 1) {
+      await expect(store.accept(acceptRequest())).rejects.toMatchObject({
+        code: 'store_unavailable',
+        message: expect.stringMatching(/\(1792\).*The server is read-only: connect the pool to the primary/),
+      });
+    }
+    expect(made).toBe(4);
+    await store.close();
+    await pool.end();
+  });
+
+  it('ends ctx.transaction with a fault of the store', async () => {
+    const pool = createPool({ uri: at.url, connectionLimit: 3 });
+    const store = at.store(pool);
+    await store.open();
+    const request = acceptRequest({ key: `${KEY}-${randomUUID()}` });
+    expect((await store.accept(request)).kind).toBe('won');
+    const lease = { ...leaseOf(request), retentionMs: RETENTION_MS };
+    await tell(pool, 'SET SESSION TRANSACTION READ ONLY');
+    const writing = store.transaction(lease, (tx) => tx.query("INSERT INTO note VALUES ('by the handler')"));
+    await expect(writing).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(store.complete(lease)).resolves.toBe('done');
+    await store.close();
+    await pool.end();
+  });
+});
+
+it.each([
+  [
+    'database',
+    (url: URL) => (url.pathname = '/nobody_made_this_one'),
+    /\(1049\)\. Give the pool the name of the database/,
+  ],
+  ['user', (url: URL) => (url.username = 'nobody'), /\(1045\)\. Give the pool a user/],
+])('a %s that is not there is refused, by migrate too', async (_, change, message) => {
+  const url = new URL(at.url);
+  change(url);
+  const pool = createPool({ uri: url.href });
+  expect(await openingRefusal(at.store(pool))).toMatch(message);
+  await expect(migrate(pool)).rejects.toThrow(message);
+  await pool.end();
 });

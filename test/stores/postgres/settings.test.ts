@@ -1,5 +1,5 @@
-import { Pool } from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Pool, type PoolClient } from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError, Fault } from '../../../src/errors.ts';
 import { createReceiver } from '../../../src/index.ts';
 import type { PostgresStore } from '../../../src/stores/postgres.ts';
@@ -8,8 +8,10 @@ import { SCHEMA_VERSION } from '../../../src/stores/postgres/schema.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { PostgresServer } from '../../support/postgres.ts';
 import { startServer, startStandby } from '../../support/postgres.ts';
+import { startPooler } from '../../support/pgbouncer.ts';
+import { startProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 import { ownSchema } from '../postgres-schemas.ts';
-import { acceptRequest } from '../requests.ts';
+import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
 import { wrappedPool } from './wrapped-pool.ts';
 
 const at = ownSchema();
@@ -66,6 +68,26 @@ describe('open() and the server', () => {
     const store = at.store(pool);
     await expect(store.open()).rejects.toMatchObject({ code: 'store_unavailable' });
     await expect(store.accept(acceptRequest())).rejects.toMatchObject({ code: 'store_unavailable' });
+  });
+
+  it.each([
+    [
+      'database',
+      (url: URL) => (url.pathname = '/nobody_made_this_one'),
+      /"nobody_made_this_one" does not exist \(3D000\)\. Give the pool the name/,
+    ],
+    [
+      'role',
+      (url: URL) => (url.username = 'nobody'),
+      /"nobody" does not exist \(28000\)\. Give the pool a role/,
+    ],
+  ])('refuses a %s that is not there, and so does migrate', async (_, change, message) => {
+    const url = new URL(at.url);
+    change(url);
+    const pool = new Pool({ connectionString: url.href });
+    pools.push(pool);
+    expect(await refusal(at.store(pool).open())).toMatch(message);
+    expect(await refusal(migrate(pool))).toMatch(message);
   });
 
   it('refuses a version that is too old', async () => {
@@ -187,11 +209,117 @@ describe('with a standby', () => {
   let standby: PostgresServer;
   beforeAll(async () => {
     primary = await startServer({ fsync: 'on' });
+    const owner = new Pool({ connectionString: primary.url, max: 1 });
+    await migrate(owner);
+    await owner.end();
     standby = await startStandby(primary);
   });
   afterAll(() => {
     standby.remove();
     primary.remove();
+  });
+
+  /** Connections that a pool makes now, all of them. */
+  const fill = async (pool: Pool): Promise<PoolClient[]> => {
+    const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+    for (const client of clients) client.release();
+    return clients;
+  };
+
+  describe('behind an address that leads to it for a while', () => {
+    let proxy: TcpProxy;
+    let pool: Pool;
+    beforeAll(async () => {
+      proxy = await startProxy(primary.port);
+    });
+    beforeEach(() => {
+      const url = new URL(primary.url);
+      url.port = String(proxy.port);
+      pool = new Pool({ connectionString: url.href, max: 4 });
+      pool.on('error', () => undefined);
+      pools.push(pool);
+    });
+    afterAll(() => proxy.close());
+
+    it('closes the connections that were made meanwhile, at the first call after it', async () => {
+      const store = postgresStore({ pool });
+      await store.open();
+      for (const client of await Promise.all([1, 2, 3, 4].map(() => pool.connect()))) client.release(true);
+      proxy.lead(standby.port);
+      await fill(pool);
+      const refused = store.accept(acceptRequest({ key: 'event-1-of-the-failover' }));
+      await expect(refused).rejects.toMatchObject({
+        code: 'store_unavailable',
+        message: expect.stringMatching(
+          /\(25006\).*The server is read-only: connect the pool to the primary\. Set its host/,
+        ),
+      });
+      expect(pool.totalCount).toBe(0);
+      // The owner's own queries may leave such connections too.
+      await fill(pool);
+      proxy.lead(primary.port);
+      expect((await store.accept(acceptRequest({ key: 'event-1-of-the-failover' }))).kind).toBe('won');
+      expect(pool.totalCount).toBe(1);
+      await store.close();
+    });
+
+    it('asks no more than one new connection a call while it lasts', async () => {
+      const store = postgresStore({ pool });
+      await store.open();
+      for (const client of await Promise.all([1, 2, 3, 4].map(() => pool.connect()))) client.release(true);
+      let made = 0;
+      pool.on('connect', () => (made += 1));
+      proxy.lead(standby.port);
+      for (let call = 0; call < 5; call += 1) {
+        await expect(store.accept(acceptRequest())).rejects.toMatchObject({ code: 'store_unavailable' });
+      }
+      expect(made).toBe(5);
+      proxy.lead(primary.port);
+      await store.close();
+    });
+
+    it('opens at the first try after it, on a pool that has such connections', async () => {
+      proxy.lead(standby.port);
+      const store = postgresStore({ pool });
+      expect(await refusal(store.open())).toMatch(/the server is a standby/);
+      await fill(pool);
+      proxy.lead(primary.port);
+      await store.open();
+      await store.close();
+    });
+
+    it('ctx.transaction closes one too, and says that it is the store', async () => {
+      const store = postgresStore({ pool });
+      await store.open();
+      const request = acceptRequest({ key: 'event-2-of-the-failover' });
+      expect((await store.accept(request)).kind).toBe('won');
+      const lease = { ...leaseOf(request), retentionMs: RETENTION_MS };
+      for (const client of await Promise.all([1, 2, 3, 4].map(() => pool.connect()))) client.release(true);
+      proxy.lead(standby.port);
+      await fill(pool);
+      proxy.lead(primary.port);
+      const wrapping = store.transaction(lease, async (tx) => {
+        try {
+          await tx.query('CREATE TABLE written ()');
+        } catch (error) {
+          throw new Error('not written', { cause: error });
+        }
+      });
+      await expect(wrapping).rejects.toMatchObject({ code: 'store_unavailable' });
+      expect(pool.totalCount).toBe(3);
+      expect((await store.accept(acceptRequest({ key: 'event-3-of-the-failover' }))).kind).toBe('won');
+      expect(await store.transaction(lease, () => 'done')).toBe('done');
+      await store.close();
+    });
+  });
+
+  it('behind PgBouncer in statement mode is refused, with the mode to set', async () => {
+    const pooler = await startPooler(primary, 'statement');
+    const pool = new Pool({ connectionString: pooler.url, max: 2 });
+    pool.on('error', () => undefined);
+    expect(await atReceiver(postgresStore({ pool }))).toMatch(/statement mode.*Set pool_mode = transaction/);
+    await pool.end();
+    await pooler.stop();
   });
 
   const openAt = async (to: string): Promise<PostgresStore> => {
@@ -206,7 +334,6 @@ describe('with a standby', () => {
   it('refuses the read-only standby, and gives failover only when commits wait for a connected standby', async () => {
     const owner = new Pool({ connectionString: primary.url, max: 1 });
     pools.push(owner);
-    await migrate(owner);
     const set = async (sql: string): Promise<void> => {
       await owner.query(sql);
       await owner.query('SELECT pg_reload_conf()');
