@@ -252,6 +252,8 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly maxBufferedBytes?: number;
   /** Bytes of memory for key documents and revocation lists together, as estimated. 536 870 912. */
   readonly maxKeyDocumentBytes?: number;
+  /** Ms for which `ready()` tries again while the store cannot be reached. 30 000; 0: one try. */
+  readonly startMs?: number;
   /** Ms from the first byte to the last. 10 000. */
   readonly bodyDeadlineMs?: number;
   /** Ms until `ctx.signal` fires, and inline the reply is 503. 8 000; inbox 900 000. */

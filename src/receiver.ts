@@ -24,6 +24,7 @@ import { requireUrl, select, type Selected } from './stages/select.ts';
 import { settle } from './stages/settle.ts';
 import { started, type AdmittedEvent } from './stages/stored.ts';
 import type { Upload } from './ticket.ts';
+import { tryFor } from './time-limits.ts';
 
 interface Pipeline {
   readonly parts: Parts;
@@ -290,7 +291,7 @@ export function receiverOf(parts: Parts): Receiver {
         ? instruments.delivery((watch) => openTicket(headers, request, watch))
         : openTicket(headers, request),
     ready: async () => {
-      await parts.startup.check();
+      await tryFor(parts.config.startMs, () => parts.startup.check(), lifecycle.stopping);
       return { storeId: parts.startup.storeId() };
     },
     ...running(parts, lifecycle),

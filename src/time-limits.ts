@@ -1,4 +1,6 @@
+import { Fault, isOfKind } from './errors.ts';
 import { isError } from './realms.ts';
+
 /** What `promise` settles with, or undefined where it takes longer than `ms`, or the signal fires. */
 export async function settledWithin<T>(
   promise: Promise<T>,
@@ -121,4 +123,31 @@ const LARGE = 65_536;
 /** The event loop's turn, behind a step that has looked at all of an answer of that size (calls.md §4.13); at once for a small one. */
 export async function turnAfter(size: number): Promise<void> {
   if (size > LARGE) await sleep(0);
+}
+
+/** Between two tries, ms: at first, and at most. */
+const PAUSE_MS = 100;
+const MOST_PAUSE_MS = 1_000;
+
+/**
+ * Tries until it succeeds, for as long as what fails is a server that may come back. A deploy starts programs and their
+ * database together.
+ * @param isOver when nobody waits for it any more.
+ * @throws what the last try threw: a mistake of the owner at once, a `Fault` after `ms`.
+ */
+export async function tryFor<T>(
+  ms: number,
+  attempt: () => Promise<T>,
+  isOver = (): boolean => false,
+): Promise<T> {
+  const until = performance.now() + ms;
+  for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MOST_PAUSE_MS)) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const isLast = performance.now() + pauseMs > until || isOver();
+      if (isLast || !isOfKind(error, Fault)) throw error;
+    }
+    await sleep(pauseMs);
+  }
 }

@@ -48,8 +48,9 @@ app.get('/media-buys', (req, res) => {
 const server = app.listen(Number(PORT), '127.0.0.1', () => console.log('listening'));
 
 async function stop() {
-  server.close();
   await receiver.stop(); // deliveries under way are finished, new ones get 503
+  server.close();
+  setTimeout(() => server.closeAllConnections(), 1000).unref(); // those that have sent no whole request
   database.close();
 }
 process.once('SIGTERM', () => void stop());

@@ -39,13 +39,14 @@ const receiver = createReceiver({
 });
 
 await receiver.ready();
-const app = fastify();
+const app = fastify({ return503OnClosing: false }); // the receiver's 503 has Retry-After, Fastify's own has none
 app.register(webhookPlugin(receiver, '/webhooks/proto'));
 app.get('/results', () => database.prepare('SELECT * FROM results').all());
 await app.listen({ host: '127.0.0.1', port: Number(PORT) });
 
 async function stop(): Promise<void> {
   await receiver.stop(); // deliveries under way are finished, new ones get 503
+  setTimeout(() => app.server.closeAllConnections(), 1000).unref();
   await app.close();
   database.close();
 }

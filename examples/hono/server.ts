@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 // PUBLIC_URL=https://buyer.example/webhooks/proto AGENT_URL=https://seller.example/mcp npm start
 import { DatabaseSync } from 'node:sqlite';
 import { serve } from '@hono/node-server';
@@ -43,11 +44,12 @@ await receiver.ready();
 const app = new Hono();
 app.all('/webhooks/proto', webhookHandler(receiver)); // before middleware that reads bodies
 app.get('/results', (c) => c.json(database.prepare('SELECT * FROM results').all()));
-const server = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: Number(PORT) });
+const server = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: Number(PORT) }) as Server;
 
 async function stop(): Promise<void> {
   await receiver.stop(); // deliveries under way are finished, new ones get 503
   server.close();
+  setTimeout(() => server.closeAllConnections(), 1000).unref(); // those that have sent no whole request
   database.close();
 }
 process.once('SIGTERM', () => void stop());

@@ -40,8 +40,9 @@ app.get('/readyz', async (_, res) => void res.sendStatus((await receiver.health(
 const server = app.listen(Number(PORT), '127.0.0.1', () => console.log('listening'));
 
 async function stop() {
-  server.close();
   await receiver.stop(); // deliveries and handlers under way are finished, new deliveries get 503
+  server.close();
+  setTimeout(() => server.closeAllConnections(), 1000).unref(); // those that have sent no whole request
   await meterProvider.shutdown();
 }
 process.once('SIGTERM', () => void stop());

@@ -26,6 +26,7 @@ export interface Config {
   readonly maxBodyBytes: number;
   readonly maxBufferedBytes: number;
   readonly maxKeyDocumentBytes: number;
+  readonly startMs: number;
   readonly bodyDeadlineMs: number;
   readonly handlerDeadlineMs: number;
   readonly maxRunMs: number;

@@ -90,6 +90,7 @@ export const OPTIONS: {
   maxBodyBytes: count(1_048_576),
   maxBufferedBytes: count(({ maxBodyBytes }) => Math.max(134_217_728, 8 * maxBodyBytes)),
   maxKeyDocumentBytes: count(536_870_912, 16_777_216),
+  startMs: timer(30_000, 0),
   bodyDeadlineMs: timer(10_000),
   handlerDeadlineMs: timer(byMode(8_000, 900_000)),
   maxRunMs: timer(900_000),

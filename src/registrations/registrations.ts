@@ -42,6 +42,7 @@ import type { Repeater, RepeaterNews } from './repeater.ts';
 import { repeaterOf } from './repeater.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from './watch.ts';
 import { isError } from '../realms.ts';
+import { tryFor } from '../time-limits.ts';
 
 /** What a buyer has registered with sellers. */
 export interface Registrations extends EventRegistrations {
@@ -75,7 +76,7 @@ export interface Registrations extends EventRegistrations {
   readonly start: (options: { readonly call: CallSeller }) => void;
   /** Begins no more calls; resolves when the running ones have ended. */
   readonly stop: () => Promise<void>;
-  /** Rejects with ConfigError where URLs, or calls that have not ended, need a secret that is not in `secrets`. */
+  /** Tries for `startMs` while the store cannot be reached. Rejects with ConfigError where URLs, or calls that have not ended, need a secret that is not in `secrets`. */
   readonly ready: () => Promise<void>;
   /**
    * Encrypts all stored texts under the newest secret, any number of times, while everything runs. `needed` counts what still
@@ -104,6 +105,8 @@ export interface RegistrationsOptions {
   readonly allowLoopback?: boolean | undefined;
   /** How long a call may take before another process repeats it. Ms; 120 000. */
   readonly callMs?: number | undefined;
+  /** Ms for which `ready()` tries again while the store cannot be reached. 30 000; 0: one try. */
+  readonly startMs?: number | undefined;
   /** How long an operation is known after its end, and after each report on its media buy. Ms; 70 days: two monthly reports. */
   readonly retentionMs?: number | undefined;
   /**
@@ -123,6 +126,7 @@ const KNOWN: Readonly<Record<keyof RegistrationsOptions, true>> = {
   secrets: true,
   allowLoopback: true,
   callMs: true,
+  startMs: true,
   retentionMs: true,
   maxOpen: true,
   logger: true,
@@ -141,6 +145,7 @@ export interface RegistrationsParts {
 
 /** Longer than HTTP clients and proxies commonly wait (60 s). */
 const CALL_MS = 120_000;
+const START_MS = 30_000;
 /** The share of `callMs` after which a repeated call is aborted. */
 const DEADLINE_SHARE = 0.75;
 /** Above two months of 31 days, for reports that come monthly. */
@@ -156,6 +161,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   const secrets = secretsOf(options.secrets, parts.hashes);
   const shared = { registrations, secrets, ...parts };
   const routes = routesOf({ ...shared, baseUrl, allowLoopback });
+  const startMs = wholeNumber('startMs', options.startMs, START_MS, 0, MAX_TIMER_MS);
   const callMs = wholeNumber('callMs', options.callMs, CALL_MS, 1, MAX_TIMER_MS);
   requireLogger(options.logger);
   if (options.onAlarm !== undefined && typeof options.onAlarm !== 'function') {
@@ -271,7 +277,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       await repeater?.stop();
     },
     ready: async () => {
-      const [urls, calls] = await Promise.all([routes.unreadable(), operations.unreadable()]);
+      const [urls, calls] = await tryFor(startMs, () =>
+        Promise.all([routes.unreadable(), operations.unreadable()]),
+      );
       if (urls + calls === 0) return;
       throw new ConfigError(
         `secrets: ${urls} URLs of sellers and ${calls} calls that have not ended need a secret that is no longer in the list. Add it at the end.`,

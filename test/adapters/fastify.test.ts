@@ -1,7 +1,9 @@
+import type { AddressInfo } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import fastify4 from 'fastify4';
 import { describe, expect, test } from 'vitest';
 import { webhookPlugin } from '../../src/adapters/fastify.ts';
+import { rawClient } from './raw-client.ts';
 import { recordingReceiver, text } from './recording-receiver.ts';
 
 const post = (url: string, body: string, type = 'application/json'): Promise<Response> =>
@@ -110,4 +112,32 @@ describe.each<[string, () => FastifyInstance, (rewriteUrl: Rewrite) => FastifyIn
     expect(receiver.faults).toEqual([broken]);
     await app.close();
   });
+});
+
+test.each([
+  ['5', fastify({ return503OnClosing: false })],
+  ['4', fastify4({ return503OnClosing: false }) as unknown as FastifyInstance],
+])('Fastify %s while it closes: the receiver answers, with its Retry-After', async (_version, app) => {
+  const receiver = recordingReceiver({
+    answer: () => ({ status: 503, headers: { 'Retry-After': '5' }, body: '' }),
+  });
+  await app.register(webhookPlugin(receiver, '/hook'));
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  const client = await rawClient((app.server.address() as AddressInfo).port);
+  // Silent so far: Fastify does not close it, and waits for it.
+  const closed = app.close();
+  await expect.poll(() => app.server.listening).toBe(false);
+  client.send(
+    'POST /hook HTTP/1.1',
+    'Host: a',
+    'Content-Type: application/json',
+    'Content-Length: 2',
+    '',
+    '{}',
+  );
+  const answer = await client.closed();
+  expect(answer).toMatch(/^HTTP\/1\.1 503 /);
+  expect(answer).toMatch(/^Retry-After: 5\r$/im);
+  expect(receiver.handed).toHaveLength(1);
+  await closed;
 });

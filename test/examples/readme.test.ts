@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -48,6 +49,10 @@ async function serve({ folder }: Project, file: string, env: Record<string, stri
     await sleep(20);
   }
   const stop = async (): Promise<number | null> => {
+    await Promise.all([
+      holding(Number(port), ''),
+      holding(Number(port), 'POST /webhooks/seller HTTP/1.1\r\nHost: a\r\n'),
+    ]);
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
     return (await exited)[0];
   };
@@ -60,6 +65,13 @@ async function serve({ folder }: Project, file: string, env: Record<string, stri
       await exited;
     },
   };
+}
+
+/** A connection that has sent no whole request, and stays: the program has to end all the same. */
+async function holding(port: number, sent: string): Promise<void> {
+  const socket = connect(port, '127.0.0.1').on('error', () => {});
+  await once(socket, 'connect');
+  if (sent !== '') await new Promise<void>((resolve) => socket.write(sent, () => resolve()));
 }
 
 const post = (url: string): Promise<Response> =>

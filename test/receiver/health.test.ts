@@ -124,7 +124,7 @@ describe('receiver.health', () => {
   });
 
   it('repeats the check of a store that was unavailable at start, without a delivery', async () => {
-    const made = await observed();
+    const made = await observed({ startMs: 0 });
     made.trouble = away;
     await expect(made.receiver.ready()).rejects.toBe(AWAY);
     expect((await made.receiver.health()).ready).toBe(false);

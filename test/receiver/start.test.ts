@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ConfigError, Fault } from '../../src/errors.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import type { Store } from '../../src/stores/contract.ts';
@@ -51,6 +51,48 @@ async function bench(
   });
   return { ...made, failed, opens: () => opens, closed: () => closed };
 }
+
+describe('ready()', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  it('tries again while the store cannot be reached, for startMs, and then rejects', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
+    const back = await bench([AWAY, AWAY, AWAY, undefined]);
+    const ready = back.receiver.ready();
+    await vi.advanceTimersByTimeAsync(700);
+    await expect(ready).resolves.toMatchObject({ storeId: expect.any(String) as string });
+    expect(back.opens()).toBe(4);
+
+    const away = await bench([AWAY]);
+    let settled = false;
+    const late = away.receiver.ready().finally(() => (settled = true));
+    const rejected = expect(late).rejects.toBe(AWAY);
+    await vi.advanceTimersByTimeAsync(28_000);
+    expect(settled).toBe(false);
+    await vi.advanceTimersByTimeAsync(2_000);
+    await rejected;
+    expect(away.opens()).toBeLessThan(40);
+  });
+
+  it.each([
+    ['startMs is 0', AWAY, { startMs: 0 }],
+    ["it is the owner's mistake", new ConfigError('no such table. Run migrate.'), {}],
+  ])('rejects at once where %s', async (_why, error, options) => {
+    const { receiver, opens } = await bench([error], options);
+    await expect(receiver.ready()).rejects.toBe(error);
+    expect(opens()).toBe(1);
+  });
+
+  it('is not tried again once the receiver stops', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
+    const { receiver, opens } = await bench([AWAY]);
+    const rejected = expect(receiver.ready()).rejects.toBe(AWAY);
+    await receiver.stop();
+    await vi.advanceTimersByTimeAsync(1_000);
+    await rejected;
+    expect(opens()).toBe(1);
+  });
+});
 
 describe('start()', () => {
   it('stays pending while the store is unavailable, reports each attempt, and resolves when it is back', async () => {
