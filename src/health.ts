@@ -12,7 +12,7 @@ const PATIENCE_MS = 800;
 
 /** `receiver.health`. Never rejects. */
 export function createHealth(parts: Parts): () => Promise<Health> {
-  const { notes, startup, lifecycle, closed, running } = parts;
+  const { notes, startup, lifecycle, closed, running, keys } = parts;
   const askStore = createStoreProbe(parts);
 
   const worker = (): WorkerHealth => ({ ...notes.worker, handlers: running.all().length });
@@ -21,7 +21,15 @@ export function createHealth(parts: Parts): () => Promise<Health> {
     const [store, senders] = await Promise.all([askStore(), sendersOf(parts)]);
     const isStopping = lifecycle.stopping();
     const ready = store.ok && startup.hasPassed() && !isStopping;
-    return { live: !closed.aborted, ready, store, worker: worker(), senders };
+    const admissionPressure = keys.pressure?.();
+    return {
+      live: !closed.aborted,
+      ready,
+      store,
+      worker: worker(),
+      senders,
+      ...(admissionPressure && { admissionPressure }),
+    };
   };
 }
 

@@ -9,7 +9,7 @@ export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/ch
 export type * from './events/event.ts';
 export type { EventRegistrations, KnownRegistration } from './events/registration.ts';
 export type { Observation, Observe, Observed } from './events/observation.ts';
-export type { AdmissionPressure } from './keys/admission-pressure.ts';
+export type { AdmissionPressure, PressureState } from './keys/admission-pressure.ts';
 export type {
   DiscardManyQuery,
   DiscardResult,

@@ -8,7 +8,7 @@ import type { HandlerContext, Handlers } from './events/handlers.ts';
 import type { Observe } from './events/observation.ts';
 import type { EventRegistrations } from './events/registration.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
-import type { AdmissionPressure } from './keys/admission-pressure.ts';
+import type { AdmissionPressure, PressureState } from './keys/admission-pressure.ts';
 import type { NameLookUp, KeyTransport } from './keys/contract.ts';
 import type { Outcome, UnavailableCode } from './outcome.ts';
 import type { Sender } from './senders.ts';
@@ -136,6 +136,8 @@ export interface Health {
   readonly worker: WorkerHealth;
   /** Sellers of a `senders` list, and those that a function gave and that delivered here; at most 1 000, the latest ones. */
   readonly senders: readonly SenderHealth[];
+  /** Key ids that have come into use; absent until keys are looked for. */
+  readonly admissionPressure?: PressureState;
 }
 
 /** A delivery that was refused, for `onRefused`. Bearer tokens and cookies are among its headers as they came. */
@@ -298,7 +300,7 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   /** Development: http and private addresses in `publicUrl`, agent and key URLs. */
   readonly allowLoopback?: boolean;
   readonly retry?: RetryOptions;
-  /** When to raise the alarm `admission_pressure`: more new key ids than usual. Off. */
+  /** When to raise the alarm `admission_pressure`: more new key ids than usual. No threshold is set. */
   readonly admissionPressure?: AdmissionPressure;
   /** `Retry-After` of 429 and 503, seconds. 5. */
   readonly retryAfterSeconds?: number;

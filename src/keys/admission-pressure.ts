@@ -3,7 +3,8 @@ import type { RaiseAlarm } from '../alarms.ts';
 /**
  * When to be told that more new keys come into use than usual. A key id counts once, when it is first found in the keys
  * of a configured sender: others cannot raise the count. What is compared is the number of them in the last
- * 5 minutes, over all senders. Every threshold is off where it is not set; none ever refuses a delivery.
+ * 5 minutes, over all senders. Every threshold is off where it is not set, and none
+ * ever refuses a delivery; what they are compared with is in `receiver.health()` all the same.
  */
 export interface AdmissionPressure {
   /** Alarm above this multiple of the mean per 5 minutes over the hour before; judged once an hour was seen. */
@@ -17,6 +18,16 @@ export interface AdmissionPressure {
    * start, when most keys in use are known.
    */
   readonly ceiling?: { readonly absolute: number; readonly proportional: number };
+}
+
+/** How many key ids have come into use lately, over all senders: counted whether or not a threshold is set. */
+export interface PressureState {
+  /** First seen in the last 5 minutes. */
+  readonly recent: number;
+  /** Ever seen in this process, and still remembered. */
+  readonly known: number;
+  /** What each threshold of that name is compared with; absent until the time that it looks back on was seen. */
+  readonly ratios: Readonly<Partial<Record<'shortRatio' | 'mediumRatio' | 'longRatio', number>>>;
 }
 
 interface PressureOptions {
@@ -39,6 +50,12 @@ const LOOK_BACK: Readonly<Record<'shortRatio' | 'mediumRatio' | 'longRatio', num
 };
 const RATIOS = ['shortRatio', 'mediumRatio', 'longRatio'] as const;
 
+/** The mean in 5 minutes before those that are judged; undefined until the time that it is of was seen. */
+function meanOf(history: KeyHistory, back: number): number | undefined {
+  if (history.minutes() < back + WINDOW_MIN) return undefined;
+  return Math.max((history.count(WINDOW_MIN, back) * WINDOW_MIN) / back, LEAST_MEAN);
+}
+
 /** A threshold that was passed: its name, and how many key ids it allows in 5 minutes. */
 interface Tripped {
   readonly threshold: keyof AdmissionPressure;
@@ -49,10 +66,8 @@ function tripped(history: KeyHistory, thresholds: AdmissionPressure, count: numb
   const found: Tripped[] = [];
   for (const threshold of RATIOS) {
     const ratio = thresholds[threshold];
-    const back = LOOK_BACK[threshold];
-    if (ratio === undefined || history.minutes() < back + WINDOW_MIN) continue;
-    const mean = (history.count(WINDOW_MIN, back) * WINDOW_MIN) / back;
-    found.push({ threshold, limit: ratio * Math.max(mean, LEAST_MEAN) });
+    const mean = ratio === undefined ? undefined : meanOf(history, LOOK_BACK[threshold]);
+    if (ratio !== undefined && mean !== undefined) found.push({ threshold, limit: ratio * mean });
   }
   const { ceiling } = thresholds;
   if (ceiling !== undefined && history.minutes() >= WINDOW_MIN) {
@@ -62,20 +77,19 @@ function tripped(history: KeyHistory, thresholds: AdmissionPressure, count: numb
   return found.filter(({ limit }) => count > limit);
 }
 
-/**
- * Counts key ids as they come into use, and raises `admission_pressure`: each threshold once in 5 minutes.
- * @returns what to call with each key that is found; undefined where no threshold is set.
- */
-export function createPressureGauge(
-  options: PressureOptions,
-): ((sender: string, keyid: string) => void) | undefined {
-  const { thresholds, now, raiseAlarm } = options;
-  if (Object.values(thresholds).every((threshold) => threshold === undefined)) return undefined;
+/** Counts key ids as they come into use. */
+export interface PressureGauge {
+  /** To be called with each key that is found: one that is known costs two look-ups. */
+  readonly note: (sender: string, keyid: string) => void;
+  readonly state: () => PressureState;
+}
+
+/** Counts key ids, and raises `admission_pressure` for each threshold that is set, once in 5 minutes. */
+export function createPressureGauge({ thresholds, now, raiseAlarm }: PressureOptions): PressureGauge {
   const history = createKeyHistory();
   const lastRaised = new Map<keyof AdmissionPressure, number>();
-  return (sender, keyid) => {
-    const minute = Math.floor(now() / 60_000);
-    if (!history.note(sender, keyid, minute)) return;
+  const minuteNow = (): number => Math.floor(now() / 60_000);
+  const judge = (sender: string, minute: number): void => {
     const count = history.count(0, WINDOW_MIN);
     const due = tripped(history, thresholds, count).filter(
       ({ threshold }) =>
@@ -93,10 +107,29 @@ export function createPressureGauge(
       limits: Object.fromEntries(due.map(({ threshold, limit }) => [threshold, limit])),
     });
   };
+  return {
+    note: (sender, keyid) => {
+      if (history.knows(sender, keyid)) return;
+      const minute = minuteNow();
+      history.note(sender, keyid, minute);
+      judge(sender, minute);
+    },
+    state: () => {
+      history.passTo(minuteNow());
+      const recent = history.count(0, WINDOW_MIN);
+      const means = RATIOS.map((name) => [name, meanOf(history, LOOK_BACK[name])] as const);
+      const ratios = means.flatMap(([name, mean]) => (mean === undefined ? [] : [[name, recent / mean]]));
+      return { recent, known: history.known(), ratios: Object.fromEntries(ratios) };
+    },
+  };
 }
 
 /** When key ids were first seen, by the minute, over a day. Its size is bounded, whatever is noted. */
 interface KeyHistory {
+  /** Whether this sender's key id was noted. Nothing is made for the answer: each delivery asks. */
+  knows(sender: string, keyid: string): boolean;
+  /** Time passes, also where no key id is noted. @param minute as of `note`. */
+  passTo(minute: number): void;
   /** @returns whether this sender's key id is new. @param minute whole minutes of the receiver's clock. */
   note(sender: string, keyid: string, minute: number): boolean;
   /** Key ids first seen in the `minutes` that ended `ago` minutes before the end of the current one. */
@@ -111,17 +144,48 @@ interface KeyHistory {
 const MINUTES = 1440 + 5;
 /** A clock that was set back by more minutes than this makes the counts meaningless: they start again. */
 const TOLERATED = 5;
-/** Some 10 MB. The one seen first is forgotten first, and would count as new again. */
+/** Some 10 MB. What is forgotten would count as new again. */
 const MAX_KNOWN = 100_000;
+/** Of all key ids: a key id may have thousands. */
+const MAX_CHARACTERS = 5_000_000;
 
-function remember(known: Set<string>, name: string): void {
-  const [oldest] = known;
-  if (known.size >= MAX_KNOWN && oldest !== undefined) known.delete(oldest);
-  known.add(name);
+/** Key ids by sender, within bounds. Whoever has too many loses its own oldest ones first, and no other sender's. */
+function createKnownIds(): {
+  readonly has: (sender: string, keyid: string) => boolean;
+  readonly add: (sender: string, keyid: string) => void;
+  readonly size: () => number;
+} {
+  const bySender = new Map<string, Set<string>>();
+  let size = 0;
+  let characters = 0;
+  const forget = (sender: string): void => {
+    const ids = bySender.get(sender) ?? new Set();
+    const [oldest] = ids;
+    if (oldest === undefined) return;
+    ids.delete(oldest);
+    size -= 1;
+    characters -= oldest.length;
+    if (ids.size === 0) bySender.delete(sender);
+  };
+  return {
+    has: (sender, keyid) => bySender.get(sender)?.has(keyid) === true,
+    add: (sender, keyid) => {
+      const isFull = (): boolean => size >= MAX_KNOWN || characters + keyid.length > MAX_CHARACTERS;
+      while (bySender.size > 0 && isFull()) {
+        const [first = sender] = bySender.keys();
+        forget(bySender.has(sender) ? sender : first);
+      }
+      const ids = bySender.get(sender) ?? new Set<string>();
+      bySender.set(sender, ids.add(keyid));
+      size += 1;
+      characters += keyid.length;
+    },
+    size: () => size,
+  };
 }
 
 export function createKeyHistory(): KeyHistory {
-  const known = new Set<string>();
+  const known = createKnownIds();
   const byMinute = new Uint32Array(MINUTES);
   let first: number | undefined;
   let current = 0;
@@ -138,11 +202,14 @@ export function createKeyHistory(): KeyHistory {
     current = minute;
   };
   return {
+    knows: known.has,
+    passTo: (minute) => {
+      if (first !== undefined) moveTo(minute);
+    },
     note: (sender, keyid, minute) => {
       moveTo(minute);
-      const name = JSON.stringify([sender, keyid]);
-      if (known.has(name)) return false;
-      remember(known, name);
+      if (known.has(sender, keyid)) return false;
+      known.add(sender, keyid);
       byMinute[slot(current)] = (byMinute[slot(current)] ?? 0) + 1;
       return true;
     },
@@ -153,7 +220,7 @@ export function createKeyHistory(): KeyHistory {
       }
       return sum;
     },
-    known: () => known.size,
+    known: known.size,
     minutes: () => (first === undefined ? 0 : current - first),
   };
 }

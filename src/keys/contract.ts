@@ -1,3 +1,4 @@
+import type { PressureState } from './admission-pressure.ts';
 import type { Jwk, VerifyKey } from '../crypto/engine.ts';
 import type { SenderEntry } from '../senders.ts';
 
@@ -78,6 +79,8 @@ export interface KeyResolver {
    * are not fetched. Nothing is fetched. Never rejects.
    */
   freshUntil(sender: SenderEntry): Promise<number | undefined>;
+  /** How many key ids have come into use lately. Absent, or undefined: nothing was looked for. */
+  pressure?(): PressureState | undefined;
   /** Imports pins (@throws ConfigError naming sender and kid) and starts fetching what senders need; waits for no fetch. */
   warm(senders: readonly SenderEntry[]): Promise<void>;
   /** Ends background work; running fetches are aborted. */

@@ -20,6 +20,7 @@ export function keysOnDemand(options: KeyResolverOptions): KeyResolver {
     revocation: (...args) => (made ? made.revocation(...args) : loaded((it) => it.revocation(...args))),
     freshUntil: async (sender) => await made?.freshUntil(sender),
     verified: (...args) => made?.verified?.(...args),
+    pressure: () => made?.pressure?.(),
     whose: (keyid, senders) => made?.whose(keyid, senders),
     warm: async (senders) => {
       if (senders.some(({ auth }) => auth.scheme === 'signature')) await (await keys()).warm(senders);

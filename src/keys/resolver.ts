@@ -180,9 +180,9 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     cooldownMs,
     raiseAlarm,
   });
-  const noteKey = createPressureGauge({ thresholds, now, raiseAlarm });
+  const gauge = createPressureGauge({ thresholds, now, raiseAlarm });
   const finish = (found: KeySearch, request: KeyRequest): KeySearch => {
-    if (noteKey) for (const { sender, key } of found.candidates) noteKey(sender.agentUrl, key.kid);
+    for (const { sender, key } of found.candidates) gauge.note(sender.agentUrl, key.kid);
     return firstUse.guard(found, request);
   };
   const prefetch = async (sender: SenderEntry): Promise<object> => {
@@ -201,6 +201,7 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     },
     freshUntil: async (sender) =>
       isPinned(sender) ? undefined : (await keys.cached(sender))?.copy.freshUntil,
+    pressure: gauge.state,
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');
       for (const sender of signing.filter(isPinned)) await importPins(sender, pins, raiseAlarm);

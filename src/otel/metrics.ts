@@ -159,11 +159,15 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
     description: 'What is left of the lifetime of a key set; negative once it is over',
     unit: 's',
   });
+  const keyIds = meter.createObservableGauge('webhook.keys.ids', {
+    description: 'Key ids of sellers that came into use: in the last 5 minutes, and ever',
+    unit: '{key}',
+  });
   const tasks = meter.createObservableGauge('webhook.tasks', {
     description: 'Tasks that are polled, and those that were in vain',
     unit: '{task}',
   });
-  const gauges = [events, overdue, keys, tasks];
+  const gauges = [events, overdue, keys, keyIds, tasks];
   const { store, now, closed } = parts;
 
   async function observeQueue(result: BatchObservableResult): Promise<void> {
@@ -185,7 +189,11 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
   }
 
   async function observeKeys(result: BatchObservableResult): Promise<void> {
-    const { senders } = await receiver.health();
+    const { senders, admissionPressure } = await receiver.health();
+    if (admissionPressure) {
+      result.observe(keyIds, admissionPressure.recent, { 'webhook.state': 'recent' });
+      result.observe(keyIds, admissionPressure.known, { 'webhook.state': 'known' });
+    }
     for (const { agentUrl, keysFreshUntil } of senders) {
       const label = labelOf(agentUrl);
       if (keysFreshUntil === undefined || label !== agentUrl) continue;

@@ -5,6 +5,7 @@ import {
   type AdmissionPressure,
   createKeyHistory,
   createPressureGauge,
+  type PressureState,
 } from '../../src/keys/admission-pressure.ts';
 import { MINUTE, publicJwk, setup, START, startSeller } from './setup.ts';
 
@@ -16,15 +17,20 @@ interface Gauge {
   /** So many new key ids in each 5 minutes. */
   readonly steady: (minutes: number, each: number) => void;
   readonly tripped: () => unknown[];
+  readonly state: () => PressureState;
 }
 
 function gauge(thresholds: AdmissionPressure): Gauge {
   let now = START;
   let last = 0;
   const alarms: Alarm[] = [];
-  const note = createPressureGauge({ thresholds, now: () => now, raiseAlarm: (alarm) => alarms.push(alarm) });
+  const { note, state } = createPressureGauge({
+    thresholds,
+    now: () => now,
+    raiseAlarm: (alarm) => alarms.push(alarm),
+  });
   const see: Gauge['see'] = (count, sender = 'https://s.example/') => {
-    for (let n = 0; n < count; n += 1) note?.(sender, `k${(last += 1)}`);
+    for (let n = 0; n < count; n += 1) note(sender, `k${(last += 1)}`);
   };
   const advance: Gauge['advance'] = (minutes) => {
     now += minutes * MINUTE;
@@ -33,6 +39,7 @@ function gauge(thresholds: AdmissionPressure): Gauge {
     alarms,
     see,
     advance,
+    state,
     steady: (minutes, each) => {
       for (let passed = 0; passed < minutes; passed += 5) {
         see(each);
@@ -131,10 +138,31 @@ test('each threshold raises one alarm in 5 minutes', () => {
   expect(tripped()).toHaveLength(2);
 });
 
-test('nothing is counted without a threshold', () => {
-  const options = { now: () => START, raiseAlarm: () => undefined };
-  expect(createPressureGauge({ ...options, thresholds: {} })).toBeUndefined();
-  expect(createPressureGauge({ ...options, thresholds: { shortRatio: 2 } })).toBeDefined();
+test('without a threshold key ids are counted, and no alarm is raised', () => {
+  const { see, advance, steady, state, alarms } = gauge({});
+  expect(state()).toEqual({ recent: 0, known: 0, ratios: {} });
+  see(3);
+  expect(state()).toEqual({ recent: 3, known: 3, ratios: {} });
+  advance(5);
+  expect(state()).toMatchObject({ recent: 0, known: 3 });
+  steady(65, 4);
+  see(12);
+  expect(state()).toMatchObject({ recent: 12, ratios: { shortRatio: 3 } });
+  advance(1440);
+  expect(state()).toMatchObject({ recent: 0, ratios: { shortRatio: 0, mediumRatio: 0, longRatio: 0 } });
+  expect(alarms).toEqual([]);
+});
+
+test('a key id that is known is asked for without the clock', () => {
+  let asked = 0;
+  const now = (): number => {
+    asked += 1;
+    return START;
+  };
+  const { note } = createPressureGauge({ thresholds: {}, now, raiseAlarm: () => undefined });
+  note('s', 'k');
+  for (let n = 0; n < 100; n += 1) note('s', 'k');
+  expect(asked).toBe(1);
 });
 
 test('only keys of a sender count, not key ids that a caller invents, and nothing is refused', async () => {
@@ -216,5 +244,15 @@ describe('key ids by the minute in which they were first seen', () => {
     for (let n = 0; n <= 100_000; n += 1) history.note('s', String(n), 0);
     expect(history.known()).toBe(100_000);
     expect([history.note('s', '100000', 0), history.note('s', '0', 0)]).toEqual([false, true]);
+  });
+
+  test('a sender with too many, or too long ones, loses its own', () => {
+    const history = createKeyHistory();
+    history.note('quiet', 'k', 0);
+    for (let n = 0; n <= 600; n += 1) history.note('loud', `${n}${'x'.repeat(10_000)}`, 0);
+    expect(history.known()).toBeLessThan(502);
+    for (let n = 0; n <= 100_000; n += 1) history.note('loud', String(n), 0);
+    expect(history.known()).toBe(100_000);
+    expect([history.knows('quiet', 'k'), history.knows('loud', '0')]).toEqual([true, false]);
   });
 });

@@ -218,6 +218,12 @@ describe('metrics', () => {
     const [[attributes, left] = []] = await otel.values('webhook.keys.fresh_for');
     expect(attributes).toEqual({ 'webhook.sender': seller.agentUrl });
     expect(left).toBeGreaterThan(0);
+    expect(await otel.values('webhook.keys.ids')).toEqual([
+      [{ 'webhook.state': 'recent' }, 1],
+      [{ 'webhook.state': 'known' }, 1],
+    ]);
+    const { admissionPressure } = await receiver.health();
+    expect(admissionPressure).toEqual({ recent: 1, known: 1, ratios: {} });
   });
 
   it('polls by what they came to, and the tasks that are watched', async () => {

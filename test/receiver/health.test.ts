@@ -87,6 +87,7 @@ describe('receiver.health', () => {
       store: { ok: true, checkedAt: made.time },
       worker: { state: 'off', handlers: 0 },
       senders: [{ agentUrl: AGENT }],
+      admissionPressure: { recent: 0, known: 0, ratios: {} },
     });
     expect(calls).toEqual(Array.from({ length: opens }, () => 'open'));
   });
