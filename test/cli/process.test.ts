@@ -489,7 +489,7 @@ describe('vectors probe', () => {
     await using setup = await bench(
       {
         senders: [{ agentUrl: `http://127.0.0.1:${port}/mcp` }],
-        now: () => start + asked * 150,
+        now: () => start + asked * 100,
         retryAfterSeconds: 1,
       },
       (inner) => (req, res) => {
@@ -504,16 +504,48 @@ describe('vectors probe', () => {
     expect(served.stderr).toMatch(/^A good delivery gets 503: .* Waiting up to 65 s.\n$/);
   });
 
-  it('goes on with the name that the receiver takes, without a flag', async () => {
+  it('tries each name, and goes on with the one that the receiver takes, without a flag', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
+    const args = (url: string) => ['vectors', 'probe', url, '--keys', probe, '--only', 'tool-completed'];
+    const lines = async (options: Parameters<typeof bench>[0], ...more: string[]) => {
+      await using setup = await bench(options);
+      const { code, stdout, stderr } = await cli([...args(setup.url), ...more]);
+      expect(stderr).toBe('');
+      return [code, ...stdout.split('\n').filter((line) => line.startsWith('name'))];
+    };
+    const line = (name: string, answered: string): string =>
+      `name  ${name.padEnd(24)} a good delivery under this name  -> ${answered}`;
+    const goesOn = '; the cases go on with it';
+    const refused = '401 webhook_signature_tag_invalid';
+    expect(await lines({})).toEqual([0, line('proto', `200${goesOn}`), line('adcp', '200')]);
+    expect(await lines({ protocol: 'proto' })).toEqual([
+      0,
+      line('proto', `200${goesOn}`),
+      line('adcp', refused),
+    ]);
+    expect(await lines({ protocol: 'adcp' })).toEqual([
+      0,
+      line('proto', refused),
+      line('adcp', `200${goesOn}`),
+    ]);
+    // Whatever is wrong with it: the contract's name, and what both were answered.
+    expect(await lines({ publicPath: '/elsewhere' })).toEqual([
+      1,
+      line('proto', `503${goesOn}`),
+      line('adcp', '503'),
+    ]);
+    expect(await lines({ protocol: 'adcp' }, '--protocol', 'proto')).toEqual([1]);
     await using setup = await bench({ protocol: 'adcp' });
-    const args = ['vectors', 'probe', setup.url, '--keys', probe, '--only', 'tool-completed'];
-    expect(await cli(args)).toMatchObject({
-      code: 0,
-      stderr: 'The receiver takes the name adcp: deliveries go on with it.\n',
+    const { stdout } = await cli([...args(setup.url), '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({
+      ok: true,
+      counts: { pass: 1, fail: 0 },
+      names: [
+        { protocol: 'proto', answered: refused, goesOn: false },
+        { protocol: 'adcp', answered: '200', goesOn: true },
+      ],
     });
-    expect((await cli([...args, '--protocol', 'proto'])).code).toBe(1);
   });
 
   it('passes a receiver with hostCheck off when told so', async () => {

@@ -177,22 +177,42 @@ const NO_MATTER_OF_NAME: readonly (string | undefined)[] = [
   'webhook_signature_window_invalid',
 ];
 
+/** What one good event under a name was answered. */
+export interface NameTried {
+  readonly protocol: string;
+  /** e.g. `401 webhook_signature_tag_invalid`. */
+  readonly answered: string;
+  /** The cases are sent under this name. */
+  readonly goesOn: boolean;
+}
+
+/** How well a name is taken by its answer: accepted, refused or put off for something else, refused for the name. */
+function rankOf({ status, code }: PostResult): number {
+  if (status !== undefined && isStatus('2xx', status)) return 0;
+  return status !== 401 || NO_MATTER_OF_NAME.includes(code) ? 1 : 2;
+}
+
 /**
- * Sends one good event under each name of the protocol, until one is not refused for its name.
- * @returns the kit of that name, the first where each is refused; and what was answered, where it was asked.
+ * Sends one good event under each name of the protocol, where there are several.
+ * @returns the kit of the name that is taken best, the first of equals; and what each was answered.
  */
 export async function takenKit(
   kits: readonly [ProbeKit, ...ProbeKit[]],
-): Promise<{ readonly kit: ProbeKit; readonly answered?: string }> {
+): Promise<{ readonly kit: ProbeKit; readonly names: readonly NameTried[] }> {
   const [first, ...others] = kits;
-  if (others.length === 0) return { kit: first };
+  if (others.length === 0) return { kit: first, names: [] };
+  const tried: { readonly kit: ProbeKit; readonly answer: PostResult }[] = [];
   for (const kit of kits) {
-    const answer = await kit.send(await kit.sign(kit.payloads.tool('submitted')));
-    if (answer.status !== 401 || NO_MATTER_OF_NAME.includes(answer.code)) {
-      return { kit, answered: answerText(answer) };
-    }
+    tried.push({ kit, answer: await kit.send(await kit.sign(kit.payloads.tool('submitted'))) });
   }
-  return { kit: first };
+  const [best] = tried.toSorted((a, b) => rankOf(a.answer) - rankOf(b.answer));
+  const kit = best?.kit ?? first;
+  const names = tried.map(({ kit: own, answer }) => ({
+    protocol: own.protocol,
+    answered: answerText(answer),
+    goesOn: own === kit,
+  }));
+  return { kit, names };
 }
 
 /** What is found out before the cases are sent. */

@@ -17,7 +17,15 @@ import {
 } from '../shell.ts';
 import { chainHints, hintOf, type Identity, type IdentityFlags, identityOf } from './identity.ts';
 import { createKit, type ProbeKit, type ProbeResult, rolesOf } from './kit.ts';
-import { awaitKeys, type Patience, PROBE_CASES, type ProbeStart, probeReceiver, takenKit } from './probe.ts';
+import {
+  awaitKeys,
+  type NameTried,
+  type Patience,
+  PROBE_CASES,
+  type ProbeStart,
+  probeReceiver,
+  takenKit,
+} from './probe.ts';
 
 const MARKS: Readonly<Record<ProbeResult['verdict'], readonly [Style, string]>> = {
   pass: ['good', 'pass'],
@@ -42,8 +50,19 @@ function countsOf(results: readonly ProbeResult[]): Record<ProbeResult['verdict'
   return counts;
 }
 
+/** Beside the cases, and counted as none: a receiver may take one name alone. */
+function nameLine({ protocol, answered, goesOn }: NameTried, paint: Paint): string {
+  const end = goesOn ? '; the cases go on with it' : '';
+  return `${paint('dim', 'name')}  ${protocol.padEnd(24)} a good delivery under this name  ${paint('dim', `-> ${answered}${end}`)}`;
+}
+
 /** What the verb prints, and whether the receiver passed. */
-export function reportOf(url: string, results: readonly ProbeResult[], hint: readonly string[]): Report {
+export function reportOf(
+  url: string,
+  results: readonly ProbeResult[],
+  hint: readonly string[],
+  names: readonly NameTried[] = [],
+): Report {
   const counts = countsOf(results);
   const { pass, fail, skipped, undecided } = counts;
   const summary = `${pass} passed, ${fail} failed, ${skipped} skipped${undecided === 0 ? '' : `, ${undecided} undecided`}`;
@@ -53,11 +72,13 @@ export function reportOf(url: string, results: readonly ProbeResult[], hint: rea
       url,
       ok: fail === 0 && pass > 0,
       counts,
+      ...(names.length > 0 && { names }),
       results,
       ...(hint.length > 0 && { hint: hint.join('\n') }),
     },
     text: (paint) =>
       [
+        ...inLines(names).map((name) => nameLine(name, paint)),
         ...inLines(results).map((result) => resultLine(result, paint)),
         '',
         ...hint,
@@ -131,12 +152,6 @@ function waitingFor(
   return (kit) => awaitKeys(kit, patience);
 }
 
-/** Says which name of the protocol the receiver takes, where it is not the contract's. */
-function announced(taken: ProbeKit, first: ProbeKit, { notice }: CliContext): ProbeKit {
-  if (taken !== first) notice(`The receiver takes the name ${taken.protocol}: deliveries go on with it.`);
-  return taken;
-}
-
 function requireCases(wanted: readonly string[] = []): void {
   const unknown = wanted.find((name) => !PROBE_CASES.some((probe) => probe.name === name));
   if (unknown !== undefined)
@@ -160,21 +175,20 @@ async function probe(url: string, flags: ProbeFlags, context: CliContext): Promi
       createKit({ ...options, protocol }, first),
     ) as [ProbeKit, ...ProbeKit[]];
     await requireReachable(kit);
-    let firstAnswer: string | undefined;
+    let names: readonly NameTried[] = [];
     const results = await probeReceiver(kit, flags.only, {
       choose: async () => {
         const taken = await takenKit([kit, ...others]);
-        firstAnswer = taken.answered;
-        return announced(taken.kit, kit, context);
+        names = taken.names;
+        return taken.kit;
       },
       awaitKeys: waitingFor(identity, flags, context),
     });
+    const firstAnswer = names.find(({ goesOn }) => goesOn)?.answered;
     const hint = hintOf(results, { url, identity, waitedMs: flags.waitMs, firstAnswer });
-    if (hint.length === 0 || flags.agentUrl === undefined) return reportOf(url, results, hint);
-    return reportOf(url, results, [
-      ...hint,
-      ...inLines(await chainHints(flags.agentUrl, flags, keys, context)),
-    ]);
+    if (hint.length === 0 || flags.agentUrl === undefined) return reportOf(url, results, hint, names);
+    const chain = inLines(await chainHints(flags.agentUrl, flags, keys, context));
+    return reportOf(url, results, [...hint, ...chain], names);
   } finally {
     await identity.close();
   }
