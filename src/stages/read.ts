@@ -235,6 +235,10 @@ export function isChallenge(body: Read | ReadChallenge): body is ReadChallenge {
   return !body.reading.ok && body.reading.code === 'challenge';
 }
 
+/** A report that does not fit is one all the same, for the handler `other`. */
+export const isReport = ({ kind, warnings }: Event): boolean =>
+  kind === 'delivery-report' || warnings.some(({ code }) => code === 'invalid_delivery_report');
+
 /**
  * The refusal of an event that is no delivery report and came by HMAC where that counts for reports alone
  * (verification.md §2.22): whoever knows that secret is not to end a task with it.
@@ -242,9 +246,7 @@ export function isChallenge(body: Read | ReadChallenge): body is ReadChallenge {
 export function beyondReports({ identity, reading }: Read | ReadChallenge): Refusal | undefined {
   const { scheme, sender } = identity;
   if (scheme !== 'hmac' || sender.auth.scheme !== 'signature') return undefined;
-  if (!reading.ok || reading.event.kind === 'delivery-report') return undefined;
-  // A report that does not fit is one all the same, for the handler `other`.
-  if (reading.event.warnings.some(({ code }) => code === 'invalid_delivery_report')) return undefined;
+  if (!reading.ok || isReport(reading.event)) return undefined;
   return refused('webhook_mode_mismatch', 'HMAC came with another event than a delivery report');
 }
 

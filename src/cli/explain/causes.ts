@@ -1,3 +1,4 @@
+import { hmacSecretsOf } from '../../auth/credentials.ts';
 import { hmacProtocol } from '../../auth/hmac.ts';
 import { readSignatureFields, MAX_VALIDITY_S } from '../../auth/rfc9421/checks.ts';
 import { readContentDigest } from '../../auth/rfc9421/content-digest.ts';
@@ -219,7 +220,7 @@ function timeFinding(timestamp: string, receivedAt: number, step: string): Findi
 }
 
 const secretsOf = ({ request }: Case): readonly string[] =>
-  request.senders.flatMap(({ auth }) => (auth.scheme === 'hmac' ? auth.secrets : []));
+  request.senders.flatMap(({ auth }) => hmacSecretsOf(auth));
 
 /** HMAC-SHA256 in lower-case hex, by each secret of the sender. */
 function macs(made: Case, prefix: string, body: Uint8Array): readonly string[] {

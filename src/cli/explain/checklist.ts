@@ -1,7 +1,7 @@
 import type { AuthContext, AuthRequest, AuthResult } from '../../auth/contract.ts';
 import { authenticateHmac } from '../../auth/hmac.ts';
 import { authenticateBearer } from '../../auth/bearer.ts';
-import { modeMismatch } from '../../auth/mode.ts';
+import { modeMismatch, schemeOf } from '../../auth/mode.ts';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { digestMatches, readContentDigest } from '../../auth/rfc9421/content-digest.ts';
 import { authenticateSignature, proveSignature } from '../../auth/rfc9421/verify.ts';
@@ -12,6 +12,8 @@ import { readEvent } from '../../events/index.ts';
 import type { KeyResolver } from '../../keys/contract.ts';
 import type { CheckId } from '../../outcome.ts';
 import { guard, guardAgentPush, type GuardContext } from '../../stages/guard.ts';
+import { isReport } from '../../stages/read.ts';
+import type { AuthPolicy } from '../../senders.ts';
 import { MS_FROM } from '../shell.ts';
 import type { ExplainInput, Known, KnownRevocations, Step } from './case.ts';
 
@@ -186,6 +188,17 @@ async function legacyStep(
   return { ...row, verdict: 'fail', code: result.code, detail: result.detail };
 }
 
+/** Where HMAC counts for reports alone (verification.md §2.22). */
+function reportSteps(scheme: string, { delivery, senders }: AuthRequest, { bodyless }: Judging): Step[] {
+  if (scheme !== 'hmac' || senders[0]?.auth.scheme !== 'signature') return [];
+  const row = { id: 'report', title: 'by HMAC it is a delivery report' };
+  if (bodyless) return [{ ...row, ...NO_BODY }];
+  const reading = readEvent(delivery.rawBody);
+  if (!reading.ok || isReport(reading.event)) return [{ ...row, verdict: 'pass' }];
+  const detail = `it is ${reading.event.kind === 'task' ? 'a task' : 'another event'}, which this seller has to sign`;
+  return [{ ...row, verdict: 'fail', code: 'webhook_mode_mismatch', detail }];
+}
+
 /** A proof of control is not an event: `onChallenge` decides. */
 function challengeSteps(payload: JsonObject): Step[] {
   const read = readChallenge(payload);
@@ -240,7 +253,8 @@ export async function checklist(
   { maxBodyBytes, contentTypes, ...known }: Judging & GuardContext['config'],
 ): Promise<Step[]> {
   const { delivery, senders } = request;
-  const registered = senders[0]?.auth.scheme ?? 'signature';
+  const auth: AuthPolicy = senders[0]?.auth ?? { scheme: 'signature' };
+  const registered = schemeOf(auth, delivery.headers, context.protocols);
   const config = { config: { maxBodyBytes, contentTypes } };
   const guarded = guard(delivery, config);
   const refused = guarded.kind === 'refused' ? guarded : guardAgentPush(delivery.headers, senders, config);
@@ -262,6 +276,6 @@ export async function checklist(
     },
   ];
   if (scheme === 'signature') steps.push(...(await signatureSteps(context, request, known)));
-  else steps.push(await legacyStep(scheme, context, request, known));
+  else steps.push(await legacyStep(scheme, context, request, known), ...reportSteps(scheme, request, known));
   return [...steps, ...bodySteps(request, known)];
 }

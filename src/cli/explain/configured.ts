@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
 import { DEFAULT_EDITION, type EditionName } from '../../protocol.ts';
 import type { JsonObject } from '../../codec/members.ts';
-import type { Sender } from '../../senders.ts';
+import type { ReportsAuth, Sender } from '../../senders.ts';
 import { VectorError } from '../../vectors/case.ts';
 import { revocationUrl, senderOf } from '../../vectors/library.ts';
 import { keysBeside } from '../../vectors/load.ts';
@@ -10,7 +10,7 @@ import { editionOf, type ShapeContext } from '../../vectors/shapes/read.ts';
 import { setupOf } from '../../vectors/shapes/signature.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';
-import { publicJwk, readKeys, type SecretFlags, secretsOf } from '../files.ts';
+import { publicJwk, readKeys, readSecret, type SecretFlags, secretsOf } from '../files.ts';
 import type { Chain } from '../keys/chain.ts';
 import { chainOf, type ChainFlags } from '../keys/verb.ts';
 import { type CliContext, UsageError } from '../shell.ts';
@@ -23,13 +23,15 @@ export interface Configured extends Known {
 
 /** Options that say who may send. */
 export interface SenderFlags extends ChainFlags, SecretFlags {
+  readonly reportsSecretFile?: string;
+  readonly reportsSecretEnv?: string;
   readonly keys?: readonly string[];
   readonly agentUrl?: string;
   readonly edition?: EditionName;
 }
 
 const NO_KEYS =
-  'no key to verify with. Give --keys FILE (a JWK or JWKS), --agent-url URL (its JWKS is fetched), or --hmac-secret-file / --bearer-token-file for a legacy sender.';
+  'no key to verify with. Give --keys FILE (a JWK or JWKS), --agent-url URL (its JWKS is fetched), or --hmac-secret-file / --bearer-token-file for a legacy sender, --reports-secret-file for reports by HMAC.';
 
 const NO_AGENT = 'https://seller.invalid/mcp';
 
@@ -127,6 +129,7 @@ export async function readConfigured(
   context: CliContext,
 ): Promise<(file: string, capture: Capture) => Configured> {
   const auth = await secretsOf(flags, context);
+  const reports = await reportsOf(flags, auth, context);
   const fromFlags = auth ? [] : await readKeys(flags.keys ?? [], context);
   const { agentUrl } = flags;
   const agent =
@@ -135,9 +138,10 @@ export async function readConfigured(
   return (file, capture) => {
     const shape = shapeContext(file, flags, context);
     try {
-      const { senders, ...known } = fixed ?? ofCapture(capture, fromFlags, shape);
+      const { senders, ...known } = fixed ?? ofCapture(capture, { fromFlags, reports }, shape);
       const edition = flags.edition ?? (capture.vector && editionOf(capture.vector, shape));
-      return { senders: senders.map((sender) => ({ ...sender, ...(edition && { edition }) })), ...known };
+      const more = { ...(edition && { edition }), ...(reports && { auth: reports }) };
+      return { senders: senders.map((sender) => ({ ...sender, ...more })), ...known };
     } catch (error) {
       if (error instanceof VectorError) throw new UsageError(`${file}: ${error.message}.`);
       throw error;
@@ -145,8 +149,31 @@ export async function readConfigured(
   };
 }
 
-function ofCapture(capture: Capture, fromFlags: readonly Jwk[], shape: ShapeContext): Configured {
+/** The secret for reports of a sender that signs. @throws UsageError beside the credentials of a legacy sender. */
+async function reportsOf(
+  { reportsSecretFile: file, reportsSecretEnv: env }: SenderFlags,
+  auth: Sender['auth'],
+  context: CliContext,
+): Promise<ReportsAuth | undefined> {
+  const secret = await readSecret({ file, env }, context);
+  if (secret !== undefined && auth) {
+    throw new UsageError(
+      '--reports-secret: this seller signs, and --hmac-secret or --bearer-token is for one that does not. Give one of them.',
+    );
+  }
+  return secret === undefined ? undefined : { reports: { secret } };
+}
+
+const isSigned = ({ headers }: Capture): boolean =>
+  headers.some(([name]) => /^signature(-input)?$/i.test(name));
+
+function ofCapture(
+  capture: Capture,
+  { fromFlags, reports }: { readonly fromFlags: readonly Jwk[]; readonly reports: ReportsAuth | undefined },
+  shape: ShapeContext,
+): Configured {
   if (capture.vector) return ofVector(capture.vector, fromFlags, shape);
+  if (fromFlags.length === 0 && reports && !isSigned(capture)) return { senders: [{ agentUrl: NO_AGENT }] };
   if (fromFlags.length === 0) throw new UsageError(NO_KEYS);
   return { senders: [{ agentUrl: NO_AGENT, pins: distinct(fromFlags) }] };
 }

@@ -306,6 +306,11 @@ export function addExplain(parent: Command, run: RunVerb): void {
     .option('--dir <folder>', 'all .http files of a folder, summed up by cause: what captureRefused writes')
     .option('--keys <file>', 'JWK or JWKS of the seller; repeatable', collect)
     .option('--agent-url <url>', "the seller's agents[].url: its keys are fetched")
+    .option(
+      '--reports-secret-file <file>',
+      'of a seller that signs: file with the secret for reports by HMAC',
+    )
+    .option('--reports-secret-env <name>', 'the same: environment variable with the secret')
     .option('--url <url>', 'publicUrl: exactly the URL that the seller was given, or what ends in /*')
     .option('--received-at <instant>', 'when it was received: Unix seconds or ISO 8601')
     .addOption(new Option('--edition <name>', 'edition of the protocol').choices(EDITION_NAMES))

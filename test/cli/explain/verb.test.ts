@@ -2,7 +2,9 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { httpText } from '../../../src/cli/send/verb.ts';
+import { signHmac, type SignedDelivery } from '../../../src/sender/sign.ts';
 import { createFakeSeller } from '../../../src/testing/index.ts';
+import { samplePayloads } from '../../../src/testing/payloads.ts';
 import { tempFolder } from '../temp-folder.ts';
 import { keys, NOW, signed, URL_GIVEN } from './captures.ts';
 import { explainHere } from './run-here.ts';
@@ -114,5 +116,47 @@ describe('explain: the file that a curl command names', () => {
 
   it('none is, of a capture on standard input', async () => {
     expect(await named('body.json', 'stdin')).toMatch(/standard input has no folder.*--data-raw/);
+  });
+});
+
+describe('explain: a seller that signs, and whose reports may come by HMAC', () => {
+  const secret = 'a-secret-for-reports-of-32-characters';
+  const payloads = samplePayloads({ now: () => NOW });
+  const byHmac = (body: object, made = secret) =>
+    signHmac({ url: URL_GIVEN, body, secret: made, now: () => NOW });
+
+  async function explain(delivery: SignedDelivery, { withKeys = true, more = [] as readonly string[] } = {}) {
+    using folder = tempFolder();
+    const { ed25519 } = await keys();
+    writeFileSync(folder.file('jwks.json'), JSON.stringify({ keys: [ed25519.publicJwk] }));
+    writeFileSync(folder.file('secret'), `${secret}\n`);
+    const args = ['-', '--url', URL_GIVEN, '--reports-secret-file', folder.file('secret'), ...more];
+    const ownKeys = withKeys ? ['--keys', folder.file('jwks.json')] : [];
+    const ended = await explainHere([...args, ...ownKeys], httpText(delivery), () => NOW);
+    if (ended.code === 2) return ended.message;
+    const failed = ended.explanation.steps.filter(({ verdict }) => verdict === 'fail');
+    return [ended.code, ...failed.map(({ id, code }) => `${id} ${code}`)];
+  }
+
+  it('is judged by the fields, and by HMAC as a report alone', async () => {
+    expect(await explain(byHmac(payloads.report()))).toEqual([0]);
+    expect(await explain(byHmac(payloads.report()), { withKeys: false })).toEqual([0]);
+    expect(await explain(await signed())).toEqual([0]);
+    expect(await explain(byHmac(payloads.tool('completed')))).toEqual([1, 'report webhook_mode_mismatch']);
+    expect(await explain(byHmac(payloads.report(), `${secret}x`))).toEqual([
+      1,
+      'hmac webhook_signature_invalid',
+    ]);
+    const both = await signed();
+    const stray = { ...both, headers: { ...both.headers, 'X-PROTO-Signature': 'sha256=0' } };
+    expect(await explain(stray)).toEqual([1, 'mode webhook_mode_mismatch']);
+  });
+
+  it('wants keys for what is signed, and no other secret beside it', async () => {
+    expect(await explain(await signed(), { withKeys: false })).toContain('no key to verify with');
+    using folder = tempFolder();
+    writeFileSync(folder.file('other'), secret);
+    const more = ['--hmac-secret-file', folder.file('other')];
+    expect(await explain(byHmac(payloads.report()), { more })).toContain('Give one of them.');
   });
 });
