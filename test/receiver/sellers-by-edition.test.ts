@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { generateKey, type KeyPair } from '../../src/sender/sign.ts';
+import { createRegistrations } from '../../src/registrations/index.ts';
+import { generateKey, type KeyPair, signHmac } from '../../src/sender/sign.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
-import { payloads, said, testReceiver, URL_GIVEN } from './setup.ts';
+import { alarmsTold, payloads, said, testReceiver, URL_GIVEN } from './setup.ts';
 
 /*
  * What sellers of each edition send, under either name of the protocol, to a receiver that knows their agent URL and
@@ -209,5 +211,119 @@ describe('sellers of every edition are understood with nothing to set', () => {
     );
     expect(answer).toBe(open?.answer ?? TAKEN);
     if (open) expect(alarms.length).toBeGreaterThan(0);
+  });
+});
+
+/*
+ * The same for reports to a URL that `reportingWebhook` has made, by either of the schemes with which sellers answer its
+ * credentials.
+ */
+
+interface Reporting {
+  readonly what: string;
+  /** Editions whose sellers do so. */
+  readonly since: Edition;
+  readonly until?: Edition;
+  /** The buyer knows the edition of the seller, and has said so. */
+  readonly knows?: true;
+  readonly by: 'HMAC' | 'signature';
+  readonly purpose?: 'request-signing';
+  readonly payload?: () => object;
+  readonly open?: Partial<Record<Name, { readonly answer: string; readonly reason: string }>>;
+}
+
+const NO_REPORT = {
+  answer: 'refused webhook_mode_mismatch 401',
+  reason: 'by HMAC reports alone count; an alarm names the option auth',
+} as const;
+
+const REPORTING: readonly Reporting[] = [
+  { what: 'report by HMAC', since: '3.0', by: 'HMAC' },
+  { what: 'report, signed', since: '3.0', by: 'signature' },
+  { what: 'report by HMAC, edition known', since: '3.0', until: '3.2', knows: true, by: 'HMAC' },
+  { what: 'report, signed, edition known', since: '3.0', knows: true, by: 'signature' },
+  {
+    what: 'report, signed by a key for requests',
+    since: '3.1',
+    by: 'signature',
+    purpose: 'request-signing',
+    open: { proto: WAYS.find(({ purpose }) => purpose)?.open?.proto ?? NO_REPORT },
+  },
+  { what: 'task, signed', since: '3.0', by: 'signature', payload: () => payloads.tool('completed') },
+  {
+    what: 'task by HMAC',
+    since: '3.0',
+    by: 'HMAC',
+    payload: () => payloads.tool('completed'),
+    open: { proto: NO_REPORT, adcp: NO_REPORT },
+  },
+];
+
+const REPORTING_ROWS = NAMES.flatMap((name) =>
+  EDITIONS.flatMap((edition) =>
+    REPORTING.filter(({ since, until = '3.3' }) => since <= edition && edition <= until).map((way) => ({
+      name,
+      edition,
+      way,
+      what: way.what,
+    })),
+  ),
+);
+
+describe('reports of sellers of every edition are understood with nothing to set', () => {
+  const lines: string[] = [];
+  let seller: FakeSeller;
+  beforeAll(async () => {
+    seller = await createFakeSeller({ url: URL_GIVEN });
+  });
+  afterAll(async () => {
+    await seller.close();
+    console.info(['name  edition  what it sends to reporting_webhook', ...lines].join('\n'));
+  });
+
+  it.each(REPORTING_ROWS)('$name $edition: $what', async ({ name, edition, way }) => {
+    const { agentUrl, documents } = seller;
+    const key = await generateKey('ed25519', way.purpose ?? 'webhook-signing', { protocol: name });
+    documents.clear();
+    plain({
+      agentUrl,
+      origin: new URL(agentUrl).origin,
+      key,
+      set: (path, document) => documents.set(path, document),
+    });
+    const store = memoryStore();
+    const registrations = createRegistrations({
+      store,
+      baseUrl: 'https://buyer.example/webhooks',
+      secrets: ['a-secret-of-forty-characters-and-no-more'],
+      allowLoopback: true,
+    });
+    const { publicUrl, senders } = registrations;
+    const at = await testReceiver({ store, registrations, publicUrl, senders, allowLoopback: true });
+    const known = { agentUrl, ...(way.knows && { edition }) };
+    const asked = await registrations.reportingWebhook(known, { frequency: 'daily' });
+    const { url, authentication } = asked as {
+      readonly url: string;
+      readonly authentication?: { readonly schemes: readonly string[]; readonly credentials: string };
+    };
+    // What every schema before 3.3 requires, and no seller of 3.3 has to be given.
+    expect(authentication?.schemes).toEqual(way.knows && edition === '3.3' ? undefined : ['HMAC-SHA256']);
+    // Of an operation that nobody here has begun: a name would be a warning.
+    const body = { ...(way.payload?.() ?? payloads.report()), operation_id: undefined };
+    const { headers, body: sent } =
+      way.by === 'HMAC'
+        ? signHmac({ url, body, secret: authentication?.credentials ?? '', protocol: name })
+        : await at.sign(body, { url, key: key.privateJwk, protocol: name });
+    const outcome = await at.receiver.verifyAndDispatch(sent, headers, { url });
+    const answer = `${said(outcome)}${at.seen.length === 1 ? ', handled' : ''}`;
+    const open = way.open?.[name];
+    lines.push(
+      `${name.padEnd(6)}${edition}      ${way.what.padEnd(38)}${answer}${open ? ` (${open.reason})` : ''}`,
+    );
+    expect(answer).toBe(open?.answer ?? TAKEN);
+    await alarmsTold();
+    if (open) expect(at.alarms.length).toBeGreaterThan(0);
+    else expect(at.alarms).toEqual([]);
+    await registrations.stop();
   });
 });
