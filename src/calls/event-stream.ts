@@ -1,3 +1,5 @@
+import { AnswerRefusedError } from './refused.ts';
+
 /** One event of a stream, or what stands between two. */
 export interface StreamEvent {
   /** Undefined: the stream has said something of itself alone, its id or `retry`. */
@@ -18,11 +20,20 @@ interface Reading {
 
 const LINE_END = /\r\n|\n|\r/g;
 
+/** Lines that may still be read, of one stream or several: each costs more than its few bytes. */
+export interface LinesLeft {
+  lines: number;
+}
+
 /**
  * Reads server-sent events (HTML, "Interpreting an event stream"). An event of another type than `message` has no data here. It keeps
  * no more than one event: whoever gives the chunks counts them.
+ * @throws AnswerRefusedError where there are more lines than are left.
  */
-export async function* eventsOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent> {
+export async function* eventsOf(
+  chunks: AsyncIterable<Uint8Array>,
+  left: LinesLeft,
+): AsyncGenerator<StreamEvent> {
   const decoder = new TextDecoder();
   const reading: Reading = { lines: [], type: '', lastId: undefined, retryMs: undefined };
   let pending = '';
@@ -38,6 +49,8 @@ export async function* eventsOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerat
       const line = pending + text.slice(start, index);
       pending = '';
       start = index + end.length;
+      left.lines -= 1;
+      if (left.lines < 0) throw new AnswerRefusedError('its stream has too many lines');
       const event = readLine(reading, line);
       if (event) yield event;
     }

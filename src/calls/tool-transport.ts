@@ -87,6 +87,7 @@ export function toolTransport(options: ToolTransportOptions): Transport {
 
   const readStream = async (first: Response, asked: Asked, signal: AbortSignal): Promise<void> => {
     let left = maxAnswerBytes;
+    const linesLeft = { lines: maxValues };
     let events = 0;
     let pings = 0;
     let seen: StreamEvent = {};
@@ -98,7 +99,7 @@ export function toolTransport(options: ToolTransportOptions): Transport {
       }
     };
     const read = async (response: Response): Promise<boolean> => {
-      for await (const event of eventsOf(counted(response))) {
+      for await (const event of eventsOf(counted(response), linesLeft)) {
         events += 1;
         if (events > MAX_EVENTS)
           throw new AnswerRefusedError(`its stream has more than ${MAX_EVENTS} events`);

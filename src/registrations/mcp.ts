@@ -4,6 +4,7 @@ import { bounded } from '../calls/bounds.ts';
 import type { CallSessions } from '../calls/sessions.ts';
 import { newSession, SessionLostError, sessionHeaders, type ToolSession } from '../calls/tool-session.ts';
 import { toolTransport } from '../calls/tool-transport.ts';
+import { MAX_TEXT } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import { limited, orAborted, sleep } from '../time-limits.ts';
 import { errorTextIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
@@ -89,7 +90,7 @@ async function toolNames(caller: Caller, lane: Lane, signal: AbortSignal): Promi
     const params = cursor === undefined ? {} : { cursor };
     const { tools, nextCursor } = await callIn(caller, lane, { method: 'tools/list', params, signal });
     names.push(...namesIn(tools, 'name', MOST_NAMES - names.length));
-    if (typeof nextCursor !== 'string') break;
+    if (typeof nextCursor !== 'string' || nextCursor.length > MAX_TEXT) break;
     cursor = nextCursor;
   }
   return names;

@@ -252,7 +252,7 @@ describe('an event stream', () => {
     };
     for (const text of texts) {
       const events: unknown[] = [];
-      for await (const event of eventsOf(pieces(text))) events.push(event);
+      for await (const event of eventsOf(pieces(text), { lines: 9 })) events.push(event);
       expect(events, JSON.stringify(text)).toEqual([{ data: 'é' }]);
     }
   });
@@ -288,6 +288,7 @@ describe('an event stream', () => {
       endless({ 'content-type': 'text/event-stream' }, '', `:${'x'.repeat(65_535)}\n`),
       /more than 16777216 bytes/,
     ],
+    ['of 524,289 lines', stream(() => '\n'.repeat(524_289)), /its stream has too many lines/],
     [
       'of one line without an end',
       endless({ 'content-type': 'text/event-stream' }, 'data: "', 'x'.repeat(65_536)),

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import nodeDns from 'node:dns';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createSessions } from '../../src/calls/sessions.ts';
 import { hostsOf, reachOf } from '../../src/calls/reach.ts';
 import { ConfigError } from '../../src/errors.ts';
@@ -11,6 +12,7 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { type Listening, listening } from '../adapters/raw-client.ts';
 import { testReceiver } from '../receiver/setup.ts';
 import { NEWEST } from '../registrations/kit.ts';
+import { type DnsAnswer, type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import {
   answerText,
   ask,
@@ -49,6 +51,37 @@ function redirectFrom(path: string, status: number, location: string | undefined
     return true;
   };
 }
+
+/** A name server that whoever resolves names in this test asks in the place of the system's. */
+async function nameServer(zone: Readonly<Record<string, DnsAnswer>>): Promise<DnsServer> {
+  const dns = await startDnsServer(new Map(Object.entries(zone)));
+  const { Resolver } = nodeDns.promises;
+  const value = class extends Resolver {
+    constructor(...options: ConstructorParameters<typeof Resolver>) {
+      super(...options);
+      this.setServers([dns.server]);
+    }
+  };
+  Object.defineProperty(nodeDns.promises, 'Resolver', { value, configurable: true, writable: true });
+  onTestFinished(() => void Object.assign(nodeDns.promises, { Resolver }));
+  return dns;
+}
+
+describe.each(CALLERS)('names that %s looks up', (name) => {
+  it.each<readonly [string, DnsAnswer]>([
+    ['a private network', { ipv4: ['10.1.2.3'] }],
+    ['this machine', { ipv4: ['127.0.0.1'], ipv6: ['::1'] }],
+    ['a private network too', { ipv4: ['203.0.113.7', '192.168.1.1'] }],
+    ['a host of the local link', { ipv6: ['fe80::1'] }],
+  ])('and that lead to %s are not called, and the error says what to do', async (_what, answer) => {
+    const dns = await nameServer({ 'seller.example': answer });
+    const asking = ask(name, 'https://seller.example/mcp', { allowLoopback: false, auth: AUTH });
+    await expect(asking).rejects.toThrow(
+      /which is not public \(.*\)\. A host of your own network has to be named: allowHosts: \['seller\.example'\]/,
+    );
+    expect(dns.names()).toEqual(['seller.example']);
+  });
+});
 
 describe.each(CALLERS)('redirects of %s', (name) => {
   it.each([307, 308])(

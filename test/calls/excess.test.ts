@@ -124,7 +124,9 @@ describe('of the content of a tool’s result', () => {
     expect(refusalIn({ isError: true, content: late })?.code).toBe(undefined);
     expect(refusalIn({ isError: true, content: early })?.code).toBe('CONFLICT');
     const long = part(`"${'x'.repeat(1_048_576)}"`);
-    expect(refusalIn({ isError: true, content: [long, ...early.slice(-1)] })?.code).toBe(undefined);
+    expect(refusalIn({ isError: true, content: [long] })?.code).toBe(undefined);
+    // What is too long is passed over, and what is behind it is not.
+    expect(refusalIn({ isError: true, content: [long, ...early.slice(-1)] })?.code).toBe('CONFLICT');
   });
 });
 
@@ -143,6 +145,21 @@ describe('what a seller lists', () => {
     expect(names).toHaveLength(1000);
     expect(names?.filter((name) => name.length > 255)).toEqual([]);
     expect(pages).toBe(4);
+  });
+
+  it('goes on where it says, unless that is too long to be sent back', async () => {
+    const asked: unknown[] = [];
+    const cursors = ['x'.repeat(4_096), 'x'.repeat(4_097)];
+    seller.instead = (heard, res) => {
+      if (heard.message?.method !== 'tools/list') return false;
+      asked.push(heard.message.params);
+      const tools = [{ name: `tool-${asked.length}` }];
+      res.writeHead(200, json).end(answerText(heard, JSON.stringify({ tools, nextCursor: cursors.shift() })));
+      return true;
+    };
+    const names = await mcpCaller({ allowLoopback: true }).operations?.(seller.url, { signal });
+    expect(names).toEqual(['tool-1', 'tool-2']);
+    expect(asked).toEqual([{}, { cursor: 'x'.repeat(4_096) }]);
   });
 
   it('of skills is kept as far as it can be operations', async () => {
