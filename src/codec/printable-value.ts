@@ -134,7 +134,7 @@ function framesOf(message: string, stack: unknown): readonly string[] {
     .map((line) => printableText(line, MAX_FRAME));
 }
 
-/** An error whose message or cause may have others' words in it: they are printable and short. */
+/** An error whose message or cause may have others' words in it: they are printable and short. Base of errors of this package. */
 export class PrintableError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(printableText(message), printableValue(options));

@@ -19,6 +19,8 @@ const subpaths = Object.entries(manifest.exports).flatMap(([subpath, target]) =>
 interface PublicName {
   readonly name: string;
   readonly doc: string;
+  /** The class that it extends; undefined for what extends none. */
+  readonly base: string | undefined;
   /** A program may use it at run time, by what the declarations say. */
   readonly isValue: boolean;
 }
@@ -42,6 +44,12 @@ const program = ts.createProgram(
 );
 const checker = program.getTypeChecker();
 
+function baseOf(symbol: ts.Symbol): string | undefined {
+  const { valueDeclaration: declared } = symbol;
+  const clauses = declared && ts.isClassDeclaration(declared) ? (declared.heritageClauses ?? []) : [];
+  return clauses.find(({ token }) => token === ts.SyntaxKind.ExtendsKeyword)?.types[0]?.expression.getText();
+}
+
 /** Every exported name of an entry's declarations. */
 function publicNames(declarations: string): readonly PublicName[] {
   const source = program.getSourceFile(declarations);
@@ -51,6 +59,7 @@ function publicNames(declarations: string): readonly PublicName[] {
     const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
     return {
       name: symbol.name,
+      base: baseOf(target),
       doc: ts.displayPartsToString(target.getDocumentationComment(checker)),
       isValue: (target.flags & ts.SymbolFlags.Value) !== 0 && !isTypeOnly(symbol),
     };
@@ -99,6 +108,14 @@ describe('package exports', () => {
     const names = publicNames(join(root, entry.types));
     expect(names.length).toBeGreaterThan(0);
     expect(names.filter(({ doc }) => doc.trim() === '').map(({ name }) => name)).toEqual([]);
+  });
+
+  it('have the class that each error of theirs extends', () => {
+    const names = subpaths.flatMap(({ types }) => publicNames(join(root, types)));
+    const known = new Set([...names.map(({ name }) => name), 'Error']);
+    const bases = new Set(names.flatMap(({ base }) => base ?? []));
+    expect(bases).toContain('PrintableError');
+    expect([...bases].filter((base) => !known.has(base))).toEqual([]);
   });
 
   it.each(subpaths)(
