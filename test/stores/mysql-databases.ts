@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, inject } from 'vitest';
 import type { MysqlConnection, MysqlStore, MysqlStoreOptions } from '../../src/stores/mysql.ts';
 import { migrate, mysqlStore } from '../../src/stores/mysql.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
-import { type Flushes, sharedMariadb } from '../support/shared-mariadb.ts';
+import { sharedMariadb } from '../support/shared-mariadb.ts';
 import { twoHandles } from './fixtures/two-handles.js';
 
 /** A database of its own on a server, and two pools that have it, as two processes do. */
@@ -71,14 +71,14 @@ export const TAKE_OVER = `UPDATE webhook_row SET version = version + 1,
 
 /**
  * One for the tests of a file, or of the `describe` around: made before the first of them, dropped after the last.
- * @param of connections of each pool, a statement that each begins with, and what commits wait for (`disk` by default).
+ * @param of connections of each pool, and a statement that each begins with.
  */
 export function ownDatabase(
-  of: { readonly connectionLimit?: number; readonly first?: string; readonly flushes?: Flushes } = {},
+  of: { readonly connectionLimit?: number; readonly first?: string } = {},
 ): TestDatabase {
   const at = {} as TestDatabase;
   beforeAll(async () => {
-    const server = await sharedMariadb(inject('shared'), of.flushes);
+    const server = await sharedMariadb(inject('shared'));
     Object.assign(at, await testDatabase(server, of.connectionLimit, of.first));
   });
   afterAll(() => at.drop());

@@ -3,7 +3,7 @@ import { describeStoreContract } from '../../src/testing/store-contract.ts';
 import { mysqlHarness, ownDatabase } from './mysql-databases.ts';
 
 describe('mysqlStore', () => {
-  const at = ownDatabase({ flushes: 'memory' });
+  const at = ownDatabase();
   describeStoreContract(() => mysqlHarness(at), {
     describe,
     it,

@@ -1,9 +1,9 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { endSharedMariadb } from './shared-mariadb.ts';
-import { endShared } from './shared-postgres.ts';
+import { endSharedPostgres } from './shared-postgres.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -22,5 +22,6 @@ export function setup(project: TestProject): void {
 
 export function teardown(): void {
   endSharedMariadb(folder);
-  endShared(folder);
+  endSharedPostgres(folder);
+  rmSync(folder, { recursive: true, force: true });
 }

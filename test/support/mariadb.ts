@@ -2,11 +2,11 @@ import type { ChildProcess } from 'node:child_process';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createConnection } from 'mysql2/promise';
 import { aptInstall } from './apt.ts';
+import { DATA_FOLDER } from './data-folder.ts';
 import { freePort } from './free-port.ts';
 
 /** A MariaDB server of the tests' own on 127.0.0.1. */
@@ -54,15 +54,15 @@ function userOf(): { readonly uid?: number; readonly gid?: number } {
 /**
  * Starts a server on a free port, in a folder of its own; durability and all else as MariaDB has it.
  * @param settings of my.cnf, name and value.
- * @param parent where its folder is made.
+ * @param outlives whether others use it after this process has ended.
  */
 export async function startServer(
   settings: Readonly<Record<string, string>> = {},
-  parent: string = tmpdir(),
+  outlives = false,
 ): Promise<MariadbServer> {
   await needMariadb();
   const user = userOf();
-  const folder = mkdtempSync(join(parent, 'proto-webhooks-mariadb-'));
+  const folder = mkdtempSync(join(DATA_FOLDER, 'proto-webhooks-mariadb-'));
   if (user.uid !== undefined && user.gid !== undefined) chownSync(folder, user.uid, user.gid);
   const data = join(folder, 'data');
   const log = join(folder, 'log');
@@ -98,13 +98,12 @@ export async function startServer(
   const url = `mysql://root@127.0.0.1:${port}`;
   let running: ChildProcess | undefined;
   const start = async (): Promise<void> => {
-    // On its own where another process is to have it after this one.
     const child = spawn('mariadbd', args, {
       ...user,
       env: ENV,
       cwd: folder,
       stdio: 'ignore',
-      detached: parent !== tmpdir(),
+      detached: outlives,
     });
     child.unref();
     running = child;
@@ -125,7 +124,7 @@ export async function startServer(
     await gone;
   };
   // A test that ends before its server does must not leave it behind.
-  if (parent === tmpdir()) process.once('exit', () => void running?.kill('SIGKILL'));
+  if (!outlives) process.once('exit', () => void running?.kill('SIGKILL'));
   await start();
   return {
     url,

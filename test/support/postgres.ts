@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { aptInstall } from './apt.ts';
+import { DATA_FOLDER } from './data-folder.ts';
 import { freePort } from './free-port.ts';
 
 /** A PostgreSQL server of the tests' own on 127.0.0.1. */
@@ -82,11 +82,10 @@ function run({ bin, user, folder }: ServerFiles, name: string, args: readonly st
   throw new Error(`${name} ${args.join(' ')}: ${done.stderr}\n${lines}`);
 }
 
-/** @param parent where its folder is made. */
-async function filesIn(parent: string): Promise<ServerFiles & { readonly data: string }> {
+async function newFiles(): Promise<ServerFiles & { readonly data: string }> {
   const bin = await needBinaries();
   const user = userOf();
-  const folder = mkdtempSync(join(parent, 'proto-webhooks-postgres-'));
+  const folder = mkdtempSync(join(DATA_FOLDER, 'proto-webhooks-postgres-'));
   const data = join(folder, 'data');
   mkdirSync(data, { mode: 0o700 });
   for (const each of [folder, data]) {
@@ -114,10 +113,7 @@ async function launched(
     data,
     crash: () => control('stop', '-m', 'immediate'),
     start,
-    remove: () => {
-      stopServer(data);
-      rmSync(folder, { recursive: true, force: true });
-    },
+    remove: () => removeServer(data),
   };
 }
 
@@ -125,25 +121,24 @@ async function launched(
  * Starts a server on a free port, in a folder of its own; `fsync` and all else as PostgreSQL has it.
  * @param settings of postgresql.conf, name and value.
  */
-export async function startServer(
-  settings: Readonly<Record<string, string>> = {},
-  parent: string = tmpdir(),
-): Promise<PostgresServer> {
-  const files = await filesIn(parent);
+export async function startServer(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
+  const files = await newFiles();
   run(files, 'initdb', ['-D', files.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']);
   return launched(files, settings);
 }
 
 /** A standby of a server, streaming from it, which is read-only. */
 export async function startStandby(primary: PostgresServer): Promise<PostgresServer> {
-  const files = await filesIn(tmpdir());
+  const files = await newFiles();
   run(files, 'pg_basebackup', ['-d', primary.url, '-D', files.data, '-R', '-c', 'fast', '-N']);
   return launched(files, {});
 }
 
-/** Ends a server by the folder of its data; another process may have started it. */
-export function stopServer(data: string): void {
-  const files: ServerFiles = { folder: data, bin: binaries(), user: userOf() };
+/** Ends a server by the folder of its data, and removes that; another process may have started it. */
+export function removeServer(data: string): void {
+  const folder = dirname(data);
+  const files: ServerFiles = { folder, bin: binaries(), user: userOf() };
   if (existsSync(join(data, 'postmaster.pid')))
     run(files, 'pg_ctl', ['-D', data, '-w', '-m', 'immediate', 'stop']);
+  rmSync(folder, { recursive: true, force: true });
 }

@@ -2,10 +2,10 @@ import type { ChildProcess } from 'node:child_process';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { aptInstall } from './apt.ts';
+import { DATA_FOLDER } from './data-folder.ts';
 import { freePort } from './free-port.ts';
 
 /** A `redis-server` of the tests' own on 127.0.0.1. */
@@ -45,7 +45,7 @@ export async function startServer(
   sentinel?: string,
 ): Promise<RedisServer> {
   await needRedisServer();
-  const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-redis-'));
+  const folder = mkdtempSync(join(DATA_FOLDER, 'proto-webhooks-redis-'));
   const file = join(folder, 'redis.conf');
   const args = sentinel === undefined ? [file] : [file, '--sentinel'];
   let running: ChildProcess | undefined;

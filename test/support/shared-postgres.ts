@@ -1,6 +1,5 @@
-import { chmodSync, rmSync } from 'node:fs';
 import { madeInRun, onceARun } from './once-a-run.ts';
-import { startServer, stopServer } from './postgres.ts';
+import { removeServer, startServer } from './postgres.ts';
 
 const NAME = 'postgres';
 
@@ -18,16 +17,13 @@ export async function sharedPostgres(folder: string): Promise<string> {
   const given = process.env['DATABASE_URL'];
   if (given !== undefined && given !== '') return given;
   const { url } = await onceARun(folder, NAME, async (): Promise<Shared> => {
-    // The server's own user has to pass through.
-    chmodSync(folder, 0o711);
-    const { url, data } = await startServer({}, folder);
+    const { url, data } = await startServer();
     return { url, data };
   });
   return url;
 }
 
-export function endShared(folder: string): void {
+export function endSharedPostgres(folder: string): void {
   const started = madeInRun(folder, NAME) as Shared | undefined;
-  if (started) stopServer(started.data);
-  rmSync(folder, { recursive: true, force: true });
+  if (started) removeServer(started.data);
 }

@@ -3,7 +3,7 @@ import { inThisForm } from '../form.ts';
 import { describeRandomCalls, type Histories } from './random-calls.ts';
 
 // Of these connections the server’s own clock stands at 1 s.
-const at = ownDatabase({ first: 'SET timestamp = 1', flushes: 'memory' });
+const at = ownDatabase({ first: 'SET timestamp = 1' });
 
 const STORES: readonly Histories[] = [
   { events: 20, registrations: 16 },

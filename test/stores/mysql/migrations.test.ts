@@ -17,7 +17,7 @@ const LATER = [...MIGRATIONS, 'CREATE TABLE IF NOT EXISTS webhook_later (n INT) 
 describeMigrationFiles('mysql', MIGRATIONS, SCHEMA_VERSION, RELEASED);
 
 describe('migrate()', () => {
-  const at = ownDatabase({ flushes: 'memory' });
+  const at = ownDatabase();
 
   /** An empty database, with what is done to it. */
   async function fresh<T>(

@@ -3,7 +3,7 @@ import { registrationsOf } from '../../../src/testing/store-contract/registratio
 import { ownDatabase } from '../mysql-databases.ts';
 import { acceptRequest } from '../requests.ts';
 
-const at = ownDatabase({ flushes: 'memory' });
+const at = ownDatabase();
 
 /** A sender of so many bytes; two of them differ in the last ones alone. */
 const senderOf = (bytes: number, end: string): string =>
