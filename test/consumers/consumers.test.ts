@@ -67,6 +67,7 @@ describe('a TypeScript project', () => {
     project = await workshop.project('typescript', { type: 'module' }, [types, 'zod@^4', ...PEERS]);
     await project.add('receiver.ts');
     await project.add('own-store.ts');
+    await project.add('first-receiver.ts');
     const imports = specifiers.map((specifier, index) => `import * as part${index} from '${specifier}';`);
     const names = specifiers.map((_, index) => `part${index}`);
     await project.write('every.ts', `${imports.join('\n')}\nexport const every = [${names.join(', ')}];\n`);

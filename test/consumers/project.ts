@@ -4,15 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { FORM } from '../reliability/form.ts';
 import { npmEnv } from '../runtimes/runtimes.ts';
 import { packed } from '../support/packed.ts';
+import { sharedInstallation } from '../support/shared-installation.ts';
 
 const run = promisify(execFile);
 
 /** A folder in which projects of the package's users are made. */
 export interface Workshop extends AsyncDisposable {
   /**
-   * Makes a project in which the packed package is installed as users install it.
+   * Makes a project in which the packed package is installed as users install it; in `npm test` all have one installation.
    * @param manifest beside the dependency on the package.
    */
   readonly project: (name: string, manifest: object, dependencies?: readonly string[]) => Promise<Project>;
@@ -49,15 +51,16 @@ function projectIn(folder: string): Project {
 
 /** @param shared `inject('shared')`. */
 export async function openWorkshop(shared: string): Promise<Workshop> {
-  const folder = await mkdtemp(join(tmpdir(), 'proto-webhooks-consumers-'));
-  const tarball = await packed(shared);
+  const isShared = FORM === 'short';
+  const above = isShared ? await sharedInstallation(shared) : tmpdir();
+  const folder = await mkdtemp(join(above, 'proto-webhooks-consumers-'));
   return {
     project: async (name, manifest, dependencies = []) => {
       const project = projectIn(join(folder, name));
       await mkdir(project.folder);
       await project.write('package.json', JSON.stringify({ name, private: true, ...manifest }));
       const flags = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund'];
-      await project.run('npm', 'install', ...flags, tarball, ...dependencies);
+      if (!isShared) await project.run('npm', 'install', ...flags, await packed(shared), ...dependencies);
       return project;
     },
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),

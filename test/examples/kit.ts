@@ -1,14 +1,14 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { FORM } from '../reliability/form.ts';
-import { onceARun } from '../support/once-a-run.ts';
+import { LONG } from '../reliability/form.ts';
 import { packed } from '../support/packed.ts';
+import { INSTALL, manifestIn, outside, SHARED, sharedInstallation } from '../support/shared-installation.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const call = promisify(execFile);
@@ -35,50 +35,9 @@ export interface Running {
   readonly stop: () => Promise<number | null>;
 }
 
-/** What npm and vitest tell their scripts about this repository; an example is somebody else's project. */
-const OURS = /^(npm_(package|lifecycle)_|npm_config_(local_)?prefix$|VITEST|NODE_ENV$)/;
-
-function outside(): NodeJS.ProcessEnv {
-  const theirs = Object.entries(process.env).filter(([name]) => !OURS.test(name));
-  return { ...Object.fromEntries(theirs), NEXT_TELEMETRY_DISABLED: '1' };
-}
-
-interface Manifest {
-  readonly scripts: Readonly<Record<string, string>>;
-  readonly dependencies?: Readonly<Record<string, string>>;
-  readonly devDependencies?: Readonly<Record<string, string>>;
-}
-
-const INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund'];
-
-const manifestIn = async (folder: string): Promise<Manifest> =>
-  JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Manifest;
-
-/** Examples that `npm test` runs: they share one installation. The other forms install each by itself. */
-const SHARED = ['bullmq', 'express', 'fastify', 'hono', 'media-buy', 'otel', 'pg-boss', 'registry'] as const;
-
-/**
- * Installs what the shared examples ask for, once in a run, above the copies of all of them. An example whose
- * `package.json` lacks what its code imports is found by `test/examples/manifests.test.ts`.
- */
-function sharedInstallation(shared: string): Promise<string> {
-  return onceARun(shared, 'examples', async () => {
-    const folder = join(shared, 'examples-installed');
-    await mkdir(folder);
-    const manifests = await Promise.all(SHARED.map((name) => manifestIn(join(root, 'examples', name))));
-    const dependencies = Object.assign(
-      {},
-      ...manifests.flatMap(({ dependencies, devDependencies }) => [dependencies, devDependencies]),
-    ) as Record<string, string>;
-    await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }));
-    await call('npm', [...INSTALL, await packed(shared)], { cwd: folder, env: outside() });
-    return folder;
-  });
-}
-
 /** Copies an example, and installs it. @returns the copy, and where its programs are. */
 async function placed(name: string, shared: string): Promise<{ folder: string; bin: string }> {
-  if (FORM === 'short') {
+  if (!LONG && SHARED.some((one) => one === name)) {
     const above = await sharedInstallation(shared);
     const folder = await mkdtemp(join(above, `${name}-`));
     await cp(join(root, 'examples', name), folder, { recursive: true });

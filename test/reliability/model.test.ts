@@ -50,14 +50,14 @@ const AT_LEAST: Record<ScenarioName, number> = {
 
 const TIMEOUT_MS = LONG ? 1_800_000 : 300_000;
 
-/** `npm test` visits the worlds that have at most so many states, and one that is larger for a decision that they lack. */
-const SMALL = 17_000;
+/** `npm test` visits the worlds that have at most so many states, and two that are larger for the decisions that these lack. */
+const SMALL = 11_000;
 const WORLDS = inThisForm(
   Object.entries(SCENARIOS) as [ScenarioName, Scenario][],
-  ([name]) => AT_LEAST[name] <= SMALL || name === 'inlineConflict',
+  ([name]) => AT_LEAST[name] <= SMALL || name === 'inlineConflict' || name === 'mixedTerminals',
 );
 
-/** Worlds small enough to be visited in all of the forms that each of their states has; `npm test` visits the first two. */
+/** Worlds small enough to be visited in all of the forms that each of their states has; `npm test` visits the first. */
 const SOUND: readonly ScenarioName[] = LONG
   ? [
       'inlineResends',
@@ -70,7 +70,7 @@ const SOUND: readonly ScenarioName[] = LONG
       'toldJoined',
       'toldAsked',
     ]
-  : inThisForm(['inlineResends', 'inlineSameInstant', 'inbox', 'toldJoined'], (_name, index) => index < 2);
+  : inThisForm(['inlineSameInstant', 'inlineResends', 'inbox', 'toldJoined'], (_name, index) => index < 1);
 
 /** All of a world, names and instants included. */
 function formOf(world: World): string {
@@ -228,11 +228,20 @@ const VARIANTS: readonly Variant[] = [
   ['which status was applied last is not noted', apart.LAST_NOT_NOTED, 'toldStatuses', SAID, 13],
 ];
 
+/** Of what each of them breaks `npm test` has another variant, whose counterexample is not behind so many states. */
+const FAR: ReadonlySet<string> = new Set([
+  'a lease without fencing',
+  'a completion of who has lost its task',
+  'a task’s end is not kept',
+  'the operation is not told',
+  'which status was applied last is not noted',
+]);
+
 /** Some would be seen by that before they break what they are about. */
 const unsaid = ({ said: _said, ...system }: System): System => system;
 
 describe('broken variants, caught by the same exploration with the invariant that they break', () => {
-  it.each(inThisForm(VARIANTS, () => true))('%s', (_is, system, shownBy, breaks, steps) => {
+  it.each(inThisForm(VARIANTS, ([is]) => !FAR.has(is)))('%s', (_is, system, shownBy, breaks, steps) => {
     const shown = breaks === SAID ? system : unsaid(system);
     const { breach } = exploreScenario(SCENARIOS[shownBy], shown, { drains: false });
     const counterexample = breach ? told(breach) : 'not caught';

@@ -34,6 +34,7 @@ export const RULE_PATTERNS: readonly RegExp[] = RULES.map(([pattern]) => pattern
 /** Whole files that `npm test` leaves to `npm run test:rows`, with what runs in their place in `npm test`. */
 export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
   [/^examples\/(lambda|worker)\.test\.ts$/, 'adapters/lambda, runtimes on workerd'],
+  [/^examples\/readme-types\.test\.ts$/, 'consumers, which compiles the same program beside others'],
   [
     /^reliability\/faults\/(mysql|postgres|redis)\.test\.ts$/,
     'faults/link on Postgres, faults/sqlite, and settings and schema in stores/*',
@@ -52,11 +53,16 @@ export const EVERY_FORM: readonly (readonly [RegExp, string])[] = [
     /^cli\/((process|refused|registry)\.test\.ts$|inbox\/)/,
     'the command line in this process; in one of its own',
   ],
+  [/^examples\/readme\.test\.ts$/, 'on an installation that others share; in a project of its own'],
+  [/^reliability\/hostile\/flood\.test\.ts$/, 'a small flood on one store; larger ones on each'],
+];
+
+/** Files that run in the long form once more, otherwise: their harness asks for the form, with what differs. */
+export const LONG_TOO: readonly (readonly [RegExp, string])[] = [
   [
-    /^examples\/(servers|media-buy|queues|registry)\.test\.ts$/,
+    /^examples\/(media-buy|queues|registry)\.test\.ts$/,
     'examples on one installation; each installed by itself',
   ],
-  [/^reliability\/hostile\/flood\.test\.ts$/, 'a small flood on one store; larger ones on each'],
 ];
 
 export function groupOf(file: string): Group {
@@ -93,7 +99,7 @@ const RUNS: Readonly<Record<Form, (file: string) => boolean>> = {
   short: (file) => !isOf(ROWS_ONLY, file),
   rows: (file) => isOf([...ROWS_ONLY, ...EVERY_FORM], file) || imports(file, 'ROWS|inThisForm'),
   long: (file) =>
-    isOf([...ROWS_ONLY, ...EVERY_FORM], file) ||
+    isOf([...ROWS_ONLY, ...EVERY_FORM, ...LONG_TOO], file) ||
     groupOf(file) === 'reliability' ||
     imports(file, 'LONG|ROWS|inThisForm'),
 };

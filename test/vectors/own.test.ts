@@ -1,11 +1,18 @@
 import { describe, test } from 'vitest';
 import { librarySubject, runVectors } from '../../src/vectors/index.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
+import { inThisForm } from '../reliability/form.ts';
 
 /** verification.md §3.5: every engine gives the same verdict on every input. */
-describe.each(['native', 'webcrypto', 'noble'] as const)("the package's own vectors, engine %s", (engine) => {
-  runVectors({ engine, test });
-});
+const ENGINES = ['native', 'webcrypto', 'noble'] as const;
+
+/** `npm test` has all but the slowest, whose verdicts on keys and signatures `crypto/engines.test.ts` holds there. */
+describe.each(inThisForm(ENGINES, (engine) => engine !== 'noble'))(
+  "the package's own vectors, engine %s",
+  (engine) => {
+    runVectors({ engine, test });
+  },
+);
 
 describe.each([
   ["verification: 'pool'", librarySubject('native', { verification: 'pool' })],

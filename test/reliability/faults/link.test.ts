@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Outcome } from '../../../src/outcome.ts';
 import { inThisForm } from '../form.ts';
 import type { RedisServer } from '../../support/redis.ts';
@@ -165,20 +165,31 @@ async function on<T>(name: string, timeoutMs: number, run: (backend: Backend) =>
   }
 }
 
-describe.each(GROUPS)('mode $mode, the link fails at $point', (group) => {
-  /** All at once: most of the time is spent waiting for what never comes. */
-  const running = new Map<Case, Promise<Seen>>();
-  beforeAll(() => {
-    for (const each of CASES) {
+/** Those of a mode at once: most of the time is spent waiting for what never comes. */
+const running = new Map<Mode, ReadonlyMap<Group, ReadonlyMap<Case, Promise<Seen>>>>();
+
+function begun(group: Group): ReadonlyMap<Case, Promise<Seen>> {
+  const known = running.get(group.mode);
+  if (known) return known.get(group) ?? new Map();
+  const ofMode = GROUPS.filter(({ mode }) => mode === group.mode);
+  running.set(group.mode, new Map(ofMode.map((each) => [each, begin(each)])));
+  return begun(group);
+}
+
+function begin(group: Group): ReadonlyMap<Case, Promise<Seen>> {
+  return new Map(
+    CASES.map((each) => {
       const seen = on(each.name, timeoutOf(each), (backend) => meet(backend, group, each));
       seen.catch(() => undefined);
-      running.set(each, seen);
-    }
-  });
+      return [each, seen];
+    }),
+  );
+}
 
+describe.each(GROUPS)('mode $mode, the link fails at $point', (group) => {
   it.each(CASES)('$name: $mishap; then $retry', async (each) => {
     // On a busy machine a short time-out strikes where nothing is wrong: then the rules in `meet` are all.
-    const seen = await running.get(each);
+    const seen = await begun(group).get(each);
     if (!SILENT.includes(each.mishap)) expect(seen).toEqual(expected(group, each));
     else if (noAnswerBy(group, each)) expect(seen?.first).toBe('unavailable store_unavailable 503');
     else expect(seen?.runs).toBeGreaterThan(0);

@@ -20,8 +20,7 @@ const FORM = LONG
       orders: 24,
       kills: 2,
       withinMs: 1_500,
-      // A poll that the seller holds open is there to be seen for so long.
-      polls: { ...CROWDED, callMs: 5_000 },
+      polls: CROWDED,
       seed: 20_261_125,
       deadlineMs: 480_000,
     };
