@@ -200,7 +200,7 @@ export interface RetryOptions {
   readonly baseMs?: number;
   /** Longest back-off of a worker, ms. 300 000. */
   readonly maxMs?: number;
-  /** Runs that ended with the process, while the event ran alone, before it is DEAD. 5. */
+  /** Runs that ended with the process, while the event ran alone and 1 to 60 min apart, before it is DEAD. 5. */
   readonly crashes?: number;
 }
 

@@ -90,10 +90,12 @@ async function runHere(
   return result.kind === 'settled' ? result.state : 'busy';
 }
 
+const BUSY: ReadonlySet<AcceptDecision['kind']> = new Set(['in-flight', 'task-busy', 'backing-off'] as const);
+
 function resultOf(decision: Exclude<AcceptDecision, Win>): RedriveResult {
   if (decision.kind === 'done') return decision.state;
   if (decision.kind === 'stale') return 'stale';
-  return decision.kind === 'in-flight' || decision.kind === 'task-busy' ? 'busy' : 'other';
+  return BUSY.has(decision.kind) ? 'busy' : 'other';
 }
 
 /**

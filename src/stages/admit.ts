@@ -318,10 +318,14 @@ function besideAnother(
 /** The most that `retryAfterSeconds` may be. */
 const LONGEST_RETRY_AFTER = 86_400;
 
-/** Bytes that came before, of an event that failed: who recorded them could else make it fail until it is DEAD. */
+/**
+ * Bytes that came before, of an event that failed: who recorded them could else make it fail until it is DEAD. Or an event
+ * under which its process has ended more than once.
+ */
 function backingOff(leftMs: number): Unavailability {
   const retryAfterSeconds = Math.min(Math.ceil(leftMs / 1000), LONGEST_RETRY_AFTER);
-  const detail = 'the same bytes came again before the next run of an event that failed';
+  const detail =
+    'the same bytes of an event that failed, or an event that ended its process, came before its next run is due';
   return { ...unavailable('in_flight', detail), retryAfterSeconds };
 }
 

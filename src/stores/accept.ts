@@ -208,7 +208,10 @@ export type AcceptDecision =
     })
   /** Inline: another event of the same task is being handled; this one is recorded (QUEUED), not safe. */
   | (OnRecord & { readonly kind: 'task-busy'; readonly replay?: boolean })
-  /** Inline: bytes that came before, of an event whose back-off step is not over for `leftMs` more; nothing written. */
+  /**
+   * Inline: for `leftMs` more it must not run. Bytes that came before, of an event whose back-off step is not over: nothing
+   * written. Or a suspect that a charge puts off, whatever came.
+   */
   | (OnRecord & { readonly kind: 'backing-off'; readonly leftMs: number })
   /** Older than its task's mark; recorded DONE(stale) where there was room. */
   | (OnRecord & { readonly kind: 'stale' })

@@ -65,7 +65,8 @@ export interface Store<Tx = unknown> {
    *    - QUEUED or lease over (a crash: counted, but for the caller's own, of which it was not told): attempts or crashes used up → DEAD, `done`; its task held by
    *      another record's live lease → `task-busy`; the first copy older than its task's mark (as in 3) →
    *      DONE(stale), `stale`; else leased to `acceptId`, fence + 1 → `won` with the stored first copy. `attempts` + 1
-   *      where it is 0, or `notBefore` is over and the nonce is fresh;
+   *      where it is 0, or `notBefore` is over and the nonce is fresh. A suspect (admission.md §4.6) is leased to who asks
+   *      `alone`; once it was charged, not before its wait is over: `backing-off`;
    *    - before all that: the nonce known (another `acceptId`, or `replay`) and `notBefore` not over → `backing-off`,
    *      nothing written.
    * 3. older than its task's mark, or equal to a terminal mark and not terminal → `stale`: recorded DONE(stale)

@@ -240,3 +240,137 @@ describe('after the store was unavailable for longer than a lease', () => {
     expect(await seenRecord(await open((_, real) => real(), {}), A)).toMatchObject({ state: 'applied' });
   });
 });
+
+describe('on a clock that is moved, at default settings', () => {
+  const [LEASE_MS, RENEW_MS, CONCURRENCY, STEP_MS] = [30_000, 7_500, 10, 250];
+  const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];
+  const RETRY = { attempts: 12, crashes: 5, maxMs: 300_000 };
+
+  interface World {
+    /** How long its handler takes; of a poison, until it ends its process. Ms. */
+    readonly events: ReadonlyMap<string, number>;
+    readonly poison?: string;
+    /** A process ends after so long, whatever it runs. */
+    readonly livesMs: (at: number) => number;
+    readonly untilMs: number;
+  }
+
+  interface Run {
+    readonly owner: string;
+    readonly endsAt: number;
+    readonly suspect: boolean;
+  }
+
+  /** A worker of one process after the other, as `createWorker` and `createRunning` are, but that its time is given. */
+  async function work({ events, poison, livesMs, untilMs }: World) {
+    const store = backend.open();
+    const inbox = inboxOf(store);
+    const dead = new Map<string, number>();
+    const done = new Map<string, number>();
+    const poisoned: number[] = [];
+    let [process, diesAt, beatenAt, leases] = [0, livesMs(0), 0, 0];
+    let next: 'any' | 'alone' = 'any';
+    let runs = new Map<string, Run>();
+
+    function ends(at: number): boolean {
+      const ended = poison !== undefined && (runs.get(poison)?.endsAt ?? Infinity) <= at;
+      if (ended) poisoned.push(runs.size);
+      return ended || at >= diesAt;
+    }
+
+    async function settle(at: number): Promise<void> {
+      for (const [key, { owner, endsAt }] of runs) {
+        if (endsAt > at) continue;
+        expect(await store.complete({ sender: AGENT, key, owner, retentionMs: 24 * HOUR_MS })).toBe('done');
+        runs.delete(key);
+        done.set(key, at);
+      }
+      if (runs.size === 0 || at - beatenAt < RENEW_MS) return;
+      beatenAt = at;
+      await store.alive?.({ process: `process ${process}`, forMs: LEASE_MS - RENEW_MS });
+      for (const [key, { owner }] of runs)
+        await store.renew({ sender: AGENT, key, owner, leaseMs: LEASE_MS });
+    }
+
+    async function look(at: number): Promise<void> {
+      const alone = next === 'alone';
+      const isFree = alone ? runs.size === 0 : ![...runs.values()].some(({ suspect }) => suspect);
+      const max = isFree ? (alone ? 1 : CONCURRENCY - runs.size) : 0;
+      if (max === 0) return;
+      const owner = `lease ${(leases += 1)}`;
+      const result = await inbox.lease({
+        owner,
+        max,
+        leaseMs: LEASE_MS,
+        process: `process ${process}`,
+        except: [...runs.keys()].map((key) => ({ sender: AGENT, key })),
+        ...(alone && { alone }),
+        retry: RETRY,
+        retentionMs: 24 * HOUR_MS,
+        senders: [AGENT],
+      });
+      for (const { key } of result.died) dead.set(key, at);
+      for (const { key, lease } of result.events) {
+        const endsAt = at + (events.get(key) ?? expect.fail(key));
+        runs.set(key, { owner, endsAt, suspect: lease.suspect === true });
+      }
+      next = result.suspectDue && !alone ? 'alone' : 'any';
+    }
+
+    for (let at = 0; at < untilMs && done.size + dead.size < events.size; at += STEP_MS) {
+      backend.advance(STEP_MS);
+      if (ends(at)) {
+        runs = new Map();
+        [process, diesAt, beatenAt, next] = [process + 1, at + livesMs(at), at, 'any'];
+      }
+      await settle(at);
+      await look(at);
+    }
+    return { dead, done, poisoned };
+  }
+
+  async function queued(count: number, handlerMs: number): Promise<Map<string, number>> {
+    const setup = await inboxSetup(backend);
+    receivers.push(setup);
+    const keys = Array.from({ length: count }, (_, n) => eventKey(n));
+    for (const key of keys) await setup.deliver(status(key, `task of ${key}`));
+    return new Map(keys.map((key) => [key, handlerMs]));
+  }
+
+  it.each([
+    ['2.5 s, handlers take 4 s', 2_500, 4_000],
+    ['20 s, handlers take 25 s', 20_000, 25_000],
+    ['35 s, longer than a lease, handlers take 50 s', 35_000, 50_000],
+  ])(
+    'a process that is killed every %s, for an hour: no event is DEAD, and all are handled after it',
+    async (_, everyMs, handlerMs) => {
+      const events = await queued(12, handlerMs);
+      const livesMs = (at: number): number => (at < HOUR_MS ? everyMs : Infinity);
+      const { dead, done } = await work({ events, livesMs, untilMs: 3 * HOUR_MS });
+      expect([...dead]).toEqual([]);
+      expect([...done.keys()].toSorted()).toEqual([...events.keys()]);
+      expect(Math.min(...done.values())).toBeGreaterThan(HOUR_MS);
+    },
+  );
+
+  it('an event that ends its process is DEAD within two hours, and no other is charged, or waits for it', async () => {
+    const events = await queued(12, 4_000);
+    const poison = eventKey(3);
+    const { dead, done, poisoned } = await work({
+      events: events.set(poison, 1_000),
+      poison,
+      livesMs: () => Infinity,
+      untilMs: 3 * HOUR_MS,
+    });
+    expect([...dead.keys()]).toEqual([poison]);
+    expect(dead.get(poison)).toBeLessThan(2 * HOUR_MS);
+    // Beside others the first time alone.
+    expect(poisoned).toEqual([CONCURRENCY, 1, 1, 1, 1, 1]);
+    expect(Math.max(...done.values())).toBeLessThan(5 * MINUTE_MS);
+    for (const key of done.keys())
+      expect(await inboxOf(backend.open()).inspect(AGENT, key)).toMatchObject({
+        state: 'applied',
+        crashes: 0,
+      });
+  });
+});

@@ -14,7 +14,17 @@ import type {
 import { type StepWatch, stepWatch } from '../step-watch.ts';
 import { attemptsBefore, leased, leaseOf, type Lessee, requireLength } from './lease.ts';
 import { holderOf, isAhead, isStale, markExpiry, taskRow } from './order.ts';
-import { freeTask, mend, notBeforeAt, PARKED_MS, parkedUntil, stamped, steppedMs } from './park.ts';
+import {
+  freeTask,
+  mend,
+  notBeforeAt,
+  PARKED_MS,
+  parkedUntil,
+  putOffMs,
+  putOffUntil,
+  stamped,
+  steppedMs,
+} from './park.ts';
 import type { QueueRows, RecordRow, Rows, TaskRow } from './rows.ts';
 import { followsEnd, isPastEnd } from './terminal.ts';
 import { isTold, orderedBy } from './told.ts';
@@ -29,7 +39,7 @@ interface Claimant extends Lessee {
 }
 
 /**
- * What came of it; `record` is what was written. `suspect`: it is one, and waits for who takes suspects. `busy`: nothing
+ * What came of it; `record` is what was written. `suspect`: it is one, and waits for who takes suspects, or for `putOffMs`. `busy`: nothing
  * was written, for `holder` has the task.
  */
 type Claimed =
@@ -61,7 +71,9 @@ export function claimRecord(
     const expiresAt = now + claimant.retentionMs;
     return end(rows, { ...record, state: 'stale', bodyBytes: 0, expiresAt }, note('stale'), now);
   }
-  if (record.suspect && !claimant.takesSuspects) return putAside(rows, record, now);
+  if (record.suspect && (!claimant.takesSuspects || putOffMs(record, now) > 0)) {
+    return putAside(rows, record, now);
+  }
   const won = { ...take(rows, record, claimant, now, task), ...note('won') };
   rows.updateRecord(won);
   return { kind: 'won', record: won };
@@ -76,7 +88,7 @@ function takenBack(rows: Rows, found: RecordRow, now: number): RecordRow {
 /**
  * A lease that ran out. The claimant's own: it asks again because it was not told, so no handler ran. Of a process that
  * lives: the store was away, or the process was; the attempt stays counted. Else a crash, by whichever of the events that
- * ran there: the attempt is given back, and the record becomes a suspect; one that was a suspect ran alone, and is charged.
+ * ran there: the attempt is given back, and the record becomes a suspect; one that was a suspect ran alone, is charged, and has to wait.
  * The owner goes: the accept that won is not to find it its own.
  */
 function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): RecordRow {
@@ -86,10 +98,13 @@ function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): 
   if (found.owner === claimant.owner) return { ...queued, attempts: before };
   if (process !== null && (process === claimant.process || rows.isProcessAlive(process, now))) return queued;
   const crashed = { ...queued, attempts: before, suspect: true };
-  return suspect ? { ...crashed, crashes: crashes + 1, crashedIn: process } : crashed;
+  if (!suspect) return crashed;
+  const charged = crashes + 1;
+  const notBefore = putOffUntil(found, charged, now);
+  return { ...crashed, crashes: charged, crashedIn: process, notBefore, setAt: now };
 }
 
-/** Due since its lease ran out, for who takes suspects; its task is free for others meanwhile. */
+/** Due since its lease ran out, or when it is put off no longer, for who takes suspects; its task is free for others meanwhile. */
 function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
   const record = {
     ...suspect,
@@ -210,7 +225,7 @@ export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest,
   if (claimed.kind === 'won') return { event: leasedEvent(rows, claimed.record, request.owner, now) };
   if (claimed.kind === 'died') return { dead: { sender: found.sender, key: found.key } };
   if (claimed.kind === 'stale') return { stale: { sender: found.sender, key: found.key } };
-  if (claimed.kind === 'suspect') return { isSuspected: true };
+  if (claimed.kind === 'suspect') return putOffMs(claimed.record, now) > 0 ? {} : { isSuspected: true };
   if (claimed.kind === 'busy') {
     rows.updateRecord({ ...claimed.record, parkedUntil: parkedUntil(claimed.holder, now), setAt: now });
   }

@@ -3,7 +3,7 @@ import { claimRecord } from './inbox.ts';
 import { wonAnswer } from './lease.ts';
 import { isLive, runsHere } from './order.ts';
 import type { Claim, RecordRow } from './rows.ts';
-import { stamped, type Accepting, stepLeftMs } from './park.ts';
+import { putOffMs, stamped, type Accepting, stepLeftMs } from './park.ts';
 
 /** Rule 2: the record exists. Record caps are not looked at: duplicates must get their 2xx. */
 export function onRecord(step: Accepting, event: EventClaim, found: RecordRow): AcceptDecision {
@@ -92,8 +92,11 @@ function claim(step: Accepting, found: RecordRow, changed: boolean): AcceptDecis
       return { kind: 'done', changed, state: 'dead', died: true };
     case 'stale':
       return { kind: 'stale', changed };
-    case 'suspect':
+    case 'suspect': {
+      const leftMs = putOffMs(claimed.record, now);
+      if (leftMs > 0) return { kind: 'backing-off', changed, leftMs };
       return { ...waits(step, 'in-flight', changed), suspect: true };
+    }
     case 'busy':
       return waits(step, 'task-busy', changed);
   }

@@ -64,6 +64,25 @@ export function stepLeftMs(record: Pick<RecordRow, 'notBefore' | 'setAt'>, now: 
   return isFromFuture(record, now) ? 0 : Math.max(0, record.notBefore - now);
 }
 
+/** A suspect waits for so long after its first charge, four times that after the next one, and so on up to the longest. Ms. */
+const CHARGED_MS = 60_000;
+const LONGEST_CHARGED_MS = 3_600_000;
+
+/** Until when a suspect is put off that is charged now, for the `crashes`-th time (admission.md §4.6). */
+export function putOffUntil(
+  record: Pick<RecordRow, 'notBefore' | 'setAt'>,
+  crashes: number,
+  now: number,
+): number {
+  const waitMs = Math.min(CHARGED_MS * 4 ** (crashes - 1), LONGEST_CHARGED_MS);
+  return Math.max(notBeforeAt(record, now), now + waitMs);
+}
+
+/** How long a suspect still has to wait because of a charge; 0: nothing keeps it from its turn. Ms. */
+export function putOffMs(record: RecordRow, now: number): number {
+  return record.suspect && record.crashes > 0 ? stepLeftMs(record, now) : 0;
+}
+
 /** For who sets `setAt` anew: when a wait that was set in the future is over. */
 export function notBeforeAt(record: Pick<RecordRow, 'notBefore' | 'setAt'>, now: number): number {
   return isFromFuture(record, now) ? Math.min(record.notBefore, now) : record.notBefore;

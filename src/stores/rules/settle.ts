@@ -11,7 +11,7 @@ import type {
 import { attemptsBefore, requireLength } from './lease.ts';
 import type { TaskChange } from './order.ts';
 import { holderOf, isLive, markExpiry } from './order.ts';
-import { freeTask, notBeforeAt, stepLeftMs } from './park.ts';
+import { freeTask, notBeforeAt, putOffUntil, stepLeftMs } from './park.ts';
 import type { RecordRow, RecordState, Rows, TaskRow } from './rows.ts';
 import { endApplied, endOperation, toldAtEnd } from './told.ts';
 
@@ -92,18 +92,23 @@ function failure(record: RecordRow, request: FailRequest, now: number): RecordRo
 function queuedAgain(
   failed: RecordRow,
   record: RecordRow,
-  { unstarted, backoffMs, retentionMs }: FailRequest,
+  { unstarted, overrun, backoffMs, retentionMs }: FailRequest,
   now: number,
 ): RecordRow {
   return {
     ...failed,
     state: 'queued',
     attempts: unstarted ? attemptsBefore(record) : record.attempts,
-    // A run within a step leaves its end where it is: retries must not put it off.
-    notBefore: stepLeftMs(record, now) > 0 ? record.notBefore : now + backoffMs,
+    notBefore:
+      overrun && failed.suspect ? putOffUntil(record, failed.crashes, now) : stepEnd(record, backoffMs, now),
     setAt: now,
     expiresAt: record.acked ? null : now + retentionMs,
   };
+}
+
+/** A run within a step leaves its end where it is: retries must not put it off. */
+function stepEnd(record: RecordRow, backoffMs: number, now: number): number {
+  return stepLeftMs(record, now) > 0 ? record.notBefore : now + backoffMs;
 }
 
 /** `Store.renew`. @throws ConfigError for a `leaseMs` that is not a length of time. */

@@ -138,6 +138,8 @@ export const leaseCases: Cases = {
     const second = (await kit.win({ id: 'second' }, kit.b)).lease;
     assert.deepEqual(second, { owner: 'second', fence: 2, chargedAttempts: 1, suspect: true });
     kit.advance(LEASE_MS + 1);
+    assert.equal((await kit.accept({ id: 'charged' })).kind, 'backing-off');
+    kit.advance(60_000);
     const third = (await kit.win({ id: 'third' })).lease;
     assert.deepEqual(third, { owner: 'third', fence: 3, chargedAttempts: 1, suspect: true });
   },
@@ -166,6 +168,9 @@ export const leaseCases: Cases = {
     for (const fence of [1, 2, 3]) {
       assert.equal((await win({ retry })).lease.fence, fence);
       advance(LEASE_MS + 1);
+      if (fence !== 2) continue;
+      assert.equal((await accept({ retry })).kind, 'backing-off');
+      advance(60_000);
     }
     const next = decision(await accept({ retry }));
     assert.deepEqual(next, { kind: 'done', changed: false, state: 'dead', died: true });

@@ -6,6 +6,8 @@ import { HOUR_MS, KEY, LEASE_MS, SENDER } from './kit.ts';
 
 const ALONE = { alone: true } as const;
 
+const MINUTE_MS = 60_000;
+
 /** Keeps a process's row alive; undefined where the store has no `alive`: every lease that runs out is a crash. */
 async function beat(
   kit: Kit,
@@ -66,32 +68,73 @@ export const suspectCases: Cases = {
     await leaseNone(kit, ALONE);
     await leaseOne(kit);
   },
-  'a crash while running alone is counted, and the suspect with the fewest crashes goes first, then the oldest':
-    async (kit) => {
-      await crashTogether(kit, [key(1), key(2), key(3)]);
-      assert.equal((await leaseOne(kit, ALONE)).key, key(1));
-      kit.advance(LEASE_MS + 1);
-      const taken: string[] = [];
-      for (let n = 0; n < 3; n += 1) {
-        const { key: of, lease: held } = await leaseOne(kit, ALONE);
-        taken.push(of);
-        assert.equal(await kit.complete(held.owner, { key: of }), 'done');
-      }
-      // The first one's lease ran out and is looked at when its turn comes by what is known: no charge yet.
-      assert.deepEqual(taken, [key(1), key(2), key(3)]);
-      const { crashes, suspect } = await seen(kit, key(1));
-      assert.deepEqual([crashes, suspect], [1, undefined]);
-    },
+  'a crash while running alone is counted, and the next oldest suspect has its turn': async (kit) => {
+    await crashTogether(kit, [key(1), key(2), key(3)]);
+    assert.equal((await leaseOne(kit, ALONE)).key, key(1));
+    kit.advance(LEASE_MS + 1);
+    for (const next of [key(2), key(3)]) {
+      const { key: of, lease: held } = await leaseOne(kit, ALONE);
+      assert.equal(of, next);
+      assert.equal(await kit.complete(held.owner, { key: of }), 'done');
+    }
+    const { state, crashes, suspect } = await seen(kit, key(1));
+    assert.deepEqual([state, crashes, suspect], ['queued', 1, true]);
+  },
   'a suspect with fewer counted crashes goes first': async (kit) => {
     await crashTogether(kit, [key(1), key(2)]);
-    for (let n = 0; n < 2; n += 1) {
-      assert.equal((await leaseOne(kit, ALONE)).key, key(1));
-      kit.advance(LEASE_MS + 1);
-    }
-    // Leased for the third time, it has been charged once.
-    const third = await leaseOne(kit, { ...ALONE, owner: 'worker' });
-    assert.deepEqual([third.key, (await seen(kit, key(1))).crashes], [key(2), 1]);
+    assert.equal((await leaseOne(kit, ALONE)).key, key(1));
+    kit.advance(LEASE_MS + 1);
+    assert.equal((await leaseOne(kit, { ...ALONE, owner: 'stops' })).key, key(2));
+    assert.equal(await kit.fail('stops', { key: key(2), unstarted: true, backoffMs: 0 }), 'queued');
+    kit.advance(MINUTE_MS);
+    // Both are due, and the first one is older.
+    assert.equal((await leaseOne(kit, ALONE)).key, key(2));
+    assert.equal((await leaseOne(kit, ALONE)).key, key(1));
   },
+  'charges of a suspect lie at least 1, 4, 16 and 60 minutes apart, and the fifth makes it DEAD': async (
+    kit,
+  ) => {
+    await crashTogether(kit, [key(1)]);
+    for (const [charges, minutes] of [1, 4, 16, 60].entries()) {
+      await leaseOne(kit, ALONE);
+      kit.advance(LEASE_MS + 1);
+      await leaseNone(kit, ALONE);
+      assert.equal((await seen(kit, key(1))).crashes, charges + 1);
+      kit.advance((minutes - 0.5) * MINUTE_MS);
+      assert.equal((await leaseNone(kit, ALONE)).suspectDue, undefined);
+      kit.advance(0.5 * MINUTE_MS);
+    }
+    await leaseOne(kit, ALONE);
+    kit.advance(LEASE_MS + 1);
+    const { events, died } = await lease(kit, ALONE);
+    assert.deepEqual([events, died], [[], [{ sender: SENDER, key: key(1) }]]);
+  },
+  'while a charged suspect waits, its task and the other suspects do not': async (kit) => {
+    await kit.accept({ ...INBOX, key: key(1), task: 't' });
+    await kit.accept({ ...INBOX, key: key(2) });
+    assert.deepEqual(await leasedKeys(kit, { process: 'dies' }), [key(1), key(2)]);
+    kit.advance(LEASE_MS + 1);
+    await leaseNone(kit);
+    assert.equal((await leaseOne(kit, ALONE)).key, key(1));
+    kit.advance(LEASE_MS + 1);
+    assert.equal((await leaseOne(kit, ALONE)).key, key(2));
+    await kit.accept({ ...INBOX, key: key(3), task: 't' });
+    assert.deepEqual(await leasedKeys(kit), [key(3)]);
+  },
+  'inline: a charged suspect is backing-off until its wait is over, for fresh deliveries too, and then runs':
+    async (kit) => {
+      await kit.win();
+      kit.advance(LEASE_MS + 1);
+      assert.equal((await kit.win({ id: 'alone' })).lease.suspect, true);
+      kit.advance(LEASE_MS + 1);
+      for (const alone of [false, true]) {
+        const told = await kit.accept({ alone });
+        assert.ok(told.kind === 'backing-off' && told.leftMs > 0.5 * MINUTE_MS && told.leftMs <= MINUTE_MS);
+      }
+      assert.equal(await kit.complete('alone'), 'lost');
+      kit.advance(MINUTE_MS);
+      assert.equal((await kit.win()).lease.fence, 3);
+    },
   'a completion or a failure of the handler clears the mark; returning the event or an overrun does not':
     async (kit) => {
       await crashTogether(kit, [key(1), key(2), key(3)]);
@@ -109,6 +152,10 @@ export const suspectCases: Cases = {
       assert.equal((await leaseOne(kit, { ...ALONE, owner: 'five' })).key, key(3));
       assert.equal(await kit.complete('five', { key: key(3) }), 'done');
       assert.equal((await seen(kit, key(3))).suspect, undefined);
+      // It overran while it ran alone.
+      await leaseNone(kit, ALONE);
+      kit.advance(MINUTE_MS);
+      assert.equal((await leaseOne(kit, ALONE)).key, key(1));
     },
   'the task of a suspect is free for other events until the suspect is leased': async (kit) => {
     await kit.accept({ ...INBOX, key: key(1), task: 't' });
@@ -151,22 +198,23 @@ export const suspectCases: Cases = {
   },
   'a counted crash is taken back, once, when its process proves to be alive': async (kit) => {
     const retry = { crashes: 2 };
-    const win = async (process: string): Promise<number> => {
-      await kit.win({ process, retry });
-      return (await kit.b.inbox?.inspect(SENDER, KEY))?.crashes ?? -1;
-    };
     if (!kit.a.inbox || !kit.a.alive) return;
-    assert.equal(await win('one'), 0);
+    const charged = async (process: string, crashes: number): Promise<void> => {
+      assert.equal((await kit.win({ process, retry })).lease.suspect, true);
+      kit.advance(LEASE_MS + 1);
+      assert.equal((await kit.accept({ retry })).kind, 'backing-off');
+      assert.equal((await seen(kit, KEY)).crashes, crashes);
+    };
+    await kit.win({ process: 'dies', retry });
     kit.advance(LEASE_MS + 1);
-    assert.equal(await win('hangs'), 0);
+    await charged('hangs', 1);
+    assert.equal(await beat(kit, 'hangs', HOUR_MS), true);
+    kit.advance(MINUTE_MS);
+    await charged('dies too', 1);
+    kit.advance(MINUTE_MS);
+    await kit.win({ process: 'dies as well', retry });
     kit.advance(LEASE_MS + 1);
-    assert.equal(await win('three'), 1);
-    assert.equal(await beat(kit, 'hangs', 10 * LEASE_MS), true);
-    kit.advance(LEASE_MS + 1);
-    assert.equal(await win('four'), 1, 'one taken back, one charged');
-    kit.advance(LEASE_MS + 1);
-    const { kind } = await kit.accept({ process: 'five', retry });
-    assert.equal(kind, 'done', 'what was charged for others stays');
+    assert.equal((await kit.accept({ retry })).kind, 'done', 'what was charged for others stays');
   },
   'inline: a suspect is leased by an accept that can run it alone; for others it is in-flight, and not leased':
     async (kit) => {

@@ -5,8 +5,8 @@ import type { Kind } from '../processes/stores.ts';
 import type { Mode, Role } from '../processes/wire.ts';
 import { outcomeOf, report, sell, type Outcome } from './events.ts';
 
-/** How often the poison is charged before it is DEAD. */
-const CRASHES = LONG ? 5 : 2;
+/** How often the poison is charged before it is DEAD. A second time is a minute later: the long form has it. */
+const CRASHES = LONG ? 2 : 1;
 const KINDS: readonly Kind[] = LONG ? ['SQLite', 'Postgres', 'MySQL', 'Redis'] : ['SQLite', 'Redis'];
 const ROLES: Readonly<Record<Mode, readonly Role[]>> = { inline: ['door'], inbox: ['door', 'worker'] };
 
