@@ -1,4 +1,3 @@
-import { singleFlight } from '../single-flight.ts';
 import type {
   HeadRequest,
   LateDelivery,
@@ -23,83 +22,44 @@ import type { Candidate } from '../keys/contract.ts';
 import type { Unavailability } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { SetUpKnowledge, SetUpParts } from './set-up.ts';
-
-/**
- * Trials that accept nothing: one in a second for each name, or a forger would cause more verifications than he sends requests.
- * One that finds something is not counted: what was found holds, and may be looked for again once it does not.
- */
-export interface TrialPace {
-  /**
-   * Runs `find`, unless a trial of that name has found nothing within the second before `at` (receiver's clock, Unix
-   * ms). A delivery that comes while one is under way waits for its end: what comes in a burst is as good as its first.
-   */
-  readonly once: <T>(name: string, at: number, find: () => Promise<T | undefined>) => Promise<T | undefined>;
-}
-
-/** What a sender may cause at most: a few verifications a second. */
-const EVERY_MS = 1_000;
-/** Names remembered. One that is forgotten may be tried once more. */
-const MAX_NAMES = 10_000;
-
-function createTrialPace(): TrialPace {
-  /** When a name was last tried; noted before the trial begins, and forgotten where that finds something. */
-  const tried = new Map<string, number>();
-  const running = new Map<string, Promise<unknown>>();
-
-  async function once<T>(
-    name: string,
-    at: number,
-    find: () => Promise<T | undefined>,
-  ): Promise<T | undefined> {
-    const underWay = running.get(name);
-    if (underWay) {
-      // What keeps that one from being decided keeps this one from it too.
-      await underWay;
-      return undefined;
-    }
-    const last = tried.get(name);
-    if (last !== undefined && Math.abs(at - last) < EVERY_MS) return undefined;
-    putBounded(tried, name, at, MAX_NAMES);
-    let found: T | undefined;
-    await singleFlight(running, name, async () => {
-      let foundNothing = false;
-      try {
-        found = await find();
-        foundNothing = found === undefined;
-      } finally {
-        if (!foundNothing) tried.delete(name);
-      }
-    });
-    return found;
-  }
-
-  return { once };
-}
+import { createTrialPace, type TrialPace } from './trial-pace.ts';
 
 /** The store's clock is asked at most once in so many ms. */
 const STORE_CLOCK_MS = 10_000;
 /** Clocks that are less apart agree: to ask the store takes time, and a window may end in between. Ms. */
 const AGREE_MS = 1_000;
-/** What several operators' deliveries show counts so long. Ms. */
-const WITNESS_MS = 600_000;
-/** Operators that have to agree that it is this clock. One seller alone is told that it is the seller's. */
-const WITNESSES = 3;
-/** More than are ever needed. */
-const MAX_OPERATORS = 100;
+/** One that was inside its window speaks for this clock so long. Ms. */
+const INSIDE_MS = 600_000;
+/** Deliveries in a row that speak against it. */
+const ROW = 3;
+/** How far apart two of a row are at most. Ms. */
+const ALIKE_MS = 60_000;
+
+/** Authentic deliveries outside their windows, by a like amount, with none inside between them. */
+interface Row {
+  /** `SetUpKnowledge.insideAt`, as it was. */
+  readonly insideAt: number | undefined;
+  /** By how much the last one was signed ahead of this clock. Ms. */
+  offsetMs: number;
+  count: number;
+  readonly operators: Set<string>;
+}
 
 /** Instants are this process' own, Unix ms. */
 interface ClockTrialContext extends SetUpParts {
   readonly known: SetUpKnowledge;
   /** The store's clock, as it was asked last. */
   asked: { readonly offsetMs: number; readonly at: number } | undefined;
-  /** By operator, when one of its deliveries was outside last: signed ahead of this clock, or behind it. */
-  readonly outside: Readonly<Record<'ahead' | 'behind', Map<string, number>>>;
+  row: Row | undefined;
+  /** What was found last. */
+  found: Finding | undefined;
 }
 
 interface Finding {
   /** What has to be added to this clock. Ms. */
   readonly offsetMs: number;
-  readonly why: string;
+  /** The store whose clock says so; absent: what was signed alone says so. */
+  readonly store?: string;
 }
 
 const within = (a: number, b: number, ms: number): boolean => Math.abs(a - b) < ms;
@@ -126,7 +86,7 @@ async function byStore(
   const offsetMs = await storeOffset(context);
   if (offsetMs === undefined || Math.abs(offsetMs) < AGREE_MS) return undefined;
   if (!windowHolds(window, arrivedAt + offsetMs)) return undefined;
-  return { offsetMs, why: `by the clock of the ${context.store.name} store` };
+  return { offsetMs, store: context.store.name };
 }
 
 /** The operator that publishes the keys: several agents of one operator have one clock. */
@@ -134,44 +94,69 @@ function operatorOf({ brandJsonUrl, agentUrl }: SenderEntry): string {
   return new URL(brandJsonUrl ?? agentUrl).host;
 }
 
-/** By those who sign: three operators on one side, and none inside. */
-function byOperators(
-  { known, outside }: ClockTrialContext,
-  { created, expires }: SignatureWindow,
+/** By those who sign. A store whose clock agrees with this one takes three of them to be wrong too. */
+function byRow(
+  context: ClockTrialContext,
+  { created }: SignatureWindow,
   arrivedAt: number,
   signer: SenderEntry,
 ): Finding | undefined {
-  const middle = ((created + expires) / 2) * 1000;
-  const seen = outside[middle > arrivedAt ? 'ahead' : 'behind'];
-  putBounded(seen, operatorOf(signer), arrivedAt, MAX_OPERATORS);
-  if (known.insideAt !== undefined && within(arrivedAt, known.insideAt, WITNESS_MS)) return undefined;
-  const names = [...seen].filter(([, at]) => within(arrivedAt, at, WITNESS_MS)).map(([name]) => name);
-  if (names.length < WITNESSES) return undefined;
-  const offsetMs = Math.round(middle - arrivedAt);
-  return { offsetMs, why: `by what ${names.slice(-WITNESSES).join(', ')} signed` };
+  const { insideAt } = context.known;
+  const offsetMs = created * 1000 - arrivedAt;
+  const last = context.row;
+  const goesOn = last?.insideAt === insideAt && within(last?.offsetMs ?? 0, offsetMs, ALIKE_MS);
+  const row = last && goesOn ? last : { insideAt, offsetMs, count: 0, operators: new Set<string>() };
+  context.row = row;
+  row.offsetMs = offsetMs;
+  row.count += 1;
+  if (row.operators.size < ROW) row.operators.add(operatorOf(signer));
+  if (insideAt !== undefined && within(arrivedAt, insideAt, INSIDE_MS)) return undefined;
+  const shown = context.store.clock ? row.operators.size : row.count;
+  return shown < ROW ? undefined : { offsetMs };
 }
 
-/** One delivery, whose key is found and tried. */
+/** An authentic delivery, and what it shows of this clock. */
+interface Tried {
+  readonly found: Finding | undefined;
+}
+
+/** One delivery, whose key is found and tried. Undefined: it is not known to be authentic, and shows nothing. */
 async function tryClock(
   context: ClockTrialContext,
   late: LateDelivery,
   arrivedAt: number,
   own: readonly Candidate[],
-): Promise<Finding | undefined> {
+): Promise<Tried | undefined> {
   const signer = own.length > 0 ? await late.signer(own) : 'undecided';
   if (signer === undefined) return undefined;
+  const byClock = await byStore(context, late.window, arrivedAt);
+  if (!byClock && signer === 'undecided') return undefined;
   const found =
-    (await byStore(context, late.window, arrivedAt)) ??
-    (signer === 'undecided' ? undefined : byOperators(context, late.window, arrivedAt, signer.sender));
-  if (found) context.known.offsetMs = found.offsetMs;
-  return found;
+    byClock ?? (signer === 'undecided' ? undefined : byRow(context, late.window, arrivedAt, signer.sender));
+  if (found) {
+    context.found = found;
+    context.known.offsetMs = found.offsetMs;
+  }
+  return { found };
 }
 
-function skewed({ raiseAlarm }: ClockTrialContext, { offsetMs, why }: Finding): Unavailability {
-  const offsetSeconds = Math.round(offsetMs / 1000);
-  const side = offsetSeconds > 0 ? 'behind' : 'ahead';
-  const message = `This machine's clock is ${Math.abs(offsetSeconds)} s ${side}, ${why}: deliveries get 503 until it is set right (NTP).`;
-  raiseAlarm({ code: 'clock_skew', message, offsetSeconds, proved: true });
+const OUR_CLOCK = 'deliveries get 503 until it is set right (NTP)';
+
+/** A row may be the seller's doing, or anybody's who has recorded what it sent. */
+function told({ offsetMs, store }: Finding): string {
+  const seconds = Math.abs(Math.round(offsetMs / 1000));
+  if (store !== undefined) {
+    const side = offsetMs > 0 ? 'behind' : 'ahead';
+    return `This machine's clock is ${seconds} s ${side}, by the clock of the ${store} store: ${OUR_CLOCK}.`;
+  }
+  const side = offsetMs > 0 ? 'ahead of' : 'behind';
+  return `${ROW} signed deliveries in a row are ${seconds} s ${side} this machine's clock, and none was inside its window for 10 min. If the clock is wrong, ${OUR_CLOCK}. If it is right, the seller's is wrong, or this is a replay of recorded deliveries: change nothing.`;
+}
+
+function skewed({ raiseAlarm }: ClockTrialContext, found: Finding): Unavailability {
+  const message = told(found);
+  const offsetSeconds = Math.round(found.offsetMs / 1000);
+  raiseAlarm({ code: 'clock_skew', message, offsetSeconds, proved: found.store !== undefined });
   return { kind: 'unavailable', code: 'clock_skew', check: 5, detail: message };
 }
 
@@ -181,9 +166,10 @@ function asKnown(
   late: LateDelivery,
   arrivedAt: number,
 ): Unavailability | undefined {
-  const { offsetMs } = context.known;
-  if (offsetMs === undefined || !windowHolds(late.window, arrivedAt + offsetMs)) return undefined;
-  return skewed(context, { offsetMs, why: 'as deliveries before this one have shown' });
+  const { known, found } = context;
+  // One that is inside has forgotten it.
+  if (!found || known.offsetMs === undefined) return undefined;
+  return windowHolds(late.window, arrivedAt + known.offsetMs) ? skewed(context, found) : undefined;
 }
 
 /** Whom a trial is counted for. Where keys could not be had, nobody: one trial for all of those. */
@@ -194,8 +180,8 @@ function names({ candidates, undecided }: Awaited<ReturnType<LateDelivery['find'
 
 /**
  * After check 5 failed: whether this receiver's clock is what is wrong (verification.md §2.35). Accepts nothing. Keys are
- * looked for as for any delivery; its signature is verified once a second a sender. Where keys cannot be had (by a clock
- * that is years off no certificate holds) the store's clock alone can say it. Rejects with a Fault where that clock cannot
+ * looked for as for any delivery; of a sender no signature is verified for a second after a wrong one. Where keys cannot be
+ * had (by a clock that is years off no certificate holds) the store's clock alone can say it. Rejects with a Fault where that clock cannot
  * be had: then nobody can.
  */
 export function clockTrial(
@@ -203,18 +189,23 @@ export function clockTrial(
   known: SetUpKnowledge,
   pace: TrialPace,
 ): SetUpWatch['outsideWindow'] {
-  const outside = { ahead: new Map<string, number>(), behind: new Map<string, number>() };
   const { raiseAlarm, store, now, config } = parts;
-  const context: ClockTrialContext = { raiseAlarm, store, now, config, known, asked: undefined, outside };
+  const own = { asked: undefined, row: undefined, found: undefined };
+  const context: ClockTrialContext = { raiseAlarm, store, now, config, known, ...own };
   return async ({ arrivedAt }, late) => {
     const before = asKnown(context, late, arrivedAt);
     if (before) return before;
     const search = await late.find();
     for (const name of names(search)) {
       const own = search.candidates.filter(({ sender }) => sender.agentUrl === name);
-      const found = await pace.once(name, arrivedAt, () => tryClock(context, late, arrivedAt, own));
-      const ours = found ? skewed(context, found) : asKnown(context, late, arrivedAt);
-      if (ours) return ours;
+      const tried = await pace.once(name, arrivedAt, async () => {
+        // Perhaps by a trial that was waited for.
+        const before = asKnown(context, late, arrivedAt);
+        return before ? { found: undefined } : tryClock(context, late, arrivedAt, own);
+      });
+      const ours = tried?.found ? skewed(context, tried.found) : asKnown(context, late, arrivedAt);
+      // An authentic one counts once, whoever else has its key.
+      if (ours || tried) return ours;
     }
     return undefined;
   };
@@ -293,11 +284,12 @@ async function trySender(
   const its =
     trials.get(agentUrl) ?? putBounded(trials, agentUrl, { nextKey: 0, found: undefined }, MAX_SENDERS);
   if (!its.found) {
-    const find = (): Promise<Signed | undefined> => tryForms(delivered, its, own);
+    // Perhaps by a trial that was waited for.
+    const find = (): Promise<Signed | undefined> =>
+      its.found ? firstSigned(delivered, [its.found], own) : tryForms(delivered, its, own);
     const signed = await pace.once(agentUrl, delivered.request.arrivedAt, find);
     if (signed) return signed;
   }
-  // Perhaps by a trial that was waited for.
   return its.found && firstSigned(delivered, [its.found], own);
 }
 

@@ -103,7 +103,7 @@ function validityOf(seconds: number): Why | undefined {
 
 /** What the receiver itself says of its clock: verification.md §2.35. */
 const OWN_CLOCK =
-  "Where it is the receiver's clock, it answers 503 clock_skew with an alarm once its store's clock or three operators show it; one seller alone gets 401.";
+  "Where it is the receiver's clock, it answers 503 clock_skew with an alarm once its store's clock shows it, or three deliveries in a row that are off by a like amount; before that they get 401.";
 
 /** @param off seconds by which `created` is ahead of the receipt. */
 function skewOf(off: number): Why {

@@ -1,0 +1,50 @@
+import { putBounded } from '../bounded.ts';
+import { singleFlight } from '../single-flight.ts';
+
+/**
+ * Trials that accept nothing: one in a second for each name, or a forger would cause more verifications than he sends requests.
+ * One that finds something is not counted: what was found holds, and may be looked for again once it does not.
+ */
+export interface TrialPace {
+  /**
+   * Runs `find`, unless a trial of that name has found nothing within the second before `at` (receiver's clock, Unix
+   * ms). A delivery that comes while one is under way waits for its end.
+   */
+  readonly once: <T>(name: string, at: number, find: () => Promise<T | undefined>) => Promise<T | undefined>;
+}
+
+/** What a sender may cause at most: a few verifications a second. */
+const EVERY_MS = 1_000;
+/** Names remembered. One that is forgotten may be tried once more. */
+const MAX_NAMES = 10_000;
+
+export function createTrialPace(): TrialPace {
+  /** When a name was last tried; noted before the trial begins, and forgotten where that finds something. */
+  const tried = new Map<string, number>();
+  const running = new Map<string, Promise<unknown>>();
+
+  async function once<T>(
+    name: string,
+    at: number,
+    find: () => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    // What keeps one from being decided keeps those from it too that wait for its end.
+    for (let under = running.get(name); under; under = running.get(name)) await under;
+    const last = tried.get(name);
+    if (last !== undefined && Math.abs(at - last) < EVERY_MS) return undefined;
+    putBounded(tried, name, at, MAX_NAMES);
+    let found: T | undefined;
+    await singleFlight(running, name, async () => {
+      let foundNothing = false;
+      try {
+        found = await find();
+        foundNothing = found === undefined;
+      } finally {
+        if (!foundNothing) tried.delete(name);
+      }
+    });
+    return found;
+  }
+
+  return { once };
+}
