@@ -158,10 +158,7 @@ export interface RefusedDelivery {
 /** What `onRefused` is. It is told after the answer was decided, and what it throws is ignored. */
 export interface OnRefused {
   (delivery: RefusedDelivery): void;
-  /**
-   * Bytes of a body that it wants to see where the headers decided: of one such delivery a second that names a known
-   * sender's key id. 0.
-   */
+  /** Bytes of a body that it wants to see where the headers decided: of one a second that names a known key id. 0. */
   readonly maxBodyBytes?: number;
 }
 
