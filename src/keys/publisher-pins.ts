@@ -160,8 +160,8 @@ export async function followed(
   return await load(AUTHORITATIVE, next);
 }
 
-/** @param allowLoopback development: publishers of an agent that is reached over http are asked over http. */
-function adagentsUrls({ agentUrl, publishers }: SenderEntry, allowLoopback: boolean): readonly string[] {
+/** Where its publishers pin its keys. @param allowLoopback development: those of an agent over http are asked over http. */
+export function adagentsUrls({ agentUrl, publishers }: SenderEntry, allowLoopback: boolean): readonly string[] {
   if (publishers === undefined) return [];
   const scheme = allowLoopback && agentUrl.startsWith('http:') ? 'http' : 'https';
   return publishers.map((domain) => `${scheme}://${domain}/.well-known/adagents.json`);

@@ -11,6 +11,7 @@ import { EDITION_NAMES, editionFor, type EditionName, type Protocols, protocolsF
 import type { Sender, SenderEntry } from '../../senders.ts';
 import { createDocuments, type Documents, type Link } from './documents.ts';
 import { countedKeys, publisherSets } from './pinned.ts';
+import { movingNotes, recorded } from './moving.ts';
 import { checkRevocations, type RevocationState } from './revocations.ts';
 
 /** A key by which the seller's deliveries are verified, and what speaks against it. */
@@ -54,6 +55,8 @@ interface ChainOptions {
   readonly transport: KeyTransport;
   /** Unix ms. */
   readonly now: () => number;
+  /** Asks once more where the documents lead. */
+  readonly looksTwice?: boolean;
 }
 
 /** Two clocks that are right, and the way, differ by less. */
@@ -170,7 +173,7 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   const defaults = { protocols, edition: editionFor(options.edition), allowLoopback, maxNoncesPerKey: 1 };
   const [sender] = senderSource([given], defaults).fixed ?? [];
   if (!sender) throw new TypeError('one sender was given');
-  const documents = createDocuments(options);
+  const documents = recorded(createDocuments(options));
   const { edition } = options;
   editionFor(edition);
   const faults: string[] = [];
@@ -190,6 +193,9 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   for (const jwk of counted)
     keys.push(await judgeKey(jwk, source, revoked, { protocols, engine, now: options.now(), edition }));
   notes.push(...oddNotes(documents.links), ...clockNotes(documents.links));
+  if (options.looksTwice === true) {
+    notes.push(...(await movingNotes(documents, createDocuments(options), sender, allowLoopback)));
+  }
   const unfit = keys.length > 0 || faults.length === 0 ? keyFault(keys, edition) : undefined;
   if (unfit !== undefined) faults.push(unfit);
   const { agentUrl } = sender;

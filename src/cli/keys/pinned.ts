@@ -5,7 +5,7 @@ import type { Candidate } from '../../keys/contract.ts';
 import { allKeys, type KeySet } from '../../keys/jwks.ts';
 import { narrowed } from '../../keys/narrowed-search.ts';
 import { createPinPurposes } from '../../keys/pin-purpose.ts';
-import { followed, notListedReason } from '../../keys/publisher-pins.ts';
+import { adagentsUrls, followed, notListedReason } from '../../keys/publisher-pins.ts';
 import type { Protocols } from '../../protocol.ts';
 import type { SenderEntry } from '../../senders.ts';
 import type { Documents } from './documents.ts';
@@ -17,10 +17,8 @@ export async function publisherSets(
   allowLoopback: boolean,
   faults: string[],
 ): Promise<readonly KeySet[]> {
-  const scheme = allowLoopback && sender.agentUrl.startsWith('http:') ? 'http' : 'https';
   const sets: KeySet[] = [];
-  for (const domain of sender.publishers ?? []) {
-    const url = `${scheme}://${domain}/.well-known/adagents.json`;
+  for (const url of adagentsUrls(sender, allowLoopback)) {
     const answer = await followed(url, (kind, at) => documents.load(kind, at));
     if (!answer.ok) {
       faults.push(`adagents.json at ${url}: ${answer.reason}. It might pin keys, so deliveries get 503.`);

@@ -79,7 +79,12 @@ function inFlags(error: unknown): unknown {
   return new UsageError(message, { cause: error });
 }
 
-async function walked(agentUrl: string, flags: ChainFlags, context: CliContext): Promise<Chain> {
+async function walked(
+  agentUrl: string,
+  flags: ChainFlags,
+  context: CliContext,
+  looksTwice: boolean,
+): Promise<Chain> {
   requireHttpUrl('agent URL', agentUrl);
   const allowLoopback = flags.allowLoopback ?? false;
   const walking = walkChain({
@@ -94,6 +99,7 @@ async function walked(agentUrl: string, flags: ChainFlags, context: CliContext):
     allowLoopback,
     transport: defaultTransport(allowLoopback, flags.dns),
     now: context.now,
+    looksTwice,
   });
   return walking.catch((error: unknown) => {
     throw inFlags(error);
@@ -101,8 +107,13 @@ async function walked(agentUrl: string, flags: ChainFlags, context: CliContext):
 }
 
 /** Walks the chain of an agent. @throws UsageError where its first document, which is needed, cannot be reached at all. */
-export async function chainOf(agentUrl: string, flags: ChainFlags, context: CliContext): Promise<Chain> {
-  const chain = await walked(agentUrl, flags, context);
+export async function chainOf(
+  agentUrl: string,
+  flags: ChainFlags,
+  context: CliContext,
+  looksTwice = false,
+): Promise<Chain> {
+  const chain = await walked(agentUrl, flags, context, looksTwice);
   const [first] = chain.links;
   if (first?.state === 'unreachable' && chain.keys.length === 0) {
     throw new UsageError(
@@ -177,7 +188,7 @@ async function besides(
   const { beside = [], brandJson: _, publisher: _publisher, revocations: _list, ...others } = flags;
   const [notes, faults]: [string[], string[]] = [[], []];
   for (const agentUrl of beside) {
-    const other = await walked(agentUrl, others, context);
+    const other = await walked(agentUrl, others, context, false);
     notes.push(...sharedNotes(chain, other));
     faults.push(...blockingFaults(chain, other));
   }
@@ -185,7 +196,7 @@ async function besides(
 }
 
 async function check(agentUrl: string, flags: CheckFlags, context: CliContext): Promise<Report> {
-  const found = await chainOf(agentUrl, flags, context);
+  const found = await chainOf(agentUrl, flags, context, true);
   const { jwks: _jwks, isReachable: _isReachable, ...said } = found;
   const beside = await besides(found, flags, context);
   const chain = {

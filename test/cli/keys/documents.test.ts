@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { type Chain, walkChain } from '../../../src/cli/keys/chain.ts';
+import type { KeyTransport } from '../../../src/keys/contract.ts';
 import { defaultTransport } from '../../../src/keys/net/transport.ts';
 import { generateKey, type Jwk } from '../../../src/sender/sign.ts';
 import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
@@ -141,4 +142,48 @@ it('keys check: explains pins without a purpose, and pins that the JWKS lacks, b
   const narrowed = await check('3.3');
   expect(narrowed.keys).toMatchObject([{ kid: publicJwk['kid'], source: 'JWKS', accepted: true }]);
   expect(narrowed.faults).toEqual([]);
+});
+
+it.each([
+  ['nothing', undefined],
+  ['authoritative_location', 'brand.json at https://seller.example/.well-known/brand.json points to'],
+  ['jwks_uri', "the agent's jwks_uri is"],
+  ['adagents.json', 'adagents.json at https://publisher.example/.well-known/adagents.json points to'],
+])('keys check: notes what moves: %s', async (moving, note) => {
+  const agentUrl = 'https://seller.example/mcp';
+  const key = await keyNamed('k');
+  let asked = 0;
+  const moved = (what: string): string => {
+    asked += 1;
+    return what === moving ? String(asked) : '';
+  };
+  const transport: KeyTransport = async (url) => {
+    const { hostname, pathname } = new URL(url);
+    const list = hostname.startsWith('list');
+    if (pathname === JWKS) return Response.json({ keys: [key] });
+    if (pathname.includes('revocations')) return new Response(null, { status: 404 });
+    if (pathname.endsWith('adagents.json')) {
+      const location = `https://list${moved('adagents.json')}.publisher.example/adagents.json`;
+      return list
+        ? Response.json({ authorized_agents: [{ url: agentUrl }] })
+        : Response.json({ authoritative_location: location });
+    }
+    const location = `https://list${moved('authoritative_location')}.seller.example/brand.json`;
+    const jwks_uri = `https://keys${moved('jwks_uri')}.seller.example${JWKS}`;
+    return Response.json(
+      list ? { agents: [{ url: agentUrl, jwks_uri }] } : { authoritative_location: location },
+    );
+  };
+  const { faults, notes } = await walkChain({
+    sender: { agentUrl, publishers: ['publisher.example'] },
+    protocol: undefined,
+    allowLoopback: false,
+    transport,
+    now: Date.now,
+    looksTwice: true,
+  });
+  expect(faults).toEqual([]);
+  expect(notes.filter((text) => text.startsWith('It moves'))).toEqual(
+    note === undefined ? [] : [expect.stringContaining(`It moves: ${note} https://`)],
+  );
 });

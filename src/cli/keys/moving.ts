@@ -1,0 +1,76 @@
+import { MAX_URL_BYTES, printableName } from '../../codec/printable.ts';
+import { createLocate } from '../../keys/agent-location.ts';
+import { brandJsonKind } from '../../keys/brand-json.ts';
+import type { CopyResult, DocumentKind } from '../../keys/document.ts';
+import { keyOf } from '../../keys/document.ts';
+import { adagentsUrls, followed } from '../../keys/publisher-pins.ts';
+import type { SenderEntry } from '../../senders.ts';
+import type { Documents } from './documents.ts';
+
+type Load = Documents['load'];
+
+/** What a walk has read, to be read once more without asking. */
+interface Recorded extends Documents {
+  /** What came of the first look, and asks nobody. */
+  readonly again: Load;
+}
+
+/** Documents of which each answer is kept. */
+export function recorded(documents: Documents): Recorded {
+  const known = new Map<string, CopyResult<unknown>>();
+  return {
+    links: documents.links,
+    load: async (kind, url) => {
+      const result = await documents.load(kind, url);
+      known.set(keyOf(kind, url), result);
+      return result;
+    },
+    again: async <T>(kind: DocumentKind<T>, url: string) =>
+      (known.get(keyOf(kind, url)) as CopyResult<T> | undefined) ?? { ok: false, reason: 'not asked' },
+  };
+}
+
+/** Where the documents of a sender lead, by what leads there. */
+async function placesOf(
+  load: Load,
+  sender: SenderEntry,
+  allowLoopback: boolean,
+): Promise<ReadonlyMap<string, string>> {
+  const places = new Map<string, string>();
+  const asked: string[] = [];
+  const locate = createLocate({ allowLoopback, raiseAlarm: () => undefined });
+  const location = await locate(sender, (url) => {
+    asked.push(url);
+    return load(brandJsonKind(allowLoopback), url);
+  });
+  const [first, listing] = asked;
+  if (first !== undefined && listing !== undefined) places.set(`brand.json at ${first} points to`, listing);
+  if (location.ok) places.set(`the agent's jwks_uri is`, location.jwksUri);
+  for (const url of adagentsUrls(sender, allowLoopback)) {
+    await followed(url, load, (next) => places.set(`adagents.json at ${url} points to`, next));
+  }
+  return places;
+}
+
+/**
+ * Asks once more where the documents lead, and says where that is another place than a moment ago.
+ * @param documents asks.
+ */
+export async function movingNotes(
+  { again }: Recorded,
+  documents: Documents,
+  sender: SenderEntry,
+  allowLoopback: boolean,
+): Promise<readonly string[]> {
+  const [first, second] = [
+    await placesOf(again, sender, allowLoopback),
+    await placesOf((kind, url) => documents.load(kind, url), sender, allowLoopback),
+  ];
+  const moved = [...second].find(([what, place]) => first.has(what) && first.get(what) !== place);
+  if (!moved) return [];
+  const [what, place] = moved;
+  const [was, is] = [first.get(what) ?? '', place].map((url) => printableName(url, MAX_URL_BYTES));
+  return [
+    `It moves: ${what} ${was}, and asked again ${is}. A receiver raises jwks_uri_moved each time, and has no copy to go by while the new place is away: ask the seller for one place.`,
+  ];
+}
