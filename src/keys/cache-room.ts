@@ -22,11 +22,25 @@ export function noteSize(state: CacheState, key: string, entry: Entry<unknown>, 
   const held = bytes * HEAP_PER_BYTE;
   state.heldBytes += held - entry.heldBytes;
   entry.heldBytes = held;
+  makeRoom(state, entry);
+}
+
+/** Drops the least recently used documents above the bound, which is at least half of what the owner set. */
+function makeRoom(state: CacheState, keeping?: Entry<unknown>): void {
   const { maxBytes = Number.POSITIVE_INFINITY } = state.options.limits;
+  const room = Math.max(maxBytes - state.reservedBytes, maxBytes / 2);
   for (const [oldest, other] of state.entries) {
-    if (state.heldBytes <= maxBytes) return;
-    if (other !== entry && runningFetch(state.options, other) === undefined) dropEntry(state, oldest);
+    if (state.heldBytes <= room) return;
+    if (other !== keeping && runningFetch(state.options, other) === undefined) dropEntry(state, oldest);
   }
+}
+
+/** Notes what is held of a document beside the cache, and cannot be dropped. @param bytes 0: nothing any more. */
+export function reserve(state: CacheState, key: string, bytes: number): void {
+  state.reservedBytes += bytes - (state.reserved.get(key) ?? 0);
+  if (bytes === 0) state.reserved.delete(key);
+  else state.reserved.set(key, bytes);
+  makeRoom(state);
 }
 
 /** Of the least recently used documents those go that are past their hard limit, or that only failed, long ago. */

@@ -1,4 +1,4 @@
-import { dropEntry, dropExpired, noteSize } from './cache-room.ts';
+import { dropEntry, dropExpired, noteSize, reserve } from './cache-room.ts';
 import { settledWithin } from '../time-limits.ts';
 import {
   begin,
@@ -34,6 +34,8 @@ export interface DocumentCache {
   isFresh(copy: Copy<unknown>): boolean;
   /** Drops a document that no sender needs any more. */
   forget(kind: Pick<DocumentKind<unknown>, 'name'>, url: string): void;
+  /** Counts what is held of a document beside its copy, and is never dropped, in the bound of bytes; 0: nothing any more. */
+  reserve(kind: Pick<DocumentKind<unknown>, 'name'>, url: string, bytes: number): void;
   /** Notes that the cached copy was used: near the end of its lifetime a refresh begins in the background. */
   noteUse<T>(kind: DocumentKind<T>, url: string, seller: string): void;
   /** A fresh copy; where none can be had in time, the cached one. */
@@ -58,11 +60,13 @@ export function createDocumentCache(options: CacheOptions): DocumentCache {
     entries: new Map(),
     fetchCount: 0,
     heldBytes: 0,
+    reserved: new Map(),
+    reservedBytes: 0,
     noteSize: (key, entry, bytes) => noteSize(state, key, entry, bytes),
     stopped: false,
   };
   return {
-    held: () => ({ documents: state.entries.size, bytes: state.heldBytes }),
+    held: () => ({ documents: state.entries.size, bytes: state.heldBytes + state.reservedBytes }),
     fetchCount: () => state.fetchCount,
     cached: (kind, url) => {
       const entry = findEntry(state, kind, url);
@@ -71,6 +75,7 @@ export function createDocumentCache(options: CacheOptions): DocumentCache {
     forget: (kind, url) => {
       dropEntry(state, keyOf(kind, url));
     },
+    reserve: (kind, url, bytes) => reserve(state, keyOf(kind, url), bytes),
     isFresh: (copy) => isFresh(state, copy),
     noteUse: (kind, url, seller) => {
       refreshEarly(requestFor(state, kind, url, unlimitedBudget(seller)));

@@ -204,6 +204,9 @@ export interface CacheState {
   fetchCount: number;
   /** Of all entries. */
   heldBytes: number;
+  /** What is held of documents beside them, by document, and in all. */
+  readonly reserved: Map<string, number>;
+  reservedBytes: number;
   readonly noteSize: (key: string, entry: Entry<unknown>, bytes: number) => void;
   stopped: boolean;
 }

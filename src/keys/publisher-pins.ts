@@ -161,7 +161,10 @@ export async function followed(
 }
 
 /** Where its publishers pin its keys. @param allowLoopback development: those of an agent over http are asked over http. */
-export function adagentsUrls({ agentUrl, publishers }: SenderEntry, allowLoopback: boolean): readonly string[] {
+export function adagentsUrls(
+  { agentUrl, publishers }: SenderEntry,
+  allowLoopback: boolean,
+): readonly string[] {
   if (publishers === undefined) return [];
   const scheme = allowLoopback && agentUrl.startsWith('http:') ? 'http' : 'https';
   return publishers.map((domain) => `${scheme}://${domain}/.well-known/adagents.json`);

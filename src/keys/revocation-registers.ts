@@ -149,6 +149,22 @@ export interface Register {
 const MAX_SENDERS = 100;
 /** Key ids that the lists of one `updated` may revoke together: verification.md §5.23. */
 export const MAX_KIDS = 10_000;
+/** Characters that these may have together: those of four lists of 256 KiB, the most that is read of one. */
+export const MAX_KID_CHARACTERS = 1_048_576;
+/** What a key id takes in memory beside its characters: measured. Bytes. */
+const HEAP_PER_KID = 64;
+
+/** What the list in force takes in memory, as estimated. Bytes. */
+export function registerBytes({ inForce }: Pick<Register, 'inForce'>): number {
+  return inForce === undefined ? 0 : charactersOf(inForce.kids) + inForce.kids.size * HEAP_PER_KID;
+}
+
+function charactersOf(kids: Iterable<string>): number {
+  let sum = 0;
+  for (const { length } of kids) sum += length;
+  return sum;
+}
+
 /** Intervals after `next_update` for which a list that could not be refreshed is still fresh enough. */
 const GRACE_INTERVALS = 4;
 
@@ -207,10 +223,13 @@ export function take(register: Register, list: RevocationList, began: number): T
   return earlier?.isOverflowed === false && !merged ? 'overflow' : 'taken';
 }
 
+const isTooMuch = (kids: ReadonlySet<string>, added: readonly string[]): boolean =>
+  kids.size + added.length > MAX_KIDS || charactersOf(kids) + charactersOf(added) > MAX_KID_CHARACTERS;
+
 /** Adds what is new: a list that is fetched again every minute must not cost what all before it revoked. */
 function mergeInto(kids: Set<string>, found: ReadonlySet<string>): boolean {
   const added = [...found].filter((kid) => !kids.has(kid));
-  if (added.length > 0 && kids.size + added.length > MAX_KIDS) return false;
+  if (added.length > 0 && isTooMuch(kids, added)) return false;
   for (const kid of added) kids.add(kid);
   return true;
 }

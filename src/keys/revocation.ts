@@ -12,8 +12,10 @@ import {
   createRegisters,
   isFresh,
   type ListSourceOptions,
+  MAX_KID_CHARACTERS,
   MAX_KIDS,
   type Register,
+  registerBytes,
   type Registers,
   take,
 } from './revocation-registers.ts';
@@ -57,7 +59,11 @@ interface Context {
 export function createRevocations(options: RevocationOptions): Revocations {
   const { now, documents: cache, schedule = processTimer } = options;
   const sourcesOf = createListSources(options);
-  const registers = createRegisters({ now, sourcesOf, forget: (url) => cache.forget(kind, url) });
+  const forget = (url: string): void => {
+    cache.forget(kind, url);
+    cache.reserve(kind, url, 0);
+  };
+  const registers = createRegisters({ now, sourcesOf, forget });
   // A list may not exist, which for any other document is a failure.
   const kind = { ...revocationKind(registers), through: absentAsEmpty };
   const dueAt = (url: string): number | undefined =>
@@ -171,6 +177,7 @@ async function takeCopy(
   }
   register.processed = copy.fetchNumber;
   const taken = verdict === 'good' ? take(register, list, copy.fetchedAt) : verdict;
+  context.cache.reserve(context.kind, register.url, registerBytes(register));
   const invalidReason = typeof taken === 'object' ? taken.invalidReason : undefined;
   if (invalidReason !== undefined && invalidReason !== register.invalidReason)
     report(context, register, 'key_document_invalid', invalidReason);
@@ -178,7 +185,7 @@ async function takeCopy(
   register.invalidReason = invalidReason;
 }
 
-const OVERFLOW = `lists of one updated revoke more than ${MAX_KIDS} key ids together. From here on the newest counts alone, and what only an earlier one revoked verifies again: the seller has to raise updated with each list`;
+const OVERFLOW = `lists of one updated revoke more than ${MAX_KIDS} key ids, or ${MAX_KID_CHARACTERS} characters of them, together. From here on the newest counts alone, and what only an earlier one revoked verifies again: the seller has to raise updated with each list`;
 
 function report({ options, kind }: Context, { url }: Register, code: AlarmCode, what: string): void {
   const message = `revocation list at ${url}: ${what}.`;

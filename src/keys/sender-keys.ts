@@ -64,8 +64,11 @@ export function createSenderKeys(
     return copy !== undefined && cache.isFresh(copy) ? copy : undefined;
   };
 
-  const noted = ({ agentUrl }: SenderEntry, result: CopyResult<KeySet>): CopyResult<KeySet> => {
-    if (result.ok) noteKeys(agentUrl, result.copy.value);
+  const useSet = createLatestSets((url) => cache.forget(jwks, url));
+  const noted = ({ agentUrl }: SenderEntry, url: string, result: CopyResult<KeySet>): CopyResult<KeySet> => {
+    if (!result.ok) return result;
+    useSet(agentUrl, url);
+    noteKeys(agentUrl, result.copy.value);
     return result;
   };
 
@@ -105,13 +108,46 @@ export function createSenderKeys(
     },
     current: async (sender, budget = unlimitedBudget(sender.agentUrl)) => {
       const location = await find(sender, budget);
-      return location.ok ? noted(sender, await cache.current(jwks, location.jwksUri, budget)) : location;
+      if (!location.ok) return location;
+      const { jwksUri } = location;
+      return noted(sender, jwksUri, await cache.current(jwks, jwksUri, budget));
     },
     renewed: async (sender, freshness, budget) => {
       const location = await find(sender, budget);
-      return location.ok
-        ? noted(sender, await cache.renewed(jwks, location.jwksUri, freshness, budget))
-        : location;
+      if (!location.ok) return location;
+      const { jwksUri } = location;
+      return noted(sender, jwksUri, await cache.renewed(jwks, jwksUri, freshness, budget));
     },
+  };
+}
+
+/** Senders whose JWKS is known: as many as `senders` are asked of at once. */
+const MAX_SENDERS = 100_000;
+
+/**
+ * Lets go of the JWKS that a sender's brand.json named before, once the one that it names now is there, so that one
+ * sender holds one JWKS of 64 KiB (verification.md §5.18); not where another sender has the same.
+ * @returns to be told of the URL of each set that was had.
+ */
+function createLatestSets(forget: (url: string) => void): (agentUrl: string, url: string) => void {
+  const latest = new Map<string, string>();
+  const users = new Map<string, number>();
+  /** Whether nobody is left. */
+  const leave = (url: string): boolean => {
+    const left = (users.get(url) ?? 1) - 1;
+    if (left > 0) users.set(url, left);
+    else users.delete(url);
+    return left <= 0;
+  };
+  return (agentUrl, url) => {
+    const before = latest.get(agentUrl);
+    if (before === url) return;
+    latest.set(agentUrl, url);
+    users.set(url, (users.get(url) ?? 0) + 1);
+    if (before !== undefined && leave(before)) forget(before);
+    const [oldest] = latest;
+    if (latest.size <= MAX_SENDERS || oldest === undefined) return;
+    latest.delete(oldest[0]);
+    leave(oldest[1]);
   };
 }

@@ -68,6 +68,22 @@ test('documents together are held up to the bound; the least recently used go, a
   expect(cache.held()).toEqual({ documents: 9, bytes: 54_000 });
 });
 
+test('what is held beside documents counts, and leaves them at least half', async () => {
+  const { cache } = cacheOf({ bytes: 1_000, maxBytes: 10 * 6_000 });
+  for (let index = 0; index < 10; index += 1) await cache.current(TEXT, urlOf(index), BUDGET);
+  cache.reserve(TEXT, 'https://list.example/', 20_000);
+  expect(cache.held()).toEqual({ documents: 6, bytes: 56_000 });
+  cache.reserve(TEXT, 'https://list.example/', 12_000);
+  await cache.current(TEXT, urlOf(20), BUDGET);
+  await cache.current(TEXT, urlOf(21), BUDGET);
+  await cache.current(TEXT, urlOf(22), BUDGET);
+  expect(cache.held()).toEqual({ documents: 8, bytes: 60_000 });
+  cache.reserve(TEXT, 'https://list.example/', 1_000_000);
+  expect(cache.held()).toEqual({ documents: 5, bytes: 1_030_000 });
+  cache.reserve(TEXT, 'https://list.example/', 0);
+  expect(cache.held()).toEqual({ documents: 5, bytes: 30_000 });
+});
+
 test('one document that is larger than the bound is held until the next comes', async () => {
   const { cache } = cacheOf({ bytes: 1_000, maxBytes: 5_000 });
   for (const index of [0, 1]) await cache.current(TEXT, urlOf(index), BUDGET);

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { createRegisters, MAX_KIDS, newRegister, take } from '../../src/keys/revocation-registers.ts';
+import {
+  createRegisters,
+  MAX_KID_CHARACTERS,
+  MAX_KIDS,
+  newRegister,
+  registerBytes,
+  take,
+} from '../../src/keys/revocation-registers.ts';
 import type { SenderEntry } from '../../src/senders.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
 import { type Bench, BRAND, MINUTE, senderEntry, setup, START, startSeller } from './setup.ts';
@@ -56,6 +63,19 @@ describe('lists of one updated', () => {
     expect(take(register, { ...fields, kids: published }, START)).toBe('taken');
     expect(register.inForce?.kids).toBe(held);
     expect([held?.size, published.size]).toEqual([101, 1]);
+  });
+
+  test('of long key ids are united up to 1 MiB of characters', () => {
+    const register = newRegister('https://seller.example/revocations.json');
+    const fields = { updated: START, nextUpdate: START + MINUTE, interval: MINUTE };
+    const of = (name: string): Set<string> => new Set([name.padEnd(MAX_KID_CHARACTERS / 4, 'x')]);
+    expect(registerBytes(register)).toBe(0);
+    const taken = ['a', 'b', 'c', 'd', 'a', 'e'].map((name) =>
+      take(register, { ...fields, kids: of(name) }, START),
+    );
+    expect(taken).toEqual(['taken', 'taken', 'taken', 'taken', 'taken', 'overflow']);
+    expect(registerBytes(register)).toBeLessThan(MAX_KID_CHARACTERS / 2);
+    expect(registerBytes(register)).toBeGreaterThan(MAX_KID_CHARACTERS / 4);
   });
 
   test('a list that is longer by itself counts whole, however often it is fetched', () => {

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { generateKey, type KeyPair } from '../../src/sender/sign.ts';
 import type { Jwk } from '../../src/crypto/engine.ts';
 import type { SenderEntry } from '../../src/senders.ts';
+import { deliveryBench } from './delivery-bench.ts';
 import { gate, type KeyServer, sends } from './key-server.ts';
 import { type Bench, JWKS_PATH, MINUTE, type Seller, setup, START, startSeller } from './setup.ts';
 
@@ -323,4 +324,20 @@ describe('a signed list is refused', () => {
     advance(5 * MINUTE + 1);
     expect([await check('revoked'), await check('k')]).toEqual(['revoked', 'stale']);
   });
+});
+
+test('a list that is signed by a key outside the JWKS: deliveries get 503, until one of the JWKS signs it', async () => {
+  const { server, sender } = await startSeller(ed25519.publicJwk);
+  const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'stranger' });
+  const { deliver, advance, alarmsOf } = deliveryBench({ agentUrl: sender.agentUrl });
+  await signed(server, stranger);
+  expect(await deliver(ed25519)).toBe('unavailable webhook_signature_revocation_stale 503');
+  expect(alarmsOf('revocation_stale')).toMatchObject([{ sender: sender.agentUrl }]);
+  // Nor does the name of a key that is in it help.
+  await signed(server, stranger, { header: { kid: 'ed' } });
+  advance(10 * MINUTE);
+  expect(await deliver(ed25519)).toBe('unavailable webhook_signature_revocation_stale 503');
+  await signed(server, ed25519, { at: START + 20 * MINUTE });
+  advance(10 * MINUTE);
+  expect(await deliver(ed25519)).toBe('accepted 200');
 });
