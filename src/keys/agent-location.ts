@@ -1,13 +1,15 @@
 import type { Alarm, RaiseAlarm } from '../alarms.ts';
-import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
 import { putBounded } from '../bounded.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { AgentEntry, BrandJson } from './brand-json.ts';
+import { entriesOf } from './agent-entry.ts';
+import type { BrandJson } from './brand-json.ts';
 import type { CopyResult } from './document.ts';
 
 /** Enough to see the mistake. */
 const MAX_SHOWN = 4;
+/** Listed URLs that are looked at for one that was meant: some 20 ms. */
+const MAX_LOOKED_AT = 20_000;
 
 /** A listed URL that was probably meant. */
 interface NearMiss {
@@ -61,8 +63,10 @@ const DIFFERENCES: readonly (readonly [string, (a: UrlParts, b: UrlParts) => boo
 export function nearMisses(agentUrl: string, listed: Iterable<string>): NearMiss[] {
   const wanted = normalized(agentUrl);
   const misses: NearMiss[] = [];
+  let lookedAt = 0;
   for (const url of listed) {
-    if (misses.length === MAX_SHOWN) break;
+    lookedAt += 1;
+    if (misses.length === MAX_SHOWN || lookedAt > MAX_LOOKED_AT) break;
     if (normalized(url) === wanted)
       misses.push({ url: loggable(url), differsIn: differences(agentUrl, url) });
   }
@@ -288,6 +292,12 @@ async function findLocation(sender: SenderEntry, files: BrandFiles): Promise<Loc
     );
   }
   const { entries, isExact } = entriesOf(sender, brand);
+  if (entries === undefined) {
+    return refuse(
+      'agent_not_listed',
+      `brand.json at ${at} has too many urls that may be spellings of this one`,
+    );
+  }
   if (entries.length === 0) {
     const misses = nearMisses(agentUrl, brand.agents.keys());
     const hint = misses.length === 0 ? '' : `; it does list ${nearMissText(misses)}`;
@@ -310,37 +320,6 @@ async function findLocation(sender: SenderEntry, files: BrandFiles): Promise<Loc
     return refuse('key_document_invalid', `brand.json at ${at} has a jwks_uri that is not an absolute URL`);
   }
   return { location: { ok: true, jwksUri } };
-}
-
-/**
- * The entries of an agent (verification.md §5.2): those with its very `url`, or with one of the same canonical form, as
- * the sender's edition says.
- */
-function entriesOf(
-  { agentUrl, edition }: SenderEntry,
-  { agents }: BrandJson,
-): { readonly entries: readonly AgentEntry[]; readonly isExact: boolean } {
-  const exact = agents.get(agentUrl) ?? [];
-  if (edition.agentMatch === 'exact' || (edition.agentMatch === 'exact-first' && exact.length > 0)) {
-    return { entries: exact, isExact: true };
-  }
-  const wanted = canonicalUrl(agentUrl);
-  const alike = [...agents].filter(
-    ([url]) =>
-      url === agentUrl || (wanted !== undefined && isComparable(url) && canonicalUrl(url) === wanted),
-  );
-  return { entries: alike.flatMap(([, entries]) => entries), isExact: false };
-}
-
-/** Who compares makes no A-labels of what is published, and dots that are encoded have two readings. */
-const isComparable = (url: string): boolean => /^[\x21-\x7e]*$/.test(url) && !/%2e/i.test(url);
-
-function canonicalUrl(url: string): string | undefined {
-  try {
-    return canonicalTargetUri(url).targetUri;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Step 3: the entry's `jwks_uri`, else the well-known path at the origin of the agent URL. */

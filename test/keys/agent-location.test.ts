@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
+import { canonicalTargetUri } from '../../src/auth/rfc9421/signature-base.ts';
+import { entriesOf } from '../../src/keys/agent-entry.ts';
 import {
   brandJsonUrl,
   createLocate,
@@ -225,6 +227,81 @@ describe('step 2: the entry', () => {
             'entries that differ',
           );
       }
+    });
+
+    test('among thousands of others: of other hosts with its path, of its host with other paths', async () => {
+      const others = [
+        ...Array.from({ length: 10_000 }, (_, index) => `https://s${index}.seller.com/mcp`),
+        ...Array.from({ length: 10_000 }, (_, index) => `https://ads.seller.com/${index}/agent`),
+        ...Array.from({ length: 1_000 }, (_, index) => `https://ads.seller.com/${index}/%6Dcp`),
+      ].map((url) => ({ type: 'sales', url, jwks_uri: 'https://other.example/keys' }));
+      for (const url of alike) {
+        const entry = { type: 'sales', url, jwks_uri: KEYS };
+        for (const edition of [none, canonical]) expect(await found(edition, ...others, entry)).toBe(KEYS);
+      }
+    });
+
+    test.each([
+      ['encoded', (index: number) => `https://ads.seller.com/%6Dcp/${index}`],
+      ['long', (index: number) => `https://ads.seller.com/${'%2f'.repeat(5_000)}${index}`],
+    ])(
+      'a file full of what may be spellings of it, %s: unknown, unless it is there itself',
+      async (_, spell) => {
+        const many: object[] = [];
+        for (let bytes = 0, index = 0; bytes < 1_900_000; index += 1) {
+          const entry = { url: spell(index) };
+          many.push(entry);
+          bytes += JSON.stringify(entry).length + 1;
+        }
+        const own = { url: AGENT, jwks_uri: KEYS };
+        expect(await found(none, ...many)).toContain('too many urls that may be spellings');
+        expect(await found(none, ...many, own)).toBe(KEYS);
+        expect(await found(exact, ...many, own)).toBe(KEYS);
+        expect(await found(canonical, ...many, own)).toContain('too many urls that may be spellings');
+      },
+    );
+
+    test('whatever the spelling, it is what its canonical form says', async () => {
+      const pieces = {
+        begin: ['https://', 'HTTPS://', 'http://', 'https://u:p@', ''],
+        host: ['ads.seller.com', 'ADS.seller.COM', 'ads.seller.com.', 'ads.seller.org', 'xads.seller.com'],
+        port: ['', ':443', ':0443', ':8443', ':'],
+        path: ['', '/', '/mcp', '/m%63p', '/x/../mcp', '/./mcp', '/mcp/', '/MCP', '/%2e/mcp', '//mcp'],
+        end: ['', '?', '?a=b', '#f', '?a=b#f', '#/mcp'],
+      };
+      const agents = [
+        'https://ads.seller.com/mcp',
+        'https://ads.seller.com',
+        'https://ads.seller.com:8443/mcp?a=b',
+      ];
+      let taken = 0;
+      for (const agentUrl of agents) {
+        const wanted = canonicalTargetUri(agentUrl).targetUri;
+        const sender = senderEntry(agentUrl, { edition: canonical });
+        for (let number = 0; number < 7_500; number += 7) {
+          let rest = number;
+          const url = Object.values(pieces)
+            .map((choices) => {
+              const piece = choices[rest % choices.length] ?? '';
+              rest = Math.floor(rest / choices.length);
+              return piece;
+            })
+            .join('');
+          let isSame = url === agentUrl;
+          try {
+            isSame ||= !/%2e/i.test(url) && canonicalTargetUri(url).targetUri === wanted;
+          } catch {
+            // It has no canonical form.
+          }
+          const { entries } = entriesOf(sender, {
+            agents: new Map([[url, [{ jwksUri: KEYS, type: 'sales' }]]]),
+            operators: new Set(),
+          });
+          expect([url, entries?.length]).toEqual([url, isSame ? 1 : 0]);
+          if (isSame) taken += 1;
+        }
+      }
+      expect(taken).toBeGreaterThan(20);
     });
 
     test('one copy is judged for each edition by its own rule', async () => {
