@@ -1,6 +1,5 @@
 import { finishOutcome, faultVerdict, type OutcomeContext, createDoor } from './answering.ts';
 import type { Proof, WholeBody } from './auth/contract.ts';
-import { PUSH_TOKEN_FIELD } from './auth/credentials.ts';
 import { createBodySampling } from './body-sampling.ts';
 import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
 import type { ResultSchemas } from './events/event.ts';
@@ -39,7 +38,7 @@ async function withToken<R extends Read | ReadChallenge>(
   parts: ReadyContext,
 ): Promise<R | Refusal> {
   const { notificationToken } = body.identity.sender;
-  const isPush = parts.registrations?.tokenOf && headers.has(PUSH_TOKEN_FIELD);
+  const isPush = parts.registrations?.tokenOf && body.reading.ok && body.reading.event.transport === 'agent';
   if (!notificationToken && !isPush) return body;
   const { checkToken, registeredToken } = await import('./stages/notification-token.ts');
   const policy = notificationToken ?? (await registeredToken(body, parts.registrations));

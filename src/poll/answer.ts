@@ -3,7 +3,7 @@ import { MAX_TEXT } from '../codec/printable.ts';
 import { textOf } from '../errors.ts';
 import { agentData } from '../events/agent-data.ts';
 import { isErrorAlone } from '../events/error-alone.ts';
-import { ERROR_MEMBERS } from '../events/error-object.ts';
+import { ERROR_MEMBERS, retryAfterMsIn } from '../events/error-object.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { parseInstant } from '../events/instant.ts';
 import { isTerminal, normaliseState, taskStatus } from '../events/status.ts';
@@ -176,19 +176,9 @@ function instantIn(value: unknown): string | undefined {
   return typeof value === 'string' && parseInstant(value) ? value : undefined;
 }
 
-const SECOND_MS = 1000;
-
-/** Members by which a seller says when to ask again, and how many ms each counts by. */
-const HINTS: readonly (readonly [name: string, ms: number])[] = [
-  ['pollInterval', 1],
-  ['retry_after', SECOND_MS],
-  ['retry_after_seconds', SECOND_MS],
-];
-
+/** When a seller says that it is to be asked again: the interval in ms, else `retry_after`, as everywhere (calls.md §2.4). */
 function hintIn(body: JsonObject): number | undefined {
-  for (const [name, ms] of HINTS) {
-    const value = body[name];
-    if (typeof value === 'number') return waitMs(value * ms);
-  }
-  return undefined;
+  const { pollInterval, retry_after_seconds } = body;
+  if (typeof pollInterval === 'number') return waitMs(pollInterval);
+  return retryAfterMsIn(body) ?? retryAfterMsIn({ retry_after: retry_after_seconds });
 }

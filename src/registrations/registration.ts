@@ -96,8 +96,19 @@ export function registrationOf(operation: Operation, context: RegistrationContex
     });
     const warning = WARNINGS[done];
     if (warning !== undefined) logger.warn({ sender: agentUrl, operationId }, warning);
+    if (done === 'settled' && !isTerminal(answer.status) && answer.taskId === undefined) raiseUnnamed(answer);
     return done;
   };
+  /** Begun work that cannot be asked about (calls.md §1.5). */
+  const raiseUnnamed = ({ status }: SellerAnswer): void =>
+    context.raise({
+      code: 'task_unresolved',
+      sender: agentUrl,
+      operationId,
+      taskType: is.taskType,
+      ...(ref !== undefined && { ref }),
+      message: `How ${is.taskType} ends cannot be asked: the seller answers ${status} and names no task_id, so that it is not polled. A webhook that names the task ends it. Ask the seller which task it is.`,
+    });
   return {
     ...of,
     call: async (call, signal = new AbortController().signal) => {

@@ -38,7 +38,7 @@ function warned<R extends Read | ReadChallenge>(read: R, code: WarningCode): R {
   return { ...read, reading: { ...read.reading, event: withMembers(event, { warnings }) } };
 }
 
-/** What the operation of an agent's push was registered with: other transports have the token in the body, which is read later. */
+/** What the operation of an agent's push was registered with: other transports have the token in the body, which is read later. Asks the store. */
 export async function registeredToken(
   { reading }: Read | ReadChallenge,
   registrations: EventRegistrations | undefined,

@@ -156,6 +156,21 @@ describe('how often', () => {
     expect(new Set(times()).size).toBeGreaterThan(20);
   });
 
+  it.each([
+    ['retry_after', 600.2, 601],
+    ['retry_after_seconds', 600, 600],
+    // An hour at most, as everywhere.
+    ['retry_after', 1e9, 3600],
+    ['pollInterval', 600_000, 600],
+  ])('no sooner than %s: %d says', async (name, value, seconds) => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => ({ status: 'working', task_id: 'task-1', [name]: value }));
+    one.poller.start();
+    await at.clock.pass(3 * HOUR);
+    expect(new Set(gaps())).toEqual(new Set([seconds * 1_000]));
+  });
+
   it('as seldom as the task itself asks for', async () => {
     const one = await at.process();
     await submitted(one, 'task-1');

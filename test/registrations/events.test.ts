@@ -158,16 +158,22 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     const { configuration } = agentRequest('1.0') as unknown as {
       readonly configuration: { readonly taskPushNotificationConfig: { readonly token: string } };
     };
-    const push = async (token: string, taskId: string): Promise<string[]> => {
+    const push = async (token: string | undefined, taskId: string): Promise<string[]> => {
       const signed = await made.sign(payloads.agent('working', { taskId, metadata: {} }));
-      const headers = { ...signed.headers, 'X-A2A-Notification-Token': token };
+      const field = token === undefined ? {} : { 'X-A2A-Notification-Token': token };
+      const headers = { ...signed.headers, ...field };
       const outcome = await made.receiver.verifyAndDispatch(signed.body, headers);
       expect(said(outcome)).toBe('accepted 200');
       await handled.next();
       return 'event' in outcome && outcome.event ? codes(outcome.event) : ['no event'];
     };
     const { token } = configuration.taskPushNotificationConfig;
-    expect(await push(token, 'task-1')).not.toContain('token_mismatch');
+    expect(await push(token, 'task-1')).toEqual([]);
+    // Where none was asked for, none is missed.
+    await begun('task-2');
+    expect(await push(undefined, 'task-2')).not.toContain('token_missing');
+    expect(await push(undefined, 'task-of-nobody')).not.toContain('token_missing');
+    expect(await push(undefined, 'task-1')).toContain('token_missing');
     expect(await push('another one', 'task-of-nobody')).not.toContain('token_mismatch');
     expect(await push('another one', 'task-1')).toContain('token_mismatch');
     expect(made.alarms.filter(({ code }) => code === 'token_mismatch')).toHaveLength(1);

@@ -149,6 +149,40 @@ describe('with a receiver and a seller', () => {
     expect((await seller.deliver(seller.payloads.report(), { url })).last).toMatchObject({ status: 401 });
   });
 
+  it('begun work that its seller does not name is an alarm, once, and no other begun work is', async () => {
+    const alarms: { readonly code: string }[] = [];
+    const made = createRegistrations({
+      store: memoryStore(),
+      baseUrl: 'https://buyer.example/webhooks',
+      secrets: [NEWEST],
+      logger: silent,
+      onAlarm: (alarm) => void alarms.push(alarm),
+    });
+    const begun = async (answer: object, ref: string): Promise<string> => {
+      const one = await made.create({ agentUrl: 'https://seller.example/mcp', ...request, ref });
+      await one.call(async () => answer);
+      await one.settle(answer);
+      return one.operationId;
+    };
+    await begun({ status: 'submitted', task_id: 'task-1' }, 'named');
+    await begun({ status: 'completed', media_buy_id: 'mb-1' }, 'ended');
+    expect(alarms).toEqual([]);
+    const operationId = await begun({ status: 'submitted' }, 'order 7');
+    expect(alarms).toEqual([
+      {
+        code: 'task_unresolved',
+        sender: 'https://seller.example/mcp',
+        operationId,
+        taskType: 'create_media_buy',
+        ref: 'order 7',
+        message: expect.stringContaining('answers submitted and names no task_id'),
+      },
+    ]);
+    await begun({ status: 'input-required' }, 'order 8');
+    expect(alarms).toMatchObject([{}, { code: 'task_unresolved', ref: 'order 8' }]);
+    await made.stop();
+  });
+
   it('alarms of calls go to the receiver’s onAlarm where the registrations have none', async () => {
     const codes: string[] = [];
     const own: string[] = [];
