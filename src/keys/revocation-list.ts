@@ -29,8 +29,8 @@ export interface PublishedList {
 const LIST_ALGORITHMS: readonly string[] = ['EdDSA', 'Ed25519', 'ES256'];
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
-/** RFC 7515 §7.1. */
-const COMPACT = /^\s*([\w-]+)\.([\w-]+)\.([\w-]+)\s*$/;
+/** RFC 7515 §7.1, the forms of an unsecured JWS and of a detached payload too: they are lists, and no good ones. */
+const COMPACT = /^\s*([\w-]+)\.([\w-]*)\.([\w-]*)\s*$/;
 /** Members by which a JSON text sets up to be a list, however broken the rest of it is. */
 const LIST_MEMBER = /^\s*\{[^]*"(?:revoked_kids|payload)"\s*:/;
 

@@ -92,6 +92,14 @@ describe('a signed list', () => {
   });
 
   test.each([
+    ['no signature', [base64url({ ...header, alg: 'none' }), base64url(good), ''], /alg/],
+    ['a detached payload', [base64url(header), '', 'c2ln'], /payload/],
+  ])('in compact form with %s is refused', (_what, parts, reason) => {
+    const parsed = parsePublished(bytes(parts.join('.')), AT);
+    expect(parsed).toEqual({ ok: false, reason: expect.stringMatching(reason) });
+  });
+
+  test.each([
     ['no signature of several', { payload: base64url(good), signatures: [] }, /exactly one/],
     ['two signatures', { payload: base64url(good), signatures: [jws, jws] }, /exactly one/],
     ['a signature and null', { payload: base64url(good), signatures: [jws, null] }, /exactly one/],
@@ -114,6 +122,9 @@ test.each([
   ['{"revoked_kids":', true],
   [' {"x":1,\n "payload" : ""', true],
   ['eyJh.e30.AA', true],
+  // Unsecured, and detached: revocation is on, and the list is no good.
+  ['eyJh.e30.', true],
+  ['eyJh..AA', true],
   ['<html>{"revoked_kids":[]}', false],
   ['{"error":"revoked_kids"}', false],
   ['example.com is for sale', false],
