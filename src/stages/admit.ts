@@ -10,7 +10,7 @@ import { announce, hasDied } from './announce.ts';
 import type { EndedContext } from './ended.ts';
 import type { Read, ReadChallenge, ReadEvent } from './read.ts';
 import type { EventName, Running } from './running.ts';
-import { storedId } from './ids.ts';
+import { storedNonce } from './ids.ts';
 import { readStored, type AdmittedEvent } from './stored.ts';
 import type { Waiting } from './wait.ts';
 import { isThenable } from '../realms.ts';
@@ -56,12 +56,11 @@ interface AcceptContext {
   readonly running: Running;
 }
 
-/** A seller chooses keyid and nonce, and how long they are. */
+/** A seller chooses keyid and nonce, how long they are, and how many. */
 function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: AcceptContext): NonceClaim {
   return {
     ...nonce,
-    keyid: storedId(nonce.keyid, hashes),
-    nonce: storedId(nonce.nonce, hashes),
+    ...storedNonce(nonce, hashes),
     // Check 5 passes at that very millisecond, and stores forget at the instant that they are given.
     expiresAtMs: nonce.expiresAtMs + 1,
     nowMs: now(),

@@ -28,3 +28,23 @@ export function storedId(id: string, hashes: Hashes): string {
   if (/^(?!sha-256:[0-9a-f]{64}$)[\x20-\x7e]{1,255}$/.test(id)) return id;
   return `sha-256:${hashes.sha256Hex(JSON.stringify(id))}`;
 }
+
+const PLACES = 256;
+
+/** It need not be hard to find two key ids of one place: they are one sender's. */
+function placeOf(keyid: string): string {
+  let place = 0;
+  for (let at = 0; at < keyid.length; at += 1) place = (place * 31 + keyid.charCodeAt(at)) % PLACES;
+  return String(place);
+}
+
+/**
+ * A nonce as a store knows it: under one of 256 places that the key ids of its sender share. A sender makes key ids as it likes, and
+ * stores count by each name that they were given, for good (admission.md §6.8). No nonce has a space in it, so that no two pairs are one.
+ */
+export function storedNonce(
+  { keyid, nonce }: { readonly keyid: string; readonly nonce: string },
+  hashes: Hashes,
+): { readonly keyid: string; readonly nonce: string } {
+  return { keyid: placeOf(keyid), nonce: storedId(`${keyid} ${nonce}`, hashes) };
+}

@@ -45,6 +45,7 @@ export interface AcceptRequest {
 
 /** The signature's nonce: claimed with the event, or burned alone. */
 export interface NonceClaim {
+  /** By which nonces are counted: the place of the key id among 256 of its sender (admission.md §6.8). */
   readonly keyid: string;
   readonly nonce: string;
   /** When the nonce may be forgotten: just after `expires + 60 s`. Unix ms on the *receiver's* clock. */

@@ -11,7 +11,7 @@ import { createParts } from '../parts.ts';
 import { receiverOf } from '../receiver.ts';
 import type { KeyTransport } from '../keys/contract.ts';
 import type { Sender } from '../senders.ts';
-import { storedId } from '../stages/ids.ts';
+import { storedNonce } from '../stages/ids.ts';
 import type { AcceptRequest, Store } from '../stores/contract.ts';
 import { memoryStore } from '../stores/memory.ts';
 import { answerData, answerError, discover, takesSecret } from './library-calls.ts';
@@ -129,11 +129,11 @@ function burning(sender: string, keyid: string, nonce: string, nowMs: number): A
 /** Brings the store into the vector's state as deliveries would have: nonces without an event (`Store.accept`). */
 async function burnNonces(store: Store, { senders, usedNonces, fullKids, nowMs }: Setup): Promise<void> {
   const hashes = createHashes();
-  const id = (text: string): string => storedId(text, hashes);
   const filling = fullKids.map((keyid) => ({ keyid, nonce: 'the nonce that fills the cap' }));
   for (const { agentUrl } of senders) {
-    for (const { keyid, nonce } of [...usedNonces, ...filling]) {
-      await store.accept(burning(agentUrl, id(keyid), id(nonce), nowMs));
+    for (const used of [...usedNonces, ...filling]) {
+      const { keyid, nonce } = storedNonce(used, hashes);
+      await store.accept(burning(agentUrl, keyid, nonce, nowMs));
     }
   }
 }

@@ -4,7 +4,7 @@ import { memoryStore, createMemoryState } from '../../src/stores/memory.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
 import type { Store } from '../../src/stores/contract.ts';
 import { acceptRequest } from '../stores/requests.ts';
-import { AGENT, gate, heldHandler, testReceiver, payloads, said, sellerKey } from './setup.ts';
+import { AGENT, gate, heldHandler, testReceiver, payloads, said, sellerKey, type Signed } from './setup.ts';
 
 const at = (iso: string) => ({ timestamp: iso });
 
@@ -99,6 +99,30 @@ describe('retries, replays and duplicates', () => {
     expect(outcomes.map(({ response }) => response.status)).toEqual(Array(64).fill(200));
     expect(outcomes.filter(({ kind }) => kind === 'accepted')).toHaveLength(1);
     expect(seen).toHaveLength(1);
+  });
+
+  it('a seller that signs under ever new key ids fills 256 places of the store and no more, and each nonce counts once', async () => {
+    const { privateJwk, publicJwk } = await sellerKey();
+    const kids = Array.from({ length: 300 }, (_, n) => `key-${n}`);
+    const pins = kids.map((kid) => ({ ...publicJwk, kid }));
+    const at = await testReceiver({ senders: [{ agentUrl: AGENT, pins }] });
+    const nonce = 'one-nonce-of-all-of-them';
+    const kinds = new Set<string>();
+    let last: Signed | undefined;
+    for (const [n, kid] of kids.entries()) {
+      const payload = payloads.tool('completed', {
+        idempotency_key: `the-key-of-event-${n}`,
+        task_id: `task-${n}`,
+      });
+      last = await at.sign(payload, { key: { ...privateJwk, kid }, nonce });
+      kinds.add(said(await at.send(last)));
+    }
+    expect(kinds).toEqual(new Set(['accepted 200']));
+    expect(at.state.senders.get(AGENT)?.nonces.size).toBeLessThanOrEqual(256);
+    expect(at.state.senders.get(AGENT)?.nonceCount).toBe(300);
+    expect(await at.send(last ?? expect.fail('signed'))).toMatchObject({
+      code: 'webhook_signature_replayed',
+    });
   });
 
   it('two receivers with different publicUrl on one store share the keyspace (contract.md §9.2)', async () => {

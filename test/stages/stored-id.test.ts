@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createHashes } from '../../src/crypto/hashes.ts';
 import { deliveryId } from '../../src/delivery.ts';
-import { storedId } from '../../src/stages/ids.ts';
+import { storedId, storedNonce } from '../../src/stages/ids.ts';
 
 const hashes = createHashes();
 const stored = (id: string): string => storedId(id, hashes);
@@ -34,6 +34,35 @@ describe('stored form of ids', () => {
 
   it('keeps lone surrogates distinct, which UTF-8 would merge', () => {
     expect(stored('\ud800')).not.toBe(stored('\udfff'));
+  });
+});
+
+describe('stored form of nonces', () => {
+  const of = (keyid: string, nonce: string): object => storedNonce({ keyid, nonce }, hashes);
+
+  it('is the place of the key id, and both', () => {
+    expect(of('seller-1', 'AAAA')).toEqual({ keyid: '99', nonce: 'seller-1 AAAA' });
+    expect(of('k'.repeat(400), 'AAAA')).toEqual({
+      keyid: '0',
+      nonce: expect.stringMatching(/^sha-256:[0-9a-f]{64}$/),
+    });
+  });
+
+  it('keeps pairs apart, in at most 256 places', () => {
+    const pairs = [
+      ['a b', 'c'],
+      ['a', 'c'],
+      ['A', 'c'],
+      ['a', 'C'],
+      ['', 'c'],
+    ] as const;
+    expect(new Set(pairs.map((pair) => JSON.stringify(of(pair[0], pair[1])))).size).toBe(pairs.length);
+    const places = Array.from({ length: 5000 }, (_, n) =>
+      storedNonce({ keyid: `key-${n}`, nonce: 'n' }, hashes),
+    );
+    const { size } = new Set(places.map(({ keyid }) => keyid));
+    expect(size > 200 && size <= 256, String(size)).toBe(true);
+    expect(new Set(places.map(({ nonce }) => nonce)).size).toBe(5000);
   });
 });
 
