@@ -128,7 +128,7 @@ export interface ReceiverInbox {
   readonly stats: (query?: { readonly most?: number }) => Promise<InboxStats>;
   /**
    * `redrive` for each DEAD event that fits, the oldest first: mode `inbox` four at a time, mode `inline` one after the
-   * other. Each at most once a call. Where it rejects, or the process ends, the next call goes on with those that are left.
+   * other, and there also what the command line has queued and no worker runs. Each at most once a call. Where it rejects, or the process ends, the next call goes on with those that are left.
    */
   readonly redriveMany: (query: RedriveManyQuery) => Promise<ManyResult<RedriveResult>>;
   /** `discard` for each event that fits, likewise; `other` where it has left the state meanwhile. */

@@ -139,6 +139,8 @@ export function seenEvent(record: InboxRecord, context: ReadContext): SeenEvent 
   };
 }
 
+const STATES = ['queued', 'leased', 'dead'] as const;
+
 /** Records in one call of the store: what is held in memory at once. */
 const PAGE = 1_000;
 /** Events worked on at a time: more would fill a pool of connections, and deliveries would wait behind it. */
@@ -156,12 +158,23 @@ async function* pagesOf(inbox: Pages, query: Omit<InboxQuery, 'limit' | 'after'>
   } while (after !== undefined);
 }
 
+async function* pagesOfStates(
+  inbox: Pages,
+  states: readonly InboxQuery['state'][],
+  sender: string | undefined,
+) {
+  for (const state of states) yield* pagesOf(inbox, { state, ...(sender !== undefined && { sender }) });
+}
+
+/** Nobody brings it again, for its seller was told 200: an event that was given back to workers, or whose process died. */
+const isStuck = ({ acked, source = 'webhook' }: InboxRecord): boolean => acked && source === 'webhook';
+
 /** `ReceiverInbox.stats`. */
 export async function statsOf(inbox: Pages, most: number): Promise<InboxStats> {
   const counts = { queued: 0, leased: 0, dead: 0 };
   const senders = new Map<string, SenderStats>();
   let isComplete = true;
-  for (const state of ['queued', 'leased', 'dead'] as const) {
+  for (const state of STATES) {
     for await (const records of pagesOf(inbox, { state })) {
       for (const { sender, insertedAt } of records) {
         counts[state] += 1;
@@ -193,6 +206,8 @@ export interface Filter {
   readonly before: number;
   readonly error: string;
   readonly dryRun: boolean;
+  /** Also what is queued or leased and would wait for a worker: where handlers run before the reply there is none. */
+  readonly withStuck?: boolean;
 }
 
 /**
@@ -227,7 +242,7 @@ export function checkedFilter(
  */
 export async function actOnMany<R extends string>(
   inbox: Pages,
-  { state, sender, before, error, dryRun }: Filter,
+  { state, sender, before, error, dryRun, withStuck }: Filter,
   width: number,
   act: (record: InboxRecord) => Promise<R>,
 ): Promise<ManyResult<R>> {
@@ -238,10 +253,12 @@ export async function actOnMany<R extends string>(
     const result = await act(record);
     results[result] = (results[result] ?? 0) + 1;
   };
-  for await (const records of pagesOf(inbox, { state, ...(sender !== undefined && { sender }) })) {
-    const fitting = records.filter(
-      ({ insertedAt, lastError = '' }) => insertedAt < before && lastError.includes(error),
-    );
+  const fits = (record: InboxRecord): boolean =>
+    record.insertedAt < before &&
+    (record.lastError ?? '').includes(error) &&
+    (record.state === state || isStuck(record));
+  for await (const records of pagesOfStates(inbox, withStuck === true ? STATES : [state], sender)) {
+    const fitting = records.filter(fits);
     matched += fitting.length;
     for (const record of fitting) senders[record.sender] = (senders[record.sender] ?? 0) + 1;
     if (!dryRun) {
@@ -256,7 +273,6 @@ export async function actOnMany<R extends string>(
 const LIST_DEFAULT = 100;
 const LIST_MOST = 1_000;
 const QUERY_NAMES = { state: true, sender: true, limit: true, after: true } as const;
-const STATES = ['queued', 'leased', 'dead'] as const;
 
 /** Callers in JavaScript too: a mistake must not look like an empty inbox. @throws ConfigError */
 function checkedQuery(query: InboxListQuery | undefined): InboxQuery {
@@ -346,8 +362,10 @@ export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): Receive
     redriveMany: async (query) => {
       const filter = checkedFilter('redriveMany', query);
       const { inbox } = await opened();
-      const width = config.mode === 'inline' ? 1 : WIDTH;
-      return actOnMany(inbox, filter, width, ({ sender, key }) => unlessStopping(() => redrive(sender, key)));
+      const withStuck = config.mode === 'inline';
+      return actOnMany(inbox, { ...filter, withStuck }, withStuck ? 1 : WIDTH, ({ sender, key }) =>
+        unlessStopping(() => redrive(sender, key)),
+      );
     },
     discardMany: async (query) => {
       const filter = checkedFilter('discardMany', query);

@@ -104,6 +104,28 @@ describe.each(Object.keys(BACKENDS))('operations on many events on %s', (name) =
     expect(made.seen).toHaveLength(6);
   });
 
+  it('redriveMany in mode inline runs what the command line has queued, and nothing that a seller will bring again', async () => {
+    const store = backend.open();
+    const made = await inline({ store });
+    await deliver(made, 1, 3);
+    for (const key of keys(1, 2)) await store.inbox?.redrive(AGENT, key);
+    expect(await made.receiver.inbox.stats()).toMatchObject({ queued: 2, dead: 1 });
+    const waiting = await testReceiver({
+      store: backend.open(),
+      handlers: { other: () => Promise.reject(new Error('its seller comes again')) },
+    });
+    receivers.push(waiting.receiver);
+    expect(said(await waiting.deliver(status(eventKey(9), 'task-9')))).toBe('unavailable handler_failed 503');
+
+    made.works = true;
+    expect(await made.receiver.inbox.redriveMany({ dryRun: true })).toMatchObject({ matched: 3 });
+    expect(await made.receiver.inbox.redriveMany({ dryRun: false })).toMatchObject({
+      results: { applied: 3 },
+    });
+    expect(made.handled.toSorted()).toEqual(keys(1, 2, 3));
+    expect(await made.receiver.inbox.stats()).toMatchObject({ queued: 1, dead: 0 });
+  });
+
   it('redriveMany in mode inbox queues them for the workers', async () => {
     await deliver(await inline(), 1, 9);
     const { receiver } = await inboxSetup(backend);

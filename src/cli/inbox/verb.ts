@@ -162,7 +162,7 @@ function manyReport(state: string, done: string, counted: ManyResult<string>, re
     ([sender, count]) => `${String(count).padStart(8)}  ${inLine(sender)}`,
   );
   const outcome = results
-    ? Object.entries(results).map(([result, count]) => `${result}: ${String(count)}`)
+    ? [...Object.entries(results).map(([result, count]) => `${result}: ${String(count)}`), ...notes(results)]
     : matched > 0
       ? [`Nothing was changed. With --yes they are ${done}.`]
       : [];
@@ -172,6 +172,14 @@ function manyReport(state: string, done: string, counted: ManyResult<string>, re
     text: () => [`${matched} ${state} events fit.`, ...rows, ...outcome].join('\n'),
   };
 }
+
+/** Queued events wait for a worker, and receivers that run handlers before the reply have none. */
+const notes = (results: object): readonly string[] =>
+  'queued' in results
+    ? [
+        "A worker (mode 'inbox') runs them. With receivers in mode 'inline' nobody does: call receiver.inbox.redriveMany({ dryRun: false }) in one of them.",
+      ]
+    : [];
 
 interface ManyVerb {
   readonly done: string;
