@@ -2,7 +2,7 @@ export { createReceiver } from './receiver.ts';
 export { ConfigError, Fault, PermanentError } from './errors.ts';
 export { PrintableError } from './codec/printable-value.ts';
 export type { Alarm, AlarmCode, Logger } from './alarms.ts';
-export type { ChallengeContext, OnChallenge } from './options.ts';
+export type { ChallengeContext, OnChallenge } from './events/handlers.ts';
 export type { Jwk, Sodium, Verification } from './crypto/engine.ts';
 export type { HeadersInput } from './delivery.ts';
 export type { EditionName } from './protocol.ts';

@@ -2,9 +2,8 @@ import type { Alarm, Logger } from './alarms.ts';
 import type { Sodium, Verification } from './crypto/engine.ts';
 import type { HeaderFields, HeadersInput } from './delivery.ts';
 import type { EditionName } from './protocol.ts';
-import type { WebhookChallenge } from './events/challenge.ts';
 import type { Event, ResultSchemas, TaskEvent } from './events/event.ts';
-import type { HandlerContext, Handlers } from './events/handlers.ts';
+import type { HandlerContext, Handlers, OnChallenge } from './events/handlers.ts';
 import type { Observe } from './events/observation.ts';
 import type { EventRegistrations } from './events/registration.ts';
 import type { ReceiverInbox, WorkerOptions } from './inbox/contract.ts';
@@ -362,6 +361,8 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
    * have `leaseMs` to finish, their signals firing after three quarters of it. Then the store is closed.
    */
   readonly stop: () => Promise<void>;
+  /** `stop`, for `await using`. */
+  readonly [Symbol.asyncDispose]: () => Promise<void>;
   /**
    * How this process is, for `/livez` and `/readyz` (docs/observability.md). Asks the store at most once a second and for
    * 0.8 s at most, for every caller; a store that is in trouble is checked as `ready` does. Never rejects.
@@ -384,15 +385,3 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /** For adapters: answers of their own. */
   readonly door: Door;
 }
-
-/** What `onChallenge` gets beside the challenge. */
-export interface ChallengeContext {
-  /** Agent URL of the verified sender. */
-  readonly sender: string;
-  /** Aborts after 5 s, when the answer comes too late. */
-  readonly signal: AbortSignal;
-  readonly log: Logger;
-}
-
-/** Says whether a seller may activate its subscription. Anything but `true` is no. */
-export type OnChallenge = (challenge: WebhookChallenge, ctx: ChallengeContext) => boolean | Promise<boolean>;

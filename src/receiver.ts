@@ -157,18 +157,19 @@ function handled(admitted: WonDelivery, { run }: Dispatched, state: 'applied' | 
 }
 
 /** `start` and `stop`: the worker, where the mode has one, and the end of everything. */
-function running(parts: Parts, lifecycle: Lifecycle): Pick<Receiver, 'start' | 'stop'> {
+function running(
+  parts: Parts,
+  lifecycle: Lifecycle,
+): Pick<Receiver, 'start' | 'stop' | typeof Symbol.asyncDispose> {
   const { leaseMs } = parts.config;
   const worker = workerOnDemand(parts);
-  return {
-    start: worker.start,
-    async stop() {
-      await Promise.all([lifecycle.drain(leaseMs), worker.stop(leaseMs)]);
-      parts.close();
-      parts.keys.stop();
-      await parts.store.close();
-    },
+  const stop = async (): Promise<void> => {
+    await Promise.all([lifecycle.drain(leaseMs), worker.stop(leaseMs)]);
+    parts.close();
+    parts.keys.stop();
+    await parts.store.close();
   };
+  return { start: worker.start, stop, [Symbol.asyncDispose]: stop };
 }
 
 /**

@@ -9,6 +9,7 @@ import type {
   TaskEvent,
   TaskStatus,
 } from './event.ts';
+import type { WebhookChallenge } from './challenge.ts';
 
 /** What a handler gets beside the event. */
 export interface HandlerContext<Tx = unknown> {
@@ -74,3 +75,15 @@ export interface Handlers<S extends ResultSchemas = ResultSchemas, Tx = unknown>
   readonly notifications?: NotificationHandlers<Tx>;
   readonly other: Handler<Event<S>, Tx>;
 }
+
+/** What `onChallenge` gets beside the challenge. */
+export interface ChallengeContext {
+  /** Agent URL of the verified sender. */
+  readonly sender: string;
+  /** Aborts after 5 s, when the answer comes too late. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+/** Says whether a seller may activate its subscription. Anything but `true` is no. */
+export type OnChallenge = (challenge: WebhookChallenge, ctx: ChallengeContext) => boolean | Promise<boolean>;

@@ -56,6 +56,8 @@ export interface Poller {
   readonly start: () => void;
   /** Begins no more questions and aborts those under way; resolves when they have ended. */
   readonly stop: () => Promise<void>;
+  /** `stop`, for `await using`. */
+  readonly [Symbol.asyncDispose]: () => Promise<void>;
   /** Counts of this process. */
   readonly stats: () => PollerStats;
 }
@@ -117,16 +119,18 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
     sleep: wait,
   });
   let isStopped = false;
+  const stop = async (): Promise<void> => {
+    isStopped = true;
+    await loop.stop();
+    await sessions.end();
+  };
   return {
     start: () => {
       if (isStopped) throw new ConfigError('start: was stopped before. Make a new poller to start again.');
       loop.start();
     },
-    stop: async () => {
-      isStopped = true;
-      await loop.stop();
-      await sessions.end();
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
     stats: loop.stats,
   };
 }

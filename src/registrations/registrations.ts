@@ -76,6 +76,8 @@ export interface Registrations extends EventRegistrations {
   readonly start: (options: { readonly call: CallSeller }) => void;
   /** Begins no more calls; resolves when the running ones have ended. */
   readonly stop: () => Promise<void>;
+  /** `stop`, for `await using`. */
+  readonly [Symbol.asyncDispose]: () => Promise<void>;
   /** Tries for `startMs` while the store cannot be reached. Rejects with ConfigError where URLs, or calls that have not ended, need a secret that is not in `secrets`. */
   readonly ready: () => Promise<void>;
   /**
@@ -200,6 +202,10 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     publicUrl: `${baseUrl}/*`,
     senders: Object.assign(routes.senders, { [OF_REGISTRATIONS]: true }),
   };
+  const stop = async (): Promise<void> => {
+    isStopped = true;
+    await repeater?.stop();
+  };
   return {
     ...watched,
     ...own,
@@ -272,10 +278,8 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       });
       repeater.start();
     },
-    stop: async () => {
-      isStopped = true;
-      await repeater?.stop();
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
     ready: async () => {
       const [urls, calls] = await tryFor(startMs, () =>
         Promise.all([routes.unreadable(), operations.unreadable()]),

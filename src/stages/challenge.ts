@@ -5,8 +5,8 @@ import { utf8 } from '../codec/encoding.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { Fault } from '../errors.ts';
 import { type ChallengeBody, readChallenge, type WebhookChallenge } from '../events/challenge.ts';
+import type { OnChallenge } from '../events/handlers.ts';
 import { settledWithin } from '../time-limits.ts';
-import type { OnChallenge } from '../options.ts';
 import {
   type ChallengeEcho,
   type Refusal,

@@ -159,6 +159,8 @@ export async function serveDocuments(port: number): Promise<DocumentServer> {
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
+  // A test that fails closes nothing, and has to end all the same: whoever waits for an answer keeps the process alive.
+  server.unref().on('connection', (socket) => socket.unref());
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   return {

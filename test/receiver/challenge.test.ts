@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import type { WebhookChallenge } from '../../src/events/challenge.ts';
-import type { ChallengeContext, OnChallenge } from '../../src/options.ts';
+import type { ChallengeContext, OnChallenge } from '../../src/events/handlers.ts';
 import { bearerDelivery, generateKey, signHmac } from '../../src/sender/sign.ts';
 import type { Sender, SenderAuth } from '../../src/senders.ts';
 import type { AcceptRequest, Store } from '../../src/stores/contract.ts';
