@@ -21,7 +21,7 @@ async function checkDurability(
   const read = await store.durability();
   const actual = read === 'unknown' ? options.declaredDurability : read;
   if (actual !== undefined && !isLess(actual, required)) {
-    if (read !== 'unknown') store.keepDurability?.(required, lowered);
+    store.keepDurability?.(required, lowered);
     return;
   }
   const found =

@@ -17,8 +17,10 @@ export interface RedisStoreOptions extends StoreOptions {
   /** Begins every key; without `{` and `}`. `webhook:` by default. */
   readonly prefix?: string;
   /**
-   * Replicas that must have confirmed what an answer rests on (`WAIT`); fewer: `not_durable`, 503. By default 1 as
-   * soon as every primary is seen to have a replica, 0 before; 0 turns it off.
+   * Replicas that must have confirmed what an answer rests on (`WAIT`); fewer: `not_durable`, 503, so also while one is
+   * away. By default the most that were attached since the start where the receiver's `requireDurability` is `failover`,
+   * for which it can be no less than are attached; else 1 as soon as every primary is seen to have a replica, 0 before.
+   * 0 turns it off.
    */
   readonly waitReplicas?: number;
   /** How long replicas are waited for. Ms; 1 000. */
@@ -34,7 +36,7 @@ export type RedisStore = Store & { readonly inbox: StoreInbox };
  * A store on Redis >= 6.2: any number of processes; best effort across failover, for Redis itself is. What is
  * written together is one Lua script on the keys of one sender, which are in one slot.
  *
- * Durability is `disk` with `appendonly yes` and `appendfsync always`; `failover` where replicas confirm too; else
+ * Durability is `disk` with `appendonly yes` and `appendfsync always`; `failover` where all replicas confirm too; else
  * `process`; `unknown` where the settings may not be read. `maxmemory-policy` must be `noeviction`.
  * @throws ConfigError for options that cannot work; from `open()` for servers that cannot keep the promise.
  */
@@ -52,7 +54,7 @@ const OPTION_NAMES: Readonly<Record<keyof RedisStoreOptions, true>> = {
   clockOffsetMs: true,
 };
 
-function sessionOptions(options: RedisStoreOptions): Omit<SessionOptions, 'identityChanged'> {
+function sessionOptions(options: RedisStoreOptions): Omit<SessionOptions, 'identityChanged' | 'barrier'> {
   requireOptions('redisStore', options, OPTION_NAMES);
   const { client, prefix = 'webhook:', waitReplicas, waitTimeoutMs = 1000, timeoutMs = 3000 } = options;
   checkClient(client);

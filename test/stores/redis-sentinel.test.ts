@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { redisStore } from '../../src/stores/redis.ts';
 import { describeStoreContract } from '../../src/testing/store-contract.ts';
-import { inThisForm, ROWS } from '../reliability/form.ts';
+import { AGENT, testReceiver } from '../receiver/setup.ts';
+import { loadOf } from '../reliability/faults/load.ts';
+import { inThisForm, LONG, ROWS } from '../reliability/form.ts';
 import type { RedisSentinel } from '../support/redis.ts';
-import { startSentinel, until } from '../support/redis.ts';
+import { ask, hasReplica, startSentinel, until } from '../support/redis.ts';
 import { canDiffer, suitesOfContract } from './contract-suites.ts';
 import { clientOf, newPrefix, redisHarness } from './redis-harness.ts';
 import { acceptRequest } from './requests.ts';
@@ -67,5 +69,48 @@ if (!ROWS)
         }),
       ).toBe('done');
       await alone.close();
+    });
+  });
+
+if (ROWS || LONG)
+  describe('planned failovers of three nodes under load', () => {
+    it('lose no event that was answered 200', { timeout: 600_000 }, async () => {
+      const three = await startSentinel(2);
+      const prefix = newPrefix();
+      const store = redisStore({ client: clientOf.sentinel(three), prefix });
+      const at = await testReceiver({ store, requireDurability: 'failover', leaseMs: 1000, waitMs: 100 });
+      await at.receiver.ready();
+      const load = loadOf(at, 8);
+      const primary = async (): Promise<number> => {
+        const where = await ask(three.sentinel.port, (redis) =>
+          redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', three.name),
+        );
+        return Number((where as readonly string[])[1]);
+      };
+      for (let failover = 0; failover < (LONG ? 20 : 3); failover += 1) {
+        await load.more(40);
+        const before = await primary();
+        const refused = load.refused();
+        await until('the Sentinel begins', async () => {
+          const said: unknown = await ask(three.sentinel.port, (redis) =>
+            redis.call('SENTINEL', 'FAILOVER', three.name).catch(() => 'not yet'),
+          );
+          return said === 'OK';
+        });
+        await until('another one is the primary', async () => (await primary()) !== before);
+        await until('somebody was told 503', async () => load.refused() > refused);
+        await until('both others replicate it', async () => hasReplica(await primary(), 2));
+      }
+      await load.more(40);
+      await load.end();
+      expect(load.other).toEqual([]);
+      const judge = redisStore({ client: clientOf.port(await primary()), prefix, waitReplicas: 0 });
+      await judge.open();
+      const states = await Promise.all(load.told.map((one) => judge.peek(AGENT, one)));
+      expect(states.filter((state) => state !== 'applied')).toEqual([]);
+      console.log(`planned failovers: ${load.told.length} events answered 200, 0 lost`);
+      await judge.close();
+      await at.receiver.stop();
+      await three.stop();
     });
   });

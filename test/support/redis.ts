@@ -11,7 +11,7 @@ export type { RedisServer } from './redis-server.ts';
 export const ON_DISK = { appendonly: 'yes', appendfsync: 'always' } as const;
 
 /** Diskless replication starts after a pause by default. */
-const NO_DELAY = { 'repl-diskless-sync-delay': '0', 'repl-ping-replica-period': '1' } as const;
+export const NO_DELAY = { 'repl-diskless-sync-delay': '0', 'repl-ping-replica-period': '1' } as const;
 
 /** A server to use, and how to be done with it. */
 export interface RedisUrl {
@@ -117,14 +117,26 @@ export async function startPair(
   return { primary, replica, stop: () => inTurn([replica.remove, primary.remove]) };
 }
 
-/** Whether a replica is in touch and up to date. */
-export async function hasReplica(port: number): Promise<boolean> {
-  return (await ask(port, (redis) => redis.info('replication'))).includes('state=online');
+/** Whether so many replicas are in touch and up to date. */
+export async function hasReplica(port: number, count: number = 1): Promise<boolean> {
+  const info = await ask(port, (redis) => redis.info('replication'));
+  return info.split('state=online').length > count;
 }
 
-/** A pair, and a Sentinel that calls the primary down after one second, on its own. */
-export async function startSentinel(): Promise<RedisSentinel> {
+/** A pair, with another replica. */
+export async function startThree(): Promise<
+  Pick<RedisSentinel, 'primary' | 'replica' | 'stop'> & { readonly other: RedisServer }
+> {
   const pair = await startPair();
+  const replicaof = `127.0.0.1 ${pair.primary.port}`;
+  const other = await startServer({ ...ON_DISK, ...NO_DELAY, replicaof });
+  await until('both replicas are in touch', () => hasReplica(pair.primary.port, 2));
+  return { ...pair, other, stop: () => inTurn([other.remove, pair.stop]) };
+}
+
+/** A pair, or three nodes, and a Sentinel that calls the primary down after one second, on its own. */
+export async function startSentinel(replicas: 1 | 2 = 1): Promise<RedisSentinel> {
+  const pair = await (replicas === 1 ? startPair() : startThree());
   const name = 'webhooks';
   const watch = [
     `sentinel monitor ${name} 127.0.0.1 ${pair.primary.port} 1`,
@@ -132,8 +144,8 @@ export async function startSentinel(): Promise<RedisSentinel> {
     `sentinel failover-timeout ${name} 3000`,
   ];
   const sentinel = await startServer({}, watch.join('\n'));
-  await until('the Sentinel knows the replica', async () =>
-    (await ask(sentinel.port, (redis) => redis.info('sentinel'))).includes('slaves=1'),
+  await until('the Sentinel knows the replicas', async () =>
+    (await ask(sentinel.port, (redis) => redis.info('sentinel'))).includes(`slaves=${replicas}`),
   );
   return { ...pair, name, sentinel, stop: () => inTurn([sentinel.remove, pair.stop]) };
 }

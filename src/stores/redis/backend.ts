@@ -1,6 +1,7 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import type { StoreIdentity } from '../contract.ts';
 import type { Backend, LoadRequest, LoadResult, ListRequest, Row, TurnRequest, TurnResult } from '../port.ts';
+import { barrierOf } from './barrier.ts';
 import { commit } from './commit.ts';
 import { asFault, isAboutOne } from './client.ts';
 import type { Session } from './registry.ts';
@@ -24,13 +25,16 @@ async function load(session: Session, { rows, bodies, counts }: LoadRequest): Pr
 }
 
 /** Nothing waits for an answer to another: Redis works on one script while the next one is planned. */
-export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChanged'>): Backend {
+export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChanged' | 'barrier'>): Backend {
   const listeners = new Set<(identity: StoreIdentity) => void>();
   const identityChanged = (identity: StoreIdentity): void => {
     for (const listener of listeners) listener(identity);
   };
-  const options: SessionOptions = { ...sessionOptions, identityChanged };
+  // It outlives a session that could not be opened.
+  const barrier = barrierOf(sessionOptions.waitReplicas);
+  const options: SessionOptions = { ...sessionOptions, identityChanged, barrier };
   let opening: Promise<Session> | undefined;
+  let advice = (): string => ADVICE;
   const opened = async (): Promise<Session> => {
     if (!opening) throw new Fault('store_unavailable', 'The Redis store is not open.');
     return opening;
@@ -42,12 +46,14 @@ export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChang
     timeoutMs: options.timeoutMs,
     open: async () => {
       opening = openSession(options);
-      await opening;
+      const session = await opening;
+      advice = () => session.advice();
     },
     durability: async () => (await opened()).durability(),
     identity: async () => (await opened()).identity(),
     watchIdentity: (changed) => void listeners.add(changed),
-    advice: () => ADVICE,
+    keepDurability: barrier.keep,
+    advice: () => advice(),
     clock: async () => (await opened()).clock(),
     commit: async (request) => commit(await opened(), request),
     load: async (request) => load(await opened(), request),

@@ -36,6 +36,7 @@ export interface RedisConnection {
 export interface Pipeline {
   readonly evalBuffer: (script: string, keys: number, ...args: Arg[]) => unknown;
   readonly evalshaBuffer: (script: string, keys: number, ...args: Arg[]) => unknown;
+  info(section: 'replication'): unknown;
   wait(replicas: number, timeoutMs: number): unknown;
   exec(): Promise<readonly (readonly [Error | null, unknown?])[] | null>;
 }

@@ -72,7 +72,7 @@ const WAITING_MOST = 10_000;
 
 /**
  * Without replicas each call goes out at once. With them, calls that come while a batch is under way share the next
- * one: a pipeline of their scripts and one WAIT behind them, on one connection, which is what WAIT waits for. One
+ * one: a pipeline of their scripts, and behind them one INFO and one WAIT, on one connection, which is what WAIT waits for. One
  * round trip a call, and a call that comes alone does not wait.
  */
 export function laneOf(connection: RedisConnection, { schema, kept }: Watches, options: LaneOptions): Lane {

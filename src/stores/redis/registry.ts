@@ -110,6 +110,8 @@ export interface Session {
   readonly offsetMs: () => number;
   /** @throws ConfigError where a newer package has changed the keys meanwhile. */
   durability(): Promise<Durability | 'unknown'>;
+  /** What an owner has to change for more. */
+  advice(): string;
   /** Of a primary: theirs are one clock, or leases would not hold over a failover. Unix ms. */
   clock(): Promise<number>;
   /** Waits for what runs, then disconnects. */

@@ -1,5 +1,6 @@
 import { orLate, sleep } from '../../time-limits.ts';
 import { Fault } from '../../errors.ts';
+import { attachedIn } from './barrier.ts';
 import { type Arg, type RedisConnection, type Pipeline, isMoved, isNoScript, isPassing } from './client.ts';
 import type { Script } from './scripts.ts';
 
@@ -16,6 +17,8 @@ export interface LaneOptions {
   readonly waitTimeoutMs: number;
   /** Replicas that must have what an answer rests on; 0: none, and no WAIT is sent. */
   readonly replicas: () => number;
+  /** The same, of a primary that has so many attached now. @throws Fault `not_durable` where that may not do. */
+  readonly needed?: (attached: number) => number;
 }
 
 /** A call on its way. */
@@ -75,7 +78,10 @@ export async function sendOne({ connection, gate }: Wire, job: RedisJob): Promis
 
 type Replies = readonly (readonly [Error | null, unknown?])[];
 
-/** Sends the scripts and a WAIT behind them; those that the server refused for now once more, with a WAIT of their own. */
+/**
+ * Sends the scripts, and behind them a question for the primary's replicas and a WAIT; those that the server refused for
+ * now once more, with a WAIT of their own.
+ */
 export async function sendBatch(wire: Wire, batch: readonly RedisJob[], options: LaneOptions): Promise<void> {
   let left = batch;
   let bySource = false;
@@ -108,7 +114,7 @@ async function sendPipeline(
   options: LaneOptions,
   bySource: boolean,
 ): Promise<Failed[]> {
-  const replicas = options.replicas();
+  const { replicas, needed = replicas } = options;
   let batch = jobs;
   try {
     await gate.ready(Math.max(...jobs.map(({ deadline }) => deadline)));
@@ -116,9 +122,10 @@ async function sendPipeline(
     if (batch.length === 0) return [];
     const pipeline = connection.pipeline();
     for (const { call } of batch) add(pipeline, call, bySource);
-    pipeline.wait(replicas, options.waitTimeoutMs);
+    pipeline.info('replication');
+    pipeline.wait(replicas(), options.waitTimeoutMs);
     const replies: Replies = (await withTimeout(pipeline.exec(), options.timeoutMs)) ?? [];
-    return settle(batch, replies, replicas);
+    return settle(batch, replies, needed);
   } catch (error) {
     return batch.map((job) => ({ job, error }));
   }
@@ -129,9 +136,16 @@ function add(pipeline: Pipeline, call: Call, bySource: boolean): void {
   else pipeline.evalshaBuffer(call.script.sha, ...argsOf(call));
 }
 
-/** Answers those whose script ran, by how many replicas have it; the others are left. */
-function settle(batch: readonly RedisJob[], replies: Replies, replicas: number): Failed[] {
-  const [waitError, count] = replies[batch.length] ?? [new Error('no reply')];
+/** Answers those whose script ran, by how many replicas have it; the others are left. @throws Fault `not_durable` */
+function settle(
+  batch: readonly RedisJob[],
+  replies: Replies,
+  needed: (attached: number) => number,
+): Failed[] {
+  const [infoError, info] = replies[batch.length] ?? [new Error('no reply')];
+  const [noCount, count] = replies[batch.length + 1] ?? [new Error('no reply')];
+  const waitError = infoError ?? noCount;
+  const replicas = waitError ? 0 : needed(attachedIn(String(info)));
   const failed: Failed[] = [];
   for (const [index, job] of batch.entries()) {
     const [error, reply] = replies[index] ?? [new Error('no reply')];

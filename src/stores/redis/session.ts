@@ -1,7 +1,8 @@
 import { orLate } from '../../time-limits.ts';
 import { ConfigError, Fault } from '../../errors.ts';
-import type { StoreIdentity } from '../contract.ts';
+import type { Durability, StoreIdentity } from '../contract.ts';
 import type { Call } from './send.ts';
+import type { Barrier } from './barrier.ts';
 import { laneOf } from './lane.ts';
 import {
   type RedisConnection,
@@ -17,7 +18,7 @@ import { keyidsOf, nonceCounts } from './nonce-counts.ts';
 import { registryOf } from './registry.ts';
 import { silentSweeper } from './senders.ts';
 import { withTimeout } from './send.ts';
-import { checkServers, durabilityOf, replicasOf } from './settings.ts';
+import { ADVICE, attachedTo, checkServers, durabilityOf } from './settings.ts';
 import { takeOver, takeOverAll } from './takeover.ts';
 import { watchOf } from './watch.ts';
 import type { RunScript, Session } from './registry.ts';
@@ -30,8 +31,8 @@ export interface SessionOptions {
   readonly clockOffsetMs: () => number;
   readonly timeoutMs: number;
   readonly waitTimeoutMs: number;
-  /** undefined: 1 from the time on that every primary is seen to have a replica. */
   readonly waitReplicas: number | undefined;
+  readonly barrier: Barrier;
   /** Told where the keys of an open store are found to be another store's. What it throws, calls end with. */
   readonly identityChanged: (identity: StoreIdentity) => void;
 }
@@ -51,10 +52,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     const identity = await identify(connection, options.keys);
     await raiseSchema(connection, options.keys.version);
     await loadScripts(connection, options.scripts);
-    const barrier = barrierOf(connection, options.waitReplicas);
-    await barrier.look();
-    const onDisk = (await durabilityOf(connection, 0)) === 'disk';
-    const session = sessionOf(connection, { ...options, onDisk, identity }, barrier);
+    const onDisk = isOnDisk(await durabilityOf(connection, options.barrier.seen));
+    const session = sessionOf(connection, { ...options, onDisk, identity });
     // The right to run scripts on the store's keys shows here too: only when one is run.
     await takeOverAll(session);
     return session;
@@ -89,41 +88,26 @@ async function loadScripts(connection: RedisConnection, scripts: Scripts): Promi
   }
 }
 
-interface Barrier {
-  readonly replicas: () => number;
-  /** Looks whether replicas have come; those that went are waited for all the same. */
-  readonly look: () => Promise<void>;
-}
-
-function barrierOf(connection: RedisConnection, asked: number | undefined): Barrier {
-  let replicas = asked ?? 0;
-  return {
-    replicas: () => replicas,
-    look: async () => {
-      if (asked === undefined && replicas === 0 && (await replicasOf(connection)) > 0) replicas = 1;
-    },
-  };
-}
+const isOnDisk = (level: Durability | 'unknown'): boolean => level === 'disk' || level === 'failover';
 
 function sessionOf(
   connection: RedisConnection,
   options: SessionOptions & { readonly onDisk: boolean; readonly identity: StoreIdentity },
-  barrier: Barrier,
 ): Session {
-  const { keys, scripts } = options;
-  let { identity } = options;
+  const { keys, scripts, barrier } = options;
+  let { identity, onDisk: isOnDiskNow } = options;
   const identityChanged = (found: StoreIdentity): void => {
     options.identityChanged(found);
     identity = { ...found, isNew: false };
   };
   const schema = schemaWatchOf(connection, { ...options, known: () => identity.id, identityChanged });
   const watches = { schema, kept: watchOf(connection, options) };
-  const lane = laneOf(connection, watches, { ...options, replicas: barrier.replicas });
+  const lane = laneOf(connection, watches, { ...options, ...barrier });
   const counts = nonceCounts();
   const offsetMs = (): number => Math.round(options.clockOffsetMs());
   const sweepNext = silentSweeper(() => session);
   const also = async (): Promise<void> => {
-    await barrier.look();
+    barrier.seen(await attachedTo(connection));
     await sweepNext();
   };
   const taken = (sender: string): Promise<void> => takeOver(session, sender);
@@ -141,8 +125,11 @@ function sessionOf(
     offsetMs,
     durability: async () => {
       await checkSchema(connection, keys.version);
-      return durabilityOf(connection, barrier.replicas());
+      const level = await durabilityOf(connection, barrier.seen);
+      isOnDiskNow = isOnDisk(level);
+      return level;
     },
+    advice: () => (isOnDiskNow ? `Redis: ${barrier.advice()}` : ADVICE),
     clock: async () => (await timeOf(connection, options)) + offsetMs(),
     close: async () => {
       await lane.idle();

@@ -1,11 +1,14 @@
 import { ConfigError, Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
 import { type RedisConnection, isCluster, primaries, isForbidden, isPassing } from './client.ts';
+import { type Attached, attachedIn } from './barrier.ts';
 import { withTimeout } from './send.ts';
 
 /** What one primary says of itself. */
 interface Server {
   readonly info: ReadonlyMap<string, string>;
+  /** Replicas that it has in touch. */
+  readonly attached: number;
   /** undefined where CONFIG GET is not allowed. */
   readonly config: (name: string) => Promise<string | undefined>;
 }
@@ -20,7 +23,7 @@ async function serverOf(node: RedisConnection): Promise<Server> {
     const colon = line.indexOf(':');
     if (colon > 0) info.set(line.slice(0, colon), line.slice(colon + 1));
   }
-  return { info, config: (name) => configOf(node, name) };
+  return { info, attached: attachedIn(text), config: (name) => configOf(node, name) };
 }
 
 /** Managed services often forbid CONFIG. */
@@ -123,37 +126,37 @@ async function checkNode(node: RedisConnection, onDisk: boolean): Promise<void> 
   }
 }
 
-/** `slave0:ip=…,port=…,state=online,…` */
-function isReplica([name, value]: readonly [string, string]): boolean {
-  return /^slave\d+$/.test(name) && value.includes('state=online');
+function attachedOf(servers: readonly Server[]): Attached {
+  const counts = servers.map(({ attached }) => attached);
+  return { least: Math.min(...counts), most: Math.max(...counts) };
 }
 
-/** Replicas that every primary has in touch: the least of them. */
-export async function replicasOf(connection: RedisConnection): Promise<number> {
-  const servers = await serversOf(connection);
-  return Math.min(...servers.map(({ info }) => [...info].filter(isReplica).length));
+export async function attachedTo(connection: RedisConnection): Promise<Attached> {
+  return attachedOf(await serversOf(connection));
 }
 
 /** What an owner has to change for more. */
 export const ADVICE: string =
-  "For 'disk' set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no on every primary; for 'failover' attach replicas and set waitReplicas too.";
+  "For 'disk' set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no on every primary; for 'failover' attach replicas to every primary, too.";
 
 /**
  * - `disk`: the append-only file is synced before a reply. Under `everysec` a power cut takes up to two seconds, and
  *   with `no-appendfsync-on-rewrite` whatever came during a rewrite: `process`.
- * - `failover`: on disk, and confirmed by replicas before a reply. A primary that restarts from an older file would
- *   make its replicas forget too, so replicas alone are not enough.
+ * - `failover`: on disk, and confirmed before a reply by all replicas that could take the primary's place: by fewer, one
+ *   may be the primary already while another still confirms what the old one is told. A primary that restarts from an
+ *   older file would make its replicas forget too, so replicas alone are not enough.
  */
 export async function durabilityOf(
   connection: RedisConnection,
-  replicas: number,
+  replicasOf: (attached: Attached) => number,
 ): Promise<Durability | 'unknown'> {
   const servers = await serversOf(connection);
+  const attached = attachedOf(servers);
+  const replicas = replicasOf(attached);
   const disks = await Promise.all(servers.map(isOnDisk));
   if (disks.includes(false)) return 'process';
   if (disks.includes(undefined)) return 'unknown';
-  if (replicas === 0) return 'disk';
-  return (await replicasOf(connection)) >= replicas ? 'failover' : 'disk';
+  return replicas > 0 && replicas <= attached.least && replicas >= attached.most ? 'failover' : 'disk';
 }
 
 async function isOnDisk({ info, config }: Server): Promise<boolean | undefined> {

@@ -1,11 +1,25 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { RedisStore } from '../../../src/stores/redis.ts';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { ConfigError } from '../../../src/errors.ts';
+import type { Durability } from '../../../src/stores/contract.ts';
+import { attachedIn } from '../../../src/stores/redis/barrier.ts';
+import type { RedisStore, RedisStoreOptions } from '../../../src/stores/redis.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { Link } from '../../support/redis-link.ts';
 import { startLink } from '../../support/redis-link.ts';
 import type { RedisServer } from '../../support/redis.ts';
-import { ask, hasReplica, ON_DISK, startPair, startServer, until } from '../../support/redis.ts';
-import { clientOf } from '../redis-harness.ts';
+import {
+  ask,
+  hasReplica,
+  NO_DELAY,
+  ON_DISK,
+  startPair,
+  startServer,
+  startThree,
+  until,
+} from '../../support/redis.ts';
+import { payloads, said, testReceiver, type TestReceiver } from '../../receiver/setup.ts';
+import { clientOf, newPrefix } from '../redis-harness.ts';
+import type { PayloadInput } from '../../../src/sender/sign.ts';
 import { acceptRequest, key } from '../requests.ts';
 
 const undo: (() => Promise<void>)[] = [];
@@ -153,4 +167,159 @@ describe('a failover while the replication link is cut', () => {
     expect(result.answered).toBeGreaterThan(100);
     expect(result.lost).toBeGreaterThan(0);
   });
+});
+
+describe('two replicas', () => {
+  interface Three {
+    readonly primary: RedisServer;
+    readonly replica: RedisServer;
+    readonly other: RedisServer;
+  }
+  const nodes: Partial<Three> = {};
+  let stop: () => Promise<void>;
+  beforeAll(async () => {
+    const { stop: end, ...three } = await startThree();
+    stop = end;
+    Object.assign(nodes, three);
+  });
+  afterAll(() => stop());
+  const three = (): Three => nodes as Three;
+  const promote = (): Promise<unknown> => ask(three().replica.port, (redis) => redis.replicaof('NO', 'ONE'));
+  const attach = async (): Promise<void> => {
+    const { primary, replica } = three();
+    await ask(replica.port, (redis) => redis.replicaof('127.0.0.1', primary.port));
+    await until('both replicas are in touch', () => hasReplica(primary.port, 2));
+  };
+  const storeWith = (options: Partial<RedisStoreOptions> = {}): RedisStore => {
+    const client = clientOf.port(three().primary.port);
+    const store = redisStore({ client, prefix: newPrefix(), waitTimeoutMs: 300, ...options });
+    undo.push(() => store.close());
+    return store;
+  };
+  const receiverOn = (store: RedisStore, requireDurability: Durability): Promise<TestReceiver> =>
+    testReceiver({ store, requireDurability });
+  const refusal = async ({ receiver }: TestReceiver): Promise<unknown> => {
+    const error: unknown = await receiver.ready().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  };
+
+  /** Until then each answer is 503: a replica takes its time to confirm. */
+  const answered200 = (at: TestReceiver, event: PayloadInput): Promise<void> =>
+    until('it is answered 200', async () => (await at.deliver(event)).response.status === 200);
+
+  /** Events that were answered after one replica had become a primary, and how many of all it does not know. */
+  async function promoted(
+    options: Partial<RedisStoreOptions>,
+  ): Promise<{ readonly answered: number; readonly lost: number }> {
+    const prefix = newPrefix();
+    const store = storeWith({ prefix, ...options });
+    await store.open();
+    const tryOnce = async (
+      n: number,
+      request = acceptRequest({ key: key(n), task: `task-${n}` }),
+    ): Promise<boolean> => {
+      const result = await store.accept(request).catch((error: unknown) => error);
+      if ((result as { kind?: string }).kind === 'won') return true;
+      expect(result).toMatchObject({ code: 'not_durable' });
+      return false;
+    };
+    for (const n of [0, 1, 2]) {
+      const request = acceptRequest({ key: key(n), task: `task-${n}` });
+      await until('replicas have confirmed', () => tryOnce(n, request));
+    }
+    await promote();
+    // It is not attached any more, and the other one still is.
+    const after = [3, 4, 5];
+    const isAnswered = await Promise.all(after.map((n) => tryOnce(n)));
+    const answered = after.filter((_, at) => isAnswered[at]).map(key);
+    const judge = redisStore({ client: clientOf.port(three().replica.port), prefix, waitReplicas: 0 });
+    await judge.open();
+    const { sender } = acceptRequest();
+    const all = [...[0, 1, 2].map(key), ...answered];
+    const seen = await Promise.all(all.map((name) => judge.peek(sender, name)));
+    await judge.close();
+    await attach();
+    return { answered: answered.length, lost: seen.filter((state) => state === 'absent').length };
+  }
+
+  it('one of which is promoted: the other confirms nothing alone, and nothing is lost', async () => {
+    expect(await promoted({})).toEqual({ answered: 0, lost: 0 });
+  });
+
+  it('one of which is promoted: where one has to confirm, what it confirms is lost, so that the test can fail', async () => {
+    expect(await promoted({ waitReplicas: 1, waitTimeoutMs: 2000 })).toEqual({ answered: 3, lost: 3 });
+  });
+
+  it('are failover for a receiver that waits for both, and 503 while one is away', async () => {
+    const at = await receiverOn(storeWith(), 'failover');
+    await at.receiver.ready();
+    const event = payloads.tool('completed');
+    await answered200(at, event);
+    await promote();
+    expect(said(await at.deliver(event))).toBe('unavailable not_durable 503');
+    await attach();
+    await answered200(at, event);
+  });
+
+  it('are no failover for a receiver that waits for one of them: ConfigError with the number', async () => {
+    const at = await receiverOn(storeWith({ waitReplicas: 1 }), 'failover');
+    expect(await refusal(at)).toMatch(
+      /waitReplicas is 1, and 2 attached.*set waitReplicas: 2, or leave it out/,
+    );
+  });
+
+  it('of which one comes later than the receiver: 503 with the number, where it was fixed at one', async () => {
+    await promote();
+    const at = await receiverOn(storeWith({ waitReplicas: 1 }), 'failover');
+    const learning = await receiverOn(storeWith(), 'failover');
+    const event = payloads.tool('completed');
+    await until('one is left', async () => !(await hasReplica(three().primary.port, 2)));
+    await answered200(at, event);
+    await answered200(learning, event);
+    await attach();
+    const outcome = await at.deliver(event);
+    expect(said(outcome)).toBe('unavailable not_durable 503');
+    expect(outcome).toMatchObject({ detail: expect.stringMatching(/set waitReplicas: 2/) });
+    // By default it waits for both from the first delivery on, and for no less later.
+    await answered200(learning, event);
+    await promote();
+    expect(said(await learning.deliver(event))).toBe('unavailable not_durable 503');
+    await attach();
+  });
+
+  it('are waited for by one where the disk is all that is required', async () => {
+    const at = await receiverOn(storeWith(), 'disk');
+    const event = payloads.tool('completed');
+    await answered200(at, event);
+    await promote();
+    await answered200(at, event);
+    await attach();
+  });
+
+  it('that attach after the start: a receiver that was refused is not refused for ever', async () => {
+    const server = await startServer({ ...ON_DISK, ...NO_DELAY });
+    undo.push(server.remove);
+    const at = await receiverOn(storeWith({ client: clientOf.port(server.port) }), 'failover');
+    expect(await refusal(at)).toMatch(/waitReplicas is 0, and 0 attached.*attach replicas/);
+    const event = payloads.tool('completed');
+    expect(said(await at.deliver(event))).toBe('unavailable misconfigured 503');
+    const replica = await startServer({ ...ON_DISK, ...NO_DELAY, replicaof: `127.0.0.1 ${server.port}` });
+    undo.push(replica.remove);
+    await until('the replica is in touch', () => hasReplica(server.port));
+    await answered200(at, event);
+  });
+});
+
+it('a replica that came back counts once, and one that is silent not at all', () => {
+  const line = (n: number, text: string): string => `slave${n}:ip=10.0.0.${text}\r\n`;
+  const info =
+    '# Replication\r\nrole:master\r\nconnected_slaves:5\r\n' +
+    line(0, '1,port=6379,state=online,offset=1,lag=1') +
+    line(1, '2,port=6379,state=online,offset=1,lag=9') +
+    line(2, '2,port=6379,state=online,offset=9,lag=0') +
+    line(3, '3,port=6379,state=wait_bgsave,offset=0,lag=0') +
+    line(4, '4,port=6379,state=online,offset=1,lag=11') +
+    'master_repl_offset:9\r\n';
+  expect(attachedIn(info)).toBe(2);
 });
