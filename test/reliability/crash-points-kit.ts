@@ -49,6 +49,8 @@ export interface Ground {
   readonly sign: (key: string) => Promise<SignedDelivery>;
   /** More than a lease passes, on the store's clock. */
   readonly leasePasses: () => void;
+  /** So does the wait of a suspect that was charged once. */
+  readonly firstWaitPasses: () => void;
   /** How often the event became `applied`, by a trigger in the database itself. */
   readonly completions: (key: string) => number;
   /** Effects: outside the store, and committed in transactions. */
@@ -89,6 +91,9 @@ export async function ground(): Promise<Ground> {
     },
     leasePasses: () => {
       offsetMs += LEASE_MS + 1;
+    },
+    firstWaitPasses: () => {
+      offsetMs += 60_000;
     },
     completions: (key) => countOf(ledger.completions(), key),
     effects: (key) => countOf([...ledger.effects(), ...outside], key),

@@ -107,15 +107,27 @@ describe('inline: the process dies at every point between arrival and reply, and
     expect(points).toEqual(expect.arrayContaining(['before renew', 'after renew', 'before complete']));
   });
 
-  it('while it takes over from a dead process: completed once, 200', async () => {
+  it('while it takes over from a dead process: completed once, 200, a minute later where it died with the event alone', async () => {
     const onPeek = (): void => place.leasePasses();
+    const statuses: (number | undefined)[] = [];
     const points = await sweep(place, { onPeek }, async (mortal, key, where) => {
       const dead = await place.start({ diesAt: 'after accept' });
       expect(await dead.tell(await place.sign(key))).toBeUndefined();
       await mortal.tell(await place.sign(key));
-      expect(await retryElsewhere({}, await place.sign(key)), where).toBe(200);
+      const isDone = place.completions(key) === 1;
+      statuses.push(await retryElsewhere({}, await place.sign(key)));
+      if (!isDone && statuses.at(-1) === 503) {
+        place.firstWaitPasses();
+        expect(await retryElsewhere({}, await place.sign(key)), where).toBe(200);
+      }
       expect(place.verdict(key), where).toEqual(KEPT);
     });
+    // From the commit of its lease to that of its completion, and at no other point.
+    const charged = statuses.flatMap((status, at) => (status === 503 ? [at] : []));
+    expect(charged).toEqual(Array.from(charged, (_, n) => (charged[0] ?? 0) + n));
+    expect(points[charged[0] ?? -1]).toBe('after COMMIT');
+    expect(points[charged.at(-1) ?? -1]).toBe('before COMMIT');
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
     const calls = points.filter((point) => /^before (?:accept|peek|complete)$/.test(point));
     const again = 'before accept';
     // It is a suspect by then: asked for once more, with its process's place for one kept.
