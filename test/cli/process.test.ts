@@ -417,6 +417,25 @@ describe('vectors run', () => {
     });
   });
 
+  it('judges published files by their members; what it cannot judge neither passes nor fails', async () => {
+    using folder = tempFolder();
+    const response = { isError: true, structuredContent: { adcp_error: { code: 'CONFLICT', message: 'm' } } };
+    const error = { id: 'busy', transport: 'mcp', path: 'structuredContent', response };
+    const expected = { expected_error: { code: 'CONFLICT' }, expected_action: 'retry' };
+    const [errors, strange] = [folder.file('errors.json'), folder.file('strange.json')];
+    writeFileSync(errors, JSON.stringify({ version: 1, vectors: [{ ...error, ...expected }] }));
+    writeFileSync(strange, JSON.stringify({ version: 1, vectors: [{ id: 'x', colour: 'blue' }] }));
+    const both = await cli(['vectors', 'run', errors, strange]);
+    expect(both.code).toBe(0);
+    expect(both.stdout.trim().split('\n')).toEqual([
+      'ok   error busy',
+      'not judged: 1 file strange: no known kind of vectors: vectors has members id, colour',
+      '1 passed, 0 failed, 1 not judged',
+    ]);
+    const alone = await cli(['vectors', 'run', strange]);
+    expect([alone.code, alone.stderr]).toEqual([2, expect.stringMatching(/nothing in it can be judged/)]);
+  });
+
   it('rejects a folder without a usable vector', async () => {
     using folder = tempFolder();
     writeFileSync(folder.file('jwks.json'), JSON.stringify({ keys: [] }));
