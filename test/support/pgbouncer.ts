@@ -28,6 +28,7 @@ type PoolMode = 'transaction' | 'statement';
 const settingsOf = (folder: string, port: number, server: PostgresServer, mode: PoolMode): string => `
 [databases]
 postgres = host=127.0.0.1 port=${server.port} dbname=postgres user=postgres
+nowhere = host=127.0.0.1 port=${server.port} dbname=nobody_made_this_one user=postgres
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = ${port}

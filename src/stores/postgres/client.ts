@@ -221,11 +221,15 @@ const WRONGLY_GIVEN: Readonly<Record<string, string>> = {
   '28000': 'Give the pool a role that may connect.',
 };
 
+/** PgBouncer says it as a violation of the protocol. */
+const isOfPooler = (state: string, message: string): boolean =>
+  state === '08P01' && /^(?:no such database|database ".*" does not exist)/.test(message);
+
 /** A pool that leads to no database. @param who e.g. `postgresStore`. */
 export function wronglyGiven(who: string, error: unknown): ConfigError | undefined {
   for (const one of causesOf(error)) {
     const state = sqlState(one) ?? '';
-    const fix = WRONGLY_GIVEN[state];
+    const fix = WRONGLY_GIVEN[isOfPooler(state, one.message) ? '3D000' : state];
     if (fix !== undefined)
       return new ConfigError(`${who}: ${one.message} (${state}). ${fix}`, { cause: error });
   }

@@ -319,6 +319,10 @@ describe('with a standby', () => {
     pool.on('error', () => undefined);
     expect(await atReceiver(postgresStore({ pool }))).toMatch(/statement mode.*Set pool_mode = transaction/);
     await pool.end();
+    const wrong = new Pool({ connectionString: pooler.url.replace(/postgres$/, 'nowhere') });
+    const refused = await refusal(postgresStore({ pool: wrong }).open());
+    expect(refused).toMatch(/"nobody_made_this_one" does not exist \(08P01\)\. Give the pool the name/);
+    await wrong.end();
     await pooler.stop();
   });
 
