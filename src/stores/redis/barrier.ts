@@ -1,4 +1,4 @@
-import { Fault } from '../../errors.ts';
+import { ConfigError, Fault } from '../../errors.ts';
 import type { Durability } from '../contract.ts';
 
 /** One that has confirmed nothing for so long, which it does each second, is gone: its connection has not timed out. S. */
@@ -48,7 +48,10 @@ export interface Barrier {
   readonly seen: (attached: Attached) => number;
   /** For `Store.durabilityAdvice`, by what was seen last. */
   readonly advice: () => string;
-  /** What answers have to survive; until it is said, a failover. */
+  /**
+   * What answers have to survive; until it is said, a failover.
+   * @throws ConfigError where more are attached than `waitReplicas` says, also of a server whose settings are unknown.
+   */
   readonly keep: (required: Durability) => void;
 }
 
@@ -84,6 +87,9 @@ export function barrierOf(asked: number | undefined): Barrier {
     },
     advice: () => replicaAdvice(forFailover(), last),
     keep: (level) => {
+      if (level === 'failover' && forFailover() < last.most) {
+        throw new ConfigError(`redisStore: ${replicaAdvice(forFailover(), last)}`);
+      }
       if (required !== 'failover') required = level;
     },
   };
