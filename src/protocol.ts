@@ -96,6 +96,8 @@ export interface Edition {
    * is told; `narrow` the JWKS and add nothing.
    */
   readonly publisherPins: 'decide' | 'decide-told' | 'narrow';
+  /** The brand.json that the seller declares (verification.md §5.1a): beside the one at the well-known path, or in its place. */
+  readonly declaredPlace: 'ignored' | 'added' | 'alone';
   /** Same `idempotency_key`, other payload: `duplicate` answers 2xx and drops it, `conflict` answers 409. */
   readonly changedPayload: 'duplicate' | 'conflict';
   /** What "changed" compares: the raw bytes, or the canonical JSON (RFC 8785). */
@@ -108,10 +110,10 @@ export interface Edition {
   readonly operationId: 'optional' | 'expected';
 }
 
-type Answers = Omit<Edition, 'name' | 'keyPurposes' | 'agentMatch' | 'publisherPins'>;
+type Answers = Omit<Edition, 'name' | 'keyPurposes' | 'agentMatch' | 'publisherPins' | 'declaredPlace'>;
 
 /** Before edition 3.3. */
-const EARLIER = { agentMatch: 'exact', publisherPins: 'decide' } as const;
+const EARLIER = { agentMatch: 'exact', publisherPins: 'decide', declaredPlace: 'added' } as const;
 
 const OLDER: Answers = {
   changedPayload: 'duplicate',
@@ -129,7 +131,14 @@ const NEWER: Answers = {
 };
 
 const EDITIONS: Record<EditionName, Edition & Required<Pick<Edition, 'keyPurposes'>>> = {
-  '3.0': { name: '3.0', keyPurposes: WEBHOOKS_ALONE, ...EARLIER, ...OLDER, operationId: 'optional' },
+  '3.0': {
+    name: '3.0',
+    keyPurposes: WEBHOOKS_ALONE,
+    ...EARLIER,
+    declaredPlace: 'ignored',
+    ...OLDER,
+    operationId: 'optional',
+  },
   '3.1': { name: '3.1', keyPurposes: EITHER_PURPOSE, ...EARLIER, ...OLDER },
   '3.2': { name: '3.2', keyPurposes: EITHER_PURPOSE, ...EARLIER, ...NEWER },
   '3.3': {
@@ -137,6 +146,7 @@ const EDITIONS: Record<EditionName, Edition & Required<Pick<Edition, 'keyPurpose
     keyPurposes: EITHER_PURPOSE,
     agentMatch: 'canonical',
     publisherPins: 'narrow',
+    declaredPlace: 'alone',
     ...NEWER,
   },
 };
@@ -149,6 +159,7 @@ const NO_EDITION: Edition = {
   name: '3.0',
   agentMatch: 'exact-first',
   publisherPins: 'decide-told',
+  declaredPlace: 'added',
   ...OLDER,
   operationId: 'optional',
 };

@@ -97,4 +97,10 @@ export interface SenderEntry {
   readonly revocation?: SenderRevocation;
   readonly notificationToken?: TokenPolicy;
   readonly maxNoncesPerKey: number;
+  /** The seller declared where its keys lie, and the origin of its JWKS (verification.md §5.1a); absent: it did not, or the owner says where. */
+  readonly declared?: { readonly keyOrigin?: string };
 }
+
+/** A name of a sender with the place of its keys, for maps: a seller's keys may be at several (verification.md §5.1a). */
+export const placeName = ({ agentUrl, brandJsonUrl, declared }: SenderEntry): string =>
+  declared === undefined ? agentUrl : `${agentUrl} ${brandJsonUrl ?? ''}`;

@@ -1,10 +1,11 @@
 import type { Alarm, RaiseAlarm } from '../alarms.ts';
 import { putBounded } from '../bounded.ts';
-import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
-import type { SenderEntry } from '../senders.ts';
+import { MAX_URL_BYTES, printableName, quoted } from '../codec/printable.ts';
+import { placeName, type SenderEntry } from '../senders.ts';
 import { entriesOf } from './agent-entry.ts';
 import type { BrandJson } from './brand-json.ts';
 import type { CopyResult } from './document.ts';
+import { type BrandFiles, mayList, nextChange } from './operators.ts';
 
 /** Enough to see the mistake. */
 const MAX_SHOWN = 4;
@@ -130,6 +131,8 @@ export interface Locator {
 interface LocateOptions {
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
+  /** Unix ms: operators are authorized for a time. */
+  readonly now: () => number;
 }
 
 /** How many senders' first `jwks_uri` are remembered: as many as documents are. */
@@ -145,10 +148,14 @@ export function createLocate(options: LocateOptions): Locate {
  * is the agent URL, its `jwks_uri`. What a copy says is judged once, and its alarms are raised once.
  */
 export function createLocator(options: LocateOptions): Locator {
-  const judgements = createLocationCache(options.raiseAlarm);
+  const judgements = createLocationCache(options);
   const starts = new WeakMap<SenderEntry, string>();
   const noteMoved = createMoveWatch(options.raiseAlarm, 'jwks_uri', 'is');
   const notePointer = createMoveWatch(options.raiseAlarm, 'brand.json', 'points to');
+  // Each place of a seller's keys has a JWKS of its own.
+  const declaredAt = ({ declared }: SenderEntry, start: string): string | undefined => declared && start;
+  const noteMovedAt = (sender: SenderEntry, start: string, jwksUri: string): void =>
+    noteMoved(sender.agentUrl, jwksUri, declaredAt(sender, start));
   const locate: Locate = async (sender, load) => {
     const start = starts.get(sender) ?? brandJsonUrl(sender, options.allowLoopback);
     if (start === undefined) return { ok: false, renewable: false, reason: 'the agent URL is not a URL' };
@@ -156,12 +163,13 @@ export function createLocator(options: LocateOptions): Locator {
     const first = await load(start);
     if (!first.ok) return missing(start, first.reason);
     const configured = first.copy.value;
-    if (configured.next !== undefined) notePointer(sender.agentUrl, configured.next);
+    if (configured.next !== undefined)
+      notePointer(sender.agentUrl, configured.next, declaredAt(sender, start));
     const at = configured.next ?? start;
     const answer = configured.next === undefined ? first : await load(at);
     if (!answer.ok) return missing(at, answer.reason);
     const location = await judgements.find(sender, { configured, listing: answer.copy.value, at }, start);
-    if (location.ok) noteMoved(sender.agentUrl, location.jwksUri);
+    if (location.ok) noteMovedAt(sender, start, location.jwksUri);
     return location;
   };
   const cachedUri: Locator['cachedUri'] = (sender, cached) => {
@@ -171,7 +179,7 @@ export function createLocator(options: LocateOptions): Locator {
     const listing = configured.next === undefined ? configured : cached(configured.next);
     const location = listing && judgements.cached(sender, { configured, listing }, start);
     if (location?.ok !== true) return undefined;
-    noteMoved(sender.agentUrl, location.jwksUri);
+    noteMovedAt(sender, start, location.jwksUri);
     return location.jwksUri;
   };
   return { locate, cachedUri };
@@ -197,7 +205,7 @@ export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): strin
 export function createMoveWatch(
   raiseAlarm: RaiseAlarm,
   what: 'jwks_uri' | 'brand.json' | 'adagents.json',
-  verb: 'is' | 'points to',
+  verb: 'is' | 'points to' | 'is declared at',
 ): (agentUrl: string, url: string, of?: string) => void {
   const learned = new Map<string, { readonly first: string; last: string }>();
   const member = what === 'jwks_uri' ? 'jwksUri' : 'url';
@@ -228,17 +236,11 @@ interface LocationFinding {
   readonly alarm?: Alarm;
 }
 
-/** The brand.json where the search begins, and the one that lists agents: the same, or what the first points to. */
-interface BrandFiles {
-  readonly configured: BrandJson;
-  readonly listing: BrandJson;
-  /** Where `listing` is. */
-  readonly at: string;
-}
-
 interface CachedLocation {
   readonly configured: BrandJson;
   readonly location: Location;
+  /** Unix ms at which an operator's time begins or ends. */
+  readonly until: number;
 }
 
 /** What brand.json says of a sender's JWKS, judged once a copy. */
@@ -253,32 +255,33 @@ interface LocationCache {
   find(sender: SenderEntry, files: BrandFiles, start: string): Promise<Location>;
 }
 
-function createLocationCache(raiseAlarm: RaiseAlarm): LocationCache {
+function createLocationCache({ raiseAlarm, now }: LocateOptions): LocationCache {
   const judged = new WeakMap<BrandJson, Map<string, CachedLocation>>();
-  const keyOf = ({ agentUrl, edition }: SenderEntry, start: string): string =>
-    `${edition.agentMatch} ${agentUrl} ${start}`;
+  const keyOf = (sender: SenderEntry, start: string): string =>
+    `${sender.edition.agentMatch} ${placeName(sender)} ${sender.declared?.keyOrigin ?? ''} ${start}`;
   const before: LocationCache['cached'] = (sender, { configured, listing }, start) => {
     const known = judged.get(listing)?.get(keyOf(sender, start));
-    return known?.configured === configured ? known.location : undefined;
+    return known?.configured === configured && now() < known.until ? known.location : undefined;
   };
   return {
     cached: before,
     find: async (sender, files, start) => {
       const known = before(sender, files, start);
       if (known !== undefined) return known;
-      const { location, alarm } = await findLocation(sender, files);
+      const { location, alarm } = await findLocation(sender, files, now());
       // Others may have judged it meanwhile. The result is kept and no promise of it: where a request owns its I/O,
       // none may wait for another's.
       if (alarm !== undefined && before(sender, files, start) === undefined) raiseAlarm(alarm);
       const locations = judged.get(files.listing) ?? new Map<string, CachedLocation>();
-      locations.set(keyOf(sender, start), { configured: files.configured, location });
+      const until = nextChange(files, now());
+      locations.set(keyOf(sender, start), { configured: files.configured, location, until });
       judged.set(files.listing, locations);
       return location;
     },
   };
 }
 
-async function findLocation(sender: SenderEntry, files: BrandFiles): Promise<LocationFinding> {
+async function findLocation(sender: SenderEntry, files: BrandFiles, now: number): Promise<LocationFinding> {
   const { agentUrl } = sender;
   const { listing: brand, at } = files;
   const refuse = (code: Alarm['code'], reason: string, details?: object): LocationFinding => ({
@@ -305,7 +308,7 @@ async function findLocation(sender: SenderEntry, files: BrandFiles): Promise<Loc
       nearMisses: misses.map(({ url }) => url),
     });
   }
-  if (!(await mayList(sender, files))) {
+  if (!(await mayList(sender, files, now))) {
     return refuse(
       'agent_not_listed',
       `brand.json at ${at} does not list this domain in authorized_operators`,
@@ -319,8 +322,21 @@ async function findLocation(sender: SenderEntry, files: BrandFiles): Promise<Loc
   if (jwksUri === undefined) {
     return refuse('key_document_invalid', `brand.json at ${at} has a jwks_uri that is not an absolute URL`);
   }
+  const foreign = foreignOrigin(sender, jwksUri);
+  if (foreign !== undefined)
+    return refuse('agent_not_listed', `brand.json at ${at} has a jwks_uri at another host ${foreign}`);
   return { location: { ok: true, jwksUri } };
 }
+
+/** In words: the JWKS is at another host than the seller declares. */
+function foreignOrigin({ declared }: SenderEntry, jwksUri: string): string | undefined {
+  const { keyOrigin } = declared ?? {};
+  const isForeign = keyOrigin !== undefined && new URL(jwksUri).host !== hostAndPort(keyOrigin);
+  return isForeign ? `than the seller declares in key_origins (${quoted(keyOrigin)})` : undefined;
+}
+
+const hostAndPort = (origin: string): string | undefined =>
+  URL.canParse(origin) ? new URL(origin).host : undefined;
 
 /** Step 3: the entry's `jwks_uri`, else the well-known path at the origin of the agent URL. */
 function absoluteJwksUri(jwksUri: unknown, agentUrl: string): string | undefined {
@@ -328,41 +344,4 @@ function absoluteJwksUri(jwksUri: unknown, agentUrl: string): string | undefined
     return typeof jwksUri === 'string' && URL.canParse(jwksUri) ? new URL(jwksUri).href : undefined;
   }
   return URL.canParse(agentUrl) ? new URL('/.well-known/jwks.json', agentUrl).href : undefined;
-}
-
-/**
- * A file that configuration puts at another registrable domain than the agent's has to name that domain, itself or in
- * the file that it points to. One that the agent's own domain points to needs no more than that.
- */
-async function mayList(sender: SenderEntry, { configured, listing, at }: BrandFiles): Promise<boolean> {
-  if (sender.brandJsonUrl === undefined) return true;
-  const agent = hostOf(sender.agentUrl);
-  if (await sameRegistrableDomain(hostOf(sender.brandJsonUrl), agent)) return true;
-  if (await sameRegistrableDomain(hostOf(at), agent)) return true;
-  const named = (domain: string): boolean =>
-    configured.operators.has(domain) || listing.operators.has(domain);
-  if (named(agent)) return true;
-  const domain = await registrableDomain(agent);
-  return domain !== undefined && named(domain);
-}
-
-function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).hostname.replace(/\.$/, '') : '';
-}
-
-/**
- * Whether two host names belong to one registrable domain by the public suffix list, its private part included: two
- * customers of one hosting service are strangers. The list is loaded only where the names differ, and from the package:
- * nothing is fetched.
- */
-export async function sameRegistrableDomain(a: string, b: string): Promise<boolean> {
-  if (a === b) return true;
-  const domain = await registrableDomain(a);
-  return domain !== undefined && domain === (await registrableDomain(b));
-}
-
-/** Undefined for addresses, single labels and public suffixes. */
-export async function registrableDomain(host: string): Promise<string | undefined> {
-  const { getDomain } = await import('tldts');
-  return getDomain(host, { allowPrivateDomains: true }) ?? undefined;
 }

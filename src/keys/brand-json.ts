@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
+import { parseInstant } from '../events/instant.ts';
 import type { DocumentKind, Parsed } from './document.ts';
 
 /** An entry of `agents[]`, as published. */
@@ -15,8 +16,17 @@ export interface BrandJson {
   readonly next?: string;
   /** By `url` as it is written. */
   readonly agents: ReadonlyMap<string, readonly AgentEntry[]>;
-  /** `authorized_operators[].domain`, as `URL` writes hosts. */
-  readonly operators: ReadonlySet<string>;
+  /** `authorized_operators[]` by `domain`, as `URL` writes hosts. */
+  readonly operators: ReadonlyMap<string, readonly Period[]>;
+  /** It is a house's portfolio: `house` is an object. */
+  readonly isHouse: boolean;
+}
+
+/** When an operator is authorized, Unix ms; always where absent. */
+export interface Period {
+  readonly from?: number;
+  /** The first instant at which it is no more. */
+  readonly until?: number;
 }
 
 /** 2 MiB, 32 levels: verification.md §5.13, §5.14. */
@@ -40,11 +50,14 @@ function parseBrandJson(bytes: Uint8Array, url: string, allowLoopback: boolean):
   if (!json.ok) return { ok: false, reason: json.detail };
   const lists = agentLists(json.value);
   if (typeof lists === 'string') return { ok: false, reason: lists };
-  const operators = operatorDomains(json.value['authorized_operators']);
-  if (lists.length > 0) return { ok: true, value: { agents: agentsByUrl(lists.flat()), operators } };
+  const said = {
+    operators: operatorDomains(json.value['authorized_operators']),
+    isHouse: isJsonObject(json.value['house']),
+  };
+  if (lists.length > 0) return { ok: true, value: { agents: agentsByUrl(lists.flat()), ...said } };
   const next = nextLocation(json.value, allowLoopback ? new URL(url).protocol : 'https:');
-  if (next === undefined) return { ok: true, value: { agents: new Map(), operators } };
-  return next.ok ? { ok: true, value: { next: next.url, agents: new Map(), operators } } : next;
+  if (next === undefined) return { ok: true, value: { agents: new Map(), ...said } };
+  return next.ok ? { ok: true, value: { next: next.url, agents: new Map(), ...said } } : next;
 }
 
 /**
@@ -88,13 +101,37 @@ function agentsByUrl(entries: readonly unknown[]): Map<string, AgentEntry[]> {
   return agents;
 }
 
-function operatorDomains(operators: unknown): Set<string> {
-  const domains = new Set<string>();
+function operatorDomains(operators: unknown): Map<string, Period[]> {
+  const domains = new Map<string, Period[]>();
   for (const operator of Array.isArray(operators) ? (operators as unknown[]) : []) {
     const domain = isJsonObject(operator) ? operator['domain'] : undefined;
-    if (typeof domain === 'string') domains.add(asHost(domain));
+    const period = isJsonObject(operator) ? periodOf(operator) : undefined;
+    if (typeof domain !== 'string' || domain.length > MAX_ENTRY || period === undefined) continue;
+    const host = asHost(domain);
+    const known = domains.get(host);
+    if (known) known.push(period);
+    else domains.set(host, [period]);
   }
   return domains;
+}
+
+/** Undefined where it has a time that cannot be read: nobody knows when it is authorized. */
+function periodOf(operator: JsonObject): Period | undefined {
+  const [from, until] = [timeIn(operator, 'valid_from', 0), timeIn(operator, 'valid_until', DAY_MS)];
+  if (Number.isNaN(from) || Number.isNaN(until)) return undefined;
+  return { ...(from !== undefined && { from }), ...(until !== undefined && { until }) };
+}
+
+const DAY_MS = 86_400_000;
+
+/** An instant, or a day in UTC and so much later. NaN for what cannot be read. */
+function timeIn(operator: JsonObject, name: string, afterDayMs: number): number | undefined {
+  const value = present(operator, name);
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string') return Number.NaN;
+  const isDay = /^\d{4}-\d\d-\d\d$/.test(value);
+  const ms = parseInstant(isDay ? `${value}T00:00:00Z` : value)?.ms ?? Number.NaN;
+  return isDay ? ms + afterDayMs : ms;
 }
 
 /** As `URL` writes hosts, so that the two compare: lower case, A-labels, no root dot. */

@@ -3,7 +3,7 @@ import { materialOf } from '../auth/rfc9421/revoked-at.ts';
 import { quoted } from '../codec/printable.ts';
 import { putBounded } from '../bounded.ts';
 import type { Jwk } from '../crypto/engine.ts';
-import type { SenderEntry } from '../senders.ts';
+import { placeName, type SenderEntry } from '../senders.ts';
 import { singleFlight } from '../single-flight.ts';
 import { settledWithin } from '../time-limits.ts';
 import type { Candidate, KeyRequest, SenderKey } from './contract.ts';
@@ -53,7 +53,7 @@ type Ownership = 'clear' | 'shared' | 'unchecked' | 'blocked';
 
 /** What is known of a key that a sender uses for the first time. */
 interface Claim extends NewKey {
-  /** What each of the other senders was found to have, by agent URL, and when; Unix ms. */
+  /** What each of the other senders was found to have, by `placeName`, and when; Unix ms. */
   readonly others: Map<string, { readonly ownership: Ownership; readonly at: number }>;
   readonly running: Map<string, Promise<void>>;
 }
@@ -80,7 +80,7 @@ export function createKeyOwners(context: KeyOwnersContext): KeyOwners {
     const known = claims.get(claimName(candidate))?.others;
     return (
       known !== undefined &&
-      othersThan(candidate, senders).every(({ agentUrl }) => known.get(agentUrl)?.ownership === 'clear')
+      othersThan(candidate, senders).every((other) => known.get(placeName(other))?.ownership === 'clear')
     );
   };
   const firstUse: KeyOwners['firstUse'] = async (candidate, request) => {
@@ -115,13 +115,13 @@ function othersThan({ sender }: Candidate, senders: readonly SenderEntry[]): rea
 /** Asks one of the others where that is due. Waits only for its first answer: a later one is for the next delivery. */
 async function ask(state: KeyOwnersState, claim: Claim, other: SenderEntry): Promise<void> {
   const { now, limits } = state;
-  const { agentUrl } = other;
-  const known = claim.others.get(agentUrl);
+  const name = placeName(other);
+  const known = claim.others.get(name);
   if (known?.ownership === 'clear') return;
   if (known !== undefined && isWithin(now(), known.at, limits.cooldownMs)) return;
-  const asking = singleFlight(claim.running, agentUrl, async () => {
+  const asking = singleFlight(claim.running, name, async () => {
     const ownership = await askOther(state, claim, other, known !== undefined);
-    claim.others.set(agentUrl, { ownership, at: now() });
+    claim.others.set(name, { ownership, at: now() });
   });
   if (known === undefined) await asking;
 }
@@ -131,8 +131,8 @@ function notOwnReason(claim: Claim, others: readonly SenderEntry[]): string | un
   const { sender, key } = claim.candidate;
   const having = (ownership: Ownership | undefined): string =>
     others
+      .filter((other) => claim.others.get(placeName(other))?.ownership === ownership)
       .map(({ agentUrl }) => agentUrl)
-      .filter((agentUrl) => claim.others.get(agentUrl)?.ownership === ownership)
       .join(', ');
   const what = `the key ${quoted(key.kid)} of ${sender.agentUrl}`;
   const [sharing, silent, blocking] = [having('shared'), having(undefined), having('blocked')];

@@ -2,12 +2,15 @@ import type { RaiseAlarm } from '../alarms.ts';
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
 import { quoted } from '../codec/printable.ts';
 import type { Jwk } from '../crypto/engine.ts';
+import type { SenderEntry } from '../senders.ts';
 import type { Candidate } from './contract.ts';
 import { allKeys } from './jwks.ts';
 import type { SenderKeys } from './sender-keys.ts';
 
 interface PinWatchOptions {
   readonly keys: Pick<SenderKeys, 'current'>;
+  /** The places of a sender's keys: any of them may have it. */
+  readonly placesOf?: (sender: SenderEntry) => readonly SenderEntry[];
   readonly raiseAlarm: RaiseAlarm;
 }
 
@@ -17,13 +20,15 @@ interface PinWatchOptions {
  */
 export function createPinWatch({
   keys,
+  placesOf = (sender) => [sender],
   raiseAlarm,
 }: PinWatchOptions): (candidates: readonly Candidate[]) => void {
   const looked = new WeakSet<Jwk>();
   const look = async ({ sender, key }: Candidate): Promise<void> => {
-    const published = await keys.current(sender);
-    if (!published.ok) return void looked.delete(key.jwk);
-    if (allKeys(published.copy.value).some(([, jwk]) => sameMaterial(jwk, key.jwk))) return;
+    const results = await Promise.all(placesOf(sender).map((place) => keys.current(place)));
+    const sets = results.flatMap((result) => (result.ok ? [result.copy.value] : []));
+    if (sets.flatMap(allKeys).some(([, jwk]) => sameMaterial(jwk, key.jwk))) return;
+    if (sets.length === 0) return void looked.delete(key.jwk);
     raiseAlarm({
       code: 'pin_not_published',
       message: `A publisher pins the key ${quoted(key.kid)} for ${sender.agentUrl}, and the JWKS of the seller does not have it: the pin decides, and whoever has that key signs as this seller. Ask both of them; edition: '3.3' of the sender would refuse it.`,

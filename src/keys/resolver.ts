@@ -10,6 +10,7 @@ import { type AdmissionPressure, createPressureGauge } from './admission-pressur
 import { createLocator } from './agent-location.ts';
 import { brandJsonKind } from './brand-json.ts';
 import type { KeyRequest, KeyResolver, KeySearch, NameLookUp, KeyTransport, Candidate } from './contract.ts';
+import { createDeclarations } from './declarations.ts';
 import { createDocumentCache } from './document-cache.ts';
 import { type CacheLimits, MAX_LIFE_MS, type DocumentKind } from './document.ts';
 import { type EngineSource, JWKS, type KeySet } from './jwks.ts';
@@ -19,8 +20,9 @@ import { createKeySearch, gather } from './key-search.ts';
 import { defaultTransport } from './net/transport.ts';
 import { createPinPurposes } from './pin-purpose.ts';
 import { createPins, isPinned, type PinnedSender, type Pins } from './pins.ts';
+import { createPlaces } from './places.ts';
 import { createPublisherPins } from './publisher-pins.ts';
-import { createRevocations } from './revocation.ts';
+import { createRevocations, strictest } from './revocation.ts';
 import { createDeliveryBudgets } from './safe-fetch.ts';
 import { createSenderKeys } from './sender-keys.ts';
 import { createSenderSearch } from './sender-search.ts';
@@ -45,7 +47,7 @@ export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
     return (made ??= createKeyOwners(context()));
   });
   const isOwn = (candidate: Candidate, senders: readonly SenderEntry[]): boolean =>
-    senders.length === 1 || made?.isOwn(candidate, senders) === true;
+    isAlone(candidate, senders) || made?.isOwn(candidate, senders) === true;
   return {
     isOwn,
     jwks: { ...JWKS, onReplaced: (copy, before) => made?.onReplaced(copy, before) },
@@ -65,6 +67,10 @@ export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
     },
   };
 }
+
+/** The places of a sender's keys are no other senders. */
+const isAlone = ({ sender }: Candidate, senders: readonly SenderEntry[]): boolean =>
+  senders.every(({ agentUrl }) => agentUrl === sender.agentUrl);
 
 interface KeyLimits extends CacheLimits {
   /** Ms for one fetch. */
@@ -149,12 +155,15 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const raiseAlarm = harmlessAlarm(options);
   const { deadlineMs, width, graceMs, cooldownMs, perDelivery } = limits;
   const deliveryMs = requestsMayShare() ? limits.deliveryMs : limits.ownFetchMs;
-  const budgetOf = createDeliveryBudgets({ now, perDelivery, deliveryMs });
+  const declarations = createDeclarations(options);
+  const places = createPlaces({ declarations, allowLoopback, raiseAlarm });
+  const budgets = createDeliveryBudgets({ now, perDelivery, deliveryMs });
+  const budgetOf: typeof budgets = (request) => budgets(places.whole(request));
   const transport = options.transport ?? defaultTransport(allowLoopback, options.dns);
   const shared = { ...options, transport, raiseAlarm, limits, deadlineMs, budgetOf };
   const cache = createDocumentCache(shared);
   const pins = createPins(engine, options.protocols);
-  const locator = createLocator({ allowLoopback, raiseAlarm });
+  const locator = createLocator({ allowLoopback, raiseAlarm, now });
   const brandJson = brandJsonKind(allowLoopback);
   const records = createKeyRecords(options);
   const firstUse = createFirstUse(() => ({ ...shared, cache, keys, publishers, records }));
@@ -172,6 +181,7 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const purposes = createPinPurposes({ protocols: options.protocols, raiseAlarm });
   const each = createSenderSearch({
     keys,
+    placesOf: places.of,
     pins,
     publishers,
     purposes,
@@ -183,24 +193,41 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const gauge = createPressureGauge({ thresholds, now, raiseAlarm });
   const finish = (found: KeySearch, request: KeyRequest): KeySearch => {
     for (const { sender, key } of found.candidates) gauge.note(sender.agentUrl, key.kid);
-    return firstUse.guard(found, request);
+    return firstUse.guard(found, places.everywhere(places.whole(request)));
   };
   const prefetch = async (sender: SenderEntry): Promise<object> => {
-    await each.warm(sender);
-    await revocations.warm(sender);
+    await places.ready([sender], () => deadlineMs);
+    const [first = sender] = places.of(sender);
+    await each.warm(first);
+    await revocations.warm(first);
     return {};
   };
+  const search = createKeySearch({ cache, each, limits, budgetOf, finish, now });
+  const waitMs = (request: KeyRequest) => (): number => budgetOf(request).waitMs();
   return {
-    ...createKeySearch({ cache, each, limits, budgetOf, finish, now }),
-    revocation: revocations.check,
+    find: (keyid, request) => {
+      const find = (): KeySearch | Promise<KeySearch> =>
+        places.find(request, (part) => search.find(keyid, part), waitMs(request));
+      const ready = places.ready(request.senders, waitMs(request));
+      return ready === undefined ? find() : ready.then(find);
+    },
+    findReplaced: (keyid, request, tried) => search.findReplaced(keyid, places.everywhere(request), tried),
+    whose: (keyid, senders) => search.whose(keyid, senders?.flatMap(places.of)),
+    revocation: (sender, keyid, request) => {
+      const [first = sender, ...others] = places.of(sender);
+      const state = revocations.check(first, keyid, request);
+      if (others.length === 0) return state;
+      const states = others.map((other) => revocations.check(other, keyid, request));
+      return Promise.all([state, ...states]).then(strictest);
+    },
     verified: (candidate, { senders }) => {
       const { sender, key } = candidate;
       // What is configured needs no record.
-      if (isPinned(sender) || !firstUse.isOwn(candidate, senders)) return;
-      records.verified(sender.agentUrl, key.kid, key.jwk, senders.length === 1);
+      if (isPinned(sender) || !firstUse.isOwn(candidate, senders.flatMap(places.of))) return;
+      records.verified(sender.agentUrl, key.kid, key.jwk, isAlone(candidate, senders));
     },
     freshUntil: async (sender) =>
-      isPinned(sender) ? undefined : (await keys.cached(sender))?.copy.freshUntil,
+      isPinned(sender) ? undefined : (await keys.cached(places.of(sender)[0] ?? sender))?.copy.freshUntil,
     pressure: gauge.state,
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');

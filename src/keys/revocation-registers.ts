@@ -1,5 +1,5 @@
 import type { Protocols } from '../protocol.ts';
-import type { SenderEntry } from '../senders.ts';
+import { placeName, type SenderEntry } from '../senders.ts';
 import { brandJsonUrl } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
 import type { DocumentCache } from './document-cache.ts';
@@ -72,9 +72,9 @@ export function createRegisters({ now, sourcesOf, forget }: RegistersOptions): R
         noteUse(register, sender, required, now());
         return register;
       });
-      const before = current.get(sender.agentUrl) ?? [];
+      const before = current.get(placeName(sender)) ?? [];
       if (before.length === used.length && used.every((register) => before.includes(register))) return used;
-      current.set(sender.agentUrl, used);
+      current.set(placeName(sender), used);
       for (const { url } of used) abandoned.remove(url);
       for (const register of before) if (!used.includes(register)) abandoned.add(register, now());
       return used;
@@ -141,7 +141,7 @@ export interface Register {
   usedAt: number;
   /** When a sender was last seen to depend on it, by a delivery or by a look at its brand.json; Unix ms. */
   namedAt: number;
-  /** Senders that share the list, by agent URL: a key of any of them may sign it. */
+  /** Senders that share the list, by `placeName`: a key of any of them may sign it. */
   readonly senders: Map<string, SenderEntry>;
 }
 
@@ -187,9 +187,10 @@ function noteUse(register: Register, sender: SenderEntry, required: boolean, now
   register.required ||= required;
   register.usedAt = now;
   register.namedAt = now;
-  const joins = !register.senders.has(sender.agentUrl);
+  const name = placeName(sender);
+  const joins = !register.senders.has(name);
   if (joins && register.senders.size >= MAX_SENDERS) return;
-  register.senders.set(sender.agentUrl, sender);
+  register.senders.set(name, sender);
   // A list that none of the others' keys signed may be signed by this one's; else the first sender could block the rest.
   if (joins && register.invalidReason !== undefined) register.processed = 0;
 }

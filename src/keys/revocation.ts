@@ -101,7 +101,7 @@ interface RevocationQuery {
 }
 
 /** What any list revokes is revoked. */
-function strictest(states: readonly RevocationState[]): RevocationState {
+export function strictest(states: readonly RevocationState[]): RevocationState {
   if (states.includes('revoked')) return 'revoked';
   return states.includes('stale') ? 'stale' : 'valid';
 }

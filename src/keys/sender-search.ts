@@ -21,6 +21,8 @@ interface SenderSearchOptions {
   /** A document whose fetch began less than this many ms ago is as good as one fetched now. */
   readonly cooldownMs: number;
   readonly raiseAlarm: RaiseAlarm;
+  /** The places of a sender's keys. */
+  readonly placesOf?: (sender: SenderEntry) => readonly SenderEntry[];
 }
 
 const NO_MATCH: SenderMatch = {};

@@ -10,12 +10,13 @@ import { createThinning, harmless } from '../logging.ts';
 import type { Receiver } from '../options.ts';
 import type { Parts, WithParts } from '../parts.ts';
 import { requireCaller } from '../registrations/checks.ts';
-import { backgroundTimer } from '../time-limits.ts';
+import { CAPABILITIES, type WithCapabilities } from '../registrations/capabilities.ts';
+import { backgroundTimer, limited } from '../time-limits.ts';
 import type { CallSeller } from '../registrations/registration.ts';
 import type { Registrations } from '../registrations/registrations.ts';
 import { WATCHED_TASKS, type WatchedTasks, type WithWatchedTasks } from '../registrations/watch.ts';
 import { type Poll, type PollerContext, pollerLoop, type PollerStats } from './poller.ts';
-import type { PolledTask, TaskQuery } from './query.ts';
+import { type Lists, listsOf, type PolledTask, type TaskQuery } from './query.ts';
 
 /** Options of `createPoller`. */
 export interface PollerOptions {
@@ -94,12 +95,15 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
   if (options.onPoll !== undefined) requireFunction('onPoll', options.onPoll, '(poll) => …');
   const callMs = wholeNumber('callMs', options.callMs, 20_000, 1, MAX_TIMER_MS / 2);
   const sessions = createSessions(backgroundTimer);
+  const bounded = boundedCall(call);
+  const lists = listsOf({ call: bounded, sessions });
   const loop = pollerLoop({
     parts,
     sessions,
     observe: receiver.observe,
     tasks,
-    call: boundedCall(call),
+    call: bounded,
+    lists,
     transport: transportOf(options),
     query,
     pace: {
@@ -114,6 +118,7 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
     concurrency: wholeNumber('concurrency', options.concurrency, 64),
     callMs,
     onPoll: hookOf(options.onPoll, parts),
+    learn: learnerOf(options, { sessions, lists, callMs }),
     hashes: createHashes(),
     clock,
     sleep: wait,
@@ -133,6 +138,20 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
     [Symbol.asyncDispose]: stop,
     stats: loop.stats,
   };
+}
+
+/** A poll's lease is twice `callMs`, and its own question may have taken that once. */
+function learnerOf(
+  { registrations, call }: PollerOptions,
+  { sessions, lists, callMs }: Pick<PollerContext, 'sessions' | 'callMs'> & { readonly lists: Lists },
+): NonNullable<PollerContext['learn']> {
+  const { [CAPABILITIES]: capabilities } = registrations as Registrations & WithCapabilities;
+  const limit = { ms: callMs / 2, reason: 'the poll has to end' };
+  return async (agentUrl, ref, stopping) =>
+    limited(limit, stopping, async (signal) => {
+      const names = async () => lists.of({ sender: agentUrl, ...(ref !== undefined && { ref }) }, signal);
+      await capabilities.ask(call, { agentUrl, ref, sessions, names }, signal);
+    });
 }
 
 function requireFunction(name: string, value: unknown, example: string): void {

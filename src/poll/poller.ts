@@ -128,6 +128,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
     const { watch, held } = begun;
     const since = clock();
     const asked = await ask(watch, held);
+    if (asked.end.kind === 'answered') await context.learn?.(held.sender, watch.ref, stopping.signal);
     const told = resultOf(asked, await endPoll(tasks, held, asked.end, pace));
     alarms(watch, held, told);
     if (told.result === 'stopped') return;

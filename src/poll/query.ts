@@ -75,16 +75,26 @@ export interface QuestionContext {
   /** By agent URL. */
   readonly transport: (agentUrl: string) => Transport;
   readonly query: ((task: PolledTask) => TaskQuery | undefined) | undefined;
+  /** Asks the seller what it declares, where that is due. Never rejects. */
+  readonly learn?: (agentUrl: string, ref: string | undefined, stopping: AbortSignal) => Promise<void>;
+  /** What sellers list; absent: read here. */
+  readonly lists?: Lists;
 }
 
 /** Sellers whose lists of operations are kept. */
 const MAX_LISTS = 10_000;
 
 /** What sellers list, read once each, and again once a seller says that it does not have what it was asked by. */
-function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sessions'>): {
-  readonly of: (task: PolledTask, signal: AbortSignal) => Promise<readonly string[] | undefined>;
+export interface Lists {
+  readonly of: (
+    task: Pick<PolledTask, 'sender' | 'ref'>,
+    signal: AbortSignal,
+  ) => Promise<readonly string[] | undefined>;
   readonly forget: (sender: string) => void;
-} {
+}
+
+/** Lists that are held in this process. */
+export function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sessions'>): Lists {
   const kept = new Map<string, { readonly names: readonly string[] | undefined }>();
   return {
     of: async ({ sender, ref }, signal) => {
@@ -110,7 +120,7 @@ export function questioner(
   context: QuestionContext,
 ): (task: PolledTask, signal: AbortSignal) => Promise<TaskSeen> {
   const { call, sessions, transport, query } = context;
-  const lists = listsOf(context);
+  const lists = context.lists ?? listsOf(context);
   /** By the how many-th operation sellers are asked that do not have the first. */
   const known = new Map<string, number>();
 

@@ -41,6 +41,17 @@ export interface CallSeller {
   ) => Promise<readonly string[] | undefined>;
 }
 
+/** A seller that is asked what it declares. */
+export interface AskedSeller {
+  readonly agentUrl: string;
+  /** Of the operation or the task on whose occasion it is asked. */
+  readonly ref?: string | undefined;
+  /** Of a poller. */
+  readonly sessions?: CallSessions;
+  /** What it lists, where somebody has that; else the caller is asked. */
+  readonly names?: () => Promise<readonly string[] | undefined>;
+}
+
 /** An operation that is registered, and how to call it. */
 export interface Registration extends OperationName {
   /** Calls it, once more without the registration where the seller refuses that, and settles it. @throws SellerError */
@@ -69,6 +80,8 @@ export interface RegistrationContext {
   readonly raise: RaiseAlarm;
   /** Nobody is given the error of the call: its refusal is an alarm. */
   readonly isUnattended?: boolean;
+  /** Asks the seller what it declares, where that is due. Nobody waits for it. */
+  readonly learn: (call: CallSeller, seller: AskedSeller) => void;
 }
 
 export function registrationOf(operation: Operation, context: RegistrationContext): Registration {
@@ -123,6 +136,8 @@ export function registrationOf(operation: Operation, context: RegistrationContex
         const refusal = refusalIn(answer, is.taskType);
         if (!refusal) {
           await settle(answer);
+          // It answers, so that it can be asked.
+          context.learn(call, { agentUrl, ref });
           return answer;
         }
         // Nobody waits for it any more: the next repeat is refused too, and told of.

@@ -8,6 +8,7 @@ import { type EventRegistrations, OF_REGISTRATIONS } from '../events/registratio
 import { alarmRaiser, consoleLogger, safeLogger, type SafeLogger } from '../logging.ts';
 import type { Sender } from '../senders.ts';
 import type { Store, StoreRegistrations } from '../stores/contract.ts';
+import { CAPABILITIES, capabilitiesOf, type WithCapabilities } from './capabilities.ts';
 import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
 import { SellerError } from './answer.ts';
 import {
@@ -153,6 +154,8 @@ const DEADLINE_SHARE = 0.75;
 /** Above two months of 31 days, for reports that come monthly. */
 const RETENTION_MS = 70 * 86_400_000;
 const MAX_OPEN = 10_000;
+/** For the question what a seller declares. Ms. */
+const CAPABILITIES_MS = 20_000;
 
 /** @throws ConfigError */
 export function registrationsOf(options: RegistrationsOptions, parts: RegistrationsParts): Registrations {
@@ -180,6 +183,10 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     logger,
     raise: (alarm) => raise(alarm),
     observe: () => observe,
+    learn: (call, seller) => {
+      const question = capabilities.ask(call, seller, stopping.signal).finally(() => asking.delete(question));
+      asking.add(question);
+    },
   });
   const operations = operationsOf({
     ...shared,
@@ -195,16 +202,30 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       retentionMs,
       raise: (alarm) => raise(alarm),
     });
-  const watched: WithWatchedTasks = {
+  const capabilities = capabilitiesOf({
+    rows: registrations,
+    hashes: parts.hashes,
+    now: parts.now,
+    limitMs: Math.min(callMs, CAPABILITIES_MS),
+  });
+  const watched: WithWatchedTasks & WithCapabilities = {
     [WATCHED_TASKS]: { rows: registrations, hashes: parts.hashes, retentionMs },
+    [CAPABILITIES]: capabilities,
   };
+  /** Not looked up where the owner says it. */
+  const declaredEdition = async ({ agentUrl, edition }: Seller): Promise<string | undefined> =>
+    edition === undefined ? (await capabilities.of(agentUrl)).edition : undefined;
+  const asking = new Set<Promise<void>>();
+  const stopping = new AbortController();
   const own = {
     publicUrl: `${baseUrl}/*`,
     senders: Object.assign(routes.senders, { [OF_REGISTRATIONS]: true }),
   };
   const stop = async (): Promise<void> => {
     isStopped = true;
+    stopping.abort(new DOMException('The registrations stop.', 'AbortError'));
     await repeater?.stop();
+    await Promise.all(asking);
   };
   return {
     ...watched,
@@ -228,7 +249,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       requireReportingAlone(reporting);
       requireReporting(reporting);
       const { scheme } = reporting;
-      const isEither = scheme === undefined && !signsReports(seller);
+      const isEither = scheme === undefined && !signsReports(seller, await declaredEdition(seller));
       return reportingWebhook(
         await (isEither ? routes.reportsRouteOf(seller) : routes.routeOf(seller, scheme)),
         reporting,

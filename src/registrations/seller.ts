@@ -24,9 +24,12 @@ export const SCHEMES: readonly RouteScheme[] = ['signature', 'HMAC-SHA256', 'Bea
 /** The first minor edition of 3 in which a `reporting_webhook` may have no `authentication`. */
 const SIGNS_REPORTS = 3;
 
-/** Whether the seller is known to take a `reporting_webhook` without `authentication`, and so to sign its reports. */
-export function signsReports({ edition }: Seller): boolean {
-  return Number(/^3\.(\d+)$/.exec(edition ?? '')?.[1]) >= SIGNS_REPORTS;
+/**
+ * Whether the seller is known to take a `reporting_webhook` without `authentication`, and so to sign its reports.
+ * @param declared the edition that it declares; the owner's word, `edition` of the seller, comes first.
+ */
+export function signsReports({ edition }: Seller, declared?: string): boolean {
+  return Number(/^3\.(\d+)$/.exec(edition ?? declared ?? '')?.[1]) >= SIGNS_REPORTS;
 }
 
 /** The members of a seller that are stored. */

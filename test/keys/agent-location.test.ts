@@ -2,13 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
 import { canonicalTargetUri } from '../../src/auth/rfc9421/signature-base.ts';
 import { entriesOf } from '../../src/keys/agent-entry.ts';
-import {
-  brandJsonUrl,
-  createLocate,
-  type Location,
-  registrableDomain,
-  sameRegistrableDomain,
-} from '../../src/keys/agent-location.ts';
+import { brandJsonUrl, createLocate, type Location } from '../../src/keys/agent-location.ts';
+import { registrableDomain, sameRegistrableDomain } from '../../src/keys/operators.ts';
 import { type BrandJson, brandJsonKind } from '../../src/keys/brand-json.ts';
 import type { CopyResult } from '../../src/keys/document.ts';
 import { editionFor } from '../../src/protocol.ts';
@@ -26,7 +21,7 @@ interface Web {
   readonly locate: (sender: SenderEntry) => Promise<Location>;
 }
 
-function web(files: Readonly<Record<string, unknown>>): Web {
+function web(files: Readonly<Record<string, unknown>>, now: () => number = () => 0): Web {
   const copies = new Map<string, BrandJson>();
   const alarms: Alarm[] = [];
   const loaded: string[] = [];
@@ -42,7 +37,11 @@ function web(files: Readonly<Record<string, unknown>>): Web {
     if (value === undefined) return { ok: false, reason: 'answered 404' };
     return { ok: true, copy: { value, fetchedAt: 0, fetchNumber: 1, freshUntil: 1, hardUntil: 1 } };
   };
-  const locate = createLocate({ allowLoopback: false, raiseAlarm: (alarm) => alarms.push(alarm) });
+  const locate = createLocate({
+    allowLoopback: false,
+    now,
+    raiseAlarm: (alarm) => alarms.push(alarm),
+  });
   return { alarms, loaded, publish, locate: async (sender) => await locate(sender, load) };
 }
 
@@ -159,6 +158,64 @@ describe('a file that is configured at another registrable domain', () => {
     const target = 'https://house.com/.well-known/brand.json';
     const { locate } = web({ [BRAND]: { house: 'house.com' }, [target]: listing() });
     expect(await locate(senderEntry(AGENT))).toMatchObject({ ok: true });
+  });
+});
+
+describe('an operator is authorized for a time', () => {
+  const brandJsonUrl = 'https://house.example/brand.json';
+  const [from, until] = ['2026-03-01T12:00:00Z', '2026-03-02T12:00:00Z'];
+  const at = Date.parse(from);
+  const sender = senderEntry(AGENT, { brandJsonUrl });
+  const house = (operator: object): object =>
+    listing(undefined, { house: {}, authorized_operators: [{ domain: 'seller.com', ...operator }] });
+
+  test('within it the file counts, before and after it does not, by one copy', async () => {
+    let now = at - 1;
+    const { locate } = web({ [brandJsonUrl]: house({ valid_from: from, valid_until: until }) }, () => now);
+    const isFound: boolean[] = [];
+    for (now of [at - 1, at, Date.parse(until) - 1, Date.parse(until)])
+      isFound.push((await locate(sender)).ok);
+    expect(isFound).toEqual([false, true, true, false]);
+  });
+
+  test('a time that cannot be read is none', async () => {
+    for (const valid_until of ['soon', 7, {}]) {
+      const { locate } = web({ [brandJsonUrl]: house({ valid_until }) });
+      expect((await locate(sender)).ok).toBe(false);
+    }
+  });
+});
+
+describe('a place that the seller declares (verification.md §5.1a)', () => {
+  const brandJsonUrl = 'https://house.example/brand.json';
+  const operators = { authorized_operators: [{ domain: 'seller.com' }] };
+  const declared = (keyOrigin?: string): SenderEntry =>
+    senderEntry(AGENT, { brandJsonUrl, declared: keyOrigin === undefined ? {} : { keyOrigin } });
+
+  test('only a house’s portfolio speaks for its operators', async () => {
+    const portfolio = web({ [brandJsonUrl]: listing(undefined, { ...operators, house: { name: 'House' } }) });
+    expect((await portfolio.locate(declared())).ok).toBe(true);
+    for (const more of [operators, { house: {} }, {}]) {
+      const { locate, alarms } = web({ [brandJsonUrl]: listing(undefined, more) });
+      expect((await locate(declared())).ok).toBe(false);
+      expect(alarms).toMatchObject([{ code: 'agent_not_listed', url: brandJsonUrl }]);
+    }
+  });
+
+  test('the host of the JWKS is that of the declared origin', async () => {
+    const jwksUri = 'https://keys.seller.com:8443/jwks.json';
+    const file = listing(jwksUri, { ...operators, house: {} });
+    for (const [origin, ok] of [
+      ['https://keys.seller.com:8443', true],
+      ['https://KEYS.seller.com:8443/', true],
+      ['https://keys.seller.com', false],
+      ['https://victim.example', false],
+      ['nonsense', false],
+    ] as const) {
+      const { locate, alarms } = web({ [brandJsonUrl]: file });
+      expect((await locate(declared(origin))).ok).toBe(ok);
+      expect(alarms.map(({ code }) => code)).toEqual(ok ? [] : ['agent_not_listed']);
+    }
   });
 });
 
@@ -295,7 +352,8 @@ describe('step 2: the entry', () => {
           }
           const { entries } = entriesOf(sender, {
             agents: new Map([[url, [{ jwksUri: KEYS, type: 'sales' }]]]),
-            operators: new Set(),
+            operators: new Map(),
+            isHouse: false,
           });
           expect([url, entries?.length]).toEqual([url, isSame ? 1 : 0]);
           if (isSame) taken += 1;

@@ -104,7 +104,7 @@ describe('a file that only points elsewhere', () => {
 
 test('a file with an empty list is valid', () => {
   for (const json of [{}, { agents: [] }, { house: {} }, { brands: [] }]) {
-    expect(brand(json)).toEqual({ agents: new Map(), operators: new Set() });
+    expect(brand(json)).toMatchObject({ agents: new Map(), operators: new Map() });
   }
 });
 
@@ -135,7 +135,7 @@ describe('null for an optional member counts as absent', () => {
 
   test('a file with nothing else lists nothing and points nowhere', () => {
     const json = { agents: null, brands: null, house: null, authoritative_location: null };
-    expect(brand(json)).toEqual({ agents: new Map(), operators: new Set() });
+    expect(brand(json)).toMatchObject({ agents: new Map(), operators: new Map() });
   });
 });
 
@@ -167,6 +167,34 @@ test('authorized_operators[].domain, as URLs write hosts', () => {
       { brands: [] },
     ],
   });
-  expect([...operators]).toEqual(['ops.example', 'dots.example', 'xn--bcher-kva.example', 'bü cher/x']);
+  expect([...operators.keys()]).toEqual([
+    'ops.example',
+    'dots.example',
+    'xn--bcher-kva.example',
+    'bü cher/x',
+  ]);
   expect(brand({ agents: [], authorized_operators: 'ops.example' }).operators.size).toBe(0);
+});
+
+test('authorized_operators[] keep their times, and one whose time cannot be read counts for nothing', () => {
+  const day = Date.parse('2026-03-01T00:00:00Z');
+  const timed = (domain: string, valid_from: unknown, valid_until: unknown): object => ({
+    domain,
+    valid_from,
+    valid_until,
+  });
+  const { operators, isHouse } = brand({
+    house: { name: 'House' },
+    brands: [],
+    authorized_operators: [
+      timed('two.example', '2026-03-01T00:00:00Z', '2026-03-01'),
+      timed('two.example', null, null),
+      timed('odd.example', 'soon', null),
+      timed('odd.example', 1, null),
+      timed('odd.example', null, '2026-02-30'),
+    ],
+  });
+  expect([...operators]).toEqual([['two.example', [{ from: day, until: day + 86_400_000 }, {}]]]);
+  expect(isHouse).toBe(true);
+  expect(brand({ agents: [], house: 'house.example' }).isHouse).toBe(false);
 });

@@ -214,7 +214,8 @@ describe('publisher pins (verification.md §5.5)', () => {
     const { agentUrl } = seller.sender;
     const publisher = await startKeyServer();
     publisher.serve(ADAGENTS, { authorized_agents: [{ url: agentUrl, signing_keys: [pin.publicJwk] }] });
-    const { deliver, advance } = deliveryBench({ agentUrl, publishers: [publisher.host] });
+    const sender = { agentUrl, publishers: [publisher.host], edition: '3.0' } as const;
+    const { deliver, advance } = deliveryBench(sender);
     expect(await deliver(pin)).toBe(ACCEPTED);
     expect(await deliver(swapped)).toBe(INVALID);
     advance(31_000);

@@ -188,13 +188,14 @@ describe('adagents.json of a configured publisher', () => {
       const { agentUrl } = seller.sender;
       const publisher = await startKeyServer();
       publisher.serve(ADAGENTS, { authorized_agents: [{ url: agentUrl, signing_keys: [pin.publicJwk] }] });
-      const kept = deliveryBench({ agentUrl, publishers: [publisher.host] });
+      const sender = { agentUrl, publishers: [publisher.host], edition: '3.0' } as const;
+      const kept = deliveryBench(sender);
       expect(await kept.deliver(pin)).toBe(ACCEPTED);
       publisher.answer(ADAGENTS, answerer);
       kept.advance(61 * MINUTE);
       expect(await kept.deliver(pin)).toBe(ACCEPTED);
       await expect.poll(() => alarms(kept), PATIENT).toBeGreaterThan(0);
-      const none = deliveryBench({ agentUrl, publishers: [publisher.host] });
+      const none = deliveryBench(sender);
       expect(await none.deliver(pin)).toBe(UNAVAILABLE);
       expect(await none.deliver(jwksKey)).toBe(UNAVAILABLE);
       expect(seller.server.count(JWKS_PATH)).toBe(0);

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { AlarmCode } from '../../src/alarms.ts';
+import { generateKey, type Jwk, type KeyPair, signHmac } from '../../src/sender/sign.ts';
+import { createHashes } from '../../src/crypto/hashes.ts';
+import { capabilitiesOf } from '../../src/registrations/capabilities.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
-import { generateKey, type KeyPair, signHmac } from '../../src/sender/sign.ts';
+import type { CallSeller } from '../../src/registrations/registration.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
+import type { Store } from '../../src/stores/contract.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
 import { alarmsTold, payloads, said, testReceiver, URL_GIVEN } from './setup.ts';
 
@@ -19,6 +24,7 @@ type Edition = (typeof EDITIONS)[number];
 const TAKEN = 'accepted 200, handled';
 const BRAND = '/.well-known/brand.json';
 const JWKS = '/.well-known/jwks.json';
+const ADAGENTS = '/.well-known/adagents.json';
 const MIB = 1_048_576;
 
 /** How a seller publishes its key. */
@@ -36,6 +42,12 @@ interface Way {
   readonly since: Edition;
   readonly purpose?: 'request-signing';
   readonly publish: (seller: Publishing) => void;
+  /** `identity` of its capabilities, where somebody here calls the seller. */
+  readonly identity?: (seller: Publishing) => object;
+  /** Publishers are configured: the seller's own host is one. */
+  readonly isPinned?: true;
+  /** Beside 200. */
+  readonly alarm?: AlarmCode;
   /** Why it is not taken under a name. */
   readonly open?: Partial<Record<Name, { readonly answer: string; readonly reason: string }>>;
 }
@@ -65,6 +77,17 @@ const spelled = (what: string, spell: (url: string) => string): Way => ({
 });
 
 const nested = (levels: number): unknown => (levels === 0 ? {} : { a: nested(levels - 1) });
+
+/** brand.json elsewhere than at the well-known path, which has nothing. */
+const declared = (seller: Publishing, more: object = {}): void => {
+  seller.set('/elsewhere.json', { agents: [listing(seller)], ...more });
+  seller.set('/keys.json', { keys: [seller.key.publicJwk] });
+};
+
+const pinning = (seller: Publishing, keys: readonly Jwk[]): void => {
+  plain(seller);
+  seller.set(ADAGENTS, { authorized_agents: [{ url: seller.agentUrl, signing_keys: keys }] });
+};
 
 const NO_CALLER = {
   answer: 'unavailable keys_unavailable 503',
@@ -130,11 +153,76 @@ const WAYS: readonly Way[] = [
   {
     what: 'key by identity.brand_json_url alone',
     since: '3.1',
-    publish: (seller) => {
-      seller.set('/elsewhere.json', { agents: [listing(seller)] });
-      seller.set('/keys.json', { keys: [seller.key.publicJwk] });
-    },
+    publish: (seller) => declared(seller),
     open: { proto: NO_CALLER, adcp: NO_CALLER },
+  },
+  {
+    what: 'the same, of a seller that is called',
+    since: '3.1',
+    publish: (seller) => declared(seller),
+    identity: ({ origin }) => ({ brand_json_url: `${origin}/elsewhere.json` }),
+  },
+  {
+    what: 'the same, with key_origins',
+    since: '3.1',
+    publish: (seller) => declared(seller),
+    identity: ({ origin }) => ({
+      brand_json_url: `${origin}/elsewhere.json`,
+      key_origins: { webhook_signing: origin },
+    }),
+  },
+  {
+    what: 'the same, at a house of another domain',
+    since: '3.1',
+    publish: (seller) =>
+      declared(seller, { house: { name: 'House' }, authorized_operators: [{ domain: '127.0.0.1' }] }),
+    identity: ({ origin }) => ({
+      brand_json_url: `${origin.replace('127.0.0.1', 'localhost')}/elsewhere.json`,
+    }),
+  },
+  {
+    what: 'the usual brand.json, and another declared',
+    since: '3.1',
+    publish: (seller) => {
+      plain(seller);
+      seller.set('/elsewhere.json', { agents: [] });
+    },
+    identity: ({ origin }) => ({ brand_json_url: `${origin}/elsewhere.json` }),
+  },
+  {
+    what: 'a pin of the same key',
+    since: '3.0',
+    isPinned: true,
+    publish: (seller) => pinning(seller, [seller.key.publicJwk]),
+    alarm: 'publisher_pins',
+  },
+  {
+    what: 'a pin without a purpose',
+    since: '3.0',
+    isPinned: true,
+    publish: (seller) => {
+      const { proto_use: _proto, adcp_use: _adcp, ...bare } = seller.key.publicJwk;
+      pinning(seller, [bare]);
+    },
+  },
+  {
+    what: 'a pin alone, not in the JWKS',
+    since: '3.0',
+    isPinned: true,
+    publish: (seller) => {
+      pinning(seller, [seller.key.publicJwk]);
+      seller.set('/keys.json', { keys: [] });
+    },
+    alarm: 'pin_not_published',
+  },
+  {
+    what: 'a publisher that pins nothing',
+    since: '3.0',
+    isPinned: true,
+    publish: (seller) => {
+      plain(seller);
+      seller.set(ADAGENTS, { authorized_agents: [{ url: seller.agentUrl }] });
+    },
   },
   spelled('capital letters', (url) => url.replace('http:', 'HTTP:')),
   spelled('percent-encoding', (url) => url.replace('/mcp', '/%6Dc%70')),
@@ -181,6 +269,31 @@ const ROWS = NAMES.flatMap((name) =>
   ),
 );
 
+/** A call of the seller by another process of the buyer, which asks what it declares and keeps it in the store. */
+async function called(store: Store, agentUrl: string, edition: Edition, identity: object): Promise<void> {
+  const registrations = createRegistrations({
+    store,
+    baseUrl: 'https://buyer.example/webhooks',
+    secrets: ['a-secret-of-forty-characters-and-no-more'],
+    allowLoopback: true,
+    logger: { debug() {}, info() {}, warn() {}, error() {} },
+  });
+  const capabilities = { adcp: { supported_versions: [edition] }, adcp_version: edition, identity };
+  const operations = ['get_products', 'get_adcp_capabilities'];
+  const call: CallSeller = Object.assign(
+    async (_agentUrl: string, operation: string) =>
+      operation === 'get_products' ? { products: [{ product_id: 'p' }] } : capabilities,
+    { operations: async () => operations },
+  );
+  const made = await registrations.create({ agentUrl, taskType: 'get_products', arguments: {} });
+  await made.call(call);
+  const { registrations: rows } = store;
+  if (!rows) throw new Error('no rows');
+  const kept = capabilitiesOf({ rows, hashes: createHashes(), now: Date.now, limitMs: 1 });
+  await expect.poll(async () => (await kept.of(agentUrl)).edition).toBe(edition);
+  await registrations.stop();
+}
+
 describe('sellers of every edition are understood with nothing to set', () => {
   const lines: string[] = [];
   let seller: FakeSeller;
@@ -196,21 +309,26 @@ describe('sellers of every edition are understood with nothing to set', () => {
     const { agentUrl, documents } = seller;
     const key = await generateKey('ed25519', way.purpose ?? 'webhook-signing', { protocol: name });
     documents.clear();
-    way.publish({
+    const publishing: Publishing = {
       agentUrl,
       origin: new URL(agentUrl).origin,
       key,
       set: (path, document) => documents.set(path, document),
-    });
-    const { deliver, seen, alarms } = await testReceiver({ senders: [{ agentUrl }], allowLoopback: true });
+    };
+    way.publish(publishing);
+    const store = memoryStore();
+    if (way.identity) await called(store, agentUrl, edition, way.identity(publishing));
+    const sender = { agentUrl, ...(way.isPinned && { publishers: [new URL(agentUrl).host] }) };
+    const { deliver, seen, alarms } = await testReceiver({ senders: [sender], allowLoopback: true, store });
     const outcome = await deliver(payloads.tool('completed'), { key: key.privateJwk, protocol: name });
     const answer = `${said(outcome)}${seen.length === 1 ? ', handled' : ''}`;
     const open = way.open?.[name];
     lines.push(
-      `${name.padEnd(6)}${edition}      ${way.what.padEnd(38)}${answer}${open ? ` (${open.reason})` : ''}`,
+      `${name.padEnd(6)}${edition}      ${way.what.padEnd(48)}${answer}${open ? ` (${open.reason})` : ''}`,
     );
     expect(answer).toBe(open?.answer ?? TAKEN);
     if (open) expect(alarms.length).toBeGreaterThan(0);
+    if (way.alarm) await expect.poll(() => alarms.map(({ code }) => code)).toContain(way.alarm);
   });
 });
 
@@ -226,6 +344,8 @@ interface Reporting {
   readonly until?: Edition;
   /** The buyer knows the edition of the seller, and has said so. */
   readonly knows?: true;
+  /** Somebody here calls the seller, which declares its edition. */
+  readonly declares?: true;
   readonly by: 'HMAC' | 'signature';
   readonly purpose?: 'request-signing';
   readonly payload?: () => object;
@@ -242,6 +362,8 @@ const REPORTING: readonly Reporting[] = [
   { what: 'report, signed', since: '3.0', by: 'signature' },
   { what: 'report by HMAC, edition known', since: '3.0', until: '3.2', knows: true, by: 'HMAC' },
   { what: 'report, signed, edition known', since: '3.0', knows: true, by: 'signature' },
+  { what: 'report by HMAC, edition declared', since: '3.0', until: '3.2', declares: true, by: 'HMAC' },
+  { what: 'report, signed, edition declared', since: '3.0', declares: true, by: 'signature' },
   {
     what: 'report, signed by a key for requests',
     since: '3.1',
@@ -292,6 +414,7 @@ describe('reports of sellers of every edition are understood with nothing to set
       set: (path, document) => documents.set(path, document),
     });
     const store = memoryStore();
+    if (way.declares) await called(store, agentUrl, edition, {});
     const registrations = createRegistrations({
       store,
       baseUrl: 'https://buyer.example/webhooks',
@@ -306,8 +429,9 @@ describe('reports of sellers of every edition are understood with nothing to set
       readonly url: string;
       readonly authentication?: { readonly schemes: readonly string[]; readonly credentials: string };
     };
+    const isKnown = way.knows ?? way.declares;
     // What every schema before 3.3 requires, and no seller of 3.3 has to be given.
-    expect(authentication?.schemes).toEqual(way.knows && edition === '3.3' ? undefined : ['HMAC-SHA256']);
+    expect(authentication?.schemes).toEqual(isKnown && edition === '3.3' ? undefined : ['HMAC-SHA256']);
     // Of an operation that nobody here has begun: a name would be a warning.
     const body = { ...(way.payload?.() ?? payloads.report()), operation_id: undefined };
     const { headers, body: sent } =

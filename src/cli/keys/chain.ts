@@ -108,11 +108,11 @@ interface Published {
 async function published(
   documents: Documents,
   sender: SenderEntry,
-  allowLoopback: boolean,
+  { allowLoopback, now }: Pick<ChainOptions, 'allowLoopback' | 'now'>,
 ): Promise<Published> {
   let listing: string | undefined;
   const kind = brandJsonKind(allowLoopback);
-  const locate = createLocate({ allowLoopback, raiseAlarm: () => undefined });
+  const locate = createLocate({ allowLoopback, raiseAlarm: () => undefined, now });
   const location = await locate(sender, (url) => {
     listing = url;
     return documents.load(kind, url);
@@ -178,7 +178,7 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
   editionFor(edition);
   const faults: string[] = [];
   const notes: string[] = [];
-  const { set, listing, trouble } = await published(documents, sender, allowLoopback);
+  const { set, listing, trouble } = await published(documents, sender, options);
   const jwks = [...(set?.jwks.values() ?? [])];
   const sets = await publisherSets(documents, sender, allowLoopback, faults);
   const isPinned = sets.length > 0 && sender.edition.publisherPins !== 'narrow';
@@ -194,7 +194,7 @@ export async function walkChain(options: ChainOptions): Promise<Chain> {
     keys.push(await judgeKey(jwk, source, revoked, { protocols, engine, now: options.now(), edition }));
   notes.push(...oddNotes(documents.links), ...clockNotes(documents.links));
   if (options.looksTwice === true) {
-    notes.push(...(await movingNotes(documents, createDocuments(options), sender, allowLoopback)));
+    notes.push(...(await movingNotes(documents, createDocuments(options), sender, options)));
   }
   const unfit = keys.length > 0 || faults.length === 0 ? keyFault(keys, edition) : undefined;
   if (unfit !== undefined) faults.push(unfit);

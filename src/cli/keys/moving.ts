@@ -5,7 +5,7 @@ import type { CopyResult, DocumentKind } from '../../keys/document.ts';
 import { keyOf } from '../../keys/document.ts';
 import { adagentsUrls, followed } from '../../keys/publisher-pins.ts';
 import type { SenderEntry } from '../../senders.ts';
-import type { Documents } from './documents.ts';
+import type { Documents, DocumentsOptions } from './documents.ts';
 
 type Load = Documents['load'];
 
@@ -34,11 +34,11 @@ export function recorded(documents: Documents): Recorded {
 async function placesOf(
   load: Load,
   sender: SenderEntry,
-  allowLoopback: boolean,
+  { allowLoopback, now }: Pick<DocumentsOptions, 'allowLoopback' | 'now'>,
 ): Promise<ReadonlyMap<string, string>> {
   const places = new Map<string, string>();
   const asked: string[] = [];
-  const locate = createLocate({ allowLoopback, raiseAlarm: () => undefined });
+  const locate = createLocate({ allowLoopback, raiseAlarm: () => undefined, now });
   const location = await locate(sender, (url) => {
     asked.push(url);
     return load(brandJsonKind(allowLoopback), url);
@@ -60,11 +60,11 @@ export async function movingNotes(
   { again }: Recorded,
   documents: Documents,
   sender: SenderEntry,
-  allowLoopback: boolean,
+  options: Pick<DocumentsOptions, 'allowLoopback' | 'now'>,
 ): Promise<readonly string[]> {
   const [first, second] = [
-    await placesOf(again, sender, allowLoopback),
-    await placesOf((kind, url) => documents.load(kind, url), sender, allowLoopback),
+    await placesOf(again, sender, options),
+    await placesOf((kind, url) => documents.load(kind, url), sender, options),
   ];
   const moved = [...second].find(([what, place]) => first.has(what) && first.get(what) !== place);
   if (!moved) return [];

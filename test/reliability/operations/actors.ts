@@ -124,7 +124,13 @@ function handsOf(actor: Actor, gate: Gate, broken: Broken): Hands {
 const logger = safeLogger({ debug() {}, info() {}, warn() {}, error() {} });
 
 const called = ({ operations, observe, call }: Hands, operation: Operation): Promise<unknown> =>
-  registrationOf(operation, { operations, observe: () => observe, logger, raise: () => {} }).call(call);
+  registrationOf(operation, {
+    operations,
+    observe: () => observe,
+    logger,
+    raise: () => {},
+    learn: () => {},
+  }).call(call);
 
 /** The handler of the end's event, however it came. */
 async function handled({ gate, operations }: Hands, names: EventNames, isWebhook: boolean): Promise<void> {

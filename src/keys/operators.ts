@@ -1,0 +1,69 @@
+import type { SenderEntry } from '../senders.ts';
+import type { BrandJson, Period } from './brand-json.ts';
+
+/** The brand.json where the search begins, and the one that lists agents: the same, or what the first points to. */
+export interface BrandFiles {
+  readonly configured: BrandJson;
+  readonly listing: BrandJson;
+  /** Where `listing` is. */
+  readonly at: string;
+}
+
+/**
+ * A file that configuration puts at another registrable domain than the agent's has to name that domain, itself or in
+ * the file that it points to. One that the agent's own domain points to needs no more than that.
+ */
+export async function mayList(
+  sender: SenderEntry,
+  { configured, listing, at }: BrandFiles,
+  now: number,
+): Promise<boolean> {
+  if (sender.brandJsonUrl === undefined) return true;
+  const agent = hostOf(sender.agentUrl);
+  if (await sameRegistrableDomain(hostOf(sender.brandJsonUrl), agent)) return true;
+  if (await sameRegistrableDomain(hostOf(at), agent)) return true;
+  // Where the seller itself says where the file is, only a house's portfolio speaks for its operators.
+  const files = [configured, listing].filter(({ isHouse }) => isHouse || sender.declared === undefined);
+  const named = (domain: string): boolean =>
+    files.some(({ operators }) => operators.get(domain)?.some((period) => isWithinPeriod(period, now)));
+  if (named(agent)) return true;
+  const domain = await registrableDomain(agent);
+  return domain !== undefined && named(domain);
+}
+
+const isWithinPeriod = (
+  { from = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY }: Period,
+  now: number,
+): boolean => from <= now && now < until;
+
+/** The next time at which an operator's time begins or ends, Unix ms. */
+export function nextChange({ configured, listing }: BrandFiles, now: number): number {
+  let next = Number.POSITIVE_INFINITY;
+  for (const { operators } of [configured, listing]) {
+    for (const periods of operators.values())
+      for (const { from = now, until = now } of periods)
+        for (const at of [from, until]) if (at > now) next = Math.min(next, at);
+  }
+  return next;
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).hostname.replace(/\.$/, '') : '';
+}
+
+/**
+ * Whether two host names belong to one registrable domain by the public suffix list, its private part included: two
+ * customers of one hosting service are strangers. The list is loaded only where the names differ, and from the package:
+ * nothing is fetched.
+ */
+export async function sameRegistrableDomain(a: string, b: string): Promise<boolean> {
+  if (a === b) return true;
+  const domain = await registrableDomain(a);
+  return domain !== undefined && domain === (await registrableDomain(b));
+}
+
+/** Undefined for addresses, single labels and public suffixes. */
+export async function registrableDomain(host: string): Promise<string | undefined> {
+  const { getDomain } = await import('tldts');
+  return getDomain(host, { allowPrivateDomains: true }) ?? undefined;
+}

@@ -1,0 +1,142 @@
+import type { RaiseAlarm } from '../alarms.ts';
+import { isThenable } from '../realms.ts';
+import type { SenderEntry } from '../senders.ts';
+import { settledWithin } from '../time-limits.ts';
+import { brandJsonUrl, createMoveWatch } from './agent-location.ts';
+import type { KeyRequest, KeySearch } from './contract.ts';
+import type { Declarations, Declared } from './declarations.ts';
+import { urlRefusedReason } from './net/addresses.ts';
+
+/** The places of a sender's keys (verification.md §5.1a), each as a sender with that place: the one that is asked first comes first. */
+export interface Places {
+  /** By what is known now. @param sender as configured, or one of its places. */
+  readonly of: (sender: SenderEntry) => readonly SenderEntry[];
+  /** Reads what these senders declared. Undefined: it is known. */
+  ready(senders: readonly SenderEntry[], waitMs: () => number): Promise<void> | undefined;
+  /**
+   * Searches the first place of each sender, then, where nobody has the key, the others, and what was declared since.
+   * @param search one search over these senders.
+   */
+  find(
+    request: KeyRequest,
+    search: (request: KeyRequest) => KeySearch | Promise<KeySearch>,
+    waitMs: () => number,
+  ): KeySearch | Promise<KeySearch>;
+  /** The request of which `request` is a part: what it may fetch, and how long it waits, counts over all its parts. */
+  whole(request: KeyRequest): KeyRequest;
+  /** The same request over all places. */
+  everywhere(request: KeyRequest): KeyRequest;
+}
+
+interface PlacesOptions {
+  readonly declarations: Declarations;
+  readonly allowLoopback: boolean;
+  readonly raiseAlarm: RaiseAlarm;
+}
+
+/** What a seller declared is read again so long after it was read, before a key is called unknown. Ms. */
+const REREAD_MS = 10_000;
+
+/** Whether what the seller declares can count: the owner names no place and no keys, and the edition has it. */
+function mayDeclare({ auth, brandJsonUrl: configured, pins, edition }: SenderEntry): boolean {
+  const isOpen = auth.scheme === 'signature' && configured === undefined && pins === undefined;
+  return isOpen && edition.declaredPlace !== 'ignored';
+}
+
+export function createPlaces({ declarations, allowLoopback, raiseAlarm }: PlacesOptions): Places {
+  const noteMoved = createMoveWatch(raiseAlarm, 'brand.json', 'is declared at');
+  const origins = new WeakMap<SenderEntry, SenderEntry>();
+  const wholes = new WeakMap<KeyRequest, KeyRequest>();
+  const made = new WeakMap<
+    SenderEntry,
+    { readonly declared: Declared; readonly places: readonly SenderEntry[] }
+  >();
+
+  const placesBy = (sender: SenderEntry, { brandJsonUrl: url, keyOrigin }: Declared): SenderEntry[] => {
+    const isAlone = sender.edition.declaredPlace === 'alone';
+    const isNamed = url !== undefined && urlRefusedReason(url, allowLoopback) === undefined;
+    if (!isNamed && !(isAlone && keyOrigin !== undefined)) return [sender];
+    if (isNamed) noteMoved(sender.agentUrl, url);
+    if (!isAlone && url === brandJsonUrl(sender, allowLoopback)) return [sender];
+    const declared = { ...(keyOrigin !== undefined && { keyOrigin }) };
+    const place = { ...sender, ...(isNamed && { brandJsonUrl: url }), declared };
+    origins.set(place, sender);
+    return isAlone ? [place] : [place, sender];
+  };
+  const of: Places['of'] = (given) => {
+    const sender = origins.get(given) ?? given;
+    const known = made.get(sender);
+    const declared = declarations.of(sender.agentUrl);
+    if (known?.declared === declared) return known.places;
+    const places = mayDeclare(sender) ? placesBy(sender, declared) : [sender];
+    made.set(sender, { declared, places });
+    return places;
+  };
+  const part = (request: KeyRequest, senders: readonly SenderEntry[]): KeyRequest => {
+    if (senders.length === request.senders.length && senders.every((one, i) => one === request.senders[i]))
+      return request;
+    const made = { ...request, senders };
+    wholes.set(made, request);
+    return made;
+  };
+  const firsts = ({ senders }: KeyRequest): SenderEntry[] =>
+    senders.flatMap((sender) => of(sender).slice(0, 1));
+
+  const ready: Places['ready'] = (senders, waitMs) => {
+    const unread = senders.filter((one) => mayDeclare(one) && !declarations.isRead(one.agentUrl));
+    if (unread.length === 0) return undefined;
+    const reading = Promise.all(unread.map(({ agentUrl }) => declarations.read(agentUrl)));
+    return settledWithin(reading, waitMs()).then(() => undefined);
+  };
+  /** The senders whose declarations changed, and why others' are not known. */
+  const reread = async (senders: readonly SenderEntry[], waitMs: number) => {
+    const changed: SenderEntry[] = [];
+    const undecided: string[] = [];
+    const reading = senders.filter(mayDeclare).map(async (sender) => {
+      const read = declarations.read(sender.agentUrl, REREAD_MS);
+      const result = (await settledWithin(read, waitMs)) ?? 'failed';
+      if (result === 'changed') changed.push(sender);
+      if (result === 'failed') undecided.push(`${sender.agentUrl}: what it declared cannot be read`);
+    });
+    await Promise.all(reading);
+    return { changed, undecided };
+  };
+
+  const findFurther = async (
+    request: KeyRequest,
+    search: (request: KeyRequest) => KeySearch | Promise<KeySearch>,
+    waitMs: () => number,
+    first: KeySearch,
+  ): Promise<KeySearch> => {
+    const reasons = [...first.undecided];
+    const searchAt = async (senders: readonly SenderEntry[]): Promise<KeySearch | undefined> => {
+      if (senders.length === 0) return undefined;
+      const found = await search(part(request, senders));
+      reasons.push(...found.undecided);
+      return found.candidates.length > 0 ? found : undefined;
+    };
+    const others = await searchAt(request.senders.flatMap((sender) => of(sender).slice(1)));
+    if (others) return others;
+    const { changed, undecided } = await reread(request.senders, waitMs());
+    reasons.push(...undecided);
+    return (await searchAt(changed.flatMap(of))) ?? { candidates: [], undecided: reasons };
+  };
+
+  return {
+    of,
+    ready,
+    find: (request, search, waitMs) => {
+      const first = search(part(request, firsts(request)));
+      // The fast path, without a promise.
+      const isFinal = (found: KeySearch): boolean =>
+        found.candidates.length > 0 || !request.senders.some(mayDeclare);
+      if (!isThenable(first) && isFinal(first)) return first;
+      return (async () => {
+        const found = await first;
+        return isFinal(found) ? found : findFurther(request, search, waitMs, found);
+      })();
+    },
+    whole: (request) => wholes.get(request) ?? request,
+    everywhere: (request) => part(request, request.senders.flatMap(of)),
+  };
+}

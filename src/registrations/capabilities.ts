@@ -1,0 +1,153 @@
+import { putBounded } from '../bounded.ts';
+import { isJsonObject, type JsonObject } from '../codec/members.ts';
+import { requireBounded } from '../calls/bounds.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import { agentData, stateOf } from '../events/agent-data.ts';
+import { type Declared, declaredIn, declaredRow, type DeclaredRow } from '../keys/declarations.ts';
+import type { StoreRegistrations } from '../stores/contract.ts';
+import { limited, orAborted } from '../time-limits.ts';
+import { unwrapped } from './answer.ts';
+import type { AskedSeller, CallSeller } from './registration.ts';
+
+/** Asks sellers what they declare, and keeps it (verification.md §5.29). */
+export interface Capabilities {
+  /** Asks a seller, where that is due and it lists the operation. Never rejects. */
+  readonly ask: (call: CallSeller, of: AskedSeller, signal: AbortSignal) => Promise<void>;
+  /** What the seller declared last. */
+  readonly of: (agentUrl: string) => Promise<Declared>;
+}
+
+/** The member of registrations that asks, for a poller. */
+export const CAPABILITIES: unique symbol = Symbol.for('proto-webhooks.capabilities') as never;
+
+export interface WithCapabilities {
+  readonly [CAPABILITIES]: Capabilities;
+}
+
+interface CapabilitiesOptions {
+  readonly rows: StoreRegistrations;
+  readonly hashes: Pick<Hashes, 'sha256Hex'>;
+  /** Unix ms. */
+  readonly now: () => number;
+  /** For the whole question, ms. */
+  readonly limitMs: number;
+}
+
+const OPERATION = 'get_adcp_capabilities';
+const DAY_MS = 86_400_000;
+/** After a question that was not answered, and meanwhile: no other process asks. Ms. */
+const HOUR_MS = 3_600_000;
+/** Sellers of which is known that they need not be asked now. */
+const MAX_SELLERS = 10_000;
+
+export function capabilitiesOf({ rows, hashes, now, limitMs }: CapabilitiesOptions): Capabilities {
+  // The store is not asked each time: by this process's clock.
+  const lookAt = new Map<string, number>();
+
+  const claim = (agentUrl: string): Promise<boolean> =>
+    rows.run('', (step, at) => {
+      const row = declaredIn(step, hashes, agentUrl);
+      // A clock that was ahead must not put it off for long.
+      if (row && row.askAt > at && row.askAt <= at + DAY_MS) return false;
+      step.save(declaredRow(hashes, agentUrl, { ...row, askAt: at + HOUR_MS }, at));
+      return true;
+    });
+  const keep = (agentUrl: string, found: Declared | undefined): Promise<void> =>
+    rows.run('', (step, at) => {
+      const { askAt: _before, ...known }: DeclaredRow = declaredIn(step, hashes, agentUrl) ?? { askAt: 0 };
+      step.save(declaredRow(hashes, agentUrl, { ...(found ?? known), askAt: at + DAY_MS }, at));
+    });
+  const question = async (call: CallSeller, of: AskedSeller, signal: AbortSignal) => {
+    const { agentUrl, ref, sessions } = of;
+    const how = { signal, ...(ref !== undefined && { ref }), ...(sessions && { sessions }) };
+    const names = await (of.names?.() ?? call.operations?.(agentUrl, how));
+    if (names?.includes(OPERATION) !== true) return undefined;
+    const answer = await call(agentUrl, OPERATION, {}, how);
+    requireBounded(answer);
+    return declaredBy(answer);
+  };
+
+  return {
+    ask: async (call, seller, signal) => {
+      const { agentUrl } = seller;
+      if (signal.aborted || !call.operations || (lookAt.get(agentUrl) ?? 0) > now()) return;
+      putBounded(lookAt, agentUrl, now() + HOUR_MS, MAX_SELLERS);
+      try {
+        if (!(await claim(agentUrl))) return;
+        const limit = { ms: limitMs, reason: `the seller did not say what it declares within ${limitMs} ms` };
+        const found = await limited(limit, signal, (within) =>
+          orAborted(question(call, seller, within), within),
+        );
+        await keep(agentUrl, found);
+      } catch {
+        // Asked again in an hour. Whatever it was, the call on whose occasion it was asked tells it too.
+      }
+    },
+    of: async (agentUrl) => {
+      const row = await rows.run('', (step) => declaredIn(step, hashes, agentUrl));
+      return row ?? {};
+    },
+  };
+}
+
+const MAX_URL = 2_048;
+/** Versions that are looked at. */
+const MAX_VERSIONS = 100;
+
+/** What an answer declares; undefined for one that is no capabilities: an error, or a task. */
+export function declaredBy(answer: unknown): Declared | undefined {
+  const body = bodiesOf(answer).find(({ adcp }) => isJsonObject(adcp));
+  if (body === undefined) return undefined;
+  const { adcp, identity, adcp_version: version } = body;
+  const { brand_json_url: url, key_origins: origins } = isJsonObject(identity) ? identity : {};
+  const brandJsonUrl = httpsUrl(url);
+  const origin = httpsUrl(isJsonObject(origins) ? origins['webhook_signing'] : undefined);
+  const edition = editionOf(version, (adcp as JsonObject)['supported_versions']);
+  return {
+    ...(brandJsonUrl !== undefined && { brandJsonUrl }),
+    ...(origin !== undefined && { keyOrigin: new URL(origin).origin }),
+    ...(edition !== undefined && { edition }),
+  };
+}
+
+/** The objects in an answer that may be the operation's: of a Task its data. */
+function bodiesOf(answer: unknown): readonly JsonObject[] {
+  const outer = unwrapped(answer);
+  const layers = isJsonObject(outer) ? [outer, outer['result'], outer['task']] : [];
+  const more = layers.map((layer) => (isJsonObject(layer) ? layer['task'] : undefined));
+  return [...layers, ...more].filter(isJsonObject).flatMap((layer) => {
+    if (stateOf(layer['status']) === undefined) return [layer];
+    const { data } = agentData({ form: 'task', body: layer });
+    return isJsonObject(data) ? [data, data['result']].filter(isJsonObject) : [];
+  });
+}
+
+/** As `URL` writes it. http is for development: whoever fetches decides. */
+function httpsUrl(value: unknown): string | undefined {
+  if (typeof value !== 'string' || value.length > MAX_URL || !URL.canParse(value)) return undefined;
+  const { protocol, href, username, password } = new URL(value);
+  const isWeb = protocol === 'https:' || protocol === 'http:';
+  return isWeb && username === '' && password === '' && href.length <= MAX_URL ? href : undefined;
+}
+
+/** A release: `3.1`, `3.1.2`. */
+const RELEASE = /^(\d{1,4})\.(\d{1,4})(?:\.\d{1,6})?$/;
+
+/** The edition of the answer, else the oldest that the seller has: what fits that one fits every other. */
+function editionOf(version: unknown, supported: unknown): string | undefined {
+  const said = releaseIn(version);
+  if (said !== undefined || version !== undefined) return said;
+  const versions: readonly unknown[] = Array.isArray(supported) ? supported.slice(0, MAX_VERSIONS) : [];
+  const releases = versions.map(releaseIn).filter((one) => one !== undefined);
+  return releases.sort((a, b) => rankOf(a) - rankOf(b))[0];
+}
+
+const rankOf = (edition: string): number => {
+  const [major = 0, minor = 0] = edition.split('.').map(Number);
+  return major * 10_000 + minor;
+};
+
+function releaseIn(version: unknown): string | undefined {
+  const [, major, minor] = RELEASE.exec(typeof version === 'string' ? version : '') ?? [];
+  return major === undefined ? undefined : `${Number(major)}.${Number(minor)}`;
+}
