@@ -4,11 +4,13 @@ import { promisify } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readJson } from '../../src/codec/json-reader.ts';
-import { LONG } from '../reliability/form.ts';
+import { type Form, FORM } from '../reliability/form.ts';
 import { ANY_UNIT, formOf, jsonSamples } from './json-texts.ts';
 
-/** Random texts of a test: a tenth of those of the long form. */
-const runs = (short: number): number => (LONG ? 10 : 1) * short;
+const SHARE: Readonly<Record<Form, number>> = { short: 0.4, rows: 1, long: 10 };
+
+/** Random texts of a test. */
+const runs = (rows: number): number => SHARE[FORM] * rows;
 
 /** What JSON.parse says to a text: only whether it takes it, for its names are not to be trusted. */
 function takes(text: string, read: (text: string) => unknown): boolean {

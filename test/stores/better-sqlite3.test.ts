@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { inThisForm } from '../reliability/form.ts';
 import type { BetterSqlite3 } from '../support/better-sqlite3.ts';
 import { betterSqlite3 } from '../support/better-sqlite3.ts';
+import { DATA_FOLDER } from '../support/data-folder.ts';
 import { canDiffer, suitesOfContract, SQLITE_CAN_DIFFER } from './contract-suites.ts';
 
 const run = promisify(execFile);
@@ -36,9 +37,8 @@ describe('sqliteStore on a handle of better-sqlite3, under the system’s Node',
     // The environment of this run (vitest's, npm's) is not the child's: NODE_OPTIONS of another Node may not fit.
     const { NODE_OPTIONS: _options, ...env } = process.env;
     const options = { env, maxBuffer: 64 * 1024 * 1024 };
-    const tap = await run(node, ['--test-reporter=tap', CHILD, folder, JSON.stringify(HERE)], options).catch(
-      (error: unknown) => error,
-    );
+    const args = ['--test-reporter=tap', CHILD, folder, JSON.stringify(HERE), DATA_FOLDER];
+    const tap = await run(node, args, options).catch((error: unknown) => error);
     const { stdout, stderr } = tap as { readonly stdout: string; readonly stderr: string };
     const failures = stdout.split('\n').filter((line) => line.trimStart().startsWith('not ok'));
     expect(failures, `${stdout}\n${stderr}`).toEqual([]);

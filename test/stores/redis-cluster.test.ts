@@ -28,6 +28,14 @@ const CAN_DIFFER = canDiffer(SUITES, {
   'what survives a restart': 'a new client learns the slots again',
 });
 
+/** Of these, the longest that one server has too: rows. */
+const LONGEST: ReadonlySet<string> = new Set([
+  'accept, rule 1: nonces',
+  'inbox: crashes and suspects',
+  'inbox: leases of workers',
+  'registrations: due rows',
+]);
+
 describe('redisStore on a Cluster of three primaries', () => {
   let cluster: RedisCluster;
   beforeAll(async () => {
@@ -35,7 +43,7 @@ describe('redisStore on a Cluster of three primaries', () => {
   });
   afterAll(() => cluster.stop());
 
-  const here = inThisForm([...SUITES.keys()], CAN_DIFFER);
+  const here = inThisForm([...SUITES.keys()], (suite) => CAN_DIFFER(suite) && !LONGEST.has(suite));
   describeStoreContract(() => redisHarness(() => clientOf.cluster(cluster)), {
     ...CLAIMS,
     describe: (suite, body) => here.includes(suite) && describe(suite, body),

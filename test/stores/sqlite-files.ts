@@ -6,6 +6,7 @@ import Libsql from 'libsql';
 import type { SqliteHandle } from '../../src/stores/sqlite.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import { DATA_FOLDER } from '../support/data-folder.ts';
 import { twoHandles } from './fixtures/two-handles.js';
 
 export interface TempFile {
@@ -13,9 +14,12 @@ export interface TempFile {
   readonly remove: () => void;
 }
 
-/** A database file of its own, in a folder of its own. */
-export function tempFile(): TempFile {
-  const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-'));
+/**
+ * A database file of its own, in a folder of its own.
+ * @param parent where that is; in memory a store says that it is not durable.
+ */
+export function tempFile(parent: string = tmpdir()): TempFile {
+  const folder = mkdtempSync(join(parent, 'proto-webhooks-'));
   return {
     file: join(folder, 'webhooks.db'),
     remove: () => rmSync(folder, { recursive: true, force: true }),
@@ -52,7 +56,7 @@ function writeNote(tx: unknown): void {
 }
 
 export async function sqliteHarness(connect: (file: string) => string | SqliteHandle): Promise<StoreHarness> {
-  const { file, remove } = tempFile();
+  const { file, remove } = tempFile(DATA_FOLDER);
   const owner = new DatabaseSync(file);
   owner.exec('CREATE TABLE note (line TEXT)');
   const handles: SqliteHandle[] = [owner];

@@ -33,6 +33,7 @@ export const RULE_PATTERNS: readonly RegExp[] = RULES.map(([pattern]) => pattern
 
 /** Whole files that `npm test` leaves to `npm run test:rows`, with what runs in their place in `npm test`. */
 export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
+  [/^adapters\/flood\.test\.ts$/, 'adapters/node-limits, and hostile/flood on SQLite'],
   [/^examples\/(lambda|worker)\.test\.ts$/, 'adapters/lambda, runtimes on workerd'],
   [/^examples\/readme-types\.test\.ts$/, 'consumers, which compiles the same program beside others'],
   [
@@ -53,6 +54,7 @@ export const EVERY_FORM: readonly (readonly [RegExp, string])[] = [
     /^cli\/((process|refused|registry)\.test\.ts$|inbox\/)/,
     'the command line in this process; in one of its own',
   ],
+  [/^codec\/json-reader\.test\.ts$/, 'fewer random texts; two and a half times as many'],
   [/^examples\/readme\.test\.ts$/, 'on an installation that others share; in a project of its own'],
   [/^reliability\/hostile\/flood\.test\.ts$/, 'a small flood on one store; larger ones on each'],
 ];

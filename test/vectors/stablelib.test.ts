@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';
 import { ALL_ENGINES } from '../crypto/all-engines.ts';
 import { flip, okp } from '../crypto/make.ts';
+import { inThisForm } from '../reliability/form.ts';
 
 /*
  * The 1,024 Ed25519 vectors of the reference implementation (sign.input), which `@stablelib/ed25519` ships in its own
@@ -24,7 +25,8 @@ describe('the vectors of @stablelib/ed25519', () => {
     expect(vectors.length).toBeGreaterThanOrEqual(1024);
   });
 
-  test.each(ALL_ENGINES)('%s', async (_, engine) => {
+  // `npm test` has all but the slowest.
+  test.each(inThisForm(ALL_ENGINES, ([name]) => name !== 'noble'))('%s', async (_, engine) => {
     for (const [i, { jwk, message, signature }] of vectors.entries()) {
       const key = await engine.importKey(jwk);
       if (typeof key === 'string') throw new Error(`vector ${i}: ${key}`);

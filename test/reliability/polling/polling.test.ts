@@ -74,8 +74,8 @@ const MISTAKES = [
   { is: 'that do not know what other channels told', mistake: { breaks: 'no-end' }, found: ['afterEnd'] },
 ] as const;
 
-/** `npm test` has the first. */
-it.each(inThisForm(MISTAKES, (_mistake, index) => index === 0))(
+/** `npm test` has the judge's own tests in their place (`judge.test.ts`). */
+it.each(inThisForm(MISTAKES, () => false))(
   'the judge catches pollers $is',
   async ({ mistake, found }) => {
     const { verdict } = await run({ ...CALM, mistake, shared: inject('shared') });
