@@ -94,6 +94,8 @@ export interface Stored {
   /** As JSON text: its members are the caller's. */
   readonly context?: string;
   readonly taskId?: string;
+  /** How many tasks have taken the place of the one before. */
+  readonly moves?: number;
   readonly status?: TaskStatus;
   readonly createdAt: number;
   readonly requestKey: string;

@@ -156,6 +156,9 @@ function endOf(
   return { status: lastStatus(rows, id) ?? status, end: 'safe' };
 }
 
+const moved = ({ moves = 0 }: Stored, { replaces }: SellerAnswer): Pick<Stored, 'moves'> =>
+  replaces === undefined ? {} : { moves: moves + 1 };
+
 /**
  * Settles it by its call's answer, or by what an event tells of its task. An answer may name another task than an event did
  * before: it is the one that was asked for.
@@ -176,6 +179,7 @@ export function settled(
     state: end ? 'ended' : 'open',
     status,
     ...(taskId !== undefined && { taskId }),
+    ...moved(stored, answer),
     ...(mediaBuyId !== undefined && { mediaBuyId }),
   };
   keepMediaBuy(step, of, is);
@@ -234,9 +238,12 @@ const reportedOwner = (step: SellerStep, { status, mediaBuyId }: OperationTold):
 const differ = (a: string | undefined, b: string | undefined): boolean =>
   a !== undefined && b !== undefined && a !== b;
 
-/** Whether an event's task takes the place of the operation's, whose call is over. */
-const isSuccessor = ({ state, taskId }: Stored, { callTaskId }: OperationTold): boolean =>
-  state === 'open' && callTaskId !== undefined && callTaskId === taskId;
+/** Tasks of an operation, one after the other: each leaves a row that is kept for long. */
+const MOST_MOVES = 100;
+
+/** Whether an event's task takes the place of the operation's, whose call is over (calls.md §1.5). */
+const isSuccessor = ({ state, taskId, moves = 0 }: Stored, { callTaskId }: OperationTold): boolean =>
+  state === 'open' && callTaskId !== undefined && callTaskId === taskId && moves < MOST_MOVES;
 
 /** The operation of an event's task, else of the call that told of it. */
 const taskOperation = (step: SellerStep, { taskId, callTaskId }: OperationTold): Candidate | undefined =>

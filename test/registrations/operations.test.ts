@@ -556,6 +556,22 @@ describe('two operations of one task', () => {
     expect((await one.get(second))?.state).toBe('ended');
   });
 
+  it('a task that takes the place of the one before is the operation’s a hundred times', async () => {
+    const { operationId } = await one.create(request);
+    const told = { agentUrl: SELLER, operationId, status: 'submitted' } as const;
+    await one.find({ ...told, taskId: 'task-0' });
+    for (let n = 1; n <= 102; n += 1) {
+      const found = await two.find({ ...told, taskId: `task-${n}`, callTaskId: `task-${n - 1}` });
+      expect([n, found?.isMismatch]).toEqual([n, n > 100]);
+    }
+    expect(await one.get({ agentUrl: SELLER, operationId })).toMatchObject({
+      state: 'open',
+      taskId: 'task-100',
+    });
+    const { operations } = await one.list({ state: 'watched', limit: 10 });
+    expect(operations.map(({ taskId }) => taskId)).toEqual(['task-100']);
+  });
+
   it('a task that its operation has no more is taken by the answer that names it', async () => {
     const [first, second] = [await one.create(request), await one.create(request)];
     const told = { agentUrl: SELLER, operationId: first.operationId, taskId: 'task-1' };
