@@ -20,6 +20,12 @@ export class AnswerRefusedError extends PrintableError {
   }
 }
 
+/** The same of what comes before a call: that one was not made, and is not counted (calls.md §4.10). Any other error as it is. */
+export function beforeCall(what: string, error: unknown): unknown {
+  if (!isOfKind(error, AnswerRefusedError)) return error;
+  return new PrintableError(`The call was not made: ${what} is refused, ${error.reason}.`, { cause: error });
+}
+
 /** What the runtime throws by itself, and no code of ours or of a store's says in words. */
 const NATIVE = [RangeError, TypeError, SyntaxError, URIError, ReferenceError];
 

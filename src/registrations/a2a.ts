@@ -5,6 +5,7 @@ import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { wholeBody } from '../calls/body.ts';
 import { bounded, boundedJson, errorJson } from '../calls/bounds.ts';
 import { type Moved, RedirectError } from '../calls/redirects.ts';
+import { beforeCall } from '../calls/refused.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { isPrintable, MAX_TEXT, MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
@@ -259,7 +260,7 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
       found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
     } catch (error) {
       // Front doors send whatever they do not know to a page of theirs.
-      if (!(error instanceof RedirectError)) throw error;
+      if (!(error instanceof RedirectError)) throw beforeCall(`the agent card ${place}`, error);
       found.push(error.message.replace(/\.$/, ''));
     }
   }

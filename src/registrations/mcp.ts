@@ -2,6 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { bounded } from '../calls/bounds.ts';
 import type { CallSessions } from '../calls/sessions.ts';
+import { beforeCall } from '../calls/refused.ts';
 import { newSession, SessionLostError, sessionHeaders, type ToolSession } from '../calls/tool-session.ts';
 import { toolTransport } from '../calls/tool-transport.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -149,7 +150,7 @@ async function callIn(caller: Caller, lane: Lane, call: ToolCall): Promise<Membe
     const session = lane.session();
     const wasOpen = session.isOpen;
     try {
-      await (session.opening ??= withClient(caller, lane, session, async () => undefined, call.signal));
+      await (session.opening ??= opened(caller, lane, session, call.signal));
       session.isOpen = true;
       return await withClient(
         caller,
@@ -165,6 +166,15 @@ async function callIn(caller: Caller, lane: Lane, call: ToolCall): Promise<Membe
     } finally {
       lane.leave(session);
     }
+  }
+}
+
+/** Opens a session: nothing has been called yet. */
+async function opened(caller: Caller, lane: Lane, session: ToolSession, signal: AbortSignal): Promise<void> {
+  try {
+    await withClient(caller, lane, session, async () => undefined, signal);
+  } catch (error) {
+    throw beforeCall(`the session with ${session.url}`, error);
   }
 }
 

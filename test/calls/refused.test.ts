@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Alarm } from '../../src/alarms.ts';
 import { AnswerRefusedError } from '../../src/calls/refused.ts';
 import { Fault } from '../../src/errors.ts';
+import { a2aCaller } from '../../src/registrations/a2a.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { type CallSeller, createRegistrations, type Registrations } from '../../src/registrations/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
@@ -66,6 +67,38 @@ describe('the answer of a call', () => {
     const settled = await registrations.get(made);
     expect(settled).toMatchObject({ state: 'open', taskId: 't-1' });
     expect(settled).not.toHaveProperty('reason');
+  });
+
+  it.each<readonly [string, CallSeller, string]>([
+    ['the opening of a session', mcpCaller({ allowLoopback: true }), 'the session with'],
+    ['the agent card', a2aCaller({ allowLoopback: true }), 'the agent card'],
+  ])('is none where %s is refused: the call was not made, and is made later', async (_what, call, words) => {
+    const made = await create();
+    seller.instead = ({ method, message }, res) => {
+      if (message?.method !== 'initialize' && method !== 'GET') return false;
+      const deepResult = `{"jsonrpc":"2.0","id":${message?.id ?? 1},"result":${'['.repeat(300)}${']'.repeat(300)}}`;
+      res.writeHead(200, { 'content-type': 'application/json' }).end(deepResult);
+      return true;
+    };
+    for (let times = 0; times < 4; times += 1) {
+      const asking = made.call(call);
+      await expect(asking).rejects.toThrow(`The call was not made: ${words}`);
+      await expect(asking).rejects.toThrow('is refused, it nests deeper than 256 levels.');
+      await expect(asking).rejects.not.toBeInstanceOf(AnswerRefusedError);
+    }
+    expect(callsIn(seller)).toEqual([]);
+    expect(alarms).toEqual([]);
+    expect(await registrations.get(made)).toMatchObject({ state: 'calling' });
+    seller.instead = ({ method }, res) => {
+      const interfaces = [{ url: seller.url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }];
+      if (method === 'GET') res.writeHead(200).end(JSON.stringify({ supportedInterfaces: interfaces }));
+      return method === 'GET';
+    };
+    seller.say = sayResult(
+      '{"structuredContent":{"status":"submitted","task_id":"t-1"},"task":{"id":"t-1","contextId":"c","status":{"state":"TASK_STATE_SUBMITTED"}}}',
+    );
+    await made.call(call);
+    expect(await registrations.get(made)).toMatchObject({ state: 'open', taskId: 't-1' });
   });
 
   it.each<readonly [string, unknown, RegExp]>([
