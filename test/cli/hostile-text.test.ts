@@ -1,8 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { type CliProcess, main } from '../../src/cli/run.ts';
+import { PermanentError } from '../../src/errors.ts';
+import { createRegistrations } from '../../src/registrations/index.ts';
+import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { type Listening, listening } from '../adapters/raw-client.ts';
+import { AGENT, payloads, testReceiver } from '../receiver/setup.ts';
+import { NEWEST } from '../registrations/kit.ts';
 import { HOSTILE, everywhere, MARK } from '../support/hostile-text.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
+import { probeKeys } from './probe/bench.ts';
 import { BODY, captured, keys, NOW, signed, text } from './explain/captures.ts';
 import { tempFolder } from './temp-folder.ts';
 
@@ -104,4 +113,170 @@ it('a seller’s documents', async () => {
     seller.documents.set(path, published);
   }
   expect(marked).toBeGreaterThan(0);
+});
+
+it('a publisher’s list and a revocation list', async () => {
+  using folder = tempFolder();
+  await using seller = await createFakeSeller();
+  const { host } = new URL(seller.agentUrl);
+  const { ed25519 } = await keys();
+  const check = ['keys', 'check', seller.agentUrl, '--allow-loopback', '--publisher', host];
+  const path = '/.well-known/adagents.json';
+  const listed = {
+    authorized_agents: [{ url: seller.agentUrl, authorized_for: 'all', signing_keys: [ed25519.publicJwk] }],
+    authoritative_location: `${new URL(seller.agentUrl).origin}/list.json`,
+  };
+  let marked = 0;
+  const printedHere = async (): Promise<void> => {
+    if ((await printed(check, folder.path)).includes(MARK)) marked += 1;
+  };
+  for (const document of [...everywhere(listed), HOSTILE, [HOSTILE]]) {
+    seller.documents.set(path, document);
+    await printedHere();
+  }
+  seller.documents.delete(path);
+  expect(marked).toBeGreaterThan(0);
+  const before = new Set(seller.documents.keys());
+  seller.revoke([HOSTILE, HOSTILE.slice(0, 40), 'gone']);
+  expect(await printed(check, folder.path)).toContain('fresh, 3 revoked');
+  const [list = ''] = [...seller.documents.keys()].filter((name) => !before.has(name));
+  const published = seller.documents.get(list);
+  const given: unknown = typeof published === 'function' ? await (published as () => unknown)() : published;
+  let refused = 0;
+  for (const document of everywhere(given)) {
+    seller.documents.set(list, document);
+    if (!(await printed(check, folder.path)).includes('fresh, 3 revoked')) refused += 1;
+  }
+  expect(refused).toBeGreaterThan(3);
+});
+
+/** Answers every request with the next of the bodies, for as long as there are some. */
+async function answering(bodies: readonly string[], status: number): Promise<Listening> {
+  let at = 0;
+  return listening((req, res) => {
+    req.resume();
+    const headers = { 'content-type': 'application/json', 'x-said': `\u009B31m${MARK}`, 'retry-after': '0' };
+    if (at % 2 === 0) Object.assign(headers, { 'www-authenticate': `Signature error="\u009B31m${MARK}"` });
+    res.writeHead(status, headers).end(bodies[at % bodies.length]);
+    at += 1;
+  });
+}
+
+const BADGE = {
+  agent_url: 'https://seller.example/mcp',
+  role: 'sales',
+  verified: true,
+  proto_version: '3.0',
+  adcp_version: '3.0',
+  badge_svg_url: 'https://registry.example/badge.svg',
+  registry_url: 'https://registry.example/agents/1',
+  html: '<img alt="3.0">',
+  markdown: '![3.0](badge.svg)',
+  later: { kept: ['x'] },
+};
+
+const RUN = {
+  agent_url: BADGE.agent_url,
+  run_id: 'r-1',
+  count: 1,
+  diagnostics: [
+    {
+      id: 7,
+      run_id: 'r-1',
+      storyboard_id: 'webhooks',
+      phase_id: 'deliver',
+      step_id: 'sign',
+      task: 'create_media_buy',
+      step_passed: false,
+      captured_at: '2026-11-21T20:23:54Z',
+      request_url: 'https://seller.example/mcp',
+      request_jsonb: { account: 'acme', nested: ['x'] },
+      response_status: 500,
+      response_jsonb: 'text',
+      error_text: 'failed',
+      failed_validations_jsonb: [{ path: '/a' }],
+    },
+  ],
+};
+
+it.each<readonly [string, readonly unknown[], number, readonly string[]]>([
+  ['a badge', everywhere(BADGE), 200, ['registry', 'badge', BADGE.agent_url, 'sales']],
+  ['a run', everywhere(RUN), 200, ['registry', 'diagnostics', BADGE.agent_url, '--bodies']],
+  ['an error', everywhere({ error: 'no', code: 'x' }), 400, ['registry', 'badge', BADGE.agent_url, 'sales']],
+])('what a registry answers: %s', async (_what, answers, status, verb) => {
+  using folder = tempFolder();
+  writeFileSync(folder.file('token'), 'sk_live_secret');
+  await using server = await answering(
+    answers.map((answer) => JSON.stringify(answer)),
+    status,
+  );
+  const flags = ['--registry', server.url, '--allow-loopback', '--token-file', 'token'];
+  let marked = 0;
+  for (let times = 0; times < answers.length; times += 1) {
+    if ((await printed([...verb, ...flags], folder.path)).includes(MARK)) marked += 1;
+  }
+  expect(marked).toBeGreaterThan(1);
+});
+
+it.each([
+  ['send', 200, ['send']],
+  ['send', 401, ['send']],
+  ['vectors probe', 400, ['vectors', 'probe', '--only', 'unsigned', '--only', 'duplicate']],
+] as const)('what a receiver answers to %s with %i', async (_verb, status, verb) => {
+  using folder = tempFolder();
+  writeFileSync(
+    folder.file('keys.json'),
+    JSON.stringify({ keys: (await probeKeys()).map(({ privateJwk }) => privateJwk) }),
+  );
+  const answers = [HOSTILE, ...everywhere({ error: { code: 'x', message: 'no' } })].map((is) =>
+    typeof is === 'string' ? is : JSON.stringify(is),
+  );
+  await using server = await answering(answers, status);
+  let marked = 0;
+  for (let times = 0; times < answers.length; times += 1) {
+    const [name, ...more] = verb;
+    const kid = name === 'send' ? ['--kid', (await probeKeys())[0]?.publicJwk.kid as string] : [];
+    const args = [name, ...more, `${server.url}/hook`, '--keys', 'keys.json', ...kid];
+    if ((await printed(args, folder.path)).includes(MARK)) marked += 1;
+  }
+  expect(marked).toBeGreaterThan(0);
+});
+
+it('what a receiver has stored: events, handlers’ errors, tasks', async () => {
+  using folder = tempFolder();
+  const store = sqliteStore(folder.file('it.db'));
+  const registrations = createRegistrations({
+    store,
+    baseUrl: 'https://buyer.example/webhooks',
+    secrets: [NEWEST],
+    logger: SILENT_LOGGER,
+  });
+  const { receiver, deliver } = await testReceiver({
+    store,
+    registrations,
+    handler: () => Promise.reject(new PermanentError(HOSTILE)),
+  });
+  await receiver.ready();
+  const made = await registrations.create({
+    agentUrl: AGENT,
+    taskType: 'create_media_buy',
+    arguments: {},
+    ref: HOSTILE.slice(0, 300),
+  });
+  await made.settle({ status: 'submitted', task_id: HOSTILE.slice(0, 4_000) });
+  const keysOf: string[] = [];
+  for (const payload of everywhere(payloads.tool('completed'))) {
+    const key = randomUUID();
+    const { event } = await deliver({ idempotency_key: key, ...(payload as object) });
+    if (event) keysOf.push(event.idempotencyKey);
+  }
+  await receiver.stop();
+  const at = ['--sqlite', 'it.db'];
+  expect(await printed(['inbox', 'list', ...at], folder.path)).toContain(MARK);
+  expect(await printed(['tasks', '--state', 'open', ...at], folder.path)).toContain(MARK);
+  await printed(['inbox', 'stats', ...at], folder.path);
+  expect(keysOf.length).toBeGreaterThan(5);
+  for (const key of keysOf) {
+    expect(await printed(['inbox', 'show', AGENT, key, ...at], folder.path)).toContain(MARK);
+  }
 });

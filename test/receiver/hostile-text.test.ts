@@ -10,11 +10,21 @@ import { instrument } from '../../src/otel/index.ts';
 import { pollerOf } from '../../src/poll/options.ts';
 import { registrationsOf } from '../../src/registrations/registrations.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
+import { createRegistry } from '../../src/registry/index.ts';
+import { signDelivery } from '../../src/sender/sign.ts';
+import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { SAMPLE_FAMILIES } from '../../src/testing/payloads.ts';
 import { hashes, NEWEST } from '../registrations/kit.ts';
-import { type Ears, ears, everywhere, HOSTILE } from '../support/hostile-text.ts';
+import { type Ears, ears, everywhere, HOSTILE, MARK } from '../support/hostile-text.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
-import { AGENT, payloads, testReceiver, type TestReceiver, type TestReceiverOptions } from './setup.ts';
+import {
+  AGENT,
+  payloads,
+  testReceiver,
+  URL_GIVEN,
+  type TestReceiver,
+  type TestReceiverOptions,
+} from './setup.ts';
 
 /*
  * Hostile text in every place of what a seller sends and answers, by walking through it; and every text that comes out of the
@@ -161,6 +171,76 @@ it.each(SAID)('an answer, %s: to a call and to a poll', async (_, answers) => {
     clock.end();
   }
   to.expectClean(1);
+});
+
+it('documents of a seller and a publisher, and its revocation list: to whoever needs a key', async () => {
+  const to = ears();
+  await using seller = await createFakeSeller({ url: URL_GIVEN });
+  const { host, origin } = new URL(seller.agentUrl);
+  const { publicJwk, privateJwk } = seller.keys.ed25519;
+  seller.revoke(['gone']);
+  seller.documents.set('/.well-known/adagents.json', {
+    authorized_agents: [{ url: seller.agentUrl, authorized_for: 'all', signing_keys: [publicJwk] }],
+    authoritative_location: `${origin}/list.json`,
+  });
+  const shared = [publicJwk, seller.keys.p256.publicJwk].map((jwk) => ({ ...jwk, kid: HOSTILE }));
+  const odd: Readonly<Record<string, readonly unknown[]>> = {
+    '/.well-known/jwks.json': [
+      { keys: [...shared, publicJwk] },
+      { keys: [{ ...publicJwk, key_ops: [HOSTILE] }] },
+    ],
+    '/.well-known/adagents.json': [
+      { authorized_agents: [{ url: seller.agentUrl, signing_keys: [...shared, publicJwk] }] },
+      { authorized_agents: [{ url: HOSTILE }], authoritative_location: `https://${HOSTILE}` },
+    ],
+    '/.well-known/brand.json': [
+      {
+        agents: [
+          { type: 'sales', url: `${origin}/MCP`, id: HOSTILE },
+          { type: 'sales', url: `${origin}/mcp/?${MARK}\u202E`, jwks_uri: seller.jwksUrl },
+        ],
+      },
+      { agents: [{ type: HOSTILE, url: seller.agentUrl, jwks_uri: `https://${HOSTILE}` }] },
+    ],
+  };
+  for (const [path, published] of seller.documents) {
+    const given: unknown = typeof published === 'function' ? await (published as () => unknown)() : published;
+    const whole = everywhere(given);
+    // Of members alone and together, and of what none of them is.
+    for (const document of [...whole.slice(-4), ...(odd[path] ?? []), { [HOSTILE]: HOSTILE }, HOSTILE]) {
+      seller.documents.set(path, document);
+      // What a publisher pins leaves no other document to read.
+      const publishers = path.endsWith('adagents.json') ? [host] : [];
+      const senders = [{ ...seller.sender, publishers }];
+      const made = await listened(to, { allowLoopback: true, senders });
+      const body = { ...payloads.tool('completed'), idempotency_key: randomUUID() };
+      to.hear((await made.send(await signDelivery({ url: URL_GIVEN, body, key: privateJwk }))).response);
+      await made.receiver.stop();
+    }
+    seller.documents.set(path, published);
+  }
+  to.expectClean(1);
+});
+
+it('what a registry answers: in the errors of its client', async () => {
+  const to = ears();
+  const badge = {
+    agent_url: 'https://s.example/mcp',
+    role: 'sales',
+    verified: true,
+    error: 'no',
+    later: ['x'],
+  };
+  for (const status of [200, 400, 401, 503]) {
+    for (const answer of [...everywhere(badge), HOSTILE, [HOSTILE], `{"${HOSTILE}":1,"${HOSTILE}":2}`]) {
+      const text = typeof answer === 'string' ? answer : JSON.stringify(answer);
+      const transport = async (): Promise<Response> => new Response(text, { status });
+      const registry = createRegistry({ baseUrl: 'https://registry.example', transport, attempts: 1 });
+      await registry.badge('https://s.example/mcp', 'sales').catch(to.hear);
+      await registry.diagnostics('https://s.example/mcp').catch(to.hear);
+    }
+  }
+  to.expectClean(4);
 });
 
 it('the check hears what is written: hostile text is found where nothing makes it printable', () => {

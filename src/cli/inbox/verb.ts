@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { printableText } from '../../codec/printable.ts';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { InboxStats, ManyResult, SeenEvent } from '../../inbox/contract.ts';
 import { actOnMany, seenEvent, statsOf, WIDTH } from '../../inbox/operate.ts';
@@ -108,13 +109,15 @@ async function show(sender: string, key: string, inbox: StoreInbox): Promise<Rep
   if (!found) return absent(sender, key);
   const record = await withIds(found);
   const body = record.body && new TextDecoder().decode(record.body);
+  // Whole, and set off: none of its lines is one of ours.
+  const shown = body?.split(/\r?\n/).map((line) => `  ${printableText(line, Infinity)}`);
   const facts = Object.entries(plain(record)).map(
     ([name, value]) => `${name.padEnd(12)} ${inLine(String(value))}`,
   );
   return {
     ok: true,
     json: { ...plain(record), ...(body !== undefined && { body }) },
-    text: () => [...facts, '', body ?? '(the body is dropped once an event is done)'].join('\n'),
+    text: () => [...facts, '', ...(shown ?? ['(the body is dropped once an event is done)'])].join('\n'),
   };
 }
 
