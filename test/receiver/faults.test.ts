@@ -153,7 +153,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
   });
 
   it('a store that is down at the start is checked again with the next delivery', async () => {
-    const { deliver, receiver } = await testReceiver({ store: flaky({ open: 2 }) });
+    const { deliver, receiver } = await testReceiver({ store: flaky({ open: 2 }), startMs: 0 });
     await expect(receiver.ready()).rejects.toThrow('connection refused');
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable store_unavailable 503');
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
