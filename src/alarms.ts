@@ -77,6 +77,10 @@ export type AlarmCode =
   | 'task_unknown'
   /** A seller refuses to be asked about its tasks, or gives no answer again and again. */
   | 'poll_failing'
+  /** The store has not answered for 10 s; once more when it does again (`over`). */
+  | 'store_away'
+  /** The last 20 runs of handlers failed, over a minute at least; once more when one is done (`over`). */
+  | 'handlers_failing'
   /** The store was made just now: where an older one should be there, its volume may not be. */
   | 'store_created'
   /** What is answered survives less than `ready()` found, or than `requireDurability` says: then deliveries get 503. */

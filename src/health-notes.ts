@@ -1,6 +1,7 @@
 import { putBounded } from './bounded.ts';
 import type { HealthFault, SenderHealth, WorkerHealth } from './options.ts';
 import type { Outcome } from './outcome.ts';
+import type { Outages } from './outages.ts';
 import type { SenderEntry } from './senders.ts';
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
@@ -41,7 +42,7 @@ export function noteOf(
 const STORE_CODES: readonly unknown[] = ['store_unavailable', 'not_durable', 'misconfigured'];
 
 /** Refusals are noted by `noteRefusal`, which looks whose key they name. */
-export function noteOutcomes(notes: HealthNotes, now: () => number): void {
+export function noteOutcomes(notes: HealthNotes, now: () => number, outages: Outages): void {
   notes.outcome = (outcome, { selected }) => {
     const { kind, sender } = outcome;
     if (sender === undefined || kind === 'refused') return;
@@ -52,9 +53,11 @@ export function noteOutcomes(notes: HealthNotes, now: () => number): void {
       note.lastRefusedAt = at;
       note.lastCode = code;
       if (STORE_CODES.includes(code)) notes.storeFault = { code, message: detail, at };
+      if (code === 'store_unavailable') outages.store(detail);
     } else {
       note.lastAcceptedAt = at;
       notes.storeFault = undefined;
+      outages.store();
     }
   };
 }

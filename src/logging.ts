@@ -2,6 +2,7 @@ import { type Alarm, type AlarmCode, docsOf, type Logger, type RaiseAlarm } from
 import { putBounded } from './bounded.ts';
 import { printableText } from './codec/printable.ts';
 import { printableValue } from './codec/printable-value.ts';
+import { isThenable } from './realms.ts';
 
 /**
  * Lets what is said of a subject through once in a minute.
@@ -43,11 +44,6 @@ export function consoleLogger(): Logger {
       console[level](`proto-webhooks: ${message}`, fields);
     };
   return { debug: silent, info: silent, warn: write('warn'), error: write('error') };
-}
-
-/** Promises of other realms and libraries too: one that nobody listens to would end the process. */
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function';
 }
 
 /** A hook or logger of the owner's can neither change an answer nor break one: what it throws, or rejects with, goes to `failed`. */
@@ -133,6 +129,8 @@ const SUBJECTS: Readonly<
   // Ours, and few: what is wrong is what it says.
   misconfigured: ['message'],
   durability_lowered: [],
+  store_away: 'each',
+  handlers_failing: 'each',
   store_created: 'each',
   operation_orphaned: 'each',
   answer_refused: 'each',
@@ -164,13 +162,22 @@ function subjectOf(alarm: Alarm, members: readonly string[]): string {
   return JSON.stringify([alarm.code, ...members.map((name) => alarm[name])]).slice(0, MAX_SUBJECT);
 }
 
-/** Every alarm is a line in the log and a call of the hook; floods are thinned, with the number left out. */
+/** What the owner gave. */
+interface AlarmOptions {
+  readonly logger?: Logger | undefined;
+  readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
+}
+
+/**
+ * Every alarm is a line in the log and a call of the hook; floods are thinned, with the number left out. Beside a hook the
+ * console has a line only of what the hook could not take: an owner who prints alarms would read each twice.
+ */
 export function alarmRaiser(
   logger: SafeLogger,
-  onAlarm: ((alarm: Alarm) => void) | undefined,
+  { logger: given, onAlarm }: AlarmOptions,
   now: () => number,
 ): RaiseAlarm {
-  const hook = harmless(onAlarm);
+  const isLogged = onAlarm === undefined || (given !== undefined && given !== globalThis.console);
   const thinned = createThinning();
   const once = createThinning(Infinity);
   const suppressedOf = (raised: Alarm): number | undefined => {
@@ -185,8 +192,10 @@ export function alarmRaiser(
     if (suppressed === undefined) return;
     const alarm = printableValue(suppressed > 0 ? { ...raised, suppressed } : raised);
     const { message, ...fields } = alarm;
-    logger.warn({ ...fields, docs: docsOf(raised.code) }, message);
-    hook(alarm);
+    const line = (): void => logger.warn({ ...fields, docs: docsOf(raised.code) }, message);
+    if (isLogged) line();
+    // One that its hook could not take is not lost.
+    harmless(onAlarm, isLogged ? undefined : line)(alarm);
   };
 }
 

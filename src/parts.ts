@@ -8,6 +8,7 @@ import { threadPoolRule } from './crypto/pool.ts';
 import type { ReadBody } from './events/reading.ts';
 import type { EventRegistrations } from './events/registration.ts';
 import type { HealthNotes } from './health-notes.ts';
+import { createOutages, type Outages } from './outages.ts';
 import { createWakeSignal, type WakeSignal } from './inbox/wake-signal.ts';
 import type { Instruments, PARTS } from './instruments.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
@@ -68,6 +69,7 @@ export interface Parts {
   readonly refusedBodyBytes: number;
   /** For `receiver.health()`. */
   readonly notes: HealthNotes;
+  readonly outages: Outages;
   /** Unix ms. */
   readonly now: () => number;
   readonly newId: () => string;
@@ -115,7 +117,7 @@ async function makeReady(parts: Parts, engine: Engine, sodium: Sodium | undefine
   // What is handed in is looked at before the first delivery.
   if (sodium) await engine();
   const tickets = createTickets(parts);
-  noteOutcomes(parts.notes, parts.now);
+  noteOutcomes(parts.notes, parts.now, parts.outages);
   if (parts.instruments.handled)
     Object.assign(parts.observed, (await import('./stages/ended.ts')).observedBy(parts));
   return { ...parts, ...createQueueWatch(parts), hashes, readBody, tickets, authContext };
@@ -160,7 +162,8 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   const logger = safeLogger(options.logger ?? consoleLogger());
   const { protocols, allowLoopback, admissionPressure: thresholds } = config;
   const { transport, dns, now = Date.now, sodium } = options;
-  const raiseAlarm = alarmRaiser(logger, options.onAlarm, now);
+  const raiseAlarm = alarmRaiser(logger, options, now);
+  const outages = createOutages(now, raiseAlarm);
   const wakeSignal = createWakeSignal();
   const lifecycle = createLifecycle();
   const useThreadPool = threadPoolRule(config.verification, lifecycle.inFlight);
@@ -206,6 +209,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     onOutcome: harmless(options.onOutcome),
     onRefused: options.onRefused && harmless(options.onRefused),
     refusedBodyBytes: options.onRefused?.maxBodyBytes ?? 0,
+    outages,
     notes: { senders: new Map(), worker: { state: 'off' } },
     now,
     newId,

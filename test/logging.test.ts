@@ -57,11 +57,7 @@ describe('rate limit of alarms', () => {
       warn: (_: object, text: string) => void lines.push(text),
     });
     return {
-      raise: alarmRaiser(
-        logger,
-        (alarm) => void hooked.push(alarm),
-        () => now,
-      ),
+      raise: alarmRaiser(logger, { logger, onAlarm: (alarm) => void hooked.push(alarm) }, () => now),
       hooked,
       lines,
       at: (ms) => {

@@ -28,7 +28,7 @@ interface Failures {
 }
 
 /** The store may be away for a while; it is asked again until it answers. */
-export function createFailures({ config, logger, raiseAlarm, random, notes, now }: Parts): Failures {
+export function createFailures({ config, logger, raiseAlarm, random, notes, now, outages }: Parts): Failures {
   let failures = 0;
   return {
     delayAfter(error, what) {
@@ -36,6 +36,7 @@ export function createFailures({ config, logger, raiseAlarm, random, notes, now 
       notes.worker.error = messageOf(error);
       if (notes.worker.state === 'running') notes.worker.state = 'failing';
       logger.error({ err: error, failures }, what);
+      if (isOfKind(error, Fault) && error.code === 'store_unavailable') outages.store(error.message);
       const alarm = isOfKind(error, Fault) ? FAULT_ALARMS[error.code] : undefined;
       if (alarm) raiseAlarm({ code: alarm, message: (error as Fault).message });
       const longest = Math.min(LONGEST_IDLE_MS, config.worker.pollMs * 2 ** Math.min(failures, 20));
@@ -43,6 +44,7 @@ export function createFailures({ config, logger, raiseAlarm, random, notes, now 
     },
     over: () => {
       failures = 0;
+      outages.store();
       delete notes.worker.error;
       notes.worker.lastLookedAt = now();
       if (notes.worker.state !== 'stopped') notes.worker.state = 'running';

@@ -174,7 +174,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   }
   const retentionMs = wholeNumber('retentionMs', options.retentionMs, RETENTION_MS);
   const logger = safeLogger(options.logger ?? consoleLogger());
-  let raise = alarmRaiser(logger, options.onAlarm, Date.now);
+  let raise = alarmRaiser(logger, options, Date.now);
   let repeater: Repeater | undefined;
   let isStopped = false;
   let observe: Observe | undefined;

@@ -16,6 +16,7 @@ import type { Waiting } from './wait.ts';
 import type { RunEnd } from './watch.ts';
 import type { AdmittedEvent } from './stored.ts';
 import { isError } from '../realms.ts';
+import type { Outages } from '../outages.ts';
 
 /**
  * The back-off step after run `attempt` (from 1) failed, for which workers leave an event alone: `baseMs` after the
@@ -61,6 +62,7 @@ interface SettleContext {
   readonly registrations: EventRegistrations | undefined;
   /** What handlers throw, by its text: of each the stack is logged once in a minute. */
   readonly handlerErrors: Thinning;
+  readonly outages: Outages;
   /** Unix ms. */
   readonly now: () => number;
   /** In [0, 1). */
@@ -159,6 +161,7 @@ async function failed(run: HandledRun, error: unknown, context: Settling): Promi
   const text = errorText(error);
   logFailure(error, text, run, context);
   const fault = faultOfStore(run, error);
+  if (!interrupted && !fault) context.outages.handler(text);
   const end = { permanent, unstarted: (interrupted || fault !== undefined) && !permanent, error: text };
   const result = await failLease(run, end, interrupted, context);
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
@@ -214,6 +217,7 @@ async function overran(run: HandledRun, context: Settling): Promise<Settled | Un
   const error = overrunText(context.config);
   const fields = { ...idsOf(run.event), ...runOf(run.won.lease) };
   context.log.error(fields, `${error} and was left: it may still run`);
+  context.outages.handler(error);
   const end = { permanent: run.won.once, overrun: true, error };
   if ((await failLease(run, end, false, context)) !== 'dead') return unavailable('handler_timeout', error);
   raiseDead(deadEvent(run, error), error, context.raiseAlarm);
@@ -234,6 +238,7 @@ async function close(
     stop();
     context.waiting.wake(run.complete.sender);
   }
+  if (result === APPLIED) context.outages.handler();
   if (result.kind === 'settled') endWatch(run, context);
   const { ran } = context.observed;
   // The owner of the lease tells of it.
@@ -287,8 +292,8 @@ export function settle(
   { log, background, isUnattended = false, arrivedAt }: SettleDelivery,
 ): Promise<Settled | Unavailability> {
   const { run, end } = dispatched;
-  const { config, store, waiting, raiseAlarm, observed, registrations, handlerErrors, now, random, closed } =
-    parts;
+  const { config, store, waiting, raiseAlarm, observed, registrations, handlerErrors, outages, now } = parts;
+  const { random, closed } = parts;
   const context: Settling = {
     config,
     store,
@@ -297,6 +302,7 @@ export function settle(
     observed,
     registrations,
     handlerErrors,
+    outages,
     now,
     random,
     closed,

@@ -133,6 +133,17 @@ async function two() {
 /** The public JWK that a seller signs with. */
 const publicOf = (seller: Awaited<ReturnType<typeof two>>['one']): Jwk => seller.keys.ed25519.publicJwk;
 
+/** Deliveries of which each fails, so many ms after the one before. */
+const outage =
+  (deliveries: number, everyMs: number, options: TestReceiverOptions) => async (): Promise<Alarms> => {
+    const clock = { now: Date.now() };
+    const { sign, send, alarms } = await testReceiver({ now: () => clock.now, ...options });
+    for (let sent = 0; sent < deliveries; sent += 1, clock.now += everyMs) {
+      await send(await sign(completed(), { now: () => clock.now }));
+    }
+    return alarms;
+  };
+
 /** Every alarm: how it comes about, and what it says. */
 export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   payload_changed: {
@@ -502,6 +513,22 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       return at.alarms;
     },
     message: 'says something else than the one that webhook told first',
+  },
+  store_away: {
+    test: outage(2, 10_000, {
+      store: storeWith(() => ({ accept: () => Promise.reject(new Fault('store_unavailable', 'refused')) })),
+    }),
+    message: 'the store has not answered for 10 s: deliveries get 503, and sellers come again',
+  },
+  handlers_failing: {
+    test: outage(20, 4_000, {
+      handlers: {
+        other: () => {
+          throw new Error('the ad server is away');
+        },
+      },
+    }),
+    message: 'the last 20 runs of handlers failed, for 76 s',
   },
   store_created: {
     test: async () => {
