@@ -45,9 +45,13 @@ const SECRET = /authorization|cookie|token|secret|credential|api-?key|password/i
 /** Fields that say how the body was sent: it is written as it is. */
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'expect']);
 
-/** One line of a head; nothing that was sent begins another. */
-// oxlint-disable-next-line no-control-regex -- control characters are what it is for
-const line = (text: string): string => text.replaceAll(/[\u0000-\u001f\u007f]+/g, ' ');
+/**
+ * One line of a head; nothing that was sent begins another. A head is bytes: what is none, from a platform that decodes fields, would be
+ * cut to its lowest eight bits, and these may be a line end.
+ */
+const line = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex -- control characters are what it is for
+  text.replaceAll(/[\u0000-\u001f\u007f]+/g, ' ').replaceAll(/[^\u0000-\u00ff]/gu, '?');
 
 /** The delivery as a raw HTTP request. The first field is none of it: what `explain` has to know besides. */
 function httpOf({ method, url, headers, rawBytes, outcome }: RefusedDelivery, receivedAt: Date): Buffer {

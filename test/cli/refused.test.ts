@@ -123,6 +123,31 @@ describe('captureRefused', () => {
     });
   });
 
+  it('writes no line that was sent in characters which are no bytes', async () => {
+    const dir = join(folder, 'wide');
+    const { receiver } = await testReceiver({ onRefused: captureRefused(dir) });
+    // The low byte of each is one of CR LF.
+    const wide = 'a\u010d\u010aX-Forged: yes\u{1f60d}\u{1f60a}\u010d\u010aforged';
+    await receiver.verifyAndDispatch(
+      new TextEncoder().encode('{}'),
+      { 'user-agent': wide },
+      { url: `/${wide}` },
+    );
+    await until(async () => expect(await captures(dir)).toHaveLength(1));
+    const [name = ''] = await captures(dir);
+    const text = await readFile(join(dir, name), 'latin1');
+    const lines = text.split('\r\n');
+    expect(lines.map((line) => line.split(/[ :]/, 1)[0])).toEqual([
+      'POST',
+      'Proto-Webhooks-Capture',
+      'user-agent',
+      'Content-Length',
+      '',
+      '{}',
+    ]);
+    expect(lines[2]).toBe('user-agent: a??X-Forged: yes????forged');
+  });
+
   it('keeps the latest of each sender and code, and no more bytes than it may', async () => {
     const dir = join(folder, 'bounded');
     const hook = captureRefused(dir, { perSenderAndCode: 2, maxTotalBytes: 1_000 });
