@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import nodeDns from 'node:dns';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import * as z from 'zod/mini';
 import { ConfigError } from '../../src/errors.ts';
 import { createRegistry, RegistryError, type RegistryOptions } from '../../src/registry/index.ts';
@@ -490,6 +491,21 @@ describe('tokens', () => {
     expect(error).toMatchObject({ code: 'unauthorized', status: undefined });
     expect(await server.seen('registry')).toHaveLength(before);
   });
+});
+
+it.each([
+  ['a private network', ['10.1.2.3']],
+  ['this machine too', ['203.0.113.7', '127.0.0.1']],
+  ['a host of the local link', ['fe80::1']],
+])('a name that the system resolves to %s is not connected to', async (_what, addresses) => {
+  const { lookup } = nodeDns.promises;
+  const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+  Object.assign(nodeDns.promises, { lookup: async () => found });
+  onTestFinished(() => void Object.assign(nodeDns.promises, { lookup }));
+  const registry = createRegistry({ baseUrl: 'https://registry.example', token: 'sk_live_1', attempts: 1 });
+  const error = await failure(registry.badge(AGENT, 'sales'));
+  expect(error).toMatchObject({ code: 'unreachable', status: undefined });
+  expect(error.message).toMatch(/registry\.example resolves to \S+, which is not public/);
 });
 
 describe('configuration mistakes are thrown at construction', () => {
