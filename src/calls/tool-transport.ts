@@ -241,12 +241,11 @@ function handedOver({ result, error }: JsonObject, { method, clientId }: Asked):
   };
 }
 
+/** Its id goes back as it came: a long one would be sent as often as it is asked. */
 function isPing(message: unknown): message is { readonly id: string | number } {
-  return (
-    isJsonObject(message) &&
-    message['method'] === 'ping' &&
-    (typeof message['id'] === 'string' || typeof message['id'] === 'number')
-  );
+  if (!isJsonObject(message) || message['method'] !== 'ping') return false;
+  const { id } = message;
+  return typeof id === 'number' || (typeof id === 'string' && id.length <= MAX_TEXT);
 }
 
 /** Characters of what is in the place of an answer, in a message of ours. */

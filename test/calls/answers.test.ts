@@ -282,6 +282,28 @@ describe('an event stream', () => {
     expect(pongs()).toBeLessThanOrEqual(10);
   });
 
+  it('of a ping sends no id back that is long', async () => {
+    const ids = ['x'.repeat(4_096), 'y'.repeat(4_097), { a: 1 }, 7];
+    const pings = ids.map((id) => `data: ${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n\n`);
+    const pongs = (): unknown[] =>
+      seller.heard.flatMap(({ message }) => (message && !message.method ? message.id : []));
+    // The answer comes once what goes back has: it would else be too late for it.
+    seller.say = (heard, res) => {
+      if (heard.message?.method !== 'tools/call') {
+        res.writeHead(202).end();
+        return;
+      }
+      stream(() => pings.join(''), false)(heard, res);
+      seller.instead = (_pong, pong) => {
+        pong.writeHead(202).end();
+        if ([ids[0], 7].every((id) => pongs().includes(id))) res.end(`data: ${answerText(heard, DONE)}\n\n`);
+        return true;
+      };
+    };
+    await ask('mcpCaller', seller.url);
+    expect(new Set(pongs())).toEqual(new Set([ids[0], 7]));
+  });
+
   it.each<readonly [string, Say, RegExp]>([
     [
       'without an end',
