@@ -52,7 +52,7 @@ export function bodyOf(request: Request): FetchBody {
 
 /** One `Request` on its way through a door, with what the platform knows of it beside. */
 export interface FetchExchange {
-  /** The line to change where the body was read before: one of `consumed.ts`. */
+  /** The line of the user's to change where the body was read before: a text of the door's own. */
   readonly fix: string;
   readonly method: string;
   readonly body: FetchBody;

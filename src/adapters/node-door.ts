@@ -223,7 +223,7 @@ export function disconnectSignal(res: Pick<NodeResponse, 'writableEnded' | 'once
 
 /** One request of Node's, on its way through a door. */
 interface NodeExchange {
-  /** The line to change where the body was read before: one of `consumed.ts`. */
+  /** The line of the user's to change where the body was read before: a text of the door's own. */
   readonly fix: string;
   readonly req: NodeRequest;
   readonly res: NodeResponse;
