@@ -148,6 +148,8 @@ export interface RefusedDelivery {
   readonly method: string;
   /** Request target as received; undefined for the call with two arguments. */
   readonly url: string | undefined;
+  /** The URL that it was judged by, as `publicUrl` says; undefined where `publicUrl` ends in `/*` and the request told none. */
+  readonly targetUri: string | undefined;
   /** Agent URL of the sender that it is proved to be of, or else whose key it names; undefined: nobody's that is known. */
   readonly sender: string | undefined;
   /** Of kind `refused`. */

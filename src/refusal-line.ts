@@ -37,14 +37,18 @@ export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, p
     note.lastCode = outcome.code;
   }
   const { headers, method, url } = delivery;
-  parts.onRefused?.({ headers, method, url, sender, outcome, ...(rawBytes && { rawBytes }) });
+  const targetUri = targetOf(known, parts);
+  parts.onRefused?.({ headers, method, url, targetUri, sender, outcome, ...(rawBytes && { rawBytes }) });
 }
 
 /** The URL that was asked for, as far as it is known; as it is configured where that is exact. */
-function urlOf({ delivery, selected }: OutcomeContext, { config }: Parts): string | undefined {
+const urlOf = (known: OutcomeContext, parts: Parts): string | undefined =>
+  targetOf(known, parts) ?? known.delivery?.url;
+
+function targetOf({ selected }: OutcomeContext, { config }: Parts): string | undefined {
   const { publicUrl } = config;
   const exact = publicUrl.kind === 'exact' ? publicUrl.target : undefined;
-  return (selected?.target ?? exact)?.targetUri ?? delivery?.url;
+  return (selected?.target ?? exact)?.targetUri;
 }
 
 /** Whom an alarm of a refusal is about: the sender that is proved, or those who are registered, of whom nobody is. */

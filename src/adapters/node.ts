@@ -54,15 +54,24 @@ const line = (text: string): string =>
   text.replaceAll(/[\u0000-\u001f\u007f]+/g, ' ').replaceAll(/[^\u0000-\u00ff]/gu, '?');
 
 /** The delivery as a raw HTTP request. The first field is none of it: what `explain` has to know besides. */
-function httpOf({ method, url, headers, rawBytes, outcome }: RefusedDelivery, receivedAt: Date): Buffer {
-  const about = [`received=${receivedAt.toISOString()}`, `code=${codeOf({ outcome })}`];
+function httpOf(
+  { method, url, targetUri, headers, rawBytes, outcome }: RefusedDelivery,
+  receivedAt: Date,
+): Buffer {
+  const about = [
+    `received=${receivedAt.toISOString()}`,
+    `code=${codeOf({ outcome })}`,
+    ...(rawBytes ? [] : ['body=absent']),
+    // The last: a URL may have a semicolon.
+    ...(targetUri === undefined ? [] : [`url=${line(targetUri)}`]),
+  ];
   const fields = [...headers].flatMap(([name, lines]) => {
     if (FRAMING.has(name)) return [];
     return lines.map((value) => `${line(name)}: ${SECRET.test(name) ? '(masked)' : line(value)}`);
   });
   const head = [
     `${line(method)} ${line(url ?? '/').replaceAll(' ', '%20')} HTTP/1.1`,
-    `${CAPTURE_FIELD}: ${[...about, ...(rawBytes ? [] : ['body=absent'])].join('; ')}`,
+    `${CAPTURE_FIELD}: ${about.join('; ')}`,
     ...fields,
     `Content-Length: ${rawBytes?.byteLength ?? 0}`,
   ];

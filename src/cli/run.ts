@@ -131,6 +131,11 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     }
     return EXIT.usage;
   };
+  if (args.length === 0) {
+    const names = program(run, process).commands.map((command) => command.name());
+    write(process.stderr, `${PREFIX}name a command: ${names.join(', ')}. --help says what each does.`);
+    return EXIT.usage;
+  }
   try {
     await program(run, process).parseAsync([...args], { from: 'user' });
     return exit;

@@ -51,6 +51,14 @@ it('--version: the package’s version', async () => {
   expect(await cliApart(['--version'])).toMatchObject({ code: 0, stdout: `${own.version}\n`, stderr: '' });
 });
 
+it('without arguments the command line says in one line what there is', async () => {
+  const { code, stdout, stderr } = await cli([]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(
+    /^proto-webhooks: name a command: explain, send, .*\. --help says what each does\.\n$/,
+  );
+});
+
 describe('--help', () => {
   it.concurrent.each(VERBS)('%s: with examples that begin with it', async (verb) => {
     const { code, stdout, stderr } = await cli([...verb.split(' '), '--help']);

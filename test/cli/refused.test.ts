@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -111,7 +111,6 @@ describe('captureRefused', () => {
 
     const keys = join(folder, 'jwks.json');
     const { publicJwk } = await sellerKey();
-    const { writeFile } = await import('node:fs/promises');
     await writeFile(keys, JSON.stringify({ keys: [publicJwk] }));
     const flags = ['--keys', keys, '--url', URL_GIVEN, '--json'];
     const { stdout } = await cli(['explain', '--dir', dir, ...flags]);
@@ -121,6 +120,22 @@ describe('captureRefused', () => {
       'body-other': 1,
       'key-missing': 1,
     });
+  });
+
+  it('records the URL that the receiver judged by: on a loopback address the cause is not the scheme', async () => {
+    const dir = join(folder, 'loopback');
+    const publicUrl = 'http://127.0.0.1:3000/webhooks/*';
+    const at = await testReceiver({ publicUrl, allowLoopback: true, onRefused: captureRefused(dir) });
+    const url = 'http://127.0.0.1:3000/webhooks/a;b';
+    const { headers } = await at.sign(payloads.tool('completed'), { url });
+    const info = { url: '/webhooks/a;b', method: 'POST' };
+    const other = new TextEncoder().encode('{"a":1}');
+    await at.receiver.verifyAndDispatch(other, { Host: '127.0.0.1:3000', ...headers }, info);
+    await until(async () => expect(await captures(dir)).toHaveLength(1));
+    const keys = join(folder, 'loopback.json');
+    await writeFile(keys, JSON.stringify({ keys: [(await sellerKey()).publicJwk] }));
+    const { stdout } = await cli(['explain', '--dir', dir, '--keys', keys, '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({ causes: [{ cause: 'body-other' }] });
   });
 
   it('writes no line that was sent in characters which are no bytes', async () => {
@@ -154,6 +169,7 @@ describe('captureRefused', () => {
     const refusal = (code: string, body: string): RefusedDelivery => ({
       method: 'POST',
       url: '/x\r\nInjected: 1',
+      targetUri: 'https://buyer.example/x\r\nInjected: 3',
       headers: new Map([['x-a', ['1\r\nInjected: 2']]]),
       sender: undefined,
       rawBytes: new TextEncoder().encode(body),

@@ -94,17 +94,19 @@ function pairs(raw: readonly string[]): [string, string][] {
 /** What `captureRefused` says of a capture, in a field that it puts before those of the request. */
 function captured(head: string): {
   readonly head: string;
-  readonly about: Pick<Capture, 'receivedAt' | 'bodyless'>;
+  readonly about: Pick<Capture, 'receivedAt' | 'bodyless'> & { readonly url?: string };
 } {
   const field = /\r?\nProto-Webhooks-Capture: ([^\r\n]*)/.exec(head);
   if (!field) return { head, about: {} };
   const [all, value = ''] = field;
-  const receivedAt = Date.parse(/received=([^;]+)/.exec(value)?.[1] ?? '');
+  const [, facts = value, url] = /^(.*?)(?:; url=(https?:\/\/.+))?$/.exec(value) ?? [];
+  const receivedAt = Date.parse(/received=([^;]+)/.exec(facts)?.[1] ?? '');
   return {
     head: head.replace(all, ''),
     about: {
       ...(!Number.isNaN(receivedAt) && { receivedAt }),
-      ...(value.includes('body=absent') && { bodyless: true }),
+      ...(facts.includes('body=absent') && { bodyless: true }),
+      ...(url !== undefined && { url }),
     },
   };
 }
@@ -133,10 +135,11 @@ export async function readHttp(bytes: Uint8Array): Promise<Capture> {
   if (!framed) notes.push('No Content-Length: everything after the headers was taken as the body.');
   if (declared !== undefined) notes.push(...leftOut(rest, Number(declared)));
   const target = message.url ?? '/';
+  const told = /^https?:\/\//i.test(target) ? target : undefined;
   return {
     form: 'raw HTTP',
     method: message.method ?? '',
-    url: /^https?:\/\//i.test(target) ? target : undefined,
+    url: told,
     target,
     headers: pairs(message.rawHeaders),
     body: framed ? body : rest,

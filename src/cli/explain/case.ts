@@ -32,6 +32,8 @@ export interface ExplainInput extends Known {
   readonly receivedAt: number;
   /** The time of receipt is not known, and `receivedAt` is `created`: check 5 cannot be judged. */
   readonly receivedAtAssumed?: boolean | undefined;
+  /** The time of receipt is not known, and `receivedAt` is now: it was received at some time before. */
+  readonly receivedAtLatest?: boolean | undefined;
   readonly protocol?: string | undefined;
   readonly edition?: EditionName | undefined;
   readonly hostCheck?: 'strict' | 'off' | undefined;

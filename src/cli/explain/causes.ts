@@ -101,12 +101,18 @@ function validityOf(seconds: number): Why | undefined {
   };
 }
 
+const CHECK_CLOCKS =
+  'Check both clocks (NTP), and that deliveries do not wait in a queue after they are signed: every attempt has to be signed anew.';
+
 /** What the receiver itself says of its clock: verification.md §2.35. */
 const OWN_CLOCK =
   "Where it is the receiver's clock, it answers 503 clock_skew with an alarm once its store's clock shows it, or three deliveries in a row that are off by a like amount; before that they get 401.";
 
-/** @param off seconds by which `created` is ahead of the receipt. */
-function skewOf(off: number): Why {
+/**
+ * @param off seconds by which `created` is ahead of the receipt.
+ * @param isLeast the receipt is not known, and was earlier: then it is ahead by more.
+ */
+function skewOf(off: number, isLeast: boolean): Why {
   const zone = Math.round(off / HALF_HOUR_S) * HALF_HOUR_S;
   const far = `created is ${Math.abs(off)} s ${off > 0 ? 'ahead of' : 'behind'} the moment of receipt`;
   if (zone !== 0 && Math.abs(zone) <= WIDEST_ZONE_S && Math.abs(off - zone) <= ZONE_SLACK_S) {
@@ -117,10 +123,18 @@ function skewOf(off: number): Why {
       proved: false,
     };
   }
+  if (isLeast && off > 0) {
+    return {
+      cause: 'clock-off',
+      says: `created is still ${off} s ahead of this machine's clock: at the moment of receipt, which the capture does not tell, it was further ahead.`,
+      fix: `Give the moment of receipt: --received-at. ${CHECK_CLOCKS} ${OWN_CLOCK}`,
+      proved: false,
+    };
+  }
   return {
     cause: 'clock-off',
     says: `${far}.`,
-    fix: `Check both clocks (NTP), and that deliveries do not wait in a queue after they are signed: every attempt has to be signed anew. ${OWN_CLOCK}`,
+    fix: `${CHECK_CLOCKS} ${OWN_CLOCK}`,
     proved: false,
   };
 }
@@ -128,17 +142,30 @@ function skewOf(off: number): Why {
 /**
  * Why check 5 failed.
  * @param receivedAt Unix ms, by a clock that is right.
+ * @param isLatest it was received at that time or before.
  */
-function searchClock(parameters: SignatureParameters, receivedAt: number, step: string): Finding {
+function searchClock(
+  parameters: SignatureParameters,
+  {
+    receivedAt,
+    isLatest,
+    step,
+  }: { readonly receivedAt: number; readonly isLatest: boolean; readonly step: string },
+): Finding {
   const { created = 0, expires = 0 } = parameters;
   const off = created - Math.round(receivedAt / 1000);
-  return { step, ...(millisecondsOf(created, expires) ?? validityOf(expires - created) ?? skewOf(off)) };
+  return {
+    step,
+    ...(millisecondsOf(created, expires) ?? validityOf(expires - created) ?? skewOf(off, isLatest)),
+  };
 }
 
 /** Check 5. */
-const lookAtClock: Look = async ({ request }, step) => {
+const lookAtClock: Look = async ({ request, input }, step) => {
   const fields = readSignatureFields(request.delivery.headers);
-  return fields.kind === 'parsed' ? [searchClock(fields.input.parameters, request.arrivedAt, step.id)] : [];
+  if (fields.kind !== 'parsed') return [];
+  const moment = { receivedAt: request.arrivedAt, isLatest: input.receivedAtLatest === true, step: step.id };
+  return [searchClock(fields.input.parameters, moment)];
 };
 
 /** Check 8: another edition takes the purpose, or none does. */

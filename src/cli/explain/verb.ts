@@ -42,6 +42,7 @@ interface ExplainFlags extends SenderFlags {
 interface Moment {
   readonly receivedAt: number;
   readonly receivedAtAssumed?: boolean;
+  readonly receivedAtLatest?: boolean;
   readonly how: string;
 }
 
@@ -55,7 +56,7 @@ function momentOf(capture: Capture, flags: ExplainFlags, context: CliContext): M
   const fields = readSignatureFields(headerFields(capture.headers));
   const { created = 0, expires = 0 } = fields.kind === 'parsed' ? fields.input.parameters : {};
   const isExpired = created > 0 && created < MS_FROM && expires * 1000 < now;
-  if (!isExpired) return { receivedAt: now, how: 'now' };
+  if (!isExpired) return { receivedAt: now, receivedAtLatest: true, how: 'now' };
   return {
     receivedAt: created * 1000,
     receivedAtAssumed: true,
@@ -74,6 +75,10 @@ function underPrefix(url: string, capture: Capture): string {
   );
 }
 
+/** Of this machine: nobody has a certificate for it. */
+const isLoopbackHost = (host: string): boolean =>
+  /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host);
+
 function urlOf(capture: Capture, flags: ExplainFlags): string {
   if (flags.url !== undefined) return underPrefix(requireHttpUrl('--url', flags.url), capture);
   // As it stands: what a receiver's options refuse (a fragment, a `*`) is none of a request's fault.
@@ -82,7 +87,7 @@ function urlOf(capture: Capture, flags: ExplainFlags): string {
   if (host === undefined) {
     throw new UsageError('the capture has no Host. Give the URL that the seller was given: --url https://…');
   }
-  return requireHttpUrl('--url', `https://${host}${capture.target}`);
+  return requireHttpUrl('--url', `${isLoopbackHost(host) ? 'http' : 'https'}://${host}${capture.target}`);
 }
 
 /** One capture, and how it was read. */

@@ -36,6 +36,34 @@ describe('explain: the time of receipt', () => {
     expect(await checkFive(NOW, ahead)).toMatchObject({ code: 1, verdict: 'fail', causes: ['clock-zone'] });
   });
 
+  it('says no figure for a clock where the moment of receipt is not known', async () => {
+    const ahead = signed({ now: () => NOW + 600_000 });
+    const late = await checkFive(NOW + 149_000, ahead);
+    expect(late).toMatchObject({ code: 1, verdict: 'fail', causes: ['clock-off'] });
+    expect(late.text).toContain(
+      "created is still 451 s ahead of this machine's clock: at the moment of receipt",
+    );
+    expect(late.text).toContain('--received-at');
+    const told = await checkFive(NOW + 149_000, ahead, ['--received-at', new Date(NOW).toISOString()]);
+    expect(told.text).toContain('created is 600 s ahead of the moment of receipt');
+  });
+
+  it('takes http for a capture of this machine, and https for any other', async () => {
+    const url = 'http://127.0.0.1:3000/webhooks/proto';
+    using folder = tempFolder();
+    const { ed25519 } = await keys();
+    writeFileSync(folder.file('jwks.json'), JSON.stringify({ keys: [ed25519.publicJwk] }));
+    const made = await signed({ url });
+    const capture = httpText(made);
+    const verdict = async (text: string): Promise<unknown> => {
+      const ended = await explainHere(['-', '--keys', folder.file('jwks.json')], text, () => NOW);
+      return ended.code === 2 ? ended.message : ended.explanation.findings.map(({ cause }) => cause);
+    };
+    expect(capture).toContain('Host: 127.0.0.1:3000');
+    expect(await verdict(capture)).toEqual([]);
+    expect(await verdict(capture.replace('Host: 127.0.0.1:3000', 'Host: 127.0.0.1.example'))).not.toEqual([]);
+  });
+
   it('fails a delivery that is wrong at any time, also an expired one', async () => {
     const tooLong = signed({ lifetimeSeconds: 3600 });
     expect(await checkFive(NOW + 86_400_000, tooLong)).toMatchObject({
