@@ -19,16 +19,19 @@ const MAX_SUBJECTS = 10_000;
 /**
  * Its size is bounded, whatever the subjects are.
  * @param everyMs Infinity: once, as long as the subject is remembered.
+ * @param most so many of a subject in that time.
  */
-export function createThinning(everyMs: number = EVERY_MS): Thinning {
-  const last = new Map<string, { readonly at: number; suppressed: number }>();
+export function createThinning(everyMs: number = EVERY_MS, most = 1): Thinning {
+  const last = new Map<string, { readonly at: number; said: number; suppressed: number }>();
   return (subject, at) => {
     const before = last.get(subject);
     if (before && Math.abs(at - before.at) < everyMs) {
+      before.said += 1;
+      if (before.said <= most) return 0;
       before.suppressed += 1;
       return undefined;
     }
-    putBounded(last, subject, { at, suppressed: 0 }, MAX_SUBJECTS);
+    putBounded(last, subject, { at, said: 1, suppressed: 0 }, MAX_SUBJECTS);
     return before?.suppressed ?? 0;
   };
 }
@@ -104,6 +107,7 @@ const SUBJECTS: Readonly<
   payload_changed: ['sender', 'key'],
   second_terminal_status: { once: ['sender', 'taskId'] },
   end_dropped: { once: ['sender', 'taskId'] },
+  terminal_differs: ['sender', 'taskId', 'operationId'],
   timestamp_ahead: ['sender'],
   nonconforming_sender: ['sender', 'warning'],
   token_mismatch: ['sender'],
@@ -134,7 +138,6 @@ const SUBJECTS: Readonly<
   store_created: 'each',
   operation_orphaned: 'each',
   answer_refused: 'each',
-  terminal_differs: 'each',
   operation_refused: 'each',
   task_unresolved: 'each',
   task_unknown: 'each',
@@ -154,6 +157,9 @@ const SUBJECTS: Readonly<
   webhook_signature_digest_mismatch: REFUSED,
   webhook_mode_mismatch: REFUSED,
 };
+
+/** Alarms of one code and sender in a minute: a sender makes as many subjects as it likes. */
+const MOST_OF_SENDER = 100;
 
 /** What anybody can make longer is cut. */
 const MAX_SUBJECT = 512;
@@ -180,12 +186,15 @@ export function alarmRaiser(
   const isLogged = onAlarm === undefined || (given !== undefined && given !== globalThis.console);
   const thinned = createThinning();
   const once = createThinning(Infinity);
+  const ofSender = createThinning(EVERY_MS, MOST_OF_SENDER);
   const suppressedOf = (raised: Alarm): number | undefined => {
     const about = SUBJECTS[raised.code];
     if (about === 'each') return 0;
-    return 'once' in about
-      ? once(subjectOf(raised, about.once), now())
-      : thinned(subjectOf(raised, about), now());
+    const suppressed =
+      'once' in about ? once(subjectOf(raised, about.once), now()) : thinned(subjectOf(raised, about), now());
+    if (suppressed === undefined || raised.sender === undefined) return suppressed;
+    const others = ofSender(subjectOf(raised, ['sender']), now());
+    return others === undefined ? undefined : suppressed + others;
   };
   return (raised) => {
     const suppressed = suppressedOf(raised);

@@ -108,14 +108,40 @@ describe('rate limit of alarms', () => {
     expect(hooked.map(({ message }) => message)).toEqual(['unverified', 'ours']);
   });
 
+  it('lets a hundred of one code and sender through in a minute, however many things they are about', () => {
+    const { raise, hooked, at } = raised();
+    const of = (code: Alarm['code'], n: number, sender = AGENT): Alarm => ({
+      code,
+      sender,
+      message: 'm',
+      key: `key-${n}`,
+      taskId: `task-${n}`,
+      operationId: `operation-${n}`,
+    });
+    for (const code of ['payload_changed', 'terminal_differs', 'second_terminal_status', 'dead'] as const) {
+      hooked.length = 0;
+      for (let n = 0; n < 150; n += 1) raise(of(code, n));
+      expect([code, hooked.length]).toEqual([code, code === 'dead' ? 150 : 100]);
+    }
+    raise(of('payload_changed', 0, `${AGENT}/other`));
+    expect(hooked).toHaveLength(151);
+    at(60_000);
+    raise(of('payload_changed', 150));
+    expect(hooked.at(-1)).toMatchObject({ key: 'key-150', suppressed: 50 });
+  });
+
   it('uses bounded memory for unlimited subjects', () => {
     const { raise, hooked } = raised();
-    const alarm = { code: 'payload_changed', sender: AGENT, message: 'm' } as const;
-    for (let index = 0; index < 10_001; index += 1) raise({ ...alarm, key: `key-${index}` });
+    const of = (index: number): Alarm => ({
+      code: 'payload_changed',
+      sender: `${AGENT}/${index}`,
+      message: 'm',
+    });
+    for (let index = 0; index < 10_001; index += 1) raise(of(index));
     expect(hooked).toHaveLength(10_001);
     // The one of longest ago was forgotten, the others were not.
-    raise({ ...alarm, key: 'key-0' });
-    raise({ ...alarm, key: 'key-9000' });
+    raise(of(0));
+    raise(of(9000));
     expect(hooked).toHaveLength(10_002);
   });
 });
