@@ -72,8 +72,9 @@ function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: P
 }
 
 /** What is an alarm by its outcome alone. */
-function raiseAlarms(outcome: Outcome, { raiseAlarm }: Parts): void {
+function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: Parts): void {
   if (outcome.kind !== 'unavailable') return;
+  if (outcome.code === 'store_unavailable') outages.store(outcome.detail);
   // Found by the store, or nowhere foreseen; what is found before it is known who sent is an alarm where it is found.
   if (outcome.code === 'misconfigured' && outcome.sender !== undefined) {
     raiseAlarm({ code: 'misconfigured', message: outcome.detail });

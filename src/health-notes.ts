@@ -1,7 +1,6 @@
 import { putBounded } from './bounded.ts';
 import type { HealthFault, SenderHealth, WorkerHealth } from './options.ts';
 import type { Outcome } from './outcome.ts';
-import type { Outages } from './outages.ts';
 import type { SenderEntry } from './senders.ts';
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
@@ -42,7 +41,7 @@ export function noteOf(
 const STORE_CODES: readonly unknown[] = ['store_unavailable', 'not_durable', 'misconfigured'];
 
 /** Refusals are noted by `noteRefusal`, which looks whose key they name. */
-export function noteOutcomes(notes: HealthNotes, now: () => number, outages: Outages): void {
+export function noteOutcomes(notes: HealthNotes, now: () => number): void {
   notes.outcome = (outcome, { selected }) => {
     const { kind, sender } = outcome;
     if (sender === undefined || kind === 'refused') return;
@@ -53,11 +52,9 @@ export function noteOutcomes(notes: HealthNotes, now: () => number, outages: Out
       note.lastRefusedAt = at;
       note.lastCode = code;
       if (STORE_CODES.includes(code)) notes.storeFault = { code, message: detail, at };
-      if (code === 'store_unavailable') outages.store(detail);
     } else {
       note.lastAcceptedAt = at;
       notes.storeFault = undefined;
-      outages.store();
     }
   };
 }

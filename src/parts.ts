@@ -117,7 +117,7 @@ async function makeReady(parts: Parts, engine: Engine, sodium: Sodium | undefine
   // What is handed in is looked at before the first delivery.
   if (sodium) await engine();
   const tickets = createTickets(parts);
-  noteOutcomes(parts.notes, parts.now, parts.outages);
+  noteOutcomes(parts.notes, parts.now);
   if (parts.instruments.handled)
     Object.assign(parts.observed, (await import('./stages/ended.ts')).observedBy(parts));
   return { ...parts, ...createQueueWatch(parts), hashes, readBody, tickets, authContext };
@@ -187,7 +187,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     store: options.store,
   };
   const keys = keysOnDemand(source);
-  const checked = { config, options, keys, raiseAlarm };
+  const checked = { config, options, keys, raiseAlarm, outages };
   const closing = withoutListenerLimit(new AbortController());
   const parts: Parts = {
     config,

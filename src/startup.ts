@@ -2,9 +2,10 @@ import { singleFlight } from './single-flight.ts';
 import type { RaiseAlarm } from './alarms.ts';
 import type { Config } from './config/resolve.ts';
 import { OPTIONS } from './config/table.ts';
-import { ConfigError, Fault, messageOf } from './errors.ts';
+import { ConfigError, Fault, isOfKind, messageOf } from './errors.ts';
 import type { KeyResolver } from './keys/contract.ts';
 import type { ReceiverOptions } from './options.ts';
+import type { Outages } from './outages.ts';
 import type { Store, StoreIdentity } from './stores/contract.ts';
 import { isLess } from './stores/durability.ts';
 
@@ -76,13 +77,14 @@ export interface StartupParts<T> {
   readonly options: ReceiverOptions;
   readonly keys: KeyResolver;
   readonly raiseAlarm: RaiseAlarm;
+  readonly outages: Outages;
   /** Loads what no receiver needs before its first delivery. */
   readonly load: () => Promise<T>;
 }
 
 /** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
 export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
-  const { config, options, keys, raiseAlarm, load } = parts;
+  const { config, options, keys, raiseAlarm, outages, load } = parts;
   let loaded: T | undefined;
   const running = new Map<'check', Promise<T>>();
   let storeId: string | undefined;
@@ -102,11 +104,22 @@ export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
     await checkDurability(options.store, options, lowered);
     storeId = await checkIdentity(options, raiseAlarm);
     const [first] = await Promise.all([load(), keys.warm(config.senders.fixed ?? [])]);
+    // Later on its accepts say so: a check writes nothing.
+    if (!loaded) outages.store();
     loaded ??= first;
     return loaded;
   }
 
-  const check = (): Promise<T> => singleFlight(running, 'check', checkAll);
+  async function checkNoted(): Promise<T> {
+    try {
+      return await checkAll();
+    } catch (error) {
+      if (isOfKind(error, Fault) && error.code === 'store_unavailable') outages.store(error.message);
+      throw error;
+    }
+  }
+
+  const check = (): Promise<T> => singleFlight(running, 'check', checkNoted);
 
   const passed = async (): Promise<T> => loaded ?? (await check());
 

@@ -43,7 +43,14 @@ function bench(...waits: readonly (() => Promise<void>)[]): Bench {
   };
   const config = resolveOptions(options);
   const load = () => Promise.resolve('loaded');
-  const startup = createStartup({ config, options, keys, raiseAlarm: () => {}, load });
+  const startup = createStartup({
+    config,
+    options,
+    keys,
+    raiseAlarm: () => {},
+    outages: { store() {}, handler() {} },
+    load,
+  });
   return { startup, opens: () => opens };
 }
 
@@ -112,7 +119,7 @@ describe('ready: declaredDurability counts only where the settings cannot be rea
 
   it('an unreachable store is a Fault, so that a start can be repeated', async () => {
     const away = { ...memoryStore(), open: () => Promise.reject(new Fault('store_unavailable', 'away')) };
-    await expect(ready('disk', { store: away })).rejects.toMatchObject({
+    await expect(ready('disk', { store: away, startMs: 0 })).rejects.toMatchObject({
       name: 'Fault',
       code: 'store_unavailable',
     });

@@ -4,6 +4,7 @@ import type { Config } from '../config/resolve.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { Event } from '../events/event.ts';
 import { withMembers } from '../events/members.ts';
+import type { Outages } from '../outages.ts';
 import { type Refusal, type Unavailability, unavailable, type Verdict } from '../outcome.ts';
 import type { AcceptDecision, AcceptRequest, AcceptResult, NonceClaim, Store } from '../stores/contract.ts';
 import { announce, hasDied } from './announce.ts';
@@ -19,6 +20,7 @@ interface AcceptAloneContext {
   readonly store: Pick<Store, 'accept'>;
   readonly running: Pick<Running, 'reserve' | 'release'>;
   readonly newId: () => string;
+  readonly outages: Outages;
 }
 
 /**
@@ -29,9 +31,10 @@ interface AcceptAloneContext {
 export async function acceptAlone(
   request: AcceptRequest,
   deliveryId: string,
-  { store, running, newId }: AcceptAloneContext,
+  { store, running, newId, outages }: AcceptAloneContext,
 ): Promise<AcceptResult> {
   const first = await store.accept(request);
+  outages.store();
   if (first.kind !== 'in-flight' || !first.suspect || !running.reserve(deliveryId)) return first;
   // The first accept has bound the nonce; this one is another accept of the same event without it.
   const { nonce: _bound, ...bare } = request;
@@ -118,6 +121,7 @@ export interface WonDelivery extends AdmittedEvent {
 export interface BurnContext extends AcceptContext {
   readonly store: Store;
   readonly raiseAlarm: RaiseAlarm;
+  readonly outages: Outages;
 }
 
 interface AdmitContext extends EndedContext, BurnContext {
@@ -207,6 +211,7 @@ export async function burn<V extends Verdict>(
   if (!read.identity.nonce) return answer;
   const request = acceptRequest(read, context);
   const result = await context.store.accept(request);
+  context.outages.store();
   announce(result, { sender: request.sender, key: undefined }, context.raiseAlarm);
   if (result.kind === 'burned') return answer;
   return result.kind === 'rate-abuse' ? rateAbuse() : replayed();

@@ -281,6 +281,13 @@ async function settleBy(end: RunEnd, run: HandledRun, context: Settling): Promis
   }
 }
 
+/** For a run past its deadline, which has counted as a failure: that it fails later is no other one. */
+const onlyDone =
+  ({ handler }: Outages): Outages['handler'] =>
+  (failure) => {
+    if (failure === undefined) handler();
+  };
+
 /**
  * Every path after `admit` ends here: complete or fail, by owner. A handler past its deadline is answered 503 and
  * settled when it ends; so is one whose end the store does not take while somebody waits. The sender's retry is then
@@ -317,9 +324,11 @@ export function settle(
       late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
     );
   if (end.kind === 'overrun') {
-    goOn(end.finished.then((lateEnd) => close(dispatched, lateEnd, context)));
+    const late = { ...context, outages: { ...outages, handler: onlyDone(outages) } };
+    goOn(end.finished.then((lateEnd) => close(dispatched, lateEnd, late)));
     if (isCommitted(run.transaction)) return Promise.resolve(APPLIED);
     const over = `the handler ran over ${config.handlerDeadlineMs} ms`;
+    outages.handler(over);
     return Promise.resolve(unavailable('handler_timeout', over));
   }
   if (isUnattended) return close(dispatched, end, context);

@@ -74,6 +74,59 @@ describe('store_away', () => {
     expect(outages()).toEqual([]);
   });
 
+  it.each([
+    ['the store, from the start', { store: { ...memoryStore(), open: () => Promise.reject(AWAY) } }],
+    ['a function of senders', { senders: () => Promise.reject(AWAY) }],
+  ])('is told where nobody is known to have sent: %s', async (_, failing) => {
+    const { after, outages } = await bench(failing);
+    expect(await after(0)).toBe('unavailable store_unavailable 503');
+    await after(10);
+    expect(outages()).toEqual(['store_away begun 10']);
+  });
+
+  it('is told by ready, which nobody delivers to either', async () => {
+    let isAway = true;
+    const store = memoryStore();
+    const open = async (): Promise<void> => {
+      if (isAway) throw AWAY;
+      await store.open();
+    };
+    const { receiver, clock, outages } = await bench({ store: { ...store, open }, startMs: 0 });
+    for (let tries = 0; tries < 3; tries += 1) {
+      await expect(receiver.ready()).rejects.toThrow('connection refused');
+      clock.now += 6 * SECOND;
+    }
+    expect(outages()).toEqual(['store_away begun 12']);
+    isAway = false;
+    await receiver.ready();
+    expect(outages()).toEqual(['store_away begun 12', 'store_away over 18']);
+  });
+
+  it('is not told where the store answered between, whatever the delivery was answered', async () => {
+    const { down, clock, sign, send, after, outages } = await bench();
+    const signed = await sign(payloads.tool('completed'), { now: () => clock.now });
+    expect(said(await send(signed))).toBe('accepted 200');
+    const between = [
+      async () => {
+        down.handler = true;
+        expect(await after(1)).toBe('unavailable handler_failed 503');
+      },
+      async () => expect(said(await send(signed))).toBe('refused webhook_signature_replayed 401'),
+    ];
+    for (const answered of between) {
+      down.store = true;
+      await after(1);
+      down.store = false;
+      await answered();
+      down.store = true;
+      await after(11);
+      down.store = false;
+      down.handler = false;
+      await after(1);
+    }
+    expect(outages()).toEqual([]);
+  });
+
   it('is told by a worker that nobody delivers to', async () => {
     const alarms: Alarm[] = [];
     const heard: (() => void)[] = [];
@@ -118,6 +171,29 @@ describe('handlers_failing', () => {
     await after(4);
     await after(4);
     expect(outages()).toEqual(['handlers_failing begun 76', 'handlers_failing over 116']);
+  });
+
+  it('is told of handlers that never settle', async () => {
+    const { after, outages } = await bench({ handlerDeadlineMs: 1, handler: () => new Promise(() => {}) });
+    for (let run = 0; run < 20; run += 1) expect(await after(4)).toBe('unavailable handler_timeout 503');
+    expect(outages()).toEqual(['handlers_failing begun 76']);
+  });
+
+  it('counts a run once that fails past its deadline', async () => {
+    const late: Promise<unknown>[] = [];
+    const { after, outages } = await bench({
+      handlerDeadlineMs: 1,
+      handler: (_event, { signal }) => {
+        const aborted = new Promise<never>((_resolve, reject) => {
+          signal.addEventListener('abort', () => setTimeout(reject, 1, new Error('aborted')));
+        });
+        late.push(aborted.catch(() => {}));
+        return aborted;
+      },
+    });
+    for (let run = 0; run < 19; run += 1) await after(4);
+    await Promise.all(late);
+    expect(outages()).toEqual([]);
   });
 
   it('is not told within a minute, nor where one of them is done', async () => {
