@@ -82,6 +82,26 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Pr
   }
 }
 
+/**
+ * Runs `work`, a `fetch` that may be the platform's, under a signal that fires with the given one until `work` has rejected. Node's own
+ * ends the process where its signal fires after that: an answer with too many content encodings leaves a stream whose error nobody hears.
+ */
+export async function untilRejected<T>(
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const own = new AbortController();
+  const takeBack = onAbort(signal, (reason) => {
+    own.abort(reason);
+  });
+  try {
+    return await work(own.signal);
+  } catch (error) {
+    takeBack();
+    throw error;
+  }
+}
+
 /** Begins nothing where the signal has fired already; else as `orAborted`. */
 export async function unlessAborted<T>(signal: AbortSignal, start: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();

@@ -1,5 +1,5 @@
 import { printableName } from '../codec/printable.ts';
-import { limited, orAborted } from '../time-limits.ts';
+import { limited, orAborted, untilRejected } from '../time-limits.ts';
 import type { KeyRequest, KeyTransport, TransportInit } from './contract.ts';
 import { urlRefusedReason } from './net/addresses.ts';
 import { isError } from '../realms.ts';
@@ -70,7 +70,11 @@ export async function fetchDocument(
         maxBytes,
         ...(seller !== undefined && { seller }),
       };
-      const get = (at: string): Promise<Response> => orAborted(rules.transport(at, init), signal);
+      const get = (at: string): Promise<Response> =>
+        orAborted(
+          untilRejected(signal, (own) => rules.transport(at, { ...init, signal: own })),
+          signal,
+        );
       const first = await get(url);
       const { redirectedWithin } = redirects ? await import('./redirects.ts') : NOT_FOLLOWED;
       const end = await redirectedWithin({ get, allowLoopback: rules.allowLoopback }, url, first);

@@ -9,7 +9,7 @@ import { errorJson, MAX_ANSWER_BYTES, mostValues } from '../calls/bounds.ts';
 import { hostsOf, type Reach, reachOf } from '../calls/reach.ts';
 import { followed, type Moved } from '../calls/redirects.ts';
 import type { AnyTransportInit, NameLookUp } from '../keys/contract.ts';
-import { orAborted } from '../time-limits.ts';
+import { orAborted, untilRejected } from '../time-limits.ts';
 import { SellerBusyError, SellerError, TOO_MANY_REQUESTS } from './answer.ts';
 
 /** How the buyer proves who it is: credentials are each seller's own. */
@@ -206,7 +206,8 @@ function sendBy(given: CallerOptions['fetch'], { refusedReason, transport, isRaw
   return {
     refusedReason: () => undefined,
     isRaw: () => false,
-    by: (url, { seller: _seller, maxBytes: _maxBytes, ...init }) => given(url, init),
+    by: (url, { seller: _seller, maxBytes: _maxBytes, ...init }) =>
+      untilRejected(init.signal, async (signal) => given(url, { ...init, signal })),
   };
 }
 

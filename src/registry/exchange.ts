@@ -5,7 +5,7 @@ import { retryAfterMs } from '../codec/retry-after.ts';
 import { ConfigError } from '../errors.ts';
 import type { AnyTransport } from '../keys/contract.ts';
 import { readCapped, transportFailure } from '../keys/safe-fetch.ts';
-import { limited, orAborted } from '../time-limits.ts';
+import { limited, orAborted, untilRejected } from '../time-limits.ts';
 import { abortedCall, codeOf } from './errors.ts';
 import { RegistryError, type RegistryMethod, type TokenSource } from './types.ts';
 
@@ -167,7 +167,7 @@ async function sendOnce(
   try {
     signal.throwIfAborted();
     const response = await orAborted(
-      connection.transport(call.url, initOf(call, connection, token, signal)),
+      untilRejected(signal, (own) => connection.transport(call.url, initOf(call, connection, token, own))),
       signal,
     );
     return await read(response, connection.maxAnswerBytes, signal);

@@ -296,6 +296,27 @@ describe('which URLs are called', () => {
     ).rejects.toThrow(/was redirected by the fetch that was given/);
     expect(() => mcpCaller({ fetch: 'x' as never })).toThrow(/fetch: is not a function/);
   });
+
+  it.each(['mcpCaller', 'a2aCaller'] as const)(
+    'once an owner’s fetch has rejected its signal fires no more (%s): for Node’s own that can be the end of the process',
+    async (name) => {
+      seller.instead = (_heard, res) => {
+        res.writeHead(200, { 'content-encoding': Array.from({ length: 20 }, () => 'gzip').join() }).end('x');
+        return true;
+      };
+      const signals: (AbortSignal | null | undefined)[] = [];
+      const own = async (url: string, init: RequestInit): Promise<Response> => {
+        signals.push(init.signal);
+        return globalThis.fetch(url, init);
+      };
+      const stopping = new AbortController();
+      await expect(ask(name, seller.url, { fetch: own, signal: stopping.signal })).rejects.toThrow(
+        /fetch failed/,
+      );
+      stopping.abort(new Error('the caller stops'));
+      expect(signals.map((signal) => signal?.aborted)).toEqual([false]);
+    },
+  );
 });
 
 describe('sessions of mcpCaller', () => {

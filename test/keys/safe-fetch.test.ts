@@ -133,6 +133,22 @@ test('an abort ends it', async () => {
   expect(await result).toEqual({ ok: false, reason: 'stopped' });
 });
 
+test('once a transport has rejected its signal fires no more: for Node’s own fetch that can be the end of the process', async () => {
+  const server = await startKeyServer();
+  server.answer(
+    '/layers',
+    sends('{}', { 'content-encoding': Array.from({ length: 20 }, () => 'gzip').join() }),
+  );
+  const signals: AbortSignal[] = [];
+  const transport: KeyTransport = async (url, init) => {
+    signals.push(init.signal);
+    return await globalThis.fetch(url, init);
+  };
+  const result = await fetched(`${server.origin}/layers`, { transport });
+  expect(result).toEqual({ ok: false, reason: expect.stringContaining('content-encodings') });
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
+});
+
 test('an unreachable server is a reason, not an exception', async () => {
   const server = await startKeyServer();
   await server.close();

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import * as z from 'zod/mini';
 import { ConfigError } from '../../src/errors.ts';
 import { createRegistry, RegistryError, type RegistryOptions } from '../../src/registry/index.ts';
+import { listening } from '../adapters/raw-client.ts';
 import { type RegistryServer, startRegistry } from './server.ts';
 
 const AGENT = 'https://seller.example/mcp?a=b%20c';
@@ -540,4 +541,18 @@ describe('configuration mistakes are thrown at construction', () => {
       createRegistry({ baseUrl: 'http://localhost:3000', allowLoopback: true, token: 'sk_1' }),
     ).not.toThrow();
   });
+});
+
+it('once a transport has rejected its signal fires no more: for Node’s own fetch that can be the end of the process', async () => {
+  await using answering = await listening((_req, res) => {
+    res.writeHead(200, { 'content-encoding': Array.from({ length: 20 }, () => 'gzip').join() }).end('x');
+  });
+  const signals: AbortSignal[] = [];
+  const transport: RegistryOptions['transport'] = async (url, init) => {
+    signals.push(init.signal);
+    return globalThis.fetch(url, init);
+  };
+  const registry = createRegistry({ baseUrl: answering.url, allowLoopback: true, attempts: 1, transport });
+  await expect(registry.request('GET', '/api')).rejects.toThrow(/content-encodings/);
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
 });
