@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -193,11 +193,50 @@ describe('captureRefused', () => {
     await write('a', 2);
     await write('b', 3);
     await write('b', 4);
+    // One is written at a time: what comes after it is there when it is not under way.
     hook(refusal('c', 'x'.repeat(900)));
+    await write('a', 4);
     expect((await captures(dir)).filter((name) => name.includes('.c.'))).toEqual([]);
     for (const name of await captures(dir)) {
       expect(await readFile(join(dir, name), 'latin1')).not.toMatch(/^Injected/m);
     }
+  });
+
+  it('keeps five of each sender and code, and 16 MiB in all, where nothing is said', async () => {
+    const dir = join(folder, 'by-default');
+    await mkdir(dir);
+    const hook = captureRefused(dir);
+    const refusal = (body: string): RefusedDelivery => ({
+      method: 'POST',
+      url: '/x',
+      targetUri: undefined,
+      headers: new Map(),
+      sender: undefined,
+      rawBytes: new TextEncoder().encode(body),
+      outcome: { kind: 'refused', code: 'a' } as never,
+    });
+    const bodies = async (): Promise<string[]> => {
+      const texts = await Promise.all(
+        (await captures(dir)).map((name) => readFile(join(dir, name), 'latin1')),
+      );
+      return texts.map((text) => text.slice(text.indexOf('\r\n\r\n') + 4)).sort();
+    };
+    for (let nth = 1; nth <= 7; nth += 1) {
+      hook(refusal(`body ${nth}`));
+      await until(async () => expect(await bodies()).toContain(`body ${nth}`));
+    }
+    expect(await bodies()).toEqual(['body 3', 'body 4', 'body 5', 'body 6', 'body 7']);
+
+    const full = join(folder, 'full');
+    await mkdir(full);
+    await writeFile(join(full, 'other.http'), '');
+    await truncate(join(full, 'other.http'), 16 * 1_048_576 - 1_000);
+    const atCap = captureRefused(full);
+    atCap(refusal('x'.repeat(1_000)));
+    atCap(refusal('small'));
+    await until(async () => expect(await captures(full)).toHaveLength(2));
+    const [name = ''] = (await captures(full)).filter((one) => one !== 'other.http');
+    expect(await readFile(join(full, name), 'latin1')).toMatch(/small$/);
   });
 
   it('refuses options that are no numbers', () => {

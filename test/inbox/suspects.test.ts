@@ -217,7 +217,7 @@ describe('after the store was unavailable for longer than a lease', () => {
     expect((lease?.at ?? 0) - (alive?.at ?? 0)).toBeGreaterThanOrEqual(TIMES.renewMs - 1);
   });
 
-  it('an idle worker leases at once when notified', async () => {
+  it('an idle worker leases at once when notified, however long it would have slept', async () => {
     let beats = 0;
     const setup = await open(
       (_, real) => real(),

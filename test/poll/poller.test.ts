@@ -153,7 +153,9 @@ describe('how often', () => {
       // What is due is seen at the next look.
       expect(Math.max(...own)).toBeLessThanOrEqual(1.1 * FAST + 100);
     }
-    expect(new Set(times()).size).toBeGreaterThan(20);
+    const all = [...byTaskId().values()].flatMap(gapsOf);
+    expect(Math.min(...all)).toBeLessThan(0.92 * FAST);
+    expect(Math.max(...all)).toBeGreaterThan(1.08 * FAST);
   });
 
   it.each([
@@ -318,6 +320,19 @@ describe('what a poll tells', () => {
     expect(said(await one.deliver(webhook('completed', { operation_id: operationId })))).toBe('accepted 200');
     expect(one.seen).toHaveLength(1);
     await until(async () => (await listed(one, 'unresolved')).length === 0);
+  });
+
+  it('a task is given up after 30 days, and no sooner, where giveUpMs is not said', async () => {
+    const DAYS_30 = 30 * 24 * HOUR;
+    const before = await at.process();
+    await submitted(before, 'task-1');
+    await at.clock.pass(DAYS_30 - 2 * MINUTE);
+    before.poller.start();
+    await at.clock.pass(MINUTE);
+    expect(before.polls.length).toBeGreaterThan(0);
+    expect(before.polls.filter(({ result }) => result !== 'unchanged' && result !== 'changed')).toEqual([]);
+    await at.clock.pass(2 * MINUTE);
+    expect(before.polls.at(-1)).toMatchObject({ result: 'unresolved' });
   });
 
   it('a task that is long over giveUpMs is asked about before it is given up', async () => {

@@ -59,6 +59,18 @@ async function skewedSetup(
 
 const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('completed');
 
+describe('retentionMs', () => {
+  it('is a day where it is not said: a copy is known until then, and no longer', async () => {
+    const at = await skewedSetup({});
+    const event = completed();
+    expect(said(await at.deliver(event))).toBe(ACCEPTED);
+    at.time += 24 * 60 * MINUTE - 1;
+    expect(said(await at.deliver(event))).toBe('duplicate 200');
+    at.time += 1;
+    expect(said(await at.deliver(event))).toBe(ACCEPTED);
+  });
+});
+
 describe('our clock is wrong and the store has a clock (verification.md §2.35)', () => {
   it.each([
     ['10 min slow', -10 * MINUTE],

@@ -64,7 +64,12 @@ describe('inline: suspect events that come at once', () => {
         .toSorted((a, b) => a.localeCompare(b));
     };
     // What its process ran is over with it: for the store a handler that never settles is the same.
-    const first = await testReceiver({ store: spied, handler: () => new Promise(() => {}) });
+    // What is answered at once is waited for by nobody: who waited would wait for longer than this test may take.
+    const first = await testReceiver({
+      store: spied,
+      waitMs: 2_000_000,
+      handler: () => new Promise(() => {}),
+    });
     const started = gate();
     let begun = 0;
     const dies = await testReceiver({

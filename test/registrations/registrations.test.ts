@@ -32,6 +32,32 @@ beforeEach(() => {
 const process = (baseUrl: string, secrets = [NEWEST], store = memoryStore({ state })): Registrations =>
   registrationsOf({ store, baseUrl, secrets, allowLoopback: true }, parts);
 
+it('open operations of a seller are 10 000 at most where maxOpen is not said', async () => {
+  const store = memoryStore({ state });
+  const rows = store.registrations ?? expect.fail('memory has them');
+  const sender = 'https://seller.example/mcp';
+  const value = '';
+  const row = {
+    kind: 'operation',
+    sender,
+    id: 'open',
+    value,
+    dueAt: null,
+    list: 'open',
+    expiresAt: null,
+  } as const;
+  const withOpen = (open: number): Registrations => {
+    const page: typeof rows.page = async ({ list }) => ({
+      rows: list === 'open' ? Array.from({ length: open }, () => row) : [],
+    });
+    const crowded = { ...store, registrations: { ...rows, page } };
+    return process('https://buyer.example/webhooks', [NEWEST], crowded);
+  };
+  const request = { agentUrl: sender, taskType: 'create_media_buy', arguments: {} };
+  await withOpen(9_999).create(request);
+  await expect(withOpen(10_000).create(request)).rejects.toThrow(`10000 operations of ${sender}`);
+});
+
 describe('a receiver that has them', () => {
   const make = (options: Partial<ReceiverOptions>): Receiver => {
     const store = memoryStore();

@@ -424,11 +424,15 @@ describe('attempts', () => {
 });
 
 describe('tokens', () => {
-  it('do not follow a redirect', async () => {
-    await failure(registryAt('redirect', { token: 'sk_1' }).diagnostics(AGENT));
-    const seen = await server.seen('redirect');
-    expect(seen.length).toBeGreaterThan(0);
-    expect(seen.filter(({ origin }) => origin === 'other')).toEqual([]);
+  it.each([
+    ['connections of its own', undefined],
+    ['the platform’s fetch', fetch],
+  ])('do not follow a redirect, over %s', async (_over, transport) => {
+    const before = (await server.seen('redirect')).length;
+    const error = await failure(registryAt('redirect', { token: 'sk_1', transport }).diagnostics(AGENT));
+    expect(error).toMatchObject({ code: 'invalid_answer', status: 307 });
+    const seen = (await server.seen('redirect')).slice(before);
+    expect(seen.map(({ origin }) => origin)).toEqual(['registry']);
   });
 
   it('are in no message, whatever the registry repeats', async () => {

@@ -7,6 +7,7 @@ export interface Library {
   readonly events: typeof import('../../src/events/index.ts');
   readonly fetch: typeof import('../../src/adapters/fetch.ts');
   readonly memory: typeof import('../../src/stores/memory.ts');
+  readonly registry: typeof import('../../src/registry/index.ts');
   readonly rfc9421: typeof import('../../src/auth/rfc9421/index.ts');
   readonly sender: typeof import('../../src/sender/sign.ts');
   /** Where files and servers are: not on workers. */
@@ -18,6 +19,8 @@ export type EngineName = 'native' | 'webcrypto' | 'noble';
 
 /** What the runtime under test has. */
 export interface Surroundings {
+  /** Base URL of a registry that answers everything with a redirect to another origin. */
+  readonly redirecting: string;
   /** In the order in which they are preferred. */
   readonly engines: readonly EngineName[];
   /** A seller whose brand.json and JWKS are served on loopback. */

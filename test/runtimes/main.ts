@@ -5,6 +5,7 @@ import { run } from './suite.ts';
 export interface Order {
   /** `file:` URL of the built package, with a final slash. */
   readonly dist: string;
+  readonly redirecting: string;
   readonly engines: Surroundings['engines'];
   readonly seller: NonNullable<Surroundings['seller']>;
   /** A folder for databases; absent: no driver. */
@@ -21,6 +22,7 @@ async function load(order: Order): Promise<Library> {
     events: await at('events'),
     fetch: await at('fetch'),
     memory: await at('memory'),
+    registry: await at('registry'),
     rfc9421: await at('rfc9421'),
     sender: await at('sender'),
     sqlite: await at('sqlite'),
@@ -28,13 +30,15 @@ async function load(order: Order): Promise<Library> {
   };
 }
 
-async function surroundings({ engines, seller, databases, driver }: Order): Promise<Surroundings> {
-  if (databases === undefined) return { engines, seller };
+async function surroundings({ databases, driver, ...order }: Order): Promise<Surroundings> {
+  const { engines, seller, redirecting } = order;
+  const common = { engines, seller, redirecting };
+  if (databases === undefined) return common;
   let count = 0;
   const file = (): string => `${databases}/${(count += 1)}.db`;
-  if (driver === undefined) return { engines, seller, sqlite: file };
+  if (driver === undefined) return { ...common, sqlite: file };
   const { default: Database } = (await import(driver)) as { default: new (file: string) => never };
-  return { engines, seller, sqlite: () => new Database(file()) };
+  return { ...common, sqlite: () => new Database(file()) };
 }
 
 const order = JSON.parse(process.argv[2] ?? '') as Order;

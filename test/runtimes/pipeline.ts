@@ -266,6 +266,22 @@ const overTheNetwork: Check = async (lib, { seller }) => {
   await receiver.stop();
 };
 
+const redirected: Check = async (lib, { redirecting }) => {
+  for (const transport of [undefined, fetch] as const) {
+    const registry = lib.registry.createRegistry({
+      baseUrl: redirecting,
+      allowLoopback: true,
+      token: 'sk_1',
+      ...(transport && { transport: (url, init) => transport(url, init) }),
+    });
+    const code = await registry.diagnostics(AGENT).then(
+      () => 'answered',
+      (error: unknown) => (error instanceof lib.registry.RegistryError ? error.code : String(error)),
+    );
+    same(code, 'invalid_answer', transport ? 'over fetch:' : 'by default:');
+  }
+};
+
 const configuration: Check = async (lib) => {
   const attempt = (options: object): string => {
     try {
@@ -287,6 +303,7 @@ const configuration: Check = async (lib) => {
 
 export const PIPELINE_CHECKS: Checks = {
   'mistakes in the options are thrown at construction': configuration,
+  'a registry that redirects is not followed': redirected,
   'accepted once; duplicate, replay, changed payload, shutdown': accepted,
   'both transports, progress, reports; envelope codes': transports,
   'the door: 405, 413, 415; 503 for a body that stalls or was read before': atTheDoor,

@@ -10,6 +10,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateKey, type KeyPair, signDelivery, type SignedDelivery } from '../../src/sender/sign.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { type RegistryServer, startRegistry } from '../registry/server.ts';
 import { inThisForm } from '../reliability/form.ts';
 import { envelope } from './kit.ts';
 import type { Order } from './main.ts';
@@ -27,12 +28,14 @@ const runtimes = inThisForm(RUNTIMES, ({ name }) => /^(Node 24|Bun) /.test(name)
 let binaryOf: Awaited<ReturnType<typeof fetchRuntimes>>;
 let folder: string;
 let seller: FakeSeller;
+let registry: RegistryServer;
 let pinned: KeyPair;
 
 beforeAll(async () => {
   binaryOf = await fetchRuntimes([...runtimes, WORKERD]);
   folder = await mkdtemp(join(tmpdir(), 'proto-webhooks-runtimes-'));
   seller = await createFakeSeller();
+  registry = await startRegistry();
   pinned = await generateKey('ed25519', 'webhook-signing', { kid: 'pinned-1' });
   await build({
     entryPoints: [join(root, 'test/runtimes/main.ts')],
@@ -47,6 +50,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await seller.close();
+  await registry.stop();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -75,6 +79,13 @@ async function sendAndReset({ url, headers, body }: SignedDelivery): Promise<() 
   return () => void socket.resetAndDestroy();
 }
 
+/** Two calls a suite: neither was made again at the other origin. */
+async function expectNoneFollowed(): Promise<void> {
+  const seen = await registry.seen('redirect');
+  expect(seen.length).toBeGreaterThan(1);
+  expect(seen.filter(({ origin }) => origin === 'other')).toEqual([]);
+}
+
 const failures = (results: readonly Result[]): string[] =>
   results.flatMap(({ name, error }) => (error === undefined ? [] : [`${name}: ${error}`]));
 
@@ -85,6 +96,7 @@ describe.each(runtimes)('$name', (runtime) => {
     const order: Order = {
       dist: pathToFileURL(join(root, 'dist/')).href,
       engines: runtime.engines,
+      redirecting: registry.at('redirect'),
       seller: sellerOf(),
       databases,
       ...(runtime.sqlite === 'libsql' && { driver: import.meta.resolve('libsql') }),
@@ -95,7 +107,8 @@ describe.each(runtimes)('$name', (runtime) => {
     const { stdout } = await promisify(execFile)(binaryOf(runtime), args, options);
     const results = JSON.parse(stdout.slice(stdout.lastIndexOf('RESULTS ') + 8)) as Result[];
     expect(failures(results)).toEqual([]);
-    expect(results.length).toBe(runtime.nodeDoor ? 23 : 21);
+    expect(results.length).toBe(runtime.nodeDoor ? 24 : 22);
+    await expectNoneFollowed();
   });
 });
 
@@ -110,6 +123,7 @@ describe.each(FLAVOURS)('$name', ({ name, flags, engines }) => {
     await mkdir(own);
     const worker = await startWorker(binaryOf(WORKERD), own, flags, (origin) => ({
       engines,
+      redirecting: registry.at('redirect'),
       seller: sellerOf(),
       publicUrl: `${origin}/hook`,
       pin: pinned.publicJwk,
@@ -124,7 +138,8 @@ describe.each(FLAVOURS)('$name', ({ name, flags, engines }) => {
     await using _ = worker;
     const results = (await get('/suite')) as Result[];
     expect(failures(results)).toEqual([]);
-    expect(results.length).toBe(19);
+    expect(results.length).toBe(20);
+    await expectNoneFollowed();
   });
 
   it('ten concurrent first requests, the very first cut off during the start: nine answers', async () => {

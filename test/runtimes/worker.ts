@@ -2,6 +2,7 @@ import * as core from 'proto-webhooks';
 import * as events from 'proto-webhooks/events';
 import * as fetchDoor from 'proto-webhooks/fetch';
 import * as memory from 'proto-webhooks/memory';
+import * as registry from 'proto-webhooks/registry';
 import * as rfc9421 from 'proto-webhooks/rfc9421';
 import * as sender from 'proto-webhooks/sender';
 import type { Jwk, Store } from '../../src/index.ts';
@@ -11,6 +12,7 @@ import { run } from './suite.ts';
 /** What the runner hands to a worker. */
 export interface WorkerOrder {
   readonly engines: Surroundings['engines'];
+  readonly redirecting: string;
   readonly seller: NonNullable<Surroundings['seller']>;
   readonly publicUrl: string;
   /** Of a second seller. */
@@ -20,7 +22,7 @@ export interface WorkerOrder {
 /** Put in when the worker is bundled. */
 declare const ORDER: WorkerOrder;
 
-const lib: Library = { core, events, fetch: fetchDoor, memory, rfc9421, sender };
+const lib: Library = { core, events, fetch: fetchDoor, memory, registry, rfc9421, sender };
 
 let arrived = 0;
 const state = { opened: false };

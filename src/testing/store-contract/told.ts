@@ -48,6 +48,7 @@ const duplicateOf = (source: Told['source'], hash?: string): AcceptDecision => (
 const T1 = '2026-01-01T12:00:00Z';
 const T2 = '2026-01-02T12:00:00Z';
 const T3 = '2026-01-03T12:00:00Z';
+const T4 = '2026-01-04T12:00:00Z';
 
 /** `Receiver.observe` (admission.md §5.9). */
 export const toldCases: Cases = {
@@ -240,6 +241,18 @@ export const toldCases: Cases = {
     await kit.complete(running.owner, tells('webhook', 'working', { at: T1 }));
     const { events, stale = [] } = await lease(kit);
     assert.deepEqual([events.length, stale.length], [0, 1]);
+  },
+  'the mark does not move back with an end that is older than what was applied while it waited': async (
+    kit,
+  ) => {
+    const end = tells('webhook', 'completed', { at: T1 });
+    const { lease: running } = await kit.win(end);
+    assert.equal(await kit.fail(running.owner, { ...end, backoffMs: 1000 }), 'queued');
+    await kit.apply(tells('webhook', 'working', { at: T3 }));
+    assert.deepEqual(await decided(kit, tells('poll', 'completed', { at: T4 })), duplicateOf('webhook'));
+    kit.advance(2000);
+    assert.equal(await runNext(kit), end.key, 'as new as the newest that told it');
+    assert.equal((await kit.accept(tells('webhook', 'input-required', { at: T2 }))).kind, 'stale');
   },
   'without a time: only a changed status is accepted, if nothing was applied since it was asked for': async (
     kit,

@@ -1,10 +1,15 @@
 import nodeDns from 'node:dns';
 import { createServer } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
+import { createServer as createTcpServer, Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { dnsModule, exchange, netModules } from '../../../src/keys/net/connection.ts';
-import { defaultTransport, fetchTransport, nodeTransport } from '../../../src/keys/net/transport.ts';
-import { testReceiver } from '../../receiver/setup.ts';
+import {
+  defaultTransport,
+  fetchTransport,
+  nodeTransport,
+  type NodeTransportOptions,
+} from '../../../src/keys/net/transport.ts';
+import { gate, testReceiver } from '../../receiver/setup.ts';
 import { createTestNetwork, OTHER_PUBLIC, PUBLIC, PUBLIC_V6 } from '../../support/network.ts';
 import { createTestCa, listening, startHttpsServer } from '../../support/tls.ts';
 import { PATIENT } from '../setup.ts';
@@ -365,6 +370,31 @@ test('a handshake that never ends is ended by the time for connecting', async ()
   const result = await fetched(transportIn(network, ca, { connectMs: 100 }));
   expect(result).toEqual({ ok: false, reason: 'no connection within 100 ms' });
   await mute.idle();
+});
+
+test('the time for connecting is 5 s where none is given', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const dialled = gate();
+    const dial: NonNullable<NodeTransportOptions['dial']> = () => {
+      dialled.open();
+      return { socket: Object.assign(new Socket(), { connecting: true }), peerAddress: () => undefined };
+    };
+    const ended = fetched(
+      nodeTransport(modules(), { resolve: async () => [PUBLIC], dial }),
+      `https://${HOST}/doc`,
+      600_000,
+    );
+    let result: unknown;
+    void ended.then((given) => (result = given));
+    await dialled.opened;
+    await vi.advanceTimersByTimeAsync(4_999);
+    expect(result).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await ended).toEqual({ ok: false, reason: 'no connection within 5000 ms' });
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('https only, no userinfo, nothing local: refused before a name is resolved', async () => {
