@@ -104,18 +104,19 @@ function exactText(token: string): string | undefined {
   return Number.isFinite(held) && decimal(String(held)) === exact ? undefined : `~${exact}`;
 }
 
-const NUMBER = /^(-?)0*(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+const NUMBER = /^(-?)0*(\d*)(?:\.(\d+))?(?:[eE](?:\+|(-))?0*(\d*))?$/;
 /** Digits of an exponent that a double counts exactly. With more of them only equal texts are equal. */
 const MAX_EXPONENT = 15;
 
 /** Sign, digits without zeros around them, exponent. */
 function decimal(token: string): string {
-  const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(token) ?? [];
-  if (exponent.length > MAX_EXPONENT) return token;
+  const [, sign = '', whole = '', fraction = '', side = '', shift = ''] = NUMBER.exec(token) ?? [];
   const digits = whole + fraction;
   // By hand: `/0+$/` is quadratic in digits like 1000…0001.
   let end = digits.length;
   while (end > 0 && digits.charAt(end - 1) === '0') end -= 1;
   const kept = digits.slice(0, end).replace(/^0+/, '');
-  return kept === '' ? '0' : `${sign}${kept}e${Number(exponent) - fraction.length + digits.length - end}`;
+  if (kept === '') return '0';
+  if (shift.length > MAX_EXPONENT) return token;
+  return `${sign}${kept}e${Number(`${side}0${shift}`) - fraction.length + digits.length - end}`;
 }

@@ -140,6 +140,8 @@ export function seenEvent(record: InboxRecord, context: ReadContext): SeenEvent 
 }
 
 const STATES = ['queued', 'leased', 'dead'] as const;
+/** What becomes DEAD by a run is behind the pages of DEAD events by then. */
+const DEAD_FIRST = ['dead', 'queued', 'leased'] as const;
 
 /** Records in one call of the store: what is held in memory at once. */
 const PAGE = 1_000;
@@ -257,7 +259,7 @@ export async function actOnMany<R extends string>(
     record.insertedAt < before &&
     (record.lastError ?? '').includes(error) &&
     (record.state === state || isStuck(record));
-  for await (const records of pagesOfStates(inbox, withStuck === true ? STATES : [state], sender)) {
+  for await (const records of pagesOfStates(inbox, withStuck === true ? DEAD_FIRST : [state], sender)) {
     const fitting = records.filter(fits);
     matched += fitting.length;
     for (const record of fitting) senders[record.sender] = (senders[record.sender] ?? 0) + 1;

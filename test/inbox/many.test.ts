@@ -126,6 +126,18 @@ describe.each(Object.keys(BACKENDS))('operations on many events on %s', (name) =
     expect(await made.receiver.inbox.stats()).toMatchObject({ queued: 1, dead: 0 });
   });
 
+  it('what the command line has queued and fails again is DEAD again, and runs once a call', async () => {
+    const store = backend.open();
+    const made = await inline({ store });
+    await deliver(made, 1, 3);
+    for (const key of keys(1, 2)) await store.inbox?.redrive(AGENT, key);
+    expect(await made.receiver.inbox.redriveMany({ dryRun: false })).toMatchObject({
+      matched: 3,
+      results: { dead: 3 },
+    });
+    expect(made.seen).toHaveLength(6);
+  });
+
   it('redriveMany in mode inbox queues them for the workers', async () => {
     await deliver(await inline(), 1, 9);
     const { receiver } = await inboxSetup(backend);
