@@ -105,6 +105,18 @@ describe('check 1: header_malformed', () => {
     expect(check({ ...usual, [name]: withMore(1024) })).toMatchObject(malformed);
   });
 
+  test('more than 65,536 characters in the three fields together, before they are parsed', () => {
+    const own = [usual['signature-input'], usual['signature'], usual['content-digest']].join('').length;
+    const name = 'x'.repeat(65_536 - own - ', '.length - '=()'.length);
+    const withMember = (member: string): string => `${usual['signature-input']}, ${member}=()`;
+    expect(check({ ...usual, 'signature-input': withMember(name) })).toMatchObject({ kind: 'checked' });
+    const beyond = check({ ...usual, 'signature-input': withMember(`${name}x`) });
+    expect(beyond).toMatchObject({
+      ...malformed,
+      detail: expect.stringContaining('have 65537 characters') as string,
+    });
+  });
+
   test('Content-Digest that does not parse, or is not 32 bytes, or is repeated', () => {
     const digest = usual['content-digest'] ?? '';
     for (const value of ['sha-256', 'sha-256=:AAAA:', '', [digest, digest]]) {
