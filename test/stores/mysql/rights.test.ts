@@ -70,6 +70,19 @@ describe('the rights of the database user', () => {
     expect(await refusal()).toBeUndefined();
   });
 
+  // One statement tries an UPDATE of all tables, and one a DELETE.
+  it('are missed one by one, and nothing else is named', async () => {
+    await grantEach();
+    const rights = TABLES.flatMap((name) => [['UPDATE', name] as const, ['DELETE', name] as const]);
+    for (const [right, name] of [...rights, ['SELECT', 'row'], ['INSERT', 'row']]) {
+      const table = `\`${at.database}\`.webhook_${name}`;
+      await at.sql(`REVOKE ${right} ON ${table} FROM ${user}`);
+      const grant = `GRANT ${right} ON ${table} TO ${user};`;
+      expect(await refusal()).toBe(`mysqlStore: the user lacks rights. Run: ${grant}`);
+      await at.sql(grant);
+    }
+  });
+
   it('that are revoked at run time cause a fault that says what to grant', async () => {
     await grantEach();
     expect(await refusal()).toBeUndefined();
