@@ -7,15 +7,20 @@ import { LongestFirst } from './test/support/longest-first.ts';
 
 const { form, group } = selectionOf(process.env);
 const files = filesOf(form, group);
-const paths = (isUnit: boolean): string[] =>
-  files.filter((file) => (groupOf(file) === 'unit') === isUnit).map((file) => join('test', file));
+/** Where a file runs: `unit` and `stores` share processes. */
+const projectOf = (file: string): string =>
+  ['unit', 'stores'].find((shared) => shared === groupOf(file)) ?? 'apart';
+const paths = (project: string): string[] =>
+  files.filter((file) => projectOf(file) === project).map((file) => join('test', file));
 
 export default defineConfig({
   test: {
     projects: [
-      // A process for each file is half of what unit tests cost. They leave nothing behind for the next.
-      { extends: true, test: { name: 'unit', include: paths(true), isolate: false } },
-      { extends: true, test: { name: 'apart', include: paths(false) } },
+      // Begun in this order: a process goes on to the next file only where that is of its own project.
+      { extends: true, test: { name: 'apart', include: paths('apart') } },
+      // A process for each file is half of what unit tests cost. They leave nothing behind for the next, nor do stores.
+      { extends: true, test: { name: 'stores', include: paths('stores'), isolate: false } },
+      { extends: true, test: { name: 'unit', include: paths('unit'), isolate: false } },
     ].filter(({ test }) => test.include.length > 0),
     globalSetup: ['test/support/global-setup.ts'],
     // vitest leaves one core to itself, which on two cores is one file at a time. Much of what these files do is waiting:
