@@ -1,15 +1,15 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { mkdir, readFile, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
 import { openWorkshop, type Project, type Workshop } from '../consumers/project.ts';
 import { freePort } from '../support/free-port.ts';
+import { namedSeller } from '../support/named-seller.ts';
 import { INSTALL_MS } from '../support/packed.ts';
 
 const run = promisify(execFile);
@@ -26,6 +26,8 @@ function blockWith(page: string, text: string): string {
   return found;
 }
 
+const URL_GIVEN = 'https://buyer.example/webhooks/seller';
+
 /** A program that listens on `PORT` until SIGTERM ends it. */
 interface Server extends AsyncDisposable {
   readonly origin: string;
@@ -34,9 +36,12 @@ interface Server extends AsyncDisposable {
   readonly stop: () => Promise<number | null>;
 }
 
+/** Runs it in a folder of its own, where its database is. */
 async function serve({ folder }: Project, file: string, env: Record<string, string> = {}): Promise<Server> {
   const port = String(await freePort());
-  const child = spawn(process.execPath, [file], { cwd: folder, env: { ...process.env, ...env, PORT: port } });
+  const cwd = await mkdtemp(join(folder, 'run-'));
+  const program = join(folder, file);
+  const child = spawn(process.execPath, [program], { cwd, env: { ...process.env, ...env, PORT: port } });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => {
@@ -115,9 +120,15 @@ describe('README: its programs run as written, in an empty project on the packed
     ]);
   });
 
-  it('the second: the receiver for production says that it listens, refuses what is unsigned, and ends in order', async () => {
+  it('the second: the receiver for production says that it listens, takes what is signed, refuses what is not, and ends in order', async () => {
     await project.write('server.mjs', String(blocks(readme)[1]));
-    await using server = await serve(project, 'server.mjs');
+    await using named = await namedSeller(folder);
+    await using server = await serve(project, 'server.mjs', named.env);
+    const { seller } = named;
+    const to = `${server.origin}/webhooks/seller`;
+    const { last } = await seller.deliver(seller.payloads.tool('completed'), { url: URL_GIVEN, to });
+    expect(last.status, server.printed()).toBe(200);
+    expect(server.printed()).toContain('done');
     const answers = await Promise.all(
       ['seller', 'other'].map((name) => post(`${server.origin}/webhooks/${name}`)),
     );
@@ -134,28 +145,19 @@ describe('README: its programs run as written, in an empty project on the packed
     ['fastify', 'adcp'],
     ['hono', undefined],
   ])('%s: takes what a seller signs that writes %s, and ends in order', async (name, protocol) => {
-    const seller = await createFakeSeller({ protocol });
-    try {
-      for (const dependency of ['express', 'fastify', 'hono', '@hono/node-server']) await link(dependency);
-      const receiver = String(blocks(readme)[1]).split('\nconst { PORT')[0] ?? '';
-      const given = receiver
-        .replace('createReceiver({', 'createReceiver({ allowLoopback: true,')
-        .replace("{ agentUrl: 'https://seller.example/mcp' }", JSON.stringify(seller.sender))
-        .replace("'webhooks.db'", `'${name}.db'`);
-      await project.write('receiver.mjs', given);
-      await project.write(`${name}.mjs`, blockWith(readme, `proto-webhooks/${name}`));
-      await using server = await serve(project, `${name}.mjs`);
-      const url = 'https://buyer.example/webhooks/seller';
-      const to = `${server.origin}/webhooks/seller`;
-      const { last } = await seller.deliver(seller.payloads.tool('completed'), { url, to });
-      // The seller calls it by the name that it was given; here that is this machine.
-      expect(last.status, server.printed()).toBe(200);
-      expect((await post(to)).headers.get('www-authenticate')).toBe(UNSIGNED);
-      expect(await server.stop(), server.printed()).toBe(0);
-      expect(server.printed()).toContain('done');
-    } finally {
-      await seller.close();
-    }
+    await using named = await namedSeller(folder, protocol);
+    const { seller } = named;
+    for (const dependency of ['express', 'fastify', 'hono', '@hono/node-server']) await link(dependency);
+    // As the page says: up to `ready()`.
+    await project.write('receiver.mjs', String(blocks(readme)[1]).split('\nconst { PORT')[0] ?? '');
+    await project.write(`${name}.mjs`, blockWith(readme, `proto-webhooks/${name}`));
+    await using server = await serve(project, `${name}.mjs`, named.env);
+    const to = `${server.origin}/webhooks/seller`;
+    const { last } = await seller.deliver(seller.payloads.tool('completed'), { url: URL_GIVEN, to });
+    expect(last.status, server.printed()).toBe(200);
+    expect((await post(to)).headers.get('www-authenticate')).toBe(UNSIGNED);
+    expect(await server.stop(), server.printed()).toBe(0);
+    expect(server.printed()).toContain('done');
   });
 
   it('docs/quickstart.md: its program', async () => {
@@ -177,13 +179,10 @@ describe('README: its programs run as written, in an empty project on the packed
 
   it('docs/moving-a-url.md: an event that comes to both hosts is one event', async () => {
     const page = await readFile(join(root, 'docs/moving-a-url.md'), 'utf8');
-    await using seller = await createFakeSeller();
-    const given = blockWith(page, 'new.buyer.example')
-      .replace("{ agentUrl: 'https://seller.example/mcp' }", JSON.stringify(seller.sender))
-      .replace('const options = () => ({', 'const options = () => ({\n  allowLoopback: true,')
-      .replace("'webhooks.db'", "'moving.db'");
-    await project.write('moving.mjs', given);
-    await using server = await serve(project, 'moving.mjs');
+    await using named = await namedSeller(folder);
+    const { seller } = named;
+    await project.write('moving.mjs', blockWith(page, 'new.buyer.example'));
+    await using server = await serve(project, 'moving.mjs', named.env);
     const to = `${server.origin}/webhooks/seller`;
     const event = seller.payloads.tool('completed');
     for (const host of ['old', 'new']) {
@@ -194,11 +193,16 @@ describe('README: its programs run as written, in an empty project on the packed
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
     expect(await server.stop(), server.printed()).toBe(0);
     expect(server.printed().match(/^task completed$/gm)).toHaveLength(1);
+    const heard = server.printed().match(/^last heard at (\S+): (\S+) \d{4}-\d\d-\d\dT/gm);
+    expect(heard?.map((line) => line.split(' ').slice(3, 5).join(' '))).toEqual([
+      'old.buyer.example: https://seller.example/mcp',
+      'new.buyer.example: https://seller.example/mcp',
+    ]);
   });
 
   it('docs/many-sellers.md: a sender is taken as soon as its row is there, and while the database is away', async () => {
     const page = await readFile(join(root, 'docs/many-sellers.md'), 'utf8');
-    await project.write('many.mjs', blockWith(page, 'receiverFor').replace("'webhooks.db'", "'many.db'"));
+    await project.write('many.mjs', blockWith(page, 'receiverFor'));
     const driver = [
       "import { createFakeSeller } from 'proto-webhooks/testing';",
       "import { receiverFor } from './many.mjs';",
@@ -232,7 +236,8 @@ describe('README: its programs run as written, in an empty project on the packed
       'await seller.close();',
     ];
     await project.write('many-run.mjs', driver.join('\n'));
-    const { stdout } = await run(process.execPath, ['many-run.mjs'], { cwd: folder });
+    const cwd = await mkdtemp(join(folder, 'run-'));
+    const { stdout } = await run(process.execPath, [join(folder, 'many-run.mjs')], { cwd });
     expect(stdout.match(/^\d{3}$/gm)).toEqual(['503', '401', '200', '200']);
   });
 
