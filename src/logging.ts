@@ -91,8 +91,11 @@ export function safeLogger(logger: Logger): SafeLogger {
   return { ...safe, own };
 }
 
-/** Where nobody is proved, anybody can make one: it is about those who are registered, and hides none of a proved sender. */
-const REFUSED: readonly string[] = ['sender', 'registered'];
+/**
+ * Where nobody is proved, anybody can make one: it is about those who are registered, and hides neither one of a proved
+ * sender nor one that names another setting.
+ */
+const REFUSED: readonly string[] = ['sender', 'option', 'registered'];
 
 /**
  * What an alarm is about, by its members: of one subject one is raised in a minute, the next with the number of those
@@ -123,7 +126,8 @@ const SUBJECTS: Readonly<
   key_purpose_refused: ['sender'],
   key_shared: ['sender', 'keyid'],
   key_owner_unchecked: ['sender', 'other'],
-  jwks_uri_moved: ['sender', 'jwksUri'],
+  // Raised once for each value: what is left out is never told.
+  jwks_uri_moved: ['sender', 'jwksUri', 'url'],
   publisher_pins: ['sender', 'url'],
   pin_not_published: ['sender', 'keyid'],
   key_document_invalid: ['sender', 'url', 'document'],

@@ -130,6 +130,28 @@ describe('rate limit of alarms', () => {
     expect(hooked.at(-1)).toMatchObject({ key: 'key-150', suppressed: 50 });
   });
 
+  it('a place that moves does not hide that another one did: each value is told once, and would be lost', () => {
+    const { raise, hooked } = raised();
+    const moved = {
+      code: 'jwks_uri_moved',
+      sender: AGENT,
+      message: 'm',
+      first: 'https://a.example/',
+    } as const;
+    const urls = ['publisher', 'brand', 'declared'].map((name) => `https://${name}.example/`);
+    for (const url of urls) raise({ ...moved, url });
+    raise({ ...moved, jwksUri: 'https://keys.example/' });
+    raise({ ...moved, url: 'https://brand.example/' });
+    expect(hooked.map(({ url, jwksUri }) => url ?? jwksUri)).toEqual([...urls, 'https://keys.example/']);
+  });
+
+  it('what a stranger sends does not hide which setting refuses the seller', () => {
+    const { raise, hooked } = raised();
+    const refused = { code: 'webhook_signature_header_malformed', registered: AGENT, message: 'm' } as const;
+    for (const option of ['protocol', 'auth', 'protocol', 'auth']) raise({ ...refused, option });
+    expect(hooked.map(({ option }) => option)).toEqual(['protocol', 'auth']);
+  });
+
   it('uses bounded memory for unlimited subjects', () => {
     const { raise, hooked } = raised();
     const of = (index: number): Alarm => ({
