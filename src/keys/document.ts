@@ -9,7 +9,7 @@ import { conditions, type Validators, validatorsOf } from './validators.ts';
 
 /** What became of a document's bytes. `reason` is for the owner's log and quotes nothing of the document. */
 export type Parsed<T> =
-  | { readonly ok: true; readonly value: T; readonly warning?: string }
+  | { readonly ok: true; readonly value: T; readonly warning?: string; readonly isMixed?: true }
   | { readonly ok: false; readonly reason: string };
 
 /** How long a copy is used without asking again, in ms: what the server's `Cache-Control` may choose between. */
@@ -35,8 +35,12 @@ export interface DocumentKind<T> {
   readonly through?: (transport: KeyTransport) => KeyTransport;
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
-  /** Why `value`, sound as it looks, must not take the place of the copy in force. Never throws. */
-  rejectsUpdate?(value: T, inForce: T): string | undefined;
+  /** `value` with what of the copy in force serves on beside it, and why that is. Never throws. @param now Unix ms. */
+  keeps?(
+    value: T,
+    inForce: Copy<T>,
+    now: number,
+  ): { readonly value: T; readonly warning: string } | undefined;
   /** Unix ms at which the next copy is due, where the document says so itself; else `Cache-Control` decides. */
   dueAt?(value: T, began: number): number;
   /** A copy takes the place of another, which may be past its hard limit. Never throws. */
@@ -282,11 +286,15 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
     headers: fetched.headers,
     unchanged,
     fromCache,
+    validators: validatorsBy(parsed, fetched.headers, unchanged),
   });
   keep(request, copy, fetched);
   logFetched(request, 'warning' in parsed ? parsed.warning : undefined);
   return { ok: true, copy };
 }
+
+const validatorsBy = (parsed: object, headers: Headers, unchanged: Copy<unknown> | undefined): Validators =>
+  'isMixed' in parsed ? {} : validatorsOf(headers, unchanged?.validators);
 
 function rulesFor({ state: { options }, kind }: FetchRequest<unknown>): FetchRules {
   return kind.through === undefined ? options : { ...options, transport: kind.through(options.transport) };
@@ -320,12 +328,12 @@ function keep<T>(
   if (notModified !== true) state.noteSize(keyOf(kind, url), entry, bytes.length);
 }
 
-/** Reads the document, and compares it with the copy in force. */
+/** Reads the document, with what of the copy in force serves on. */
 function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Array): Parsed<T> {
   const parsed = kind.parse(bytes, url);
   const inForce = usableCopy(state, entry);
-  const reason = parsed.ok && inForce ? kind.rejectsUpdate?.(parsed.value, inForce.value) : undefined;
-  return reason === undefined ? parsed : { ok: false, reason };
+  const mixed = parsed.ok && inForce ? kind.keeps?.(parsed.value, inForce, state.options.now()) : undefined;
+  return mixed === undefined ? parsed : { ok: true, ...mixed, isMixed: true };
 }
 
 interface FetchedDocument<T> {
@@ -335,12 +343,14 @@ interface FetchedDocument<T> {
   readonly unchanged: Copy<T> | undefined;
   /** A cache on the way answered, and was not told to ask the server itself. */
   readonly fromCache: boolean;
+  /** None where it has something of an earlier copy, which a 304 would keep without end. */
+  readonly validators: Validators;
 }
 
 function copyOf<T>(
   { state, kind }: FetchRequest<T>,
   { began, fetchNumber }: Started,
-  { value, headers, unchanged, fromCache }: FetchedDocument<T>,
+  { value, headers, unchanged, fromCache, validators }: FetchedDocument<T>,
 ): Copy<T> {
   const { limits, random = Math.random } = state.options;
   const due = kind.dueAt?.(value, began);
@@ -348,7 +358,6 @@ function copyOf<T>(
   // A 304 that says nothing of the lifetime leaves it as it was (RFC 9111 §4.3.4).
   const defaultMs = unchanged ? unchanged.freshUntil - unchanged.fetchedAt : rules.defaultMs;
   const freshUntil = due ?? began + lifetimeMs(headers, { ...rules, defaultMs });
-  const validators = { ...unchanged?.validators, ...validatorsOf(headers) };
   return {
     value,
     fetchedAt: began,

@@ -8,7 +8,7 @@ import { ConfigError } from '../errors.ts';
 import type { Sender } from '../senders.ts';
 import { singleFlight } from '../single-flight.ts';
 import type { SenderKey } from './contract.ts';
-import type { DocumentKind, Parsed } from './document.ts';
+import type { Copy, DocumentKind, Parsed } from './document.ts';
 
 /** Members of the private half of a key pair (RFC 7518 §6.2.2, §6.3.2). */
 const PRIVATE_HALF: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth'];
@@ -80,6 +80,8 @@ export interface KeySet {
   readonly jwks: ReadonlyMap<string, Jwk>;
   /** Keys that differ under one `kid`, by `kid`: which of them is meant nobody can say, so none is in `jwks`. */
   readonly ambiguous: ReadonlyMap<string, readonly Jwk[]>;
+  /** Key ids whose key in `jwks` is that of an earlier document, and until when; Unix ms. */
+  readonly held: ReadonlyMap<string, number>;
   /** Filled on first use: an import costs as much as a verification. Goes with the document it belongs to. */
   readonly imported: Map<string, SenderKey>;
   /** Imports that are under way. */
@@ -88,12 +90,13 @@ export interface KeySet {
 
 export function newKeySet(
   jwks: ReadonlyMap<string, Jwk>,
-  ambiguous: ReadonlyMap<string, readonly Jwk[]> = NONE_AMBIGUOUS,
+  ambiguous: KeySet['ambiguous'] = NONE,
+  held: KeySet['held'] = NONE,
 ): KeySet {
-  return { jwks, ambiguous, imported: new Map(), importing: new Map() };
+  return { jwks, ambiguous, held, imported: new Map(), importing: new Map() };
 }
 
-const NONE_AMBIGUOUS: ReadonlyMap<string, readonly Jwk[]> = new Map();
+const NONE: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** All that a document has, those of ambiguous key ids too. */
 export function allKeys({ jwks, ambiguous }: KeySet): readonly (readonly [kid: string, jwk: Jwk])[] {
@@ -109,7 +112,7 @@ export const JWKS: DocumentKind<KeySet> = {
   name: 'JWKS',
   maxBytes: 65_536,
   parse: parseJwks,
-  rejectsUpdate: rejectsKeyUpdate,
+  keeps: heldKeys,
 };
 
 function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
@@ -151,6 +154,11 @@ export function addKey(found: FoundKeys, kid: string, jwk: Jwk): void {
 /** Key ids that a warning names. */
 const MAX_NAMED = 4;
 
+function namedKids(kids: readonly string[]): string {
+  const more = kids.length > MAX_NAMED ? ` and ${kids.length - MAX_NAMED} more` : '';
+  return `${kids.slice(0, MAX_NAMED).map(quoted).join(', ')}${more}`;
+}
+
 /** The keys by `kid`; one that several keys have is nobody's, and takes no other along. */
 export function keySetOf(found: FoundKeys): Parsed<KeySet> {
   const jwks = new Map<string, Jwk>();
@@ -163,28 +171,56 @@ export function keySetOf(found: FoundKeys): Parsed<KeySet> {
   }
   const value = newKeySet(jwks, ambiguous);
   if (ambiguous.size === 0) return { ok: true, value };
-  const named = [...ambiguous.keys()].slice(0, MAX_NAMED).map(quoted);
-  const more = ambiguous.size > MAX_NAMED ? ` and ${ambiguous.size - MAX_NAMED} more` : '';
-  const warning = `keys that differ share the kid ${named.join(', ')}${more}, so that none of them is used: deliveries by it get 503. The other keys are used`;
+  const warning = `keys that differ share the kid ${namedKids([...ambiguous.keys()])}, so that none of them is used: deliveries by it get 503. The other keys are used`;
   return { ok: true, value, warning };
 }
 
+/** Of keys that are held in a set, as JSON: as many as a document has. */
+const MAX_HELD = 65_536;
+
 /**
- * Says so where a `kid` whose key could verify now has one that cannot (another `kty`, a point off the curve), or several
- * that differ: a mistake of the seller's that would end its events. A key that was no use from the start is for check 8, and one that was taken
- * out is the seller's decision.
+ * The new set with the keys of the one in force whose `kid` now has a key that cannot verify (another `kty`, a point off the
+ * curve), or several that differ: a mistake of the seller's that would end its events. They serve until the hard limit of
+ * the copy that had them last, beside all that the new set says. A key that was no use from the start is for check 8, and one
+ * that was taken out is the seller's decision.
+ * @param now Unix ms.
+ * @returns undefined where nothing is held.
  */
-export function rejectsKeyUpdate(next: KeySet, inForce: KeySet): string | undefined {
-  for (const [kid, before] of inForce.jwks) {
-    if (next.ambiguous.has(kid) && typeof readPublicKey(before) !== 'string') return 'two keys have one kid';
-    const after = next.jwks.get(kid);
-    if (after === undefined || sameJwk(before, after)) continue;
-    // The new one first: it is sound as a rule, and to read a point costs a third of a millisecond.
-    const invalidReason = readPublicKey(after);
-    if (typeof invalidReason !== 'string' || typeof readPublicKey(before) === 'string') continue;
-    return `a key that could verify was replaced by one that cannot: ${invalidReason}`;
+export function heldKeys(
+  next: KeySet,
+  { value: before, hardUntil }: Pick<Copy<KeySet>, 'value' | 'hardUntil'>,
+  now: number,
+): { readonly value: KeySet; readonly warning: string } | undefined {
+  const held = new Map<string, number>();
+  const [jwks, ambiguous] = [new Map(next.jwks), new Map(next.ambiguous)];
+  let characters = 0;
+  for (const [kid, jwk] of before.jwks) {
+    const until = before.held.get(kid) ?? hardUntil;
+    if (until <= now || !isSpoilt(next, kid, jwk)) continue;
+    characters += canonicalJson(jwk).length;
+    if (characters > MAX_HELD) break;
+    const odd = allUnder(next, kid);
+    held.set(kid, until);
+    jwks.set(kid, jwk);
+    // Whoever signs by another one is not refused for good.
+    ambiguous.set(kid, [jwk, ...odd]);
   }
-  return undefined;
+  if (held.size === 0) return undefined;
+  const warning = `a key that could verify has become one that cannot, or several that differ, under the kid ${namedKids([...held.keys()])}: the earlier one serves on until its hard limit`;
+  return { value: newKeySet(jwks, ambiguous, held), warning };
+}
+
+const allUnder = ({ jwks, ambiguous }: KeySet, kid: string): readonly Jwk[] => {
+  const only = jwks.get(kid);
+  return ambiguous.get(kid) ?? (only ? [only] : []);
+};
+
+function isSpoilt(next: KeySet, kid: string, before: Jwk): boolean {
+  if (next.ambiguous.has(kid)) return typeof readPublicKey(before) !== 'string';
+  const after = next.jwks.get(kid);
+  if (after === undefined || sameJwk(before, after)) return false;
+  // The new one first: it is sound as a rule, and to read a point costs a third of a millisecond.
+  return typeof readPublicKey(after) === 'string' && typeof readPublicKey(before) !== 'string';
 }
 
 /** The key under `kid`, or undefined where the set has none. Imported once a set; an import that failed is tried again. */

@@ -5,7 +5,7 @@ import { type AdAgents, parseAdAgents } from './adagents.ts';
 import type { Copy, CopyResult, DocumentKind, Freshness, LifeRules } from './document.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
-import { type KeySet, rejectsKeyUpdate } from './jwks.ts';
+import { heldKeys, type KeySet } from './jwks.ts';
 import { createMoveWatch, nearMisses, nearMissText } from './agent-location.ts';
 
 /** Which keys the publishers of a sender pin (verification.md §5.5): the union of what each one says. */
@@ -232,14 +232,18 @@ export function createPublisherListings(
   return (agentUrl, url, copy) => {
     const key = listingKey(agentUrl, url);
     const known = lastValid.get(key);
-    if (known !== undefined && takenFrom.get(copy.value)?.get(key) === known) {
+    if (known !== undefined && isCurrent(known, takenFrom.get(copy.value)?.get(key), now())) {
       known.hardUntil = copy.hardUntil;
       return listingWith(known.set);
     }
     const inForce = known !== undefined && now() < known.hardUntil ? known : undefined;
     const set = copy.value.pinned.get(agentUrl);
-    const reason = notListedReason(copy.value, agentUrl) ?? invalidReason(set, inForce);
-    if (reason === undefined) return take(agentUrl, url, copy, typeof set === 'object' ? set : undefined);
+    const reason = notListedReason(copy.value, agentUrl) ?? flawIn(set);
+    if (reason === undefined) {
+      const mixed = mixedWith(set, inForce, now());
+      if (mixed) reportInvalid(agentUrl, url, copy.value, mixed.warning);
+      return take(agentUrl, url, copy, mixed?.value ?? setIn(set));
+    }
     reportInvalid(agentUrl, url, copy.value, reason);
     const broken = `adagents.json at ${url}: ${reason}`;
     return inForce === undefined ? { undecided: broken } : { ...listingWith(inForce.set), broken };
@@ -261,13 +265,23 @@ export function notListedReason({ mustList }: AdAgents, agentUrl: string): strin
     : undefined;
 }
 
-function invalidReason(
-  set: KeySet | string | undefined,
+type Listed = KeySet | string | undefined;
+
+const flawIn = (listed: Listed): string | undefined => (typeof listed === 'string' ? listed : undefined);
+const setIn = (listed: Listed): KeySet | undefined => (typeof listed === 'object' ? listed : undefined);
+
+function mixedWith(
+  listed: Listed,
   inForce: ValidListing | undefined,
-): string | undefined {
-  if (typeof set === 'string') return set;
-  return set && inForce?.set && rejectsKeyUpdate(set, inForce.set);
+  now: number,
+): ReturnType<typeof heldKeys> {
+  const [next, before] = [setIn(listed), inForce?.set];
+  return next && before && inForce && heldKeys(next, { value: before, hardUntil: inForce.hardUntil }, now);
 }
+
+/** Whether it is of this file, and nothing that is held beside it is past a limit of its own: a 304 leaves the file as it is. */
+const isCurrent = (known: ValidListing, ofFile: ValidListing | undefined, now: number): boolean =>
+  known === ofFile && [...(known.set?.held.values() ?? [])].every((until) => now < until);
 
 /** From here on the publisher decides whose signature counts, and not the seller (verification.md §5.28). */
 function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {

@@ -15,11 +15,12 @@ export function conditions(validators: Validators | undefined): Record<string, s
   };
 }
 
-/** Of an answer; what is too long is left out. */
-export function validatorsOf(headers: Headers): Validators {
+/** Of an answer, and of the one before where it says that nothing has changed; what is too long is left out. */
+export function validatorsOf(headers: Headers, before?: Validators): Validators {
   const etag = headers.get('etag');
   const lastModified = headers.get('last-modified');
   return {
+    ...before,
     ...(etag !== null && etag.length <= MAX_VALIDATOR && { etag }),
     ...(lastModified !== null && lastModified.length <= MAX_VALIDATOR && { lastModified }),
   };

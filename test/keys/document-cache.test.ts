@@ -656,22 +656,27 @@ describe('a refetch beyond the life of a copy', () => {
   });
 });
 
-describe('a copy that would invalidate the one in force', () => {
+describe('a copy beside which something of the one in force serves on', () => {
   const careful: DocumentKind<string> = {
     ...TEXT,
     name: 'careful',
-    rejectsUpdate: (next, inForce) => (next.length < inForce.length ? 'it is shorter' : undefined),
+    keeps: (next, { value, hardUntil }, now) =>
+      next.length < value.length && now < hardUntil
+        ? { value: `${next}+${value}`, warning: 'it is shorter' }
+        : undefined,
   };
 
-  test('is refused with an alarm, and accepted if none is in force', async () => {
-    const { cache, url, say, advance, alarms } = await setup();
+  test('is taken with an alarm, and fetched whole again; if none is in force it is taken as it is', async () => {
+    const { cache, url, say, server, advance, alarms, fetches } = await setup();
     say('one');
     await cache.current(careful, url, LEAVE);
-    say('1');
+    server.answer('/doc', sends('1', { etag: '"v2"' }));
     advance(6 * MINUTE);
-    expect(textOf(await cache.current(careful, url, LEAVE))).toBe('one');
+    expect(textOf(await cache.current(careful, url, LEAVE))).toBe('1+one');
     expect(alarms).toMatchObject([{ code: 'key_document_invalid', document: 'careful' }]);
-    advance(25 * MINUTE);
+    expect(cache.cached(careful, url)).not.toHaveProperty('validators');
+    expect(fetches()).toBe(2);
+    advance(31 * MINUTE);
     expect(textOf(await cache.current(careful, url, LEAVE))).toBe('1');
   });
 });

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import type { KeyPair } from '../../src/sender/sign.ts';
+import type { Jwk, KeyPair } from '../../src/sender/sign.ts';
 import { ACCEPTED, deliveryBench, keyNamed, UNAVAILABLE } from './delivery-bench.ts';
 import { type Answerer, sends, startKeyServer } from './key-server.ts';
 import { BRAND, JWKS_PATH, MINUTE, PATIENT, type Seller, startSeller } from './setup.ts';
@@ -123,6 +123,34 @@ describe('a JWKS with a kid of several keys that differ', () => {
     seller.publish(key.publicJwk, two.publicJwk);
     bench.advance(MINUTE);
     expect(await bench.deliver(two)).toBe(ACCEPTED);
+  });
+
+  test.each<[string, (key: KeyPair) => Promise<readonly object[]>, string]>([
+    ['several', async ({ publicJwk }) => [publicJwk, (await keyNamed('k')).publicJwk], UNAVAILABLE],
+    [
+      'one that cannot verify',
+      async ({ publicJwk }) => [{ ...publicJwk, kty: 'RSA' }],
+      'refused webhook_signature_key_purpose_invalid 401',
+    ],
+  ])('that had one takes no other along when it has %s: new keys, revoked ones', async (_what, odd, then) => {
+    const [key, other, fresh] = await Promise.all([keyNamed('k'), keyNamed('other'), keyNamed('fresh')]);
+    const seller = await startSeller(key.publicJwk, other.publicJwk);
+    const bench = deliveryBench({ agentUrl: seller.sender.agentUrl });
+    expect([await bench.deliver(key), await bench.deliver(other)]).toEqual([ACCEPTED, ACCEPTED]);
+    const revoked = { ...other.publicJwk, revoked_at: '2020-01-01T00:00:00Z' };
+    seller.publish(...((await odd(key)) as Jwk[]), revoked, fresh.publicJwk);
+    for (let minutes = 6; minutes < 30; minutes += 6) {
+      bench.advance(6 * MINUTE);
+      expect([await bench.deliver(fresh), await bench.deliver(other), await bench.deliver(key)]).toEqual([
+        ACCEPTED,
+        'refused webhook_signature_key_revoked 401',
+        ACCEPTED,
+      ]);
+    }
+    expect(bench.alarmsOf('key_document_invalid')).not.toEqual([]);
+    bench.advance(7 * MINUTE);
+    await bench.deliver(fresh);
+    expect([await bench.deliver(fresh), await bench.deliver(key)]).toEqual([ACCEPTED, then]);
   });
 
   test('is no answer to a signature that fails under an older key of that kid', async () => {

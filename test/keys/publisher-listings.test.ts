@@ -122,13 +122,30 @@ describe('a broken entry', () => {
     expect(kids(publish([publicJwk('b')]))).toEqual(['b']);
   });
 
-  test('as does a usable key that was replaced by an unusable one', () => {
+  test.each([
+    ['an unusable one', [{ ...publicJwk('a'), kty: 'RSA' }]],
+    ['several', [publicJwk('a'), publicJwk('a')]],
+  ])('a usable key that was replaced by %s serves on, beside what is new', (_what, spoilt) => {
     const { publish, alarms } = bench();
-    publish([publicJwk('a')]);
-    const listing = publish([{ ...publicJwk('a'), kty: 'RSA' }]);
-    expect(listing.set?.jwks.get('a')).toMatchObject({ kty: 'OKP' });
-    expect(listing).toMatchObject({ broken: expect.any(String) });
+    const key = publicJwk('a');
+    publish([key, publicJwk('gone')]);
+    const listing = publish([...spoilt, publicJwk('b')]);
+    expect(listing.set?.jwks.get('a')).toEqual(key);
+    expect(kids(listing).toSorted()).toEqual(['a', 'b']);
+    expect(listing).not.toHaveProperty('broken');
     expect(alarms).toHaveLength(1);
+  });
+
+  test('and does so until the hard limit, though the server says “not changed” from then on', () => {
+    const { listed, copyOf, publish, advance } = bench();
+    publish([publicJwk('a')]);
+    const copy = copyOf([{ url: AGENT, signing_keys: [{ ...publicJwk('a'), kty: 'RSA' }, publicJwk('b')] }]);
+    expect(listed(AGENT, AT, copy).set?.held.size).toBe(1);
+    advance(HARD_LIMIT - 1);
+    const confirmed = { ...copy, hardUntil: copy.hardUntil + HARD_LIMIT };
+    expect(listed(AGENT, AT, confirmed).set?.held.size).toBe(1);
+    advance(1);
+    expect(listed(AGENT, AT, confirmed).set?.jwks.get('a')).toMatchObject({ kty: 'RSA' });
   });
 });
 
