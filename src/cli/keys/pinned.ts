@@ -1,4 +1,5 @@
 import { revokedSince, sameMaterial } from '../../auth/rfc9421/revoked-at.ts';
+import { canonicalJson } from '../../codec/canonical-json.ts';
 import { quoted } from '../../codec/printable.ts';
 import type { Jwk } from '../../crypto/engine.ts';
 import type { Candidate } from '../../keys/contract.ts';
@@ -69,18 +70,34 @@ function narrowedKeys({ sender, published, sets }: Counting): CountedKeys {
       : [`The key ${quoted(kid)} of the JWKS is not pinned by every publisher that pins: not used.`],
   );
   const jwks = left.map(({ key: { jwk }, pins = [] }) => {
-    const revoked = [jwk, ...pins].find((one) => revokedSince(one) !== undefined);
-    return revoked ? { ...jwk, revoked_at: revoked['revoked_at'] } : jwk;
+    return revokedFirst(jwk, pins);
   });
   return { jwks, source: 'JWKS', notes };
+}
+
+/** The key with the earliest `revoked_at` that it has anywhere: one is enough (verification.md §2.9). */
+function revokedFirst(jwk: Jwk, others: readonly Jwk[]): Jwk {
+  let first: Jwk = jwk;
+  for (const other of others)
+    if ((revokedSince(other) ?? Infinity) < (revokedSince(first) ?? Infinity)) first = other;
+  return first === jwk ? jwk : { ...jwk, revoked_at: first['revoked_at'] };
+}
+
+/** Each key that a publisher pins, once: several may pin one, and several keys under one kid. */
+function pinnedOnce(sets: readonly KeySet[]): readonly Jwk[] {
+  const all = sets.flatMap(({ jwks }) => [...jwks.values()]);
+  const judged = all.map((jwk) => {
+    const same = all.filter((one) => one['kid'] === jwk['kid'] && sameMaterial(one, jwk));
+    return revokedFirst(jwk, same);
+  });
+  return [...new Map(judged.map((jwk) => [canonicalJson(jwk), jwk])).values()];
 }
 
 function pinnedKeys({ sender, protocols, published, sets }: Counting): CountedKeys {
   const notes: string[] = [];
   const purposes = createPinPurposes({ protocols, raiseAlarm: ({ message }) => notes.push(message) });
-  const pinned = new Map(sets.flatMap(({ jwks }) => [...jwks]));
   const jwks: Jwk[] = [];
-  for (const candidate of candidatesOf(sender, pinned.values())) {
+  for (const candidate of candidatesOf(sender, pinnedOnce(sets))) {
     const { kid, jwk } = candidate.key;
     const { length } = notes;
     for (const { key } of purposes.given([candidate], published)) jwks.push(key.jwk);

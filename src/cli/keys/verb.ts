@@ -2,8 +2,10 @@ import { type Command, Option } from 'commander';
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { materialOf } from '../../auth/rfc9421/revoked-at.ts';
+import { quoted } from '../../codec/printable.ts';
 import type { Jwk, SignatureAlgorithm } from '../../crypto/engine.ts';
 import { ConfigError } from '../../errors.ts';
+import { parseInstant } from '../../events/instant.ts';
 import type { NameLookUp } from '../../keys/contract.ts';
 import { defaultTransport } from '../../keys/net/transport.ts';
 import { EDITION_NAMES, type EditionName } from '../../protocol.ts';
@@ -139,10 +141,15 @@ function linkLines(link: Link, paint: Paint): string[] {
   return [head, `${' '.repeat(12)}${paint('dim', detail)}`];
 }
 
+const revokedText = (at: string): string =>
+  parseInstant(at) === undefined
+    ? `its own revoked_at is no timestamp: ${quoted(at)}`
+    : `its own revoked_at revokes it from ${at} on`;
+
 function keyLine(key: ChainKey, edition: EditionName | undefined, paint: Paint): string {
   const fit = isFit(key);
   const other = fit ? '' : `, not ${edition ?? 'without an edition'}`;
-  const since = key.revokedAt === undefined ? '' : `, from ${key.revokedAt} on revoked by its own revoked_at`;
+  const since = key.revokedAt === undefined ? '' : `; ${revokedText(key.revokedAt)}`;
   const why = key.revoked
     ? `revoked${since}`
     : key.editions.length === 0
@@ -170,7 +177,7 @@ function chainText(chain: Chain, paint: Paint): string {
     '',
     faults.length === 0
       ? paint('good', 'A receiver would find the keys.')
-      : paint('bad', `${faults.length} faults.`),
+      : paint('bad', `${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}.`),
   ].join('\n');
 }
 

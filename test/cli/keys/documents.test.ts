@@ -187,3 +187,38 @@ it.each([
     note === undefined ? [] : [expect.stringContaining(`It moves: ${note} https://`)],
   );
 });
+
+it.each(['3.3', undefined] as const)(
+  'keys check: a key that several publishers pin is revoked from the first revoked_at on; edition %s',
+  async (edition) => {
+    await using seller = await createFakeSeller();
+    await using first = await createFakeSeller();
+    await using second = await createFakeSeller();
+    const key = await keyNamed('k');
+    seller.documents.set(JWKS, { keys: [key] });
+    const [past, future] = ['2020-01-01T00:00:00Z', '2120-01-01T00:00:00Z'];
+    for (const order of [
+      [past, future],
+      [future, past],
+      [past, undefined],
+    ]) {
+      for (const [index, publisher] of [first, second].entries()) {
+        publisher.documents.set('/.well-known/adagents.json', {
+          authorized_agents: [{ url: seller.agentUrl, signing_keys: [{ ...key, revoked_at: order[index] }] }],
+        });
+      }
+      const publishers = [first, second].map(({ agentUrl }) => new URL(agentUrl).host);
+      const { keys } = await walkChain({
+        sender: { agentUrl: seller.agentUrl, publishers },
+        protocol: undefined,
+        ...(edition && { edition }),
+        allowLoopback: true,
+        transport: defaultTransport(true),
+        now: Date.now,
+      });
+      expect(keys.map(({ kid, revoked, revokedAt }) => [kid, revoked, revokedAt])).toEqual([
+        ['k', true, past],
+      ]);
+    }
+  },
+);
