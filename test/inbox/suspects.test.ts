@@ -339,6 +339,7 @@ describe('on a clock that is moved, at default settings', () => {
 
   it.each([
     ['2.5 s, handlers take 4 s', 2_500, 4_000],
+    ['7 s, handlers take 12 s', 7_000, 12_000],
     ['20 s, handlers take 25 s', 20_000, 25_000],
     ['35 s, longer than a lease, handlers take 50 s', 35_000, 50_000],
   ])(

@@ -49,16 +49,19 @@ async function linkedPair(): Promise<{
   return { primary, replica, replication, front };
 }
 
-async function opened(port: number, waitReplicas?: number): Promise<RedisStore> {
+async function opened(port: number, waitReplicas?: number, waitTimeoutMs = 100): Promise<RedisStore> {
   const store = redisStore({
     client: clientOf.port(port),
-    waitTimeoutMs: 100,
+    waitTimeoutMs,
     ...(waitReplicas !== undefined && { waitReplicas }),
   });
   undo.push(() => store.close());
   await store.open();
   return store;
 }
+
+/** A replica that is there confirms on a busy machine too. */
+const SLOW_MS = 2_500;
 
 describe('round trips', () => {
   it.each([
@@ -71,7 +74,7 @@ describe('round trips', () => {
     if (server) undo.push(server.remove);
     const link = server ? await startLink(server.port) : (await linkedPair()).front;
     if (server) undo.push(link.close);
-    const store = await opened(link.port);
+    const store = await opened(link.port, undefined, SLOW_MS);
     await store.accept(acceptRequest({ key: key(0) }));
     const before = link.turns();
     for (let n = 1; n <= 10; n += 1) {
@@ -82,7 +85,7 @@ describe('round trips', () => {
 
   it('concurrent accepts share their WAIT', async () => {
     const { front } = await linkedPair();
-    const store = await opened(front.port);
+    const store = await opened(front.port, undefined, SLOW_MS);
     await store.accept(acceptRequest({ key: key(0) }));
     const before = front.turns();
     const all = Array.from({ length: 100 }, (_, n) => store.accept(acceptRequest({ key: key(n + 1) })));
