@@ -265,6 +265,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['a renewal slower than the lease', { leaseMs: 1000, renewMs: 1000 }, /renewMs/],
     ['a longest run under the deadline', { maxRunMs: 100 }, /maxRunMs/],
     ['retention under 24 h', { retentionMs: 3_600_000 }, /shorterRetentionToldToSenders/],
+    ['retention a ms under 24 h', { retentionMs: 86_399_999 }, /shorterRetentionToldToSenders/],
     ['retention over 8 days', { retentionMs: 9 * 86_400_000 }, /retentionMs/],
     ['a mode that is not there', { mode: 'outbox' }, /mode/],
     ['an unknown durability', { requireDurability: 'ram' }, /requireDurability/],

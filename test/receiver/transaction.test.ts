@@ -272,6 +272,6 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
           }),
     });
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable handler_failed 503');
-    expect(message).toMatch(/SQLite, Postgres or MySQL/);
+    expect(message).toMatch(/^ConfigError.*SQLite, Postgres or MySQL/);
   });
 });
