@@ -4,6 +4,7 @@ import type { Handler, Receiver } from '../../src/options.ts';
 import { createReceiver } from '../../src/receiver.ts';
 import type { SignedDelivery } from '../../src/sender/sign.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
+import type { Store } from '../../src/stores/contract.ts';
 import type { SqliteStore } from '../../src/stores/sqlite.ts';
 import { samplePayloads } from '../../src/testing/payloads.ts';
 import { AGENT, URL_GIVEN, sellerKey } from '../receiver/setup.ts';
@@ -31,6 +32,15 @@ export interface ProcessOptions {
   /** A store with a mistake in it. */
   readonly breaks?: (store: SqliteStore) => SqliteStore;
 }
+
+/** What a handler writes by `ctx.transaction`, with points around it. On SQLite it is synchronous. */
+type WriteEffect = (tx: unknown, key: string, life: Life) => void | Promise<void>;
+
+const writeBySqlite: WriteEffect = (tx, key, life) => {
+  life.instant('before the write');
+  (tx as DatabaseSync).prepare('INSERT INTO effect (key, copy) VALUES (?, ?)').run(key, '');
+  life.instant('after the write');
+};
 
 /** A receiver in a process of its own. */
 export interface Process {
@@ -80,7 +90,8 @@ export async function ground(): Promise<Ground> {
     start: async (options = {}) => {
       const life = lifeUntil(options.diesAt ?? Infinity);
       const store = mortalStore(file, life, () => offsetMs);
-      const receiver = await receiverOf(options, life, store, outside);
+      const { breaks = (one: SqliteStore) => one } = options;
+      const receiver = await receiverOf(options, { life, store: breaks(store), outside });
       await receiver.ready();
       life.begin();
       return processOf(receiver, life);
@@ -112,15 +123,18 @@ export async function ground(): Promise<Ground> {
   };
 }
 
-async function receiverOf(
-  options: ProcessOptions,
-  life: Life,
-  mortal: SqliteStore,
-  outside: Line[],
+export async function receiverOf<Tx>(
+  options: Omit<ProcessOptions, 'breaks'>,
+  on: {
+    readonly life: Life;
+    readonly store: Store<Tx>;
+    readonly outside: Line[];
+    readonly write?: WriteEffect;
+  },
 ): Promise<Receiver> {
-  const { mode = 'inline', onPeek = silent, breaks = (store) => store, renews } = options;
+  const { mode = 'inline', onPeek = silent, renews } = options;
+  const { life, store, outside, write = writeBySqlite } = on;
   const { publicJwk } = await sellerKey();
-  const store = breaks(mortal);
   return createReceiver({
     publicUrl: URL_GIVEN,
     senders: async () => {
@@ -132,28 +146,34 @@ async function receiverOf(
     leaseMs: LEASE_MS,
     renewMs: renews ? 1 : LEASE_MS - 1,
     logger: QUIET,
-    handlers: { other: handlerOf(life, outside, options) },
+    handlers: { other: handlerOf(life, outside, options, write) },
   });
 }
 
-function handlerOf(life: Life, outside: Line[], { effect, fails, renews }: ProcessOptions): Handler<Event> {
+function handlerOf(
+  life: Life,
+  outside: Line[],
+  { effect, fails, renews }: Omit<ProcessOptions, 'breaks'>,
+  write: WriteEffect,
+): Handler<Event> {
+  const failing = (): void => {
+    if (fails) throw new Error('the handler fails');
+  };
   return async ({ idempotencyKey: key }, ctx) => {
     await life.point('before the effect');
     if (renews) await life.reached(/^after renew$/);
     if (effect === 'transaction') {
       await ctx.transaction((tx) => {
-        life.instant('before the write');
-        (tx as DatabaseSync).prepare('INSERT INTO effect (key, copy) VALUES (?, ?)').run(key, '');
-        life.instant('after the write');
-        if (fails) throw new Error('the handler fails');
+        const written = write(tx, key, life);
+        return written ? written.then(failing) : failing();
       });
     } else outside.push({ what: 'effect', key, pid: process.pid, copy: '' });
     await life.point('after the effect');
-    if (fails) throw new Error('the handler fails');
+    failing();
   };
 }
 
-function processOf(receiver: Receiver, life: Life): Process {
+export function processOf(receiver: Receiver, life: Life): Process {
   async function answer({ body, headers }: SignedDelivery): Promise<number> {
     const { response } = await receiver.verifyAndDispatch(body, headers);
     await life.point('before the reply');
@@ -172,7 +192,7 @@ function processOf(receiver: Receiver, life: Life): Process {
 
 /** Runs `play` with a process that dies at its first point, at its second one, and so on, until one lives. */
 export async function sweep(
-  place: Ground,
+  place: Pick<Ground, 'start'>,
   options: ProcessOptions,
   play: (mortal: Process, key: string, where: string) => Promise<void>,
 ): Promise<readonly string[]> {

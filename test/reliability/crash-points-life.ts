@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import type { SqliteHandle, SqliteStore } from '../../src/stores/sqlite.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
+import type { Store, StoreInbox } from '../../src/stores/contract.ts';
 
 /** One process's life, which ends at one of the points that it passes. */
 export interface Life {
@@ -93,9 +94,16 @@ function mortalConnection(file: string, life: Life): SqliteHandle {
 
 /** The real SQLite store on a file, in a process that can die before and after each of its calls, and in them. */
 export function mortalStore(file: string, life: Life, clockOffsetMs: () => number): SqliteStore {
-  const store = sqliteStore(mortalConnection(file, life), { clockOffsetMs });
+  return mortal(sqliteStore(mortalConnection(file, life), { clockOffsetMs }), life);
+}
+
+/** A store that commits what a handler writes. */
+type Transactional<Tx> = Store<Tx> &
+  Required<Pick<Store<Tx>, 'transaction'>> & { readonly inbox: StoreInbox };
+
+/** The store, in a process that can die before and after each of its calls. */
+export function mortal<Tx, S extends Transactional<Tx>>(store: S & Transactional<Tx>, life: Life): S {
   const { inbox } = store;
-  if (!inbox) throw new Error('the SQLite store has an inbox');
   return {
     ...store,
     accept: (request) => between(life, 'accept', () => store.accept(request)),

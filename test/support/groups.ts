@@ -40,6 +40,7 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
     /^reliability\/faults\/(mysql|postgres|redis)\.test\.ts$/,
     'faults/link on Postgres, faults/sqlite, and settings and schema in stores/*',
   ],
+  [/^reliability\/crash-points-mysql\.test\.ts$/, 'the same sweeps on SQLite in crash-points'],
   [/^reliability\/rolling\//, 'stores/versions, and the schema tests in stores/*'],
   [
     /^reliability\/runs\/(failover-watched|frozen-transaction)\.test\.ts$/,
