@@ -71,6 +71,11 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
     parts: STORES,
     load: () => import('./sections/growth.ts'),
   },
+  watched: {
+    title: 'A task that is watched: what it takes in its store, and in the process that polls it',
+    parts: ['sqlite'],
+    load: () => import('./sections/watched.ts'),
+  },
   cold: {
     title: 'Cold start and installed size',
     parts: [''],
