@@ -9,7 +9,7 @@ import { conditions, type Validators, validatorsOf } from './validators.ts';
 
 /** What became of a document's bytes. `reason` is for the owner's log and quotes nothing of the document. */
 export type Parsed<T> =
-  | { readonly ok: true; readonly value: T; readonly warning?: string; readonly isMixed?: true }
+  | { readonly ok: true; readonly value: T; readonly warning?: string; readonly mixedUntil?: number }
   | { readonly ok: false; readonly reason: string };
 
 /** How long a copy is used without asking again, in ms: what the server's `Cache-Control` may choose between. */
@@ -35,12 +35,12 @@ export interface DocumentKind<T> {
   readonly through?: (transport: KeyTransport) => KeyTransport;
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
-  /** `value` with what of the copy in force serves on beside it, and why that is. Never throws. @param now Unix ms. */
+  /** `value` with what of the copy in force serves on beside it, why that is, and until when. Never throws. @param now Unix ms. */
   keeps?(
     value: T,
     inForce: Copy<T>,
     now: number,
-  ): { readonly value: T; readonly warning: string } | undefined;
+  ): { readonly value: T; readonly warning: string; readonly until: number } | undefined;
   /** Unix ms at which the next copy is due, where the document says so itself; else `Cache-Control` decides. */
   dueAt?(value: T, began: number): number;
   /** A copy takes the place of another, which may be past its hard limit. Never throws. */
@@ -287,6 +287,7 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
     unchanged,
     fromCache,
     validators: validatorsBy(parsed, fetched.headers, unchanged),
+    ...('mixedUntil' in parsed && { mixedUntil: parsed.mixedUntil }),
   });
   keep(request, copy, fetched);
   logFetched(request, 'warning' in parsed ? parsed.warning : undefined);
@@ -294,7 +295,7 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
 }
 
 const validatorsBy = (parsed: object, headers: Headers, unchanged: Copy<unknown> | undefined): Validators =>
-  'isMixed' in parsed ? {} : validatorsOf(headers, unchanged?.validators);
+  'mixedUntil' in parsed ? {} : validatorsOf(headers, unchanged?.validators);
 
 function rulesFor({ state: { options }, kind }: FetchRequest<unknown>): FetchRules {
   return kind.through === undefined ? options : { ...options, transport: kind.through(options.transport) };
@@ -333,7 +334,9 @@ function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Arra
   const parsed = kind.parse(bytes, url);
   const inForce = usableCopy(state, entry);
   const mixed = parsed.ok && inForce ? kind.keeps?.(parsed.value, inForce, state.options.now()) : undefined;
-  return mixed === undefined ? parsed : { ok: true, ...mixed, isMixed: true };
+  if (mixed === undefined) return parsed;
+  const { value, warning, until } = mixed;
+  return { ok: true, value, warning, mixedUntil: until };
 }
 
 interface FetchedDocument<T> {
@@ -345,25 +348,27 @@ interface FetchedDocument<T> {
   readonly fromCache: boolean;
   /** None where it has something of an earlier copy, which a 304 would keep without end. */
   readonly validators: Validators;
+  /** Until when it may have that, Unix ms: then it is fetched anew, or goes. */
+  readonly mixedUntil?: number | undefined;
 }
 
 function copyOf<T>(
   { state, kind }: FetchRequest<T>,
   { began, fetchNumber }: Started,
-  { value, headers, unchanged, fromCache, validators }: FetchedDocument<T>,
+  { value, headers, unchanged, fromCache, validators, mixedUntil = Infinity }: FetchedDocument<T>,
 ): Copy<T> {
   const { limits, random = Math.random } = state.options;
   const due = kind.dueAt?.(value, began);
   const rules = kind.life ?? KEY_DOCUMENT_LIFE;
   // A 304 that says nothing of the lifetime leaves it as it was (RFC 9111 §4.3.4).
   const defaultMs = unchanged ? unchanged.freshUntil - unchanged.fetchedAt : rules.defaultMs;
-  const freshUntil = due ?? began + lifetimeMs(headers, { ...rules, defaultMs });
+  const freshUntil = Math.min(due ?? began + lifetimeMs(headers, { ...rules, defaultMs }), mixedUntil);
   return {
     value,
     fetchedAt: began,
     fetchNumber,
     freshUntil,
-    hardUntil: began + (kind.hardLimitMs ?? limits.hardLimitMs),
+    hardUntil: Math.min(began + (kind.hardLimitMs ?? limits.hardLimitMs), mixedUntil),
     // A document that names the moment of its next issue has nothing new before it.
     ...(due === undefined && { refreshAt: began + refreshAfterMs(freshUntil - began, random) }),
     ...(Object.keys(validators).length > 0 && { validators }),
