@@ -108,28 +108,20 @@ export async function unlessAborted<T>(signal: AbortSignal, start: () => Promise
   return await orAborted(start(), signal);
 }
 
-/**
- * Runs `work` under a signal that also fires after `ms`, with `reason` as its message. A signal of its own, and not one of
- * `AbortSignal.any`: Node keeps that, and all that its listeners hold, until it fires, and a client that listens to it
- * without end (the tool transport's SDK) would keep each answer for as long as the process runs.
- */
+/** Runs `work` under a signal that also fires after `ms`, with `reason` as its message. */
 export async function limited<T>(
   limit: { readonly ms: number; readonly reason: string },
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const own = new AbortController();
+  const late = new AbortController();
   const timer = setTimeout(() => {
-    own.abort(new Error(limit.reason));
+    late.abort(new Error(limit.reason));
   }, limit.ms);
-  const takeBack = onAbort(signal, (reason) => {
-    own.abort(reason);
-  });
   try {
-    return await work(own.signal);
+    return await work(AbortSignal.any([signal, late.signal]));
   } finally {
     clearTimeout(timer);
-    takeBack();
   }
 }
 

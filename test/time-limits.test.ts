@@ -1,7 +1,5 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { limited, orLate, settledWithin, sleep } from '../src/time-limits.ts';
+import { orLate, settledWithin, sleep } from '../src/time-limits.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -66,39 +64,5 @@ describe('orLate', () => {
     const late = expect(orLate(new Promise(() => {}), 50, () => new Error('late'))).rejects.toThrow('late');
     await vi.advanceTimersByTimeAsync(50);
     await late;
-  });
-});
-
-describe('limited', () => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
-
-  it('holds nothing of what has ended, where a client goes on listening to the signal', async () => {
-    vi.useRealTimers();
-    const parent = new AbortController();
-    let held: WeakRef<object> | undefined;
-    await limited({ ms: 600_000, reason: 'late' }, parent.signal, async (signal) => {
-      const answer = { text: 'an answer' };
-      held = new WeakRef(answer);
-      // As the tool transport's SDK does: it never stops.
-      signal.addEventListener('abort', () => void answer.text);
-    });
-    // A WeakRef keeps its object until the job ends that has made or read it.
-    await new Promise((resolve) => setImmediate(resolve));
-    collect();
-    expect(held?.deref()).toBeUndefined();
-    expect(parent.signal.aborted).toBe(false);
-  });
-
-  it('fires after its time, and with the signal that it was given, by its reason', async () => {
-    const reasonOf = (signal: AbortSignal): Promise<unknown> =>
-      new Promise((resolve) => void signal.addEventListener('abort', () => resolve(signal.reason)));
-    const late = limited({ ms: 50, reason: 'too late' }, new AbortController().signal, reasonOf);
-    await vi.advanceTimersByTimeAsync(50);
-    expect(await late).toMatchObject({ message: 'too late' });
-    const parent = new AbortController();
-    const stopped = limited({ ms: 50, reason: 'too late' }, parent.signal, reasonOf);
-    parent.abort(new Error('stopped'));
-    expect(await stopped).toMatchObject({ message: 'stopped' });
   });
 });

@@ -7,7 +7,7 @@ import { newSession, SessionLostError, sessionHeaders, type ToolSession } from '
 import { toolTransport } from '../calls/tool-transport.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
-import { limited, orAborted, sleep } from '../time-limits.ts';
+import { limited, onAbort, orAborted, sleep } from '../time-limits.ts';
 import { errorTextIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
 import {
   CALLER_MAKER,
@@ -193,7 +193,13 @@ async function withClient<T>(
   signal: AbortSignal,
 ): Promise<T> {
   const client = new Client({ name: 'proto-webhooks', version: '1' });
-  const limits = { timeout: timeoutMs, signal };
+  // The SDK never stops to listen, and Node keeps a signal of `AbortSignal.any` with all that listens to it until it fires:
+  // each answer would stay in memory for as long as the process runs.
+  const own = new AbortController();
+  const takeBack = onAbort(signal, (reason) => {
+    own.abort(reason);
+  });
+  const limits = { timeout: timeoutMs, signal: own.signal };
   try {
     await client.connect(
       toolTransport({ session, fetch, noAgent: noAgentOf, maxAnswerBytes, maxValues, timeoutMs, sleep }),
@@ -201,6 +207,7 @@ async function withClient<T>(
     );
     return await step(client, limits);
   } finally {
+    takeBack();
     await client.close().catch(() => undefined);
   }
 }
