@@ -40,7 +40,7 @@ export interface DocumentKind<T> {
     value: T,
     inForce: Copy<T>,
     now: number,
-  ): { readonly value: T; readonly warning: string; readonly until: number } | undefined;
+  ): { readonly value: T; readonly warning: string; readonly mixedUntil: number } | undefined;
   /** Unix ms at which the next copy is due, where the document says so itself; else `Cache-Control` decides. */
   dueAt?(value: T, began: number): number;
   /** A copy takes the place of another, which may be past its hard limit. Never throws. */
@@ -278,7 +278,7 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
   if (entry.running?.fetchNumber === started.fetchNumber) entry.running = undefined;
   if (!fetched.ok) return recordFailure(request, 'key_fetch_failing', fetched.reason);
   const unchanged = fetched.notModified === true ? known : undefined;
-  const parsed = unchanged ? { ok: true as const, value: unchanged.value } : parse(request, fetched.bytes);
+  const parsed: Parsed<T> = unchanged ? { ok: true, value: unchanged.value } : parse(request, fetched.bytes);
   if (!parsed.ok) return recordFailure(request, 'key_document_invalid', parsed.reason);
   const fromCache = isRefresh && ageSeconds(fetched.headers) > 0;
   const copy = copyOf(request, started, {
@@ -287,10 +287,10 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
     unchanged,
     fromCache,
     validators: validatorsBy(parsed, fetched.headers, unchanged),
-    ...('mixedUntil' in parsed && { mixedUntil: parsed.mixedUntil }),
+    mixedUntil: parsed.mixedUntil,
   });
   keep(request, copy, fetched);
-  logFetched(request, 'warning' in parsed ? parsed.warning : undefined);
+  logFetched(request, parsed.warning);
   return { ok: true, copy };
 }
 
@@ -334,9 +334,7 @@ function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Arra
   const parsed = kind.parse(bytes, url);
   const inForce = usableCopy(state, entry);
   const mixed = parsed.ok && inForce ? kind.keeps?.(parsed.value, inForce, state.options.now()) : undefined;
-  if (mixed === undefined) return parsed;
-  const { value, warning, until } = mixed;
-  return { ok: true, value, warning, mixedUntil: until };
+  return mixed === undefined ? parsed : { ok: true, ...mixed };
 }
 
 interface FetchedDocument<T> {

@@ -190,7 +190,7 @@ export function heldKeys(
   next: KeySet,
   { value: before, hardUntil }: Pick<Copy<KeySet>, 'value' | 'hardUntil'>,
   now: number,
-): { readonly value: KeySet; readonly warning: string; readonly until: number } | undefined {
+): { readonly value: KeySet; readonly warning: string; readonly mixedUntil: number } | undefined {
   const held = new Map<string, number>();
   const [jwks, ambiguous] = [new Map(next.jwks), new Map(next.ambiguous)];
   let characters = 0;
@@ -207,7 +207,7 @@ export function heldKeys(
   }
   if (held.size === 0) return undefined;
   const warning = `a key that could verify has become one that cannot, or several that differ, under the kid ${namedKids([...held.keys()])}: the earlier one serves on until its hard limit`;
-  return { value: newKeySet(jwks, ambiguous, held), warning, until: Math.min(...held.values()) };
+  return { value: newKeySet(jwks, ambiguous, held), warning, mixedUntil: Math.min(...held.values()) };
 }
 
 const allUnder = ({ jwks, ambiguous }: KeySet, kid: string): readonly Jwk[] => {

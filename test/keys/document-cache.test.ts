@@ -662,7 +662,7 @@ describe('a copy beside which something of the one in force serves on', () => {
     name: 'careful',
     keeps: (next, { value, hardUntil }, now) =>
       next.length < value.length && now < hardUntil
-        ? { value: `${next}+${value}`, warning: 'it is shorter' }
+        ? { value: `${next}+${value}`, warning: 'it is shorter', mixedUntil: hardUntil }
         : undefined,
   };
 
