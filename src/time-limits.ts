@@ -69,6 +69,18 @@ export function onAbort(signal: AbortSignal, call: (reason: Error) => void): () 
   };
 }
 
+/** A signal of its own that fires with the given one until that is taken back. */
+export function followed(signal: AbortSignal): {
+  readonly signal: AbortSignal;
+  readonly takeBack: () => void;
+} {
+  const own = new AbortController();
+  const takeBack = onAbort(signal, (reason) => {
+    own.abort(reason);
+  });
+  return { signal: own.signal, takeBack };
+}
+
 /** Does not rely on `promise` heeding the signal: a name lookup cannot be stopped, a passed transport may not care. */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   let takeBack = (): void => undefined;
@@ -90,14 +102,11 @@ export async function untilRejected<T>(
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const own = new AbortController();
-  const takeBack = onAbort(signal, (reason) => {
-    own.abort(reason);
-  });
+  const own = followed(signal);
   try {
     return await work(own.signal);
   } catch (error) {
-    takeBack();
+    own.takeBack();
     throw error;
   }
 }

@@ -18,9 +18,9 @@ const [OPEN, CLOSE, BRACKET_BIT] = [0x7b, 0x7d, 0x20];
 const deeper = `it nests deeper than ${MAX_DEPTH} levels`;
 const fuller = (most: number): string => `it has more than ${most} values`;
 
-/** How far a text has been counted. */
+/** The state of a count over one text. */
 interface Count {
-  /** Where it goes on, outside strings. */
+  /** The next character to look at, which is in no string. */
   at: number;
   values: number;
   level: number;

@@ -1,6 +1,6 @@
 import type { InexactNumbers } from './inexact-numbers.ts';
 
-/** How a value is written. */
+/** Options that say how a value is written. */
 export interface CanonicalOptions {
   /** Of the text that the value was parsed from: those numbers are written exactly (verification.md §2.21). */
   readonly inexact?: InexactNumbers | undefined;

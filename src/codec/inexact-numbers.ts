@@ -1,4 +1,4 @@
-import { stringEnd } from './json-reader.ts';
+import { nameOf, stringEnd } from './json-reader.ts';
 
 /**
  * Numbers of a JSON text that a double changes (9007199254740993 becomes …992): which they are, and what they are exactly.
@@ -31,8 +31,8 @@ interface Scan {
   readonly levels: Level[];
   readonly numbers: Map<object, Map<string | number, string>>;
   readonly paths: (string | number)[][];
-  /** The last string's first and last quote. */
-  string: readonly [first: number, last: number];
+  /** The last string, with its quotes. */
+  string: string;
 }
 
 /**
@@ -41,7 +41,7 @@ interface Scan {
  */
 export function inexactNumbers(text: string, value: object): InexactFound | undefined {
   if (!SUSPECT.test(text)) return undefined;
-  const scan: Scan = { text, whole: value, levels: [], numbers: new Map(), paths: [], string: [0, 0] };
+  const scan: Scan = { text, whole: value, levels: [], numbers: new Map(), paths: [], string: '' };
   for (let at = 0; at < text.length;) at = step(scan, at) + 1;
   const { numbers, paths } = scan;
   return numbers.size === 0 ? undefined : { numbers, paths };
@@ -52,11 +52,13 @@ function step(scan: Scan, at: number): number {
   const level = scan.levels.at(-1);
   const char = scan.text.charAt(at);
   switch (char) {
-    case '"':
-      scan.string = [at, stringEnd(scan.text, at)];
-      return scan.string[1];
+    case '"': {
+      const end = stringEnd(scan.text, at);
+      scan.string = scan.text.slice(at, end + 1);
+      return end;
+    }
     case ':':
-      if (level) level.key = nameIn(scan);
+      if (level) level.key = nameOf(scan.string);
       return at;
     case ',':
       if (typeof level?.key === 'number') level.key += 1;
@@ -74,11 +76,6 @@ function step(scan: Scan, at: number): number {
     default:
       return char === '-' || (char >= '0' && char <= '9') ? number(scan, at) : at;
   }
-}
-
-function nameIn({ text, string: [first, last] }: Scan): string {
-  const name = text.slice(first + 1, last);
-  return name.includes('\\') ? String(JSON.parse(text.slice(first, last + 1))) : name;
 }
 
 const REST = /[\d.eE+-]+/y;

@@ -35,6 +35,10 @@ export function stringEnd(text: string, start: number): number {
   return at;
 }
 
+/** The name that a JSON string stands for. @param literal with its quotes. */
+export const nameOf = (literal: string): string =>
+  literal.includes('\\') ? String(JSON.parse(literal)) : literal.slice(1, -1);
+
 function readValue(reader: Reader): unknown {
   switch (next(reader)) {
     case '{':

@@ -1,4 +1,4 @@
-import { readJson, stringEnd } from './json-reader.ts';
+import { nameOf, readJson, stringEnd } from './json-reader.ts';
 import { sanitizedName } from './printable.ts';
 
 const QUOTE_BYTE = 0x22;
@@ -115,7 +115,6 @@ function instantiate(wasm: Wasm): Exports | undefined {
 }
 
 const QUOTE = '"';
-const BACKSLASH = '\\';
 
 /**
  * Names that occur twice in one object, after unescaping, in order of their second occurrence. Slower than counting:
@@ -157,11 +156,6 @@ export function duplicateNames(text: string, limit: number): readonly string[] {
     }
   }
   return [...found];
-}
-
-/** `literal` is a JSON string with its quotes. */
-function nameOf(literal: string): string {
-  return literal.includes(BACKSLASH) ? String(JSON.parse(literal)) : literal.slice(1, -1);
 }
 
 /** `detail` is for the owner's log: it names members at most, sanitized, and never quotes the body. */

@@ -1,7 +1,6 @@
 import type { Logger } from '../alarms.ts';
 import { putBounded } from '../bounded.ts';
 import { utf8 } from '../codec/encoding.ts';
-import { isJsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { loadHashes } from '../crypto/native-hashes.ts';
@@ -42,7 +41,7 @@ export function declaredIn(
 ): DeclaredRow | undefined {
   const row = rows.get('watch', declaredId(hashes, agentUrl));
   const json = row && parseStrictObject(utf8(row.value));
-  if (json?.ok !== true || !isJsonObject(json.value)) return undefined;
+  if (json?.ok !== true) return undefined;
   const { brandJsonUrl, keyOrigin, edition, askAt } = json.value;
   const found = { brandJsonUrl: text(brandJsonUrl), keyOrigin: text(keyOrigin), edition: text(edition) };
   const given = Object.entries(found).filter(([, value]) => value !== undefined);

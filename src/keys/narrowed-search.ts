@@ -83,13 +83,23 @@ export function narrowedSearch({
     },
     untried: async (sender, { keyid, fetchBudget, ...search }, tried) => {
       if (isPinned(sender)) return without(tried, [await matchOwnPins(sender, keyid)]);
-      const startedAt = now();
-      const isRecent = (copy: Copy<unknown>): boolean =>
-        copy.isRevalidated !== true && isWithin(startedAt, copy.fetchedAt, cooldownMs);
-      const isFreshEnough = (copy: Copy<unknown>): boolean => search.isFreshEnough(copy) || isRecent(copy);
-      const freshness = { hasWanted: () => false, isFreshEnough };
+      const freshness = untriedFreshness(search, now(), cooldownMs);
       return without(tried, [await renewed(sender, keyid, freshness, fetchBudget, true)]);
     },
+  };
+}
+
+/** The freshness that a search for untried keys asks of a copy: no key in it ends the search, a recent one is not fetched again. */
+export function untriedFreshness(
+  search: Pick<Search, 'isFreshEnough'>,
+  now: number,
+  cooldownMs: number,
+): { readonly hasWanted: () => boolean } & Pick<Search, 'isFreshEnough'> {
+  const isRecent = (copy: Copy<unknown>): boolean =>
+    copy.isRevalidated !== true && isWithin(now, copy.fetchedAt, cooldownMs);
+  return {
+    hasWanted: () => false,
+    isFreshEnough: (copy: Copy<unknown>) => search.isFreshEnough(copy) || isRecent(copy),
   };
 }
 

@@ -1,9 +1,9 @@
 import type { RaiseAlarm } from '../alarms.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Candidate } from './contract.ts';
-import { type Copy, type Freshness, isWithin } from './document.ts';
+import type { Freshness } from './document.ts';
 import { type EngineSource, importedKey, type KeySet, sameJwk } from './jwks.ts';
-import { narrowedSearch, narrows } from './narrowed-search.ts';
+import { narrowedSearch, narrows, untriedFreshness } from './narrowed-search.ts';
 import { createPinWatch } from './pin-watch.ts';
 import type { PinPurposes } from './pin-purpose.ts';
 import { isPinned, type Pins } from './pins.ts';
@@ -191,13 +191,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     untried: async (sender, asked, tried) => {
       if (narrows(sender)) return narrowed.untried(sender, asked, tried);
       const { keyid, fetchBudget, ...search } = asked;
-      const startedAt = now();
-      const isRecent = (copy: Copy<unknown>): boolean =>
-        copy.isRevalidated !== true && isWithin(startedAt, copy.fetchedAt, cooldownMs);
-      const freshness = {
-        hasWanted: () => false,
-        isFreshEnough: (copy: Copy<unknown>) => search.isFreshEnough(copy) || isRecent(copy),
-      };
+      const freshness = untriedFreshness(search, now(), cooldownMs);
       const own = await matchOwnPins(sender, keyid);
       const state = await publishers.renewed(sender, freshness, fetchBudget);
       const found = await matchPublisherPins(sender, state.sets, keyid);

@@ -7,7 +7,7 @@ import { newSession, SessionLostError, sessionHeaders, type ToolSession } from '
 import { toolTransport } from '../calls/tool-transport.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
-import { limited, onAbort, orAborted, sleep } from '../time-limits.ts';
+import { followed, limited, orAborted, sleep } from '../time-limits.ts';
 import { errorTextIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
 import {
   CALLER_MAKER,
@@ -195,10 +195,7 @@ async function withClient<T>(
   const client = new Client({ name: 'proto-webhooks', version: '1' });
   // The SDK never stops to listen, and Node keeps a signal of `AbortSignal.any` with all that listens to it until it fires:
   // each answer would stay in memory for as long as the process runs.
-  const own = new AbortController();
-  const takeBack = onAbort(signal, (reason) => {
-    own.abort(reason);
-  });
+  const own = followed(signal);
   const limits = { timeout: timeoutMs, signal: own.signal };
   try {
     await client.connect(
@@ -207,7 +204,7 @@ async function withClient<T>(
     );
     return await step(client, limits);
   } finally {
-    takeBack();
+    own.takeBack();
     await client.close().catch(() => undefined);
   }
 }

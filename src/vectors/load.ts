@@ -4,13 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { readJson as parseJson } from '../codec/json-reader.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import { DEFAULT_EDITION, editionFor, type EditionName, protocolFor } from '../protocol.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError, messageOf } from '../errors.ts';
 import type { ReadCase } from './case.ts';
 import { VectorError } from './case.ts';
 import { isKeySet, keysIn, readCases } from './shapes/index.ts';
 import type { ShapeContext } from './shapes/read.ts';
 import type { Skipped } from './case.ts';
-import { isError } from '../realms.ts';
 
 /** What is to be run, and how it is read. Without `dir` and `files`: this package's own vectors. */
 export interface LoadOptions {
@@ -37,8 +36,7 @@ const MAX_BYTES = 64 * 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
 
 /** One line, whatever a message holds. */
-const reason = (error: unknown): string =>
-  (isError(error) ? error.message : String(error)).replace(/\s+/g, ' ');
+const reason = (error: unknown): string => messageOf(error).replace(/\s+/g, ' ');
 
 /** @throws Error where there is more than `MAX_BYTES`. */
 function readBounded(file: string): Buffer {

@@ -188,7 +188,7 @@ async function legacyStep(
   return { ...row, verdict: 'fail', code: result.code, detail: result.detail };
 }
 
-/** Where HMAC counts for reports alone (verification.md §2.22). */
+/** The steps that judge whether the body is a report, where HMAC counts for reports alone (verification.md §2.22). */
 function reportSteps(scheme: string, { delivery, senders }: AuthRequest, { bodyless }: Judging): Step[] {
   if (scheme !== 'hmac' || senders[0]?.auth.scheme !== 'signature') return [];
   const row = { id: 'report', title: 'by HMAC it is a delivery report' };

@@ -9,7 +9,7 @@ import { type PgPool, postgresStore } from '../../stores/postgres.ts';
 import { type RedisClient, redisStore } from '../../stores/redis.ts';
 import { type SqliteHandle, sqliteStore } from '../../stores/sqlite.ts';
 import { type CliContext, UsageError } from '../shell.ts';
-import { isError } from '../../realms.ts';
+import { messageOf } from '../../errors.ts';
 
 /** A connection that can only read: what is looked into may be another application's database. */
 interface ReadOnlyHandle {
@@ -45,7 +45,7 @@ function requireTables(given: string, open: () => ReadOnlyHandle): void {
   try {
     found = tablesOf(open);
   } catch (error) {
-    const reason = isError(error) ? error.message : String(error);
+    const reason = messageOf(error);
     throw new UsageError(`${given}: ${reason}. Expected the database that the receiver's sqliteStore has.`);
   }
   if (found < 2) {

@@ -9,9 +9,9 @@ import type { Documents, DocumentsOptions } from './documents.ts';
 
 type Load = Documents['load'];
 
-/** What a walk has read, to be read once more without asking. */
+/** The documents that a walk has read, to be read once more without asking. */
 interface Recorded extends Documents {
-  /** What came of the first look, and asks nobody. */
+  /** Gives what the first look gave, and asks nobody. */
   readonly again: Load;
 }
 
@@ -30,7 +30,7 @@ export function recorded(documents: Documents): Recorded {
   };
 }
 
-/** Where the documents of a sender lead, by what leads there. */
+/** Reads the places that the documents of a sender lead to, by what leads there. */
 async function placesOf(
   load: Load,
   sender: SenderEntry,

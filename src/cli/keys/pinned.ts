@@ -11,7 +11,7 @@ import type { Protocols } from '../../protocol.ts';
 import type { SenderEntry } from '../../senders.ts';
 import type { Documents } from './documents.ts';
 
-/** What each publisher that pins keys of the agent pins. */
+/** Reads the keys of the agent that each publisher pins. */
 export async function publisherSets(
   documents: Documents,
   sender: SenderEntry,
@@ -50,7 +50,7 @@ interface Counting {
   readonly sets: readonly KeySet[];
 }
 
-/** Which keys a receiver goes by, where publishers pin or not (verification.md §5.5). */
+/** Tells the keys that a receiver goes by, where publishers pin or not (verification.md §5.5). */
 export function countedKeys(counting: Counting): CountedKeys {
   const { sender, published, sets } = counting;
   if (sets.length === 0) return { jwks: [...(published?.jwks.values() ?? [])], source: 'JWKS', notes: [] };

@@ -177,7 +177,7 @@ const NO_MATTER_OF_NAME: readonly (string | undefined)[] = [
   'webhook_signature_window_invalid',
 ];
 
-/** What one good event under a name was answered. */
+/** The answer to one good event under a name. */
 export interface NameTried {
   readonly protocol: string;
   /** e.g. `401 webhook_signature_tag_invalid`. */
@@ -186,7 +186,7 @@ export interface NameTried {
   readonly goesOn: boolean;
 }
 
-/** How well a name is taken by its answer: accepted, refused or put off for something else, refused for the name. */
+/** Ranks a name by its answer, from well taken to refused: accepted, refused or put off for something else, refused for the name. */
 function rankOf({ status, code }: PostResult): number {
   if (status !== undefined && isStatus('2xx', status)) return 0;
   return status !== 401 || NO_MATTER_OF_NAME.includes(code) ? 1 : 2;

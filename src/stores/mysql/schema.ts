@@ -1,4 +1,4 @@
-import { ConfigError } from '../../errors.ts';
+import { ConfigError, messageOf } from '../../errors.ts';
 import { requireOptions } from '../text.ts';
 import type { VersionedStore } from '../schema-version.ts';
 import { checkVersion as checkVersionOf, unknownVersion } from '../schema-version.ts';
@@ -15,7 +15,6 @@ import {
   wronglyGiven,
 } from './client.ts';
 import { databaseOf } from './settings.ts';
-import { isError } from '../../realms.ts';
 
 /**
  * The schema that this package works with: as many steps as `migrations/` has. `migrations/README.md` says what a version
@@ -114,7 +113,7 @@ export function checkVersion(version: number, database: string): void {
 
 function refusal(error: unknown): Error {
   if (error instanceof ConfigError || !isServerError(error) || isRetryable(error)) return asFault(error);
-  const reason = isError(error) ? error.message : String(error);
+  const reason = messageOf(error);
   return new ConfigError(
     `migrate: ${reason}. Run it as a user that may create tables and procedures in the database (CREATE, CREATE ROUTINE, ALTER ROUTINE), the same one as before, on MariaDB 10.6 or MySQL 8.0.19 or newer.`,
     { cause: error },

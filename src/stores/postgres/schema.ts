@@ -1,4 +1,4 @@
-import { ConfigError } from '../../errors.ts';
+import { ConfigError, messageOf } from '../../errors.ts';
 import { requireOptions } from '../text.ts';
 import type { VersionedStore } from '../schema-version.ts';
 import { checkVersion as checkVersionOf, unknownVersion } from '../schema-version.ts';
@@ -15,7 +15,6 @@ import {
   wronglyGiven,
 } from './client.ts';
 import { within } from '../sql/transaction.ts';
-import { isError } from '../../realms.ts';
 
 /**
  * The schema that this package works with: as many steps as `migrations/` has. `migrations/README.md` says what a version
@@ -144,7 +143,7 @@ function isOfOthers(error: unknown): boolean {
 
 function refusal(error: unknown): Error {
   if (error instanceof ConfigError || !isServerError(error) || isOfOthers(error)) return asFault(error);
-  const reason = isError(error) ? error.message : String(error);
+  const reason = messageOf(error);
   return new ConfigError(
     `migrate: ${reason}. Run it as a role that may write and may create tables in the schema, the same one as before, on PostgreSQL 12 or newer.`,
     { cause: error },

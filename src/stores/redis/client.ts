@@ -1,5 +1,4 @@
-import { ConfigError, Fault } from '../../errors.ts';
-import { isError } from '../../realms.ts';
+import { ConfigError, Fault, messageOf } from '../../errors.ts';
 
 /**
  * A client of ioredis 5 or later: `new Redis(…)`, also with Sentinels, or `new Redis.Cluster(…)`. It need not be
@@ -137,28 +136,26 @@ const PASSING =
 /** An error that the server answered begins with its code; all others are the connection's. */
 const ANSWERED = /^-?[A-Z]{2,}\b/;
 
-const textOf = (error: unknown): string => (isError(error) ? error.message : String(error));
-
 export function isNoScript(error: unknown): boolean {
-  return textOf(error).startsWith('NOSCRIPT');
+  return messageOf(error).startsWith('NOSCRIPT');
 }
 
 /** The node does not hold the slot (any more). */
 export function isMoved(error: unknown): boolean {
-  return textOf(error).startsWith('MOVED');
+  return messageOf(error).startsWith('MOVED');
 }
 
 /** The commands that a server forbids to this user, or does not have. */
 export function isForbidden(error: unknown): boolean {
   return /^(NOPERM|NOAUTH|WRONGPASS|ERR unknown command|ERR The user executing the script)/.test(
-    textOf(error),
+    messageOf(error),
   );
 }
 
 /** Whether the same call may go better at once. Every script can be run again: by its owner or accept it is the same. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof Fault) return false;
-  const text = textOf(error);
+  const text = messageOf(error);
   return PASSING.test(text) || !ANSWERED.test(text);
 }
 
@@ -167,7 +164,7 @@ export function isPassing(error: unknown): boolean {
  * well alone.
  */
 export function isAboutOne(error: unknown): boolean {
-  return !(error instanceof Fault) || /^(ERR|WRONGTYPE)\b/.test(textOf(error.cause));
+  return !(error instanceof Fault) || /^(ERR|WRONGTYPE)\b/.test(messageOf(error.cause));
 }
 
 /** Fixed sentences for what an owner can mend; `cause` has the client's own words. */
@@ -183,7 +180,7 @@ const MENDED: readonly (readonly [RegExp, string])[] = [
 /** What the client threw, as the pipeline's fault. */
 export function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error;
-  const text = textOf(error);
+  const text = messageOf(error);
   if (text.startsWith('NOREPLICAS')) {
     return new Fault('not_durable', `Redis: too few replicas (min-replicas-to-write).`, { cause: error });
   }

@@ -1,4 +1,4 @@
-import { ConfigError, Fault } from '../../errors.ts';
+import { ConfigError, Fault, messageOf } from '../../errors.ts';
 import { isError } from '../../realms.ts';
 
 /** A prepared statement, as `node:sqlite`, `better-sqlite3` and `libsql` give it. */
@@ -86,6 +86,6 @@ export function isConstraint(error: unknown): boolean {
 /** What callers see of a driver's error: a fault of ours, 503. Faults and configuration errors pass. */
 export function asFault(error: unknown): Error {
   if (error instanceof Fault || error instanceof ConfigError) return error;
-  const reason = isError(error) ? error.message : String(error);
+  const reason = messageOf(error);
   return new Fault('store_unavailable', `SQLite: ${reason}`, { cause: error });
 }

@@ -1,5 +1,5 @@
 import * as fs from 'node:fs';
-import { ConfigError, Fault } from '../../errors.ts';
+import { ConfigError, Fault, messageOf } from '../../errors.ts';
 import type { Durability, StoreIdentity } from '../contract.ts';
 import { whileRunning } from '../schema-version.ts';
 import { type CommitOptions, type Commits, commitsOf } from './commits.ts';
@@ -7,7 +7,6 @@ import { type SqliteHandle, asFault, isBusy, type SqliteRow, textOf } from './ha
 import { identify, placeOf, fileOf } from './place.ts';
 import { type SqliteRows, sqliteRows } from './rows.ts';
 import { migrate, versionCheck } from './schema.ts';
-import { isError } from '../../realms.ts';
 
 /**
  * Durability of SQLite is a matter of each connection: `synchronous` is not stored in the file, and drivers open a
@@ -126,7 +125,7 @@ export async function openDatabase(
     if (db) release(db);
     if (error instanceof ConfigError || error instanceof Fault) throw error;
     if (isBusy(error)) throw asFault(error);
-    const reason = isError(error) ? error.message : String(error);
+    const reason = messageOf(error);
     throw new ConfigError(
       `sqliteStore: ${reason}. Pass the path of a SQLite database (3.37 or newer) in a folder that exists and is writable, or an open handle of one.`,
       { cause: error },
