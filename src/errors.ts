@@ -39,9 +39,14 @@ export class Fault extends Error {
   }
 }
 
-/** A handler's `PermanentError`, of whichever copy of this package it was made. */
-export const isPermanent = (error: unknown): boolean =>
-  isError(error) && (error as { readonly code?: unknown }).code === 'permanent_error';
+/** A handler's `PermanentError`, of whichever copy of this package it was made; none where its code cannot be read. */
+export function isPermanent(error: unknown): boolean {
+  try {
+    return isError(error) && (error as { readonly code?: unknown }).code === 'permanent_error';
+  } catch {
+    return false;
+  }
+}
 
 /** `instanceof` for anything thrown, a Proxy whose traps throw among it. */
 export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]) => E): error is E {

@@ -83,6 +83,21 @@ describe('onHandled, inline', () => {
     expect(all[0]?.waitedMs).toBe(250);
   });
 
+  it('counts a thrown error whose code cannot be read as any other', async () => {
+    const unreadable = Object.defineProperty(new Error('the database is away'), 'code', {
+      get: () => {
+        throw new Error('no code');
+      },
+    });
+    const { deliver, all } = await watched({
+      handler: () => {
+        throw unreadable;
+      },
+    });
+    expect(said(await deliver(payload(KEY)))).toBe('unavailable handler_failed 503');
+    expect(all).toMatchObject([{ state: 'failed', error: 'the database is away', chargedAttempts: 1 }]);
+  });
+
   it('reports failed with the error, then dead, as the alarm, inspect and list do', async () => {
     const thrown = [new Error('the database is away'), new PermanentError('no such order')];
     const { deliver, all, alarms, receiver } = await watched({
