@@ -96,6 +96,8 @@ export interface Edition {
    * is told; `narrow` the JWKS and add nothing.
    */
   readonly publisherPins: 'decide' | 'decide-told' | 'narrow';
+  /** The registrable domain is asked for the brand.json that the agent's host answers with 404 (verification.md §5.1). */
+  readonly asksRegistrableDomain: boolean;
   /** The brand.json that the seller declares (verification.md §5.1a): beside the one at the well-known path, or in its place. */
   readonly declaredPlace: 'ignored' | 'added' | 'alone';
   /** Same `idempotency_key`, other payload: `duplicate` answers 2xx and drops it, `conflict` answers 409. */
@@ -110,10 +112,16 @@ export interface Edition {
   readonly operationId: 'optional' | 'expected';
 }
 
-type Answers = Omit<Edition, 'name' | 'keyPurposes' | 'agentMatch' | 'publisherPins' | 'declaredPlace'>;
+type Discovery = 'agentMatch' | 'publisherPins' | 'asksRegistrableDomain' | 'declaredPlace';
+type Answers = Omit<Edition, 'name' | 'keyPurposes' | Discovery>;
 
 /** Before edition 3.3. */
-const EARLIER = { agentMatch: 'exact', publisherPins: 'decide', declaredPlace: 'added' } as const;
+const EARLIER: Pick<Edition, Discovery> = {
+  agentMatch: 'exact',
+  publisherPins: 'decide',
+  asksRegistrableDomain: false,
+  declaredPlace: 'added',
+};
 
 const OLDER: Answers = {
   changedPayload: 'duplicate',
@@ -146,6 +154,7 @@ const EDITIONS: Record<EditionName, Edition & Required<Pick<Edition, 'keyPurpose
     keyPurposes: EITHER_PURPOSE,
     agentMatch: 'canonical',
     publisherPins: 'narrow',
+    asksRegistrableDomain: true,
     declaredPlace: 'alone',
     ...NEWER,
   },
@@ -159,6 +168,7 @@ const NO_EDITION: Edition = {
   name: '3.0',
   agentMatch: 'exact-first',
   publisherPins: 'decide-told',
+  asksRegistrableDomain: true,
   declaredPlace: 'added',
   ...OLDER,
   operationId: 'optional',

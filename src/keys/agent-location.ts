@@ -3,9 +3,9 @@ import { putBounded } from '../bounded.ts';
 import { MAX_URL_BYTES, printableName, quoted } from '../codec/printable.ts';
 import { placeName, type SenderEntry } from '../senders.ts';
 import { entriesOf } from './agent-entry.ts';
-import type { BrandJson } from './brand-json.ts';
-import type { CopyResult } from './document.ts';
-import { type BrandFiles, mayList, nextChange } from './operators.ts';
+import { type BrandJson, brandJsonKind } from './brand-json.ts';
+import type { CopyResult, DocumentKind } from './document.ts';
+import { type BrandFiles, mayList, nextChange, registrableBrandJsonUrl } from './operators.ts';
 
 /** Enough to see the mistake. */
 const MAX_SHOWN = 4;
@@ -110,7 +110,10 @@ function printable(text: string): boolean {
 }
 
 /** Gives the brand.json at a URL, from the network or only from the cache: the caller's choice. */
-export type LoadBrandJson = (url: string) => CopyResult<BrandJson> | Promise<CopyResult<BrandJson>>;
+export type LoadBrandJson = (
+  kind: DocumentKind<BrandJson>,
+  url: string,
+) => CopyResult<BrandJson> | Promise<CopyResult<BrandJson>>;
 
 type Locate = (sender: SenderEntry, load: LoadBrandJson) => Promise<Location>;
 
@@ -126,6 +129,16 @@ export interface Locator {
     sender: SenderEntry,
     cached: (url: string) => BrandJson | undefined,
   ) => string | undefined;
+  /** Where the search for the sender's brand.json began last, or will begin. */
+  readonly startOf: (sender: SenderEntry) => string | undefined;
+}
+
+/** The file where a search begins, and where it is. */
+interface Begun {
+  readonly first: CopyResult<BrandJson>;
+  readonly start: string;
+  /** Why it cannot be had, if two were asked for. */
+  readonly trouble?: string;
 }
 
 interface LocateOptions {
@@ -149,24 +162,37 @@ export function createLocate(options: LocateOptions): Locate {
  */
 export function createLocator(options: LocateOptions): Locator {
   const judgements = createLocationCache(options);
+  const named = brandJsonKind(options.allowLoopback);
+  const wellKnown: typeof named = { ...named, elsewhere: registrableBrandJsonUrl };
   const starts = new WeakMap<SenderEntry, string>();
+  const found = new WeakMap<SenderEntry, string>();
   const noteMoved = createMoveWatch(options.raiseAlarm, 'jwks_uri', 'is');
   const notePointer = createMoveWatch(options.raiseAlarm, 'brand.json', 'points to');
   // Each place of a seller's keys has a JWKS of its own.
   const declaredAt = ({ declared }: SenderEntry, start: string): string | undefined => declared && start;
   const noteMovedAt = (sender: SenderEntry, start: string, jwksUri: string): void =>
     noteMoved(sender.agentUrl, jwksUri, declaredAt(sender, start));
+  /** The first file: of the agent's host, or of its registrable domain. */
+  const begun = async (sender: SenderEntry, own: string, load: LoadBrandJson): Promise<Begun> => {
+    const asksOn = sender.brandJsonUrl === undefined && sender.edition.asksRegistrableDomain;
+    const first = await load(asksOn ? wellKnown : named, own);
+    if (first.ok || first.elsewhere === undefined) return { first, start: own };
+    const second = await load(named, first.elsewhere);
+    const trouble = second.ok ? {} : { trouble: `${second.reason} (${own} is absent)` };
+    return { first: second, start: first.elsewhere, ...trouble };
+  };
   const locate: Locate = async (sender, load) => {
-    const start = starts.get(sender) ?? brandJsonUrl(sender, options.allowLoopback);
-    if (start === undefined) return { ok: false, renewable: false, reason: 'the agent URL is not a URL' };
-    starts.set(sender, start);
-    const first = await load(start);
-    if (!first.ok) return missing(start, first.reason);
+    const own = starts.get(sender) ?? brandJsonUrl(sender, options.allowLoopback);
+    if (own === undefined) return { ok: false, renewable: false, reason: 'the agent URL is not a URL' };
+    starts.set(sender, own);
+    const { first, start, trouble } = await begun(sender, own, load);
+    if (!first.ok) return missing(start, trouble ?? first.reason);
+    found.set(sender, start);
     const configured = first.copy.value;
     if (configured.next !== undefined)
       notePointer(sender.agentUrl, configured.next, declaredAt(sender, start));
     const at = configured.next ?? start;
-    const answer = configured.next === undefined ? first : await load(at);
+    const answer = configured.next === undefined ? first : await load(named, at);
     if (!answer.ok) return missing(at, answer.reason);
     const location = await judgements.find(sender, { configured, listing: answer.copy.value, at }, start);
     if (location.ok) noteMovedAt(sender, start, location.jwksUri);
@@ -182,7 +208,9 @@ export function createLocator(options: LocateOptions): Locator {
     noteMovedAt(sender, start, location.jwksUri);
     return location.jwksUri;
   };
-  return { locate, cachedUri };
+  const startOf: Locator['startOf'] = (sender) =>
+    found.get(sender) ?? brandJsonUrl(sender, options.allowLoopback);
+  return { locate, cachedUri, startOf };
 }
 
 function missing(at: string, reason: string): Location {

@@ -8,6 +8,7 @@ import {
   type CopyResult,
   type DocumentKind,
   type Entry,
+  failureOf,
   type FetchRequest,
   type Freshness,
   isWithin,
@@ -32,6 +33,8 @@ export interface DocumentCache {
   /** The copy within its hard limit; nothing is fetched. */
   cached<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
   isFresh(copy: Copy<unknown>): boolean;
+  /** Where a document may be that the server answered with 404 lately, so that it is not asked again yet. */
+  elsewhere<T>(kind: DocumentKind<T>, url: string): Promise<string | undefined>;
   /** Drops a document that no sender needs any more. */
   forget(kind: Pick<DocumentKind<unknown>, 'name'>, url: string): void;
   /** Counts what is held of a document beside its copy, and is never dropped, in the bound of bytes; 0: nothing any more. */
@@ -77,6 +80,13 @@ export function createDocumentCache(options: CacheOptions): DocumentCache {
     },
     reserve: (kind, url, bytes) => reserve(state, keyOf(kind, url), bytes),
     isFresh: (copy) => isFresh(state, copy),
+    elsewhere: async (kind, url) => {
+      const entry = findEntry(state, kind, url);
+      if (entry?.failure === undefined) return undefined;
+      const request = { state, kind, url, entry };
+      const reason = blockedReason(request);
+      return reason === undefined ? undefined : (await failureOf(request, reason)).elsewhere;
+    },
     noteUse: (kind, url, seller) => {
       refreshEarly(requestFor(state, kind, url, unlimitedBudget(seller)));
     },
@@ -94,7 +104,7 @@ function isFresh(state: CacheState, copy: Copy<unknown>): boolean {
 }
 
 /** Why no fetch may be begun now. */
-function blockedReason({ state, entry }: FetchRequest<unknown>): string | undefined {
+function blockedReason({ state, entry }: Pick<FetchRequest<unknown>, 'state' | 'entry'>): string | undefined {
   if (state.stopped) return 'stopped';
   const { failure } = entry;
   const isBackingOff = failure !== undefined && isWithin(state.options.now(), failure.at, failure.backOffMs);
@@ -142,11 +152,13 @@ async function current<T>(request: FetchRequest<T>): Promise<CopyResult<T>> {
     return { ok: true, copy };
   }
   const running = runningFetch(options, entry) ?? beginUnless(blockedReason(request), request, 'refresh');
-  if (typeof running === 'string') return copy ? { ok: true, copy } : { ok: false, reason: running };
+  if (typeof running === 'string') return copy ? { ok: true, copy } : await failureOf(request, running);
   const patienceMs = copy ? patienceFor(state, running) : options.deadlineMs;
   const result = await waitFor(running, Math.min(patienceMs, budget.waitMs()));
-  const kept = result.ok ? undefined : usableCopy(state, entry);
-  return kept ? { ok: true, copy: kept } : result;
+  if (result.ok) return result;
+  const kept = usableCopy(state, entry);
+  // The fetch may have been begun for a sender that looks nowhere else.
+  return kept ? { ok: true, copy: kept } : await failureOf(request, result.reason);
 }
 
 async function renewed<T>(

@@ -4,6 +4,14 @@ import { MAX_URL_BYTES, printableName, printableText } from '../codec/printable.
 import type { Instruments } from '../instruments.ts';
 import { requestsMayShare } from '../single-flight.ts';
 import type { KeyTransport } from './contract.ts';
+import {
+  backOffMs,
+  KEY_DOCUMENT_LIFE,
+  type LifeRules,
+  ageSeconds,
+  lifetimeMs,
+  refreshAfterMs,
+} from './lifetimes.ts';
 import { type FetchBudget, fetchDocument, type Fetched, type FetchRules } from './safe-fetch.ts';
 import { conditions, type Validators, validatorsOf } from './validators.ts';
 
@@ -11,14 +19,6 @@ import { conditions, type Validators, validatorsOf } from './validators.ts';
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T; readonly warning?: string; readonly mixedUntil?: number }
   | { readonly ok: false; readonly reason: string };
-
-/** How long a copy is used without asking again, in ms: what the server's `Cache-Control` may choose between. */
-export interface LifeRules {
-  readonly minMs: number;
-  readonly maxMs: number;
-  /** Where the server says nothing. */
-  readonly defaultMs: number;
-}
 
 /** One kind of key document: how large it may be, how it is read, how long a copy serves. */
 export interface DocumentKind<T> {
@@ -33,6 +33,8 @@ export interface DocumentKind<T> {
   readonly redirects?: boolean;
   /** Reads answers of the transport in its own way, e.g. one that says that there is no such document. */
   readonly through?: (transport: KeyTransport) => KeyTransport;
+  /** Where the document may be if the server answers 404 and no copy of it is held; such a 404 is no alarm. */
+  elsewhere?(url: string): Promise<string | undefined>;
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
   /** `value` with what of the copy in force serves on beside it, why that is, and until when. Never throws. @param now Unix ms. */
@@ -71,7 +73,13 @@ export interface Copy<T> {
 
 /** A usable copy, or why there is none. */
 export type CopyResult<T> =
-  { readonly ok: true; readonly copy: Copy<T> } | { readonly ok: false; readonly reason: string };
+  | { readonly ok: true; readonly copy: Copy<T> }
+  | {
+      readonly ok: false;
+      readonly reason: string;
+      /** The server answered 404, and the document may be here. */
+      readonly elsewhere?: string;
+    };
 
 /** How fresh a copy a caller needs, beyond the copy's own lifetime. */
 export interface Freshness<T> {
@@ -81,55 +89,6 @@ export interface Freshness<T> {
   readonly isFreshEnough: (copy: Copy<T>) => boolean;
   /** For a caller that asks too seldom to need the cooldown, and leaves it as it is for others. */
   readonly ignoresCooldown?: boolean;
-}
-
-/** verification.md §5.17: `Cache-Control` is honoured within these. */
-export const MIN_LIFE_MS: number = 60_000;
-export const MAX_LIFE_MS: number = 30 * 60_000;
-
-export const KEY_DOCUMENT_LIFE: LifeRules = {
-  minMs: MIN_LIFE_MS,
-  maxMs: MAX_LIFE_MS,
-  // Long enough to spare a server that says nothing, short enough that a removed key is gone soon.
-  defaultMs: 5 * 60_000,
-};
-
-/** A copy is refreshed in the background from here to 80 % of its life, each at a moment of its own. */
-const REFRESH_FROM = 0.72;
-const REFRESH_SPREAD = 0.08;
-
-/** verification.md §5.19: failures are remembered at most 60 s. The first one only 1 s, for sellers retry soon. */
-const FIRST_BACK_OFF_MS = 1_000;
-const MAX_BACK_OFF_MS = 60_000;
-
-export const clampLifetime = (ms: number): number => Math.min(Math.max(ms, MIN_LIFE_MS), MAX_LIFE_MS);
-
-/** Ms for which an answer may be used without asking again (RFC 9111 §5.2.2, §5.1). */
-export function lifetimeMs(headers: Headers, rules: LifeRules = KEY_DOCUMENT_LIFE): number {
-  const control = (headers.get('cache-control') ?? '').toLowerCase();
-  if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/.test(control)) return rules.minMs;
-  const maxAge = /(?:^|[\s,])max-age="?(\d{1,10})/.exec(control)?.[1];
-  if (maxAge === undefined) return rules.defaultMs;
-  return Math.min(Math.max((Number(maxAge) - ageSeconds(headers)) * 1000, rules.minMs), rules.maxMs);
-}
-
-/** Seconds for which a cache on the way had held the answer (RFC 9111 §5.1); 0 where none says so. */
-export function ageSeconds(headers: Headers): number {
-  return Number(/^\d{1,10}$/.exec(headers.get('age') ?? '')?.[0] ?? '0');
-}
-
-/**
- * Ms of its life after which a copy is refreshed in the background. With jitter, so that replicas which started together
- * do not ask together each time.
- * @param random in [0, 1).
- */
-export function refreshAfterMs(lifeMs: number, random: () => number): number {
-  return lifeMs * (REFRESH_FROM + REFRESH_SPREAD * random());
-}
-
-/** Ms during which a URL that failed `failures` times in a row is left alone. */
-export function backOffMs(failures: number): number {
-  return Math.min(FIRST_BACK_OFF_MS * 2 ** (failures - 1), MAX_BACK_OFF_MS);
 }
 
 /** Less than `span` ms since `then`. A clock that was set back says no: what it would hold up could last for hours. */
@@ -186,6 +145,8 @@ interface Failure {
   readonly count: number;
   /** The first of them, Unix ms. */
   readonly since: number;
+  /** One of them was a 404. */
+  readonly isAbsent: boolean;
 }
 
 interface Started {
@@ -276,10 +237,10 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
   const target = { url, maxBytes: kind.maxBytes, seller: budget.seller, redirects: kind.redirects };
   const fetched = await fetchDocument(rulesFor(request), target, started.controller, headers);
   if (entry.running?.fetchNumber === started.fetchNumber) entry.running = undefined;
-  if (!fetched.ok) return recordFailure(request, 'key_fetch_failing', fetched.reason);
+  if (!fetched.ok) return await recordFailure(request, 'key_fetch_failing', fetched);
   const unchanged = fetched.notModified === true ? known : undefined;
   const parsed: Parsed<T> = unchanged ? { ok: true, value: unchanged.value } : parse(request, fetched.bytes);
-  if (!parsed.ok) return recordFailure(request, 'key_document_invalid', parsed.reason);
+  if (!parsed.ok) return await recordFailure(request, 'key_document_invalid', parsed);
   const fromCache = isRefresh && ageSeconds(fetched.headers) > 0;
   const copy = copyOf(request, started, {
     value: parsed.value,
@@ -377,24 +338,44 @@ function copyOf<T>(
 /** Code points of a reason, which may have a counterparty's words in it. */
 const MAX_REASON = 300;
 
-function recordFailure<T>(
-  { state, kind, url, entry }: FetchRequest<T>,
+async function recordFailure<T>(
+  request: FetchRequest<T>,
   code: 'key_fetch_failing' | 'key_document_invalid',
-  why: string,
-): CopyResult<T> {
+  failed: { readonly reason: string; readonly isAbsent?: boolean },
+): Promise<CopyResult<T>> {
+  const { state, kind, url, entry } = request;
   // Our own stop ended it, which is not a failure of the server.
   if (state.stopped) return { ok: false, reason: 'stopped' };
   const { now, raiseAlarm, instruments } = state.options;
   instruments?.fetched?.(kind.name, code);
-  const reason = printableText(why, MAX_REASON);
-  const failures = (entry.failure?.count ?? 0) + 1;
-  const at = now();
-  const failingSince = entry.failure?.since ?? at;
-  entry.failure = { reason, at, backOffMs: backOffMs(failures), count: failures, since: failingSince };
+  const reason = printableText(failed.reason, MAX_REASON);
+  const { count = 0, since = now(), isAbsent: wasAbsent = false } = entry.failure ?? {};
+  const failures = count + 1;
+  const isAbsent = failed.isAbsent === true;
+  entry.failure = {
+    reason,
+    at: now(),
+    backOffMs: backOffMs(failures),
+    count: failures,
+    since,
+    isAbsent: isAbsent || wasAbsent,
+  };
+  const result = await failureOf(request, reason);
+  if (isAbsent && result.elsewhere !== undefined) return result;
   const next = usableCopy(state, entry)
     ? 'The earlier copy serves until its hard limit'
     : 'There is no earlier copy';
   const message = `${kind.name} at ${printableName(url, MAX_URL_BYTES)}: ${reason}. ${next}.`;
-  raiseAlarm({ code, message, url, document: kind.name, failures, failingSince });
-  return { ok: false, reason };
+  raiseAlarm({ code, message, url, document: kind.name, failures, failingSince: since });
+  return result;
+}
+
+/** The failure, with where else the document may be after a 404. */
+export async function failureOf<T>(
+  { state, kind, url, entry }: Omit<FetchRequest<T>, 'budget'>,
+  reason: string,
+): Promise<Extract<CopyResult<T>, { ok: false }>> {
+  const isGone = entry.failure?.isAbsent === true && usableCopy(state, entry) === undefined;
+  const elsewhere = isGone ? await kind.elsewhere?.(url) : undefined;
+  return { ok: false, reason, ...(elsewhere !== undefined && { elsewhere }) };
 }

@@ -67,3 +67,14 @@ export async function registrableDomain(host: string): Promise<string | undefine
   const { getDomain } = await import('tldts');
   return getDomain(host, { allowPrivateDomains: true }) ?? undefined;
 }
+
+/**
+ * The well-known brand.json of the registrable domain (verification.md §5.1). Undefined if the host is that domain.
+ * @param url a well-known brand.json at an agent's host.
+ */
+export async function registrableBrandJsonUrl(url: string): Promise<string | undefined> {
+  const host = hostOf(url);
+  const domain = await registrableDomain(host);
+  const isOther = domain !== undefined && domain !== host && url.startsWith('https:');
+  return isOther ? `https://${domain}/.well-known/brand.json` : undefined;
+}

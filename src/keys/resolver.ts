@@ -12,7 +12,8 @@ import { brandJsonKind } from './brand-json.ts';
 import type { KeyRequest, KeyResolver, KeySearch, NameLookUp, KeyTransport, Candidate } from './contract.ts';
 import { createDeclarations } from './declarations.ts';
 import { createDocumentCache } from './document-cache.ts';
-import { type CacheLimits, MAX_LIFE_MS, type DocumentKind } from './document.ts';
+import type { CacheLimits, DocumentKind } from './document.ts';
+import { MAX_LIFE_MS } from './lifetimes.ts';
 import { type EngineSource, JWKS, type KeySet } from './jwks.ts';
 import type { KeyOwners, KeyOwnersContext } from './key-owners.ts';
 import { createKeyRecords } from './key-records.ts';
@@ -169,7 +170,13 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const firstUse = createFirstUse(() => ({ ...shared, cache, keys, publishers, records }));
   const kinds = { brandJson, jwks: firstUse.jwks };
   const keys = createSenderKeys(cache, kinds, locator, records.published);
-  const revocations = createRevocations({ ...shared, documents: cache, brandJson, keys });
+  const revocations = createRevocations({
+    ...shared,
+    startOf: locator.startOf,
+    documents: cache,
+    brandJson,
+    keys,
+  });
   const publishers = createPublisherPins({
     cache,
     allowLoopback,

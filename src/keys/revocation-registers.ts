@@ -1,9 +1,10 @@
 import type { Protocols } from '../protocol.ts';
 import { placeName, type SenderEntry } from '../senders.ts';
-import { brandJsonUrl } from './agent-location.ts';
+import type { Locator } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
 import type { DocumentCache } from './document-cache.ts';
-import { type DocumentKind, isWithin, MAX_LIFE_MS } from './document.ts';
+import { type DocumentKind, isWithin } from './document.ts';
+import { MAX_LIFE_MS } from './lifetimes.ts';
 import { isPinned } from './pins.ts';
 
 /** What an operator publishes (verification.md §5.25), as far as check 9 needs it. */
@@ -254,7 +255,8 @@ interface ListSource {
 export interface ListSourceOptions {
   /** The accepted names: a key that is revoked in the list of one is so under each. */
   readonly protocols: Protocols;
-  readonly allowLoopback: boolean;
+  /** Where the search for a sender's brand.json begins. */
+  readonly startOf: Locator['startOf'];
   /** Holds the brand.json files. */
   readonly documents: Pick<DocumentCache, 'cached'>;
   readonly brandJson: DocumentKind<BrandJson>;
@@ -268,22 +270,19 @@ export interface ListSourceOptions {
 export function createListSources(
   options: ListSourceOptions,
 ): (sender: SenderEntry) => readonly ListSource[] {
-  const { protocols, allowLoopback, documents, brandJson } = options;
+  const { protocols, startOf, documents, brandJson } = options;
   // URLs are parsed once a sender, not once a delivery.
-  const known = new WeakMap<
-    SenderEntry,
-    { start: string; listing: string; sources: readonly ListSource[] }
-  >();
+  const known = new WeakMap<SenderEntry, { listing: string; sources: readonly ListSource[] }>();
   const discovered = (sender: SenderEntry): readonly ListSource[] => {
     const last = known.get(sender);
-    const start = last?.start ?? brandJsonUrl(sender, allowLoopback);
+    const start = startOf(sender);
     if (start === undefined) return [];
     const brand = documents.cached(brandJson, start);
     // Not cached any more: its last version counts, or an outage would lead away from the list that revokes.
     const listing = brand === undefined ? (last?.listing ?? start) : (brand.value.next ?? start);
     if (last?.listing === listing) return last.sources;
     const sources = discoveredLists(protocols, listing).map((url) => ({ url, required: false }));
-    known.set(sender, { start, listing, sources });
+    known.set(sender, { listing, sources });
     return sources;
   };
   return (sender) => {

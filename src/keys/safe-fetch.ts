@@ -33,7 +33,12 @@ export type Fetched =
       /** Where redirects led. */
       readonly at?: string;
     }
-  | { readonly ok: false; readonly reason: string };
+  | {
+      readonly ok: false;
+      readonly reason: string;
+      /** The server answered 404. */
+      readonly isAbsent?: boolean;
+    };
 
 const REQUEST_HEADERS: Readonly<Record<string, string>> = {
   accept: 'application/json',
@@ -111,7 +116,7 @@ async function fetchedOf(
       : { ok: false, reason: 'answered 304 to a request without conditions' };
   }
   const reason = invalidReason(response, maxBytes);
-  if (reason !== undefined) return { ok: false, reason };
+  if (reason !== undefined) return { ok: false, reason, ...(response.status === 404 && { isAbsent: true }) };
   const bytes = await readCapped(response, maxBytes, signal);
   if (bytes === undefined) return { ok: false, reason: `more than ${maxBytes} bytes` };
   return { ok: true, bytes, headers };

@@ -46,15 +46,15 @@ export function createSenderKeys(
   /** Where brand.json says nothing usable about this agent, it is fetched again under the cooldown. */
   const find = async (sender: SenderEntry, budget: FetchBudget): Promise<Location> => {
     const fetchCount = cache.fetchCount();
-    const location = await locate(sender, (url) => cache.current(brandJson, url, budget));
+    const location = await locate(sender, (kind, url) => cache.current(kind, url, budget));
     if (location.ok || !location.renewable) return location;
     const freshness: Freshness<BrandJson> = {
       hasWanted: () => false,
       isFreshEnough: (copy) => copy.fetchNumber > fetchCount,
     };
-    const newer: LoadBrandJson = async (url) => {
-      const result = await cache.renewed(brandJson, url, freshness, budget);
-      return result.ok ? result : await cache.current(brandJson, url, budget);
+    const newer: LoadBrandJson = async (kind, url) => {
+      const result = await cache.renewed(kind, url, freshness, budget);
+      return result.ok ? result : await cache.current(kind, url, budget);
     };
     return await locate(sender, newer);
   };
@@ -92,10 +92,13 @@ export function createSenderKeys(
     cached: async (sender) => {
       let fresh = true;
       const urls: string[] = [];
-      const location = await locate(sender, (url) => {
+      const location = await locate(sender, async (kind, url) => {
         urls.push(url);
-        const copy = cache.cached(brandJson, url);
-        if (copy === undefined) return { ok: false, reason: 'not cached' };
+        const copy = cache.cached(kind, url);
+        if (copy === undefined) {
+          const elsewhere = await cache.elsewhere(kind, url);
+          return { ok: false, reason: 'not cached', ...(elsewhere !== undefined && { elsewhere }) };
+        }
         fresh &&= cache.isFresh(copy);
         return { ok: true, copy };
       });

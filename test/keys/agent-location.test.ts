@@ -31,7 +31,7 @@ function web(files: Readonly<Record<string, unknown>>, now: () => number = () =>
     copies.set(url, parsed.value);
   };
   for (const [url, json] of Object.entries(files)) publish(url, json);
-  const load = (url: string): CopyResult<BrandJson> => {
+  const load = (_kind: unknown, url: string): CopyResult<BrandJson> => {
     loaded.push(url);
     const value = copies.get(url);
     if (value === undefined) return { ok: false, reason: 'answered 404' };

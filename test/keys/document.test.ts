@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { backOffMs, isWithin, lifetimeMs, refreshAfterMs } from '../../src/keys/document.ts';
+import { isWithin } from '../../src/keys/document.ts';
+import { backOffMs, lifetimeMs, refreshAfterMs } from '../../src/keys/lifetimes.ts';
 
 const MINUTE = 60_000;
 

@@ -4,7 +4,6 @@ import { senderSource } from '../../config/senders.ts';
 import type { CryptoEngine, Jwk } from '../../crypto/engine.ts';
 import { createEngine } from '../../crypto/index.ts';
 import { createLocate } from '../../keys/agent-location.ts';
-import { brandJsonKind } from '../../keys/brand-json.ts';
 import type { KeyTransport } from '../../keys/contract.ts';
 import { JWKS, type KeySet } from '../../keys/jwks.ts';
 import { EDITION_NAMES, editionFor, type EditionName, type Protocols, protocolsFor } from '../../protocol.ts';
@@ -111,9 +110,8 @@ async function published(
   { allowLoopback, now }: Pick<ChainOptions, 'allowLoopback' | 'now'>,
 ): Promise<Published> {
   let listing: string | undefined;
-  const kind = brandJsonKind(allowLoopback);
   const locate = createLocate({ allowLoopback, raiseAlarm: () => undefined, now });
-  const location = await locate(sender, (url) => {
+  const location = await locate(sender, (kind, url) => {
     listing = url;
     return documents.load(kind, url);
   });

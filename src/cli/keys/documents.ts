@@ -1,6 +1,7 @@
 import type { KeyTransport } from '../../keys/contract.ts';
-import { ageSeconds, type CopyResult, type DocumentKind, lifetimeMs } from '../../keys/document.ts';
-import { fetchDocument } from '../../keys/safe-fetch.ts';
+import type { CopyResult, DocumentKind } from '../../keys/document.ts';
+import { ageSeconds, lifetimeMs } from '../../keys/lifetimes.ts';
+import { type Fetched, fetchDocument } from '../../keys/safe-fetch.ts';
 
 /** One document of a seller's chain, as it was found. */
 export interface Link {
@@ -55,6 +56,16 @@ function headerFacts(headers: Headers, now: number): Partial<Link> {
   };
 }
 
+/** The failure, with where else the document may be after a 404. */
+async function failureOf(
+  kind: DocumentKind<unknown>,
+  url: string,
+  { reason, isAbsent }: Extract<Fetched, { ok: false }>,
+): Promise<Extract<CopyResult<unknown>, { ok: false }>> {
+  const elsewhere = isAbsent === true ? await kind.elsewhere?.(url) : undefined;
+  return { ok: false, reason, ...(elsewhere !== undefined && { elsewhere }) };
+}
+
 export function createDocuments({ transport, allowLoopback, now }: DocumentsOptions): Documents {
   const links: Link[] = [];
   let order = 0;
@@ -76,8 +87,10 @@ export function createDocuments({ transport, allowLoopback, now }: DocumentsOpti
       );
       const link = { document: kind.name, url };
       if (!fetched.ok) {
-        links.push({ ...link, state: answered ? 'faulty' : 'unreachable', fault: fetched.reason });
-        return { ok: false, reason: fetched.reason };
+        const failed = await failureOf(kind, url, fetched);
+        const state = answered ? 'faulty' : 'unreachable';
+        links.push({ ...link, state: 'elsewhere' in failed ? 'absent' : state, fault: fetched.reason });
+        return failed;
       }
       const facts = {
         ...link,

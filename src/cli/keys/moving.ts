@@ -1,6 +1,5 @@
 import { MAX_URL_BYTES, printableName } from '../../codec/printable.ts';
 import { createLocate } from '../../keys/agent-location.ts';
-import { brandJsonKind } from '../../keys/brand-json.ts';
 import type { CopyResult, DocumentKind } from '../../keys/document.ts';
 import { keyOf } from '../../keys/document.ts';
 import { adagentsUrls, followed } from '../../keys/publisher-pins.ts';
@@ -39,9 +38,10 @@ async function placesOf(
   const places = new Map<string, string>();
   const asked: string[] = [];
   const locate = createLocate({ allowLoopback, raiseAlarm: () => undefined, now });
-  const location = await locate(sender, (url) => {
-    asked.push(url);
-    return load(brandJsonKind(allowLoopback), url);
+  const location = await locate(sender, async (kind, url) => {
+    const result = await load(kind, url);
+    if (result.ok) asked.push(url);
+    return result;
   });
   const [first, listing] = asked;
   if (first !== undefined && listing !== undefined) places.set(`brand.json at ${first} points to`, listing);
