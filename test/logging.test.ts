@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { Alarm, RaiseAlarm } from '../src/alarms.ts';
-import { alarmRaiser, safeLogger } from '../src/logging.ts';
-import { createReceiver } from '../src/receiver.ts';
+import { type Alarm, createReceiver } from '../src/index.ts';
+import { alarmRaiser, type RaiseAlarm, safeLogger } from '../src/for-tests.ts';
 import { signDelivery } from '../src/sender/sign.ts';
 import { memoryStore } from '../src/stores/memory.ts';
 import { AGENT, payloads, sellerKey, URL_GIVEN } from './receiver/setup.ts';

@@ -1,10 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { ConfigError } from '../src/errors.ts';
-import type { Event } from '../src/events/event.ts';
-import type { Observation } from '../src/events/observation.ts';
-import { type Registrations, registrationsOf } from '../src/registrations/registrations.ts';
-import type { Store } from '../src/stores/contract.ts';
+import { ConfigError, type Observation, type Store } from '../src/index.ts';
+import type { Event } from '../src/events/index.ts';
+import type { Registrations } from '../src/registrations/index.ts';
+import { registrationsOf } from '../src/registrations/for-tests.ts';
 import { memoryStore } from '../src/stores/memory.ts';
 import { BACKENDS, type Backend, channel, type Channel } from './inbox/setup.ts';
 import {

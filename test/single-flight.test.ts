@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { once, processTimer, requestsMayShare, singleFlight } from '../src/single-flight.ts';
+import { once, processTimer, requestsMayShare, singleFlight } from '../src/for-tests.ts';
 import { gate } from './receiver/setup.ts';
 
 afterEach(() => {

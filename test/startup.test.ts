@@ -1,11 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { resolveOptions } from '../src/config/resolve.ts';
-import { ConfigError, Fault } from '../src/errors.ts';
-import type { ReceiverOptions } from '../src/options.ts';
-import { createStartup, type Startup } from '../src/startup.ts';
-import { createReceiver } from '../src/receiver.ts';
+import { resolveOptions } from '../src/config/for-tests.ts';
+import { ConfigError, createReceiver, type Durability, Fault, type ReceiverOptions } from '../src/index.ts';
+import { createStartup, type Startup } from '../src/for-tests.ts';
 import { memoryStore } from '../src/stores/memory.ts';
-import type { Durability } from '../src/stores/contract.ts';
 import { gate } from './receiver/setup.ts';
 import { onWorkerd } from './support/workerd.ts';
 import { SILENT_LOGGER } from './support/silent-logger.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { orLate, settledWithin, sleep } from '../src/time-limits.ts';
+import { orLate, settledWithin, sleep } from '../src/for-tests.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,16 +1,17 @@
-import { finishOutcome } from '../../src/answering.ts';
-import { checkSignatureFields, readSignatureFields } from '../../src/auth/rfc9421/checks.ts';
-import { matchingHash } from '../../src/auth/rfc9421/content-digest.ts';
-import { parseStrictObject } from '../../src/codec/strict-json.ts';
-import { deliveryId } from '../../src/delivery.ts';
-import { boundLogger } from '../../src/logging.ts';
-import type { ReadyContext } from '../../src/parts.ts';
-import { acceptRequest, admit, type WonDelivery } from '../../src/stages/admit.ts';
-import { dispatch } from '../../src/stages/dispatch.ts';
-import { started } from '../../src/stages/stored.ts';
-import { guardHead } from '../../src/stages/guard.ts';
-import { claimOf, readFrom } from '../../src/stages/read.ts';
-import type { AcceptRequest } from '../../src/stores/contract.ts';
+import { boundLogger, deliveryId, finishOutcome, type ReadyContext } from '../../src/for-tests.ts';
+import { checkSignatureFields, matchingHash, readSignatureFields } from '../../src/auth/for-tests.ts';
+import { parseStrictObject } from '../../src/codec/for-tests.ts';
+import {
+  acceptRequest,
+  admit,
+  claimOf,
+  dispatch,
+  guardHead,
+  readFrom,
+  started,
+  type WonDelivery,
+} from '../../src/stages/for-tests.ts';
+import type { AcceptRequest } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { PartName } from './breakdown.ts';
 import type { Wire } from './deliveries.ts';

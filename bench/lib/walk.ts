@@ -1,19 +1,34 @@
-import { checkSignatureFields, readSignatureFields } from '../../src/auth/rfc9421/checks.ts';
-import type { CheckedSignature, SignatureFields } from '../../src/auth/rfc9421/checks.ts';
-import type { AuthContext } from '../../src/auth/contract.ts';
-import { compareHost } from '../../src/auth/rfc9421/host.ts';
-import { usableKey } from '../../src/auth/rfc9421/key-policy.ts';
-import { signatureBase } from '../../src/auth/rfc9421/signature-base.ts';
-import { utf8 } from '../../src/codec/encoding.ts';
-import type { VerifyKey } from '../../src/crypto/engine.ts';
-import { headerFields, methodOf, requireRawBytes, type Delivery } from '../../src/delivery.ts';
-import { createParts, type ReadyContext } from '../../src/parts.ts';
-import type { ReceiverOptions } from '../../src/options.ts';
-import { authenticate, authenticateBody, type Authentic } from '../../src/stages/authenticate.ts';
-import { purposesOf } from '../../src/protocol.ts';
-import { guardHead } from '../../src/stages/guard.ts';
-import { read, type ReadEvent } from '../../src/stages/read.ts';
-import { select, type Selected } from '../../src/stages/select.ts';
+import {
+  type AuthContext,
+  type CheckedSignature,
+  checkSignatureFields,
+  compareHost,
+  readSignatureFields,
+  type SignatureFields,
+  usableKey,
+} from '../../src/auth/for-tests.ts';
+import { signatureBase, type VerifyKey } from '../../src/auth/rfc9421/index.ts';
+import { utf8 } from '../../src/codec/for-tests.ts';
+import {
+  createParts,
+  type Delivery,
+  headerFields,
+  methodOf,
+  purposesOf,
+  type ReadyContext,
+  requireRawBytes,
+} from '../../src/for-tests.ts';
+import type { ReceiverOptions } from '../../src/index.ts';
+import {
+  type Authentic,
+  authenticate,
+  authenticateBody,
+  guardHead,
+  read,
+  type ReadEvent,
+  select,
+  type Selected,
+} from '../../src/stages/for-tests.ts';
 import type { Wire } from './deliveries.ts';
 
 /** What the functions of the library gave for one delivery on its way: what each part is handed. */

@@ -17,9 +17,8 @@ import {
 } from '../lib/measure.ts';
 import { stageContestants } from '../lib/stages.ts';
 import { contextOf } from '../lib/walk.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { createReceiver, type ReceiverOptions } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import type { ReceiverOptions } from '../../src/options.ts';
 import type { KeyPair } from '../../src/sender/sign.ts';
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };

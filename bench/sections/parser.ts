@@ -1,4 +1,4 @@
-import { parseStrictObject } from '../../src/codec/strict-json.ts';
+import { parseStrictObject } from '../../src/codec/for-tests.ts';
 import { envelope } from '../lib/deliveries.ts';
 import {
   alternate,

@@ -1,4 +1,4 @@
-import { formatEnd } from '../../src/vectors/run.ts';
+import { formatEnd } from '../../src/vectors/for-tests.ts';
 import type { VectorResult } from '../../src/vectors/index.ts';
 
 type Results = readonly VectorResult[];

@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import type { ReceiverOptions } from '../../src/options.ts';
-import type { Sender } from '../../src/senders.ts';
+import type { ReceiverOptions, Sender } from '../../src/index.ts';
 
 /** What `fixtures/serve.js` says, a line each. */
 export interface Said {

@@ -5,7 +5,7 @@ import express4 from 'express4';
 import { describe, expect, test } from 'vitest';
 import { webhookHandler } from '../../src/adapters/express.ts';
 import { webhookHandler as nodeHandler } from '../../src/adapters/node.ts';
-import { EXPRESS_FIX } from '../../src/adapters/door.ts';
+import { EXPRESS_FIX } from '../../src/for-tests.ts';
 import { listening, POST, rawClient, statuses } from './raw-client.ts';
 import { header, recordingReceiver, text } from './recording-receiver.ts';
 

@@ -1,13 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { webhookHandler as fetchHandler } from '../../src/adapters/fetch.ts';
 import { webhookHandler } from '../../src/adapters/node.ts';
-import type { Event } from '../../src/events/event.ts';
-import { createReceiver } from '../../src/index.ts';
-import type { Receiver, ReceiverOptions } from '../../src/options.ts';
-import type { Outcome } from '../../src/outcome.ts';
+import type { Event } from '../../src/events/index.ts';
+import { createReceiver, type Outcome, type Receiver, type ReceiverOptions } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { SAMPLE_FAMILIES, type SampleFamily, samplePayloads } from '../../src/testing/payloads.ts';
-import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { SAMPLE_FAMILIES } from '../../src/testing/for-tests.ts';
+import {
+  createFakeSeller,
+  type FakeSeller,
+  type SampleFamily,
+  samplePayloads,
+} from '../../src/testing/index.ts';
 import { listening, type Listening } from './raw-client.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 

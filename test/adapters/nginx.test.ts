@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createServer } from 'node:http';
 import { webhookHandler } from '../../src/adapters/node.ts';
-import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { startNginx } from '../support/nginx.ts';
 import { AUTHORITY, MAX_BODY_BYTES } from './contract/cases.ts';
 import { givenFor, openSetup, type Setup } from './contract/setup.ts';

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { webhookHandler } from '../../src/adapters/fetch.ts';
-import type { Alarm } from '../../src/alarms.ts';
-import type { ReceiverOptions } from '../../src/options.ts';
+import type { Alarm, ReceiverOptions } from '../../src/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { PUBLIC_URL } from './contract/cases.ts';
 import { DOORS } from './contract/doors.ts';
 import { givenFor, openSetup } from './contract/setup.ts';

@@ -6,10 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { webhookHandler as expressHandler } from '../../src/adapters/express.ts';
 import { webhookHandler as fetchHandler } from '../../src/adapters/fetch.ts';
 import { webhookHandler } from '../../src/adapters/node.ts';
-import { createReceiver } from '../../src/index.ts';
-import type { Receiver, ReceiverOptions } from '../../src/options.ts';
+import { createReceiver, type Receiver, type ReceiverOptions } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { listening, POST, type RawClient, rawClient, statuses } from './raw-client.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 

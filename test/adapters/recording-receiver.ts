@@ -1,13 +1,9 @@
-import type { DoorReceiver } from '../../src/adapters/door.ts';
-import { fieldValue, headerFields, type HeaderFields } from '../../src/delivery.ts';
-import type { RequestInfo } from '../../src/options.ts';
-import type { Reply } from '../../src/outcome.ts';
-import { declaredLength, type GuardContext, guardHead } from '../../src/stages/guard.ts';
-import type { SenderEntry } from '../../src/senders.ts';
-import { respond } from '../../src/stages/respond.ts';
-import { createHashes } from '../../src/crypto/hashes.ts';
-import type { Outcome, Refusal, Unavailability } from '../../src/outcome.ts';
-import { createTickets } from '../../src/ticket.ts';
+import type { DoorReceiver } from '../../src/adapters/node.ts';
+import { createTickets, fieldValue, headerFields, type SenderEntry } from '../../src/for-tests.ts';
+import type { HeaderFields } from '../../src/auth/rfc9421/index.ts';
+import type { Outcome, Refusal, Reply, RequestInfo, Unavailability } from '../../src/index.ts';
+import { declaredLength, type GuardContext, guardHead, respond } from '../../src/stages/for-tests.ts';
+import { createHashes } from '../../src/crypto/for-tests.ts';
 
 /** A delivery that came whole. */
 export interface Handed {

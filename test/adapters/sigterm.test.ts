@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { serving } from './child.ts';
 import { givenFor } from './contract/setup.ts';
 import { message, type WireRequest } from './contract/wire.ts';

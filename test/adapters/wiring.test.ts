@@ -4,14 +4,13 @@ import fastify from 'fastify';
 import { Hono } from 'hono';
 import { createServer } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import type { DoorReceiver } from '../../src/adapters/door.ts';
+import { type DoorReceiver, webhookHandler as nodeHandler } from '../../src/adapters/node.ts';
 import { webhookHandler as expressHandler } from '../../src/adapters/express.ts';
 import { webhookPlugin } from '../../src/adapters/fastify.ts';
 import { webhookHandler as fetchHandler } from '../../src/adapters/fetch.ts';
 import { webhookHandler as honoHandler } from '../../src/adapters/hono.ts';
 import { webhookHandler as lambdaHandler } from '../../src/adapters/lambda.ts';
-import { webhookHandler as nodeHandler } from '../../src/adapters/node.ts';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/index.ts';
 import { listening } from './raw-client.ts';
 import { recordingReceiver } from './recording-receiver.ts';
 

@@ -1,9 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { authenticateBearer } from '../../src/auth/bearer.ts';
-import { bearerToken } from '../../src/auth/credentials.ts';
-import type { AuthResult } from '../../src/auth/contract.ts';
-import type { HeadersInput } from '../../src/delivery.ts';
+import { authenticateBearer, type AuthResult, bearerToken } from '../../src/auth/for-tests.ts';
+import type { HeadersInput } from '../../src/index.ts';
 import { bench, request, sender } from './make-context.ts';
 
 const TOKEN = 'tok_0123456789abcdef0123456789abcdef';

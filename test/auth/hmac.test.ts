@@ -1,9 +1,8 @@
 import { createHmac } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { AuthResult } from '../../src/auth/contract.ts';
-import { authenticateHmac } from '../../src/auth/hmac.ts';
-import type { HeadersInput } from '../../src/delivery.ts';
+import { authenticateHmac, type AuthResult } from '../../src/auth/for-tests.ts';
+import type { HeadersInput } from '../../src/index.ts';
 import { bench, NOW, request, sender } from './make-context.ts';
 
 const SECRET = 'a shared secret of 32 characters';

@@ -1,11 +1,15 @@
-import type { Alarm } from '../../src/alarms.ts';
-import type { AuthContext, AuthRequest } from '../../src/auth/contract.ts';
-import { createHashes } from '../../src/crypto/hashes.ts';
-import { createEngine } from '../../src/crypto/index.ts';
-import { headerFields, type HeadersInput } from '../../src/delivery.ts';
-import { editionFor, protocolsFor } from '../../src/protocol.ts';
-import type { KeyResolver } from '../../src/keys/contract.ts';
-import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
+import type { Alarm, HeadersInput } from '../../src/index.ts';
+import type { AuthContext, AuthRequest } from '../../src/auth/for-tests.ts';
+import { createHashes } from '../../src/crypto/for-tests.ts';
+import { createEngine } from '../../src/auth/rfc9421/index.ts';
+import {
+  type AuthPolicy,
+  editionFor,
+  headerFields,
+  protocolsFor,
+  type SenderEntry,
+} from '../../src/for-tests.ts';
+import type { KeyResolver } from '../../src/keys/for-tests.ts';
 
 /** Legacy schemes know their senders by a shared secret: asking for keys is a mistake of ours. */
 const NO_KEYS: KeyResolver = {

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { modeMismatch, schemeOf } from '../../src/auth/mode.ts';
-import { headerFields } from '../../src/delivery.ts';
-import { protocolsFor } from '../../src/protocol.ts';
-import type { AuthPolicy } from '../../src/senders.ts';
+import { modeMismatch, schemeOf } from '../../src/auth/for-tests.ts';
+import { type AuthPolicy, headerFields, protocolsFor } from '../../src/for-tests.ts';
 
 type Scheme = AuthPolicy['scheme'];
 

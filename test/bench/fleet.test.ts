@@ -10,9 +10,9 @@ import {
   type Constants,
   type Load,
 } from '../../bench/lib/fleet.ts';
-import { MAX_VALIDITY_S, SKEW_S } from '../../src/auth/rfc9421/checks.ts';
-import { resolveOptions } from '../../src/config/resolve.ts';
-import { MARK_RETENTION_MS } from '../../src/stores/constants.ts';
+import { MAX_VALIDITY_S, SKEW_S } from '../../src/auth/for-tests.ts';
+import { resolveOptions } from '../../src/config/for-tests.ts';
+import { MARK_RETENTION_MS } from '../../src/stores/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, URL_GIVEN } from '../receiver/setup.ts';
 

@@ -3,12 +3,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   bounded,
   boundedJson,
+  eventsOf,
   jsonRefusedReason,
   mostValues,
   requireBounded,
-} from '../../src/calls/bounds.ts';
-import { eventsOf } from '../../src/calls/event-stream.ts';
-import { AnswerRefusedError } from '../../src/calls/refused.ts';
+} from '../../src/for-tests.ts';
+import { AnswerRefusedError } from '../../src/registrations/index.ts';
 import {
   answerText,
   ask,

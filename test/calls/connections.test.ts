@@ -1,13 +1,11 @@
 import nodeDns from 'node:dns';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { createSessions } from '../../src/calls/sessions.ts';
-import { hostsOf, reachOf } from '../../src/calls/reach.ts';
-import { ConfigError } from '../../src/errors.ts';
+import { createSessions, hostsOf, reachOf } from '../../src/for-tests.ts';
+import { ConfigError } from '../../src/index.ts';
 import { createPoller } from '../../src/poll/index.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
-import type { CallerOptions } from '../../src/registrations/caller.ts';
+import { type CallerOptions, mcpCaller } from '../../src/registrations/mcp.ts';
 import { type CallSeller, createRegistrations } from '../../src/registrations/index.ts';
-import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { type Listening, listening } from '../adapters/raw-client.ts';
 import { testReceiver } from '../receiver/setup.ts';

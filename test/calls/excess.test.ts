@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isPrintable, MAX_TEXT } from '../../src/codec/printable.ts';
+import { isPrintable, MAX_TEXT } from '../../src/codec/for-tests.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
-import { refusalIn } from '../../src/registrations/answer.ts';
+import { refusalIn } from '../../src/registrations/for-tests.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { submitted, world } from '../poll/kit.ts';
 import {

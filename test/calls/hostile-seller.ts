@@ -1,8 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
-import type { CallerOptions } from '../../src/registrations/caller.ts';
-import { mcpCaller } from '../../src/registrations/mcp.ts';
-import type { CallSessions } from '../../src/calls/sessions.ts';
+import { type CallerOptions, type CallSessions, mcpCaller } from '../../src/registrations/mcp.ts';
 import { listening } from '../adapters/raw-client.ts';
 
 /** What a seller was sent. */

@@ -1,10 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
-import { AnswerRefusedError } from '../../src/calls/refused.ts';
-import { Fault } from '../../src/errors.ts';
+import {
+  type Alarm,
+  AnswerRefusedError,
+  type CallSeller,
+  createRegistrations,
+  type Registrations,
+} from '../../src/registrations/index.ts';
+import { Fault } from '../../src/index.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
-import { type CallSeller, createRegistrations, type Registrations } from '../../src/registrations/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { submitted, world } from '../poll/kit.ts';
 import { testReceiver } from '../receiver/setup.ts';

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { type CliProcess, main } from '../../src/cli/run.ts';
-import { PermanentError } from '../../src/errors.ts';
+import { type CliProcess, main } from '../../src/cli/for-tests.ts';
+import { PermanentError } from '../../src/index.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller } from '../../src/testing/index.ts';
 import { type Listening, listening } from '../adapters/raw-client.ts';
 import { AGENT, payloads, testReceiver } from '../receiver/setup.ts';
 import { NEWEST } from '../registrations/kit.ts';

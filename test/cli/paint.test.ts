@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createPaint, harmless, inLine, inLines, wantsColour } from '../../src/cli/shell.ts';
+import { createPaint, harmless, inLine, inLines, wantsColour } from '../../src/cli/for-tests.ts';
 
 describe('terminal output', () => {
   it('keeps text, line ends and our own colours', () => {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { type CliProcess, main } from '../../src/cli/run.ts';
+import { type CliProcess, main } from '../../src/cli/for-tests.ts';
 import { FORM } from '../reliability/form.ts';
 
 /** The command line as users have it. */

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeBase64, encodeBase64, encodeBase64Url } from '../../src/codec/encoding.ts';
+import { decodeBase64, encodeBase64, encodeBase64Url } from '../../src/codec/for-tests.ts';
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);
 

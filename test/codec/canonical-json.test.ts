@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalJson } from '../../src/codec/canonical-json.ts';
-import { readJson } from '../../src/codec/json-reader.ts';
+import { canonicalJson, readJson } from '../../src/codec/for-tests.ts';
 
 const canonical = (text: string): string => canonicalJson(readJson(text));
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { duplicateNames } from '../../src/codec/strict-json.ts';
+import { duplicateNames } from '../../src/codec/for-tests.ts';
 
 describe('duplicateNames', () => {
   it('finds each once, unescaped, in order of the second occurrence', () => {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readJson } from '../../src/codec/json-reader.ts';
+import { readJson } from '../../src/codec/for-tests.ts';
 import { type Form, FORM } from '../reliability/form.ts';
 import { ANY_UNIT, formOf, jsonSamples } from './json-texts.ts';
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isLongerJson } from '../../src/codec/json-size.ts';
+import { isLongerJson } from '../../src/codec/for-tests.ts';
 
 /** The array, and how many of its items were read. */
 function counted(items: readonly unknown[]): { readonly list: unknown; readonly reads: () => number } {

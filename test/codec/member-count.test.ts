@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import * as fc from 'fast-check';
 import wabt from 'wabt';
 import { describe, expect, it, vi } from 'vitest';
-import { countMembers, type MemberCount, MODULE, simdCounter } from '../../src/codec/strict-json.ts';
+import { countMembers, type MemberCount, MODULE, simdCounter } from '../../src/codec/for-tests.ts';
 
 const MOST = 64;
 const encoder = new TextEncoder();

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { PrintableError, printableValue } from '../../src/codec/printable-value.ts';
-import { SellerError } from '../../src/registrations/answer.ts';
+import { PrintableError } from '../../src/index.ts';
+import { printableValue } from '../../src/codec/for-tests.ts';
+import { SellerError } from '../../src/registrations/index.ts';
 import { ears as earsOf, HOSTILE, MARK } from '../support/hostile-text.ts';
 
 class PageError extends Error {

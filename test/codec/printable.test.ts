@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { printableName, sanitizedName } from '../../src/codec/printable.ts';
+import { printableName, sanitizedName } from '../../src/codec/for-tests.ts';
 
 describe('names in logs (verification.md §2.30)', () => {
   it.each(['', 'idempotency_key', 'a b', 'naïve', '日本語', '😀'])('keeps %j', (name) => {

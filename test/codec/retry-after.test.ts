@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { retryAfterMs } from '../../src/codec/retry-after.ts';
+import { retryAfterMs } from '../../src/codec/for-tests.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_DEPTH, parseStrictObject } from '../../src/codec/strict-json.ts';
+import { MAX_DEPTH, parseStrictObject } from '../../src/codec/for-tests.ts';
 import { ANY_UNIT, formOf, jsonSamples } from './json-texts.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

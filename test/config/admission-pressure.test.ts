@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { pressureThresholds } from '../../src/config/parts.ts';
-import type { AdmissionPressure } from '../../src/keys/admission-pressure.ts';
+import { pressureThresholds } from '../../src/config/for-tests.ts';
+import type { AdmissionPressure } from '../../src/index.ts';
 
 describe('admissionPressure', () => {
   test.each([

@@ -3,10 +3,8 @@ import { Redis } from 'ioredis';
 import { Pool } from 'pg';
 import { createPool } from 'mysql2/promise';
 import { describe, expect, it, vi } from 'vitest';
-import { resolveOptions } from '../../src/config/resolve.ts';
-import { ConfigError } from '../../src/errors.ts';
-import type { ReceiverOptions } from '../../src/options.ts';
-import type { Store } from '../../src/stores/contract.ts';
+import { resolveOptions } from '../../src/config/for-tests.ts';
+import { ConfigError, type ReceiverOptions, type Store } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 
 const unused = (): never => {

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { publisherDomains } from '../../src/config/senders.ts';
-import { resolveOptions } from '../../src/config/resolve.ts';
-import { ConfigError } from '../../src/errors.ts';
-import type { Sender } from '../../src/senders.ts';
+import { publisherDomains, resolveOptions } from '../../src/config/for-tests.ts';
+import { ConfigError, type Sender } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 
 describe('publishers: domains whose adagents.json may pin keys', () => {

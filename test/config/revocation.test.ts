@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { checkRevocation } from '../../src/config/senders.ts';
-import type { SenderRevocation } from '../../src/senders.ts';
+import { checkRevocation } from '../../src/config/for-tests.ts';
+import type { SenderRevocation } from '../../src/index.ts';
 
 test.each([
   [undefined],

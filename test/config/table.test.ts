@@ -1,19 +1,22 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
-import { numbersIn, OPTIONS, RETRY, WORKER } from '../../src/config/table.ts';
-import type { ReceiverOptions } from '../../src/options.ts';
+import { numbersIn, OPTIONS, RETRY, WORKER } from '../../src/config/for-tests.ts';
+import type { ReceiverOptions } from '../../src/index.ts';
 
-const source = (file: string): ts.SourceFile => {
-  const text = readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8');
-  return ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
-};
-const statements = ['options.ts', 'inbox/contract.ts'].flatMap((file) => [...source(file).statements]);
+const src = fileURLToPath(new URL('../../src', import.meta.url));
 
-/** What the docstring of each member says. */
+/** What the docstring of each member of an interface says, whichever file has it. */
 function docs(of = 'ReceiverOptions'): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
-  for (const node of statements) {
+  const texts = readdirSync(src, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readFileSync(join(src, name), 'utf8'))
+    .filter((text) => text.includes(`export interface ${of} `) || text.includes(`export interface ${of}<`));
+  expect(texts).toHaveLength(1);
+  for (const node of ts.createSourceFile(of, texts.join(''), ts.ScriptTarget.Latest, true).statements) {
     if (!ts.isInterfaceDeclaration(node) || node.name.text !== of) continue;
     for (const member of node.members) {
       const doc = ts.getJSDocCommentsAndTags(member)[0]?.getText() ?? '';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { resolveOptions } from '../../src/config/resolve.ts';
-import { ConfigError } from '../../src/errors.ts';
+import { resolveOptions } from '../../src/config/for-tests.ts';
+import { ConfigError } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 

@@ -1,5 +1,4 @@
-import type { CryptoEngine } from '../../src/crypto/engine.ts';
-import { createEngine } from '../../src/crypto/index.ts';
+import { createEngine, type CryptoEngine } from '../../src/auth/rfc9421/index.ts';
 import { sodiumNative } from './sodium-native.ts';
 
 const MAKERS: Readonly<Record<string, () => Promise<CryptoEngine>>> = {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ed25519InvalidReason, ed25519SignatureFits } from '../../src/crypto/public-key.ts';
+import { ed25519InvalidReason, ed25519SignatureFits } from '../../src/crypto/for-tests.ts';
 import { NON_CANONICAL_ENCODINGS, OFF_CURVE, SMALL_ORDER_ENCODINGS } from './ed25519-cases.ts';
 import { concat, ed, edSign, littleEndian, TORSION, utf8 } from './make.ts';
 

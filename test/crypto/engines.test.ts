@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CryptoEngine } from '../../src/crypto/engine.ts';
+import type { CryptoEngine } from '../../src/auth/rfc9421/index.ts';
 import { ALL_ENGINES } from './all-engines.ts';
 import { ED25519_CASES } from './ed25519-cases.ts';
 import { type Case, ec, ecSign, ed, edSign, flip, okp, p, rs } from './make.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { equalBytes } from '../../src/crypto/equal.ts';
+import { equalBytes } from '../../src/crypto/for-tests.ts';
 import { flip } from './make.ts';
 
 /** The bytes, and how many of them were read. */

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { createEngine } from '../../src/crypto/index.ts';
+import { createEngine } from '../../src/auth/rfc9421/index.ts';
 
 const run = promisify(execFile);
-const ENGINES = JSON.stringify(new URL('../../src/crypto/index.ts', import.meta.url).href);
-const HASHES = JSON.stringify(new URL('../../src/crypto/native-hashes.ts', import.meta.url).href);
+const ENGINES = JSON.stringify(new URL('../../src/auth/rfc9421/index.ts', import.meta.url).href);
+const HASHES = JSON.stringify(new URL('../../src/crypto/for-tests.ts', import.meta.url).href);
 
 /** Chooses in a process of its own, where the runtime can be made to lack things before the module is loaded. */
 async function choose(lacking: string, name = ''): Promise<string> {

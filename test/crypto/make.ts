@@ -1,8 +1,8 @@
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { p256 } from '@noble/curves/nist.js';
 import { sha256, sha512 } from '@noble/hashes/sha2.js';
-import { encodeBase64Url } from '../../src/codec/encoding.ts';
-import type { Jwk } from '../../src/crypto/engine.ts';
+import { encodeBase64Url } from '../../src/codec/for-tests.ts';
+import type { Jwk } from '../../src/index.ts';
 
 /** `refused`: the key at import. Else what every engine says of the signature. */
 export interface Case {

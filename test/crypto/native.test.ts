@@ -1,7 +1,7 @@
 import { p256 } from '@noble/curves/nist.js';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { derSignature } from '../../src/crypto/native.ts';
+import { derSignature } from '../../src/crypto/for-tests.ts';
 import { p, rs } from './make.ts';
 
 describe('derSignature', () => {

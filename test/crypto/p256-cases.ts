@@ -1,4 +1,4 @@
-import { derSignature } from '../../src/crypto/native.ts';
+import { derSignature } from '../../src/crypto/for-tests.ts';
 import {
   type Case,
   bigEndian,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { p256InvalidReason, p256SignatureFits } from '../../src/crypto/public-key.ts';
+import { p256InvalidReason, p256SignatureFits } from '../../src/crypto/for-tests.ts';
 import { bigEndian, concat, p, pointAbove, rs } from './make.ts';
 
 const point = (x: bigint, y: bigint): Uint8Array => concat(Uint8Array.of(4), bigEndian(x), bigEndian(y));

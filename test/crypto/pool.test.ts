@@ -1,14 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { CryptoEngine, VerifyKey } from '../../src/crypto/engine.ts';
-import { createEngine } from '../../src/crypto/index.ts';
-import { type NodeCrypto, nodeCrypto } from '../../src/crypto/node-crypto.ts';
+import {
+  createEngine,
+  type CryptoEngine,
+  type PoolState,
+  type VerifyKey,
+} from '../../src/auth/rfc9421/index.ts';
 import {
   hasThreadPool,
+  type NodeCrypto,
+  nodeCrypto,
   type NodeVerify,
-  threadPoolRule,
   pooledVerify,
-  type PoolState,
-} from '../../src/crypto/pool.ts';
+  threadPoolRule,
+} from '../../src/crypto/for-tests.ts';
 import { edSign, okp, utf8 } from './make.ts';
 
 const message = utf8('"@method": POST');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { withPrechecks, type Verifier } from '../../src/crypto/public-key.ts';
+import { type Verifier, withPrechecks } from '../../src/crypto/for-tests.ts';
 import { ec, ed, edSign, okp, p, utf8 } from './make.ts';
 
 const { A, signature } = edSign({ a: 5n, r: 7n, message: utf8('m') });

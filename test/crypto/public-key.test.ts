@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Jwk } from '../../src/crypto/engine.ts';
-import { createEngine } from '../../src/crypto/index.ts';
-import { readPublicKey } from '../../src/crypto/public-key.ts';
+import type { Jwk } from '../../src/index.ts';
+import { createEngine } from '../../src/auth/rfc9421/index.ts';
+import { readPublicKey } from '../../src/crypto/for-tests.ts';
 import { base64url, bigEndian, ec, ed, okp, p } from './make.ts';
 
 const edPoint = ed.B.multiplyUnsafe(5n).toBytes();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type CryptoEngine, engineWorks } from '../../src/crypto/engine.ts';
-import { createEngine } from '../../src/crypto/index.ts';
+import { createEngine, type CryptoEngine } from '../../src/auth/rfc9421/index.ts';
+import { engineWorks } from '../../src/crypto/for-tests.ts';
 
 const native = await createEngine('native');
 const like = (other: Partial<CryptoEngine>): CryptoEngine => ({ ...native, ...other });

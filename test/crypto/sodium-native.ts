@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import type { Sodium } from '../../src/crypto/engine.ts';
+import type { Sodium } from '../../src/index.ts';
 
 const require = createRequire(import.meta.url);
 

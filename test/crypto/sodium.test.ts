@@ -1,8 +1,7 @@
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { describe, expect, it } from 'vitest';
-import type { Sodium } from '../../src/crypto/engine.ts';
-import { createEngine } from '../../src/crypto/index.ts';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError, type Sodium } from '../../src/index.ts';
+import { createEngine } from '../../src/auth/rfc9421/index.ts';
 import { ED25519_CASES } from './ed25519-cases.ts';
 import { P256_CASES } from './p256-cases.ts';
 import { sodiumNative } from './sodium-native.ts';

@@ -2,16 +2,18 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import type { Alarm, AlarmCode } from '../../src/alarms.ts';
-import { Fault, PermanentError } from '../../src/errors.ts';
+import {
+  type Alarm,
+  type CallSeller,
+  createRegistrations,
+  type Sender,
+} from '../../src/registrations/index.ts';
+import { type AlarmCode, Fault, PermanentError, type Store } from '../../src/index.ts';
 import { createPoller } from '../../src/poll/index.ts';
-import { type CallSeller, createRegistrations } from '../../src/registrations/index.ts';
-import type { Sender } from '../../src/senders.ts';
 import { generateKey, type Jwk } from '../../src/sender/sign.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import type { Store } from '../../src/stores/contract.ts';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import { sampleChallenge } from '../../src/testing/seller-delivery.ts';
+import { createFakeSeller } from '../../src/testing/index.ts';
+import { sampleChallenge } from '../../src/testing/for-tests.ts';
 import {
   AGENT,
   testReceiver,

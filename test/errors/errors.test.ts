@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
-import type { AlarmCode } from '../../src/alarms.ts';
-import type { Outcome, RefusedCode, UnavailableCode } from '../../src/outcome.ts';
+import type { AlarmCode, Outcome, RefusedCode, UnavailableCode } from '../../src/index.ts';
 import { ALARMS } from './alarms.ts';
 import { FAULTS } from './faults.ts';
 import { REGISTRY } from './registry.ts';

@@ -1,7 +1,5 @@
-import { Fault } from '../../src/errors.ts';
-import type { Outcome, UnavailableCode } from '../../src/outcome.ts';
+import { Fault, type Outcome, type Store, type UnavailableCode } from '../../src/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import type { Store } from '../../src/stores/contract.ts';
 import {
   heldHandler,
   type HeldHandler,

@@ -1,6 +1,6 @@
-import type { Outcome, RefusedCode } from '../../src/outcome.ts';
+import type { Outcome, RefusedCode } from '../../src/index.ts';
 import { generateKey, signHmac } from '../../src/sender/sign.ts';
-import { sampleChallenge } from '../../src/testing/seller-delivery.ts';
+import { sampleChallenge } from '../../src/testing/for-tests.ts';
 import { AGENT, testReceiver, payloads, sellerKey, URL_GIVEN } from '../receiver/setup.ts';
 import type { Row } from './row.ts';
 

@@ -1,5 +1,4 @@
-import { type ConfigError, PermanentError } from '../../src/errors.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { type ConfigError, createReceiver, PermanentError } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { runVectors, type VectorError } from '../../src/vectors/index.ts';
 import { testReceiver, payloads } from '../receiver/setup.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { notificationFamily } from '../../src/events/notification-family.ts';
-import { SAMPLE_FAMILIES, samplePayloads } from '../../src/testing/payloads.ts';
+import { notificationFamily } from '../../src/events/for-tests.ts';
+import { SAMPLE_FAMILIES } from '../../src/testing/for-tests.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 import { textOf } from '../support/samples.ts';
 
 const COMMON = ['idempotency_key', 'notification_id', 'timestamp', 'notification_type'];

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { withoutNulls } from '../../src/codec/members.ts';
-import { recoveryMember, recoveryOfCode } from '../../src/events/error-codes.ts';
-import { errorsIn, errorsOf } from '../../src/events/error-object.ts';
+import { withoutNulls } from '../../src/codec/for-tests.ts';
+import { errorsIn, errorsOf, recoveryMember, recoveryOfCode } from '../../src/events/for-tests.ts';
 
 const BUDGET = {
   code: 'BUDGET_TOO_LOW',

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Instant, parseInstant } from '../../src/events/instant.ts';
+import type { Instant } from '../../src/events/index.ts';
+import { parseInstant } from '../../src/events/for-tests.ts';
 
 function instant(text: string): Instant {
   const parsed = parseInstant(text);

@@ -1,7 +1,8 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import type { Event, NotificationEvent, NotificationFamily, OtherEvent } from '../../src/events/index.ts';
-import { notificationFamily } from '../../src/events/notification-family.ts';
-import { SAMPLE_FAMILIES, type SampleFamily, samplePayloads } from '../../src/testing/payloads.ts';
+import { notificationFamily } from '../../src/events/for-tests.ts';
+import { SAMPLE_FAMILIES } from '../../src/testing/for-tests.ts';
+import { type SampleFamily, samplePayloads } from '../../src/testing/index.ts';
 import { agentTask, eventOf, eventOfKind, KEY, toolEnvelope, warningCodes } from './helpers.ts';
 
 type Members = Readonly<Record<string, unknown>>;

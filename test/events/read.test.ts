@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readJson } from '../../src/codec/json-reader.ts';
+import { readJson } from '../../src/codec/for-tests.ts';
 import { detectFormat, extractData, readEvent } from '../../src/events/index.ts';
 import { agentTask, deliveryReport, encode, eventOf, KEY, toolEnvelope } from './helpers.ts';
 

@@ -1,7 +1,6 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import * as z from 'zod/mini';
-import type { StandardSchema } from '../../src/events/index.ts';
-import { parseResult } from '../../src/events/result-schemas.ts';
+import { parseResult, type StandardSchema } from '../../src/events/index.ts';
 import { agentTask, deliveryReport, eventOf, toolEnvelope, warningCodes } from './helpers.ts';
 
 const created = z.object({ media_buy_id: z.string() });

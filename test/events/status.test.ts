@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isTerminal, normaliseState, taskStatus } from '../../src/events/status.ts';
+import { isTerminal, normaliseState, taskStatus } from '../../src/events/for-tests.ts';
 
 describe('task statuses', () => {
   it.each([

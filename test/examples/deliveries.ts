@@ -1,7 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Mistake } from '../../src/testing/mistakes.ts';
-import { MISTAKES } from '../../src/testing/mistakes.ts';
-import type { FakeSeller } from '../../src/testing/seller-types.ts';
+import { type FakeSeller, type Mistake, MISTAKES } from '../../src/testing/index.ts';
 import type { Running } from './kit.ts';
 
 /** An example that runs, and the seller that it knows. */

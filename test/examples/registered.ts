@@ -1,5 +1,4 @@
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import type { FakeSeller } from '../../src/testing/seller-types.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { freePort } from '../support/free-port.ts';
 
 /** Where an example is to listen, and a seller that was told so. */

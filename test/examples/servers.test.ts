@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { inThisForm } from '../reliability/form.ts';
-import type { FakeSeller } from '../../src/testing/seller-types.ts';
+import type { FakeSeller } from '../../src/testing/index.ts';
 import { ownDatabase } from './database.ts';
 import { itReceives } from './deliveries.ts';
 import { INSTALL_MS } from '../support/packed.ts';

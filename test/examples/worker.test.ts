@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import type { FakeSeller } from '../../src/testing/seller-types.ts';
+import type { FakeSeller } from '../../src/testing/index.ts';
 import { startLink, type Link } from '../support/redis-link.ts';
 import { ownDatabase } from './database.ts';
 import { itReceives } from './deliveries.ts';

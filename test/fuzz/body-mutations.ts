@@ -1,6 +1,6 @@
 import type { Random } from '../reliability/processes/random.ts';
-import type { TaskStatus } from '../../src/events/event.ts';
-import { sampleChallenge } from '../../src/testing/seller-delivery.ts';
+import type { TaskStatus } from '../../src/events/index.ts';
+import { sampleChallenge } from '../../src/testing/for-tests.ts';
 import { bodyOf, payloadsOf, randomId, type Draft } from './draft.ts';
 import { EVERYWHERE, SIGNED, type Mutation } from './mutation.ts';
 import { noisyBytes } from './noise.ts';

@@ -1,4 +1,4 @@
-import type { RefusedCode, UnavailableCode } from '../../src/outcome.ts';
+import type { RefusedCode, UnavailableCode } from '../../src/index.ts';
 
 export type Code = RefusedCode | UnavailableCode;
 

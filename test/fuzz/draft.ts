@@ -2,9 +2,10 @@ import { createHmac } from 'node:crypto';
 import type { Signer, Wire } from '../auth/rfc9421/support.ts';
 import { NOW, signedHeaders, usualParameters } from '../auth/rfc9421/support.ts';
 import type { WireRequest } from '../adapters/contract/wire.ts';
-import { encodeBase64Url } from '../../src/codec/encoding.ts';
-import { SAMPLE_FAMILIES, samplePayloads } from '../../src/testing/payloads.ts';
-import type { TaskStatus } from '../../src/events/event.ts';
+import { encodeBase64Url } from '../../src/codec/for-tests.ts';
+import { SAMPLE_FAMILIES } from '../../src/testing/for-tests.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
+import type { TaskStatus } from '../../src/events/index.ts';
 import type { Random } from '../reliability/processes/random.ts';
 import { BEARER_TOKEN, HMAC_SECRET, SIGNERS } from './sellers.ts';
 

@@ -1,5 +1,4 @@
-import { Fault } from '../../src/errors.ts';
-import type { ReceiverOptions } from '../../src/options.ts';
+import { Fault, type ReceiverOptions } from '../../src/index.ts';
 import type { Random } from '../reliability/processes/random.ts';
 import { randomOf } from '../reliability/processes/random.ts';
 import type { WireRequest } from '../adapters/contract/wire.ts';

@@ -1,9 +1,8 @@
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { p256 } from '@noble/curves/nist.js';
 import { createHash, createPrivateKey, sign } from 'node:crypto';
-import { encodeBase64Url } from '../../src/codec/encoding.ts';
-import type { Jwk } from '../../src/crypto/engine.ts';
-import type { Sender } from '../../src/senders.ts';
+import { encodeBase64Url } from '../../src/codec/for-tests.ts';
+import type { Jwk, Sender } from '../../src/index.ts';
 import type { Signer } from '../auth/rfc9421/support.ts';
 
 /** The same in every run, or a seed would not give the same bytes again. */

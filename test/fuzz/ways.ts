@@ -1,10 +1,7 @@
-import type { CryptoEngine, Sodium } from '../../src/crypto/engine.ts';
-import type { Outcome } from '../../src/outcome.ts';
-import type { Receiver, ReceiverOptions } from '../../src/options.ts';
-import { createParts } from '../../src/parts.ts';
-import { receiverOf } from '../../src/receiver.ts';
+import type { CryptoEngine } from '../../src/auth/rfc9421/index.ts';
+import type { Outcome, Receiver, ReceiverOptions, Sender, Sodium } from '../../src/index.ts';
+import { createParts, receiverOf } from '../../src/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import type { Sender } from '../../src/senders.ts';
 import { DOORS } from '../adapters/contract/doors.ts';
 import { firstAnswer, message, type WireAnswer, type WireRequest } from '../adapters/contract/wire.ts';
 import { rawClient } from '../adapters/raw-client.ts';

@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError, PermanentError } from '../../src/errors.ts';
-import { actOnMany, statsOf, WIDTH } from '../../src/inbox/operate.ts';
-import type { DiscardManyQuery } from '../../src/inbox/contract.ts';
-import type { Receiver } from '../../src/options.ts';
-import type { InboxQuery } from '../../src/stores/contract.ts';
+import {
+  ConfigError,
+  type DiscardManyQuery,
+  type InboxQuery,
+  PermanentError,
+  type Receiver,
+} from '../../src/index.ts';
+import { actOnMany, statsOf, WIDTH } from '../../src/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, gate, testReceiver, said, type TestReceiverOptions } from '../receiver/setup.ts';
 import { acceptRequest } from '../stores/requests.ts';

@@ -1,6 +1,6 @@
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import type { InboxRecord, Store, StoreInbox } from '../../src/stores/contract.ts';
+import type { InboxRecord, Store, StoreInbox } from '../../src/index.ts';
 import {
   testReceiver,
   payloads,

@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Fault } from '../../src/errors.ts';
-import type { LeaseDueRequest, LeaseDueResult, Store } from '../../src/stores/contract.ts';
+import { Fault, type LeaseDueRequest, type LeaseDueResult, type Store } from '../../src/index.ts';
 import { AGENT, gate, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import {
   BACKENDS,

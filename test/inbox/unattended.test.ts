@@ -1,8 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Fault } from '../../src/errors.ts';
-import type { Logger } from '../../src/alarms.ts';
-import type { Store, StoreInbox } from '../../src/stores/contract.ts';
+import { Fault, type Logger, type Store, type StoreInbox } from '../../src/index.ts';
 import { gate, said, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import { BACKENDS, channel, eventKey, inboxSetup, inboxOf, status, type Backend } from './setup.ts';
 

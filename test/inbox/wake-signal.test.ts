@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createWakeSignal } from '../../src/inbox/wake-signal.ts';
+import { createWakeSignal } from '../../src/for-tests.ts';
 
 const LONG_MS = 2_147_483_647;
 

@@ -1,8 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Fault, PermanentError } from '../../src/errors.ts';
-import type { HandlerContext } from '../../src/options.ts';
-import type { InboxRecord, LeaseDueRequest, LeaseDueResult, Store } from '../../src/stores/contract.ts';
+import {
+  Fault,
+  type HandlerContext,
+  type InboxRecord,
+  type LeaseDueRequest,
+  type LeaseDueResult,
+  PermanentError,
+  type Store,
+} from '../../src/index.ts';
 import { gate, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import {
   BACKENDS,

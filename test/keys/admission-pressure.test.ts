@@ -1,12 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
-import {
-  type AdmissionPressure,
-  createKeyHistory,
-  createPressureGauge,
-  type PressureState,
-} from '../../src/keys/admission-pressure.ts';
+import type { AdmissionPressure, Alarm, PressureState } from '../../src/index.ts';
+import { createKeyHistory, createPressureGauge } from '../../src/keys/for-tests.ts';
 import { MINUTE, publicJwk, setup, START, startSeller } from './setup.ts';
 
 interface Gauge {

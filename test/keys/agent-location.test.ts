@@ -1,13 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
-import { canonicalTargetUri } from '../../src/auth/rfc9421/signature-base.ts';
-import { entriesOf } from '../../src/keys/agent-entry.ts';
-import { brandJsonUrl, createLocate, type Location } from '../../src/keys/agent-location.ts';
-import { registrableDomain, sameRegistrableDomain } from '../../src/keys/operators.ts';
-import { type BrandJson, brandJsonKind } from '../../src/keys/brand-json.ts';
-import type { CopyResult } from '../../src/keys/document.ts';
-import { editionFor } from '../../src/protocol.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+import type { Alarm } from '../../src/index.ts';
+import { canonicalTargetUri } from '../../src/auth/rfc9421/index.ts';
+import {
+  type BrandJson,
+  brandJsonKind,
+  brandJsonUrl,
+  type CopyResult,
+  createLocate,
+  entriesOf,
+  type Location,
+  registrableDomain,
+  sameRegistrableDomain,
+} from '../../src/keys/for-tests.ts';
+import { editionFor, type SenderEntry } from '../../src/for-tests.ts';
 import { senderEntry } from './setup.ts';
 
 const AGENT = 'https://ads.seller.com/mcp';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type BrandJson, brandJsonKind } from '../../src/keys/brand-json.ts';
-import type { Parsed } from '../../src/keys/document.ts';
+import { type BrandJson, brandJsonKind, type Parsed } from '../../src/keys/for-tests.ts';
 
 const AT = 'https://seller.example/.well-known/brand.json';
 

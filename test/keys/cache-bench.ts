@@ -1,9 +1,16 @@
-import type { Alarm } from '../../src/alarms.ts';
-import type { CacheLimits, CacheOptions, CopyResult, DocumentKind } from '../../src/keys/document.ts';
-import { createDocumentCache, type DocumentCache } from '../../src/keys/document-cache.ts';
-import { type FetchBudget, unlimitedBudget } from '../../src/keys/safe-fetch.ts';
-import { defaultTransport } from '../../src/keys/net/transport.ts';
-import { KEY_LIMITS } from '../../src/keys/resolver.ts';
+import type { Alarm } from '../../src/index.ts';
+import {
+  type CacheLimits,
+  type CacheOptions,
+  type CopyResult,
+  createDocumentCache,
+  defaultTransport,
+  type DocumentCache,
+  type DocumentKind,
+  type FetchBudget,
+  KEY_LIMITS,
+  unlimitedBudget,
+} from '../../src/keys/for-tests.ts';
 import { type KeyServer, sends, startKeyServer } from './key-server.ts';
 import { SILENT, START } from './setup.ts';
 

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
-import type { KeyTransport } from '../../src/keys/contract.ts';
-import { createDocumentCache } from '../../src/keys/document-cache.ts';
-import type { DocumentKind } from '../../src/keys/document.ts';
-import { KEY_LIMITS } from '../../src/keys/resolver.ts';
-import { unlimitedBudget } from '../../src/keys/safe-fetch.ts';
+import type { KeyTransport } from '../../src/index.ts';
+import {
+  createDocumentCache,
+  type DocumentKind,
+  KEY_LIMITS,
+  unlimitedBudget,
+} from '../../src/keys/for-tests.ts';
 import { MINUTE, publicJwk, senderEntry, setup, SILENT, START } from './setup.ts';
 
 const BUDGET = unlimitedBudget('https://seller.example/mcp');

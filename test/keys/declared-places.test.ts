@@ -1,12 +1,9 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { Jwk } from '../../src/crypto/engine.ts';
-import type { KeySearch } from '../../src/keys/contract.ts';
-import { type Declared, declaredRow } from '../../src/keys/declarations.ts';
-import { editionFor, type EditionName } from '../../src/protocol.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+import type { EditionName, Jwk, Store } from '../../src/index.ts';
+import { type Declared, declaredRow, type KeySearch } from '../../src/keys/for-tests.ts';
+import { editionFor, type SenderEntry } from '../../src/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import type { Store } from '../../src/stores/contract.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
 import { type Bench, BRAND, MINUTE, publicJwk, senderEntry, setup } from './setup.ts';
 

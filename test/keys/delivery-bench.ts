@@ -1,11 +1,8 @@
 import { onTestFinished } from 'vitest';
-import type { Alarm, AlarmCode } from '../../src/alarms.ts';
-import type { Outcome } from '../../src/outcome.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { type Alarm, type AlarmCode, createReceiver, type Outcome, type Sender } from '../../src/index.ts';
 import { generateKey, type KeyPair, signDelivery, type SignedDelivery } from '../../src/sender/sign.ts';
-import type { Sender } from '../../src/senders.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 import { said, URL_GIVEN } from '../receiver/setup.ts';
 import { SILENT, START } from './setup.ts';
 

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import type { CopyResult, DocumentKind, Freshness } from '../../src/keys/document.ts';
-import type { FetchBudget } from '../../src/keys/safe-fetch.ts';
+import type { CopyResult, DocumentKind, FetchBudget, Freshness } from '../../src/keys/for-tests.ts';
 import { type Bench, LEAVE, setup, TEXT, textOf } from './cache-bench.ts';
 import { gate, sends } from './key-server.ts';
 import { onWorkerd } from '../support/workerd.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isWithin } from '../../src/keys/document.ts';
-import { backOffMs, lifetimeMs, refreshAfterMs } from '../../src/keys/lifetimes.ts';
+import { backOffMs, isWithin, lifetimeMs, refreshAfterMs } from '../../src/keys/for-tests.ts';
 
 const MINUTE = 60_000;
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createEngine } from '../../src/crypto/index.ts';
-import type { CryptoEngine } from '../../src/crypto/engine.ts';
-import { allKeys, heldKeys, importedKey, JWKS, type KeySet, sameJwk } from '../../src/keys/jwks.ts';
+import { createEngine, type CryptoEngine } from '../../src/auth/rfc9421/index.ts';
+import { allKeys, heldKeys, importedKey, JWKS, type KeySet, sameJwk } from '../../src/keys/for-tests.ts';
 import { onWorkerd } from '../support/workerd.ts';
 import { publicJwk } from './setup.ts';
 

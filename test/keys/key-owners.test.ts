@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Jwk } from '../../src/crypto/engine.ts';
-import type { Outcome } from '../../src/outcome.ts';
-import type { KeyPair } from '../../src/sender/sign.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+import type { Jwk, KeyPair } from '../../src/sender/sign.ts';
+import type { Outcome } from '../../src/index.ts';
+import type { SenderEntry } from '../../src/for-tests.ts';
 import { said } from '../receiver/setup.ts';
 import { ACCEPTED, deliveryBench, type DeliveryBench, keyNamed, UNAVAILABLE } from './delivery-bench.ts';
 import { gate, sends, startKeyServer } from './key-server.ts';

@@ -1,13 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Alarm, AlarmCode } from '../../src/alarms.ts';
-import { createKeyRecords } from '../../src/keys/key-records.ts';
-import { JWKS, type KeySet } from '../../src/keys/jwks.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { type Alarm, type AlarmCode, createReceiver, type Sender, type Store } from '../../src/index.ts';
+import { createKeyRecords, JWKS, type KeySet } from '../../src/keys/for-tests.ts';
 import { type KeyPair, signDelivery } from '../../src/sender/sign.ts';
-import type { Sender } from '../../src/senders.ts';
-import type { Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 import { said, URL_GIVEN } from '../receiver/setup.ts';
 import { ACCEPTED, keyNamed, UNAVAILABLE } from './delivery-bench.ts';
 import {

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Jwk } from '../../src/crypto/engine.ts';
-import type { Candidate } from '../../src/keys/contract.ts';
-import { gather } from '../../src/keys/key-search.ts';
-import type { SenderMatch } from '../../src/keys/search-contract.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+import type { Jwk } from '../../src/index.ts';
+import { type Candidate, gather, type SenderMatch } from '../../src/keys/for-tests.ts';
+import type { SenderEntry } from '../../src/for-tests.ts';
 import { gate, latch, sends } from './key-server.ts';
 import { onWorkerd } from '../support/workerd.ts';
 import { BRAND, JWKS_PATH, MINUTE, PATIENT, publicJwk, senderEntry, setup, startSeller } from './setup.ts';

@@ -2,8 +2,8 @@ import { setFlagsFromString } from 'node:v8';
 import { setImmediate } from 'node:timers/promises';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import type { KeyTransport } from '../../src/keys/contract.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+import type { KeyTransport } from '../../src/index.ts';
+import type { SenderEntry } from '../../src/for-tests.ts';
 import { type Bench, MINUTE, publicJwk, senderEntry, setup } from './setup.ts';
 
 setFlagsFromString('--expose-gc');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearMisses, nearMissText } from '../../src/keys/agent-location.ts';
+import { nearMisses, nearMissText } from '../../src/keys/for-tests.ts';
 
 const AGENT = 'https://seller.example/mcp';
 

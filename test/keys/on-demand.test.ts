@@ -1,8 +1,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { createEngine } from '../../src/crypto/index.ts';
-import { editionFor, protocolsFor } from '../../src/protocol.ts';
-import { keysOnDemand } from '../../src/keys/on-demand.ts';
-import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
+import { createEngine } from '../../src/auth/rfc9421/index.ts';
+import { type AuthPolicy, editionFor, protocolsFor, type SenderEntry } from '../../src/for-tests.ts';
+import { keysOnDemand } from '../../src/keys/for-tests.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const sender = (auth: AuthPolicy): SenderEntry => ({

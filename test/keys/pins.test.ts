@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { createEngine } from '../../src/crypto/index.ts';
-import type { Jwk } from '../../src/crypto/engine.ts';
-import { protocolsFor } from '../../src/protocol.ts';
-import { ConfigError } from '../../src/errors.ts';
-import { checkPins } from '../../src/keys/jwks.ts';
-import { createPins, type PinnedSender } from '../../src/keys/pins.ts';
+import { createEngine } from '../../src/auth/rfc9421/index.ts';
+import { ConfigError, type Jwk } from '../../src/index.ts';
+import { protocolsFor } from '../../src/for-tests.ts';
+import { checkPins, createPins, type PinnedSender } from '../../src/keys/for-tests.ts';
 import { publicJwk, senderEntry } from './setup.ts';
 
 const AGENT = 'https://seller.example/mcp';

@@ -1,8 +1,13 @@
-import type { AdAgents } from '../../src/keys/adagents.ts';
+import {
+  type AdAgents,
+  ADAGENTS,
+  type Copy,
+  createPublisherListings,
+  type Listing,
+  type Parsed,
+} from '../../src/keys/for-tests.ts';
 import { describe, expect, test } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
-import type { Copy, Parsed } from '../../src/keys/document.ts';
-import { ADAGENTS, createPublisherListings, type Listing } from '../../src/keys/publisher-pins.ts';
+import type { Alarm } from '../../src/index.ts';
 import { publicJwk } from './setup.ts';
 
 const AT = 'https://publisher.example/.well-known/adagents.json';

@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { isRevokedKey } from '../../src/auth/rfc9421/revoked-at.ts';
-import type { Jwk } from '../../src/crypto/engine.ts';
-import type { KeySearch } from '../../src/keys/contract.ts';
-import { mapConcurrently } from '../../src/keys/publisher-pins.ts';
-import { editionFor } from '../../src/protocol.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+import { isRevokedKey } from '../../src/auth/for-tests.ts';
+import type { Jwk } from '../../src/index.ts';
+import { type KeySearch, mapConcurrently } from '../../src/keys/for-tests.ts';
+import { editionFor, type SenderEntry } from '../../src/for-tests.ts';
 import { gate, type KeyServer, latch, sends, startKeyServer } from './key-server.ts';
 import {
   type Bench,

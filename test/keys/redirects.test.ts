@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { KeyTransport } from '../../src/keys/contract.ts';
-import { fetchDocument } from '../../src/keys/safe-fetch.ts';
+import type { KeyTransport } from '../../src/index.ts';
+import { fetchDocument } from '../../src/keys/for-tests.ts';
 
 const FIRST = 'https://publisher.example/.well-known/adagents.json';
 

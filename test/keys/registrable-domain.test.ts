@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { walkChain } from '../../src/cli/keys/chain.ts';
-import type { KeyTransport } from '../../src/keys/contract.ts';
-import { editionFor, EDITION_NAMES, type EditionName } from '../../src/protocol.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+import { walkChain } from '../../src/cli/for-tests.ts';
+import type { EditionName, KeyTransport } from '../../src/index.ts';
+import { EDITION_NAMES, editionFor, type SenderEntry } from '../../src/for-tests.ts';
 import { type Answerer, type KeyServer, startKeyServer } from './key-server.ts';
 import { type Bench, BRAND, JWKS_PATH, MINUTE, publicJwk, senderEntry, setup } from './setup.ts';
 

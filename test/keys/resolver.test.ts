@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { KeySearch, KeyTransport } from '../../src/keys/contract.ts';
-import { defaultTransport } from '../../src/keys/net/transport.ts';
+import { defaultTransport, type KeySearch } from '../../src/keys/for-tests.ts';
+import type { KeyTransport } from '../../src/index.ts';
 import { gate, sends, startKeyServer } from './key-server.ts';
 import {
   type Bench,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { claimsToBeList, parsePublished } from '../../src/keys/revocation-list.ts';
+import { claimsToBeList, parsePublished } from '../../src/keys/for-tests.ts';
 import { MINUTE, START } from './setup.ts';
 
 const AT = 'https://seller.example:8443/r.json';

@@ -6,8 +6,8 @@ import {
   newRegister,
   registerBytes,
   take,
-} from '../../src/keys/revocation-registers.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+} from '../../src/keys/for-tests.ts';
+import type { SenderEntry } from '../../src/for-tests.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
 import { type Bench, BRAND, MINUTE, senderEntry, setup, START, startSeller } from './setup.ts';
 import { type Timers, timers } from './timers.ts';

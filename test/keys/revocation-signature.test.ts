@@ -1,9 +1,8 @@
 import { createPrivateKey, sign } from 'node:crypto';
 import { FlattenedSign } from 'jose/jws/flattened/sign';
 import { describe, expect, test } from 'vitest';
-import { generateKey, type KeyPair } from '../../src/sender/sign.ts';
-import type { Jwk } from '../../src/crypto/engine.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+import { generateKey, type Jwk, type KeyPair } from '../../src/sender/sign.ts';
+import type { SenderEntry } from '../../src/for-tests.ts';
 import { deliveryBench } from './delivery-bench.ts';
 import { gate, type KeyServer, sends } from './key-server.ts';
 import { type Bench, JWKS_PATH, MINUTE, type Seller, setup, START, startSeller } from './setup.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { protocolsFor } from '../../src/protocol.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+import { protocolsFor, type SenderEntry } from '../../src/for-tests.ts';
 import { type Answerer, gate, type KeyServer, sends, startKeyServer } from './key-server.ts';
 import { type Bench, BRAND, MINUTE, publicJwk, senderEntry, setup, START, startSeller } from './setup.ts';
 

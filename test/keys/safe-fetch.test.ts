@@ -1,8 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import type { KeyTransport } from '../../src/keys/contract.ts';
-import { defaultTransport } from '../../src/keys/net/transport.ts';
-import { fetchDocument, type Fetched, type FetchRules } from '../../src/keys/safe-fetch.ts';
+import type { KeyTransport } from '../../src/index.ts';
+import { defaultTransport, fetchDocument, type Fetched, type FetchRules } from '../../src/keys/for-tests.ts';
 import { gate, latch, sends, startKeyServer } from './key-server.ts';
 
 const CAP = 1000;

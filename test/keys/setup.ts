@@ -1,14 +1,20 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { onTestFinished } from 'vitest';
-import type { Alarm, AlarmCode } from '../../src/alarms.ts';
-import type { CryptoEngine, Jwk } from '../../src/crypto/engine.ts';
-import { createEngine } from '../../src/crypto/index.ts';
-import { editionFor, protocolsFor } from '../../src/protocol.ts';
-import type { KeyResolver } from '../../src/keys/contract.ts';
-import { defaultTransport } from '../../src/keys/net/transport.ts';
-import { safeLogger, type SafeLogger } from '../../src/logging.ts';
-import { createKeyResolver, type KeyResolverOptions } from '../../src/keys/resolver.ts';
-import type { SenderEntry } from '../../src/senders.ts';
+import type { Alarm, AlarmCode, Jwk } from '../../src/index.ts';
+import { createEngine, type CryptoEngine } from '../../src/auth/rfc9421/index.ts';
+import {
+  editionFor,
+  protocolsFor,
+  safeLogger,
+  type SafeLogger,
+  type SenderEntry,
+} from '../../src/for-tests.ts';
+import {
+  createKeyResolver,
+  defaultTransport,
+  type KeyResolver,
+  type KeyResolverOptions,
+} from '../../src/keys/for-tests.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
 
 export const SILENT: SafeLogger = safeLogger({

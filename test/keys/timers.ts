@@ -1,4 +1,4 @@
-import type { Schedule } from '../../src/time-limits.ts';
+import type { Schedule } from '../../src/for-tests.ts';
 
 /** Timers that fire when the test says so. */
 export interface Timers {

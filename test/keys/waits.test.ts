@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { KeyRequest } from '../../src/keys/contract.ts';
+import type { KeyRequest } from '../../src/keys/for-tests.ts';
 import { type Answerer, gate, sends } from './key-server.ts';
 import { onWorkerd } from '../support/workerd.ts';
 import { type Bench, BRAND, JWKS_PATH, MINUTE, publicJwk, type Seller, setup, startSeller } from './setup.ts';

@@ -15,13 +15,11 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ConfigError, Fault, PermanentError } from '../../src/errors.ts';
-import type { Receiver } from '../../src/options.ts';
+import { ConfigError, createReceiver, Fault, PermanentError, type Receiver } from '../../src/index.ts';
 import { instrument, type InstrumentOptions, pollMetrics } from '../../src/otel/index.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
 import { generateKey } from '../../src/sender/sign.ts';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { createFakeSeller } from '../../src/testing/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { BACKENDS, channel, eventKey, inboxSetup, status } from '../inbox/setup.ts';
 import {

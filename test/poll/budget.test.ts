@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store, StoreRegistrations } from '../../src/stores/contract.ts';
+import type { Store, StoreRegistrations } from '../../src/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT } from '../receiver/setup.ts';
 import { submitted, world, type World } from './kit.ts';

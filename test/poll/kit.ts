@@ -1,10 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Poll } from '../../src/poll/poller.ts';
-import { type Poller, type PollerOptions, pollerOf } from '../../src/poll/options.ts';
-import type { OperationRequest } from '../../src/registrations/operations.ts';
-import type { JsonObject } from '../../src/registrations/json.ts';
-import type { CallSeller, Registration } from '../../src/registrations/registration.ts';
-import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
+import type { Poll, Poller, PollerOptions } from '../../src/poll/index.ts';
+import { loadOnDemand } from '../../src/for-tests.ts';
+import { pollerOf } from '../../src/poll/for-tests.ts';
+import type {
+  CallSeller,
+  JsonObject,
+  OperationRequest,
+  Registration,
+  Registrations,
+} from '../../src/registrations/index.ts';
+import { registrationsOf } from '../../src/registrations/for-tests.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, testReceiver, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import { hashes, NEWEST } from '../registrations/kit.ts';
@@ -107,7 +112,7 @@ export function world(random: () => number = () => 0.5): World {
       if (works) await made.receiver.start();
       else await made.receiver.ready();
       // Loaded when it is first needed, which takes time that is not this clock's.
-      await import('../../src/observe.ts');
+      await loadOnDemand();
       const polls: Poll[] = [];
       const poller = pollerOf(
         {

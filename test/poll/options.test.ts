@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/index.ts';
 import { createPoller } from '../../src/poll/index.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';

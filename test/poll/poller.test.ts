@@ -1,11 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { SellerBusyError, SellerError, TaskUnknownError } from '../../src/registrations/answer.ts';
-import { Fault } from '../../src/errors.ts';
-import type { Store } from '../../src/stores/contract.ts';
-import { pollMetrics } from '../../src/otel/polls.ts';
-import type { Poll } from '../../src/poll/poller.ts';
-import type { CallSeller } from '../../src/registrations/registration.ts';
-import { watchIn } from '../../src/registrations/watch.ts';
+import {
+  type CallSeller,
+  SellerBusyError,
+  SellerError,
+  TaskUnknownError,
+} from '../../src/registrations/index.ts';
+import { Fault, type Store } from '../../src/index.ts';
+import { pollMetrics } from '../../src/otel/index.ts';
+import type { Poll } from '../../src/poll/index.ts';
+import { watchIn } from '../../src/registrations/for-tests.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, gate, payloads, said } from '../receiver/setup.ts';
 import { type Process, REQUEST, submitted, world, type World } from './kit.ts';

@@ -1,6 +1,6 @@
 import { assert, constantFrom, property, string } from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { storableJson } from '../../src/queues/job.ts';
+import { storableJson } from '../../src/for-tests.ts';
 
 const storable = (text: string): string => text.replaceAll('\0', '\uFFFD').toWellFormed();
 

@@ -1,8 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
-import { createReceiver } from '../../src/receiver.ts';
-import { memoryStore, createMemoryState } from '../../src/stores/memory.ts';
+import { createReceiver, type Store } from '../../src/index.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
-import type { Store } from '../../src/stores/contract.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import { AGENT, gate, heldHandler, testReceiver, payloads, said, sellerKey, type Signed } from './setup.ts';
 

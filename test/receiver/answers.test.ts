@@ -1,9 +1,6 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, PermanentError } from '../../src/errors.ts';
-import type { Outcome } from '../../src/outcome.ts';
-import type { Ticket } from '../../src/options.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { ConfigError, createReceiver, type Outcome, PermanentError, type Ticket } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { alarmsTold, testReceiver, payloads, said, URL_GIVEN } from './setup.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';

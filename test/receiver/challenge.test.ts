@@ -1,14 +1,19 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
-import type { WebhookChallenge } from '../../src/events/challenge.ts';
-import type { ChallengeContext, OnChallenge } from '../../src/events/handlers.ts';
+import type {
+  AcceptRequest,
+  ChallengeContext,
+  OnChallenge,
+  Sender,
+  SenderAuth,
+  Store,
+  WebhookChallenge,
+} from '../../src/index.ts';
 import { bearerDelivery, generateKey, signHmac } from '../../src/sender/sign.ts';
-import type { Sender, SenderAuth } from '../../src/senders.ts';
-import type { AcceptRequest, Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import { sampleChallenge } from '../../src/testing/seller-delivery.ts';
+import { createFakeSeller } from '../../src/testing/index.ts';
+import { sampleChallenge } from '../../src/testing/for-tests.ts';
 import {
   AGENT,
   gate,

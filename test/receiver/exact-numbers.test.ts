@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseStrictObject } from '../../src/codec/strict-json.ts';
-import { canonicalJson } from '../../src/codec/canonical-json.ts';
-import { inexactNumbers } from '../../src/codec/inexact-numbers.ts';
-import type { EditionName } from '../../src/protocol.ts';
+import { canonicalJson, inexactNumbers, parseStrictObject } from '../../src/codec/for-tests.ts';
+import type { EditionName } from '../../src/index.ts';
 import { payloads, said, testReceiver } from './setup.ts';
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -1,8 +1,7 @@
-import type { Registrations } from '../../src/registrations/registrations.ts';
+import { createRegistrations, type Registrations } from '../../src/registrations/index.ts';
 import { createPoller } from '../../src/poll/index.ts';
-import { createRegistrations } from '../../src/registrations/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller } from '../../src/testing/index.ts';
 import { gate, testReceiver, payloads, URL_GIVEN } from './setup.ts';
 
 /* A program that ends when nothing holds it, or says what does. */

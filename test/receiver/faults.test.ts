@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Fault } from '../../src/errors.ts';
-import type { Store } from '../../src/stores/contract.ts';
+import { Fault, type Store } from '../../src/index.ts';
 import { createMemoryState, memoryStore, type MemoryStoreOptions } from '../../src/stores/memory.ts';
 import { heldHandler, testReceiver, payloads, said } from './setup.ts';
 

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { PermanentError } from '../../src/errors.ts';
-import type { Handled, Receiver } from '../../src/options.ts';
+import { type Handled, PermanentError, type Receiver } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { BACKENDS, channel, eventKey, inboxSetup, status } from '../inbox/setup.ts';
 import {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Logger } from '../../src/alarms.ts';
-import type { ReceiverOptions } from '../../src/options.ts';
+import type { Logger, ReceiverOptions } from '../../src/index.ts';
 import { testReceiver, payloads, type TestReceiver } from './setup.ts';
 
 interface Line {

@@ -1,6 +1,6 @@
 import { describe, expectTypeOf, it } from 'vitest';
-import type { Event, OtherEvent } from '../../src/events/event.ts';
-import type { Handler, Handlers } from '../../src/options.ts';
+import type { Event, OtherEvent } from '../../src/events/index.ts';
+import type { Handler, Handlers } from '../../src/index.ts';
 
 const any: Handler<Event> = () => undefined;
 

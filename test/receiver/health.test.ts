@@ -1,9 +1,15 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ConfigError, Fault } from '../../src/errors.ts';
-import type { Health, Receiver } from '../../src/options.ts';
+import {
+  type AcceptRequest,
+  ConfigError,
+  Fault,
+  type Health,
+  type LeaseDueRequest,
+  type Receiver,
+  type Store,
+} from '../../src/index.ts';
 import { generateKey } from '../../src/sender/sign.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import type { AcceptRequest, LeaseDueRequest, Store } from '../../src/stores/contract.ts';
 import { channel, eventKey, status } from '../inbox/setup.ts';
 import {
   AGENT,

@@ -1,8 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { HeadersInput } from '../../src/delivery.ts';
-import type { ReceiverOptions } from '../../src/options.ts';
-import type { Outcome } from '../../src/outcome.ts';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import type { HeadersInput, Outcome, ReceiverOptions } from '../../src/index.ts';
+import { loadOnDemand } from '../../src/for-tests.ts';
+import { createFakeSeller } from '../../src/testing/index.ts';
 import { AGENT, testReceiver, payloads, sellerKey, URL_GIVEN, type TestReceiver } from './setup.ts';
 
 /** What a terminal, a log viewer or a pager would act on, and what would fill it. */
@@ -47,7 +46,7 @@ async function heardSetup(more: Partial<ReceiverOptions> = {}): Promise<Heard> {
   });
   onTestFinished(() => made.receiver.stop());
   const settled = async (): Promise<string[]> => {
-    await import('../../src/refusal-line.ts');
+    await loadOnDemand();
     await new Promise((resolve) => setImmediate(resolve));
     return texts;
   };

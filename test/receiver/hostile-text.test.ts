@@ -5,15 +5,15 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 import { expect, it, onTestFinished } from 'vitest';
-import { isJsonObject } from '../../src/codec/members.ts';
+import { isJsonObject } from '../../src/codec/for-tests.ts';
 import { instrument } from '../../src/otel/index.ts';
-import { pollerOf } from '../../src/poll/options.ts';
-import { registrationsOf } from '../../src/registrations/registrations.ts';
+import { pollerOf } from '../../src/poll/for-tests.ts';
+import { registrationsOf } from '../../src/registrations/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createRegistry } from '../../src/registry/index.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import { SAMPLE_FAMILIES } from '../../src/testing/payloads.ts';
+import { createFakeSeller } from '../../src/testing/index.ts';
+import { SAMPLE_FAMILIES } from '../../src/testing/for-tests.ts';
 import { hashes, NEWEST } from '../registrations/kit.ts';
 import { type Ears, ears, everywhere, HOSTILE, MARK } from '../support/hostile-text.ts';
 import { virtualClock } from '../support/virtual-clock.ts';

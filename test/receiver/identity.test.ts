@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
-import { ConfigError } from '../../src/errors.ts';
-import { createReceiver } from '../../src/receiver.ts';
-import type { Store, StoreIdentity } from '../../src/stores/contract.ts';
+import { type Alarm, ConfigError, createReceiver, type Store, type StoreIdentity } from '../../src/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import type { TestReceiver, TestReceiverOptions } from './setup.ts';
 import { testReceiver, payloads, said } from './setup.ts';

@@ -1,10 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError, PermanentError } from '../../src/errors.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { ConfigError, createReceiver, type HandlerContext, PermanentError } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import type { Event } from '../../src/events/event.ts';
-import type { HandlerContext } from '../../src/options.ts';
+import type { Event } from '../../src/events/index.ts';
 import {
   BACKENDS,
   channel,

@@ -1,6 +1,11 @@
 import { expect, it } from 'vitest';
-import { Fault } from '../../src/errors.ts';
-import type { Durability, LeaseDueRequest, LeaseDueResult, Store } from '../../src/stores/contract.ts';
+import {
+  type Durability,
+  Fault,
+  type LeaseDueRequest,
+  type LeaseDueResult,
+  type Store,
+} from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { testReceiver, payloads, said } from './setup.ts';
 

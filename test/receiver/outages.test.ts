@@ -1,8 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
-import { Fault } from '../../src/errors.ts';
+import { type Alarm, Fault, type Store } from '../../src/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import type { Store } from '../../src/stores/contract.ts';
 import { payloads, said, testReceiver, type TestReceiverOptions } from './setup.ts';
 
 const AWAY = new Fault('store_unavailable', 'connection refused');

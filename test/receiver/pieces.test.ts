@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPieces } from '../../src/ticket.ts';
+import { createPieces } from '../../src/for-tests.ts';
 
 const byte = (value: number): Uint8Array => Uint8Array.of(value);
 const filled = (size: number, value: number): Uint8Array => new Uint8Array(size).fill(value);

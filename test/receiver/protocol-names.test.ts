@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Jwk } from '../../src/crypto/engine.ts';
-import type { Outcome } from '../../src/outcome.ts';
-import { generateKey, type SignedDelivery, signHmac } from '../../src/sender/sign.ts';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { generateKey, type Jwk, type SignedDelivery, signHmac } from '../../src/sender/sign.ts';
+import type { Outcome } from '../../src/index.ts';
+import { createFakeSeller } from '../../src/testing/index.ts';
 import {
   AGENT,
   alarmsTold,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ReceiverOptions } from '../../src/options.ts';
+import type { ReceiverOptions } from '../../src/index.ts';
+import { loadOnDemand } from '../../src/for-tests.ts';
 import { generateKey } from '../../src/sender/sign.ts';
 import { DOORS } from '../adapters/contract/doors.ts';
 import { AGENT, testReceiver, payloads, said, URL_GIVEN, type TestReceiver } from './setup.ts';
@@ -34,7 +35,7 @@ async function loggedSetup(more: Partial<ReceiverOptions> = {}): Promise<Logged>
       made.send(await made.sign(payload, { now: () => at.time, ...changes })),
     warnings: async () => {
       // The line is nobody's to wait for: its code is loaded with the first.
-      await import('../../src/refusal-line.ts');
+      await loadOnDemand();
       await new Promise((resolve) => setImmediate(resolve));
       return lines.splice(0).filter(({ docs, registered }) => docs !== undefined && registered === undefined);
     },

@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
-import type { RefusedCode } from '../../src/outcome.ts';
-import { SETTINGS } from '../../src/refusal-settings.ts';
+import type { Alarm, RefusedCode, Sender } from '../../src/index.ts';
+import { SETTINGS } from '../../src/for-tests.ts';
 import { bearerDelivery, generateKey, signHmac } from '../../src/sender/sign.ts';
-import type { Sender } from '../../src/senders.ts';
-import { sampleChallenge } from '../../src/testing/seller-delivery.ts';
+import { sampleChallenge } from '../../src/testing/for-tests.ts';
 import {
   AGENT,
   alarmsTold,

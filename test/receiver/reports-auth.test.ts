@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Outcome } from '../../src/outcome.ts';
+import type { Outcome, Sender } from '../../src/index.ts';
 import { bearerDelivery, type PayloadInput, signHmac } from '../../src/sender/sign.ts';
-import type { Sender } from '../../src/senders.ts';
-import { sampleChallenge } from '../../src/testing/seller-delivery.ts';
+import { sampleChallenge } from '../../src/testing/for-tests.ts';
 import { AGENT, payloads, said, sellerKey, type TestReceiver, testReceiver, URL_GIVEN } from './setup.ts';
 
 const SECRET = 'a-secret-for-reports-of-32-characters';

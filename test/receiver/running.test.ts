@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { Fault, PermanentError } from '../../src/errors.ts';
-import type { Receiver } from '../../src/options.ts';
+import {
+  type AcceptRequest,
+  type FailRequest,
+  Fault,
+  PermanentError,
+  type Receiver,
+  type Store,
+} from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import type { AcceptRequest, FailRequest, Store } from '../../src/stores/contract.ts';
 import { AGENT, gate, heldHandler, testReceiver, payloads, said } from './setup.ts';
 
 describe('inline: events that a crash made suspect', () => {

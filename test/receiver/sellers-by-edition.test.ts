@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AlarmCode } from '../../src/alarms.ts';
+import type { AlarmCode, Store } from '../../src/index.ts';
 import { generateKey, type Jwk, type KeyPair, signHmac } from '../../src/sender/sign.ts';
-import { createHashes } from '../../src/crypto/hashes.ts';
-import { capabilitiesOf } from '../../src/registrations/capabilities.ts';
-import { createRegistrations } from '../../src/registrations/index.ts';
-import type { CallSeller } from '../../src/registrations/registration.ts';
+import { createHashes } from '../../src/crypto/for-tests.ts';
+import { capabilitiesOf } from '../../src/registrations/for-tests.ts';
+import { type CallSeller, createRegistrations } from '../../src/registrations/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import type { Store } from '../../src/stores/contract.ts';
-import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { alarmsTold, payloads, said, testReceiver, URL_GIVEN } from './setup.ts';
 
 /*

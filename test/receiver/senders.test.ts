@@ -1,11 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
-import type { Sender } from '../../src/senders.ts';
+import { createReceiver, Fault, type Sender } from '../../src/index.ts';
 import { bearerDelivery, generateKey, type KeyPair, signDelivery, signHmac } from '../../src/sender/sign.ts';
-import { Fault } from '../../src/errors.ts';
-import { createReceiver } from '../../src/receiver.ts';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller } from '../../src/testing/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, testReceiver, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';

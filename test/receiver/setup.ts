@@ -1,12 +1,23 @@
-import { generateKey, signDelivery, type KeyPair, type SignDeliveryOptions } from '../../src/sender/sign.ts';
-import type { Alarm } from '../../src/alarms.ts';
-import { createReceiver } from '../../src/receiver.ts';
-import type { Handler, HandlerContext, Receiver, ReceiverOptions } from '../../src/options.ts';
-import type { Event } from '../../src/events/event.ts';
-import { createMemoryState, memoryStore, type MemoryState } from '../../src/stores/memory.ts';
-import type { Outcome } from '../../src/outcome.ts';
-import type { PayloadInput } from '../../src/sender/sign.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
+import {
+  generateKey,
+  type KeyPair,
+  type PayloadInput,
+  signDelivery,
+  type SignDeliveryOptions,
+} from '../../src/sender/sign.ts';
+import {
+  type Alarm,
+  createReceiver,
+  type Handler,
+  type HandlerContext,
+  type Outcome,
+  type Receiver,
+  type ReceiverOptions,
+} from '../../src/index.ts';
+import type { Event } from '../../src/events/index.ts';
+import { createMemoryState, type MemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { loadOnDemand } from '../../src/for-tests.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 import { gate } from '../support/gate.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
@@ -109,7 +120,7 @@ export function heldHandler(): HeldHandler {
 
 /** Alarms of refusals are raised beside the answer, which waits for none of them: here they are raised. */
 export async function alarmsTold(): Promise<void> {
-  await import('../../src/refusal-line.ts');
+  await loadOnDemand();
   await new Promise((resolve) => {
     setImmediate(resolve);
   });

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ConfigError, Fault } from '../../src/errors.ts';
+import { ConfigError, Fault, type Store } from '../../src/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import type { Store } from '../../src/stores/contract.ts';
 import { channel, eventKey, status, type Channel } from '../inbox/setup.ts';
 import { testReceiver, type TestReceiver, type TestReceiverOptions } from './setup.ts';
 

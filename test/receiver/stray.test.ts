@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Sender } from '../../src/senders.ts';
+import type { Sender } from '../../src/index.ts';
 import { generateKey } from '../../src/sender/sign.ts';
 import { AGENT, testReceiver, payloads, said, sellerKey } from './setup.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { Event } from '../../src/events/event.ts';
+import type { Event } from '../../src/events/index.ts';
 import { AGENT, heldHandler, testReceiver, payloads, said } from './setup.ts';
 
 const SOLD = { task_id: 't', timestamp: '2026-01-01T00:00:00Z', result: { media_buy_id: 'mb_1' } };

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/errors.ts';
-import type { ReceiverOptions, Ticket } from '../../src/options.ts';
-import type { Outcome } from '../../src/outcome.ts';
-import { createBufferBudget } from '../../src/ticket.ts';
-import { bearerDelivery, signHmac, generateKey } from '../../src/sender/sign.ts';
+import { ConfigError, type Outcome, type ReceiverOptions, type Ticket } from '../../src/index.ts';
+import { createBufferBudget } from '../../src/for-tests.ts';
+import { bearerDelivery, generateKey, signHmac } from '../../src/sender/sign.ts';
 import { AGENT, testReceiver, payloads, said, sellerKey, type Signed, URL_GIVEN } from './setup.ts';
 
 type Opened = Ticket | Outcome;

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { HandlerContext } from '../../src/options.ts';
+import type { HandlerContext } from '../../src/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import { gate, testReceiver, payloads, said } from './setup.ts';

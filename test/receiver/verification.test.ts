@@ -1,7 +1,7 @@
 import nodeCrypto from 'node:crypto';
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/index.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 import { gate, testReceiver, payloads, said } from './setup.ts';
 

@@ -9,10 +9,9 @@ import { agentCardHandler, jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/serve
 import express, { type Express } from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
-import { answerIn } from '../../src/registrations/answer.ts';
-import { createRegistrations } from '../../src/registrations/index.ts';
-import type { JsonObject } from '../../src/registrations/json.ts';
-import { failureOf } from '../../src/poll/failure.ts';
+import { answerIn } from '../../src/registrations/for-tests.ts';
+import { createRegistrations, type JsonObject } from '../../src/registrations/index.ts';
+import { failureOf } from '../../src/poll/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createReceiver } from '../../src/index.ts';
 import { createPoller } from '../../src/poll/index.ts';

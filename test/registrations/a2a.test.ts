@@ -1,10 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/index.ts';
 import { a2aCaller, type A2aOptions } from '../../src/registrations/a2a.ts';
-import { answerIn, refusalIn, SellerBusyError, TaskUnknownError } from '../../src/registrations/answer.ts';
-import { createRegistrations, type Registrations } from '../../src/registrations/index.ts';
-import type { JsonObject } from '../../src/registrations/json.ts';
+import { answerIn, refusalIn } from '../../src/registrations/for-tests.ts';
+import {
+  createRegistrations,
+  type JsonObject,
+  type Registrations,
+  SellerBusyError,
+  TaskUnknownError,
+} from '../../src/registrations/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { type Agent, agent03, agent10, type Said } from './agents.ts';

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  answerIn,
-  isContradicted,
-  refusalIn,
-  SellerError,
-  taskUnknownIn,
-} from '../../src/registrations/answer.ts';
+import { answerIn, isContradicted, refusalIn, taskUnknownIn } from '../../src/registrations/for-tests.ts';
+import { SellerError } from '../../src/registrations/index.ts';
 
 describe('what a first answer says of the task', () => {
   it.each([

@@ -1,11 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/errors.ts';
-import { RegistrationError } from '../../src/registrations/errors.ts';
+import { ConfigError, type Store } from '../../src/index.ts';
+import { createRegistrations, RegistrationError, type Registrations } from '../../src/registrations/index.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
-import { createRegistrations } from '../../src/registrations/index.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
-import type { Registrations } from '../../src/registrations/registrations.ts';
-import type { Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { NEWEST } from './kit.ts';

@@ -1,11 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
-import { AnswerRefusedError } from '../../src/calls/refused.ts';
-import { SellerBusyError } from '../../src/registrations/answer.ts';
-import type { JsonObject } from '../../src/registrations/json.ts';
-import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
-import { LOOK_MS } from '../../src/registrations/repeater.ts';
+import type { Alarm } from '../../src/index.ts';
+import {
+  AnswerRefusedError,
+  type JsonObject,
+  type Registrations,
+  SellerBusyError,
+} from '../../src/registrations/index.ts';
+import { LOOK_MS, registrationsOf } from '../../src/registrations/for-tests.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import { counted, hashes, NEWEST } from './kit.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/index.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
-import { CALLER_OPTIONS, callerOf } from '../../src/registrations/caller.ts';
+import { CALLER_OPTIONS, callerOf } from '../../src/registrations/for-tests.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { listening } from '../adapters/raw-client.ts';
 

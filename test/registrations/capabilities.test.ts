@@ -1,11 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Declared } from '../../src/keys/declarations.ts';
-import { capabilitiesOf, declaredBy } from '../../src/registrations/capabilities.ts';
-import { createRegistrations } from '../../src/registrations/index.ts';
-import type { PollerOptions } from '../../src/poll/options.ts';
-import type { CallSeller } from '../../src/registrations/registration.ts';
+import type { Declared } from '../../src/keys/for-tests.ts';
+import { capabilitiesOf, declaredBy } from '../../src/registrations/for-tests.ts';
+import { type CallSeller, createRegistrations } from '../../src/registrations/index.ts';
+import type { PollerOptions } from '../../src/poll/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import type { Store } from '../../src/stores/contract.ts';
+import type { Store } from '../../src/index.ts';
 import { type Process, submitted, world } from '../poll/kit.ts';
 import { AGENT } from '../receiver/setup.ts';
 import { SILENT } from '../keys/setup.ts';

@@ -1,12 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError, Fault } from '../../src/errors.ts';
-import type { Event } from '../../src/events/event.ts';
-import type { EventRegistrations } from '../../src/events/registration.ts';
-import type { Registration } from '../../src/registrations/registration.ts';
-import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
-import type { Store } from '../../src/stores/contract.ts';
+import { ConfigError, type EventRegistrations, Fault, type Store } from '../../src/index.ts';
+import type { Event } from '../../src/events/index.ts';
+import type { Registration, Registrations } from '../../src/registrations/index.ts';
+import { registrationsOf } from '../../src/registrations/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { BACKENDS, type Backend, channel, type Channel, eventKey, inboxSetup } from '../inbox/setup.ts';
 import {

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createRegistrations } from '../../src/registrations/index.ts';
-import type { Registrations } from '../../src/registrations/registrations.ts';
-import type { RegistrationKind, Store } from '../../src/stores/contract.ts';
+import { createRegistrations, type Registrations } from '../../src/registrations/index.ts';
+import type { RegistrationKind, Store } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { NEWEST } from './kit.ts';

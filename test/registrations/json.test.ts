@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { RegistrationError } from '../../src/registrations/errors.ts';
-import { argumentsText, checkedRef, contextText } from '../../src/registrations/json.ts';
+import { RegistrationError } from '../../src/registrations/index.ts';
+import { argumentsText, checkedRef, contextText } from '../../src/registrations/for-tests.ts';
 
 function codeOf(run: () => unknown): string {
   try {

@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync } from 'node:crypto';
-import { createHashes } from '../../src/crypto/hashes.ts';
-import type { RandomBytes } from '../../src/registrations/secrets.ts';
+import { createHashes } from '../../src/crypto/for-tests.ts';
+import type { RandomBytes } from '../../src/registrations/for-tests.ts';
 
 export const NEWEST = 'newest-secret-of-forty-two-characters-0001';
 export const OLDER = 'older-secret-of-forty-two-characters-00002';

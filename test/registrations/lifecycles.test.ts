@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { TaskEvent } from '../../src/events/event.ts';
-import type { Handlers } from '../../src/events/handlers.ts';
-import type { Poll } from '../../src/poll/poller.ts';
-import { pollerOf } from '../../src/poll/options.ts';
+import type { TaskEvent } from '../../src/events/index.ts';
+import { loadOnDemand } from '../../src/for-tests.ts';
+import type { Handlers } from '../../src/index.ts';
+import type { Poll } from '../../src/poll/index.ts';
+import { pollerOf } from '../../src/poll/for-tests.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
-import { mcpCaller } from '../../src/registrations/mcp.ts';
-import type { CallSeller } from '../../src/registrations/registration.ts';
-import { registrationsOf } from '../../src/registrations/registrations.ts';
+import { type CallSeller, mcpCaller } from '../../src/registrations/mcp.ts';
+import { registrationsOf } from '../../src/registrations/for-tests.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { sellerKey, testReceiver } from '../receiver/setup.ts';
 import { type VirtualClock, virtualClock } from '../support/virtual-clock.ts';
@@ -947,7 +947,7 @@ async function buyer(transport: Transport, edition: '3.1' | '3.2' = '3.1') {
     allowLoopback: true,
   });
   await receiving.receiver.start();
-  await import('../../src/observe.ts');
+  await loadOnDemand();
   const polls: Poll[] = [];
   const poller = pollerOf(
     { receiver: receiving.receiver, registrations, call, onPoll: (poll) => void polls.push(poll) },

@@ -4,11 +4,14 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { ConfigError } from '../../src/errors.ts';
-import { SellerBusyError, TaskUnknownError } from '../../src/registrations/answer.ts';
-import type { CallerOptions } from '../../src/registrations/caller.ts';
-import { mcpCaller } from '../../src/registrations/mcp.ts';
-import { createRegistrations, type Registrations } from '../../src/registrations/index.ts';
+import { ConfigError } from '../../src/index.ts';
+import {
+  createRegistrations,
+  type Registrations,
+  SellerBusyError,
+  TaskUnknownError,
+} from '../../src/registrations/index.ts';
+import { type CallerOptions, mcpCaller } from '../../src/registrations/mcp.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { NEWEST } from './kit.ts';

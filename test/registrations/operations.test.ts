@@ -1,10 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Operation, type Operations, operationsOf } from '../../src/registrations/operations.ts';
-import { agentRequest, toolArguments } from '../../src/registrations/request.ts';
-import { operationToken, secretsOf } from '../../src/registrations/secrets.ts';
-import { routesOf } from '../../src/registrations/routes.ts';
+import {
+  agentRequest,
+  type Operation,
+  type Operations,
+  operationsOf,
+  operationToken,
+  routesOf,
+  secretsOf,
+  toolArguments,
+} from '../../src/registrations/for-tests.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import type { StoreRegistrations } from '../../src/stores/contract.ts';
+import type { StoreRegistrations } from '../../src/index.ts';
 import { counted, FOREIGN, hashes, NEWEST, OLDER, WHOLE } from './kit.ts';
 
 const SELLER = 'https://seller.example/mcp';

@@ -1,17 +1,19 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { webhookHandler } from '../../src/adapters/node.ts';
-import { ConfigError } from '../../src/errors.ts';
-import type { Event } from '../../src/events/event.ts';
-import { createReceiver } from '../../src/index.ts';
-import type { Receiver, ReceiverOptions } from '../../src/options.ts';
-import type { EditionName } from '../../src/protocol.ts';
-import type { JsonObject } from '../../src/registrations/json.ts';
+import {
+  ConfigError,
+  createReceiver,
+  type EditionName,
+  type Receiver,
+  type ReceiverOptions,
+} from '../../src/index.ts';
+import type { Event } from '../../src/events/index.ts';
+import { createRegistrations, type JsonObject, type Registrations } from '../../src/registrations/index.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
-import { createRegistrations } from '../../src/registrations/index.ts';
-import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
+import { registrationsOf } from '../../src/registrations/for-tests.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { hashes, NEWEST, OLDER } from './kit.ts';
 

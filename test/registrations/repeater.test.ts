@@ -1,15 +1,22 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Alarm } from '../../src/alarms.ts';
-import type { Observe } from '../../src/events/observation.ts';
-import type { JsonObject } from '../../src/registrations/json.ts';
-import { SellerBusyError } from '../../src/registrations/answer.ts';
-import type { OperationName } from '../../src/registrations/operation.ts';
-import type { Operation } from '../../src/registrations/operations.ts';
-import type { CallSeller } from '../../src/registrations/registration.ts';
-import { type Registrations, registrationsOf } from '../../src/registrations/registrations.ts';
-import { createRegistrations } from '../../src/registrations/index.ts';
-import { LOOK_MS, type RepeaterNews, repeaterOf } from '../../src/registrations/repeater.ts';
+import {
+  type Alarm,
+  type CallSeller,
+  createRegistrations,
+  type JsonObject,
+  type OperationName,
+  type Registrations,
+  SellerBusyError,
+} from '../../src/registrations/index.ts';
+import type { Observe } from '../../src/index.ts';
+import {
+  LOOK_MS,
+  type Operation,
+  registrationsOf,
+  type RepeaterNews,
+  repeaterOf,
+} from '../../src/registrations/for-tests.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { counted, FOREIGN, hashes, NEWEST } from './kit.ts';
 

@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { RegistrationError } from '../../src/registrations/errors.ts';
+import { RegistrationError, type Reporting } from '../../src/registrations/index.ts';
 import {
   agentConfiguration,
   agentRequest,
-  type Reporting,
   reportingWebhook,
   requireReporting,
   requireRoom,
   toolArguments,
-} from '../../src/registrations/request.ts';
+} from '../../src/registrations/for-tests.ts';
 
 const destination = {
   url: 'https://buyer.example/webhooks/token',

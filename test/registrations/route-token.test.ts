@@ -5,7 +5,7 @@ import {
   readRouteToken,
   routeTokenOf,
   secretsOf,
-} from '../../src/registrations/secrets.ts';
+} from '../../src/registrations/for-tests.ts';
 import { counted, FOREIGN, hashes, hkdf, hmac, idOf, NEWEST, OLDER } from './kit.ts';
 
 const secrets = secretsOf([NEWEST, OLDER], hashes);

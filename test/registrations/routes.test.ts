@@ -1,8 +1,13 @@
 import { beforeEach, describe, expect, it, type Mock, vi } from 'vitest';
-import { ConfigError, Fault } from '../../src/errors.ts';
-import { REFRESH_MS, ROUTE_KEPT_MS, type Routes, routesOf } from '../../src/registrations/routes.ts';
-import { makeRouteToken, secretsOf } from '../../src/registrations/secrets.ts';
-import type { StoreRegistrations } from '../../src/stores/contract.ts';
+import { ConfigError, Fault, type StoreRegistrations } from '../../src/index.ts';
+import {
+  makeRouteToken,
+  REFRESH_MS,
+  ROUTE_KEPT_MS,
+  type Routes,
+  routesOf,
+  secretsOf,
+} from '../../src/registrations/for-tests.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { counted, FOREIGN, hashes, NEWEST, OLDER, WHOLE } from './kit.ts';
 

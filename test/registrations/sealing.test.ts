@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { RegistrationError } from '../../src/registrations/errors.ts';
-import { seal, type SealedPlace, secretIdOf, secretsOf, unseal } from '../../src/registrations/secrets.ts';
+import { RegistrationError } from '../../src/registrations/index.ts';
+import { seal, type SealedPlace, secretIdOf, secretsOf, unseal } from '../../src/registrations/for-tests.ts';
 import { counted, FOREIGN, hashes, hkdf, idOf, NEWEST, OLDER } from './kit.ts';
 
 const secrets = secretsOf([NEWEST, OLDER], hashes);

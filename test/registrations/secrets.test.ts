@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { nobleHashes } from '../../src/crypto/noble-hashes.ts';
-import { ConfigError } from '../../src/errors.ts';
-import { secretsOf } from '../../src/registrations/secrets.ts';
+import { nobleHashes } from '../../src/crypto/for-tests.ts';
+import { ConfigError } from '../../src/index.ts';
+import { secretsOf } from '../../src/registrations/for-tests.ts';
 import { hashes, hkdf, idOf, NEWEST, OLDER } from './kit.ts';
 
 const PURPOSES = ['route', 'token', 'arguments', 'credentials'] as const;

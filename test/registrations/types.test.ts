@@ -1,8 +1,8 @@
 import { expectTypeOf, it } from 'vitest';
-import type { Observation } from '../../src/events/observation.ts';
+import type { Observation } from '../../src/index.ts';
 import type { CallSeller, Registrations } from '../../src/registrations/index.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
-import type { PollerOptions } from '../../src/poll/options.ts';
+import type { PollerOptions } from '../../src/poll/index.ts';
 
 /** As a buyer has them: an interface, which has no index signature. */
 interface Buy {

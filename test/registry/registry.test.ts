@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import nodeDns from 'node:dns';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import * as z from 'zod/mini';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/index.ts';
 import { createRegistry, RegistryError, type RegistryOptions } from '../../src/registry/index.ts';
 import { listening } from '../adapters/raw-client.ts';
 import { type RegistryServer, startRegistry } from './server.ts';

@@ -1,12 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { Event } from '../../src/events/event.ts';
-import type { Handler, Receiver } from '../../src/options.ts';
-import { createReceiver } from '../../src/receiver.ts';
-import type { SignedDelivery } from '../../src/sender/sign.ts';
-import { signDelivery } from '../../src/sender/sign.ts';
-import type { Store } from '../../src/stores/contract.ts';
+import type { Event } from '../../src/events/index.ts';
+import { createReceiver, type Handler, type Receiver, type Store } from '../../src/index.ts';
+import { signDelivery, type SignedDelivery } from '../../src/sender/sign.ts';
 import type { SqliteStore } from '../../src/stores/sqlite.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 import { AGENT, URL_GIVEN, sellerKey } from '../receiver/setup.ts';
 import { tempFile } from '../stores/sqlite-files.ts';
 import type { Life } from './crash-points-life.ts';

@@ -1,7 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
-import type { SqliteHandle, SqliteStore } from '../../src/stores/sqlite.ts';
-import { sqliteStore } from '../../src/stores/sqlite.ts';
-import type { Store, StoreInbox } from '../../src/stores/contract.ts';
+import { type SqliteHandle, type SqliteStore, sqliteStore } from '../../src/stores/sqlite.ts';
+import type { Store, StoreInbox } from '../../src/index.ts';
 
 /** One process's life, which ends at one of the points that it passes. */
 export interface Life {

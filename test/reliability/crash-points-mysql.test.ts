@@ -2,7 +2,7 @@ import { createPool } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { signDelivery, type SignedDelivery } from '../../src/sender/sign.ts';
 import { type MysqlConnection, type MysqlPool, mysqlStore } from '../../src/stores/mysql.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 import { sellerKey, URL_GIVEN } from '../receiver/setup.ts';
 import { type Process, type ProcessOptions, processOf, receiverOf, sweep } from './crash-points-kit.ts';
 import { type Life, lifeUntil, mortal } from './crash-points-life.ts';

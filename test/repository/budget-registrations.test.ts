@@ -5,13 +5,17 @@ import {
   type Begun,
   endPoll,
   type Held,
-  type PollKept,
   type Pace,
   type PollEnd,
-} from '../../src/poll/watches.ts';
-import type { Registration } from '../../src/registrations/registration.ts';
-import { registrationsOf } from '../../src/registrations/registrations.ts';
-import { WATCHED_TASKS, type WatchedTasks, type WithWatchedTasks } from '../../src/registrations/watch.ts';
+  type PollKept,
+} from '../../src/poll/for-tests.ts';
+import type { Registration } from '../../src/registrations/index.ts';
+import {
+  registrationsOf,
+  WATCHED_TASKS,
+  type WatchedTasks,
+  type WithWatchedTasks,
+} from '../../src/registrations/for-tests.ts';
 import { hashes, NEWEST } from '../registrations/kit.ts';
 import { type CountedStore, countedMysql, countedPostgres, countedRedis } from './round-trips.ts';
 

@@ -1,13 +1,11 @@
 import nodeCrypto from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, onTestFinished, it, vi } from 'vitest';
-import type { Receiver } from '../../src/options.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { createReceiver, type Receiver, type Store } from '../../src/index.ts';
 import { generateKey, type KeyPair, signDelivery, type SignedDelivery } from '../../src/sender/sign.ts';
-import type { Store } from '../../src/stores/contract.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 import { AGENT, said, URL_GIVEN } from '../receiver/setup.ts';
 import { tempFile } from '../stores/sqlite-files.ts';
 import { type CountedStore, countedMysql, countedPostgres, countedRedis } from './round-trips.ts';

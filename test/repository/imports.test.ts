@@ -1,5 +1,5 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import ts from 'typescript';
@@ -7,9 +7,17 @@ import { describe, expect, it } from 'vitest';
 
 const src = fileURLToPath(new URL('../../src', import.meta.url));
 
-const files = readdirSync(src, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-  .map((entry) => join(entry.parentPath, entry.name));
+const root = join(src, '..');
+
+/** Files in TypeScript of a folder at the root of the repository, and of those in it. */
+const filesIn = (folder: string): string[] =>
+  readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => file.endsWith('.ts') && !file.includes('/node_modules/'));
+
+const isFace = (file: string): boolean => basename(file) === 'for-tests.ts';
+const faces = filesIn('src').filter(isFace);
+const files = filesIn('src').filter((file) => !isFace(file));
 
 interface Import {
   readonly from: string;
@@ -112,6 +120,68 @@ describe('design: imports point one way, also those on demand', () => {
     const seen = imports.map(({ from, to }) => `${from} ${to}`);
     expect(seen).toContain('inbox/on-demand.ts inbox/worker.ts');
     expect(seen).toContain('inbox/worker.ts inbox/round.ts');
+  });
+});
+
+const EXPORTS = (
+  JSON.parse(readFileSync(join(root, 'typedoc.json'), 'utf8')) as { readonly entryPoints: readonly string[] }
+).entryPoints.map((entry) => join(root, entry));
+
+/** A module of `src` that a file names in whatever way: an import, a re-export, the URL of what another process loads. */
+interface Named {
+  readonly from: string;
+  readonly to: string;
+  /** The names that it exports again. */
+  readonly exported: readonly string[];
+}
+
+function exportedNames({ parent }: ts.Node): readonly string[] {
+  const clause = ts.isExportDeclaration(parent) ? parent.exportClause : undefined;
+  if (!clause || ts.isNamespaceExport(clause)) return [];
+  return clause.elements.map((element) => (element.propertyName ?? element.name).text);
+}
+
+/** Every string of a file that is the path of a module of `src`. */
+function modulesNamed(file: string): Named[] {
+  const found: Named[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isStringLiteralLike(node) && /^\.{1,2}\/.*\.ts$/.test(node.text)) {
+      const to = resolve(dirname(file), node.text);
+      if (to.startsWith(`${src}/`)) found.push({ from: file, to, exported: exportedNames(node) });
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true));
+  return found;
+}
+
+describe('design: tests reach a folder through what it offers', () => {
+  const used = ['test', 'bench', 'scripts'].flatMap(filesIn).flatMap(modulesNamed);
+  const short = ({ from, to }: Named): string => `${relative(root, from)} ${relative(root, to)}`;
+
+  it('sees imports, types, and modules that another process loads', () => {
+    const seen = used.map(short);
+    expect(seen).toContain('test/receiver/setup.ts src/index.ts');
+    expect(seen).toContain('test/runtimes/kit.ts src/events/index.ts');
+    expect(seen).toContain('test/crypto/index.test.ts src/crypto/for-tests.ts');
+    expect(faces.length).toBeGreaterThan(10);
+  });
+
+  it('imports public entries and test faces of src, and nothing else', () => {
+    const inner = used.filter(({ to }) => !EXPORTS.includes(to) && !isFace(to));
+    expect(inner.map(short)).toEqual([]);
+  });
+
+  it('has faces that src does not import', () => {
+    expect(files.flatMap(modulesNamed).filter(({ to }) => isFace(to))).toEqual([]);
+  });
+
+  it('has faces without a name that a public entry exports', () => {
+    const exported = (list: readonly string[]): readonly string[] =>
+      list.flatMap(modulesNamed).flatMap((named) => named.exported.map((name) => `${named.to} ${name}`));
+    const published = new Set(exported(EXPORTS));
+    expect(published).toContain(join(src, 'errors.ts ConfigError'));
+    expect(exported(faces).filter((name) => published.has(name))).toEqual([]);
   });
 });
 

@@ -20,16 +20,35 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'testing/seller-documents.ts': "a fake seller's own documents",
 };
 
-function uses(node: ts.Node): boolean {
-  if (ts.isPropertyAccessExpression(node) && node.getText() === 'JSON.parse') return true;
-  return ts.forEachChild(node, uses) ?? false;
+const OF_THE_RUNTIME =
+  /^(Uint8Array|ArrayBuffer|Buffer|Error|TypeError|Promise|AbortSignal|Date|URL|Map|Set|Headers|Request|Response|Object|Array)$/;
+
+/** Files of `src` with an expression like this in them. @param word What such a file has in it, as text. */
+function filesWith(word: string, isSought: (node: ts.Node) => boolean): readonly string[] {
+  const has = (node: ts.Node): boolean => isSought(node) || (ts.forEachChild(node, has) ?? false);
+  const names = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((name) => {
+    if (!name.endsWith('.ts')) return false;
+    const text = readFileSync(join(src, name), 'utf8');
+    return text.includes(word) && has(ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true));
+  });
+  return names.toSorted();
 }
 
 it('JSON.parse sees no text of others in which a member name may be written with a backslash', () => {
-  const using = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((name) => {
-    if (!name.endsWith('.ts')) return false;
-    const text = readFileSync(join(src, name), 'utf8');
-    return text.includes('JSON') && uses(ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true));
-  });
-  expect(using.toSorted()).toEqual(Object.keys(ALLOWED));
+  const using = filesWith(
+    'JSON',
+    (node) => ts.isPropertyAccessExpression(node) && node.getText() === 'JSON.parse',
+  );
+  expect(using).toEqual(Object.keys(ALLOWED));
+});
+
+it('no file asks by instanceof for a kind that the runtime makes, but the one that knows other realms', () => {
+  const using = filesWith(
+    'instanceof',
+    (node) =>
+      ts.isBinaryExpression(node) &&
+      node.operatorToken.kind === ts.SyntaxKind.InstanceOfKeyword &&
+      OF_THE_RUNTIME.test(node.right.getText()),
+  );
+  expect(using).toEqual(['realms.ts']);
 });

@@ -1,5 +1,5 @@
 import type { KeyPair } from '../../src/sender/sign.ts';
-import type { ToolEnvelope } from '../../src/events/wire.ts';
+import type { ToolEnvelope } from '../../src/events/index.ts';
 
 /** The built package, as the runtime under test loaded it. Only types are taken from the sources. */
 export interface Library {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { createEngine } from '../../src/crypto/index.ts';
-import { generateKey, signBytes } from '../../src/sender/keys.ts';
+import { createEngine } from '../../src/auth/rfc9421/index.ts';
+import { generateKey } from '../../src/sender/sign.ts';
+import { signBytes } from '../../src/for-tests.ts';
 
 describe('generateKey', () => {
   test.each([

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/index.ts';
 import { readEvent } from '../../src/events/index.ts';
 import {
-  signHmac,
   generateKey,
   type PayloadInput,
   signDelivery,
   type SignedDelivery,
+  signHmac,
 } from '../../src/sender/sign.ts';
 
 const url = 'https://buyer.example/hook';

@@ -1,13 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseSignatureInput, verifySignature } from '../../src/auth/rfc9421/index.ts';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/index.ts';
 import {
   generateKey,
-  PROFILE_COMPONENTS,
-  signDelivery,
   type Jwk,
+  PROFILE_COMPONENTS,
   type SignatureAlgorithm,
+  signDelivery,
   type SignDeliveryOptions,
   type SignedDelivery,
 } from '../../src/sender/sign.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/index.ts';
 import { bearerDelivery, generateKey, signDelivery, signHmac } from '../../src/sender/sign.ts';
-import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 
 type Loose = (...given: readonly unknown[]) => unknown;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { backoffMs } from '../../src/stages/settle.ts';
+import { backoffMs } from '../../src/stages/for-tests.ts';
 
 const RETRY = { baseMs: 1_000, maxMs: 300_000 };
 const nearlyOne = (): number => 1 - 2 ** -53;

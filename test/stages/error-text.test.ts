@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { errorText } from '../../src/stages/settle.ts';
+import { errorText } from '../../src/stages/for-tests.ts';
 
 describe('errorText: the stored text of a failed run’s error', () => {
   it.each([

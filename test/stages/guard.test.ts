@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { contentTypes } from '../../src/config/content-types.ts';
-import { headerFields } from '../../src/delivery.ts';
-import type { AuthPolicy, SenderEntry } from '../../src/senders.ts';
+import { contentTypes } from '../../src/config/for-tests.ts';
+import { type AuthPolicy, headerFields, type SenderEntry } from '../../src/for-tests.ts';
 import {
   declaredLength,
   guard,
@@ -9,7 +8,7 @@ import {
   type GuardContext,
   guardDeclaredLength,
   guardHeaders,
-} from '../../src/stages/guard.ts';
+} from '../../src/stages/for-tests.ts';
 
 const context = (types?: readonly string[]): GuardContext => ({
   config: { maxBodyBytes: 1_000, contentTypes: contentTypes(types) },

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { RefusedCode, UnavailableCode } from '../../src/outcome.ts';
-import { ANSWERS, respond } from '../../src/stages/respond.ts';
+import type { RefusedCode, UnavailableCode } from '../../src/index.ts';
+import { ANSWERS, respond } from '../../src/stages/for-tests.ts';
 
 const SECRET_DETAIL = 'key-7 digest=abc reason';
 const refused = (code: RefusedCode, challenge?: 'bearer') =>
@@ -59,10 +59,6 @@ const FAULTS: readonly UnavailableCode[] = [
 ];
 
 describe('respond: the table of answers', () => {
-  it('has a row for each code and no other', () => {
-    expect(Object.keys(ANSWERS).sort()).toEqual(Object.keys(STATUS).sort());
-  });
-
   it.each(Object.entries(STATUS) as [RefusedCode, number][])('%s → %i', (code, status) => {
     const reply = refused(code);
     expect(reply.status).toBe(status);

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Fault } from '../../src/errors.ts';
-import { safeLogger } from '../../src/logging.ts';
-import { createRunning, type Running, type RunStart } from '../../src/stages/running.ts';
-import type { AliveRequest, Store } from '../../src/stores/contract.ts';
+import { type AliveRequest, Fault, type Store } from '../../src/index.ts';
+import { safeLogger } from '../../src/for-tests.ts';
+import { createRunning, type Running, type RunStart } from '../../src/stages/for-tests.ts';
 import { onWorkerd } from '../support/workerd.ts';
 
 const config = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000 };

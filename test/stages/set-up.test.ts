@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { authenticateSignature } from '../../src/auth/rfc9421/verify.ts';
-import { publicUrlOf } from '../../src/config/public-url.ts';
-import type { Candidate } from '../../src/keys/contract.ts';
-import { createSetUpWatch } from '../../src/stages/set-up.ts';
+import { authenticateSignature } from '../../src/auth/for-tests.ts';
+import { publicUrlOf } from '../../src/config/for-tests.ts';
+import type { Candidate } from '../../src/keys/for-tests.ts';
+import { createSetUpWatch } from '../../src/stages/for-tests.ts';
 import {
   bench,
   candidateOf,

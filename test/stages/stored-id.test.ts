@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createHashes } from '../../src/crypto/hashes.ts';
-import { deliveryId } from '../../src/delivery.ts';
-import { storedId, storedNonce } from '../../src/stages/ids.ts';
+import { createHashes } from '../../src/crypto/for-tests.ts';
+import { deliveryId } from '../../src/for-tests.ts';
+import { storedId, storedNonce } from '../../src/stages/for-tests.ts';
 
 const hashes = createHashes();
 const stored = (id: string): string => storedId(id, hashes);

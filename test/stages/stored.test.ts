@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { resolveOptions } from '../../src/config/resolve.ts';
-import { createHashes } from '../../src/crypto/hashes.ts';
-import { Fault } from '../../src/errors.ts';
-import { readBody } from '../../src/events/reading.ts';
-import { protocolsFor } from '../../src/protocol.ts';
-import { originOf, readStored } from '../../src/stages/stored.ts';
+import { resolveOptions } from '../../src/config/for-tests.ts';
+import { createHashes } from '../../src/crypto/for-tests.ts';
+import { Fault } from '../../src/index.ts';
+import { readBody } from '../../src/events/for-tests.ts';
+import { protocolsFor } from '../../src/for-tests.ts';
+import { originOf, readStored } from '../../src/stages/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 
 const AGENT = 'https://seller.example/mcp';
 const context = { protocols: protocolsFor(), hashes: createHashes(), readBody };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { protocolsFor } from '../../src/protocol.ts';
-import { createHashes } from '../../src/crypto/hashes.ts';
-import { readBody } from '../../src/events/reading.ts';
-import { terminalHash } from '../../src/stages/read.ts';
+import { protocolsFor } from '../../src/for-tests.ts';
+import { createHashes } from '../../src/crypto/for-tests.ts';
+import { readBody } from '../../src/events/for-tests.ts';
+import { terminalHash } from '../../src/stages/for-tests.ts';
 import { payloads } from '../receiver/setup.ts';
 
 const hashes = createHashes();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createNextTurn, type Waiter } from '../../src/stages/turns.ts';
+import { createNextTurn, type Waiter } from '../../src/stages/for-tests.ts';
 import { onWorkerd } from '../support/workerd.ts';
 
 beforeEach(() => void vi.useFakeTimers());

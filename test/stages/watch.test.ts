@@ -1,15 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Fault } from '../../src/errors.ts';
-import { createNextTurn } from '../../src/stages/turns.ts';
+import { Fault, type RenewRequest } from '../../src/index.ts';
 import {
+  createNextTurn,
   type DeadlineExceeded,
   keepLease,
   type LeaseKeeper,
   type RunEnd,
-  watchRun,
   type WatchRequest,
-} from '../../src/stages/watch.ts';
-import type { RenewRequest } from '../../src/stores/contract.ts';
+  watchRun,
+} from '../../src/stages/for-tests.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const LEASE = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me', leaseMs: 8000 };

@@ -1,5 +1,4 @@
-import { describeStoreContract } from '../../src/testing/store-contract.ts';
-import type { StoreContractOptions } from '../../src/testing/store-contract.ts';
+import { describeStoreContract, type StoreContractOptions } from '../../src/testing/index.ts';
 
 /** What a store claims beyond the ordinary. */
 type Claims = Omit<StoreContractOptions, 'describe' | 'it'>;

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { Client, Pool } from 'pg';
 import { createPool } from 'mysql2/promise';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/errors.ts';
+import { ConfigError } from '../../src/index.ts';
 import { mysqlStore } from '../../src/stores/mysql.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { migrate, postgresStore } from '../../src/stores/postgres.ts';

@@ -1,13 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createKeyRecords } from '../../src/keys/key-records.ts';
-import { JWKS, type KeySet } from '../../src/keys/jwks.ts';
-import type { Receiver } from '../../src/options.ts';
-import { createReceiver } from '../../src/receiver.ts';
+import { createKeyRecords, JWKS, type KeySet } from '../../src/keys/for-tests.ts';
+import { createReceiver, type Receiver, type Sender, type Store } from '../../src/index.ts';
 import { type KeyPair, signDelivery } from '../../src/sender/sign.ts';
-import type { Sender } from '../../src/senders.ts';
-import type { Store } from '../../src/stores/contract.ts';
-import { samplePayloads } from '../../src/testing/payloads.ts';
-import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import { samplePayloads, type StoreHarness } from '../../src/testing/index.ts';
 import { ACCEPTED, keyNamed, UNAVAILABLE } from '../keys/delivery-bench.ts';
 import { BRAND, JWKS_PATH, PATIENT, publicJwk, SILENT, startSeller } from '../keys/setup.ts';
 import { said, URL_GIVEN } from '../receiver/setup.ts';

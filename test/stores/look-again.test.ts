@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lookAgain } from '../../src/stores/schema-version.ts';
+import { lookAgain } from '../../src/stores/for-tests.ts';
 
 /** A look that fails while it is told to, on a clock of the test's. */
 function looking(): {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeStoreContract } from '../../src/testing/store-contract.ts';
-import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import { describeStoreContract, type StoreHarness } from '../../src/testing/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { acceptRequest } from './requests.ts';
 

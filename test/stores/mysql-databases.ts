@@ -2,9 +2,14 @@ import { randomBytes } from 'node:crypto';
 import type { Pool } from 'mysql2/promise';
 import { createConnection, createPool } from 'mysql2/promise';
 import { afterAll, beforeAll, expect, inject } from 'vitest';
-import type { MysqlConnection, MysqlStore, MysqlStoreOptions } from '../../src/stores/mysql.ts';
-import { migrate, mysqlStore } from '../../src/stores/mysql.ts';
-import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import {
+  migrate,
+  type MysqlConnection,
+  type MysqlStore,
+  mysqlStore,
+  type MysqlStoreOptions,
+} from '../../src/stores/mysql.ts';
+import type { StoreHarness } from '../../src/testing/index.ts';
 import { sharedMariadb } from '../support/shared-mariadb.ts';
 import { twoHandles } from './fixtures/two-handles.js';
 

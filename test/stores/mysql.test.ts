@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import { describeStoreContract } from '../../src/testing/store-contract.ts';
+import { describeStoreContract } from '../../src/testing/index.ts';
 import { mysqlHarness, ownDatabase } from './mysql-databases.ts';
 
 describe('mysqlStore', () => {

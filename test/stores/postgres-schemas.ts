@@ -1,9 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { Pool } from 'pg';
 import { afterAll, beforeAll, expect, inject } from 'vitest';
-import type { PgClient, PostgresStore, PostgresStoreOptions } from '../../src/stores/postgres.ts';
-import { migrate, postgresStore } from '../../src/stores/postgres.ts';
-import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import {
+  migrate,
+  type PgClient,
+  type PostgresStore,
+  postgresStore,
+  type PostgresStoreOptions,
+} from '../../src/stores/postgres.ts';
+import type { StoreHarness } from '../../src/testing/index.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 import { twoHandles } from './fixtures/two-handles.js';
 

@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import { describeStoreContract } from '../../src/testing/store-contract.ts';
+import { describeStoreContract } from '../../src/testing/index.ts';
 import { ownSchema, postgresHarness } from './postgres-schemas.ts';
 
 describe('postgresStore', () => {

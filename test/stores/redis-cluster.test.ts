@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { redisStore } from '../../src/stores/redis.ts';
-import { describeStoreContract } from '../../src/testing/store-contract.ts';
+import { describeStoreContract } from '../../src/testing/index.ts';
 import { inThisForm, ROWS } from '../reliability/form.ts';
 import type { RedisCluster } from '../support/redis.ts';
 import { ask, startRedisCluster } from '../support/redis.ts';

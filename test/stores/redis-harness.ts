@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll } from 'vitest';
-import type { RedisStoreOptions } from '../../src/stores/redis.ts';
-import { redisStore } from '../../src/stores/redis.ts';
-import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import { redisStore, type RedisStoreOptions } from '../../src/stores/redis.ts';
+import type { StoreHarness } from '../../src/testing/index.ts';
 import type { RedisCluster, RedisSentinel } from '../support/redis.ts';
 import { startRedis } from '../support/redis.ts';
 import { twoHandles } from './fixtures/two-handles.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { redisStore } from '../../src/stores/redis.ts';
-import { describeStoreContract } from '../../src/testing/store-contract.ts';
+import { describeStoreContract } from '../../src/testing/index.ts';
 import { AGENT, testReceiver } from '../receiver/setup.ts';
 import { loadOf } from '../reliability/faults/load.ts';
 import { inThisForm, LONG, ROWS } from '../reliability/form.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { describeStoreContract } from '../../src/testing/store-contract.ts';
+import { describeStoreContract } from '../../src/testing/index.ts';
 import type { RedisUrl } from '../support/redis.ts';
 import { startRedis } from '../support/redis.ts';
 import { clientOf, redisHarness } from './redis-harness.ts';

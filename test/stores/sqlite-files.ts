@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import Libsql from 'libsql';
-import type { SqliteHandle } from '../../src/stores/sqlite.ts';
-import { sqliteStore } from '../../src/stores/sqlite.ts';
-import type { StoreHarness } from '../../src/testing/store-contract.ts';
+import { type SqliteHandle, sqliteStore } from '../../src/stores/sqlite.ts';
+import type { StoreHarness } from '../../src/testing/index.ts';
 import { DATA_FOLDER } from '../support/data-folder.ts';
 import { twoHandles } from './fixtures/two-handles.js';
 

@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import { describeStoreContract } from '../../src/testing/store-contract.ts';
+import { describeStoreContract } from '../../src/testing/index.ts';
 import { inThisForm } from '../reliability/form.ts';
 import { canDiffer, suitesOfContract, SQLITE_CAN_DIFFER } from './contract-suites.ts';
 import { DRIVERS, sqliteHarness } from './sqlite-files.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { stepWatch } from '../../src/stores/step-watch.ts';
+import { stepWatch } from '../../src/stores/for-tests.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();

@@ -1,7 +1,7 @@
 import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
-import { parseAddress } from '../../src/keys/net/addresses.ts';
+import { parseAddress } from '../../src/keys/for-tests.ts';
 
 /** What a name server says of one name; of one that it does not know it says that there is no such name. */
 export interface DnsAnswer {

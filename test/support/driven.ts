@@ -1,6 +1,13 @@
-import type { Backend, CommitRequest, CommitResult, LoadRequest, LoadResult } from '../../src/stores/port.ts';
-import type { AcceptRequest } from '../../src/stores/contract.ts';
-import { type DrivenStore, storeOf } from '../../src/stores/driver/store-of.ts';
+import {
+  type Backend,
+  type CommitRequest,
+  type CommitResult,
+  type DrivenStore,
+  type LoadRequest,
+  type LoadResult,
+  storeOf,
+} from '../../src/stores/backend.ts';
+import type { AcceptRequest } from '../../src/index.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import type { KeptRows } from './row-backend.ts';
 import { keptRows, rowBackend } from './row-backend.ts';

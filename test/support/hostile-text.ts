@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Logger } from '../../src/alarms.ts';
+import type { Logger } from '../../src/index.ts';
 
 /** Stands in hostile text, so that it is found again wherever it goes. */
 export const MARK = 'MARK7';

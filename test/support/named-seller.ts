@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { createFakeSeller, type FakeSeller } from '../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { createTestCa, startHttpsServer } from './tls.ts';
 
 /** A fake seller as programs meet it that call it `https://seller.example`, and nothing in them says otherwise. */

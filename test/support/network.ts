@@ -1,6 +1,5 @@
 import { connect } from 'node:net';
-import type { Dial } from '../../src/keys/net/connection.ts';
-import type { Resolve } from '../../src/keys/net/resolve.ts';
+import type { Dial, Resolve } from '../../src/keys/for-tests.ts';
 
 /** A public address that no test ever leaves the machine for. */
 export const PUBLIC = '93.184.215.14';

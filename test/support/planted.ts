@@ -1,5 +1,5 @@
-import type { Backend, CommitRequest, Expected, Row, RowId, Unit } from '../../src/stores/port.ts';
-import { nameOf } from '../../src/stores/driver/row-data.ts';
+import type { Backend, CommitRequest, Expected, Row, RowId, Unit } from '../../src/stores/backend.ts';
+import { nameOf } from '../../src/stores/for-tests.ts';
 import type { KeptRows } from './row-backend.ts';
 
 /** A backend that does not do what `Backend` says, in one thing. */

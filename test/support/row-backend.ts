@@ -1,26 +1,25 @@
-import { Fault } from '../../src/errors.ts';
-import type {
-  Backend,
-  CommitRequest,
-  CommitResult,
-  Counted,
-  DueRequest,
-  DueResult,
-  Expected,
-  LoadRequest,
-  LoadResult,
-  Page,
-  Row,
-  NoncesOf,
-  RowId,
-  RowKind,
-  Scope,
-  Unit,
-  Write,
-} from '../../src/stores/port.ts';
-import type { InboxQuery } from '../../src/stores/contract.ts';
-import { nameOf, scopeName } from '../../src/stores/driver/row-data.ts';
-import { turnText } from '../../src/stores/driver/unit.ts';
+import { Fault, type InboxQuery } from '../../src/index.ts';
+import {
+  type Backend,
+  type CommitRequest,
+  type CommitResult,
+  type Counted,
+  type DueRequest,
+  type DueResult,
+  type Expected,
+  type LoadRequest,
+  type LoadResult,
+  type NoncesOf,
+  type Page,
+  type Row,
+  type RowId,
+  type RowKind,
+  type Scope,
+  turnText,
+  type Unit,
+  type Write,
+} from '../../src/stores/backend.ts';
+import { nameOf, scopeName } from '../../src/stores/for-tests.ts';
 
 /** A row as it is kept, with what it is searched by. */
 interface Kept extends Row {

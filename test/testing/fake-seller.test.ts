@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { webhookHandler } from '../../src/adapters/node.ts';
-import type { Alarm } from '../../src/alarms.ts';
-import type { Event } from '../../src/events/event.ts';
-import { createReceiver } from '../../src/index.ts';
-import type { Receiver, ReceiverOptions } from '../../src/options.ts';
+import { type Alarm, createReceiver, type Receiver, type ReceiverOptions } from '../../src/index.ts';
+import type { Event } from '../../src/events/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { createFakeSeller, type FakeSeller, type FakeSellerOptions } from '../../src/testing/fake-seller.ts';
-import { MISTAKES, type Mistake } from '../../src/testing/mistakes.ts';
+import {
+  createFakeSeller,
+  type FakeSeller,
+  type FakeSellerOptions,
+  type Mistake,
+  MISTAKES,
+} from '../../src/testing/index.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { TaskStatus } from '../../src/events/event.ts';
-import { detectFormat, readEvent } from '../../src/events/index.ts';
-import { ConfigError } from '../../src/errors.ts';
-import { SAMPLE_FAMILIES, samplePayloads } from '../../src/testing/payloads.ts';
+import { detectFormat, readEvent, type TaskStatus } from '../../src/events/index.ts';
+import { ConfigError } from '../../src/index.ts';
+import { SAMPLE_FAMILIES } from '../../src/testing/for-tests.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 
 const STATUSES = [
   'submitted',

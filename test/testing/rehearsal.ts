@@ -1,7 +1,6 @@
 import { onTestFinished } from 'vitest';
-import type { Alarm, AlarmCode } from '../../src/alarms.ts';
-import { createFakeSeller } from '../../src/testing/fake-seller.ts';
-import type { DeliverOptions, FakeSeller } from '../../src/testing/seller-types.ts';
+import type { Alarm, AlarmCode } from '../../src/index.ts';
+import { createFakeSeller, type DeliverOptions, type FakeSeller } from '../../src/testing/index.ts';
 import {
   testReceiver,
   type TestReceiver,

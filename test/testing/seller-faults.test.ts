@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { AlarmCode } from '../../src/alarms.ts';
-import { defaultTransport } from '../../src/keys/net/transport.ts';
-import type { NamedFault, SellerFault } from '../../src/testing/seller-documents.ts';
+import type { AlarmCode } from '../../src/index.ts';
+import { defaultTransport } from '../../src/keys/for-tests.ts';
+import type { NamedFault, SellerFault } from '../../src/testing/index.ts';
 import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from './rehearsal.ts';
 
 const FAILING = 'key_fetch_failing';

@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import type { SignedDelivery } from '../../src/sender/sign.ts';
-import { post } from '../../src/testing/seller-post.ts';
+import { post } from '../../src/testing/for-tests.ts';
 import { closing, listening } from '../adapters/raw-client.ts';
 
 const delivery = (url: string, body = '{}'): SignedDelivery => ({

@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SignedDelivery } from '../../src/sender/sign.ts';
-import {
-  type Attempt,
-  DEFAULT_RETRY,
-  isFinal,
-  type PostResult,
-  type RetryPolicy,
-  untilFinal,
-} from '../../src/testing/seller-post.ts';
+import type { Attempt, PostResult, RetryPolicy } from '../../src/testing/index.ts';
+import { DEFAULT_RETRY, isFinal, untilFinal } from '../../src/testing/for-tests.ts';
 
 const answer = (status: number, headers: Record<string, string> = {}): PostResult => ({
   outcome: status < 300 ? 'success' : 'failed',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { mismatches } from '../../src/vectors/judge.ts';
+import { mismatches } from '../../src/vectors/for-tests.ts';
 
 describe('what a vector expects of an event', () => {
   test.each([

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { COUNTED, withCounts } from '../../scripts/vectors/counts.ts';
 import { vectorFiles } from '../../scripts/vectors/files.ts';
-import { ANSWERS } from '../../src/stages/respond.ts';
+import { ANSWERS } from '../../src/stages/for-tests.ts';
 import { runVectors } from '../../src/vectors/index.ts';
-import type { CheckId, EnvelopeCode, RefusedCode } from '../../src/outcome.ts';
+import type { CheckId, EnvelopeCode, RefusedCode } from '../../src/index.ts';
 
 const folder = fileURLToPath(new URL('../../vectors/', import.meta.url));
 const made = vectorFiles();

@@ -1,9 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { Skipped } from '../../src/vectors/case.ts';
-import { librarySubject } from '../../src/vectors/library.ts';
-import { formatReport, runVectors, type RunVectorsOptions } from '../../src/vectors/run.ts';
-import type { VectorResult } from '../../src/vectors/judge.ts';
+import {
+  formatReport,
+  librarySubject,
+  runVectors,
+  type RunVectorsOptions,
+  type Skipped,
+  type VectorResult,
+} from '../../src/vectors/index.ts';
 import { folderOf } from './folder.ts';
 
 /* Files of the kinds that the protocol publishes: told by their members, judged by what callers and receivers run. */

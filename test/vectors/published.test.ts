@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { CryptoEngine, Jwk } from '../../src/crypto/engine.ts';
-import { createEngine } from '../../src/crypto/index.ts';
-import { signatureBase } from '../../src/auth/rfc9421/index.ts';
-import { headerFields } from '../../src/delivery.ts';
+import { createEngine, type CryptoEngine, type Jwk, signatureBase } from '../../src/auth/rfc9421/index.ts';
+import { headerFields } from '../../src/for-tests.ts';
 import { B26, TEST_KEY_ED25519 } from '../auth/rfc9421/published.ts';
 import { bigEndian, ec, utf8 } from '../crypto/make.ts';
 

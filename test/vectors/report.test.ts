@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareBases } from '../../src/vectors/judge.ts';
+import { compareBases } from '../../src/vectors/for-tests.ts';
 import { formatReport, formatResult, type VectorResult } from '../../src/vectors/index.ts';
 
 const passed: VectorResult = {

@@ -30,8 +30,8 @@ async function crashTogether(kit: Kit, keys: readonly string[]): Promise<void> {
 export const suspectCases: Cases = {
   'events that crashed together are suspects: no crash and no attempt is counted for any': async (kit) => {
     await crashTogether(kit, [key(1), key(2)]);
-    for (const of of [key(1), key(2)]) {
-      const { state, attempts, crashes, suspect } = await seen(kit, of);
+    for (const one of [key(1), key(2)]) {
+      const { state, attempts, crashes, suspect } = await seen(kit, one);
       assert.deepEqual([state, attempts, crashes, suspect], ['queued', 0, 0, true]);
     }
     const { records } = await inboxOf(kit.b).list({ state: 'queued', limit: 10 });

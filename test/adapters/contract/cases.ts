@@ -1,7 +1,6 @@
-import type { ReceiverOptions } from '../../../src/options.ts';
-import type { Sender } from '../../../src/senders.ts';
-import { sampleChallenge } from '../../../src/testing/seller-delivery.ts';
-import type { DeliverOptions, FakeSeller } from '../../../src/testing/fake-seller.ts';
+import type { ReceiverOptions, Sender } from '../../../src/index.ts';
+import { sampleChallenge } from '../../../src/testing/for-tests.ts';
+import type { DeliverOptions, FakeSeller } from '../../../src/testing/index.ts';
 import type { Capability } from './serving.ts';
 import type { WireRequest } from './wire.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../../src/testing/index.ts';
 import { CASES, type Case } from './cases.ts';
 import { DOORS } from './doors.ts';
 import type { DoorHarness } from './serving.ts';

@@ -7,12 +7,11 @@ import { Hono } from 'hono';
 import { Hono as Hono3 } from 'hono3';
 import { createServer as createHttp, type RequestListener, type Server } from 'node:http';
 import { createServer as createHttp2, type Http2Server } from 'node:http2';
-import type { DoorReceiver } from '../../../src/adapters/door.ts';
+import { type DoorReceiver, webhookHandler as nodeHandler } from '../../../src/adapters/node.ts';
 import { webhookHandler as expressHandler } from '../../../src/adapters/express.ts';
 import { webhookPlugin } from '../../../src/adapters/fastify.ts';
 import { webhookHandler as fetchHandler } from '../../../src/adapters/fetch.ts';
 import { webhookHandler as honoHandler } from '../../../src/adapters/hono.ts';
-import { webhookHandler as nodeHandler } from '../../../src/adapters/node.ts';
 import { LAMBDA_DOORS } from './lambda-doors.ts';
 import { type DoorHarness, overHttp1, overHttp2, type Asking } from './serving.ts';
 

@@ -1,5 +1,9 @@
-import type { DoorReceiver } from '../../../src/adapters/door.ts';
-import { webhookHandler, type LambdaEvent, type LambdaResult } from '../../../src/adapters/lambda.ts';
+import {
+  type DoorReceiver,
+  type LambdaEvent,
+  type LambdaResult,
+  webhookHandler,
+} from '../../../src/adapters/lambda.ts';
 import type { DoorHarness } from './serving.ts';
 import { answerOf, type WireAnswer, type WireRequest } from './wire.ts';
 

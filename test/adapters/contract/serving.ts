@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type Http2Server, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import type { DoorReceiver } from '../../../src/adapters/door.ts';
+import type { DoorReceiver } from '../../../src/adapters/node.ts';
 import { rawClient } from '../raw-client.ts';
 import { answerOf, firstAnswer, message, type WireAnswer, type WireRequest } from './wire.ts';
 

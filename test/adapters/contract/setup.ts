@@ -1,8 +1,6 @@
-import { createReceiver } from '../../../src/index.ts';
-import type { Outcome } from '../../../src/outcome.ts';
-import type { Receiver, ReceiverOptions } from '../../../src/options.ts';
+import { createReceiver, type Outcome, type Receiver, type ReceiverOptions } from '../../../src/index.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
-import type { FakeSeller } from '../../../src/testing/fake-seller.ts';
+import type { FakeSeller } from '../../../src/testing/index.ts';
 import { AUTHORITY, MAX_BODY_BYTES, PUBLIC_URL, type Given } from './cases.ts';
 
 /** A receiver with a store of its own, and what it did. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../../src/testing/index.ts';
 import { rawClient, statuses, type RawClient } from '../raw-client.ts';
 import { MAX_BODY_BYTES } from './cases.ts';
 import { READABLE_DOORS } from './doors.ts';

@@ -1,5 +1,5 @@
-import type { DoorReceiver } from '../../../src/adapters/door.ts';
-import type { Reply } from '../../../src/outcome.ts';
+import type { DoorReceiver } from '../../../src/adapters/node.ts';
+import type { Reply } from '../../../src/index.ts';
 
 /** A request as it goes over the wire, before a protocol or a platform gives it its form. */
 export interface WireRequest {

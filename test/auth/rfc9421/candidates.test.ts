@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { tryCandidates, type Trial } from '../../../src/auth/rfc9421/candidates.ts';
-import { editionFor, protocolsFor } from '../../../src/protocol.ts';
-import type { Candidate } from '../../../src/keys/contract.ts';
+import { type Trial, tryCandidates } from '../../../src/auth/for-tests.ts';
+import { editionFor, protocolsFor } from '../../../src/for-tests.ts';
+import type { Candidate } from '../../../src/keys/for-tests.ts';
 
 test('a kid of very many senders is tried with each of them', async () => {
   const [protocol] = protocolsFor();

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkSignatureHeaders } from '../../../src/auth/rfc9421/checks.ts';
-import { headerFields, type HeadersInput } from '../../../src/delivery.ts';
-import { protocolsFor } from '../../../src/protocol.ts';
+import { checkSignatureHeaders } from '../../../src/auth/for-tests.ts';
+import { headerFields, protocolsFor } from '../../../src/for-tests.ts';
+import type { HeadersInput } from '../../../src/index.ts';
 import { createSigner, FIVE, NONCE, NOW, signedHeaders } from './support.ts';
 import type { Wire } from './support.ts';
 

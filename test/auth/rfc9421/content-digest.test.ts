@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { digestMatches, readContentDigest } from '../../../src/auth/rfc9421/content-digest.ts';
+import { digestMatches, readContentDigest } from '../../../src/auth/for-tests.ts';
 import { BODY, hashes } from './support.ts';
 
 const digest = createHash('sha256').update(BODY).digest();

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { parseDictionary } from 'structured-headers';
 import { describe, expect, test } from 'vitest';
-import { type Member, readDictionary } from '../../../src/auth/rfc9421/signature-input.ts';
+import { type Member, readDictionary } from '../../../src/auth/for-tests.ts';
 
 function members(field: string): ReadonlyMap<string, Member> {
   const result = readDictionary(field);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { compareHost } from '../../../src/auth/rfc9421/host.ts';
-import { canonicalTargetUri } from '../../../src/auth/rfc9421/signature-base.ts';
-import { headerFields } from '../../../src/delivery.ts';
+import { compareHost } from '../../../src/auth/for-tests.ts';
+import { canonicalTargetUri } from '../../../src/auth/rfc9421/index.ts';
+import { headerFields } from '../../../src/for-tests.ts';
 import { deliveryOf } from './support.ts';
 
 const target = canonicalTargetUri('https://buyer.example/hooks');

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { canonicalAuthority, TargetUriError } from '../../../src/auth/rfc9421/host.ts';
+import { canonicalAuthority } from '../../../src/auth/for-tests.ts';
+import { TargetUriError } from '../../../src/auth/rfc9421/index.ts';
 
 describe('authority of a Host field (verification.md §4.2 to §4.4)', () => {
   test.each([

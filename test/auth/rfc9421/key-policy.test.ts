@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { usableKey } from '../../../src/auth/rfc9421/key-policy.ts';
-import type { Jwk, SignatureAlgorithm } from '../../../src/crypto/engine.ts';
-import { editionFor, protocolFor, purposesOf } from '../../../src/protocol.ts';
+import { usableKey } from '../../../src/auth/for-tests.ts';
+import type { Jwk } from '../../../src/index.ts';
+import type { SignatureAlgorithm } from '../../../src/auth/rfc9421/index.ts';
+import { editionFor, protocolFor, purposesOf } from '../../../src/for-tests.ts';
 import { createSigner, engine } from './support.ts';
 
 const ed = createSigner('ed');

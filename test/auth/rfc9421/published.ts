@@ -1,4 +1,4 @@
-import type { Jwk } from '../../../src/crypto/engine.ts';
+import type { Jwk } from '../../../src/index.ts';
 
 /** RFC 9421, appendix B.1.4. */
 export const TEST_KEY_ED25519: Jwk = {

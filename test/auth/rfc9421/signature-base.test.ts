@@ -1,12 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  canonicalTargetUri,
-  REQUIRED_COMPONENTS,
-  signatureBase,
-} from '../../../src/auth/rfc9421/signature-base.ts';
-import { decodeBase64 } from '../../../src/codec/encoding.ts';
-import { headerFields } from '../../../src/delivery.ts';
+import { canonicalTargetUri, signatureBase } from '../../../src/auth/rfc9421/index.ts';
+import { REQUIRED_COMPONENTS } from '../../../src/auth/for-tests.ts';
+import { decodeBase64 } from '../../../src/codec/for-tests.ts';
+import { headerFields } from '../../../src/for-tests.ts';
 import { B26, TEST_KEY_ED25519 } from './published.ts';
 import { engine } from './support.ts';
 

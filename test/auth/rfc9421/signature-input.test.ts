@@ -1,10 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  parseSignatureInputFull,
-  parseSignatureInput,
-  parseSignatureInputFast,
-} from '../../../src/auth/rfc9421/signature-input.ts';
+import { parseSignatureInputFast, parseSignatureInputFull } from '../../../src/auth/for-tests.ts';
+import { parseSignatureInput } from '../../../src/auth/rfc9421/index.ts';
 
 const TAIL = ';created=1;expires=2;nonce="n";keyid="k";alg="a";tag="t"';
 const MALFORMED = { kind: 'refused', code: 'webhook_signature_header_malformed', check: 1 };

@@ -1,15 +1,21 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import type { Alarm } from '../../../src/alarms.ts';
-import type { AuthContext, AuthRequest } from '../../../src/auth/contract.ts';
-import { canonicalTargetUri } from '../../../src/auth/rfc9421/signature-base.ts';
-import type { Jwk, SignatureAlgorithm } from '../../../src/crypto/engine.ts';
-import { createHashes } from '../../../src/crypto/hashes.ts';
-import { createEngine } from '../../../src/crypto/index.ts';
-import { type Delivery, headerFields } from '../../../src/delivery.ts';
-import { editionFor, type EditionName, protocolsFor } from '../../../src/protocol.ts';
-import type { Candidate, KeyResolver, KeySearch, RevocationState } from '../../../src/keys/contract.ts';
-import type { SenderEntry } from '../../../src/senders.ts';
+import type { Alarm, EditionName, Jwk } from '../../../src/index.ts';
+import type { AuthContext, AuthRequest } from '../../../src/auth/for-tests.ts';
+import {
+  canonicalTargetUri,
+  createEngine,
+  type SignatureAlgorithm,
+} from '../../../src/auth/rfc9421/index.ts';
+import { createHashes } from '../../../src/crypto/for-tests.ts';
+import {
+  type Delivery,
+  editionFor,
+  headerFields,
+  protocolsFor,
+  type SenderEntry,
+} from '../../../src/for-tests.ts';
+import type { Candidate, KeyResolver, KeySearch, RevocationState } from '../../../src/keys/for-tests.ts';
 
 export const URL_GIVEN = 'https://buyer.example/hooks/proto?tenant=7';
 /** The receiver's clock in every test: Unix seconds. */

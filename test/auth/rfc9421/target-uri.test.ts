@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { TargetUriError } from '../../../src/auth/rfc9421/host.ts';
-import { canonicalTargetUri } from '../../../src/auth/rfc9421/signature-base.ts';
+import { canonicalTargetUri, TargetUriError } from '../../../src/auth/rfc9421/index.ts';
 
 function refusal(url: string): unknown {
   try {

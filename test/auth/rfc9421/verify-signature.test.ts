@@ -3,10 +3,10 @@ import {
   canonicalTargetUri,
   parseSignatureInput,
   signatureBase,
+  type SignedMessage,
   verifySignature,
 } from '../../../src/auth/rfc9421/index.ts';
-import type { SignedMessage } from '../../../src/auth/rfc9421/index.ts';
-import { ConfigError } from '../../../src/errors.ts';
+import { ConfigError } from '../../../src/index.ts';
 import { BODY, createSigner, engine, FIVE, hashes, NONCE, NOW, signedHeaders, URL_GIVEN } from './support.ts';
 
 const signer = createSigner('k');

@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { authenticateSignature } from '../../../src/auth/rfc9421/verify.ts';
-import { canonicalTargetUri } from '../../../src/auth/rfc9421/signature-base.ts';
-import { Fault } from '../../../src/errors.ts';
-import type { SetUpWatch } from '../../../src/auth/contract.ts';
-import type { Candidate } from '../../../src/keys/contract.ts';
-import type { SignatureAlgorithm } from '../../../src/crypto/engine.ts';
+import { authenticateSignature, type SetUpWatch } from '../../../src/auth/for-tests.ts';
+import { canonicalTargetUri, type SignatureAlgorithm } from '../../../src/auth/rfc9421/index.ts';
+import { Fault } from '../../../src/index.ts';
+import type { Candidate } from '../../../src/keys/for-tests.ts';
 import { bench, BODY, candidateOf, createSigner, deliveryOf, FIVE } from './support.ts';
 import { NONCE, NOW, requestOf, senderAt, signedHeaders } from './support.ts';
 import type { Bench, Published, Wire } from './support.ts';

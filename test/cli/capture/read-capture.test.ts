@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Capture } from '../../../src/cli/capture/capture.ts';
-import { readCapture } from '../../../src/cli/capture/read-capture.ts';
-import { httpText } from '../../../src/cli/send/verb.ts';
-import { UsageError } from '../../../src/cli/shell.ts';
+import { type Capture, httpText, readCapture, UsageError } from '../../../src/cli/for-tests.ts';
 import type { SignedDelivery } from '../../../src/sender/sign.ts';
 import { bytes, explained, signed, text, URL_GIVEN } from '../explain/captures.ts';
 

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { searchBody } from '../../../src/cli/explain/body.ts';
-import { type Budget, createBudget, CUT_SHORT, type Finding } from '../../../src/cli/explain/case.ts';
-import { urlForms } from '../../../src/cli/explain/url-forms.ts';
+import {
+  type Budget,
+  createBudget,
+  CUT_SHORT,
+  type Finding,
+  searchBody,
+  urlForms,
+} from '../../../src/cli/for-tests.ts';
 import { signHmac } from '../../../src/sender/sign.ts';
 import { BODY, bytes, captured, explained, NOW, signed, URL_GIVEN } from './captures.ts';
 

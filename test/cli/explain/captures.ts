@@ -1,11 +1,15 @@
-import { derSignature } from '../../../src/crypto/native.ts';
-import type { Budget, ExplainInput, Explanation } from '../../../src/cli/explain/case.ts';
-import { explainDelivery } from '../../../src/cli/explain/explain.ts';
-import type { Capture } from '../../../src/cli/capture/capture.ts';
+import { derSignature } from '../../../src/crypto/for-tests.ts';
+import {
+  type Budget,
+  type Capture,
+  explainDelivery,
+  type ExplainInput,
+  type Explanation,
+} from '../../../src/cli/for-tests.ts';
 import {
   generateKey,
-  signDelivery,
   type KeyPair,
+  signDelivery,
   type SignDeliveryOptions,
   type SignedDelivery,
 } from '../../../src/sender/sign.ts';

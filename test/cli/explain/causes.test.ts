@@ -1,17 +1,16 @@
 import { createHmac } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { Capture } from '../../../src/cli/capture/capture.ts';
-import type { Cause, ExplainInput, Explanation } from '../../../src/cli/explain/case.ts';
+import type { Capture, Cause, ExplainInput, Explanation } from '../../../src/cli/for-tests.ts';
 import {
   generateKey,
-  signHmac,
   type SignDeliveryOptions,
   type SignedDelivery,
+  signHmac,
 } from '../../../src/sender/sign.ts';
-import { createReceiver } from '../../../src/receiver.ts';
+import { createReceiver } from '../../../src/index.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
-import { sampleChallenge } from '../../../src/testing/seller-delivery.ts';
+import { sampleChallenge } from '../../../src/testing/for-tests.ts';
 import {
   BODY,
   bytes,

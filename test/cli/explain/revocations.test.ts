@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { httpText } from '../../../src/cli/send/verb.ts';
+import { httpText } from '../../../src/cli/for-tests.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
 import { createFakeSeller, type FakeSeller } from '../../../src/testing/index.ts';
 import { tempFolder } from '../temp-folder.ts';

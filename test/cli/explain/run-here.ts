@@ -1,7 +1,5 @@
 import { Command } from 'commander';
-import type { Explanation } from '../../../src/cli/explain/case.ts';
-import { addExplain } from '../../../src/cli/explain/verb.ts';
-import { createPaint, type RunVerb } from '../../../src/cli/shell.ts';
+import { addExplain, createPaint, type Explanation, type RunVerb } from '../../../src/cli/for-tests.ts';
 
 /** What `explain` came to: a report, or why it could not be done as given (exit code 2). */
 export type Explained =

@@ -1,10 +1,9 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { httpText } from '../../../src/cli/send/verb.ts';
-import { signHmac, type SignedDelivery } from '../../../src/sender/sign.ts';
-import { createFakeSeller } from '../../../src/testing/index.ts';
-import { samplePayloads } from '../../../src/testing/payloads.ts';
+import { httpText } from '../../../src/cli/for-tests.ts';
+import { type SignedDelivery, signHmac } from '../../../src/sender/sign.ts';
+import { createFakeSeller, samplePayloads } from '../../../src/testing/index.ts';
 import { tempFolder } from '../temp-folder.ts';
 import { keys, NOW, signed, URL_GIVEN } from './captures.ts';
 import { explainHere } from './run-here.ts';

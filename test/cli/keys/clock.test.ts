@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { walkChain } from '../../../src/cli/keys/chain.ts';
-import { defaultTransport } from '../../../src/keys/net/transport.ts';
+import { walkChain } from '../../../src/cli/for-tests.ts';
+import { defaultTransport } from '../../../src/keys/for-tests.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
-import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
+import { createFakeSeller } from '../../../src/testing/index.ts';
 
 it('keys check: reports a clock of this machine that differs from the servers’, not as a failure', async () => {
   await using seller = await createFakeSeller();

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { type Chain, walkChain } from '../../../src/cli/keys/chain.ts';
-import type { KeyTransport } from '../../../src/keys/contract.ts';
-import { defaultTransport } from '../../../src/keys/net/transport.ts';
+import { type Chain, walkChain } from '../../../src/cli/for-tests.ts';
+import type { KeyTransport } from '../../../src/index.ts';
+import { defaultTransport } from '../../../src/keys/for-tests.ts';
 import { generateKey, type Jwk } from '../../../src/sender/sign.ts';
-import { createFakeSeller, type FakeSeller } from '../../../src/testing/fake-seller.ts';
+import { createFakeSeller, type FakeSeller } from '../../../src/testing/index.ts';
 
 const JWKS = '/.well-known/jwks.json';
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createDocuments } from '../../../src/cli/keys/documents.ts';
-import { checkRevocations, type RevocationState } from '../../../src/cli/keys/revocations.ts';
-import { editionFor, protocolFor, protocolsFor } from '../../../src/protocol.ts';
+import { checkRevocations, createDocuments, type RevocationState } from '../../../src/cli/for-tests.ts';
+import { editionFor, protocolFor, protocolsFor } from '../../../src/for-tests.ts';
 
 const ORIGIN = 'https://operator.example';
 const UPDATED = Date.parse('2026-03-01T12:00:00Z');

@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
-import { walkChain } from '../../../src/cli/keys/chain.ts';
-import { blockingFaults, sharedNotes } from '../../../src/cli/keys/verb.ts';
-import { defaultTransport } from '../../../src/keys/net/transport.ts';
+import { blockingFaults, sharedNotes, walkChain } from '../../../src/cli/for-tests.ts';
+import { defaultTransport } from '../../../src/keys/for-tests.ts';
 import { generateKey, type Jwk } from '../../../src/sender/sign.ts';
-import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
+import { createFakeSeller } from '../../../src/testing/index.ts';
 
 it('keys check --beside: names the key ids that another seller publishes too', async () => {
   await using one = await createFakeSeller();

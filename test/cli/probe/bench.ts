@@ -2,11 +2,15 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { webhookHandler } from '../../../src/adapters/node.ts';
-import { PROBE_KEYS } from '../../../src/cli/keys/verb.ts';
-import { createKit, type KitOptions, type ProbeKit, type ProbeResult } from '../../../src/cli/probe/kit.ts';
-import { probeReceiver } from '../../../src/cli/probe/probe.ts';
-import { createReceiver } from '../../../src/index.ts';
-import type { Receiver, ReceiverOptions } from '../../../src/options.ts';
+import {
+  createKit,
+  type KitOptions,
+  PROBE_KEYS,
+  type ProbeKit,
+  probeReceiver,
+  type ProbeResult,
+} from '../../../src/cli/for-tests.ts';
+import { createReceiver, type Receiver, type ReceiverOptions } from '../../../src/index.ts';
 import { generateKey, type KeyPair } from '../../../src/sender/sign.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { SILENT_LOGGER } from '../../support/silent-logger.ts';

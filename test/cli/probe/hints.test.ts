@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { hintOf, type Identity } from '../../../src/cli/probe/identity.ts';
-import { reportOf } from '../../../src/cli/probe/verb.ts';
-import type { ReceiverOptions } from '../../../src/options.ts';
+import { hintOf, type Identity, reportOf } from '../../../src/cli/for-tests.ts';
+import type { ReceiverOptions } from '../../../src/index.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
 import { bench, probed } from './bench.ts';
 

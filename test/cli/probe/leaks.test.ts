@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { leakOf, secretsIn } from '../../../src/cli/probe/probe.ts';
+import { leakOf, secretsIn } from '../../../src/cli/for-tests.ts';
 import { generateKey, signDelivery } from '../../../src/sender/sign.ts';
 
 const answer = (body: string, headers: Readonly<Record<string, string>> = {}) =>

@@ -4,13 +4,16 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import type { ProbeKit } from '../../../src/cli/probe/kit.ts';
-import { awaitKeys, type Patience, PROBE_CASES, probeReceiver } from '../../../src/cli/probe/probe.ts';
-import type { Receiver } from '../../../src/options.ts';
-import type { Outcome } from '../../../src/outcome.ts';
+import {
+  awaitKeys,
+  type Patience,
+  PROBE_CASES,
+  type ProbeKit,
+  probeReceiver,
+} from '../../../src/cli/for-tests.ts';
+import type { Outcome, Receiver } from '../../../src/index.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
-import { createFakeSeller } from '../../../src/testing/fake-seller.ts';
-import type { FakeSeller } from '../../../src/testing/seller-types.ts';
+import { createFakeSeller, type FakeSeller } from '../../../src/testing/index.ts';
 import { bench, failures, probed, probeKeys, probeKit } from './bench.ts';
 
 describe('probe: our own receiver passes every case, through a real server', () => {

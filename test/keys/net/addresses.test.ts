@@ -26,7 +26,7 @@ import {
   sameAddress,
   sharesPrefix,
   urlRefusedReason,
-} from '../../../src/keys/net/addresses.ts';
+} from '../../../src/keys/for-tests.ts';
 import {
   embeddingSpellings,
   ipv4Spellings,

@@ -1,5 +1,5 @@
-import type { KeyTransport } from '../../../src/keys/contract.ts';
-import { netModules, type NetModules } from '../../../src/keys/net/connection.ts';
+import type { KeyTransport } from '../../../src/index.ts';
+import { netModules, type NetModules } from '../../../src/keys/for-tests.ts';
 
 export const HOST = 'seller.example';
 

@@ -1,8 +1,12 @@
 import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
-import type { KeyTransport } from '../../../src/keys/contract.ts';
-import { nodeTransport, type NodeTransportOptions } from '../../../src/keys/net/transport.ts';
-import { fetchDocument, type Fetched } from '../../../src/keys/safe-fetch.ts';
+import type { KeyTransport } from '../../../src/index.ts';
+import {
+  fetchDocument,
+  type Fetched,
+  nodeTransport,
+  type NodeTransportOptions,
+} from '../../../src/keys/for-tests.ts';
 import { createTestNetwork, PUBLIC, type TestNetwork } from '../../support/network.ts';
 import { called, HOST, modules } from './bench-transport.ts';
 import {

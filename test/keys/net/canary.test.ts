@@ -1,9 +1,14 @@
 import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { systemDial } from '../../../src/keys/net/connection.ts';
-import { nodeTransport } from '../../../src/keys/net/transport.ts';
-import { systemResolve } from '../../../src/keys/net/resolve.ts';
-import { type Block, IPV4_BEYOND, IPV4_SPECIAL, IPV6_SPECIAL } from '../../../src/keys/net/addresses.ts';
+import {
+  type Block,
+  IPV4_BEYOND,
+  IPV4_SPECIAL,
+  IPV6_SPECIAL,
+  nodeTransport,
+  systemDial,
+  systemResolve,
+} from '../../../src/keys/for-tests.ts';
 import { createTestNetwork, PUBLIC, type TestNetwork } from '../../support/network.ts';
 import { createTestCa, listening, type LoopbackServer, startHttpsServer } from '../../support/tls.ts';
 import { called, HOST, modules, transportIn } from './bench.ts';

@@ -2,7 +2,7 @@
  * Run in a process of its own, whose environment names a proxy and turns off certificate checks: fetches by the
  * transport, then by the platform, and says as JSON what came of it.
  */
-import { nodeTransport } from '../../../src/keys/net/transport.ts';
+import { nodeTransport } from '../../../src/keys/for-tests.ts';
 import { createTestNetwork, PUBLIC } from '../../support/network.ts';
 import { called, HOST, modules } from './bench-transport.ts';
 

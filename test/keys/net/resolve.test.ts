@@ -3,11 +3,11 @@ import { describe, expect, test, vi } from 'vitest';
 import {
   createSellerQueue,
   directResolve,
+  nodeTransport,
   publicAddresses,
   type Resolve,
   systemResolve,
-} from '../../../src/keys/net/resolve.ts';
-import { nodeTransport } from '../../../src/keys/net/transport.ts';
+} from '../../../src/keys/for-tests.ts';
 import { type DnsAnswer, type DnsServer, SILENT_NAME, startDnsServer } from '../../support/dns-server.ts';
 import { OTHER_PUBLIC, PUBLIC, PUBLIC_V6 } from '../../support/network.ts';
 import { latch } from '../key-server.ts';

@@ -1,4 +1,4 @@
-import { type Block, parseAddress } from '../../../src/keys/net/addresses.ts';
+import { type Block, parseAddress } from '../../../src/keys/for-tests.ts';
 
 /** An address as one number. */
 export function toNumber(text: string): bigint {

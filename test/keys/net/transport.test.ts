@@ -2,13 +2,15 @@ import nodeDns from 'node:dns';
 import { createServer } from 'node:http';
 import { createServer as createTcpServer, Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { dnsModule, exchange, netModules } from '../../../src/keys/net/connection.ts';
 import {
   defaultTransport,
+  dnsModule,
+  exchange,
   fetchTransport,
+  netModules,
   nodeTransport,
   type NodeTransportOptions,
-} from '../../../src/keys/net/transport.ts';
+} from '../../../src/keys/for-tests.ts';
 import { gate, testReceiver } from '../../receiver/setup.ts';
 import { createTestNetwork, OTHER_PUBLIC, PUBLIC, PUBLIC_V6 } from '../../support/network.ts';
 import { createTestCa, listening, startHttpsServer } from '../../support/tls.ts';

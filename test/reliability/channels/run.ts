@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Observation } from '../../../src/events/observation.ts';
-import { samplePayloads } from '../../../src/testing/payloads.ts';
+import type { Observation } from '../../../src/index.ts';
+import { samplePayloads } from '../../../src/testing/index.ts';
 import { type Figures, figuresOf } from '../processes/figures.ts';
 import { type Ground, type GroundOptions, type Noted, onGround, TIMES } from '../processes/ground.ts';
 import { judge, type Verdict } from '../processes/judge.ts';

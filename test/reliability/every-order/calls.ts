@@ -4,8 +4,8 @@ import type {
   RegistrationRow,
   RegistrationRows,
   ToldClaim,
-} from '../../../src/stores/contract.ts';
-import { registrationsOf } from '../../../src/testing/store-contract/registrations.ts';
+} from '../../../src/index.ts';
+import { registrationsOf } from '../../../src/testing/for-tests.ts';
 import { acceptRequest, RETENTION_MS } from '../../stores/requests.ts';
 import type { Call } from './one-by-one.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { storeOf } from '../../../src/stores/driver/store-of.ts';
-import type { Store } from '../../../src/stores/contract.ts';
+import { storeOf } from '../../../src/stores/backend.ts';
+import type { Store } from '../../../src/index.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import type { Planted } from '../../support/planted.ts';
 import { keptRows, rowBackend } from '../../support/row-backend.ts';

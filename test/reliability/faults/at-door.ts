@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Store } from '../../../src/stores/contract.ts';
+import type { Store } from '../../../src/index.ts';
 import { until } from '../../support/redis.ts';
 import type { TestReceiver, TestReceiverOptions } from '../../receiver/setup.ts';
 import { testReceiver, payloads, said } from '../../receiver/setup.ts';

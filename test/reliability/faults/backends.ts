@@ -4,7 +4,7 @@ import { inject } from 'vitest';
 import { mysqlStore } from '../../../src/stores/mysql.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
-import type { Store, StoreInbox } from '../../../src/stores/contract.ts';
+import type { Store, StoreInbox } from '../../../src/index.ts';
 import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
 import { testDatabase } from '../../stores/mysql-databases.ts';

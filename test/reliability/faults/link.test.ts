@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Outcome } from '../../../src/outcome.ts';
+import type { Outcome } from '../../../src/index.ts';
 import { inThisForm } from '../form.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ON_DISK, startPair, startServer, until } from '../../support/redis.ts';

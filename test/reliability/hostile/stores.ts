@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
 import { createPool, type RowDataPacket } from 'mysql2/promise';
 import { Pool } from 'pg';
-import type { Store } from '../../../src/stores/contract.ts';
+import type { Store } from '../../../src/index.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { migrate as migrateMysql, mysqlStore } from '../../../src/stores/mysql.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';

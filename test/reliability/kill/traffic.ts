@@ -1,4 +1,4 @@
-import { samplePayloads } from '../../../src/testing/payloads.ts';
+import { samplePayloads } from '../../../src/testing/index.ts';
 import type { FinalState, Owed, Place } from '../processes/judge.ts';
 import type { Random } from '../processes/random.ts';
 import type { Orders } from '../processes/wire.ts';

@@ -9,7 +9,7 @@ import type {
   Registration,
   Registrations,
 } from '../../../src/registrations/index.ts';
-import type { Store } from '../../../src/stores/contract.ts';
+import type { Store } from '../../../src/index.ts';
 import { storeWith } from '../processes/breaks.ts';
 import type { Buys } from '../processes/wire.ts';
 

@@ -1,4 +1,4 @@
-import type { TaskStatus } from '../../../src/events/event.ts';
+import type { TaskStatus } from '../../../src/events/index.ts';
 import { clientOf } from './buyer.ts';
 
 /** What a status query says. */

@@ -1,4 +1,4 @@
-import type { RecordRow } from '../../../src/stores/rules/rows.ts';
+import type { RecordRow } from '../../../src/stores/for-tests.ts';
 import type { System } from './system.ts';
 import { REAL, leaseDue } from './system.ts';
 

@@ -1,7 +1,11 @@
-import type { AcceptRequest, TaskClaim } from '../../../src/stores/contract.ts';
-import { accept } from '../../../src/stores/rules/accept.ts';
-import type { QueueRows, RecordRow, TaskRow } from '../../../src/stores/rules/rows.ts';
-import { complete } from '../../../src/stores/rules/settle.ts';
+import type { AcceptRequest, TaskClaim } from '../../../src/index.ts';
+import {
+  accept,
+  complete,
+  type QueueRows,
+  type RecordRow,
+  type TaskRow,
+} from '../../../src/stores/for-tests.ts';
 import { over } from './broken.ts';
 import type { System } from './system.ts';
 import { REAL, said } from './system.ts';

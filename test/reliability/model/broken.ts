@@ -1,6 +1,11 @@
-import { accept } from '../../../src/stores/rules/accept.ts';
-import type { QueueRows, RecordRow } from '../../../src/stores/rules/rows.ts';
-import { complete, fail, renew } from '../../../src/stores/rules/settle.ts';
+import {
+  accept,
+  complete,
+  fail,
+  type QueueRows,
+  type RecordRow,
+  renew,
+} from '../../../src/stores/for-tests.ts';
 import type { Atomic, System } from './system.ts';
 import { REAL, consequence } from './system.ts';
 

@@ -1,6 +1,5 @@
-import { dueAt } from '../../../src/stores/rules/park.ts';
-import type { NonceRow, RecordRow } from '../../../src/stores/rules/rows.ts';
-import type { ToldClaim } from '../../../src/stores/contract.ts';
+import { dueAt, type NonceRow, type RecordRow } from '../../../src/stores/for-tests.ts';
+import type { ToldClaim } from '../../../src/index.ts';
 import type { Play } from './play.ts';
 import { isObservation } from './play.ts';
 import type { Kept } from './rows.ts';

@@ -1,5 +1,5 @@
-import type { AcceptRequest, CompleteRequest, FailRequest, TaskClaim } from '../../../src/stores/contract.ts';
-import type { QueueRows } from '../../../src/stores/rules/rows.ts';
+import type { AcceptRequest, CompleteRequest, FailRequest, TaskClaim } from '../../../src/index.ts';
+import type { QueueRows } from '../../../src/stores/for-tests.ts';
 import type { Step } from './explore.ts';
 import type { Protocol } from './world.ts';
 import { OLD_MS, driven } from './protocol.ts';

@@ -1,14 +1,18 @@
-import type { RowId } from '../../../src/stores/port.ts';
+import type { RowId } from '../../../src/stores/backend.ts';
 import {
+  type AnyRow,
   type Attempt,
   attemptOf,
   type Batch,
   type Entry,
+  fitted,
+  nameOf,
   newEntry,
-} from '../../../src/stores/driver/journal.ts';
-import type { AnyRow } from '../../../src/stores/driver/row-data.ts';
-import { fitted, nameOf } from '../../../src/stores/driver/row-data.ts';
-import type { NonceRow, QueueRows, RecordRow, TaskRow } from '../../../src/stores/rules/rows.ts';
+  type NonceRow,
+  type QueueRows,
+  type RecordRow,
+  type TaskRow,
+} from '../../../src/stores/for-tests.ts';
 import type { Kept } from './rows.ts';
 import { dueRows } from './rows.ts';
 import type { Protocol, Seen, World } from './world.ts';

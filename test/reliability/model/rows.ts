@@ -1,11 +1,11 @@
-import { dueAt } from '../../../src/stores/rules/park.ts';
-import type {
-  NonceRow,
-  NotificationRow,
-  QueueRows,
-  RecordRow,
-  TaskRow,
-} from '../../../src/stores/rules/rows.ts';
+import {
+  dueAt,
+  type NonceRow,
+  type NotificationRow,
+  type QueueRows,
+  type RecordRow,
+  type TaskRow,
+} from '../../../src/stores/for-tests.ts';
 
 /**
  * What a store keeps, as a value: every state of the exploration has one of its own. One sender, and times short of

@@ -1,4 +1,4 @@
-import { operationRowId } from '../../../src/stores/constants.ts';
+import { operationRowId } from '../../../src/stores/for-tests.ts';
 import type { Budget, Scenario, ToldEvent } from './world.ts';
 
 const NONE: Budget = {

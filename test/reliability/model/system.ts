@@ -10,12 +10,19 @@ import type {
   PeekResult,
   RegistrationRows,
   RenewRequest,
-} from '../../../src/stores/contract.ts';
-import { accept } from '../../../src/stores/rules/accept.ts';
-import { inboxOf, leaseOne } from '../../../src/stores/rules/inbox.ts';
-import { planned } from '../../../src/stores/rules/registrations.ts';
-import type { QueueRows } from '../../../src/stores/rules/rows.ts';
-import { complete, fail, heldBy, peek, renew } from '../../../src/stores/rules/settle.ts';
+} from '../../../src/index.ts';
+import {
+  accept,
+  complete,
+  fail,
+  heldBy,
+  inboxOf,
+  leaseOne,
+  peek,
+  planned,
+  type QueueRows,
+  renew,
+} from '../../../src/stores/for-tests.ts';
 
 /** One atomic operation of the store. */
 export type Atomic<Request, Result> = (rows: QueueRows, request: Request, now: number) => Result;

@@ -1,4 +1,4 @@
-import type { RecordRow } from '../../../src/stores/rules/rows.ts';
+import type { RecordRow } from '../../../src/stores/for-tests.ts';
 import type { Breach } from './explore.ts';
 import type { Play } from './play.ts';
 import { keyOf } from './play.ts';

@@ -1,6 +1,6 @@
-import type { AcceptDecision, RetryLimits, ToldClaim } from '../../../src/stores/contract.ts';
+import type { AcceptDecision, RetryLimits, ToldClaim } from '../../../src/index.ts';
 import type { Breach } from './explore.ts';
-import type { Entry } from '../../../src/stores/driver/journal.ts';
+import type { Entry } from '../../../src/stores/for-tests.ts';
 import type { Kept } from './rows.ts';
 import { NOTHING } from './rows.ts';
 

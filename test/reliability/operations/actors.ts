@@ -1,11 +1,14 @@
-import { beginPoll, endPoll, type Pace } from '../../../src/poll/watches.ts';
-import { SellerError } from '../../../src/registrations/answer.ts';
-import { type Operation, type Operations, operationsOf } from '../../../src/registrations/operations.ts';
-import { type CallSeller, registrationOf } from '../../../src/registrations/registration.ts';
-import { secretsOf } from '../../../src/registrations/secrets.ts';
-import type { Observe, Observed } from '../../../src/events/observation.ts';
-import { safeLogger } from '../../../src/logging.ts';
-import type { RegistrationRow, StoreRegistrations } from '../../../src/stores/contract.ts';
+import { beginPoll, endPoll, type Pace } from '../../../src/poll/for-tests.ts';
+import { type CallSeller, SellerError } from '../../../src/registrations/index.ts';
+import {
+  type Operation,
+  type Operations,
+  operationsOf,
+  registrationOf,
+  secretsOf,
+} from '../../../src/registrations/for-tests.ts';
+import type { Observe, Observed, RegistrationRow, StoreRegistrations } from '../../../src/index.ts';
+import { safeLogger } from '../../../src/for-tests.ts';
 import { hashes, NEWEST } from '../../registrations/kit.ts';
 import {
   type Actor,

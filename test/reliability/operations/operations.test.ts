@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { rowOf, type Stored, storedIn } from '../../../src/registrations/operation.ts';
-import { endedWatch } from '../../../src/registrations/watch.ts';
-import type { RegistrationRow } from '../../../src/stores/contract.ts';
+import { endedWatch, rowOf, type Stored, storedIn } from '../../../src/registrations/for-tests.ts';
+import type { RegistrationRow } from '../../../src/index.ts';
 import { LONG } from '../form.ts';
 import { told } from '../model/explore.ts';
 import { explore, type Scenario } from './explore.ts';

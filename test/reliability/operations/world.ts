@@ -1,11 +1,15 @@
-import type { JsonObject } from '../../../src/registrations/json.ts';
-import { type OperationState, type Stored, storedIn } from '../../../src/registrations/operation.ts';
-import { watchIn } from '../../../src/registrations/watch.ts';
-import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../../src/stores/contract.ts';
-import { memoryRows } from '../../../src/stores/memory/rows.ts';
-import { createMemoryState, senderState } from '../../../src/stores/memory/state.ts';
-import { type RegistrationSearch, registrationsOf } from '../../../src/stores/rules/registrations.ts';
-import type { RecordRow, TaskRow } from '../../../src/stores/rules/rows.ts';
+import type { JsonObject, OperationState } from '../../../src/registrations/index.ts';
+import { type Stored, storedIn, watchIn } from '../../../src/registrations/for-tests.ts';
+import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../../src/index.ts';
+import {
+  memoryRows,
+  type RecordRow,
+  type RegistrationSearch,
+  registrationsOf,
+  senderState,
+  type TaskRow,
+} from '../../../src/stores/for-tests.ts';
+import { createMemoryState } from '../../../src/stores/memory.ts';
 
 /*
  * A store's rows, a seller, the event that tells the end of its task, a clock, and processes: all as data, so that a world can be

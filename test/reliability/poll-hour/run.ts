@@ -1,9 +1,7 @@
-import { createSessions } from '../../../src/calls/sessions.ts';
-import { PARTS } from '../../../src/instruments.ts';
-import { pollerLoop, type PollerLoop } from '../../../src/poll/poller.ts';
-import type { CallSeller } from '../../../src/registrations/registration.ts';
-import { WATCHED_TASKS, type WithWatchedTasks } from '../../../src/registrations/watch.ts';
-import type { WithParts } from '../../../src/parts.ts';
+import { createSessions, PARTS, type WithParts } from '../../../src/for-tests.ts';
+import { pollerLoop, type PollerLoop } from '../../../src/poll/for-tests.ts';
+import type { CallSeller } from '../../../src/registrations/index.ts';
+import { WATCHED_TASKS, type WithWatchedTasks } from '../../../src/registrations/for-tests.ts';
 import { type Process, world } from '../../poll/kit.ts';
 import { hashes } from '../../registrations/kit.ts';
 import { payloads } from '../../receiver/setup.ts';

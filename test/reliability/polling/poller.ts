@@ -1,13 +1,7 @@
-import { createPoller, type Poller } from '../../../src/poll/index.ts';
+import { createPoller, type Poller, type Receiver } from '../../../src/poll/index.ts';
 import type { CallSeller, JsonObject, Registrations } from '../../../src/registrations/index.ts';
-import type { Receiver } from '../../../src/options.ts';
-import { SELLER_ROW_ID } from '../../../src/registrations/watch.ts';
-import type {
-  RegistrationRow,
-  RegistrationRows,
-  Store,
-  StoreRegistrations,
-} from '../../../src/stores/contract.ts';
+import { SELLER_ROW_ID } from '../../../src/registrations/for-tests.ts';
+import type { RegistrationRow, RegistrationRows, Store, StoreRegistrations } from '../../../src/index.ts';
 import { clientOf } from '../market/buyer.ts';
 import { storeWith } from '../processes/breaks.ts';
 import type { Write } from '../processes/ledger.ts';

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import type { AcceptRequest, Store, StoreInbox } from '../../../src/stores/contract.ts';
+import type { AcceptRequest, Store, StoreInbox } from '../../../src/index.ts';
 import type { StoreLocation } from './stores.ts';
 
 type WholeStore = Store & { readonly inbox: StoreInbox };

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { webhookHandler } from '../../../src/adapters/node.ts';
-import { createReceiver } from '../../../src/receiver.ts';
+import { createReceiver } from '../../../src/index.ts';
 import { createRegistrations } from '../../../src/registrations/index.ts';
 import { mysqlStore } from '../../../src/stores/mysql.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Observation } from '../../../src/events/observation.ts';
+import type { Observation } from '../../../src/index.ts';
 import type { Ground } from './ground.ts';
 
 /** The longest pause before it is asked again, ms. Nothing that is asserted depends on it. */

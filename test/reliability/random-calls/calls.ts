@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
-import type { EventChannel } from '../../../src/events/event.ts';
+import type { EventChannel } from '../../../src/events/index.ts';
 import type {
   AcceptRequest,
   EventClaim,
@@ -9,9 +9,9 @@ import type {
   Store,
   TaskClaim,
   ToldClaim,
-} from '../../../src/stores/contract.ts';
-import { operationRowId } from '../../../src/stores/constants.ts';
-import { registrationsOf } from '../../../src/testing/store-contract/registrations.ts';
+} from '../../../src/index.ts';
+import { operationRowId } from '../../../src/stores/for-tests.ts';
+import { registrationsOf } from '../../../src/testing/for-tests.ts';
 import { acceptRequest } from '../../stores/requests.ts';
 
 type Does =

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Store } from '../../../src/stores/contract.ts';
+import type { Store } from '../../../src/index.ts';
 import { BROKEN } from './any-order/broken.ts';
 import { expectSomeOrder } from './at-once.ts';
 import { EVENT_CALLS, type Form } from './calls.ts';

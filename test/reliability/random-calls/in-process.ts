@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect } from 'vitest';
-import { storeOf } from '../../../src/stores/driver/store-of.ts';
+import { storeOf } from '../../../src/stores/backend.ts';
 import { createMemoryState, memoryStore } from '../../../src/stores/memory.ts';
-import { sqliteStore, type SqliteHandle } from '../../../src/stores/sqlite.ts';
+import { type SqliteHandle, sqliteStore } from '../../../src/stores/sqlite.ts';
 import { twoHandles } from '../../stores/fixtures/two-handles.js';
 import { countsOf, sqliteHarness } from '../../stores/sqlite-files.ts';
 import type { Planted } from '../../support/planted.ts';

@@ -5,8 +5,8 @@ import type {
   RegistrationRow,
   RegistrationRows,
   Store,
-} from '../../../src/stores/contract.ts';
-import { listedIds, registrationsOf } from '../../../src/testing/store-contract/registrations.ts';
+} from '../../../src/index.ts';
+import { listedIds, registrationsOf } from '../../../src/testing/for-tests.ts';
 import type { Calls } from './calls.ts';
 import { acceptRequest } from '../../stores/requests.ts';
 

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import type { Store } from '../../../src/stores/contract.ts';
+import type { Store } from '../../../src/index.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
-import type { StoreHarness } from '../../../src/testing/store-contract.ts';
+import type { StoreHarness } from '../../../src/testing/index.ts';
 
 /** Lets others go first where the scheduler wants it; elsewhere it does nothing. */
 export type Gate = (what: string) => Promise<void>;

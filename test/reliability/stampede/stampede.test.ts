@@ -1,5 +1,5 @@
 import { expect, inject, it } from 'vitest';
-import { samplePayloads } from '../../../src/testing/payloads.ts';
+import { samplePayloads } from '../../../src/testing/index.ts';
 import { inThisForm, LONG } from '../form.ts';
 import { onGround, type Ground } from '../processes/ground.ts';
 import { figuresOf } from '../processes/figures.ts';

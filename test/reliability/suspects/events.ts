@@ -1,4 +1,4 @@
-import { samplePayloads } from '../../../src/testing/payloads.ts';
+import { samplePayloads } from '../../../src/testing/index.ts';
 import { owedOf, type Planned } from '../kill/traffic.ts';
 import type { Ground } from '../processes/ground.ts';
 import { type FinalState, judge } from '../processes/judge.ts';

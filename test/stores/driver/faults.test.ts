@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Fault } from '../../../src/errors.ts';
-import type { AcceptRequest } from '../../../src/stores/contract.ts';
-import type { Backend } from '../../../src/stores/port.ts';
-import { storeOf } from '../../../src/stores/driver/store-of.ts';
+import { type AcceptRequest, Fault } from '../../../src/index.ts';
+import { type Backend, storeOf } from '../../../src/stores/backend.ts';
 import { capped, driven, inbox, leaseRequest, recount, SENDER, status } from '../../support/driven.ts';
 import { keptRows, rowBackend } from '../../support/row-backend.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Fault } from '../../../src/errors.ts';
-import type { AcceptRequest } from '../../../src/stores/contract.ts';
+import { type AcceptRequest, Fault } from '../../../src/index.ts';
 import type { Driven } from '../../support/driven.ts';
 import { driven, inbox, leaseRequest, SENDER, status } from '../../support/driven.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';

@@ -1,11 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Scope } from '../../../src/stores/port.ts';
-import { storeClock } from '../../../src/stores/driver/state.ts';
-import { attemptOf, type Batch, type Entry, newEntry } from '../../../src/stores/driver/journal.ts';
-import { countBook, rememberedRows } from '../../../src/stores/driver/store-of.ts';
-import { nameOf, scopeName } from '../../../src/stores/driver/row-data.ts';
-import type { Queued } from '../../../src/stores/driver/batches.ts';
-import { createBatches } from '../../../src/stores/driver/batches.ts';
+import type { Scope } from '../../../src/stores/backend.ts';
+import {
+  attemptOf,
+  type Batch,
+  countBook,
+  createBatches,
+  type Entry,
+  nameOf,
+  newEntry,
+  type Queued,
+  rememberedRows,
+  scopeName,
+  storeClock,
+} from '../../../src/stores/for-tests.ts';
 
 const SENDER = 'https://seller.example/mcp';
 

@@ -1,16 +1,17 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RowId, RowKind } from '../../../src/stores/port.ts';
-import type { RegistrationKind, RegistrationRow } from '../../../src/stores/contract.ts';
-import type { AnyRow, RowData } from '../../../src/stores/driver/row-data.ts';
+import type { RowId, RowKind } from '../../../src/stores/backend.ts';
+import type { RegistrationKind, RegistrationRow } from '../../../src/index.ts';
 import {
+  type AnyRow,
   fitted,
   nameOf,
   packed,
   PROCESSES,
+  type RowData,
   scopeName,
   unpacked,
-} from '../../../src/stores/driver/row-data.ts';
+} from '../../../src/stores/for-tests.ts';
 
 /** Any string, the odd ones often: NUL, lone surrogates, control characters, long ones. */
 const text = fc.oneof(

@@ -1,7 +1,6 @@
 import { describe, it } from 'vitest';
-import type { StoreHarness } from '../../../src/testing/store-contract.ts';
-import { describeStoreContract } from '../../../src/testing/store-contract.ts';
-import { storeOf } from '../../../src/stores/driver/store-of.ts';
+import { describeStoreContract, type StoreHarness } from '../../../src/testing/index.ts';
+import { storeOf } from '../../../src/stores/backend.ts';
 import { keptRows, rowBackend } from '../../support/row-backend.ts';
 
 async function harness(): Promise<StoreHarness> {

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Timed } from '../../../src/stores/memory/expiry-queue.ts';
-import { push, takeDue } from '../../../src/stores/memory/expiry-queue.ts';
+import { push, takeDue, type Timed } from '../../../src/stores/for-tests.ts';
 
 function takeAll(queue: Timed[], now: number): number[] {
   const taken: number[] = [];

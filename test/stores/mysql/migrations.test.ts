@@ -1,8 +1,7 @@
 import { createPool } from 'mysql2/promise';
 import { describe, expect, it } from 'vitest';
 import { migrate } from '../../../src/stores/mysql.ts';
-import { MIGRATIONS } from '../../../src/stores/mysql/migrations.ts';
-import { migrateBy, SCHEMA_VERSION } from '../../../src/stores/mysql/schema.ts';
+import { migrateBy, MIGRATIONS, SCHEMA_VERSION } from '../../../src/stores/mysql/for-tests.ts';
 import { newName, ownDatabase } from '../mysql-databases.ts';
 import { acceptRequest } from '../requests.ts';
 import { describeMigrationFiles } from '../sql/migration-files.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { registrationsOf } from '../../../src/testing/store-contract/registrations.ts';
+import { registrationsOf } from '../../../src/testing/for-tests.ts';
 import { ownDatabase } from '../mysql-databases.ts';
 import { acceptRequest } from '../requests.ts';
 

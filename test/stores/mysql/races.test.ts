@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { mysqlBackend } from '../../../src/stores/mysql/backend.ts';
-import { MIGRATIONS } from '../../../src/stores/mysql/migrations.ts';
+import { MIGRATIONS, mysqlBackend } from '../../../src/stores/mysql/for-tests.ts';
 import type { MysqlConnection } from '../../../src/stores/mysql.ts';
 import type { MariadbServer } from '../../support/mariadb.ts';
 import { startServer } from '../../support/mariadb.ts';

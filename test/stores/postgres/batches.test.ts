@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Pool } from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Fault } from '../../../src/errors.ts';
+import { Fault } from '../../../src/index.ts';
 import type { PgClient } from '../../../src/stores/postgres.ts';
 import { ownSchema } from '../postgres-schemas.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { Pool } from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Fault } from '../../../src/errors.ts';
+import { Fault } from '../../../src/index.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { startServer } from '../../support/postgres.ts';
 import { ownSchema } from '../postgres-schemas.ts';

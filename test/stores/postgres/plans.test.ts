@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { AcceptRequest } from '../../../src/stores/contract.ts';
-import { overdueSql } from '../../../src/stores/postgres/backend.ts';
+import type { AcceptRequest } from '../../../src/index.ts';
+import { overdueSql } from '../../../src/stores/postgres/for-tests.ts';
 import { ownSchema, type TestSchema } from '../postgres-schemas.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { Unit } from '../../../src/stores/port.ts';
-import { postgresBackend } from '../../../src/stores/postgres/backend.ts';
+import type { Unit } from '../../../src/stores/backend.ts';
+import { postgresBackend } from '../../../src/stores/postgres/for-tests.ts';
 import type { PgClient } from '../../../src/stores/postgres.ts';
 import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
 import type { RaceDatabase } from '../sql/race-tests.ts';

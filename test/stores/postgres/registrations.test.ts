@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { listSql, turnSql, turnTexts } from '../../../src/stores/postgres/backend.ts';
+import { listSql, turnSql, turnTexts } from '../../../src/stores/postgres/for-tests.ts';
 import { ownSchema } from '../postgres-schemas.ts';
 
 const at = ownSchema();

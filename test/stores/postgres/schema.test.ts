@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { ConfigError } from '../../../src/errors.ts';
+import { ConfigError } from '../../../src/index.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
-import { SCHEMA_VERSION } from '../../../src/stores/postgres/schema.ts';
+import { SCHEMA_VERSION } from '../../../src/stores/postgres/for-tests.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { acceptRequest } from '../requests.ts';
 

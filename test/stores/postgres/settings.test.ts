@@ -1,10 +1,8 @@
 import { Pool, type PoolClient } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError, Fault } from '../../../src/errors.ts';
-import { createReceiver } from '../../../src/index.ts';
-import type { PostgresStore } from '../../../src/stores/postgres.ts';
-import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
-import { SCHEMA_VERSION } from '../../../src/stores/postgres/schema.ts';
+import { ConfigError, createReceiver, Fault } from '../../../src/index.ts';
+import { migrate, type PostgresStore, postgresStore } from '../../../src/stores/postgres.ts';
+import { SCHEMA_VERSION } from '../../../src/stores/postgres/for-tests.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { PostgresServer } from '../../support/postgres.ts';
 import { startServer, startStandby } from '../../support/postgres.ts';

@@ -1,9 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { ConfigError } from '../../../src/errors.ts';
-import type { Durability } from '../../../src/stores/contract.ts';
-import { attachedIn, barrierOf } from '../../../src/stores/redis/barrier.ts';
-import type { RedisStore, RedisStoreOptions } from '../../../src/stores/redis.ts';
-import { redisStore } from '../../../src/stores/redis.ts';
+import { ConfigError, type Durability } from '../../../src/index.ts';
+import { attachedIn, barrierOf } from '../../../src/stores/redis/for-tests.ts';
+import { type RedisStore, redisStore, type RedisStoreOptions } from '../../../src/stores/redis.ts';
 import type { Link } from '../../support/redis-link.ts';
 import { startLink } from '../../support/redis-link.ts';
 import type { RedisServer } from '../../support/redis.ts';

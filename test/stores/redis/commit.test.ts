@@ -1,9 +1,14 @@
 import { randomInt } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Backend, CommitResult, Row, RowId, Scope, Unit, Write } from '../../../src/stores/port.ts';
-import { redisBackend } from '../../../src/stores/redis/backend.ts';
-import { keysOf, type Scripts, nodeDigests, scriptsOf } from '../../../src/stores/redis/scripts.ts';
-import { LUA } from '../../../src/stores/redis/lua.ts';
+import type { Backend, CommitResult, Row, RowId, Scope, Unit, Write } from '../../../src/stores/backend.ts';
+import {
+  keysOf,
+  LUA,
+  nodeDigests,
+  redisBackend,
+  type Scripts,
+  scriptsOf,
+} from '../../../src/stores/redis/for-tests.ts';
 import { newPrefix, ownRedis } from '../redis-harness.ts';
 
 const SENDER = 'https://seller.example/mcp';

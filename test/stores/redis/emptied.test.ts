@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { Alarm } from '../../../src/alarms.ts';
+import type { Alarm } from '../../../src/index.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import {
   testReceiver,

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { keysOf, nodeDigests } from '../../../src/stores/redis/scripts.ts';
-import { redisStore } from '../../../src/stores/redis.ts';
-import type { RedisStore } from '../../../src/stores/redis.ts';
+import { keysOf, nodeDigests } from '../../../src/stores/redis/for-tests.ts';
+import { redisStore, type RedisStore } from '../../../src/stores/redis.ts';
 import { newPrefix, ownRedis } from '../redis-harness.ts';
 import { acceptRequest, key } from '../requests.ts';
 

@@ -1,11 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RedisConnection } from '../../../src/stores/redis/client.ts';
-import { duplicateOf } from '../../../src/stores/redis/client.ts';
-import { laneOf } from '../../../src/stores/redis/lane.ts';
-import { checkKept } from '../../../src/stores/redis/settings.ts';
-import { watchOf } from '../../../src/stores/redis/watch.ts';
+import {
+  checkKept,
+  duplicateOf,
+  laneOf,
+  type RedisConnection,
+  watchOf,
+} from '../../../src/stores/redis/for-tests.ts';
 import type { RedisCluster, RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startRedisCluster, startServer } from '../../support/redis.ts';
 import { startProxy } from '../../support/tcp-proxy.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, it } from 'vitest';
-import { LUA } from '../../../src/stores/redis/lua.ts';
+import { LUA } from '../../../src/stores/redis/for-tests.ts';
 
 const folder = join(import.meta.dirname, '../../../src/stores/redis/lua');
 

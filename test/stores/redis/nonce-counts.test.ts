@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { NonceCounts } from '../../../src/stores/redis/nonce-counts.ts';
-import { keyidsOf, nonceCounts } from '../../../src/stores/redis/nonce-counts.ts';
+import { keyidsOf, type NonceCounts, nonceCounts } from '../../../src/stores/redis/for-tests.ts';
 
 const at = (nonces: number, now = 1000, untilMs = 361_000): Parameters<NonceCounts['seen']>[1] => ({
   nonces,

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { AcceptRequest } from '../../../src/stores/contract.ts';
-import type { RedisStore } from '../../../src/stores/redis.ts';
-import { redisStore } from '../../../src/stores/redis.ts';
+import type { AcceptRequest } from '../../../src/index.ts';
+import { type RedisStore, redisStore } from '../../../src/stores/redis.ts';
 import { clientOf, newPrefix, ownRedis } from '../redis-harness.ts';
 import { acceptRequest } from '../requests.ts';
 

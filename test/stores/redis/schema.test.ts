@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keysOf, nodeDigests } from '../../../src/stores/redis/scripts.ts';
+import { keysOf, nodeDigests } from '../../../src/stores/redis/for-tests.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisCluster, RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startRedisCluster, startServer } from '../../support/redis.ts';

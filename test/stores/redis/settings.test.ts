@@ -1,9 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Cluster, Redis } from 'ioredis';
-import { createReceiver } from '../../../src/index.ts';
-import { ConfigError, Fault } from '../../../src/errors.ts';
-import type { RedisClient, RedisStore, RedisStoreOptions } from '../../../src/stores/redis.ts';
-import { redisStore } from '../../../src/stores/redis.ts';
+import { ConfigError, createReceiver, Fault } from '../../../src/index.ts';
+import {
+  type RedisClient,
+  type RedisStore,
+  redisStore,
+  type RedisStoreOptions,
+} from '../../../src/stores/redis.ts';
 import { freePort } from '../../support/free-port.ts';
 import { ask, ON_DISK, startPair, startRedisCluster, startServer } from '../../support/redis.ts';
 import { startLink } from '../../support/redis-link.ts';

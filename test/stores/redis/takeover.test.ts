@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { keysOf, nodeDigests, scriptsOf } from '../../../src/stores/redis/scripts.ts';
-import type { RedisStore } from '../../../src/stores/redis.ts';
-import { redisStore } from '../../../src/stores/redis.ts';
+import { keysOf, nodeDigests, scriptsOf } from '../../../src/stores/redis/for-tests.ts';
+import { type RedisStore, redisStore } from '../../../src/stores/redis.ts';
 import { clientOf, newPrefix, ownRedis } from '../redis-harness.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 import { redisStore as olderStore } from '../versions/1/redis-store.js';

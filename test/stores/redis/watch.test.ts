@@ -1,7 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { RedisConnection } from '../../../src/stores/redis/client.ts';
-import { duplicateOf } from '../../../src/stores/redis/client.ts';
-import { watchOf } from '../../../src/stores/redis/watch.ts';
+import { duplicateOf, type RedisConnection, watchOf } from '../../../src/stores/redis/for-tests.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startServer, until } from '../../support/redis.ts';
 import { clientOf } from '../redis-harness.ts';

@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
-import { ConfigError } from '../../../src/errors.ts';
-import type { Store } from '../../../src/stores/contract.ts';
+import { ConfigError, type Store } from '../../../src/index.ts';
 
 /** The message with which `open` refuses the database; undefined where it opens. The store is closed after it. */
 export async function openingRefusal(store: Pick<Store, 'open' | 'close'>): Promise<string | undefined> {

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError } from '../../../src/errors.ts';
-import type { CompleteRequest, Store } from '../../../src/stores/contract.ts';
+import { type CompleteRequest, ConfigError, type Store } from '../../../src/index.ts';
 import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
 
 /** What both clients of `ctx.transaction` have. */

@@ -8,7 +8,7 @@ import type {
   Store,
   StoreInbox,
   StoreRegistrations,
-} from '../../../src/stores/contract.ts';
+} from '../../../src/index.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { acceptRequest } from '../requests.ts';

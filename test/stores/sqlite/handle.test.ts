@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, Fault } from '../../../src/errors.ts';
-import { asFault, fileOpener, isBusy, isConstraint } from '../../../src/stores/sqlite/handle.ts';
+import { ConfigError, Fault } from '../../../src/index.ts';
+import { asFault, fileOpener, isBusy, isConstraint } from '../../../src/stores/sqlite/for-tests.ts';
 
 const driverError = (fields: object, message = 'refused'): Error => Object.assign(new Error(message), fields);
 

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError } from '../../../src/errors.ts';
+import { ConfigError } from '../../../src/index.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { acceptRequest } from '../requests.ts';
 import type { TempFile } from '../sqlite-files.ts';

@@ -1,9 +1,8 @@
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AcceptRequest } from '../../../src/stores/contract.ts';
-import type { SqliteStore } from '../../../src/stores/sqlite.ts';
-import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import type { AcceptRequest } from '../../../src/index.ts';
+import { type SqliteStore, sqliteStore } from '../../../src/stores/sqlite.ts';
 import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
 import type { TempFile } from '../sqlite-files.ts';
 import { tempFile } from '../sqlite-files.ts';

@@ -4,9 +4,8 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { SqliteHandle } from '../../../src/stores/sqlite/handle.ts';
-import { openDatabase } from '../../../src/stores/sqlite/open.ts';
-import { fileOf, type DatabaseFile, placeOf } from '../../../src/stores/sqlite/place.ts';
+import type { SqliteHandle } from '../../../src/stores/sqlite.ts';
+import { type DatabaseFile, fileOf, openDatabase, placeOf } from '../../../src/stores/sqlite/for-tests.ts';
 import type { TempFile } from '../sqlite-files.ts';
 import { DRIVERS, tempFile } from '../sqlite-files.ts';
 

@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
-import { KNOWN, migrate, STEPS } from '../../../src/stores/sqlite/schema.ts';
-import { columnText } from '../../../src/stores/text.ts';
+import { KNOWN, migrate, STEPS } from '../../../src/stores/sqlite/for-tests.ts';
+import { columnText } from '../../../src/stores/for-tests.ts';
 import { acceptRequest } from '../requests.ts';
 import type { TempFile } from '../sqlite-files.ts';
 import { countsOf, tempFile } from '../sqlite-files.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { columnText, fromColumnText } from '../../../src/stores/text.ts';
+import { columnText, fromColumnText } from '../../../src/stores/for-tests.ts';
 
 const anyText = fc.string({
   unit: fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)),

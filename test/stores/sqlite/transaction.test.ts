@@ -1,9 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError } from '../../../src/errors.ts';
-import type { SqliteStore } from '../../../src/stores/sqlite.ts';
-import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import { ConfigError } from '../../../src/index.ts';
+import { type SqliteStore, sqliteStore } from '../../../src/stores/sqlite.ts';
 import { acceptRequest } from '../requests.ts';
 import type { TempFile } from '../sqlite-files.ts';
 import { tempFile } from '../sqlite-files.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { AcceptRequest } from '../../../src/stores/contract.ts';
+import type { AcceptRequest } from '../../../src/index.ts';
 import type { InboxStore } from './history.ts';
 import {
   acceptOf,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { AcceptRequest, EventClaim, Store, StoreInbox } from '../../../src/stores/contract.ts';
+import type { AcceptRequest, EventClaim, Store, StoreInbox } from '../../../src/index.ts';
 
 export type InboxStore = Store & { readonly inbox: StoreInbox };
 

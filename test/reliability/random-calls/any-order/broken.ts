@@ -1,4 +1,4 @@
-import type { AcceptResult, Store } from '../../../../src/stores/contract.ts';
+import type { AcceptResult, Store } from '../../../../src/index.ts';
 import type { Spoil } from './explore.ts';
 import type { Invariant } from './account.ts';
 

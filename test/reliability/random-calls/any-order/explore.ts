@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import type { Store } from '../../../../src/stores/contract.ts';
+import type { Store } from '../../../../src/index.ts';
 import type { Call } from '../calls.ts';
 import { webhookCall } from '../calls.ts';
 import { expectHistories } from '../histories.ts';

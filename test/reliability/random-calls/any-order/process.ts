@@ -1,13 +1,13 @@
-import type {
-  LeaseDueRequest,
-  AcceptRequest,
-  AcceptResult,
-  EventClaim,
-  FailRequest,
-  Store,
-} from '../../../../src/stores/contract.ts';
-import type { StoreEffects } from '../../../../src/testing/store-contract.ts';
-import { Fault } from '../../../../src/errors.ts';
+import {
+  type AcceptRequest,
+  type AcceptResult,
+  type EventClaim,
+  type FailRequest,
+  Fault,
+  type LeaseDueRequest,
+  type Store,
+} from '../../../../src/index.ts';
+import type { StoreEffects } from '../../../../src/testing/index.ts';
 import type { Call } from '../calls.ts';
 import { requestOf } from '../calls.ts';
 import type { Span, StatusOf } from './account.ts';

@@ -1,0 +1,30 @@
+// Test face of `src/auth`: what tests, bench and scripts import from it that no public entry exports.
+// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+
+export { authenticateBearer } from './bearer.ts';
+export type { AuthContext, AuthRequest, AuthResult, SetUpWatch } from './contract.ts';
+export { bearerToken } from './credentials.ts';
+export { authenticateHmac } from './hmac.ts';
+export { modeMismatch, schemeOf } from './mode.ts';
+export { type Trial, tryCandidates } from './rfc9421/candidates.ts';
+export {
+  type CheckedSignature,
+  checkSignatureFields,
+  checkSignatureHeaders,
+  MAX_VALIDITY_S,
+  readSignatureFields,
+  type SignatureFields,
+  SKEW_S,
+} from './rfc9421/checks.ts';
+export { digestMatches, matchingHash, readContentDigest } from './rfc9421/content-digest.ts';
+export { canonicalAuthority, compareHost } from './rfc9421/host.ts';
+export { usableKey } from './rfc9421/key-policy.ts';
+export { isRevokedKey } from './rfc9421/revoked-at.ts';
+export { REQUIRED_COMPONENTS } from './rfc9421/signature-base.ts';
+export {
+  type Member,
+  parseSignatureInputFast,
+  parseSignatureInputFull,
+  readDictionary,
+} from './rfc9421/signature-input.ts';
+export { authenticateSignature } from './rfc9421/verify.ts';

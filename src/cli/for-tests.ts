@@ -1,0 +1,29 @@
+// Test face of `src/cli`: what tests, bench and scripts import from it that no public entry exports.
+// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+
+export type { Capture } from './capture/capture.ts';
+export { readCapture } from './capture/read-capture.ts';
+export { searchBody } from './explain/body.ts';
+export {
+  type Budget,
+  type Cause,
+  createBudget,
+  CUT_SHORT,
+  type ExplainInput,
+  type Explanation,
+  type Finding,
+} from './explain/case.ts';
+export { explainDelivery } from './explain/explain.ts';
+export { urlForms } from './explain/url-forms.ts';
+export { addExplain } from './explain/verb.ts';
+export { type Chain, walkChain } from './keys/chain.ts';
+export { createDocuments } from './keys/documents.ts';
+export { checkRevocations, type RevocationState } from './keys/revocations.ts';
+export { blockingFaults, PROBE_KEYS, sharedNotes } from './keys/verb.ts';
+export { hintOf, type Identity } from './probe/identity.ts';
+export { createKit, type KitOptions, type ProbeKit, type ProbeResult } from './probe/kit.ts';
+export { awaitKeys, leakOf, type Patience, PROBE_CASES, probeReceiver, secretsIn } from './probe/probe.ts';
+export { reportOf } from './probe/verb.ts';
+export { type CliProcess, main } from './run.ts';
+export { httpText } from './send/verb.ts';
+export { createPaint, harmless, inLine, inLines, type RunVerb, UsageError, wantsColour } from './shell.ts';

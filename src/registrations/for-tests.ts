@@ -1,0 +1,41 @@
+// Test face of `src/registrations`: what tests, bench and scripts import from it that no public entry exports.
+// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+
+export { answerIn, isContradicted, refusalIn, taskUnknownIn } from './answer.ts';
+export { CALLER_OPTIONS, callerOf } from './caller.ts';
+export { capabilitiesOf, declaredBy } from './capabilities.ts';
+export { argumentsText, checkedRef, contextText } from './json.ts';
+export { rowOf, type Stored, storedIn } from './operation.ts';
+export { type Operation, type Operations, operationsOf } from './operations.ts';
+export { registrationOf } from './registration.ts';
+export { registrationsOf } from './registrations.ts';
+export { LOOK_MS, type RepeaterNews, repeaterOf } from './repeater.ts';
+export {
+  agentConfiguration,
+  agentRequest,
+  reportingWebhook,
+  requireReporting,
+  requireRoom,
+  toolArguments,
+} from './request.ts';
+export { REFRESH_MS, ROUTE_KEPT_MS, type Routes, routesOf } from './routes.ts';
+export {
+  makeRouteToken,
+  operationToken,
+  type RandomBytes,
+  readRouteToken,
+  routeTokenOf,
+  seal,
+  type SealedPlace,
+  secretIdOf,
+  secretsOf,
+  unseal,
+} from './secrets.ts';
+export {
+  endedWatch,
+  SELLER_ROW_ID,
+  WATCHED_TASKS,
+  type WatchedTasks,
+  watchIn,
+  type WithWatchedTasks,
+} from './watch.ts';

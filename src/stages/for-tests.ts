@@ -1,0 +1,33 @@
+// Test face of `src/stages`: what tests, bench and scripts import from it that no public entry exports.
+// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+
+export { acceptRequest, admit, type WonDelivery } from './admit.ts';
+export { type Authentic, authenticate, authenticateBody } from './authenticate.ts';
+export { dispatch } from './dispatch.ts';
+export {
+  declaredLength,
+  guard,
+  guardAgentPush,
+  type GuardContext,
+  guardDeclaredLength,
+  guardHead,
+  guardHeaders,
+} from './guard.ts';
+export { storedId, storedNonce } from './ids.ts';
+export { claimOf, read, type ReadEvent, readFrom, terminalHash } from './read.ts';
+export { ANSWERS, respond } from './respond.ts';
+export { createRunning, type Running, type RunStart } from './running.ts';
+export { select, type Selected } from './select.ts';
+export { createSetUpWatch } from './set-up.ts';
+export { backoffMs, errorText } from './settle.ts';
+export { originOf, readStored, started } from './stored.ts';
+export { createNextTurn, type Waiter } from './turns.ts';
+export { createWaiting } from './wait.ts';
+export {
+  type DeadlineExceeded,
+  keepLease,
+  type LeaseKeeper,
+  type RunEnd,
+  type WatchRequest,
+  watchRun,
+} from './watch.ts';
