@@ -4,15 +4,7 @@
 export type { Capture } from './capture/capture.ts';
 export { readCapture } from './capture/read-capture.ts';
 export { searchBody } from './explain/body.ts';
-export {
-  type Budget,
-  type Cause,
-  createBudget,
-  CUT_SHORT,
-  type ExplainInput,
-  type Explanation,
-  type Finding,
-} from './explain/case.ts';
+export { type Cause, CUT_SHORT, type ExplainInput, type Explanation, type Finding } from './explain/case.ts';
 export { explainDelivery } from './explain/explain.ts';
 export { urlForms } from './explain/url-forms.ts';
 export { addExplain } from './explain/verb.ts';

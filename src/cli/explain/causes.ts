@@ -2,13 +2,12 @@ import { hmacSecretsOf } from '../../auth/credentials.ts';
 import { hmacProtocol } from '../../auth/hmac.ts';
 import { readSignatureFields, MAX_VALIDITY_S } from '../../auth/rfc9421/checks.ts';
 import { readContentDigest } from '../../auth/rfc9421/content-digest.ts';
-import type { SignatureParameters } from '../../auth/rfc9421/signature-input.ts';
 import { fieldValue } from '../../delivery.ts';
 import { EDITION_NAMES, editionFor, type Protocol } from '../../protocol.ts';
 import { MS_FROM } from '../shell.ts';
 import { adviceFor } from './advice.ts';
 import { gunzipped, searchBody } from './body.ts';
-import { type Again, type Case, type Finding, type Look, type Step, unknown, withNote } from './case.ts';
+import { type Again, type Case, type Finding, type Look, type Step, unknown } from './case.ts';
 import { byteForms, headerRepairs, sequenceText } from './header-forms.ts';
 import { lookAtSignature } from './signature.ts';
 
@@ -139,33 +138,17 @@ function skewOf(off: number, isLeast: boolean): Why {
   };
 }
 
-/**
- * Why check 5 failed.
- * @param receivedAt Unix ms, by a clock that is right.
- * @param isLatest it was received at that time or before.
- */
-function searchClock(
-  parameters: SignatureParameters,
-  {
-    receivedAt,
-    isLatest,
-    step,
-  }: { readonly receivedAt: number; readonly isLatest: boolean; readonly step: string },
-): Finding {
-  const { created = 0, expires = 0 } = parameters;
-  const off = created - Math.round(receivedAt / 1000);
-  return {
-    step,
-    ...(millisecondsOf(created, expires) ?? validityOf(expires - created) ?? skewOf(off, isLatest)),
-  };
-}
-
 /** Check 5. */
 const lookAtClock: Look = async ({ request, input }, step) => {
   const fields = readSignatureFields(request.delivery.headers);
   if (fields.kind !== 'parsed') return [];
-  const moment = { receivedAt: request.arrivedAt, isLatest: input.receivedAtLatest === true, step: step.id };
-  return [searchClock(fields.input.parameters, moment)];
+  const { created = 0, expires = 0 } = fields.input.parameters;
+  const off = created - Math.round(request.arrivedAt / 1000);
+  const why =
+    millisecondsOf(created, expires) ??
+    validityOf(expires - created) ??
+    skewOf(off, input.receivedAtLatest === true);
+  return [{ step: step.id, ...why }];
 };
 
 /** Check 8: another edition takes the purpose, or none does. */
@@ -203,7 +186,7 @@ const lookAtPurpose: Look = async (made, step, again) => {
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 
 /** Check 11. */
-const lookAtBody: Look = async ({ request, context, budget }, step) => {
+const lookAtBody: Look = async ({ request, context }, step) => {
   const { headers, rawBody } = request.delivery;
   const digest = readContentDigest(headers.get('content-digest') ?? []);
   if (typeof digest === 'string' || digest.sha256 === undefined) {
@@ -215,21 +198,13 @@ const lookAtBody: Look = async ({ request, context, budget }, step) => {
       ),
     ];
   }
+  const signed = digest.sha256;
   const text = sequenceText(fieldValue(headers, 'content-digest') ?? '', 'sha-256') ?? '';
   const actual = context.hashes.sha256(rawBody);
   const form = byteForms(text, 'Content-Digest').find(({ bytes }) => sameBytes(bytes, actual));
   if (form) return [{ step: step.id, proved: true, fix: '', ...form.change }];
-  const signed = digest.sha256;
-  const matches = (bytes: Uint8Array): boolean =>
-    budget.take(bytes.length) && sameBytes(signed, context.hashes.sha256(bytes));
-  return searchBody(rawBody, matches, step.id, budget);
+  return searchBody(rawBody, (bytes) => sameBytes(signed, context.hashes.sha256(bytes)), step.id);
 };
-
-/** Ways to make the legacy signature wrongly: what is hashed, given the timestamp and the body. */
-const BASES: readonly (readonly [string, (timestamp: string) => string])[] = [
-  ['the body alone, without "<timestamp>." in front', () => ''],
-  ['the timestamp and the body without the dot between them', (timestamp) => timestamp],
-];
 
 function timeFinding(timestamp: string, receivedAt: number, step: string): Finding {
   const inMs = Number(timestamp) >= MS_FROM;
@@ -246,71 +221,57 @@ function timeFinding(timestamp: string, receivedAt: number, step: string): Findi
   };
 }
 
-const secretsOf = ({ request }: Case): readonly string[] =>
-  request.senders.flatMap(({ auth }) => hmacSecretsOf(auth));
-
-/** HMAC-SHA256 in lower-case hex, by each secret of the sender. */
-function macs(made: Case, prefix: string, body: Uint8Array): readonly string[] {
-  const encoder = new TextEncoder();
-  return secretsOf(made).map((secret) =>
-    Buffer.from(
-      made.context.hashes.hmacSha256(encoder.encode(secret), encoder.encode(prefix), body),
-    ).toString('hex'),
-  );
+/** What the legacy signature is made over, or how it is written: `prefix` stands before the body. */
+interface HmacForm {
+  readonly prefix: (timestamp: string) => string;
+  readonly says: string;
+  readonly fix: string;
 }
 
-/** What is wrong with the signature: how it is written, what it is made over, the body, or the secret. */
-function signatureFindings(
-  made: Case,
-  step: string,
-  timestamp: string,
-  signature: string,
-): readonly Finding[] {
-  const { rawBody } = made.request.delivery;
-  const finding = (says: string, fix: string): Finding => ({
-    step,
-    cause: 'headers',
-    says,
-    fix,
-    proved: true,
-  });
-  const given = signature.replace(/^sha256=/i, '').toLowerCase();
-  const fits = (prefix: string, body: Uint8Array): boolean => macs(made, prefix, body).includes(given);
-  if (fits(`${timestamp}.`, rawBody)) {
-    const says = `The signature is right and written as ${JSON.stringify(signature.slice(0, 16))}….`;
-    return [finding(says, 'The seller has to write sha256= and lower-case hexadecimal digits.')];
-  }
-  const base = BASES.find(([, prefix]) => fits(prefix(timestamp), rawBody));
-  if (base)
-    return [finding(`The signature is over ${base[0]}.`, 'The seller has to sign <timestamp>.<raw body>.')];
-  const { budget } = made;
-  const matches = (bytes: Uint8Array): boolean =>
-    budget.take(bytes.length * secretsOf(made).length) && fits(`${timestamp}.`, bytes);
-  const found = searchBody(rawBody, matches, step, budget);
-  return found.some(({ proved }) => proved)
-    ? found
-    : [{ step, ...NO_MATCH, says: withNote(NO_MATCH.says, budget) }];
-}
+const HMAC_FORMS: readonly HmacForm[] = [
+  {
+    prefix: (timestamp) => `${timestamp}.`,
+    says: 'The signature is right, and not written as it has to be.',
+    fix: 'The seller has to write sha256= and lower-case hexadecimal digits.',
+  },
+  {
+    prefix: () => '',
+    says: 'The signature is over the body alone, without "<timestamp>." in front.',
+    fix: 'The seller has to sign <timestamp>.<raw body>.',
+  },
+  {
+    prefix: (timestamp) => timestamp,
+    says: 'The signature is over the timestamp and the body without the dot between them.',
+    fix: 'The seller has to sign <timestamp>.<raw body>.',
+  },
+];
 
-const NO_MATCH: Omit<Finding, 'step'> = {
-  cause: 'unknown',
-  says: 'No usual serialisation of the body has this signature under the secret that was given.',
-  fix: 'Compare the secret with the credentials of push_notification_config.authentication: white space, quotes, an older one.',
-  proved: false,
-};
-
-/** The legacy HMAC: its clock, its form, what it is made over, and the body. */
-const lookAtHmac: Look = async (made, step) => {
-  const { headers } = made.request.delivery;
-  const { protocols } = made.context;
-  const named = hmacProtocol(headers, protocols);
-  const { hmacSignatureHeader, hmacTimestampHeader } = 'kind' in named ? protocols[0] : named;
+/** The legacy HMAC: its clock, its form, and the body. */
+const lookAtHmac: Look = async ({ request, context }, step) => {
+  const { headers, rawBody } = request.delivery;
+  const named = hmacProtocol(headers, context.protocols);
+  const { hmacSignatureHeader, hmacTimestampHeader } = 'kind' in named ? context.protocols[0] : named;
   const timestamp = fieldValue(headers, hmacTimestampHeader) ?? '';
   if (step.code === 'webhook_signature_window_invalid') {
-    return [timeFinding(timestamp, made.request.arrivedAt, step.id)];
+    return [timeFinding(timestamp, request.arrivedAt, step.id)];
   }
   if (step.code !== 'webhook_signature_invalid') return [];
-  return signatureFindings(made, step.id, timestamp, fieldValue(headers, hmacSignatureHeader) ?? '');
+  const given = (fieldValue(headers, hmacSignatureHeader) ?? '').replace(/^sha256=/i, '').toLowerCase();
+  const encoder = new TextEncoder();
+  const secrets = request.senders.flatMap(({ auth }) => hmacSecretsOf(auth));
+  const isSigned = (prefix: string, body: Uint8Array): boolean =>
+    secrets.some((secret) => {
+      const mac = context.hashes.hmacSha256(encoder.encode(secret), encoder.encode(prefix), body);
+      return Buffer.from(mac).toString('hex') === given;
+    });
+  const form = HMAC_FORMS.find(({ prefix }) => isSigned(prefix(timestamp), rawBody));
+  if (form) return [{ step: step.id, cause: 'headers', says: form.says, fix: form.fix, proved: true }];
+  const found = searchBody(rawBody, (bytes) => isSigned(`${timestamp}.`, bytes), step.id);
+  if (found.some(({ proved }) => proved)) return found;
+  const says = 'The body has this signature under no secret that was given.';
+  const fix =
+    'Compare the secret with the credentials of push_notification_config.authentication: white space, quotes, an older one.';
+  return [unknown(step, says, fix), ...found];
 };
 
 /** By step. Where nothing is found, and for a step that is not here, its code explains it. */
@@ -330,7 +291,7 @@ const BODY_STEPS = ['11', 'hmac'];
 
 /**
  * gzip that was added on the way, undone. Not where the body is as it was signed: then the seller compressed it.
- * @returns a finding for each step that failed; undefined where there is no gzip.
+ * @returns findings for each step that failed; undefined where there is no gzip.
  */
 async function undoGzip(
   { input }: Case,
@@ -341,23 +302,20 @@ async function undoGzip(
   const body = bodyless || !failed.some(({ id }) => BODY_STEPS.includes(id)) ? undefined : gunzipped(zipped);
   if (!body) return undefined;
   const others = headers.filter(([name]) => name.toLowerCase() !== 'content-encoding');
-  const capture = { ...input.capture, headers: others, body };
-  const { steps, findings } = await again.explain({ ...input, capture });
-  const left = (step: Step): readonly Finding[] => findings.filter((finding) => finding.step === step.id);
-  const proved = failed.every(
-    (step) => !BODY_STEPS.includes(step.id) || left(step).every((one) => one.proved),
-  );
-  return failed.flatMap((step): readonly Finding[] => {
-    const isMended = !steps.some(({ id, verdict }) => id === step.id && verdict === 'fail');
-    if (!isMended && !BODY_STEPS.includes(step.id)) return left(step);
-    const finding: Finding = {
-      step: step.id,
-      cause: 'body-gzip',
-      says: 'The body was compressed with gzip on the way: what was signed is the body without it.',
-      fix: 'Turn off the compression of requests in the proxy or gateway in front of the receiver, or in the HTTP client of the seller, which compresses after it signed.',
-      proved,
-    };
-    return [finding, ...left(step)];
+  const { steps, findings } = await again.explain({
+    ...input,
+    capture: { ...input.capture, headers: others, body },
+  });
+  const gzip: Omit<Finding, 'step'> = {
+    cause: 'body-gzip',
+    says: 'The body was compressed with gzip on the way: what was signed is the body without it.',
+    fix: 'Turn off the compression of requests in the proxy or gateway in front of the receiver, or in the HTTP client of the seller, which compresses after it signed.',
+    proved: findings.every(({ step, proved }) => proved || !BODY_STEPS.includes(step)),
+  };
+  return failed.flatMap(({ id }) => {
+    const left = findings.filter(({ step }) => step === id);
+    const isOwn = BODY_STEPS.includes(id) || steps.some((step) => step.id === id && step.verdict !== 'fail');
+    return isOwn ? [{ step: id, ...gzip }, ...left] : left;
   });
 }
 

@@ -8,14 +8,7 @@ import { headerFields, type Delivery } from '../../delivery.ts';
 import { editionFor, protocolsFor } from '../../protocol.ts';
 import { safeLogger } from '../../logging.ts';
 import { createKeyResolver } from '../../keys/resolver.ts';
-import {
-  type Budget,
-  type Case,
-  createBudget,
-  type ExplainInput,
-  type Explanation,
-  type Step,
-} from './case.ts';
+import type { Case, ExplainInput, Explanation, Step } from './case.ts';
 import { findCauses } from './causes.ts';
 import { checklist, withKnown } from './checklist.ts';
 
@@ -29,7 +22,7 @@ const quiet = safeLogger({
   error: () => undefined,
 });
 
-async function caseOf(input: ExplainInput, budget: Budget): Promise<Case> {
+async function caseOf(input: ExplainInput): Promise<Case> {
   const protocols = protocolsFor(input.protocol);
   const edition = editionFor(input.edition);
   const engine = await createEngine();
@@ -65,7 +58,6 @@ async function caseOf(input: ExplainInput, budget: Budget): Promise<Case> {
     input,
     target,
     context,
-    budget,
     request: { delivery, target, senders: fixed, arrivedAt: receivedAt },
   };
 }
@@ -81,17 +73,13 @@ const stepsOf = ({ input, context, request }: Case): Promise<Step[]> =>
 /**
  * Takes a captured delivery through a receiver's checks, and looks for what would make the failed ones pass.
  * @throws ConfigError, TargetUriError for an unusable senders, protocol, edition or URL; never for the capture.
- * @param budget bounds what the searches do; a finding says where they were cut short.
  */
-export async function explainDelivery(
-  input: ExplainInput,
-  budget: Budget = createBudget(),
-): Promise<Explanation> {
-  const made = await caseOf(input, budget);
+export async function explainDelivery(input: ExplainInput): Promise<Explanation> {
+  const made = await caseOf(input);
   const steps = await stepsOf(made);
   const again = {
-    steps: async (mended: ExplainInput) => stepsOf(await caseOf(mended, budget)),
-    explain: (mended: ExplainInput) => explainDelivery(mended, budget),
+    steps: async (mended: ExplainInput) => stepsOf(await caseOf(mended)),
+    explain: explainDelivery,
   };
   const findings = await findCauses(made, steps, again);
   return { ok: !steps.some(({ verdict }) => verdict === 'fail'), steps, findings };

@@ -1,12 +1,6 @@
 import { decodeBase64, encodeBase64 } from '../../codec/encoding.ts';
 import type { Change } from './case.ts';
 
-/** Other bytes that the text of a `Signature` or `Content-Digest` may have been meant to be. */
-export interface ByteForm {
-  readonly bytes: Uint8Array;
-  readonly change: Change;
-}
-
 /** A DER INTEGER at `at`, as 32 bytes; undefined where there is none of that size. */
 function derInteger(
   der: Uint8Array,
@@ -41,43 +35,59 @@ function withoutPadding(text: string): string {
 
 const SWAPS: Readonly<Record<string, string>> = { '+': '/', '/': '+', '-': '_', _: '-' };
 
+/** A text between colons in `Signature` or `Content-Digest`, read otherwise than it should be. `says` follows "Signature is". */
+interface Reading extends Change {
+  readonly bytes: (text: string) => Uint8Array | undefined;
+}
+
+const eitherAlphabet = (text: string): Uint8Array | undefined =>
+  decodeBase64(withoutPadding(text.replaceAll('-', '+').replaceAll('_', '/')));
+
+const READINGS: readonly Reading[] = [
+  {
+    cause: 'der-signature',
+    says: 'in DER, as most ECDSA libraries give it.',
+    fix: 'The seller has to send r‖s: 64 bytes (in Node dsaEncoding: "ieee-p1363", in Java SHA256withECDSAinP1363Format).',
+    bytes: (text) => fromDer(eitherAlphabet(text) ?? new Uint8Array()),
+  },
+  {
+    cause: 'alphabet-swapped',
+    says: 'written with the two special characters of its base64 alphabet the wrong way round.',
+    fix: 'The seller has to encode with the alphabet of RFC 4648: "+" is "-", and "/" is "_" in base64url.',
+    bytes: (text) =>
+      /[-+/_]/.test(text) ? decodeBase64(text.replace(/[-+/_]/g, (char) => SWAPS[char] ?? char)) : undefined,
+  },
+  {
+    cause: 'alphabet-mixed',
+    says: 'in base64 and base64url mixed.',
+    fix: 'The seller has to use one alphabet for the whole value: base64url as the profile says, or standard base64.',
+    bytes: (text) => (/[+/]/.test(text) && /[-_]/.test(text) ? eitherAlphabet(text) : undefined),
+  },
+  {
+    cause: 'hex',
+    says: 'in hexadecimal digits.',
+    fix: 'The seller has to write base64url, not hexadecimal digits.',
+    bytes: (text) =>
+      /^(?:[0-9a-f]{2}){32,}$/i.test(text) ? new Uint8Array(Buffer.from(text, 'hex')) : undefined,
+  },
+];
+
+/** Other bytes that the text of a `Signature` or `Content-Digest` may have been meant to be. */
+export interface ByteForm {
+  readonly bytes: Uint8Array;
+  readonly change: Change;
+}
+
 /**
  * The text between the colons, read otherwise than it should be.
  * @param text as received, without the colons.
  * @param what the header's name.
  */
 export function byteForms(text: string, what: string): ByteForm[] {
-  const plain = decodeBase64(withoutPadding(text.replaceAll('-', '+').replaceAll('_', '/')));
-  const swapped = text.replace(/[-+/_]/g, (char) => SWAPS[char] ?? char);
-  const isMixed = /[+/]/.test(text) && /[-_]/.test(text);
-  const isHex = /^(?:[0-9a-f]{2}){32,}$/i.test(text);
-  const forms: readonly (Change & { readonly bytes: Uint8Array | undefined })[] = [
-    {
-      bytes: plain && fromDer(plain),
-      cause: 'der-signature',
-      says: `${what} is DER, as most ECDSA libraries give it.`,
-      fix: 'The seller has to send r‖s: 64 bytes (in Node dsaEncoding: "ieee-p1363", in Java SHA256withECDSAinP1363Format).',
-    },
-    {
-      bytes: swapped === text ? undefined : decodeBase64(swapped),
-      cause: 'alphabet-swapped',
-      says: `${what} has the two special characters of its base64 alphabet the wrong way round.`,
-      fix: 'The seller has to encode with the alphabet of RFC 4648: "+" is "-", and "/" is "_" in base64url.',
-    },
-    {
-      bytes: isMixed ? plain : undefined,
-      cause: 'alphabet-mixed',
-      says: `${what} mixes base64 and base64url.`,
-      fix: 'The seller has to use one alphabet for the whole value: base64url as the profile says, or standard base64.',
-    },
-    {
-      bytes: isHex ? new Uint8Array(Buffer.from(text, 'hex')) : undefined,
-      cause: 'hex',
-      says: `${what} is hexadecimal.`,
-      fix: 'The seller has to write base64url, not hexadecimal digits.',
-    },
-  ];
-  return forms.flatMap(({ bytes, ...change }) => (bytes ? [{ bytes, change }] : []));
+  return READINGS.flatMap(({ bytes: read, says, ...change }) => {
+    const bytes = read(text);
+    return bytes ? [{ bytes, change: { ...change, says: `${what} is ${says}` } }] : [];
+  });
 }
 
 /** The text of the byte sequence under a label: between colons, or what stands there instead of them. */
@@ -95,43 +105,42 @@ export interface Repair {
 }
 
 /** The two fields that hold a byte sequence, and its label in them. */
-const SEQUENCES = [
-  { field: 'signature', label: 'sig1', name: 'Signature' },
-  { field: 'content-digest', label: 'sha-256', name: 'Content-Digest' },
-] as const;
+const LABELS: Readonly<Record<string, string>> = { signature: 'sig1', 'content-digest': 'sha-256' };
 
-function replaced(headers: Headers, field: string, value: string): Headers {
-  return headers.map(([name, line]) => (name.toLowerCase() === field ? [name, value] : [name, line]));
+/** What mends the text of a byte sequence; undefined where it does not apply. `says` is as in `Reading`. */
+interface Mending extends Change {
+  readonly mend: (text: string) => string | undefined;
 }
 
-/** What can be done about headers that cannot be read: one repair at a time, then both fields together. */
+const MENDINGS: readonly Mending[] = [
+  {
+    cause: 'headers',
+    says: 'not written as sig1=:…: and sha-256=:…:.',
+    fix: 'The seller has to write Signature: sig1=:<base64url>: and Content-Digest: sha-256=:<base64url>: (RFC 8941 §3.3.5).',
+    mend: (text) => text,
+  },
+  ...READINGS.map(({ bytes: read, ...change }) => ({
+    ...change,
+    mend: (text: string) => {
+      const bytes = read(text);
+      return bytes && encodeBase64(bytes);
+    },
+  })),
+];
+
+/** What can be done about headers that cannot be read: one repair at a time, of each field that it changes. */
 export function headerRepairs(headers: Headers): Repair[] {
-  const made: Repair[] = [];
-  for (const { field, label, name } of SEQUENCES) {
-    const line = headers.find(([given]) => given.toLowerCase() === field)?.[1];
-    const text = line === undefined ? undefined : sequenceText(line.replace(/^SHA-256=/i, 'sha-256='), label);
-    if (text === undefined) continue;
-    const bare: Change = {
-      cause: 'headers',
-      says: `${name} is not written as ${label}=:…:.`,
-      fix: `The seller has to write ${name}: ${label}=:<base64url>: (RFC 8941 §3.3.5).`,
-    };
-    made.push({ headers: replaced(headers, field, `${label}=:${text}:`), change: bare });
-    for (const { bytes, change } of byteForms(text, name)) {
-      made.push({ headers: replaced(headers, field, `${label}=:${encodeBase64(bytes)}:`), change });
-    }
-  }
-  const [first] = made;
-  if (first) for (const repair of made.slice(1)) made.push(...both(first, repair));
-  return made;
-}
-
-/** A sender that writes one field in its own way writes the other so too. */
-function both(first: Repair, second: Repair): Repair[] {
-  if (first.change.cause !== second.change.cause) return [];
-  const headers = first.headers.map((pair, i): readonly [string, string] =>
-    pair[0].toLowerCase() === 'content-digest' ? (second.headers[i] ?? pair) : pair,
-  );
-  const says = first.change.says.replace(/^Signature is/, 'Signature and Content-Digest are');
-  return [{ headers, change: { ...first.change, says } }];
+  return MENDINGS.flatMap(({ mend, says, ...change }) => {
+    const names: string[] = [];
+    const mended = headers.map(([name, line]): readonly [string, string] => {
+      const label = LABELS[name.toLowerCase()];
+      const text = label && sequenceText(line.replace(/^SHA-256=/i, 'sha-256='), label);
+      const bare = text === undefined ? undefined : mend(text);
+      const value = bare === undefined ? line : `${label}=:${bare}:`;
+      if (value !== line) names.push(name);
+      return [name, value];
+    });
+    const all = `${names.join(' and ')} ${names.length > 1 ? 'are' : 'is'} ${says}`;
+    return names.length > 0 ? [{ headers: mended, change: { ...change, says: all } }] : [];
+  });
 }

@@ -1,296 +1,203 @@
-import { stringEnd } from '../../codec/json-reader.ts';
-import { type Budget, type Cause, type Change, createBudget, type Matches } from './case.ts';
+import { nameOf, stringEnd } from '../../codec/json-reader.ts';
+import type { Cause, Change } from './case.ts';
 
-/** A JSON text taken apart, with every number and string as it was written. */
-type JsonTree =
-  | { readonly kind: 'object'; readonly members: readonly (readonly [string, JsonTree])[] }
-  | { readonly kind: 'array'; readonly items: readonly JsonTree[] }
-  /** A string with its quotes, a number, a literal. */
-  | { readonly kind: 'token'; readonly text: string };
-
-/** One way to write JSON, as the common serialisers do. */
-interface JsonForm {
-  readonly space: 'compact' | 'spaced' | 'colon' | 'indent-2' | 'indent-4' | 'indent-tab';
-  readonly sorted: boolean;
-  /** `kept`: as they were written. */
-  readonly strings: 'kept' | 'raw' | 'ascii' | 'ascii-upper';
-  /** `/` as `\/`: PHP. */
-  readonly slashes: boolean;
-  /** `<`, `>` and `&` as `\u003c`…: Go. */
-  readonly html: boolean;
+/** What a search may still do, in bytes hashed and not in time: the same capture has the same answer everywhere. */
+export interface Work {
+  /** Below 0 it is spent, and what was made last is not whole. */
+  left: number;
 }
 
-/** The beginning of a token. The end of a string is found by index: a pattern runs out of stack in one of many megabytes. */
-const TOKEN = /\s*([[\]{},:"]|[^\s[\]{},:"]+)/y;
+/** What a token of JSON costs to write: a little for itself, and by its length. */
+const TOKEN_COST = 16;
+const CHAR_COST = 4;
 
-/** @param text valid JSON. Numbers keep their digits, which `JSON.parse` would not. */
-function jsonTree(text: string): JsonTree {
-  let at = 0;
-  const next = (): string => {
-    TOKEN.lastIndex = at;
-    const match = TOKEN.exec(text);
-    at = TOKEN.lastIndex;
-    const token = match?.[1] ?? '';
-    if (token !== '"') return token;
-    const from = at - 1;
-    at = stringEnd(text, from) + 1;
-    return text.slice(from, at);
-  };
-  const value = (token: string): JsonTree => {
-    if (token === '{') return { kind: 'object', members: [...members()] };
-    if (token === '[') return { kind: 'array', items: [...items()] };
-    return { kind: 'token', text: token };
-  };
-  function* members(): Generator<readonly [string, JsonTree]> {
-    for (let token = next(); token !== '}' && token !== ''; token = next()) {
-      if (token === ',') continue;
-      next();
-      yield [token, value(next())];
-    }
+/** What a number or literal ends at. */
+const ENDS = ' \t\r\n[]{},:"';
+
+/** The tokens of a valid JSON text as they were written, which keeps a number's digits. It ends early where the work is spent. */
+function* tokensOf(text: string, work: Work): Generator<string> {
+  work.left -= text.length;
+  for (let at = 0, end = 0; at < text.length; at = end) {
+    const char = text.charAt(at);
+    end = at + 1;
+    if (char === '"') end = stringEnd(text, at) + 1;
+    else if (!ENDS.includes(char)) while (end < text.length && !ENDS.includes(text.charAt(end))) end++;
+    if (' \t\r\n'.includes(char)) continue;
+    const token = text.slice(at, end);
+    work.left -= TOKEN_COST + CHAR_COST * token.length;
+    if (work.left < 0) return;
+    yield token;
   }
-  function* items(): Generator<JsonTree> {
-    for (let token = next(); token !== ']' && token !== ''; token = next())
-      if (token !== ',') yield value(token);
-  }
-  return value(next());
 }
 
-/** How deeply objects and arrays of a JSON text are nested. */
-function depthOf(text: string): number {
-  let depth = 0;
-  let deepest = 0;
-  for (let at = 0; at < text.length; at++) {
-    const char = text[at];
-    if (char === '"') at = stringEnd(text, at);
-    else if (char === '[' || char === '{') deepest = Math.max(deepest, ++depth);
-    else if (char === ']' || char === '}') depth--;
+const opens = (token: string): boolean => token === '{' || token === '[';
+const closes = (token: string): boolean => token === '}' || token === ']';
+
+/** White space as serialisers write it: behind a comma and a colon, and before each part, once a level, on a line of its own. */
+type Layout = readonly [cause: Cause, how: string, comma: string, colon: string, indent?: string];
+
+const LAYOUTS = {
+  compact: ['body-compact', 'without white space', '', ''],
+  spaced: ['body-spaced', 'with a space after each comma and colon (as Python does)', ' ', ' '],
+  colons: ['body-spaced', 'with a space after each colon', '', ' '],
+  by2: ['body-indented', 'indented by 2 spaces', '', ' ', '  '],
+  by4: ['body-indented', 'indented by 4 spaces', '', ' ', '    '],
+  tabs: ['body-indented', 'indented by tabs', '', ' ', '\t'],
+} as const satisfies Record<string, Layout>;
+
+/** A valid JSON text with other white space. */
+function laidOut(text: string, [, , comma, colon, indent]: Layout, work: Work): string {
+  const line = (depth: number): string => (indent === undefined ? '' : `\n${indent.repeat(depth)}`);
+  const made: string[] = [];
+  let [before, depth] = ['', 0];
+  for (const token of tokensOf(text, work)) {
+    if (closes(token)) depth--;
+    // Brackets with nothing in them have no line between them.
+    if (closes(token) ? !opens(before) : opens(before)) made.push(line(depth));
+    made.push(token, token === ',' ? comma + line(depth) : token === ':' ? colon : '');
+    if (opens(token)) depth++;
+    if (indent !== undefined) work.left -= CHAR_COST * indent.length * depth;
+    before = token;
   }
-  return deepest;
+  return made.join('');
 }
 
-const escaped = (char: string, upper: boolean): string => {
-  const hex = char.charCodeAt(0).toString(16).padStart(4, '0');
-  return `\\u${upper ? hex.toUpperCase() : hex}`;
-};
-
-function stringText(token: string, form: JsonForm): string {
-  // Most strings have no escape, and are what a serialiser would write.
-  let text = form.strings === 'kept' || !token.includes('\\') ? token : JSON.stringify(JSON.parse(token));
-  if (form.strings === 'ascii' || form.strings === 'ascii-upper') {
-    text = text.replace(/[\u007f-\uffff]/g, (char) => escaped(char, form.strings === 'ascii-upper'));
-  }
-  if (form.slashes) text = text.replace(/(?<!\\)\//g, '\\/');
-  return form.html ? text.replace(/[<>&]/g, (char) => escaped(char, false)) : text;
+/** An object or array that is being read. */
+interface Open {
+  /** Whole members or items. */
+  readonly parts: string[];
+  part: string;
 }
 
-const INDENTS: Readonly<Record<JsonForm['space'], string | undefined>> = {
-  compact: undefined,
-  spaced: undefined,
-  colon: undefined,
-  'indent-2': '  ',
-  'indent-4': '    ',
-  'indent-tab': '\t',
-};
-
-type Member = readonly [string, JsonTree];
+const memberName = (member: string): string => nameOf(member.slice(0, stringEnd(member, 0) + 1));
 
 /** By UTF-16 code units, as most serialisers sort. */
-function sortedByName(members: readonly Member[]): readonly Member[] {
-  const named = members.map((member) => ({ member, name: JSON.parse(member[0]) as string }));
+function byName(members: readonly string[]): string[] {
+  const named = members.map((member) => ({ member, name: memberName(member) }));
   return named
     .toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
     .map(({ member }) => member);
 }
 
-/** The tree with its members sorted by name: made once, for all forms that sort. */
-function sortedTree(tree: JsonTree): JsonTree {
-  if (tree.kind === 'token') return tree;
-  if (tree.kind === 'array') return { kind: 'array', items: tree.items.map(sortedTree) };
-  const members = tree.members.map(([name, value]): Member => [name, sortedTree(value)]);
-  return { kind: 'object', members: sortedByName(members) };
-}
-
-/** Takes the next piece of a text. @returns false to stop. */
-type Emit = (piece: string) => boolean;
-
-/**
- * Writes a tree in a form, piece by piece, so that nothing of it need be kept.
- * @param tree sorted, where the form is.
- * @returns false where it was stopped.
- */
-function writeJson(tree: JsonTree, form: JsonForm, emit: Emit, depth = 0): boolean {
-  if (tree.kind === 'token') return emit(tree.text.startsWith('"') ? stringText(tree.text, form) : tree.text);
-  const parts: readonly (JsonTree | Member)[] = tree.kind === 'array' ? tree.items : tree.members;
-  const [open, close] = tree.kind === 'array' ? '[]' : '{}';
-  if (parts.length === 0) return emit(`${open}${close}`);
-  const { inner, outer, comma } = whiteSpace(form, depth);
-  if (!emit(`${open}${inner}`)) return false;
-  for (const [i, part] of parts.entries()) {
-    if (i > 0 && !emit(comma)) return false;
-    if (!writePart(part, form, emit, depth + 1)) return false;
-  }
-  return emit(`${outer}${close}`);
-}
-
-function writePart(part: JsonTree | Member, form: JsonForm, emit: Emit, depth: number): boolean {
-  if ('kind' in part) return writeJson(part, form, emit, depth);
-  const [name, value] = part;
-  const colon = form.space === 'compact' ? ':' : ': ';
-  return emit(stringText(name, form) + colon) && writeJson(value, form, emit, depth);
-}
-
-/** Behind the opening bracket, before the closing one, and between parts. */
-function whiteSpace({ space }: JsonForm, depth: number) {
-  const indent = INDENTS[space];
-  const inner = indent === undefined ? '' : `\n${indent.repeat(depth + 1)}`;
-  const outer = indent === undefined ? '' : `\n${indent.repeat(depth)}`;
-  const comma = space === 'spaced' ? ', ' : `,${inner}`;
-  return { inner, outer, comma };
-}
-
-const SPACES = Object.keys(INDENTS) as readonly JsonForm['space'][];
-const STRINGS = ['kept', 'raw', 'ascii', 'ascii-upper'] as const;
-const BOTH = [false, true] as const;
-
-/** Every form: 6 ways of white space, sorted or not, 4 of strings, slashes, HTML. */
-const JSON_FORMS: readonly JsonForm[] = SPACES.flatMap((space) =>
-  BOTH.flatMap((sorted) =>
-    STRINGS.flatMap((strings) =>
-      BOTH.flatMap((slashes) => BOTH.map((html) => ({ space, sorted, strings, slashes, html }))),
-    ),
-  ),
-);
-/** What a piece of JSON costs to write, in bytes hashed: a little for itself, and by its length. */
-const PIECE_COST = 16;
-const CHAR_COST = 4;
-
-const costOf = (piece: string): number => PIECE_COST + CHAR_COST * piece.length;
-
-const SPACE_CAUSES: Readonly<Record<JsonForm['space'], readonly [Cause, string]>> = {
-  compact: ['body-compact', 'without white space'],
-  spaced: ['body-spaced', 'with a space after each comma and colon (as Python does)'],
-  colon: ['body-spaced', 'with a space after each colon'],
-  'indent-2': ['body-indented', 'indented by 2 spaces'],
-  'indent-4': ['body-indented', 'indented by 4 spaces'],
-  'indent-tab': ['body-indented', 'indented by tabs'],
-};
-
-const NATURAL: JsonForm = { space: 'compact', sorted: false, strings: 'kept', slashes: false, html: false };
-
-/**
- * In what a form differs from the one in which the body arrived; each is a cause.
- * @param found undefined where its white space is not a serialiser's.
- */
-function differences(signed: JsonForm, found: JsonForm | undefined): Change[] {
-  const arrived = found ?? NATURAL;
-  const changes: Change[] = [];
-  const add = (differs: boolean, cause: Cause, how: string): void => {
-    if (differs)
-      changes.push({
-        cause,
-        says: `The digest is of the body ${how}: it was serialised again after that.`,
-      });
-  };
-  const [cause, how] = SPACE_CAUSES[signed.space];
-  add(signed.space !== found?.space, cause, how);
-  add(signed.sorted && !arrived.sorted, 'body-sorted', 'with its members sorted by name');
-  const ascii = signed.strings === 'ascii' || signed.strings === 'ascii-upper';
-  add(
-    signed.strings !== arrived.strings && ascii,
-    'body-ascii-escaped',
-    'with non-ASCII characters escaped (\\u00e9)',
-  );
-  add(
-    signed.strings !== arrived.strings && !ascii,
-    'body-unescaped',
-    'with characters in UTF-8 where escapes (\\u00e9) arrived',
-  );
-  add(signed.slashes && !arrived.slashes, 'body-slash-escaped', 'with slashes escaped (\\/, as PHP does)');
-  add(signed.html && !arrived.html, 'body-html-escaped', 'with <, > and & escaped (as Go does)');
-  return changes;
-}
-
-const distance = (a: JsonForm, b: JsonForm): number =>
-  (Object.keys(a) as (keyof JsonForm)[]).filter((name) => a[name] !== b[name]).length;
-
-const NEWLINE: Change = {
-  cause: 'body-trailing-newline',
-  says: 'The digest is of the body with a line feed at its end.',
-};
-
-const AROUND: Change = {
-  cause: 'body-other',
-  says: 'The digest is of the body without the white space or byte order mark around it.',
-};
-
-/** A tree as a form needs it. */
-type TreeFor = (form: JsonForm) => JsonTree;
-
-/** Sorts once, and not before it is needed. */
-function treesOf(text: string): TreeFor {
-  const tree = jsonTree(text);
-  let sorted: JsonTree | undefined;
-  return (form) => (form.sorted ? (sorted ??= sortedTree(tree)) : tree);
-}
-
-/** Whether a text is written in a form. It stops at the first piece that differs, usually near the beginning. */
-function isWrittenIn(text: string, form: JsonForm, treeFor: TreeFor, budget: Budget): boolean {
-  let at = 0;
-  const whole = writeJson(treeFor(form), form, (piece) => {
-    if (!budget.take(costOf(piece)) || !text.startsWith(piece, at)) return false;
-    at += piece.length;
-    return true;
-  });
-  return whole && at === text.length;
-}
-
-/** The text in a form; undefined where the budget does not reach. */
-function written(form: JsonForm, treeFor: TreeFor, budget: Budget): string | undefined {
-  const pieces: string[] = [];
-  const whole = writeJson(treeFor(form), form, (piece) => {
-    pieces.push(piece);
-    return budget.take(costOf(piece));
-  });
-  return whole ? pieces.join('') : undefined;
-}
-
-/** Nearest to the one that arrived first. */
-const formsFrom = (arrived: JsonForm): readonly JsonForm[] =>
-  JSON_FORMS.toSorted((a, b) => distance(a, arrived) - distance(b, arrived));
-
-/** Levels of a text that is written again: to indent it costs the square of its depth. */
-const MOST_DEPTH = 64;
-
-/**
- * Finds the usual serialisation of a JSON text that was signed.
- * @param text valid JSON, without what stands around it.
- * @param ended whether a line feed came behind it.
- */
-export function searchJson(
-  text: string,
-  ended: boolean,
-  matches: Matches,
-  budget: Budget,
-): readonly Change[] | undefined {
-  if (depthOf(text) > MOST_DEPTH) {
-    budget.leaveOut();
-    return undefined;
-  }
-  if (!budget.take(costOf(text) * 2)) return undefined;
-  const treeFor = treesOf(text);
-  // Which form arrived only orders the search: it may not use up what the search needs.
-  const share = createBudget(budget.left() / 4, budget);
-  const arrived = JSON_FORMS.find((form) => isWrittenIn(text, form, treeFor, share));
-  const encoder = new TextEncoder();
-  for (const form of formsFrom(arrived ?? NATURAL)) {
-    const made = written(form, treeFor, budget);
-    if (made === undefined) return undefined;
-    for (const end of ['', '\n']) {
-      if (!matches(encoder.encode(made + end))) continue;
-      const changes = made === text ? [] : differences(form, arrived);
-      const all = end === '' || ended ? changes : [...changes, NEWLINE];
-      return all.length > 0 ? all : [AROUND];
+/** A valid JSON text with all its members sorted by name, without white space. */
+function sorted(text: string, work: Work): string {
+  const outer: Open[] = [];
+  let open: Open = { parts: [], part: '' };
+  for (const token of tokensOf(text, work)) {
+    if (opens(token)) {
+      outer.push(open);
+      open = { parts: [], part: '' };
+    } else if (token === ',') {
+      open.parts.push(open.part);
+      open.part = '';
+    } else if (closes(token)) {
+      const parts = open.part === '' ? open.parts : [...open.parts, open.part];
+      const whole = token === '}' ? `{${byName(parts).join(',')}}` : `[${parts.join(',')}]`;
+      work.left -= whole.length;
+      open = outer.pop() ?? { parts: [], part: '' };
+      open.part += whole;
+    } else {
+      open.part += token;
     }
   }
-  return undefined;
+  return open.part;
+}
+
+const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+const upperEscaped = (char: string): string => escaped(char).toUpperCase().replace('U', 'u');
+
+/** One escape, or two that are a surrogate pair. */
+const ESCAPE = /\\(?:u[Dd][89ABab]..\\u[Dd][C-Fc-f]..|u....|.)/g;
+const NON_ASCII = /[\u007f-\uffff]/g;
+
+/** With the escapes alone that JSON needs. */
+const plain = (text: string): string =>
+  text.replace(ESCAPE, (escape) => JSON.stringify(nameOf(`"${escape}"`)).slice(1, -1));
+const slashed = (text: string): string => plain(text).replaceAll('/', '\\/');
+
+/**
+ * Characters of strings as serialisers write them. Only strings are changed: nothing else in JSON is non-ASCII, or has
+ * `/`, `<`, `>`, `&` or a backslash.
+ */
+type Spelling = readonly [cause: Cause, how: string, made: (text: string) => string];
+
+const SPELLINGS = {
+  kept: ['body-other', '', (text) => text],
+  plain: ['body-unescaped', 'with characters in UTF-8 where escapes (\\u00e9) arrived', plain],
+  ascii: [
+    'body-ascii-escaped',
+    'with non-ASCII characters escaped (\\u00e9, as Python does)',
+    (text) => plain(text).replace(NON_ASCII, escaped),
+  ],
+  upper: [
+    'body-ascii-escaped',
+    'with non-ASCII characters escaped (\\u00E9)',
+    (text) => plain(text).replace(NON_ASCII, upperEscaped),
+  ],
+  slashes: ['body-slash-escaped', 'with slashes escaped (\\/, as PHP does)', slashed],
+  php: [
+    'body-slash-escaped',
+    'with slashes and non-ASCII characters escaped (\\/ and \\u00e9, as PHP does)',
+    (text) => slashed(text).replace(NON_ASCII, escaped),
+  ],
+  html: [
+    'body-html-escaped',
+    'with <, > and & escaped (as Go does)',
+    (text) => plain(text).replace(/[<>&\u2028\u2029]/g, escaped),
+  ],
+} as const satisfies Record<string, Spelling>;
+
+/** What usual serialisers write; the white space alone first, and last what may become far larger than the body. */
+const SERIALISERS: readonly (readonly [
+  keyof typeof LAYOUTS,
+  readonly (keyof typeof SPELLINGS)[],
+  'sorted'?,
+])[] = [
+  ['compact', ['kept']],
+  ['spaced', ['kept']],
+  ['colons', ['kept']],
+  ['compact', ['plain', 'ascii', 'upper', 'slashes', 'php', 'html']],
+  ['spaced', ['plain', 'ascii']],
+  ['compact', ['kept', 'plain', 'ascii', 'html'], 'sorted'],
+  ['spaced', ['plain', 'ascii'], 'sorted'],
+  ['by2', ['kept', 'plain', 'ascii', 'html']],
+  ['by4', ['kept', 'plain', 'ascii', 'php']],
+  ['tabs', ['kept', 'plain']],
+];
+
+/** A text as a serialiser would have written it. */
+export interface Serialised {
+  readonly text: string;
+  /** In what it differs from the one that arrived: empty where it does not. */
+  readonly changes: () => readonly Change[];
+}
+
+/** What a text's serialiser did otherwise than the one of `text`. */
+function differences(text: string, layout: Layout, spelling: Spelling, isSorted: boolean): Change[] {
+  const free: Work = { left: Number.POSITIVE_INFINITY };
+  const change = ([cause, how]: readonly [Cause, string, ...unknown[]]): Change => ({
+    cause,
+    says: `The seller signed the body ${how}: it was serialised again after that.`,
+  });
+  const isMoved = isSorted && sorted(text, free) !== laidOut(text, LAYOUTS.compact, free);
+  return [
+    ...(laidOut(text, layout, free) === text ? [] : [change(layout)]),
+    ...(isMoved ? [change(['body-sorted', 'with its members sorted by name'])] : []),
+    ...(spelling[2](text) === text ? [] : [change(spelling)]),
+  ];
+}
+
+/**
+ * What usual serialisers make of a JSON text. It ends where the work is spent.
+ * @param text valid JSON, without what stands around it.
+ */
+export function* serialisations(text: string, work: Work): Generator<Serialised> {
+  for (const [space, characters, order] of SERIALISERS) {
+    for (const [layout, spelling] of characters.map((name) => [LAYOUTS[space], SPELLINGS[name]] as const)) {
+      const spelt = spelling[2](text);
+      const made = laidOut(order ? sorted(spelt, work) : spelt, layout, work);
+      if (work.left < 0) return;
+      yield { text: made, changes: () => differences(text, layout, spelling, order !== undefined) };
+    }
+  }
 }

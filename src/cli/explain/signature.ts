@@ -4,21 +4,12 @@ import { compareHost, receivedAuthority } from '../../auth/rfc9421/host.ts';
 import { signatureBase } from '../../auth/rfc9421/signature-base.ts';
 import { canonicalOrUndefined, publicUrlOf } from '../../config/public-url.ts';
 import { formedUrl, URL_FORMS } from '../../config/url-forms.ts';
-import type { CryptoEngine, VerifyKey } from '../../crypto/engine.ts';
-import { fieldValue, type HeaderFields } from '../../delivery.ts';
+import type { VerifyKey } from '../../crypto/engine.ts';
+import { fieldValue } from '../../delivery.ts';
 import { adviceFor } from './advice.ts';
-import {
-  type Budget,
-  type Case,
-  type Change,
-  createBudget,
-  type Finding,
-  type Look,
-  unknown,
-  withNote,
-} from './case.ts';
+import { type Case, type Change, CUT_SHORT, type Finding, type Look, unknown } from './case.ts';
 import { byteForms, sequenceText } from './header-forms.ts';
-import { partsOf, urlChoices, type UrlEvidence } from './url-forms.ts';
+import { partsOf, urlChoices } from './url-forms.ts';
 
 /** A key that may have signed. */
 interface NamedKey {
@@ -26,81 +17,37 @@ interface NamedKey {
   readonly key: VerifyKey;
 }
 
-/** A delivery whose signature does not verify, with everything that can be told about it. */
-interface Scene {
-  readonly method: string;
-  readonly headers: HeaderFields;
-  /** As configured, canonical. */
-  readonly target: Target;
-  /** As configured, as typed. */
-  readonly url: string;
-  readonly evidence: UrlEvidence;
-  /** URLs that a receiver finds by itself (verification.md §2.34). */
-  readonly tried: ReadonlySet<string>;
-  readonly components: readonly string[];
-  /** `@signature-params` as received. */
-  readonly params: string;
-  readonly signature: Uint8Array;
-  /** As received, between its colons. */
-  readonly signatureText: string;
-  readonly keyid: string;
-  readonly keys: readonly NamedKey[];
-  readonly engine: CryptoEngine;
-}
-
-/** One way in which the seller may have made the signature. */
+/** One way in which the seller may have made the signature; an absent member is as the receiver has it. */
 interface Trial {
-  readonly target: Target;
-  readonly headers: HeaderFields;
-  readonly signature: Uint8Array;
-  readonly key: NamedKey;
-  readonly edit: (base: string) => string;
+  readonly base?: string;
+  readonly signature?: Uint8Array;
+  readonly key?: NamedKey;
   readonly changes: readonly Change[];
 }
 
-function keyTrials(scene: Scene, plain: Trial): Trial[] {
-  return scene.keys
-    .filter(({ kid }) => kid !== scene.keyid)
-    .map((key) => ({
-      ...plain,
-      key,
-      changes: [
-        {
-          cause: 'wrong-kid',
-          says: `The key ${JSON.stringify(key.kid)} signed, and keyid names ${JSON.stringify(scene.keyid)}.`,
-          fix: `The seller has to put keyid="${key.kid}", or sign with the key that it names.`,
-        },
-      ],
-    }));
-}
+/** A slip of the signer in the signature base, or a field of it that was changed on the way. */
+type BaseSlip = Change & { readonly edit: (base: string) => string };
 
-/** RFC 9421 §2.5, slips of signers. */
-const BASE_EDITS: readonly (readonly [(base: string) => string, Change])[] = [
-  [
-    (base) => `${base}\n`,
-    {
-      cause: 'base-trailing-newline',
-      says: 'The signature base ends in a line feed.',
-      fix: 'The seller has to sign the base without a line feed after its last line (RFC 9421 §2.5).',
-    },
-  ],
-  [
-    (base) => base.replaceAll('\n', '\r\n'),
-    {
-      cause: 'base-line-ends',
-      says: 'The lines of the signature base end in CR LF.',
-      fix: 'The seller has to join the lines of the base with LF alone (RFC 9421 §2.5).',
-    },
-  ],
-  [
-    (base) =>
-      base.replace(/^("@method": )(.*)$/m, (_, name: string, method: string) => name + method.toLowerCase()),
-    {
-      cause: 'method-case',
-      says: 'The signature base has @method in lower case.',
-      fix: 'The seller has to sign "POST" (RFC 9421 §2.2.1).',
-    },
-  ],
+/** RFC 9421 §2.5. */
+const BASE_SLIPS: readonly BaseSlip[] = [
+  {
+    cause: 'base-trailing-newline',
+    says: 'The signature base ends in a line feed.',
+    fix: 'The seller has to sign the base without a line feed after its last line (RFC 9421 §2.5).',
+    edit: (base) => `${base}\n`,
+  },
+  {
+    cause: 'base-line-ends',
+    says: 'The lines of the signature base end in CR LF.',
+    fix: 'The seller has to join the lines of the base with LF alone (RFC 9421 §2.5).',
+    edit: (base) => base.replaceAll('\n', '\r\n'),
+  },
+  {
+    cause: 'method-case',
+    says: 'The signature base has @method in lower case.',
+    fix: 'The seller has to sign "POST" (RFC 9421 §2.2.1).',
+    edit: (base) => base.replace(/^"@method": .*$/m, (line) => line.toLowerCase()),
+  },
 ];
 
 /** `Content-Type` as the seller may have had it, before a proxy or framework wrote its own. */
@@ -112,64 +59,29 @@ const TYPES = [
   'application/json; charset=UTF-8',
 ];
 
-function typeTrials(scene: Scene, plain: Trial): Trial[] {
-  const own = fieldValue(scene.headers, 'content-type');
-  return TYPES.filter((type) => type !== own).map((type) => ({
-    ...plain,
-    headers: new Map([...scene.headers, ['content-type', [type]]]),
-    changes: [
-      {
-        cause: 'content-type-changed',
-        says: `Content-Type was signed as ${JSON.stringify(type)} and arrived as ${JSON.stringify(own)}.`,
-        fix: 'Keep the proxy or gateway in front of the receiver from rewriting Content-Type.',
-      },
-    ],
+const typeSlips = (own: string | undefined): BaseSlip[] =>
+  TYPES.map((type) => ({
+    cause: 'content-type-changed',
+    says: `Content-Type was signed as ${JSON.stringify(type)} and arrived as ${JSON.stringify(own)}.`,
+    fix: 'Keep the proxy or gateway in front of the receiver from rewriting Content-Type.',
+    edit: (base) => base.replace(/^"content-type": .*$/m, `"content-type": ${type}`),
   }));
-}
 
-/** URLs that the seller signed without making them canonical (verification.md §4.1 to §4.8). */
-function rawTargets({ url, target }: Scene): Target[] {
-  const port = target.targetUri.startsWith('https:') ? ':443' : ':80';
-  const { authority } = target;
-  const [, scheme = '', typed = '', rest = ''] = /^([^/]*\/\/)([^/?#]*)([^#]*)/.exec(url) ?? [];
-  const canonicalRest = target.targetUri.slice(target.targetUri.indexOf(authority) + authority.length);
-  const raw = { targetUri: scheme + typed + rest, authority: typed };
-  const ported = { targetUri: `${scheme}${authority}${port}${canonicalRest}`, authority: authority + port };
-  return [
-    raw,
-    { ...target, authority: typed },
-    { ...target, targetUri: raw.targetUri },
-    ported,
-    { ...target, authority: ported.authority },
-    { ...target, targetUri: ported.targetUri },
-    { ...target, authority: authority.replace(/:\d+$/, '') },
-    { ...target, targetUri: target.targetUri.replace(/\/$/, '') },
-  ].filter((made) => made.targetUri !== target.targetUri || made.authority !== authority);
-}
-
-/** @returns trials with URLs that are not canonical. */
-function rawTrials(scene: Scene, plain: Trial): Trial[] {
-  return rawTargets(scene).map((target) => ({
-    ...plain,
-    target,
-    changes: [
-      {
-        cause: 'not-canonical',
-        says: `The seller signed @target-uri ${target.targetUri} and @authority ${target.authority}, which are not canonical.`,
-        fix: `The seller has to sign @target-uri ${scene.target.targetUri} and @authority ${scene.target.authority}; until then give it a URL that is canonical as it stands.`,
-      },
-    ],
+/** URLs that are not canonical (verification.md §4.1 to §4.8): as typed, or with the port that the scheme implies. */
+function urlSlips({ target: { targetUri, authority }, input }: Case): BaseSlip[] {
+  const [, origin = '', typed = '', rest = ''] = /^([^/]*\/\/)([^/?#]*)([^#]*)/.exec(input.url) ?? [];
+  const ported = authority + (targetUri.startsWith('https:') ? ':443' : ':80');
+  const uris = [targetUri, origin + typed + rest, targetUri.replace(authority, () => ported)];
+  const pairs = uris.flatMap((uri) => [authority, typed, ported].map((name) => [uri, name] as const));
+  return pairs.map(([uri, name]) => ({
+    cause: 'not-canonical',
+    says: `The seller signed @target-uri ${uri} and @authority ${name}, which are not canonical.`,
+    fix: `The seller has to sign @target-uri ${targetUri} and @authority ${authority}; until then give it a URL that is canonical as it stands.`,
+    edit: (base) =>
+      base
+        .replace(/^"@target-uri": .*$/m, () => `"@target-uri": ${uri}`)
+        .replace(/^"@authority": .*$/m, () => `"@authority": ${name}`),
   }));
-}
-
-/** Slips that have nothing to do with the URL. */
-function* otherTrials(scene: Scene, plain: Trial): Generator<Trial> {
-  yield* keyTrials(scene, plain);
-  for (const { bytes, change } of byteForms(scene.signatureText, 'Signature')) {
-    yield { ...plain, signature: bytes, changes: [change] };
-  }
-  for (const [edit, change] of BASE_EDITS) yield { ...plain, edit, changes: [change] };
-  yield* typeTrials(scene, plain);
 }
 
 /** What the receiver itself says of such a URL: verification.md §2.34. */
@@ -177,71 +89,26 @@ const FOUND_BY_RECEIVER =
   'Until a delivery of this sender has verified, the receiver says so itself: 503 misconfigured, alarm public_url_mismatch.';
 const FOUND_HERE_ALONE = 'The receiver cannot find this by itself: it answers 401.';
 
-const asIs = (base: string): string => base;
-
-/** Bounds the search: about two seconds of Ed25519 on a slow machine. */
-const MOST_TRIALS = 8_000;
-/** What a trial costs, in bytes hashed: for itself, and for each character of its URL and base. */
-const TRIAL_COST = 1_024;
-const CHAR_COST = 8;
-/** Of the URL, at once: a proxy that ends TLS, renames the host and cuts a prefix. */
-const MOST_URL_CHANGES = 3;
-
-async function verifies(
-  { method, components, params, engine }: Scene,
-  trial: Trial,
-  budget: Budget,
-): Promise<boolean> {
-  const facts = { method, target: trial.target, headers: trial.headers };
-  const base = signatureBase(components, facts, params);
-  if (base === undefined || !budget.take(CHAR_COST * base.length)) return false;
-  return engine.verify(trial.key.key, new TextEncoder().encode(trial.edit(base)), trial.signature);
-}
-
-function* urlTrials(scene: Scene, plain: Trial, budget: Budget): Generator<Trial> {
-  for (const choices of urlChoices(scene.evidence, MOST_URL_CHANGES)) {
+function* urlTrials(made: Case, baseOf: (target: Target) => string | undefined): Generator<Trial> {
+  const { capture } = made.input;
+  const parts = partsOf(made.target.targetUri);
+  if (!parts) return;
+  const captured = capture.url === undefined ? undefined : partsOf(capture.url)?.authority;
+  const { headers } = made.request.delivery;
+  const tried = receiverTries(made);
+  for (const choices of urlChoices({ parts, headers, target: capture.target, captured })) {
     const [scheme, authority, path, query] = choices.map(({ text }) => text);
-    const length = choices.reduce((sum, { text }) => sum + text.length, 0);
-    if (!budget.take(TRIAL_COST + CHAR_COST * length)) return;
     const target = canonicalOrUndefined(`${scheme}://${authority}${path}${query}`);
-    const known = target && scene.tried.has(target.targetUri) ? FOUND_BY_RECEIVER : FOUND_HERE_ALONE;
+    const base = target && baseOf(target);
+    if (!target || base === undefined) continue;
     const mended =
-      scene.target.targetUri.startsWith('https:') && scheme === 'http'
-        ? `publicUrl has to be https: no receiver has ${target?.targetUri}. Give the seller the https URL.`
-        : `Set publicUrl to exactly the URL that the seller was given: '${target?.targetUri}'. Behind a router that cuts the path, with a publicUrl that ends in /*, pass the whole one (Express: req.originalUrl).`;
-    const fix = `${mended} ${known}`;
+      parts.scheme === 'https' && scheme === 'http'
+        ? `publicUrl has to be https: no receiver has ${target.targetUri}. Give the seller the https URL.`
+        : `Set publicUrl to exactly the URL that the seller was given: '${target.targetUri}'. Behind a router that cuts the path, with a publicUrl that ends in /*, pass the whole one (Express: req.originalUrl).`;
+    const fix = `${mended} ${tried.has(target.targetUri) ? FOUND_BY_RECEIVER : FOUND_HERE_ALONE}`;
     const changes = choices.flatMap(({ change }) => (change ? [{ ...change, fix }] : []));
-    if (target && changes.length > 0) yield { ...plain, target, changes };
+    yield { base, changes };
   }
-}
-
-function* trials(scene: Scene, budget: Budget): Generator<Trial> {
-  const key = scene.keys.find(({ kid }) => kid === scene.keyid) ?? scene.keys[0];
-  if (!key) return;
-  const { target, headers, signature } = scene;
-  const plain: Trial = { target, headers, signature, key, edit: asIs, changes: [] };
-  yield* otherTrials(scene, plain);
-  yield* urlTrials(scene, plain, budget);
-  yield* rawTrials(scene, plain);
-}
-
-/**
- * Tries the usual slips until one of them, or a combination of those in a URL, makes the signature verify.
- * @returns what it was, or undefined.
- */
-async function searchSignature(
-  scene: Scene,
-  step: string,
-  budget: Budget,
-): Promise<readonly Finding[] | undefined> {
-  let left = MOST_TRIALS;
-  for (const trial of trials(scene, budget)) {
-    if (left-- <= 0) return undefined;
-    if (await verifies(scene, trial, budget)) {
-      return trial.changes.map((change) => ({ step, proved: true, fix: '', ...change }));
-    }
-  }
-  return undefined;
 }
 
 /** URLs for which a receiver tries a signature that fails for its own: canonical (verification.md §2.34). */
@@ -269,28 +136,47 @@ async function namedKeys({ context, request }: Case): Promise<NamedKey[]> {
   return keys;
 }
 
-async function sceneOf(made: Case): Promise<Scene | undefined> {
-  const { input, target, context, request } = made;
-  const { headers, method } = request.delivery;
+/** The longest signature base that is tried, URL and covered fields in it: twice what Node takes for all fields. Characters. */
+const MOST_BASE = 32_768;
+
+/**
+ * Tries the usual slips, one at a time, until one of them makes the signature verify.
+ * @returns what it was: nothing where none does, undefined where the request is too large to try.
+ */
+async function searchSignature(made: Case, step: string): Promise<readonly Finding[] | undefined> {
+  const { headers, method, url = '' } = made.request.delivery;
+  const { engine } = made.context;
   const fields = readSignatureFields(headers);
-  const parts = partsOf(target.targetUri);
-  if (fields.kind === 'refused' || !parts) return undefined;
-  const captured = input.capture.url === undefined ? undefined : partsOf(input.capture.url)?.authority;
-  return {
-    method,
-    headers,
-    target,
-    url: input.url,
-    evidence: { parts, headers, target: input.capture.target, captured },
-    tried: receiverTries(made),
-    components: fields.input.components,
-    params: fields.input.raw,
-    signature: fields.signature,
-    signatureText: sequenceText(fieldValue(headers, 'signature') ?? '', 'sig1') ?? '',
-    keyid: fields.input.parameters.keyid ?? '',
-    keys: await namedKeys(made),
-    engine: context.engine,
-  };
+  if (fields.kind === 'refused') return [];
+  const { components, raw, parameters } = fields.input;
+  const baseOf = (target: Target): string | undefined =>
+    signatureBase(components, { method, target, headers }, raw);
+  const own = baseOf(made.target) ?? '';
+  if (own.length + url.length > MOST_BASE) return undefined;
+  const keys = await namedKeys(made);
+  const named = keys.find(({ kid }) => kid === parameters.keyid);
+
+  function* trials(): Generator<Trial> {
+    for (const key of keys.filter((one) => one !== named)) {
+      const says = `The key ${JSON.stringify(key.kid)} signed, and keyid names ${JSON.stringify(parameters.keyid)}.`;
+      const fix = `The seller has to put keyid="${key.kid}", or sign with the key that it names.`;
+      yield { key, changes: [{ cause: 'wrong-kid', says, fix }] };
+    }
+    const text = sequenceText(fieldValue(headers, 'signature') ?? '', 'sig1') ?? '';
+    for (const { bytes, change } of byteForms(text, 'Signature'))
+      yield { signature: bytes, changes: [change] };
+    const slips = [...BASE_SLIPS, ...typeSlips(fieldValue(headers, 'content-type')), ...urlSlips(made)];
+    for (const { edit, ...change } of slips) yield { base: edit(own), changes: [change] };
+    yield* urlTrials(made, baseOf);
+  }
+
+  for (const { base = own, signature = fields.signature, key = named, changes } of trials()) {
+    if (!key || base.length > MOST_BASE) continue;
+    if (await engine.verify(key.key, new TextEncoder().encode(base), signature)) {
+      return changes.map((change) => ({ step, proved: true, fix: '', ...change }));
+    }
+  }
+  return [];
 }
 
 /** Checks 7 and 10. */
@@ -314,17 +200,14 @@ export const lookAtSignature: Look = async (made, step) => {
       },
     ];
   }
-  const scene = await sceneOf(made);
-  // Half of it at most: the body has to be looked into too.
-  const budget = createBudget(made.budget.left() / 2, made.budget);
-  const found = scene && (await searchSignature(scene, step.id, budget));
-  if (found) return found;
-  const advice = adviceFor(step);
+  const found = await searchSignature(made, step.id);
+  if (found && found.length > 0) return found;
+  const none = 'None of the usual slips makes the signature verify.';
   return [
-    advice ??
+    adviceFor(step) ??
       unknown(
         step,
-        withNote('None of the usual slips makes the signature verify.', budget),
+        found ? none : `${none} ${CUT_SHORT}`,
         'Compare the URL that the seller was given, letter by letter (--url), the keys (proto-webhooks keys check), and whether a header that is covered was changed on the way.',
       ),
   ];

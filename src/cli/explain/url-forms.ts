@@ -24,19 +24,17 @@ export interface UrlEvidence {
 export interface Choice {
   readonly text: string;
   readonly change?: Change;
+  /** As configured, or as the request shows it; otherwise it is a guess. */
+  readonly isShown: boolean;
 }
 
-/** The text of a part, and in words where it comes from. */
-type Candidate = readonly [text: string | undefined, origin?: string];
-
-/** One way in which a part of the URL may have been signed. */
-interface Form {
-  readonly part: keyof UrlParts;
-  readonly cause: Cause;
-  readonly made: (evidence: UrlEvidence) => readonly Candidate[];
-  /** What the sentence calls it, if not by its part. */
-  readonly noun?: string;
-}
+/** A text that a part of the URL may have had, in words where it comes from, and whether the request shows it. */
+type Candidate = readonly [
+  cause: Cause,
+  text: string | undefined,
+  origin?: string,
+  shown?: 'shown' | undefined,
+];
 
 const URL_PARTS = /^(https?):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?/i;
 
@@ -49,32 +47,36 @@ export function partsOf(url: string): UrlParts | undefined {
 }
 
 const hostOf = (authority: string): string => authority.replace(/:\d*$/, '');
-const proxyPasses = (name: string): string => `, which your proxy passes on in ${name}`;
 
-function forwardedHosts({ headers }: UrlEvidence): Candidate[] {
-  return ['x-forwarded-host', 'x-original-host', 'x-forwarded-server', 'forwarded'].map((name) => {
-    const field = fieldValue(headers, name) ?? '';
-    const value = name === 'forwarded' ? /host="?([^";,]*)/i.exec(field)?.[1] : field.split(',')[0]?.trim();
-    return [value, proxyPasses(name)];
-  });
+/** What a proxy passes on in a header. */
+const passedOn = (cause: Cause, name: string, text: string | undefined): Candidate => [
+  cause,
+  text,
+  `, which your proxy passes on in ${name}`,
+  'shown',
+];
+
+function forwardedHost(name: string, headers: HeaderFields): Candidate {
+  const field = fieldValue(headers, name) ?? '';
+  const value = name === 'forwarded' ? /host="?([^";,]*)/i.exec(field)?.[1] : field.split(',')[0]?.trim();
+  return passedOn('forwarded-host', name, value);
 }
 
-/** Authorities that the capture shows, and the configured one with or without `www.`. */
-function authorities({ parts: { authority }, headers, captured }: UrlEvidence): Candidate[] {
-  const www = authority.startsWith('www.') ? authority.slice('www.'.length) : `www.${authority}`;
-  return [[fieldValue(headers, 'host')], [captured], [www]];
-}
+const FORWARDED_HOST = ['x-forwarded-host', 'x-original-host', 'x-forwarded-server', 'forwarded'];
 
 /** Ports that proxies and development servers listen on. */
 const COMMON_PORTS = ['', ':443', ':80', ':8443', ':8080', ':8000', ':5000', ':3000'];
 
-function ports(evidence: UrlEvidence): Candidate[] {
-  const { parts, headers } = evidence;
-  const host = hostOf(parts.authority);
-  const shown = authorities(evidence).filter(([text]) => text !== undefined && hostOf(text) === host);
-  const forwarded = fieldValue(headers, 'x-forwarded-port');
-  const all = forwarded === undefined ? COMMON_PORTS : [`:${forwarded}`, ...COMMON_PORTS];
-  return [...shown, ...all.map((port): Candidate => [host + port])];
+function authorities({ parts: { authority: own }, headers, captured }: UrlEvidence): Candidate[] {
+  const host = hostOf(own);
+  const shown = [fieldValue(headers, 'host'), captured];
+  const ports = [`:${fieldValue(headers, 'x-forwarded-port') ?? ''}`, ...COMMON_PORTS];
+  return [
+    ...FORWARDED_HOST.map((name) => forwardedHost(name, headers)),
+    ...shown.map((text = ''): Candidate => [hostOf(text) === host ? 'port' : 'host', text, '', 'shown']),
+    ...ports.map((port): Candidate => ['port', host + port]),
+    ['host', own.startsWith('www.') ? own.slice('www.'.length) : `www.${own}`],
+  ];
 }
 
 /** Headers in which proxies and platforms pass on the path as it was before they changed it. */
@@ -92,55 +94,35 @@ const COMMON_PREFIXES =
     ' ',
   );
 
-/** Segments that are cut off a path: each path is tried with each host and query. */
+/** Segments that are cut off a path. */
 const MOST_CUTS = 32;
 
 const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
 
-/** Longer and shorter paths. */
-function prefixed({ parts: { path }, headers, target }: UrlEvidence): Candidate[] {
-  const originals = ORIGINAL_PATH.map((name): Candidate => {
-    const value = fieldValue(headers, name);
-    return [value === undefined ? value : pathOf(value), proxyPasses(name)];
-  });
-  const forwarded = fieldValue(headers, 'x-forwarded-prefix');
-  const longer = [...(forwarded === undefined ? [] : [forwarded]), ...COMMON_PREFIXES].map(
-    (prefix): Candidate => [
-      prefix.replace(/\/$/, '') + path,
-      `: a router or proxy of yours cuts ${prefix} off`,
-    ],
-  );
+function paths({ parts: { path }, headers, target }: UrlEvidence): Candidate[] {
+  const longer = (prefix: string, shown?: 'shown'): Candidate => [
+    'path-prefix',
+    prefix.replace(/\/$/, '') + path,
+    `: a router or proxy of yours cuts ${prefix} off`,
+    shown,
+  ];
   const segments = path.split('/').slice(1);
-  const cuts = Math.max(0, Math.min(segments.length - 1, MOST_CUTS));
-  const shorter = Array.from({ length: cuts }, (_, i): Candidate => {
+  const shorter = segments.slice(1, 1 + MOST_CUTS).map((_, i): Candidate => {
     const [cut, kept] = [segments.slice(0, i + 1), segments.slice(i + 1)];
-    return [`/${kept.join('/')}`, `, without /${cut.join('/')}`];
+    return ['path-prefix', `/${kept.join('/')}`, `, without /${cut.join('/')}`];
   });
-  return [...originals, [pathOf(target), ', as it was received'], ...longer, ...shorter];
+  return [
+    ['trailing-slash', path.endsWith('/') ? path.slice(0, -1) || '/' : `${path}/`],
+    ...ORIGINAL_PATH.map((name) => passedOn('path-prefix', name, pathOf(fieldValue(headers, name) ?? ''))),
+    ['path-prefix', pathOf(target), ', as it was received', 'shown'],
+    ...(headers.get('x-forwarded-prefix') ?? []).map((prefix) => longer(prefix, 'shown')),
+    ...COMMON_PREFIXES.map((prefix) => longer(prefix)),
+    ...shorter,
+    ...SPELLINGS.map((spelt): Candidate => ['path-encoding', spelt(path)]),
+  ];
 }
 
-/** Spellings of a path that differ in percent-encoding alone. */
-function spellings({ parts: { path } }: UrlEvidence): Candidate[] {
-  const made = [path.replace(/%2F/gi, '/'), path.replaceAll('+', '%20'), path.replaceAll('%20', '+')];
-  try {
-    const plain = decodeURI(path);
-    made.push(encodeURI(plain), plain.split('/').map(encodeURIComponent).join('/'));
-  } catch {
-    // The percent-encoded bytes are not UTF-8: nothing to decode.
-  }
-  return made.map((text) => [text]);
-}
-
-type Rewrite = (query: string) => string;
-
-/** Changes each name and value by itself. */
-const eachPart =
-  (change: Rewrite): Rewrite =>
-  (query) =>
-    query
-      .split('&')
-      .map((pair) => pair.split('=').map(change).join('='))
-      .join('&');
+type Spelling = (text: string) => string;
 
 function decoded(text: string): string {
   try {
@@ -150,64 +132,44 @@ function decoded(text: string): string {
   }
 }
 
-const percent: Rewrite = (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
+/** Percent-encoding as libraries and proxies change it. */
+const SPELLINGS: readonly Spelling[] = [
+  (text) => text.replaceAll('+', '%20'),
+  (text) => text.replaceAll('%20', '+'),
+  (text) => text.replace(/%[0-9a-f]{2}/gi, (triplet) => triplet.toLowerCase()),
+  (text) => text.replace(/%[0-9a-f]{2}/gi, (triplet) => triplet.toUpperCase()),
+  (text) => text.replace(/%(?:2[124789ACF]|3[AB]|40|7E)/gi, decoded),
+];
 
-/** What libraries and proxies make of a query. */
-const REWRITES: readonly Rewrite[] = [
+/** What else happens to a query: it is taken apart and written again, or sorted. */
+const QUERY_SPELLINGS: readonly Spelling[] = [
+  ...SPELLINGS,
   (query) => new URLSearchParams(query).toString(),
-  eachPart(decoded),
-  eachPart((text) => encodeURIComponent(decoded(text))),
-  eachPart((text) => encodeURIComponent(decoded(text.replaceAll('+', ' ')))),
-  // As RFC 3986 has it: what `encodeURIComponent` leaves alone is escaped too.
-  eachPart((text) => encodeURIComponent(decoded(text)).replace(/[!'()*]/g, percent)),
-  (query) => query.replaceAll('+', '%20'),
-  (query) => query.replaceAll('%20', '+'),
-  (query) => query.replaceAll("'", '%27'),
-  (query) => query.replaceAll('%27', "'"),
-  (query) => query.replace(/%[0-9a-f]{2}/gi, (triplet) => triplet.toUpperCase()),
-  (query) => query.replace(/%[0-9a-f]{2}/gi, (triplet) => triplet.toLowerCase()),
-  (query) => query.replace(/%(2C|3A|2F|40|3B|24|21|2A|28|29|7E)/gi, decoded),
-  (query) => query.replace(/[,:/@;$!*()~]/g, percent),
-  (query) => query.replaceAll('&amp;', '&'),
+  (query) => query.replace(/[^&=]+/g, (text) => encodeURIComponent(decoded(text))),
   (query) => query.split('&').toSorted().join('&'),
-  (query) => query.split('&').toReversed().join('&'),
-  (query) => query.replace(/=(?=&|$)/g, ''),
 ];
 
-const rewritten = (query: string): Candidate[] =>
-  query === '' ? [] : REWRITES.map((rewrite): Candidate => [`?${rewrite(query)}`]);
+const queryOf = (target: string): string => /\?[^#]*/.exec(target)?.[0] ?? '';
 
-const queryOf = (target: string): string => /\?([^#]*)/.exec(target)?.[1] ?? '';
+function queries({ parts: { query }, target }: UrlEvidence): Candidate[] {
+  const received = queryOf(target);
+  const spelt = (text: string): Candidate[] =>
+    text === '' ? [] : QUERY_SPELLINGS.map((spelling) => ['query-encoding', `?${spelling(text.slice(1))}`]);
+  return [
+    ...spelt(query),
+    ['query-dropped', received, '', 'shown'],
+    ['query-dropped', '', '', 'shown'],
+    ...spelt(received),
+    ['query-encoding', '?'],
+  ];
+}
 
-/** Every way in which the signed URL may differ from the configured one. Of two that give one text the first counts. */
-const FORMS: readonly Form[] = [
-  {
-    part: 'scheme',
-    cause: 'scheme',
-    made: ({ parts }) => [[parts.scheme === 'https' ? 'http' : 'https']],
-  },
-  { part: 'authority', cause: 'forwarded-host', made: forwardedHosts },
-  { part: 'authority', cause: 'port', noun: 'the port of', made: ports },
-  { part: 'authority', cause: 'host', made: authorities },
-  {
-    part: 'path',
-    cause: 'trailing-slash',
-    made: ({ parts: { path } }) => [[path.endsWith('/') ? path.slice(0, -1) || '/' : `${path}/`]],
-  },
-  { part: 'path', cause: 'path-prefix', made: prefixed },
-  { part: 'path', cause: 'path-encoding', made: spellings },
-  { part: 'query', cause: 'query-encoding', made: ({ parts }) => rewritten(parts.query.slice(1)) },
-  {
-    part: 'query',
-    cause: 'query-dropped',
-    made: ({ target }) => [[queryOf(target) === '' ? '' : `?${queryOf(target)}`]],
-  },
-  { part: 'query', cause: 'query-encoding', made: ({ target }) => rewritten(queryOf(target)) },
-  { part: 'query', cause: 'query-dropped', made: () => [['']] },
-  { part: 'query', cause: 'query-encoding', made: () => [['?']] },
-];
-
-const NOUNS = { authority: 'the host', path: 'the path' } as const;
+const CANDIDATES: Readonly<Record<keyof UrlParts, (evidence: UrlEvidence) => readonly Candidate[]>> = {
+  scheme: ({ parts: { scheme } }) => [['scheme', scheme === 'https' ? 'http' : 'https', '', 'shown']],
+  authority: authorities,
+  path: paths,
+  query: queries,
+};
 
 const queryText = (query: string): string =>
   query === ''
@@ -216,11 +178,17 @@ const queryText = (query: string): string =>
       ? 'an empty query (a ? and nothing after it)'
       : `the query ${query}`;
 
-function sentence({ part, noun }: Form, signed: string, origin: string, own: string): string {
-  if (part === 'scheme') return `The seller signed an ${signed} URL, and the configured one says ${own}.`;
+function sentence(
+  part: keyof UrlParts,
+  [cause, , origin = '']: Candidate,
+  text: string,
+  own: string,
+): string {
+  if (part === 'scheme') return `The seller signed an ${text} URL, and the configured one says ${own}.`;
   if (part === 'query')
-    return `The seller signed ${queryText(signed)}; the configured URL has ${queryText(own)}.`;
-  return `The seller signed ${noun ?? NOUNS[part]} ${signed}${origin}; the configured URL has ${own}.`;
+    return `The seller signed ${queryText(text)}; the configured URL has ${queryText(own)}.`;
+  const noun = part === 'path' ? 'the path' : cause === 'port' ? 'the port of' : 'the host';
+  return `The seller signed ${noun} ${text}${origin}; the configured URL has ${own}.`;
 }
 
 /** Whether a part can have this text. */
@@ -229,34 +197,32 @@ function isPossible(part: keyof UrlParts, text: string | undefined): text is str
   return text !== undefined && (part === 'query' || text !== '');
 }
 
-/** A part of the URL as configured, then as the seller may have signed it. */
+/** A part of the URL as configured, then as the seller may have signed it. Of two that give one text the first counts. */
 export function urlForms(part: keyof UrlParts, evidence: UrlEvidence): readonly Choice[] {
   const own = evidence.parts[part];
-  const choices = new Map<string, Choice>([[own, { text: own }]]);
-  for (const form of FORMS.filter((one) => one.part === part)) {
-    for (const [text, origin = ''] of form.made(evidence)) {
-      if (!isPossible(part, text) || choices.has(text)) continue;
-      choices.set(text, { text, change: { cause: form.cause, says: sentence(form, text, origin, own) } });
-    }
+  const choices = new Map<string, Choice>([[own, { text: own, isShown: true }]]);
+  for (const candidate of CANDIDATES[part](evidence)) {
+    const [cause, text, , shown] = candidate;
+    if (!isPossible(part, text)) continue;
+    const change = { cause, says: sentence(part, candidate, text, own) };
+    const known = choices.get(text) ?? { text, change, isShown: false };
+    choices.set(text, { ...known, isShown: known.isShown || shown !== undefined });
   }
   return [...choices.values()];
 }
 
-/** Choices of scheme, authority, path and query, fewest changes first, at most so many at once. */
-export function* urlChoices(evidence: UrlEvidence, mostChanges: number): Generator<readonly Choice[]> {
-  const parts = (['scheme', 'authority', 'path', 'query'] as const).map((part) => urlForms(part, evidence));
-  for (let changes = 0; changes <= mostChanges; changes++) yield* withChanges(parts, changes);
-}
+/** One choice of each part, in every combination. */
+const combined = (parts: readonly (readonly Choice[])[]): readonly (readonly Choice[])[] =>
+  parts.reduce<readonly (readonly Choice[])[]>(
+    (heads, choices) => heads.flatMap((head) => choices.map((choice) => [...head, choice])),
+    [[]],
+  );
 
-function* withChanges(parts: readonly (readonly Choice[])[], changes: number): Generator<readonly Choice[]> {
-  const [first, ...rest] = parts;
-  if (!first) {
-    if (changes === 0) yield [];
-    return;
-  }
-  for (const choice of first) {
-    const left = choice.change ? changes - 1 : changes;
-    if (left < 0 || left > rest.length) continue;
-    for (const tail of withChanges(rest, left)) yield [choice, ...tail];
-  }
+/** Scheme, authority, path and query: one of them changed, then all as a proxy may change them at once and the request shows it. */
+export function urlChoices(evidence: UrlEvidence): readonly (readonly Choice[])[] {
+  const parts = (['scheme', 'authority', 'path', 'query'] as const).map((part) => urlForms(part, evidence));
+  const single = parts.flatMap((choices, at) =>
+    combined(parts.map((own, i) => (i === at ? choices.slice(1) : own.slice(0, 1)))),
+  );
+  return [...single, ...combined(parts.map((choices) => choices.filter(({ isShown }) => isShown)))];
 }

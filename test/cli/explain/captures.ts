@@ -1,6 +1,5 @@
 import { derSignature } from '../../../src/crypto/for-tests.ts';
 import {
-  type Budget,
   type Capture,
   explainDelivery,
   type ExplainInput,
@@ -70,28 +69,21 @@ export const withHeaders = (
 });
 
 /** The explanation of a receiver that is configured with `URL_GIVEN` and all keys. */
-export async function explained(
-  capture: Capture,
-  changes: Partial<ExplainInput> = {},
-  budget?: Budget,
-): Promise<Explanation> {
+export async function explained(capture: Capture, changes: Partial<ExplainInput> = {}): Promise<Explanation> {
   const { ed25519, p256, other } = await keys();
-  return explainDelivery(
-    {
-      capture,
-      url: URL_GIVEN,
-      senders: [
-        {
-          agentUrl: 'https://seller.example/mcp',
-          pins: [ed25519.publicJwk, p256.publicJwk, other.publicJwk],
-        },
-      ],
-      revocations: { state: 'none' },
-      receivedAt: NOW,
-      ...changes,
-    },
-    budget,
-  );
+  return explainDelivery({
+    capture,
+    url: URL_GIVEN,
+    senders: [
+      {
+        agentUrl: 'https://seller.example/mcp',
+        pins: [ed25519.publicJwk, p256.publicJwk, other.publicJwk],
+      },
+    ],
+    revocations: { state: 'none' },
+    receivedAt: NOW,
+    ...changes,
+  });
 }
 
 /** The signature as DER, base64url. */

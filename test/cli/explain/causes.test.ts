@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createPrivateKey, sign as signBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { Capture, Cause, ExplainInput, Explanation } from '../../../src/cli/for-tests.ts';
@@ -348,6 +348,50 @@ async function signedWith(pattern: RegExp): Promise<SignedDelivery> {
   throw new Error('no such signature in a thousand');
 }
 
+/** What the seller signs of its delivery, spoilt before it signs it. */
+async function signedOver(edit: (base: string) => string): Promise<SignedDelivery> {
+  const { ed25519 } = await keys();
+  const delivery = await signed();
+  const { headers } = delivery;
+  const params = (headers['Signature-Input'] ?? '').slice('sig1='.length);
+  const values: Readonly<Record<string, string | undefined>> = {
+    '@method': 'POST',
+    '@target-uri': URL_GIVEN,
+    '@authority': 'buyer.example',
+    'content-type': headers['Content-Type'],
+    'content-digest': headers['Content-Digest'],
+  };
+  const names = [...params.replace(/\).*/, '').matchAll(/"([^"]+)"/g)].map(([, name = '']) => name);
+  const lines = names.map((name) => `"${name}": ${values[name]}\n`).join('');
+  const key = createPrivateKey({ key: ed25519.privateJwk, format: 'jwk' });
+  const made = signBytes(null, bytes(edit(`${lines}"@signature-params": ${params}`)), key);
+  return withHeaders(delivery, { Signature: `sig1=:${made.toString('base64url')}:` });
+}
+
+describe('explain names a slip in the signature base', () => {
+  it.each<[Cause, string, (base: string) => string]>([
+    ['base-trailing-newline', 'a line feed at its end', (base) => `${base}\n`],
+    ['base-line-ends', 'CR LF', (base) => base.replaceAll('\n', '\r\n')],
+    ['method-case', 'the method in lower case', (base) => base.replace('POST', 'post')],
+    [
+      'not-canonical',
+      'the port that the scheme implies',
+      (base) => base.replaceAll(/buyer\.example(?=[/\n])/g, 'buyer.example:443'),
+    ],
+    [
+      'not-canonical',
+      'that port in @authority alone',
+      (base) => base.replace('"@authority": buyer.example', '"@authority": buyer.example:443'),
+    ],
+    ['not-canonical', 'the URL as typed', (base) => base.replaceAll('buyer.example', 'Buyer.example')],
+  ])('%s: %s', async (cause, _, edit) => {
+    const input = { url: URL_GIVEN.replace('buyer', 'Buyer') };
+    expect((await explained(captured(await signedOver((base) => base)), input)).ok).toBe(true);
+    const { findings } = await explained(captured(await signedOver(edit)), input);
+    expect(findings).toMatchObject([{ cause, step: '10', proved: true }]);
+  });
+});
+
 describe('explain: keys, DER, several causes at once', () => {
   it('names DER instead of r‖s', async () => {
     const { p256 } = await keys();
@@ -393,6 +437,27 @@ describe('explain: keys, DER, several causes at once', () => {
     const mended = await explained(captured(withHeaders(delivery, { Signature: bare })));
     expect(mended.findings).toMatchObject([{ cause: 'headers', step: '1', proved: true }]);
     expect(mended.findings[0]?.says).toContain('sig1=:…:');
+  });
+
+  it('mends both fields of a seller that writes them without colons', async () => {
+    const delivery = await signed();
+    const bare = Object.fromEntries(
+      ['Signature', 'Content-Digest'].map((name) => [
+        name,
+        delivery.headers[name]?.replaceAll(':', '') ?? '',
+      ]),
+    );
+    const { findings } = await explained(captured(withHeaders(delivery, bare)));
+    expect(findings).toMatchObject([{ cause: 'headers', step: '1', proved: true }]);
+    expect(findings[0]?.says).toMatch(/^(Signature and Content-Digest|Content-Digest and Signature) are not/);
+  });
+
+  it('tries nothing of a URL with a key that the sender has not published', async () => {
+    const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'stranger' });
+    const delivery = await signed({ key: stranger.privateJwk, url: URL_GIVEN.replace('https', 'http') });
+    expect((await explained(captured(delivery))).findings).toMatchObject([
+      { cause: 'key-missing', step: '7', proved: true },
+    ]);
   });
 
   it('names every change of a URL that a proxy changed in three ways', async () => {
