@@ -11,7 +11,7 @@ const IDLE = /^\s*(?:$|\/\/|\/?\*|import |export \{|export type|[)\]}>;,]*\s*$)/
 export function sources(root: string): readonly string[] {
   return FOLDERS.flatMap((folder) =>
     readdirSync(join(root, 'src', folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.ts'))
+      .filter((file) => file.endsWith('.ts') && !file.endsWith('for-tests.ts'))
       .map((file) => join('src', folder, file)),
   );
 }
