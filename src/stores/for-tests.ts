@@ -16,9 +16,8 @@ export {
 } from './driver/row-data.ts';
 export { storeClock } from './driver/state.ts';
 export { countBook, rememberedRows } from './driver/store-of.ts';
-export { push, takeDue, type Timed } from './memory/expiry-queue.ts';
 export { memoryRows } from './memory/rows.ts';
-export { senderState } from './memory/state.ts';
+export { put, senderState } from './memory/state.ts';
 export { accept } from './rules/accept.ts';
 export { inboxOf, leaseOne } from './rules/inbox.ts';
 export { dueAt } from './rules/park.ts';

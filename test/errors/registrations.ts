@@ -69,7 +69,7 @@ export const REGISTRATIONS: Readonly<Record<RegistrationErrorCode, Row<unknown>>
         secrets: [OTHER],
       }).create(REQUEST);
       await store.registrations?.run(REQUEST.agentUrl, (rows) => {
-        for (const [id, row] of state.senders.get(REQUEST.agentUrl)?.registrations.operation.byKey ?? []) {
+        for (const [id, row] of state.senders.get(REQUEST.agentUrl)?.registrations.operation.rows ?? []) {
           rows.save({ ...row, id, value: row.value.replace(/("sealed":".{30}).{4}/, '$1AAAA') });
         }
       });

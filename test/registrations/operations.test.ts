@@ -102,7 +102,7 @@ const wire = ({ call }: Operation): string =>
 /** All that the store keeps, as text. */
 const kept = (): string =>
   JSON.stringify(
-    [...at.state.senders.values()].map(({ registrations }) => [...registrations.operation.byKey.values()]),
+    [...at.state.senders.values()].map(({ registrations }) => [...registrations.operation.rows.values()]),
   );
 
 describe('create', () => {
@@ -254,7 +254,7 @@ describe('a caller that dies', () => {
   it('and what it had kept is no longer readable: orphaned', async () => {
     const made = await one.create(request);
     const rows = at.state.senders.get(SELLER)?.registrations.operation;
-    const row = rows?.byKey.get(made.operationId) ?? expect.fail('a row');
+    const row = rows?.rows.get(made.operationId) ?? expect.fail('a row');
     const value = row.value
       .replace(/("sealed":"[\w-]{40})[\w-]/, '$1_')
       .replace(/("sealed":"[\w-]{44})[\w-]/, '$1-');

@@ -3,6 +3,7 @@ import { type Stored, storedIn, watchIn } from '../../../src/registrations/for-t
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../../src/index.ts';
 import {
   memoryRows,
+  put,
   type RecordRow,
   type RegistrationSearch,
   registrationsOf,
@@ -128,9 +129,9 @@ export function storeOf(draft: Draft, broken: Broken): StoreRegistrations {
   const real = registrationsOf(async (step) => {
     const state = createMemoryState();
     const tables = senderState(state, SELLER).registrations;
-    for (const row of draft.rows) tables[row.kind].byKey.set(row.id, row);
+    for (const row of draft.rows) put(tables[row.kind], row.id, row);
     const value = step({ ...memoryRows(state), ...endRows(draft.event) }, draft.now);
-    draft.rows = Object.values(tables).flatMap(({ byKey }) => [...byKey.values()]);
+    draft.rows = Object.values(tables).flatMap(({ rows }) => [...rows.values()]);
     return value;
   });
   return {
