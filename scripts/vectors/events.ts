@@ -1,3 +1,5 @@
+import { ENVELOPES } from '../../src/testing/for-tests.ts';
+import { envelopesFromTable } from './mistakes.ts';
 import { BROKEN, FAMILIES } from './families.ts';
 import { type Json, without } from './kit.ts';
 import { envelope, reportResult } from './sign.ts';
@@ -299,32 +301,7 @@ const POSITIVE: readonly Positive[] = [
 
 const NEGATIVE: readonly (readonly [id: string, payload: unknown, code: string])[] = [
   ['empty object', {}, 'missing_idempotency_key'],
-  ['tool: no key', without(tool('no key'), 'idempotency_key'), 'missing_idempotency_key'],
-  ['tool: key is null', tool('null', { idempotency_key: null }), 'missing_idempotency_key'],
-  ['tool: key is a number', tool('number', { idempotency_key: 1234567890123456 }), 'invalid_envelope'],
-  ['tool: key of 15 characters', tool('15', { idempotency_key: '0123456789abcde' }), 'invalid_envelope'],
-  ['tool: key of 256 characters', tool('256', { idempotency_key: 'k'.repeat(256) }), 'invalid_envelope'],
-  ['tool: key with a space', tool('space', { idempotency_key: '0123456789 abcdef' }), 'invalid_envelope'],
-  ['tool: key with a slash', tool('slash', { idempotency_key: '0123456789/abcdef' }), 'invalid_envelope'],
-  [
-    'tool: key with a letter that is not ASCII',
-    tool('umlaut', { idempotency_key: '0123456789äbcdef' }),
-    'invalid_envelope',
-  ],
-  [
-    'tool: key with a line feed at the end',
-    tool('line feed', { idempotency_key: '0123456789abcdef\n' }),
-    'invalid_envelope',
-  ],
-  ['tool: no task_id', without(tool('no task'), 'task_id'), 'missing_envelope_fields'],
-  ['tool: task_id is a number', tool('task', { task_id: 1 }), 'invalid_envelope'],
-  ['tool: no status', without(tool('no status'), 'status'), 'missing_envelope_fields'],
-  ['tool: status is a number', tool('status', { status: 1 }), 'invalid_envelope'],
-  ['tool: status is null', tool('status null', { status: null }), 'invalid_envelope'],
-  ...['active', 'paused', 'reporting_delayed'].map(
-    (word) =>
-      [`tool: media buy status ${word}`, tool(word, { status: word }), 'invalid_envelope_status'] as const,
-  ),
+  ...envelopesFromTable(ENVELOPES),
   [
     'bare delivery report',
     { notification_type: 'scheduled', sequence_number: 1, currency: 'USD', media_buy_deliveries: [] },

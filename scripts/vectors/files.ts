@@ -1,7 +1,17 @@
 import { type Json, keySet, NOW } from './kit.ts';
 import { envelopes, extraction } from './events.ts';
 import { bearer, hmac } from './legacy.ts';
-import { NEGATIVE_HEADERS, NEGATIVE_ITEMS, type Refused } from './negative-headers.ts';
+import {
+  COMPONENTS,
+  PARAMETER_VALUES,
+  WINDOWS,
+  GUARDED,
+  BYTE_SEQUENCES,
+  NEWER_ITEMS,
+  PARAMETER_SYNTAX,
+  PRESENCE,
+} from '../../src/testing/for-tests.ts';
+import { fromTable, type Refused } from './mistakes.ts';
 import { NEGATIVE_KEYS } from './negative-keys.ts';
 import { POSITIVE, positiveVector } from './positive.ts';
 import { sequences } from './sequences.ts';
@@ -38,6 +48,13 @@ function negativeVector(refused: Refused): Json {
   };
 }
 
+/** Those of the table that a verifier finds by itself, those that its keys, state or URL are needed for, and newer ones. */
+const NEGATIVE: readonly Refused[] = [
+  ...fromTable(PRESENCE, PARAMETER_SYNTAX, BYTE_SEQUENCES, PARAMETER_VALUES, WINDOWS, COMPONENTS, GUARDED),
+  ...NEGATIVE_KEYS,
+  ...fromTable(NEWER_ITEMS),
+];
+
 const numbered = (folder: string, vectors: readonly Json[]): (readonly [string, Json])[] =>
   vectors.map((vector, i) => [
     `${folder}/${String(i + 1).padStart(3, '0')}-${String(vector['name'])}.json`,
@@ -49,7 +66,7 @@ export function vectorFiles(): ReadonlyMap<string, string> {
   const files: readonly (readonly [string, Json])[] = [
     ['keys.json', keySet()],
     ...numbered('positive', POSITIVE.map(positiveVector)),
-    ...numbered('negative', [...NEGATIVE_HEADERS, ...NEGATIVE_KEYS, ...NEGATIVE_ITEMS].map(negativeVector)),
+    ...numbered('negative', NEGATIVE.map(negativeVector)),
     ['canonicalization.json', canonicalization()],
     ['hmac.json', hmac()],
     ['bearer.json', bearer()],

@@ -45,7 +45,9 @@ export interface Signing {
   /** What becomes of the 64 bytes. */
   readonly signature?: (bytes: Uint8Array) => Uint8Array;
   /** Headers after signing. */
-  readonly sent?: (headers: Record<string, HeaderValue>) => Record<string, HeaderValue>;
+  readonly sent?: (headers: Readonly<Record<string, HeaderValue>>) => Readonly<Record<string, HeaderValue>>;
+  /** The body after signing. */
+  readonly sentBody?: (body: Uint8Array) => Uint8Array;
 }
 
 export interface Signed {
@@ -156,7 +158,7 @@ function bodyMembers(body: Uint8Array): Json {
   return same ? { body: text } : { body_base64: Buffer.from(body).toString('base64') };
 }
 
-const present = (headers: Record<string, HeaderValue>): Json =>
+const present = (headers: Readonly<Record<string, HeaderValue>>): Json =>
   Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
 
 /** Signs a delivery as the vector says. @param name decides nonce and idempotency key. */
@@ -172,7 +174,8 @@ export function sign(name: string, signing: Signing = {}): Signed {
     components = COMPONENTS,
     alphabet,
     signature = (bytes: Uint8Array) => bytes,
-    sent = (headers: Record<string, HeaderValue>) => headers,
+    sent = (headers: Readonly<Record<string, HeaderValue>>) => headers,
+    sentBody = (bytes: Uint8Array) => bytes,
   } = signing;
   const given = signing.body ?? JSON.stringify(envelope(name));
   const body = typeof given === 'string' ? utf8(given) : given;
@@ -190,7 +193,7 @@ export function sign(name: string, signing: Signing = {}): Signed {
     Signature: `sig1=${byteSequence(bytes, alphabet)}`,
   });
   return {
-    request: { method, url, headers: present(all), ...bodyMembers(body) },
+    request: { method, url, headers: present(all), ...bodyMembers(sentBody(body)) },
     base: baseOf(components, params, { ...facts, headers: all }),
   };
 }

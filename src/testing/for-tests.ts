@@ -1,6 +1,32 @@
 // Test face of `src/testing`: what tests, bench and scripts import from it that no public entry exports.
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
+export {
+  type Altered,
+  alteredBy,
+  firstOf,
+  type Given,
+  type Headers,
+  type MistakeKey,
+  type MistakePart,
+  type MistakeUse,
+  type Rows,
+  type WrongDelivery,
+} from './mistake-row.ts';
+export { ENVELOPES } from './mistakes-envelope.ts';
+export { COMPONENTS, PARAMETER_VALUES, WINDOWS } from './mistakes-profile.ts';
+export { BODIES, GUARDED, SCHEMES } from './mistakes-request.ts';
+export {
+  DIGESTS,
+  HOSTS,
+  OTHER_URLS,
+  OTHER_VALUES,
+  SIGNATURES,
+  UNFIT_KEYS,
+  UNKNOWN_KEYS,
+} from './mistakes-signature.ts';
+export { BYTE_SEQUENCES, NEWER_ITEMS, PARAMETER_SYNTAX, PRESENCE } from './mistakes-syntax.ts';
+export { mistakesFor, PARTS, WRONG_DELIVERIES } from './mistakes.ts';
 export { SAMPLE_FAMILIES } from './payloads.ts';
 export { sampleChallenge } from './seller-delivery.ts';
 export { FAULTS } from './seller-documents.ts';

@@ -9,7 +9,7 @@ export {
   type FakeSellerOptions,
 } from './fake-seller.ts';
 export type { SampleFamily } from './payloads.ts';
-export { MISTAKES, type Mistake, type Spoiling } from './mistakes.ts';
+export { MISTAKES, type Mistake } from './mistakes.ts';
 export { samplePayloads, type Members, type SamplePayloadOptions, type SamplePayloads } from './payloads.ts';
 export type { ChallengeResult } from './seller-types.ts';
 export type { PostOutcome, PostResult } from './seller-post.ts';

@@ -1,91 +1,69 @@
-import type { SignDeliveryOptions, SignedDelivery } from '../sender/sign.ts';
+import { ENVELOPES } from './mistakes-envelope.ts';
+import { COMPONENTS, PARAMETER_VALUES, WINDOWS } from './mistakes-profile.ts';
+import { BODIES, GUARDED, SCHEMES } from './mistakes-request.ts';
+import {
+  DIGESTS,
+  HOSTS,
+  ORDERED,
+  OTHER_URLS,
+  OTHER_VALUES,
+  SIGNATURES,
+  UNFIT_KEYS,
+  UNKNOWN_KEYS,
+} from './mistakes-signature.ts';
+import { BYTE_SEQUENCES, NEWER_ITEMS, PARAMETER_SYNTAX, PRESENCE } from './mistakes-syntax.ts';
+import { type MistakeUse, type Rows, toldCode, type WrongDelivery } from './mistake-row.ts';
 
-/** What can be wrong with a signed delivery, for `deliver(payload, { mistake })`. */
-export type Mistake =
-  | 'tampered-body'
-  | 'tampered-signature'
-  | 'wrong-tag'
-  | 'wrong-url'
-  | 'expired'
-  | 'unknown-key'
-  | 'unsigned'
-  | 'duplicate-json-key'
-  | 'not-json'
-  | 'text-plain'
-  | 'oversize';
+/** The parts of the table, in the order of the checks that find their mistakes. */
+export const PARTS: readonly Rows[] = [
+  PRESENCE,
+  PARAMETER_SYNTAX,
+  BYTE_SEQUENCES,
+  NEWER_ITEMS,
+  PARAMETER_VALUES,
+  WINDOWS,
+  COMPONENTS,
+  UNKNOWN_KEYS,
+  UNFIT_KEYS,
+  SIGNATURES,
+  OTHER_URLS,
+  OTHER_VALUES,
+  HOSTS,
+  DIGESTS,
+  ORDERED,
+  GUARDED,
+  SCHEMES,
+  BODIES,
+  ENVELOPES,
+];
 
-/** What a mistake changes in a delivery, before it is signed or on its way, and what a receiver answers. */
-export interface Spoiling {
-  readonly status: number;
-  /** In `WWW-Authenticate`, where the answer is a 401. */
+/**
+ * The table of wrong deliveries: every mistake by its name. The probe, the fake seller, the conformance vectors and the
+ * fuzzer all make theirs of it; `by` says where one of them cannot.
+ */
+export const WRONG_DELIVERIES: Rows = Object.fromEntries(PARTS.flatMap((part) => Object.entries(part)));
+
+/** The rows that `use` makes, with their names, in the order of the table. */
+export const mistakesFor = (
+  use: MistakeUse,
+  rows: Rows = WRONG_DELIVERIES,
+): readonly (readonly [name: string, row: WrongDelivery])[] =>
+  Object.entries(rows).filter(([, { by }]) => by?.includes(use) ?? true);
+
+/** A row as its sender sees it. */
+export interface Mistake {
+  /** What is wrong with the delivery, as a sentence. */
+  readonly sends: string;
+  /** Of a receiver's answer. */
+  readonly status: 400 | 401 | 405 | 413 | 415;
+  /** In `WWW-Authenticate` where the answer is a 401, in its body where it is a 400; other answers have none. */
   readonly code?: string;
-  /** What becomes of the bytes before they are signed. */
-  readonly body?: (bytes: Uint8Array) => Uint8Array;
-  /** What is signed otherwise. */
-  readonly sign?: (options: SignDeliveryOptions) => Partial<SignDeliveryOptions>;
-  /** What happens to the delivery after it was signed. */
-  readonly sent?: (delivery: SignedDelivery) => SignedDelivery;
 }
 
-const SIGNATURE_FIELDS: ReadonlySet<string> = new Set(['signature', 'signature-input']);
-
-const onText =
-  (change: (text: string) => string) =>
-  (bytes: Uint8Array): Uint8Array<ArrayBuffer> =>
-    new TextEncoder().encode(change(new TextDecoder().decode(bytes)));
-
-/** The first digit of the signature, replaced by another of both alphabets. */
-const flipped = (value: string): string =>
-  value.replace(/:(.)/, (_, digit: string) => (digit === 'A' ? ':B' : ':A'));
-
-function tamperedSignature(delivery: SignedDelivery): SignedDelivery {
-  const signature = flipped(delivery.headers['Signature'] ?? '');
-  return { ...delivery, headers: { ...delivery.headers, Signature: signature } };
-}
-
-function unsigned(delivery: SignedDelivery): SignedDelivery {
-  const kept = Object.entries(delivery.headers).filter(([name]) => !SIGNATURE_FIELDS.has(name.toLowerCase()));
-  return { ...delivery, headers: Object.fromEntries(kept) };
-}
-
-/** Over the default `maxBodyBytes`, and still JSON. */
-const padded = (text: string): string => text.padEnd(1_048_577);
-
-/** The first member once more, in front of itself. */
-const doubled = (text: string): string => text.replace(/\{\s*("(?:[^"\\]|\\.)*")/, '{$1:null,$1');
-
-/** Every mistake with what it does and what it gets. */
-export const MISTAKES: Readonly<Record<Mistake, Spoiling>> = {
-  'tampered-body': {
-    status: 401,
-    code: 'webhook_signature_digest_mismatch',
-    sent: (delivery) => ({ ...delivery, body: onText((text) => `${text} `)(delivery.body) }),
-  },
-  'tampered-signature': { status: 401, code: 'webhook_signature_invalid', sent: tamperedSignature },
-  'wrong-tag': {
-    status: 401,
-    code: 'webhook_signature_tag_invalid',
-    sign: ({ protocol = 'proto' }) => ({ params: { tag: `${protocol}/request-signing/v1` } }),
-  },
-  'wrong-url': {
-    status: 401,
-    code: 'webhook_signature_invalid',
-    sign: ({ url }) => ({ url: `${url}${url.includes('?') ? '&' : '?'}elsewhere` }),
-  },
-  expired: {
-    status: 401,
-    code: 'webhook_signature_window_invalid',
-    sign: ({ now = Date.now }) => ({ now: () => now() - 600_000 }),
-  },
-  // 503 instead while the receiver may not ask for the JWKS again, which it does once in 30 s.
-  'unknown-key': {
-    status: 401,
-    code: 'webhook_signature_key_unknown',
-    sign: () => ({ params: { keyid: 'never-published' } }),
-  },
-  unsigned: { status: 401, code: 'webhook_signature_header_malformed', sent: unsigned },
-  'duplicate-json-key': { status: 401, code: 'webhook_body_malformed', body: onText(doubled) },
-  'not-json': { status: 401, code: 'webhook_body_malformed', body: onText((text) => text.slice(0, -1)) },
-  'text-plain': { status: 415, sign: () => ({ headers: { 'Content-Type': 'text/plain' } }) },
-  oversize: { status: 413, body: onText(padded) },
-};
+/** Every mistake that `deliver(payload, { mistake })` makes, by its name, with how a receiver answers. */
+export const MISTAKES: Readonly<Record<string, Mistake>> = Object.fromEntries(
+  mistakesFor('seller').map(([name, row]) => {
+    const code = toldCode(row);
+    return [name, { sends: row.sends, status: row.status, ...(code !== undefined && { code }) }];
+  }),
+);

@@ -1,5 +1,5 @@
 import { parseStrictObject } from '../codec/strict-json.ts';
-import { oneOf, onlyKnown } from '../config/validate.ts';
+import { onlyKnown } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { ConfigError } from '../errors.ts';
 import type { ChallengeAuth, ChallengeBody } from '../events/challenge.ts';
@@ -14,7 +14,8 @@ import {
   signHmac,
 } from '../sender/sign.ts';
 import type { SenderAuth } from '../senders.ts';
-import { type Mistake, MISTAKES } from './mistakes.ts';
+import { mistakenBody, mistakenDelivery, type MistakeMeans } from './mistaken-delivery.ts';
+import { MISTAKES, WRONG_DELIVERIES } from './mistakes.ts';
 import type { Members } from './payloads.ts';
 import { requireKeyName, type SellerKeys } from './seller-keys.ts';
 import { type Attempt, DEFAULT_RETRY, post, type RetryPolicy, untilFinal } from './seller-post.ts';
@@ -70,34 +71,48 @@ interface DeliveryRecipe {
   readonly url: string;
   readonly payload: PayloadInput;
   readonly key: Jwk;
+  /** For mistakes that need one of them. */
+  readonly keys?: MistakeMeans['keys'];
   readonly protocol: string;
   readonly now: () => number;
   readonly auth: SenderAuth | undefined;
-  readonly mistake: Mistake | undefined;
+  readonly mistake: string | undefined;
   readonly sign: Partial<SignDeliveryOptions> | undefined;
-}
-
-function authenticated(recipe: DeliveryRecipe, body: Uint8Array): SignedDelivery | Promise<SignedDelivery> {
-  const { url, key, protocol, now, auth, mistake, sign } = recipe;
-  // What a receiver makes of a body is the receiver's to show.
-  const allowMalformed = true;
-  if (auth && 'hmac' in auth) {
-    return signHmac({ url, body, secret: auth.hmac.secret, protocol, now, allowMalformed });
-  }
-  if (auth) return bearerDelivery({ url, body, ...auth.bearer });
-  const options: SignDeliveryOptions = { url, body, key, protocol, now, allowMalformed };
-  const spoilt = mistake && MISTAKES[mistake].sign?.(options);
-  return signDelivery({ ...options, ...spoilt, ...sign });
 }
 
 /** Makes one delivery, with a fresh nonce, and puts the mistake into it where one is asked for. */
 export async function makeDelivery(recipe: DeliveryRecipe): Promise<SignedDelivery> {
-  const spoiling = recipe.mistake && MISTAKES[recipe.mistake];
-  const bytes = payloadBytes(recipe.payload);
-  const signed = await authenticated(recipe, spoiling?.body?.(bytes) ?? bytes);
+  const { url, payload, key, keys, protocol, now, auth, mistake, sign } = recipe;
+  const row = mistake === undefined ? undefined : WRONG_DELIVERIES[mistake];
+  // What a receiver makes of a body is the receiver's to show.
+  const options = { url, body: payloadBytes(payload), protocol, now, allowMalformed: true };
+  if (auth) {
+    const mistaken = row && mistakenBody(row, options);
+    const delivery = legacy(auth, { ...options, body: mistaken?.body ?? options.body });
+    return { ...delivery, body: mistaken?.sent(delivery.body) ?? delivery.body };
+  }
+  const signed: SignDeliveryOptions = { ...options, key, ...sign };
+  const delivery = row
+    ? await mistakenDelivery(row, signed, { ...(keys && { keys }) })
+    : await signDelivery(signed);
   // A wrong URL is signed, and not posted to.
-  const delivery = { ...signed, url: recipe.url };
-  return spoiling?.sent?.(delivery) ?? delivery;
+  return { ...delivery, url };
+}
+
+function legacy(
+  auth: SenderAuth,
+  { url, body, protocol, now, allowMalformed }: Omit<SignDeliveryOptions, 'key'>,
+): SignedDelivery {
+  if (!('hmac' in auth)) return bearerDelivery({ url, body, ...auth.bearer });
+  const { secret } = auth.hmac;
+  return signHmac({
+    url,
+    body,
+    secret,
+    protocol,
+    ...(now && { now }),
+    allowMalformed: allowMalformed === true,
+  });
 }
 
 /** A misspelt one would send a delivery with nothing wrong with it. */
@@ -111,6 +126,14 @@ const DELIVER_NAMES: Readonly<Record<keyof DeliverOptions, true>> = {
   retry: true,
   onAttempt: true,
 };
+
+/** @throws ConfigError for one that would leave the delivery as it is. */
+function requireMistake(name: string | undefined): void {
+  if (name === undefined || Object.hasOwn(MISTAKES, name)) return;
+  throw new ConfigError(
+    `mistake: ${JSON.stringify(name)} is not a name in MISTAKES of proto-webhooks/testing. Expected one, e.g. tampered-body.`,
+  );
+}
 
 const RETRY_NAMES = Object.fromEntries(Object.keys(DEFAULT_RETRY).map((name) => [name, true as const]));
 
@@ -139,10 +162,11 @@ export function deliveries(
       throw new ConfigError(`url: give the webhook URL to createFakeSeller or ${method}.`);
     const auth = overrides.auth === 'signature' ? undefined : (overrides.auth ?? options.auth);
     const { mistake, sign, key: name = 'ed25519' } = overrides;
-    oneOf('mistake', mistake, Object.keys(MISTAKES) as Mistake[]);
+    requireMistake(mistake);
     if (typeof name === 'string') requireKeyName(name);
-    const key = typeof name === 'string' ? keys[name].privateJwk : name;
-    return makeDelivery({ url, payload, key, protocol, now, auth, mistake, sign });
+    const own = { ed25519: keys.ed25519.privateJwk, p256: keys.p256.privateJwk };
+    const key = typeof name === 'string' ? own[name] : name;
+    return makeDelivery({ url, payload, key, keys: own, protocol, now, auth, mistake, sign });
   };
 
   const sign: FakeSeller['sign'] = (payload, overrides = {}) => signFor('sign', payload, overrides);

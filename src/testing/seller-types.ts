@@ -1,6 +1,5 @@
 import type { Jwk, KeyPair, PayloadInput, SignDeliveryOptions, SignedDelivery } from '../sender/sign.ts';
 import type { Sender, SenderAuth } from '../senders.ts';
-import type { Mistake } from './mistakes.ts';
 import type { Members, SamplePayloads } from './payloads.ts';
 import type { SellerFault } from './seller-documents.ts';
 import type { RotateOptions, SellerKeyName, RevokeOptions } from './seller-keys.ts';
@@ -38,8 +37,8 @@ export interface DeliverOptions {
   readonly key?: SellerKeyName | Jwk;
   /** Another scheme than the seller's. */
   readonly auth?: SenderAuth | 'signature';
-  /** Spoils every attempt. */
-  readonly mistake?: Mistake;
+  /** Spoils every attempt: a name in `MISTAKES`. Where `auth` is a legacy scheme, one that is about the body. */
+  readonly mistake?: string;
   /** Handed to `signDelivery`, for what `mistake` has no name for. */
   readonly sign?: Partial<SignDeliveryOptions>;
   readonly retry?: Partial<RetryPolicy>;

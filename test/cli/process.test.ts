@@ -542,7 +542,7 @@ describe('vectors probe', () => {
       return [code, ...stdout.split('\n').filter((line) => line.startsWith('name'))];
     };
     const line = (name: string, answered: string): string =>
-      `name  ${name.padEnd(24)} a good delivery under this name  -> ${answered}`;
+      `name  ${name.padEnd(33)} a good delivery under this name  -> ${answered}`;
     const goesOn = '; the cases go on with it';
     const refused = '401 webhook_signature_tag_invalid';
     expect(await lines({})).toEqual([0, line('proto', `200${goesOn}`), line('adcp', '200')]);
@@ -579,7 +579,7 @@ describe('vectors probe', () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
     await using setup = await bench({ hostCheck: 'off' });
-    const args = ['vectors', 'probe', setup.url, '--keys', probe, '--only', 'other-host'];
+    const args = ['vectors', 'probe', setup.url, '--keys', probe, '--only', 'host-differs'];
     expect((await cli([...args, '--host-check', 'off'])).code).toBe(0);
     expect((await cli(args)).code).toBe(1);
   });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type FakeSeller, type Mistake, MISTAKES } from '../../src/testing/index.ts';
+import { type FakeSeller, MISTAKES } from '../../src/testing/index.ts';
 import type { Running } from './kit.ts';
 
 /** An example that runs, and the seller that it knows. */
@@ -9,7 +9,7 @@ export interface Wired {
   readonly handles: Running;
 }
 
-const REFUSED: readonly (readonly [string, Mistake])[] = [
+const REFUSED: readonly (readonly [string, string])[] = [
   ['a forged signature', 'tampered-signature'],
   ['a body that was changed on its way', 'tampered-body'],
   ['no signature', 'unsigned'],
@@ -70,9 +70,9 @@ export function itReceives(wired: () => Wired): void {
     const { seller } = wired();
     const payload = seller.payloads.tool('working');
     const { last } = await seller.deliver(payload, { mistake });
-    expect(last.status).toBe(MISTAKES[mistake].status);
+    expect(last.status).toBe(MISTAKES[mistake]?.status);
     // A front may rename the header; what is there must be right.
-    expect(last.code).toBe(MISTAKES[mistake].code);
+    expect(last.code).toBe(MISTAKES[mistake]?.code);
     expect(runs(wired(), payload.idempotency_key)).toBe(0);
   });
 }

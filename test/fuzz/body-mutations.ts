@@ -1,7 +1,6 @@
 import type { Random } from '../reliability/processes/random.ts';
-import type { TaskStatus } from '../../src/events/index.ts';
 import { sampleChallenge } from '../../src/testing/for-tests.ts';
-import { bodyOf, payloadsOf, randomId, type Draft } from './draft.ts';
+import { bodyOf, randomId, type Draft } from './draft.ts';
 import { EVERYWHERE, SIGNED, type Mutation } from './mutation.ts';
 import { noisyBytes } from './noise.ts';
 import { AGENTS, SIGNERS } from './sellers.ts';
@@ -10,14 +9,6 @@ import { AGENTS, SIGNERS } from './sellers.ts';
 export const MAX_BODY_BYTES = 4_096;
 
 type Before = NonNullable<Mutation['before']>;
-
-/** A payload of the tool transport with these members, and without those that are undefined. */
-const tool =
-  (members: (random: Random) => Readonly<Record<string, unknown>>): Before =>
-  (draft, random) => {
-    const status: TaskStatus = random.pick(['working', 'completed']);
-    draft.payload = { ...payloadsOf(random).tool(status), ...members(random) };
-  };
 
 /** Of the seller that signs; at legacy senders, which may not send it so, of the one that is registered. */
 const challenge =
@@ -37,28 +28,6 @@ const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(dept
 
 /** A member more, behind the first brace. */
 const withMember = (json: string, member: string): string => json.replace('{', `{${member},`);
-
-const NO_JSON: readonly ((json: string) => string)[] = [
-  (json) => json.slice(0, -1),
-  (json) => `${json}x`,
-  (json) => `\uFEFF${json}`,
-  (json) => `[${json}]`,
-  (json) => withMember(json, '"x":NaN'),
-  (json) => withMember(json, '"x":01'),
-  (json) => withMember(json, '"x":"\t"'),
-  (json) => withMember(json, `"x":${nested(256)}`),
-  () => '',
-  () => '"text"',
-];
-
-const TWICE: readonly string[] = [
-  '"idempotency_key":"another-key-of-good-length"',
-  '"x":1,"x":1',
-  '"x":{"y":1,"y":2}',
-  '"x":[{"y":1,"\\u0079":2}]',
-  '"a\\\\":1,"a\\u005c":2',
-  '"__proto__":1,"__proto__":2',
-];
 
 const HARMLESS: readonly string[] = [
   '"__proto__":{"status":"failed"}',
@@ -95,60 +64,12 @@ const rest: readonly (Omit<Mutation, 'part' | 'endpoints'> & Partial<Pick<Mutati
     ),
   },
   {
-    name: 'no idempotency key',
-    gives: 'missing_idempotency_key',
-    before: tool(() => ({ idempotency_key: undefined })),
-  },
-  {
-    name: 'an envelope that lacks a member',
-    gives: 'missing_envelope_fields',
-    before: tool((random) => ({ [random.pick(['task_id', 'status'])]: undefined })),
-  },
-  {
-    name: 'the status of a media buy',
-    gives: 'invalid_envelope_status',
-    before: tool((random) => ({ status: random.pick(['active', 'paused', 'reporting_delayed']) })),
-  },
-  {
-    name: 'a member of the wrong type',
-    gives: 'invalid_envelope',
-    before: tool((random) =>
-      random.pick<Readonly<Record<string, unknown>>>([
-        { idempotency_key: 'short' },
-        { idempotency_key: 17 },
-        { task_id: 17 },
-        { task_id: '' },
-        { status: null },
-      ]),
-    ),
-  },
-  {
-    name: 'no JSON object',
-    gives: 'webhook_body_malformed',
-    before: text((json, random) => random.pick(NO_JSON)(json)),
-  },
-  {
-    name: 'no UTF-8',
-    gives: 'webhook_body_malformed',
-    before: (draft) => void (draft.body = Buffer.from(`{"x":"\xff"}`, 'latin1')),
-  },
-  {
-    name: 'a name twice',
-    gives: 'webhook_body_malformed',
-    before: text((json, random) => withMember(json, random.pick(TWICE))),
-  },
-  {
     name: 'a member more',
     gives: 'taken',
     before: text((json, random) => withMember(json, random.pick(HARMLESS))),
   },
   { name: 'white space around', gives: 'taken', before: text((json) => `\r\n\t ${json}\n`) },
   { name: 'exactly the cap', gives: 'taken', before: text((json) => json.padEnd(MAX_BODY_BYTES)) },
-  {
-    name: 'over the cap',
-    gives: 'payload_too_large',
-    before: text((json) => json.padEnd(MAX_BODY_BYTES + 1)),
-  },
   {
     name: 'noise that is signed',
     gives: 'open',
@@ -161,18 +82,3 @@ export const BODY_MUTATIONS: readonly Mutation[] = rest.map((one) => ({
   endpoints: EVERYWHERE,
   ...one,
 }));
-
-export const UNSIGNED_BODY: readonly Mutation[] = [
-  {
-    name: 'a byte of the body, unsigned',
-    part: 'body',
-    endpoints: SIGNED,
-    gives: 'webhook_signature_digest_mismatch',
-    after: (request, random) => {
-      const body = Uint8Array.from(request.body);
-      const at = random.below(body.length);
-      body[at] = (body[at] ?? 0) ^ (1 + random.below(255));
-      return { ...request, body };
-    },
-  },
-];

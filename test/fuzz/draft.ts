@@ -30,7 +30,9 @@ export interface Draft {
   body: Uint8Array | undefined;
   readonly headers: Record<string, string>;
   readonly parameters: Record<string, string | null>;
-  components: string[] | undefined;
+  components: readonly string[] | undefined;
+  /** Values that are signed in place of those that are sent. */
+  readonly signedAs: Record<string, string>;
   encoding: 'base64' | 'base64url';
   method: string;
   /** As it is signed. */
@@ -66,6 +68,7 @@ export const draftAt = (endpoint: Endpoint, random: Random): Draft => ({
   headers: {},
   parameters: { nonce: `"${randomId(random)}"` },
   components: undefined,
+  signedAs: {},
   encoding: random.pick(['base64', 'base64url']),
   method: 'POST',
   url: `https://${AUTHORITY}${PATHS[endpoint]}`,
@@ -90,8 +93,9 @@ function hmacHeaders({ headers }: Draft, body: Uint8Array): Readonly<Record<stri
 }
 
 function rfc9421Headers(draft: Draft, body: Uint8Array): Readonly<Record<string, string>> {
-  const { signer, method, url, headers, encoding, parameters, components } = draft;
-  const wire: Wire = { body, method, url, headers, encoding, parameters, ...(components && { components }) };
+  const { signer, method, url, headers, encoding, parameters, components, signedAs } = draft;
+  const more = { signedAs, ...(components && { components }) };
+  const wire: Wire = { body, method, url, headers, encoding, parameters, ...more };
   return signedHeaders(signer, wire);
 }
 

@@ -2,9 +2,13 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { NOW } from '../auth/rfc9421/support.ts';
 import { FORM, inThisForm } from '../reliability/form.ts';
 import { GENERATORS } from './codes.ts';
-import { fuzz } from './fuzz.ts';
-import { inputOf } from './inputs.ts';
+import { randomOf } from '../reliability/processes/random.ts';
+import { ENDPOINTS } from './draft.ts';
+import { fuzz, openWarm } from './fuzz.ts';
+import { inputOf, inputWith } from './inputs.ts';
 import { FAULTS, fuzzWith } from './planted.ts';
+import { TABLE_MUTATIONS } from './table-mutations.ts';
+import { WAYS } from './ways.ts';
 
 /** Any would do; a fixed one, so that a run that fails fails again. */
 const SEED = 20_260_101;
@@ -42,6 +46,23 @@ describe(`fuzz: ${inputs} deliveries by every engine, door and the call with two
     expect(bytes(1)).not.toBe(bytes(2));
   });
 });
+
+it.each(inThisForm(ENDPOINTS, (endpoint) => endpoint !== 'prefix'))(
+  'the table of wrong deliveries, each row alone, over HTTP: %s',
+  async (endpoint) => {
+    const node = WAYS.find(({ name }) => name === 'node');
+    if (!node) throw new Error('no way is named node');
+    await using open = await openWarm(node, endpoint, SEED);
+    const rows = TABLE_MUTATIONS.filter(({ endpoints }) => endpoints.includes(endpoint));
+    expect(rows.length).toBeGreaterThan(50);
+    const random = randomOf(SEED);
+    for (const row of rows) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other: the code is that of the last outcome
+      const { code } = await open.deliver(inputWith([row], endpoint, random).request);
+      expect({ row: row.name, code }).toEqual({ row: row.name, code: row.gives });
+    }
+  },
+);
 
 it('what is sent in header fields is Latin-1, or doors would send something else than the direct call gets', () => {
   const beyond = /[\u0100-\uffff]/;

@@ -36,14 +36,18 @@ async function warm(way: OpenWay, endpoint: Endpoint, seed: number): Promise<voi
   }
 }
 
+/** A receiver that knows by a good delivery that its URL is right, where a good delivery can be sent that way. */
+export async function openWarm(way: Way, endpoint: Endpoint, seed: number): Promise<OpenWay> {
+  const open = await way.open(endpoint);
+  if (way.takes(endpoint, requestOf(draftAt(endpoint, randomOf(seed))))) await warm(open, endpoint, seed);
+  return open;
+}
+
 async function openAll(seed: number): Promise<Opened> {
-  const openAt = async (way: Way, endpoint: Endpoint): Promise<readonly [Endpoint, OpenWay]> => {
-    const open = await way.open(endpoint);
-    if (way.takes(endpoint, requestOf(draftAt(endpoint, randomOf(seed))))) await warm(open, endpoint, seed);
-    return [endpoint, open];
-  };
   const opened = WAYS.map(async (way) => {
-    const endpoints = await Promise.all(ENDPOINTS.map((endpoint) => openAt(way, endpoint)));
+    const endpoints = await Promise.all(
+      ENDPOINTS.map(async (endpoint) => [endpoint, await openWarm(way, endpoint, seed)] as const),
+    );
     return [way, Object.fromEntries(endpoints) as Record<Endpoint, OpenWay>] as const;
   });
   return new Map(await Promise.all(opened));

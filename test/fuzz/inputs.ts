@@ -1,10 +1,11 @@
 import type { WireRequest } from '../adapters/contract/wire.ts';
 import { randomOf, type Random } from '../reliability/processes/random.ts';
-import { BODY_MUTATIONS, REFUSED_PROOF, UNSIGNED_BODY } from './body-mutations.ts';
+import { BODY_MUTATIONS, REFUSED_PROOF } from './body-mutations.ts';
 import { draftAt, ENDPOINTS, requestOf, type Endpoint } from './draft.ts';
 import { LEGACY_MUTATIONS, SIGNATURE_FIELD } from './legacy-mutations.ts';
 import type { Mutation, Part } from './mutation.ts';
 import { SIGNED_MUTATIONS } from './mutations.ts';
+import { TABLE_MUTATIONS } from './table-mutations.ts';
 import { URL_MUTATIONS } from './url-mutations.ts';
 
 /** A delivery, what was done to it, and what it may be answered. */
@@ -35,9 +36,9 @@ const ORDER: readonly Part[] = [
 ];
 
 const ALL: readonly Mutation[] = [
+  ...TABLE_MUTATIONS,
   ...SIGNED_MUTATIONS,
   ...BODY_MUTATIONS,
-  ...UNSIGNED_BODY,
   ...URL_MUTATIONS,
   ...LEGACY_MUTATIONS,
 ];
@@ -84,13 +85,21 @@ function expectedOf(mutations: readonly Mutation[]): Input['expected'] {
   return new Set(wrong.length === 0 ? ['taken'] : wrong);
 }
 
+/** A delivery with these mutations. */
+export function inputWith(mutations: readonly Mutation[], endpoint: Endpoint, random: Random): Input {
+  const draft = draftAt(endpoint, random);
+  for (const { signs } of mutations) signs?.(draft, random);
+  for (const { before } of mutations) before?.(draft, random);
+  const request = mutations.reduce(
+    (made, { after }) => after?.(made, random, draft) ?? made,
+    requestOf(draft),
+  );
+  return { endpoint, request, mutations: mutations.map(({ name }) => name), expected: expectedOf(mutations) };
+}
+
 /** The input of that number: the same for the same seed, whatever came before it. */
 export function inputOf(seed: number, index: number): Input {
   const random = randomOf(Math.imul(seed, 0x9e3779b1) ^ Math.imul(index, 0x85ebca6b));
   const endpoint = random.pick(WEIGHTED);
-  const mutations = mutationsAt(endpoint, random);
-  const draft = draftAt(endpoint, random);
-  for (const { before } of mutations) before?.(draft, random);
-  const request = mutations.reduce((made, { after }) => after?.(made, random) ?? made, requestOf(draft));
-  return { endpoint, request, mutations: mutations.map(({ name }) => name), expected: expectedOf(mutations) };
+  return inputWith(mutationsAt(endpoint, random), endpoint, random);
 }

@@ -1,24 +1,11 @@
+import type { MistakePart } from '../../src/testing/for-tests.ts';
 import type { WireRequest } from '../adapters/contract/wire.ts';
 import type { Random } from '../reliability/processes/random.ts';
 import type { Code } from './codes.ts';
 import type { Draft, Endpoint } from './draft.ts';
 
 /** Of a delivery; two mutations of one part would undo each other. */
-export type Part =
-  | 'method'
-  | 'type'
-  | 'encoding'
-  | 'body'
-  | 'digest'
-  | 'key'
-  | 'parameters'
-  | 'components'
-  | 'signature'
-  | 'url'
-  | 'host'
-  | 'scheme'
-  | 'token'
-  | 'other';
+export type Part = MistakePart | 'token' | 'other';
 
 type Before = (draft: Draft, random: Random) => void;
 
@@ -29,16 +16,18 @@ export interface Mutation {
   readonly endpoints: readonly Endpoint[];
   /** `taken`: nothing is wrong with it. `open`: only that every way says the same. */
   readonly gives: Code | 'taken' | 'open';
+  /** Which key signs: before all else, for parameters name it. */
+  readonly signs?: Before;
   /** What is signed. */
   readonly before?: Before | undefined;
   /** What arrives. */
-  readonly after?: (request: WireRequest, random: Random) => WireRequest;
+  readonly after?: (request: WireRequest, random: Random, draft: Draft) => WireRequest;
 }
 
 export const SIGNED: readonly Endpoint[] = ['signature', 'prefix'];
 export const EVERYWHERE: readonly Endpoint[] = ['signature', 'prefix', 'hmac', 'bearer'];
 
-type After = NonNullable<Mutation['after']>;
+type After = (request: WireRequest, random: Random) => WireRequest;
 
 const isNamed = (name: string, given: string): boolean => given.toLowerCase() === name.toLowerCase();
 
@@ -59,12 +48,3 @@ export const without = (name: string): After => lines(name, () => []);
 export const adding =
   (name: string, value: string): After =>
   (request) => ({ ...request, headers: [...request.headers, [name, value]] });
-
-/** Another character of base64 in the place of one that is not the last, whose bits count whole. */
-export function flipped(text: string, random: Random): string {
-  const digits = [...text.matchAll(/[A-Za-z0-9+/_-]/g)].map(({ index }) => index);
-  const start = text.indexOf(':') + 1;
-  const inside = digits.filter((at) => at >= start && at < text.lastIndexOf(':') - 4);
-  const at = random.pick(inside);
-  return `${text.slice(0, at)}${text[at] === 'A' ? 'B' : 'A'}${text.slice(at + 1)}`;
-}

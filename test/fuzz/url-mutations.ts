@@ -1,27 +1,9 @@
 import { AUTHORITY } from './draft.ts';
-import { adding, lines, SIGNED, without, type Mutation } from './mutation.ts';
+import { adding, lines, SIGNED, type Mutation } from './mutation.ts';
 import { noisy } from './noise.ts';
 import { NOTIFICATION_TOKEN } from './sellers.ts';
 
 const URLS: readonly Omit<Mutation, 'part'>[] = [
-  {
-    name: 'another URL was signed',
-    endpoints: SIGNED,
-    gives: 'webhook_signature_invalid',
-    before: (draft, random) => {
-      draft.url = random.pick([
-        draft.url.replace('https:', 'http:'),
-        draft.url.replace(AUTHORITY, 'other.example'),
-        draft.url.replace(AUTHORITY, `${AUTHORITY}:8443`),
-      ]);
-    },
-  },
-  {
-    name: 'another path was signed',
-    endpoints: ['signature'],
-    gives: 'webhook_signature_invalid',
-    before: (draft, random) => void (draft.url += random.pick(['&x', '/', '%20'])),
-  },
   {
     name: 'another path arrives',
     endpoints: ['prefix'],
@@ -60,16 +42,6 @@ const URLS: readonly Omit<Mutation, 'part'>[] = [
 
 const HOSTS: readonly Omit<Mutation, 'part' | 'endpoints'>[] = [
   {
-    name: 'another Host',
-    gives: 'webhook_target_uri_malformed',
-    after: lines('host', (_, random) => [random.pick(['other.example', `${AUTHORITY}:8443`, '10.0.0.1:80'])]),
-  },
-  {
-    name: 'two Host lines',
-    gives: 'webhook_target_uri_malformed',
-    after: lines('host', (value, random) => [value, random.pick([value, 'other.example'])]),
-  },
-  {
     name: 'Host in another spelling',
     gives: 'taken',
     after: lines('host', (_, random) => [random.pick([`${AUTHORITY}:443`, 'Buyer.EXAMPLE'])]),
@@ -102,19 +74,6 @@ const TOKENS: readonly Omit<Mutation, 'part' | 'endpoints'>[] = [
 ];
 
 const SCHEMES: readonly Omit<Mutation, 'part' | 'endpoints'>[] = [
-  {
-    name: 'a field of the HMAC scheme',
-    gives: 'webhook_mode_mismatch',
-    after: adding('X-Proto-Signature', `sha256=${'0'.repeat(64)}`),
-  },
-  {
-    name: 'a bearer token alone',
-    gives: 'webhook_mode_mismatch',
-    after: (request, random) => {
-      const bare = without('signature')(without('signature-input')(request, random), random);
-      return adding('Authorization', 'Bearer a-token')(bare, random);
-    },
-  },
   {
     name: 'a bearer token beside the signature',
     gives: 'taken',

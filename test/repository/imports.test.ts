@@ -109,6 +109,12 @@ describe('design: imports point one way', () => {
     expect(breaches).toEqual([]);
   });
 
+  it('lets the table of wrong deliveries import nothing else: vectors and their judges share no code', () => {
+    const isTable = (file: string): boolean => /^testing\/mistake(-row|s(-[a-z]+)?)\.ts$/.test(file);
+    expect(imports.filter(({ from }) => isTable(from)).length).toBeGreaterThan(5);
+    expect(imports.filter(({ from, to }) => isTable(from) && !isTable(to))).toEqual([]);
+  });
+
   it('imports node: modules only in adapters, testing, the command line, the SQLite store and the loader of vectors', () => {
     const breaches = imports.filter(({ from, to }) => to.startsWith('node:') && !mayUseNode(from));
     expect(breaches).toEqual([]);

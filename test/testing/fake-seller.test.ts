@@ -7,7 +7,6 @@ import {
   createFakeSeller,
   type FakeSeller,
   type FakeSellerOptions,
-  type Mistake,
   MISTAKES,
 } from '../../src/testing/index.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
@@ -179,12 +178,11 @@ describe('planted mistakes get the answer of their row', () => {
   });
   afterAll(() => both[Symbol.asyncDispose]());
 
-  // The one that may ask for the JWKS again goes first, before its cooldown has begun.
-  const names = Object.keys(MISTAKES) as Mistake[];
-  test.each(names.toSorted((a) => (a === 'unknown-key' ? -1 : 0)))('%s', async (mistake) => {
-    const { seller, handled } = both;
+  test.each(Object.entries(MISTAKES))('%s', async (mistake, { status, code }) => {
+    // Each may ask for the JWKS again, which a receiver does once in 30 s.
+    await using own = code === 'webhook_signature_key_unknown' ? await pair() : undefined;
+    const { seller, handled } = own ?? both;
     const { last, attempts } = await seller.deliver(seller.payloads.tool('completed'), { mistake });
-    const { status, code } = MISTAKES[mistake];
     expect({ status: last.status, code: last.code }).toEqual({ status, code });
     expect([attempts.length, handled.length]).toEqual([1, 0]);
   });
@@ -285,7 +283,7 @@ describe('mistakes of the caller', () => {
     const deliver = (more: object) => seller.deliver(event, more);
     const wrong: readonly (readonly [() => unknown, RegExp])[] = [
       [() => createFakeSeller({ uri: 'x' } as object), /createFakeSeller: uri is not known\. Known: url, to/],
-      [() => deliver({ mistake: 'tamper' }), /mistake: "tamper" is not one of tampered-body/],
+      [() => deliver({ mistake: 'tamper' }), /mistake: "tamper" is not a name in MISTAKES/],
       [() => deliver({ mistakes: 'tampered-body' }), /deliver: mistakes is not known/],
       [() => seller.sign(event, { mistakes: 'x' } as object), /sign: mistakes is not known/],
       [() => deliver({ key: 'rsa' }), /key: "rsa" is not one of ed25519, p256/],

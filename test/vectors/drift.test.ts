@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { COUNTED, withCounts } from '../../scripts/vectors/counts.ts';
 import { vectorFiles } from '../../scripts/vectors/files.ts';
 import { ANSWERS } from '../../src/stages/for-tests.ts';
+import { mistakesFor } from '../../src/testing/for-tests.ts';
 import { runVectors } from '../../src/vectors/index.ts';
 import type { CheckId, EnvelopeCode, RefusedCode } from '../../src/index.ts';
 
@@ -13,7 +14,11 @@ const made = vectorFiles();
 
 interface SignatureFile {
   readonly name: string;
-  readonly expected_outcome: { readonly error_code?: string; readonly failed_step?: CheckId };
+  readonly expected_outcome: {
+    readonly error_code?: string;
+    readonly status?: number;
+    readonly failed_step?: CheckId;
+  };
 }
 
 const signatures = (place: string): SignatureFile[] =>
@@ -69,6 +74,22 @@ describe('vectors/ covers verification.md §2', () => {
     };
     const rejected = cases.filter(({ reject }) => reject === true).length;
     expect([cases.length - rejected >= 40, rejected >= 10]).toEqual([true, true]);
+  });
+
+  test('every row of the table of wrong deliveries that is for vectors, with its status and code', () => {
+    const { negative } = JSON.parse(made.get('envelope.json') ?? '') as {
+      readonly negative: readonly { readonly id: string; readonly expected_error: string }[];
+    };
+    const refused = new Map([
+      ...signatures('negative').map(
+        ({ name, expected_outcome: { status, error_code } }) => [name, `${status} ${error_code}`] as const,
+      ),
+      ...negative.map(({ id, expected_error }) => [id, `400 ${expected_error}`] as const),
+    ]);
+    const rows = mistakesFor('vectors');
+    expect(rows.map(([name]) => [name, refused.get(name)])).toEqual(
+      rows.map(([name, { status, code }]) => [name, `${status} ${code}`]),
+    );
   });
 
   test.each(Object.keys(ANSWERS) as RefusedCode[])('the code %s', (code) => {

@@ -104,9 +104,9 @@ describe('another implementation', () => {
       'stale',
       'replayed',
       'rate-abuse',
-      'body-duplicate-key',
+      'duplicate-json-key',
       'mode-',
-      'content-type-text',
+      'text-plain',
     ];
     for (const reason of reasons) expect(failed.map(({ name }) => name).join(' ')).toContain(reason);
   });

@@ -6,6 +6,8 @@ import {
   type SignDeliveryOptions,
   type SignedDelivery,
 } from '../../sender/sign.ts';
+import type { WrongDelivery } from '../../testing/mistake-row.ts';
+import { mistakenDelivery } from '../../testing/mistaken-delivery.ts';
 import { type SamplePayloads, samplePayloads } from '../../testing/payloads.ts';
 import { post, type PostResult } from '../../testing/seller-post.ts';
 
@@ -21,6 +23,8 @@ export interface ProbeKit {
   readonly keys: Readonly<Partial<Record<KeyRole, Jwk>>>;
   /** Signs with the first signing key, unless `options.key` says otherwise. */
   readonly sign: (payload: PayloadInput, options?: Partial<SignDeliveryOptions>) => Promise<SignedDelivery>;
+  /** Signs a completed task with the mistake in it. */
+  readonly mistake: (row: WrongDelivery) => Promise<SignedDelivery>;
   readonly send: (delivery: SignedDelivery) => Promise<PostResult>;
   /** Sends what has to be accepted before the case itself can begin. @throws NotBegun */
   readonly begin: (delivery: SignedDelivery) => Promise<void>;
@@ -71,6 +75,8 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
   const signal = new AbortController().signal;
   const send: ProbeKit['send'] = (delivery) =>
     post(delivery, { timeoutMs, signal, ...(to !== undefined && { to }) });
+  const payloads = samplePayloads({ now });
+  const keys = rolesOf(options.keys, protocolsFor(protocol));
   return {
     url,
     protocol,
@@ -79,8 +85,14 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
     maxBodyBytes,
     now,
     ...(rate !== undefined && { rate }),
-    payloads: samplePayloads({ now }),
-    keys: rolesOf(options.keys, protocolsFor(protocol)),
+    payloads,
+    keys,
+    mistake: (row) =>
+      mistakenDelivery(
+        row,
+        { url, body: payloads.tool('completed'), key: first, protocol, now },
+        { keys, maxBodyBytes },
+      ),
     sign: (body, overrides) =>
       signDelivery({ url, body, key: first, protocol, now, allowMalformed: true, ...overrides }),
     send,
@@ -134,30 +146,6 @@ export interface ProbeResult {
   readonly why?: string;
   /** What to know of a pass. */
   readonly note?: string;
-}
-
-/** A delivery with one header replaced, or left out. */
-export function withHeader(
-  delivery: SignedDelivery,
-  name: string,
-  value: string | undefined,
-): SignedDelivery {
-  const kept = Object.entries(delivery.headers).filter(([own]) => own.toLowerCase() !== name.toLowerCase());
-  return { ...delivery, headers: Object.fromEntries(value === undefined ? kept : [...kept, [name, value]]) };
-}
-
-/** A delivery whose header was changed after it was signed. */
-export function editHeader(
-  delivery: SignedDelivery,
-  name: string,
-  edit: (value: string) => string,
-): SignedDelivery {
-  return withHeader(delivery, name, edit(delivery.headers[name] ?? ''));
-}
-
-/** A delivery with other bytes than were signed. */
-export function withBody(delivery: SignedDelivery, text: string): SignedDelivery {
-  return { ...delivery, body: new TextEncoder().encode(text) };
 }
 
 /** An instant moved by so many ms. */

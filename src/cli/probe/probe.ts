@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { SignedDelivery } from '../../sender/sign.ts';
 import type { PostResult } from '../../testing/seller-post.ts';
-import { BODY_CASES, ACCEPTED_CASES, RATE_CASE, REPEATED_CASES } from './cases-events.ts';
-import { REFUSED_CASES, UNKNOWN_KEY_CASE } from './cases-refused.ts';
+import { ACCEPTED_CASES, RATE_CASE, REPEATED_CASES } from './cases-events.ts';
+import { REFUSED_CASES } from './cases-refused.ts';
 import { type Expected, NotBegun, type ProbeCase, type ProbeKit, type ProbeResult } from './kit.ts';
 
 /** What HTTP itself writes: none of it is told by the receiver's own code, and a kid may be `2026`. */
@@ -226,13 +226,15 @@ export interface ProbeStart {
   readonly awaitKeys?: ((kit: ProbeKit) => Promise<boolean>) | undefined;
 }
 
+/** Sent once and before everything else: a receiver may ask for the JWKS again only once in 30 s. */
+const isUnknownKey = ({ name }: ProbeCase): boolean => name === 'unknown-key';
+
 /** Every case, in the order in which they are sent. */
 export const PROBE_CASES: readonly ProbeCase[] = [
-  UNKNOWN_KEY_CASE,
+  ...REFUSED_CASES.filter(isUnknownKey),
   ...ACCEPTED_CASES,
   ...REPEATED_CASES,
-  ...REFUSED_CASES,
-  ...BODY_CASES,
+  ...REFUSED_CASES.filter((probe) => !isUnknownKey(probe)),
   RATE_CASE,
 ];
 
@@ -283,13 +285,19 @@ async function runCase(probe: ProbeCase, probeKit: ProbeKit): Promise<ProbeResul
       return { ...result, answered, verdict: 'pass', ...(note !== undefined && { note }) };
     }
     // verification.md §5.4: within 30 s of another refetch nothing decides about a new keyid.
-    if (probe === UNKNOWN_KEY_CASE && isPutOff(answer))
+    if (isUnknownKey(probe) && isPutOff(answer))
       return { ...result, answered, verdict: 'undecided', why: COOLING };
     return { ...result, answered, verdict: 'fail', why };
   } catch (error) {
     if (error instanceof NotBegun) return { ...result, answered: '-', verdict: 'fail', why: error.message };
     throw error;
   }
+}
+
+async function runAll(cases: readonly ProbeCase[], kit: ProbeKit): Promise<readonly ProbeResult[]> {
+  const results: ProbeResult[] = [];
+  for (const probe of cases) results.push(await runCase(probe, kit));
+  return results;
 }
 
 /**
@@ -302,18 +310,16 @@ export async function probeReceiver(
   { choose = async () => kit, awaitKeys = async () => false }: ProbeStart = {},
 ): Promise<ProbeResult[]> {
   const chosen = PROBE_CASES.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
-  const results: ProbeResult[] = [];
-  const [first, ...rest] = chosen;
   // The unknown keyid goes before everything else, while nothing was refetched on its account.
-  const early = first === UNKNOWN_KEY_CASE ? await runCase(first, kit) : undefined;
+  const first = chosen.filter(isUnknownKey);
+  const early = await runAll(first, kit);
   const taken = await choose();
   const waited = await awaitKeys(taken);
-  if (early) {
-    // What was answered while keys could not be had says nothing, and such an attempt is not a refetch. Nor does what was
-    // answered to a name that is not taken.
-    const isVoid = taken !== kit || (waited && early.answered.startsWith('503'));
-    results.push(isVoid ? await runCase(UNKNOWN_KEY_CASE, taken) : early);
-  }
-  for (const probe of early ? rest : chosen) results.push(await runCase(probe, taken));
-  return results;
+  // What was answered while keys could not be had says nothing, and such an attempt is not a refetch. Nor does what was
+  // answered to a name that is not taken.
+  const isVoid = ({ answered }: ProbeResult): boolean =>
+    taken !== kit || (waited && answered.startsWith('503'));
+  const known = early.some(isVoid) ? await runAll(first, taken) : early;
+  const others = chosen.filter((probe) => !isUnknownKey(probe));
+  return [...known, ...(await runAll(others, taken))];
 }

@@ -41,7 +41,7 @@ function resultLine(result: ProbeResult, paint: Paint): string {
     verdict === 'pass' ? note : `${why}${verdict === 'fail' ? `; expected ${expected}` : ''}`;
   const detail =
     explanation === undefined ? '' : `\n      ${paint(verdict === 'pass' ? 'dim' : style, explanation)}`;
-  return `${paint(style, mark.padEnd(5))} ${name.padEnd(24)} ${sends}  ${paint('dim', `-> ${answered}`)}${detail}`;
+  return `${paint(style, mark.padEnd(5))} ${name.padEnd(33)} ${sends}  ${paint('dim', `-> ${answered}`)}${detail}`;
 }
 
 function countsOf(results: readonly ProbeResult[]): Record<ProbeResult['verdict'], number> {
@@ -53,7 +53,7 @@ function countsOf(results: readonly ProbeResult[]): Record<ProbeResult['verdict'
 /** Beside the cases, and counted as none: a receiver may take one name alone. */
 function nameLine({ protocol, answered, goesOn }: NameTried, paint: Paint): string {
   const end = goesOn ? '; the cases go on with it' : '';
-  return `${paint('dim', 'name')}  ${protocol.padEnd(24)} a good delivery under this name  ${paint('dim', `-> ${answered}${end}`)}`;
+  return `${paint('dim', 'name')}  ${protocol.padEnd(33)} a good delivery under this name  ${paint('dim', `-> ${answered}${end}`)}`;
 }
 
 /** What the verb prints, and whether the receiver passed. */

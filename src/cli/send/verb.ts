@@ -1,10 +1,11 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Jwk } from '../../crypto/engine.ts';
 import type { DeliveryReport, TaskStatus } from '../../events/event.ts';
 import { REPORT_TYPES } from '../../events/schemas.ts';
 import { payloadBytes } from '../../sender/delivery.ts';
 import type { PayloadInput, SignedDelivery } from '../../sender/sign.ts';
-import { MISTAKES, type Mistake } from '../../testing/mistakes.ts';
+import { needsNoSignature } from '../../testing/mistake-row.ts';
+import { MISTAKES, WRONG_DELIVERIES } from '../../testing/mistakes.ts';
 import { SAMPLE_FAMILIES, type SampleFamily, samplePayloads } from '../../testing/payloads.ts';
 import { makeDelivery } from '../../testing/seller-delivery.ts';
 import { post, type PostResult } from '../../testing/seller-post.ts';
@@ -72,7 +73,7 @@ export interface Planned {
 
 /** What is done with the delivery, besides sending it. */
 export interface PlanFlags {
-  readonly mistake?: Mistake;
+  readonly mistake?: string;
   readonly tamper?: boolean;
   readonly dupKey?: boolean;
   readonly expired?: boolean;
@@ -81,9 +82,9 @@ export interface PlanFlags {
   readonly stale?: boolean;
 }
 
-type Make = (payload: PayloadInput, mistake?: Mistake) => Promise<SignedDelivery>;
+type Make = (payload: PayloadInput, mistake?: string) => Promise<SignedDelivery>;
 
-function mistakeOf({ mistake, tamper, dupKey, expired }: PlanFlags): Mistake | undefined {
+function mistakeOf({ mistake, tamper, dupKey, expired }: PlanFlags): string | undefined {
   if (tamper) return 'tampered-body';
   if (dupKey) return 'duplicate-json-key';
   return expired ? 'expired' : mistake;
@@ -112,10 +113,8 @@ export async function planOf(
   const bytes = payloadBytes(payload);
   const mistake = mistakeOf(flags);
   const first = await make(bytes, mistake);
-  if (mistake !== undefined) {
-    const { status, code } = MISTAKES[mistake];
-    return [{ sends: mistake, delivery: first, status, ...(code !== undefined && { code }) }];
-  }
+  const known = mistake === undefined ? undefined : MISTAKES[mistake];
+  if (mistake !== undefined && known) return [{ ...known, sends: mistake, delivery: first }];
   const planned = [good('the delivery', first)];
   if (flags.duplicate) planned.push(good('the same event, signed anew: a duplicate', await make(bytes)));
   if (flags.replay) {
@@ -176,7 +175,10 @@ const CONFLICTS: readonly (readonly [Flag, readonly Flag[], string])[] = [
 const named = (flag: Flag): string => `--${flag.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
 
 /** A mistake in headers or signature, which a legacy sender cannot make. */
-const isOfSignatures = ({ mistake }: Flags): boolean => mistake !== undefined && !MISTAKES[mistake].body;
+function isOfSignatures({ mistake }: Flags): boolean {
+  const row = mistake === undefined ? undefined : WRONG_DELIVERIES[mistake];
+  return row !== undefined && !needsNoSignature(row);
+}
 
 /** No flag is dropped silently. @throws UsageError for two that do not go together. */
 export function requireTogether(flags: Flags): void {
@@ -298,15 +300,21 @@ async function send(url: string, flags: SendFlags, context: CliContext): Promise
   }
 }
 
+/** @throws InvalidArgumentError that lists the names: they are too many for the help. */
+function mistakeNamed(name: string): string {
+  if (Object.hasOwn(MISTAKES, name)) return name;
+  throw new InvalidArgumentError(`Allowed choices are ${Object.keys(MISTAKES).join(', ')}.`);
+}
+
 function addPlanFlags(verb: Command): Command {
   return verb
     .option('--tamper', 'change the body after it was signed')
     .option('--dup-key', 'a member twice in the body')
-    .option('--expired', 'signed ten minutes ago')
+    .option('--expired', 'signed a quarter of an hour ago')
     .option('--replay', 'send the same bytes twice')
     .option('--duplicate', 'send the same event twice, signed anew')
     .option('--stale', 'send a newer status of a task, then an older one')
-    .addOption(new Option('--mistake <name>', 'alter it').choices(Object.keys(MISTAKES)));
+    .option('--mistake <name>', 'alter it: wrong-url, unknown-key, not-json, …; ? lists all', mistakeNamed);
 }
 
 /** `send URL`. */

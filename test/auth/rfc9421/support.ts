@@ -56,7 +56,10 @@ export interface Wire {
   readonly url?: string;
   /** Added to, or in place of, the usual headers; they can be covered. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** One with parameters is written as on the wire. */
   readonly components?: readonly string[];
+  /** Values that are signed in place of those that are sent, by component. */
+  readonly signedAs?: Readonly<Record<string, string>>;
   /** Serialized parameter values in place of the usual ones; null leaves one out. */
   readonly parameters?: Readonly<Record<string, string | null>>;
   readonly encoding?: 'base64' | 'base64url';
@@ -95,8 +98,10 @@ export function signedHeaders(signer: Signer, wire: Wire = {}): Record<string, s
   };
   const parameters = { ...usualParameters(signer.alg, String(signer.jwk['kid'])), ...wire.parameters };
   const tail = Object.entries(parameters).map(([name, value]) => (value === null ? '' : `;${name}=${value}`));
-  const params = `(${components.map((name) => `"${name}"`).join(' ')})${tail.join('')}`;
-  const lines = components.map((name) => `"${name}": ${derived[name] ?? headers[name] ?? ''}\n`);
+  const written = components.map((name) => (name.startsWith('"') ? name : `"${name}"`));
+  const params = `(${written.join(' ')})${tail.join('')}`;
+  const values = { ...headers, ...derived, ...wire.signedAs };
+  const lines = components.map((name, at) => `${written[at]}: ${values[name] ?? ''}\n`);
   const base = `${lines.join('')}"@signature-params": ${params}`;
   const signature = Buffer.from(signer.sign(new TextEncoder().encode(base))).toString(encoding);
   const all = { ...headers, 'signature-input': `sig1=${params}`, signature: `sig1=:${signature}:` };

@@ -73,16 +73,16 @@ it('404 for an unsupported method passes, with a note', async () => {
     if (req.method === 'POST') return inner(req, res);
     res.writeHead(404).end('Cannot PUT');
   });
-  const results = await probed(setup.url, {}, ['put', 'tool-completed']);
+  const results = await probed(setup.url, {}, ['method-put', 'tool-completed']);
   expect(results.map(({ name, verdict, answered, note }) => [name, verdict, answered, note])).toEqual([
     ['tool-completed', 'pass', '200', undefined],
-    ['put', 'pass', '404', expect.stringContaining('app.all')],
+    ['method-put', 'pass', '404', expect.stringContaining('app.all')],
   ]);
   const { ok, text } = reportOf(setup.url, results, []);
   expect(ok).toBe(true);
   expect(text((_, plain) => plain)).toMatch(/-> 404\n {6}the route takes POST alone/);
   await using right = await bench();
-  const [put] = await probed(right.url, {}, ['put']);
+  const [put] = await probed(right.url, {}, ['method-put']);
   expect(put).toMatchObject({ verdict: 'pass', answered: '405' });
   expect(put).not.toHaveProperty('note');
 });

@@ -53,7 +53,7 @@ describe('probe: our own receiver passes every case, through a real server', () 
     await using setup = await bench({ hostCheck: 'off' });
     expect(failures(await probed(setup.url, { hostCheck: 'off' }))).toEqual([]);
     // Told otherwise, it is what differs.
-    expect(failures(await probed(setup.url))).toEqual(['other-host']);
+    expect(failures(await probed(setup.url))).toEqual(['host-differs']);
   });
 
   it('in mode inbox, and under another name of the protocol', async () => {
@@ -70,7 +70,7 @@ describe('probe: our own receiver passes every case, through a real server', () 
       'p256',
       'request-key',
       'wrong-purpose',
-      'revoked',
+      'key-revoked',
       'rate',
     ]);
   });
@@ -168,7 +168,11 @@ describe('probe finds the fault of', () => {
         return code === 'webhook_signature_digest_mismatch' ? { status: 200 } : response;
       }),
     );
-    expect(failures(await probed(setup.url))).toEqual(['tampered-body', 'tampered-not-json', 'no-sha-256']);
+    expect(failures(await probed(setup.url))).toEqual([
+      'tampered-body',
+      'digest-sha-512-only',
+      'tampered-not-json',
+    ]);
   });
 
   it('one that answers 401 without WWW-Authenticate, or with more in it', async () => {
@@ -246,11 +250,11 @@ describe('probe finds the fault of', () => {
     const results = await probed(setup.url, {}, [
       'tampered-body',
       'text-plain',
-      'put',
+      'method-put',
       'oversize',
       'no-task-id',
     ]);
-    expect(failures(results)).toEqual(['no-task-id', 'text-plain', 'put', 'oversize'].sort(inOrder));
+    expect(failures(results)).toEqual(['no-task-id', 'text-plain', 'method-put', 'oversize'].sort(inOrder));
     expect(results.find(({ name }) => name === 'text-plain')?.why).toContain('which only a 401 may have');
   });
 
@@ -347,9 +351,9 @@ describe('probe waits for a receiver that has cached its seller’s failed fetch
     await using scene = await remembering();
     const { kit, seller, wait } = scene;
     seller.faults.clear();
-    expect(failures(await probeReceiver(kit, ['tool-completed', 'revoked']))).toEqual([
+    expect(failures(await probeReceiver(kit, ['tool-completed', 'key-revoked']))).toEqual([
       'tool-completed',
-      'revoked',
+      'key-revoked',
     ]);
     const results = await probeReceiver(kit, [], { awaitKeys: (own) => awaitKeys(own, wait) });
     expect(results.filter(({ verdict }) => verdict !== 'pass').map(({ name }) => name)).toEqual(['rate']);

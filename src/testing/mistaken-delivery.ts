@@ -1,0 +1,164 @@
+import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
+import { encodeBase64, encodeBase64Url } from '../codec/encoding.ts';
+import { ConfigError } from '../errors.ts';
+import { payloadBytes } from '../sender/delivery.ts';
+import { algorithmOf, generateKey, signBytes } from '../sender/keys.ts';
+import { type Jwk, signDelivery, type SignDeliveryOptions, type SignedDelivery } from '../sender/sign.ts';
+import {
+  type Altered,
+  alteredBy,
+  firstOf,
+  type Given,
+  type Headers,
+  type MistakeKey,
+  type WrongDelivery,
+} from './mistake-row.ts';
+
+/** The receiver's default, in bytes. */
+const MAX_BODY_BYTES = 1_048_576;
+const NONCE_BYTES = 16;
+
+/** What a mistake may need besides what every delivery is signed with. */
+export interface MistakeMeans {
+  /** Private keys for the rows that name one. */
+  readonly keys?: Readonly<Partial<Record<MistakeKey, Jwk | undefined>>> | undefined;
+  /** Of the receiver. 1 MiB. */
+  readonly maxBodyBytes?: number;
+}
+
+type Good = Pick<SignDeliveryOptions, 'url' | 'body' | 'now' | 'protocol' | 'nonce'> & { readonly key?: Jwk };
+
+/** The good delivery that a mistake is put into; drawn forms are the first ones. */
+function givenBy({ url, body, key, protocol = 'proto', now = Date.now, nonce }: Good, limit?: number): Given {
+  return {
+    url,
+    body: payloadBytes(body),
+    keyid: String(key?.['kid']),
+    nonce: nonce ?? encodeBase64Url(crypto.getRandomValues(new Uint8Array(NONCE_BYTES))),
+    now: Math.floor(now() / 1000),
+    protocol,
+    maxBodyBytes: limit ?? MAX_BODY_BYTES,
+    pick: firstOf,
+  };
+}
+
+const bytesOf = (body: string | Uint8Array): Uint8Array<ArrayBuffer> => payloadBytes(body);
+
+/** `("@method" …);created=…;…` as it was signed, with what a mistake changes. */
+function signatureInput(
+  good: SignedDelivery,
+  { components, params = {} }: Altered,
+): { readonly list: readonly string[]; readonly text: string } {
+  const [, covered = '', tail = ''] =
+    /^sig1=\(([^)]*)\)(.*)$/.exec(good.headers['Signature-Input'] ?? '') ?? [];
+  const own = [...tail.matchAll(/;([a-z]+)=("(?:[^"\\]|\\.)*"|[^;"]+)/g)].map(([, name = '', value]) => [
+    name,
+    value,
+  ]);
+  const list = components?.map((name) => (name.startsWith('"') ? name : `"${name}"`)) ?? covered.split(' ');
+  const all = Object.entries({ ...(Object.fromEntries(own) as Altered['params']), ...params });
+  const written = all.flatMap(([name, value]) => (value === undefined ? [] : [`;${name}=${value}`]));
+  return { list, text: `(${list.join(' ')})${written.join('')}` };
+}
+
+/** The base of what a mistake says is signed. A component that no receiver takes has no value. */
+function baseOf(
+  { url, headers }: SignedDelivery,
+  { list, text }: ReturnType<typeof signatureInput>,
+  { method = 'POST', signedAs = {} }: Altered,
+): Uint8Array {
+  const { targetUri, authority } = canonicalTargetUri(url);
+  const values: Readonly<Record<string, string>> = {
+    ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+    '@method': method,
+    '@target-uri': targetUri,
+    '@authority': authority,
+    ...signedAs,
+  };
+  const lines = list.map((name) => `${name}: ${values[name.slice(1, -1)] ?? ''}\n`);
+  return new TextEncoder().encode(`${lines.join('')}"@signature-params": ${text}`);
+}
+
+async function signatureOf(key: Jwk, base: Uint8Array, { forged, signature }: Altered): Promise<Uint8Array> {
+  const signer = forged ? (await generateKey(algorithmOf(key), 'webhook-signing')).privateJwk : key;
+  const made = await signBytes(signer, base);
+  return signature?.(made) ?? made;
+}
+
+function sequence(
+  bytes: Uint8Array,
+  { alphabet, padded = alphabet === 'base64' }: SignDeliveryOptions,
+): string {
+  const text = (alphabet === 'base64' ? encodeBase64 : encodeBase64Url)(bytes).replace(/=+$/, '');
+  return `:${padded ? text.padEnd(Math.ceil(text.length / 4) * 4, '=') : text}:`;
+}
+
+const ALGORITHM_KEYS = { ed25519: 'ed25519', 'ecdsa-p256-sha256': 'p256' } as const;
+
+/** The key that signs: the delivery's own where it will do. */
+function keyFor({ key: needed }: WrongDelivery, own: Jwk, keys: NonNullable<MistakeMeans['keys']>): Jwk {
+  if (needed === undefined || ALGORITHM_KEYS[algorithmOf(own)] === needed) return own;
+  const key = keys[needed];
+  if (key) return key;
+  throw new ConfigError(`mistake: it is made with a key that is ${needed}, and none was given. Give one.`);
+}
+
+/** Headers as a client of Node sends them: rows of several lines are not for it. */
+const sendable = (headers: Headers): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
+  );
+
+/**
+ * Makes a delivery with one mistake of the table. All else about it is right: what is wrong before it is signed is signed.
+ * @param options of the good delivery.
+ * @throws ConfigError where the row needs a key that `keys` lacks.
+ */
+export async function mistakenDelivery(
+  row: WrongDelivery,
+  options: SignDeliveryOptions,
+  { keys = {}, maxBodyBytes }: MistakeMeans = {},
+): Promise<SignedDelivery> {
+  const key = keyFor(row, options.key, keys);
+  const given = givenBy({ ...options, key }, maxBodyBytes);
+  const altered = alteredBy(row, given);
+  const right: SignDeliveryOptions = {
+    ...options,
+    key,
+    body: bytesOf(altered.body ?? given.body),
+    nonce: given.nonce,
+    headers: sendable({ ...options.headers, ...altered.headers }),
+    allowMalformed: true,
+    ...(altered.alphabet && { alphabet: altered.alphabet }),
+  };
+  const good = await signDelivery(right);
+  const input = signatureInput(good, altered);
+  const signature = await signatureOf(key, baseOf(good, input, altered), altered);
+  const headers = {
+    ...good.headers,
+    'Signature-Input': `sig1=${input.text}`,
+    Signature: `sig1=${sequence(signature, right)}`,
+  };
+  return {
+    ...good,
+    // Another one is what the receiver has to refuse.
+    method: (altered.method ?? good.method) as 'POST',
+    headers: sendable(altered.sent?.(headers) ?? headers),
+    body: bytesOf(altered.sentBody?.(good.body) ?? good.body),
+  };
+}
+
+/** The bodies of a mistake that senders of the legacy schemes can make too: what is authenticated, and what is sent. */
+export function mistakenBody(
+  row: WrongDelivery,
+  options: Pick<SignDeliveryOptions, 'url' | 'body' | 'now' | 'protocol'>,
+): { readonly body: Uint8Array; readonly sent: (body: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer> } {
+  if (row.part !== 'body') {
+    throw new ConfigError(
+      'mistake: it is about signatures, and this delivery has none. Expected one in the body, e.g. not-json.',
+    );
+  }
+  const given = givenBy(options);
+  const { body = given.body, sentBody } = alteredBy(row, given);
+  return { body: bytesOf(body), sent: (bytes) => (sentBody ? bytesOf(sentBody(bytes)) : bytes) };
+}

@@ -1,0 +1,350 @@
+import {
+  type Altered,
+  but,
+  detail,
+  dropped,
+  FIVE,
+  type Given,
+  narrow,
+  refusedBy,
+  rewritten,
+  type Rows,
+  textOf,
+} from './mistake-row.ts';
+
+/* Checks 7 to 11: a signature in the profile's form, by a key that may not sign, or over something else. */
+
+const unknown = refusedBy(7, 'webhook_signature_key_unknown', 'key');
+const purpose = refusedBy(8, 'webhook_signature_key_purpose_invalid', 'key');
+const invalid = refusedBy(10, 'webhook_signature_invalid', 'signature');
+const elsewhere = refusedBy(10, 'webhook_signature_invalid', 'url');
+const host = refusedBy(10, 'webhook_target_uri_malformed', 'host');
+const digest = refusedBy(11, 'webhook_signature_digest_mismatch', 'digest');
+
+const keyid = (text: string): Altered => ({ params: { keyid: `"${text}"` } });
+
+export const UNKNOWN_KEYS: Rows = {
+  // A new one each time: a receiver remembers for which ids it asked in vain.
+  'unknown-key': unknown('No key has the keyid.', (given) => keyid(`never-published-${given.nonce}`)),
+  'keyid-other-case': detail(
+    unknown('A keyid is compared byte for byte.', (given) => keyid(given.keyid.toUpperCase())),
+  ),
+  'keyid-empty': detail(unknown('An empty keyid.', keyid(''))),
+};
+
+export const UNFIT_KEYS: Rows = {
+  'alg-ed25519-key-p256': detail({
+    ...purpose('alg is ed25519, the key is P-256.', { params: { alg: '"ed25519"' } }),
+    key: 'p256',
+  }),
+  'alg-p256-key-ed25519': {
+    ...purpose('alg is ecdsa-p256-sha256, the key is Ed25519.', { params: { alg: '"ecdsa-p256-sha256"' } }),
+    key: 'ed25519',
+  },
+  // The keys of these two have to be published as what they are. Vectors have each edition and list of its own.
+  'wrong-purpose': but(purpose('A signature by a key for something else.', {}), {
+    key: 'other',
+    by: ['probe', 'fuzz'],
+  }),
+  'key-revoked': but(
+    refusedBy(9, 'webhook_signature_key_revoked', 'key')('A signature by a revoked key.', {}),
+    {
+      key: 'revoked',
+      by: ['probe', 'fuzz'],
+    },
+  ),
+};
+
+const L = 2n ** 252n + 27742317777372353535851937790883648493n;
+const N = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+
+const numberOf = (big: Uint8Array): bigint => big.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
+const bytesOf = (value: bigint): Uint8Array =>
+  Uint8Array.from({ length: 32 }, (_, i) => Number((value >> BigInt(8 * (31 - i))) & 255n));
+const zeros = (length: number): Uint8Array => new Uint8Array(length);
+const joined = (...parts: readonly Uint8Array[]): Uint8Array =>
+  Uint8Array.from(parts.flatMap((part) => [...part]));
+const firstHalf = (both: Uint8Array): Uint8Array => both.subarray(0, 32);
+const secondHalf = (both: Uint8Array): Uint8Array => both.subarray(32);
+
+/** One INTEGER of DER. */
+function derInteger(big: Uint8Array): Uint8Array {
+  const digits = big.subarray(
+    Math.max(
+      big.findIndex((byte) => byte !== 0),
+      0,
+    ),
+  );
+  const isNegative = (digits[0] ?? 0) >= 0x80;
+  return joined(Uint8Array.of(2, digits.length + Number(isNegative)), zeros(Number(isNegative)), digits);
+}
+
+function der(both: Uint8Array): Uint8Array {
+  const content = joined(derInteger(firstHalf(both)), derInteger(secondHalf(both)));
+  return joined(Uint8Array.of(0x30, content.length), content);
+}
+
+/** S + L: the same equation, another encoding (RFC 8032 §5.1.7 refuses it). */
+const plusOrder = (both: Uint8Array): Uint8Array =>
+  joined(firstHalf(both), bytesOf(numberOf(secondHalf(both).toReversed()) + L).toReversed());
+
+const BIT_AT: readonly number[] = [40, ...Array.from({ length: 64 }, (_, at) => at)];
+
+const flipped = ({ pick }: Given): Altered => {
+  const at = pick(BIT_AT);
+  return { signature: (own) => own.map((byte, i) => (i === at ? byte ^ 1 : byte)) };
+};
+const signature = (change: (own: Uint8Array) => Uint8Array): Altered => ({ signature: change });
+
+export const SIGNATURES: Rows = {
+  'tampered-signature': invalid('One bit of the signature is another.', flipped),
+  'signature-bit-flipped-p256': detail({
+    ...invalid('One bit of an ECDSA signature is another.', flipped),
+    key: 'p256',
+  }),
+  'signature-of-another-key': but(invalid('Signed with another key of the same sender.', { forged: true }), {
+    part: 'key',
+  }),
+  'signature-63-bytes': detail(
+    invalid(
+      'A signature of 63 bytes.',
+      signature((own) => own.subarray(0, 63)),
+    ),
+  ),
+  'signature-65-bytes': detail(
+    invalid(
+      'A signature of 65 bytes.',
+      signature((own) => joined(own, zeros(1))),
+    ),
+  ),
+  'signature-empty': detail(
+    invalid(
+      'A signature of no bytes.',
+      signature(() => zeros(0)),
+    ),
+  ),
+  'signature-zeros': detail({
+    ...invalid('Ed25519: 64 zero bytes.', ({ pick }) =>
+      signature(() => pick([zeros(64), zeros(64).fill(255)])),
+    ),
+    key: 'ed25519',
+  }),
+  'ed25519-s-plus-order': detail({
+    ...invalid('Ed25519: S + L instead of S.', signature(plusOrder)),
+    key: 'ed25519',
+  }),
+  'ed25519-small-order-r': detail({
+    ...invalid(
+      'Ed25519: R is the identity.',
+      signature((own) => joined(Uint8Array.of(1), zeros(31), secondHalf(own))),
+    ),
+    key: 'ed25519',
+  }),
+  'p256-der': detail({ ...invalid('ECDSA in DER.', signature(der)), key: 'p256' }),
+  'p256-r-zero': detail({
+    ...invalid(
+      'ECDSA: r is 0.',
+      signature((own) => joined(zeros(32), secondHalf(own))),
+    ),
+    key: 'p256',
+  }),
+  'p256-s-zero': detail({
+    ...invalid(
+      'ECDSA: s is 0.',
+      signature((own) => joined(firstHalf(own), zeros(32))),
+    ),
+    key: 'p256',
+  }),
+  'p256-s-order': detail({
+    ...invalid(
+      'ECDSA: s is the order of the group.',
+      signature((own) => joined(firstHalf(own), bytesOf(N))),
+    ),
+    key: 'p256',
+  }),
+  'p256-r-and-s-swapped': detail({
+    ...invalid(
+      'ECDSA: s‖r.',
+      signature((own) => joined(secondHalf(own), firstHalf(own))),
+    ),
+    key: 'p256',
+  }),
+};
+
+/** Signed for a URL that the receiver's is changed into. */
+const signedFor =
+  (change: (url: string) => string) =>
+  ({ url }: Given): Altered => ({ signedAs: { '@target-uri': change(url) } });
+
+export const OTHER_URLS: Rows = {
+  'signed-other-path': detail(
+    elsewhere(
+      'Signed for another path.',
+      signedFor((url) => new URL('other', url).href),
+    ),
+  ),
+  'wrong-url': elsewhere(
+    'Signed for the URL with a query.',
+    signedFor((url) => `${url}${url.includes('?') ? '&' : '?'}x=1`),
+  ),
+  'signed-trailing-slash': detail(
+    elsewhere(
+      'Signed for the URL with a trailing slash.',
+      signedFor((url) => `${url}/`),
+    ),
+  ),
+  'signed-http': detail(
+    elsewhere(
+      'Signed for http.',
+      signedFor((url) => url.replace(/^https?/, (own) => (own === 'http' ? 'https' : 'http'))),
+    ),
+  ),
+};
+
+const content = refusedBy(10, 'webhook_signature_invalid', 'components');
+const EMPTY_OBJECT = 'sha-256=:RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o:';
+
+export const OTHER_VALUES: Rows = {
+  'signed-other-method': detail(elsewhere('Signed for PUT.', { signedAs: { '@method': 'PUT' } })),
+  'signed-lower-case-method': detail(
+    elsewhere('The method in lower case in the base.', { signedAs: { '@method': 'post' } }),
+  ),
+  'signed-other-authority': detail(
+    elsewhere('Signed for another authority.', { signedAs: { '@authority': 'evil.example' } }),
+  ),
+  'signed-other-content-type': but(
+    content('Content-Type changed on the way.', {
+      headers: { 'Content-Type': 'application/json; charset=utf-8' },
+      signedAs: { 'content-type': 'application/json' },
+    }),
+    { part: 'type' },
+  ),
+  'signed-other-digest': detail({
+    ...content('Content-Digest replaced together with the body.', {
+      signedAs: { 'content-digest': EMPTY_OBJECT },
+    }),
+    part: 'digest',
+  }),
+  'signed-other-field': detail(
+    content('An additional covered field changed on the way.', {
+      components: [...FIVE, 'x-trace-id'],
+      headers: { 'X-Trace-Id': 'one' },
+      signedAs: { 'x-trace-id': 'two' },
+    }),
+  ),
+  'parameter-changed': detail({
+    ...content('A parameter changed on the way: expires, a second earlier.', {
+      sent: rewritten('Signature-Input', (value) =>
+        value.replace(/;expires=(\d+)/, (_, own: string) => `;expires=${Number(own) - 1}`),
+      ),
+    }),
+    part: 'parameters',
+  }),
+  'component-order-changed': detail(
+    content('The covered components were put in another order on the way.', {
+      sent: rewritten('Signature-Input', (value) =>
+        value.replace('"@method" "@target-uri"', '"@target-uri" "@method"'),
+      ),
+    }),
+  ),
+};
+
+/** Another Host, and a signature that fits none: one that fits was rewritten by a proxy of the receiver's. */
+const atHost =
+  (named: (given: Given) => string) =>
+  (given: Given): Altered => ({ ...flipped(given), headers: { Host: named(given) } });
+
+export const HOSTS: Rows = {
+  'host-differs': host(
+    'Host names another authority, and the signature is for none of it.',
+    atHost(() => 'evil.example'),
+  ),
+  'host-twice': narrow(
+    host('Host on two lines.', ({ url, pick }) => ({
+      headers: { Host: [new URL(url).host, pick([new URL(url).host, 'evil.example'])] },
+    })),
+  ),
+  // A pseudo-header is HTTP/2's own.
+  'host-against-authority': but(
+    host(':authority against Host.', ({ url }) => ({
+      headers: { ':authority': new URL(url).host, Host: 'evil.example' },
+    })),
+    { by: ['vectors'] },
+  ),
+  'host-other-port': detail(
+    host(
+      'Host with another port.',
+      atHost(({ url }) => `${new URL(url).hostname}:8443`),
+    ),
+  ),
+  // Doors that make a URL of Host cannot be sent these.
+  'host-empty': but(
+    host(
+      'An empty Host.',
+      atHost(() => ''),
+    ),
+    { by: ['seller', 'vectors'] },
+  ),
+  'host-malformed': but(
+    host(
+      'A Host that is none.',
+      atHost(() => '[::1'),
+    ),
+    { by: ['seller', 'vectors'] },
+  ),
+};
+
+const claimed = (value: string): Altered => ({ headers: { 'Content-Digest': value } });
+
+/** The same body with one byte more, or another. */
+const TAMPERED: readonly ((own: Uint8Array) => Uint8Array)[] = [
+  (own) => joined(own, Uint8Array.of(0x20)),
+  (own) => own.map((byte, at) => (at === 0 ? byte ^ 1 : byte)),
+  (own) => own.map((byte, at) => (at === own.length >> 1 ? byte ^ 0x80 : byte)),
+  (own) => own.subarray(0, -1),
+];
+
+export const DIGESTS: Rows = {
+  'tampered-body': but(
+    digest('The body was changed after signing.', ({ pick }) => ({ sentBody: pick(TAMPERED) })),
+    { part: 'body' },
+  ),
+  'digest-of-compact-body': detail(
+    digest('The body was serialised again: the digest is that of its compact form.', {
+      body: '{ "a": 1 }',
+      ...claimed('sha-256=:AVq9f1zFei3ZS3WQ8ErYCEJzkF7jPsXOvq5iJ2qX-GI:'),
+    }),
+  ),
+  'digest-sha-512-only': digest('No sha-256 member.', {
+    body: '{"a":1}',
+    ...claimed(
+      'sha-512=:77eoKY-QWudD2-IVLhYkFfYqFtLVrFx4gW3NVxFOeldHKbgTmI8dCYTPbzjE_Mmjfqn-w9o1GYNTb3J4XXq3Bw:',
+    ),
+  }),
+  'digest-of-empty-body': detail(
+    digest('The digest of no bytes.', claimed('sha-256=:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU:')),
+  ),
+};
+
+const BROKEN = '{"a":';
+
+/** What is found first of two mistakes: checks have an order. */
+export const ORDERED: Rows = {
+  'unsigned-not-json': but(
+    refusedBy(
+      1,
+      'webhook_signature_header_malformed',
+      'signature',
+    )('No signature, and a body that is no JSON.', (given) => ({
+      body: textOf(given.body).slice(0, -1),
+      sent: dropped('Signature', 'Signature-Input'),
+    })),
+    { by: ['probe', 'seller'] },
+  ),
+  'tampered-not-json': but(
+    digest('Another body than was signed, and no JSON.', {
+      sentBody: () => new TextEncoder().encode(BROKEN),
+    }),
+    { by: ['probe', 'seller'], part: 'body' },
+  ),
+};
