@@ -66,7 +66,7 @@ function printable(verdict: Verdict): Verdict {
 
 /** Nobody waits for it: the answer has been decided. */
 function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: Parts): void {
-  import('./refusal-line.ts')
+  import('./refused-body.ts')
     .then((it) => it.noteRefusal(outcome, known, parts))
     .catch((error: unknown) => parts.logger.error({ err: error }, 'a refusal could not be explained'));
 }

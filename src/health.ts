@@ -1,17 +1,95 @@
+import { putBounded } from './bounded.ts';
+import type { Config } from './config/resolve.ts';
 import { Fault, isOfKind, messageOf } from './errors.ts';
+import type { KeyResolver } from './keys/contract.ts';
+import type { Lifecycle } from './lifecycle.ts';
 import type { Health, HealthFault, SenderHealth, StoreHealth, WorkerHealth } from './options.ts';
-import { noteOf } from './health-notes.ts';
-import type { Parts } from './parts.ts';
+import type { Outcome } from './outcome.ts';
+import type { SenderEntry } from './senders.ts';
 import { singleFlight } from './single-flight.ts';
+import type { Running } from './stages/running.ts';
+import type { Startup } from './startup.ts';
+import type { Store } from './stores/contract.ts';
 import { settledWithin } from './time-limits.ts';
+
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
+
+interface SenderNote extends Writable<Omit<SenderHealth, 'keysFreshUntil'>> {
+  readonly entry: SenderEntry | undefined;
+}
+
+/** What deliveries and the worker leave for `receiver.health()`. */
+export interface HealthNotes {
+  /** By agent URL; none but senders that the owner configured. */
+  readonly senders: Map<string, SenderNote>;
+  readonly worker: Writable<Omit<WorkerHealth, 'handlers'>>;
+  /** Of a delivery, for the store's sake. */
+  storeFault?: HealthFault | undefined;
+  /** Notes an outcome; loaded before the first delivery that can have a sender. */
+  outcome?: (
+    outcome: Outcome,
+    known: { readonly selected?: { readonly senders: readonly SenderEntry[] | undefined } },
+  ) => void;
+}
+
+/** Twice the 500 sellers that a large buyer has; they are listed by each `health()`. */
+const MAX_SENDERS = 1_000;
+
+/** @param among where the sender's entry is found. */
+export function noteOf(
+  { senders }: HealthNotes,
+  agentUrl: string,
+  among: readonly SenderEntry[] | undefined,
+): SenderNote {
+  const known = senders.get(agentUrl);
+  if (known) return known;
+  const entry = among?.find((sender) => sender.agentUrl === agentUrl);
+  return putBounded(senders, agentUrl, { agentUrl, entry }, MAX_SENDERS);
+}
+
+const STORE_CODES: readonly unknown[] = ['store_unavailable', 'not_durable', 'misconfigured'];
+
+/** Refusals are noted by `noteRefusal`, which looks whose key they name. */
+export function noteOutcomes(notes: HealthNotes, now: () => number): void {
+  notes.outcome = (outcome, { selected }) => {
+    const { kind, sender } = outcome;
+    if (sender === undefined || kind === 'refused') return;
+    const note = noteOf(notes, sender, selected?.senders);
+    const at = now();
+    if (kind === 'unavailable') {
+      const { code, detail } = outcome;
+      note.lastRefusedAt = at;
+      note.lastCode = code;
+      if (STORE_CODES.includes(code)) notes.storeFault = { code, message: detail, at };
+    } else {
+      note.lastAcceptedAt = at;
+      notes.storeFault = undefined;
+    }
+  };
+}
 
 /** A health check comes every few seconds, from a balancer many times as often: the store is asked once for all of these. Ms. */
 const ASK_EVERY_MS = 1_000;
 /** Under the time-out that balancers begin with (Kubernetes 1 s is the shortest; it counts from the request). Ms. */
 const PATIENCE_MS = 800;
 
+/** What is looked at. */
+interface HealthParts {
+  readonly config: Pick<Config, 'senders'>;
+  readonly store: Pick<Store, 'peek'>;
+  readonly keys: Pick<KeyResolver, 'freshUntil' | 'pressure'>;
+  readonly running: Pick<Running, 'all'>;
+  readonly startup: Pick<Startup<unknown>, 'check' | 'hasPassed'>;
+  readonly lifecycle: Pick<Lifecycle, 'stopping'>;
+  readonly notes: HealthNotes;
+  /** Unix ms. */
+  readonly now: () => number;
+  /** Aborts when the receiver has stopped. */
+  readonly closed: AbortSignal;
+}
+
 /** `receiver.health`. Never rejects. */
-export function createHealth(parts: Parts): () => Promise<Health> {
+export function createHealth(parts: HealthParts): () => Promise<Health> {
   const { notes, startup, lifecycle, closed, running, keys } = parts;
   const askStore = createStoreProbe(parts);
 
@@ -34,7 +112,7 @@ export function createHealth(parts: Parts): () => Promise<Health> {
 }
 
 /** Asked for all who want to know at once, and not again for a second. */
-function createStoreProbe(parts: Parts): () => Promise<StoreHealth> {
+function createStoreProbe(parts: HealthParts): () => Promise<StoreHealth> {
   const { notes, now } = parts;
   const asking = new Map<'store', Promise<StoreHealth>>();
   let last: StoreHealth | undefined;
@@ -65,7 +143,10 @@ const late = (at: number): HealthFault => ({
  * Where it has not started, or was in trouble, the whole check: nothing else would make it, once a balancer that asks
  * here sends no deliveries. Never rejects.
  */
-async function faultOf({ startup, store, now }: Parts, isTroubled: boolean): Promise<HealthFault | 'none'> {
+async function faultOf(
+  { startup, store, now }: HealthParts,
+  isTroubled: boolean,
+): Promise<HealthFault | 'none'> {
   try {
     if (isTroubled || !startup.hasPassed()) await startup.check();
     else await store.peek('health', 'health');
@@ -76,7 +157,7 @@ async function faultOf({ startup, store, now }: Parts, isTroubled: boolean): Pro
   }
 }
 
-async function sendersOf({ config, notes, keys }: Parts): Promise<readonly SenderHealth[]> {
+async function sendersOf({ config, notes, keys }: HealthParts): Promise<readonly SenderHealth[]> {
   const { fixed = [] } = config.senders;
   for (const { agentUrl } of fixed) noteOf(notes, agentUrl, fixed);
   return Promise.all(

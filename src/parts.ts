@@ -7,7 +7,7 @@ import { loadHashes } from './crypto/native-hashes.ts';
 import { threadPoolRule } from './crypto/pool.ts';
 import type { ReadBody } from './events/reading.ts';
 import type { EventRegistrations } from './events/registration.ts';
-import type { HealthNotes } from './health-notes.ts';
+import type { HealthNotes } from './health.ts';
 import { createOutages, type Outages } from './outages.ts';
 import { createWakeSignal, type WakeSignal } from './inbox/wake-signal.ts';
 import type { Instruments, PARTS } from './instruments.ts';
@@ -31,7 +31,7 @@ import type { Protocols } from './protocol.ts';
 import type { RunObserver } from './stages/ended.ts';
 import { createRunning, type Running } from './stages/running.ts';
 import { createSetUpWatch } from './stages/set-up.ts';
-import { createNextTurn, type NextTurn } from './stages/turns.ts';
+import { createNextTurn, type NextTurn } from './stages/watch.ts';
 import { createWaiting, type Waiting } from './stages/wait.ts';
 import { createStartup, type Startup } from './startup.ts';
 import type { Store } from './stores/contract.ts';
@@ -106,7 +106,7 @@ async function makeReady(parts: Parts, engine: Engine, sodium: Sodium | undefine
       import('./events/reading.ts'),
       import('./ticket.ts'),
       import('./inbox/queue-watch.ts'),
-      import('./health-notes.ts'),
+      import('./health.ts'),
       loadCrypto(),
     ],
   );

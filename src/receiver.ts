@@ -1,6 +1,5 @@
 import { finishOutcome, faultVerdict, type OutcomeContext, createDoor } from './answering.ts';
 import type { Proof, WholeBody } from './auth/contract.ts';
-import { createBodySampling } from './body-sampling.ts';
 import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { type DeliveryWatch, PARTS } from './instruments.ts';
@@ -187,7 +186,9 @@ export function receiverOf(parts: Parts): Receiver {
   const { lifecycle } = parts;
   const pipeline: Pipeline = { parts, lifecycle, legacySeen: new Set() };
 
-  const sampled = createBodySampling(parts);
+  const sampling = once(async () =>
+    (await import('./refused-body.ts')).createBodySampling(parts, finishOutcome),
+  );
   const observe = once(async () => (await import('./observe.ts')).observeWith(parts));
   const health = once(async () => (await import('./health.ts')).createHealth(parts));
 
@@ -267,7 +268,11 @@ export function receiverOf(parts: Parts): Receiver {
               },
               fail: (verdict) => finishOutcome(verdict, known, parts),
             }
-          : await sampled(entered, known);
+          : entered.kind === 'refused' && parts.onRefused
+            ? await (
+                await sampling()
+              )(entered, known)
+            : entered;
       if (upload.kind !== 'upload') return finishOutcome(upload, known, parts);
       const { tickets } = await parts.startup.ready();
       const opened = tickets(upload);

@@ -21,8 +21,7 @@ import {
   settledTransaction,
   transact,
 } from './transaction.ts';
-import type { NextTurn } from './turns.ts';
-import { type DeadlineExceeded, type RunEnd, watchRun } from './watch.ts';
+import { type DeadlineExceeded, type NextTurn, type RunEnd, watchRun } from './watch.ts';
 import type { AdmittedEvent, Started } from './stored.ts';
 
 interface HandleContext extends ReadContext {

@@ -21,13 +21,14 @@ export { select, type Selected } from './select.ts';
 export { createSetUpWatch } from './set-up.ts';
 export { backoffMs, errorText } from './settle.ts';
 export { originOf, readStored, started } from './stored.ts';
-export { createNextTurn, type Waiter } from './turns.ts';
 export { createWaiting } from './wait.ts';
 export {
+  createNextTurn,
   type DeadlineExceeded,
   keepLease,
   type LeaseKeeper,
   type RunEnd,
+  type Waiter,
   type WatchRequest,
   watchRun,
 } from './watch.ts';

@@ -1,8 +1,8 @@
 import type { SafeLogger } from '../logging.ts';
 import { Fault } from '../errors.ts';
+import { requestsMayShare } from '../single-flight.ts';
 import type { Store } from '../stores/contract.ts';
 import { backgroundTimer } from '../time-limits.ts';
-import type { NextTurn, Waiter } from './turns.ts';
 
 export interface LeaseKeeper {
   /** Resolves when the run is over: the store says that the lease is lost, or `maxRunMs` is over. Never rejects. */
@@ -95,6 +95,40 @@ export interface DeadlineExceeded {
   readonly kind: 'overrun';
   /** How it ends. Never rejects. */
   readonly finished: Promise<RunEnd>;
+}
+
+/** What waits for the next turn. One that is settled before leaves again, so that nothing of it is kept till then. */
+export interface Waiter {
+  begin(self: Waiter): void;
+}
+
+/** The next turn of the event loop, for what most runs do not need by then: one timer for all that wait for it. */
+export interface NextTurn {
+  /** Calls `begin` when this turn is over, unless it leaves before. */
+  readonly wait: (waiter: Waiter) => void;
+  readonly leave: (waiter: Waiter) => void;
+}
+
+/** Where one request's timer may not serve another (`requestsMayShare`), `begin` is called at once. */
+export function createNextTurn(): NextTurn {
+  if (!requestsMayShare()) return { wait: (waiter) => waiter.begin(waiter), leave() {} };
+  let waiting = new Set<Waiter>();
+  let timed = false;
+  const turn = (): void => {
+    const due = waiting;
+    waiting = new Set();
+    timed = false;
+    for (const waiter of due) waiter.begin(waiter);
+  };
+  return {
+    wait(waiter) {
+      waiting.add(waiter);
+      if (timed) return;
+      timed = true;
+      setTimeout(turn, 0);
+    },
+    leave: (waiter) => void waiting.delete(waiter),
+  };
 }
 
 /** What a run that outlasts its first turn needs: its lease renewed, and an end to the wait for it. */

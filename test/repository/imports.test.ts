@@ -68,7 +68,7 @@ const imports: Import[] = files.flatMap((file) =>
 const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^(cli|vectors|testing|adapters|otel|poll)\//, 6],
   [
-    /^(index|receiver|parts|answering|refusal-line|refusal-settings|refused-body|health|health-notes|outages|body-sampling|observe|ticket|lifecycle|startup)\.ts$/,
+    /^(index|receiver|parts|answering|refusal-settings|refused-body|health|outages|observe|ticket|lifecycle|startup)\.ts$/,
     5,
   ],
   [/^(inbox|sender|queues|registry|registrations)\//, 5],
