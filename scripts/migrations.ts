@@ -14,7 +14,7 @@ for (const store of ['postgres', 'mysql']) {
   const lines = files.map((name) => `  ${JSON.stringify(readFileSync(join(folder, name), 'utf8'))},\n`);
   writeFileSync(
     join(place, 'migrations.ts'),
-    `/** \`migrations/*.sql\`, written by \`npm run migrations\`: step n takes a schema of version n to n + 1. */
+    `/** \`migrations/*.sql\`, written by \`npm run migrations\`: the first makes a schema, each next one the next version of it. */
 export const MIGRATIONS: readonly string[] = [
 ${lines.join('')}];
 `,

@@ -24,7 +24,7 @@ export { dueAt } from './rules/park.ts';
 export { planned, type RegistrationSearch, registrationsOf } from './rules/registrations.ts';
 export type { NonceRow, NotificationRow, QueueRows, RecordRow, TaskRow } from './rules/rows.ts';
 export { complete, fail, heldBy, peek, renew } from './rules/settle.ts';
-export { lookAgain } from './schema-version.ts';
+export { checkVersion, FIRST_VERSION, lookAgain, missingSteps, newest } from './schema-version.ts';
 export type { SqlBackend } from './sql/backend.ts';
 export { stepWatch } from './step-watch.ts';
 export { columnText, fromColumnText } from './text.ts';

@@ -14,7 +14,6 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'stores/driver/row-data.ts': 'rows that this package has written',
   'stores/mysql/backend.ts': 'what our own procedures answer',
   'stores/postgres/backend.ts': 'what our own functions answer',
-  'stores/redis/takeover.ts': 'what our own script answers',
   'stores/text.ts': 'single strings',
   'testing/seller-documents.ts': "a fake seller's own documents",
 };

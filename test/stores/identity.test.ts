@@ -1,7 +1,6 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/index.ts';
@@ -10,7 +9,6 @@ import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { startRedis } from '../support/redis.ts';
 import { ownSchema } from './postgres-schemas.ts';
 import { newPrefix } from './redis-harness.ts';
-import { dumped } from './versions/dumps.ts';
 
 /** What it says first, and then. */
 async function twice(store: Store): Promise<{ id: string; isNew: readonly boolean[] }> {
@@ -23,17 +21,13 @@ async function twice(store: Store): Promise<{ id: string; isNew: readonly boolea
 
 const folderIn = (parent: string): string => mkdtempSync(join(parent, 'proto-webhooks-'));
 
-describe('store_created is reported once, by the first call on a new store, and never for an existing store without an identity', () => {
+describe('store_created is reported once, by the first call on a new store', () => {
   it('SQLite', async () => {
     const folder = folderIn(tmpdir());
     const file = join(folder, 'webhooks.db');
     const made = await twice(sqliteStore(file));
     expect(made.isNew).toEqual([true, false]);
     expect(await twice(sqliteStore(file))).toEqual({ id: made.id, isNew: [false, false] });
-    const older = new DatabaseSync(join(folder, 'older.db'));
-    older.exec(dumped(1, 'sqlite.sql'));
-    older.close();
-    expect((await twice(sqliteStore(join(folder, 'older.db')))).isNew).toEqual([false, false]);
     expect((await twice(sqliteStore(':memory:'))).isNew).toEqual([false, false]);
     rmSync(folder, { recursive: true });
   });
@@ -50,14 +44,6 @@ describe('store_created is reported once, by the first call on a new store, and 
     expect([...one.isNew, ...two.isNew].filter(Boolean)).toHaveLength(1);
     expect(await client.ttl(`${prefix}{registry}:id`)).toBe(-1);
     expect(await twice(redisStore({ client, prefix }))).toEqual({ id: one.id, isNew: [false, false] });
-    // As version 1 left it, and as it was before there were identities.
-    for (const known of ['s', 'v']) {
-      const older = newPrefix();
-      await (known === 's'
-        ? client.sadd(`${older}{registry}:s`, 'https://seller.example/mcp')
-        : client.set(`${older}{registry}:v`, '2'));
-      expect((await twice(redisStore({ client, prefix: older }))).isNew).toEqual([false, false]);
-    }
     client.disconnect();
     await server.stop();
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lookAgain } from '../../src/stores/for-tests.ts';
+import { checkVersion, lookAgain, missingSteps } from '../../src/stores/for-tests.ts';
 
 /** A look that fails while it is told to, on a clock of the test's. */
 function looking(): {
@@ -67,5 +67,32 @@ describe('lookAgain', () => {
     at.ms -= 10_000;
     await passed();
     expect(at.looks).toBe(1);
+  });
+});
+
+describe('a package whose schema has version 6', () => {
+  const at = { store: 'someStore', place: 'the database has', own: 'a schema' };
+  const steps = ['makes 4', 'makes 5', 'makes 6'];
+
+  it.each([
+    [0, /^someStore: the schema "s" has no tables of the store\. Run migrate\(pool\) when you deploy\.$/],
+    [3, /has schema version 3, this package needs 6, and nothing upgrades it\. Let the build/],
+    [4, /has schema version 4, this package needs 6\. Run migrate\(pool\) when you deploy\.$/],
+    [5, /has schema version 5, this package needs 6\. Run migrate\(pool\) when you deploy\.$/],
+    [7, /has schema version 7, this package knows 6\. Upgrade proto-webhooks/],
+    [Number.NaN, /has schema version NaN, this package knows 6\./],
+  ])('refuses version %d', (version, message) => {
+    expect(() => checkVersion(at, 6, version, 'the schema "s"')).toThrow(message);
+  });
+
+  it('runs the steps that are missing, in their order', () => {
+    const missing = (version: number): unknown => missingSteps(at, steps, version);
+    expect(missing(0)).toEqual(['makes 4', 'makes 5', 'makes 6']);
+    expect(missing(4)).toEqual(['makes 5', 'makes 6']);
+    expect(missing(6)).toEqual([]);
+    for (const version of [1, 2, 3, 7, -1, Number.NaN]) {
+      expect(() => missing(version)).toThrow('schema version');
+    }
+    checkVersion(at, 6, 6, 'the schema "s"');
   });
 });

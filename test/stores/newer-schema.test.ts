@@ -5,7 +5,9 @@ import { afterEach, describe, expect, inject, it } from 'vitest';
 import { type Alarm, ConfigError, Fault, type Store, type StoreInbox } from '../../src/index.ts';
 import { SCHEMA_VERSION } from '../../src/stores/postgres/for-tests.ts';
 import { redisStore } from '../../src/stores/redis.ts';
+import { SCHEMA_VERSION as REDIS_VERSION } from '../../src/stores/redis/for-tests.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
+import { KNOWN } from '../../src/stores/sqlite/for-tests.ts';
 import { testReceiver, payloads, said } from '../receiver/setup.ts';
 import { startRedis } from '../support/redis.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
@@ -44,7 +46,7 @@ const BACKENDS: Readonly<Record<string, (clock: Clock) => Promise<Backend>>> = {
     const make = (): Backend['store'] => sqliteStore(file, { clockOffsetMs: () => clock.offsetMs });
     const setVersion = (version: number): void =>
       other.exec(`UPDATE webhook_schema SET version = ${version}`);
-    return { store: make(), again: make, version: 2, setVersion, known: () => setVersion(2) };
+    return { store: make(), again: make, version: KNOWN, setVersion, known: () => setVersion(KNOWN) };
   },
   postgres: async (clock) => {
     const at = await testSchema(await sharedPostgres(inject('shared')));
@@ -64,7 +66,7 @@ const BACKENDS: Readonly<Record<string, (clock: Clock) => Promise<Backend>>> = {
     return {
       store: make(),
       again: make,
-      version: 2,
+      version: REDIS_VERSION,
       setVersion: (version) => client.set(key, version),
       known: () => client.del(key),
     };
@@ -82,15 +84,19 @@ const misconfigured = (known: number): Readonly<Record<'name' | 'code' | 'messag
   ),
 });
 
+type Opened = Backend & { readonly clock: Clock };
+
+async function openedBackend(name: string): Promise<Opened> {
+  const clock: Clock = { offsetMs: 0 };
+  const backend = await BACKENDS[name]?.(clock);
+  if (!backend) throw new Error(name);
+  await backend.store.open();
+  undo.push(() => backend.store.close());
+  return { ...backend, clock };
+}
+
 describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
-  async function opened(): Promise<Backend & { readonly clock: Clock }> {
-    const clock: Clock = { offsetMs: 0 };
-    const backend = await BACKENDS[name]?.(clock);
-    if (!backend) throw new Error(name);
-    await backend.store.open();
-    undo.push(() => backend.store.close());
-    return { ...backend, clock };
-  }
+  const opened = (): Promise<Opened> => openedBackend(name);
 
   it('is a ConfigError at open(), which succeeds when the version is known again', async () => {
     const { again, version, setVersion, known } = await opened();
@@ -192,5 +198,32 @@ describe.each(Object.keys(BACKENDS))('a newer, unknown schema: %s', (name) => {
     await expect(receiver.ready()).rejects.toThrow(ConfigError);
     await known();
     await receiver.ready();
+  });
+});
+
+describe.each(Object.keys(BACKENDS))('a schema from before the first release: %s', (name) => {
+  it.each([1, 2, 3])('version %i is refused by open() and by a running store', async (version) => {
+    const { store, again, version: needed, setVersion, known, clock } = await openedBackend(name);
+    await store.identity?.();
+    const { deliver, alarms, receiver } = await testReceiver({ store });
+    await setVersion(version);
+    const message = expect.stringMatching(
+      new RegExp(
+        `^${name}Store: the (database|keys) ha(s|ve) schema version ${version}, this package needs ${needed}, and nothing upgrades it\\. Let the build that made it finish its events, then give this process a (database|schema|prefix) of its own\\.$`,
+      ),
+    ) as unknown;
+    for (let n = 0; n < 2; n += 1) {
+      await expect(again().open()).rejects.toMatchObject({
+        name: 'ConfigError',
+        code: 'config_error',
+        message,
+      });
+    }
+    clock.offsetMs += LATER_MS;
+    expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable misconfigured 503');
+    expect(alarms).toMatchObject([{ code: 'misconfigured', message }]);
+    await expect(receiver.ready()).rejects.toMatchObject({ name: 'ConfigError', message });
+    await known();
+    expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
   });
 });

@@ -41,7 +41,10 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
     'faults/link on Postgres, faults/sqlite, and settings and schema in stores/*',
   ],
   [/^reliability\/crash-points-mysql\.test\.ts$/, 'the same sweeps on SQLite in crash-points'],
-  [/^reliability\/rolling\//, 'stores/versions, and the schema tests in stores/*'],
+  [
+    /^reliability\/rolling\//,
+    'the schema tests in stores/*, and kill, whose processes are replaced under load',
+  ],
   [
     /^reliability\/runs\/(failover-watched|frozen-transaction)\.test\.ts$/,
     'settings and transaction in stores/*',

@@ -25,7 +25,7 @@ const isOfRegistration = (kind: RowKind, _row: AnyRow): _row is RegistrationRow 
 
 /**
  * `Write.waitsFor` of a row of a registration that is due: sorts by the instant, and is not an id of a task (`columnText`). So
- * such rows are in an index that was there before them, and in none that older processes look for work in.
+ * such rows need no index of their own, and are in none that is searched for records.
  */
 export function turnText(kind: RegistrationKind, dueAt: number): string {
   return `\u0001${kind.charAt(0)}${String(dueAt).padStart(TURN_DIGITS, '0')}`;

@@ -1,7 +1,6 @@
 import { ConfigError, messageOf } from '../../errors.ts';
 import { requireOptions } from '../text.ts';
-import type { VersionedStore } from '../schema-version.ts';
-import { checkVersion as checkVersionOf, unknownVersion } from '../schema-version.ts';
+import { checkVersion as checkVersionOf, missingSteps, newest } from '../schema-version.ts';
 import { within } from '../sql/transaction.ts';
 import {
   type Columns,
@@ -17,10 +16,10 @@ import {
 import { databaseOf } from './settings.ts';
 
 /**
- * The schema that this package works with: as many steps as `migrations/` has. `migrations/README.md` says what a version
- * is, and how a newer one is made.
+ * The schema that this package works with: the number of the last file of `migrations/`, whose README says what a version is,
+ * and how a newer one is made.
  */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 4;
 
 /** `migrate`'s options. */
 export interface MigrateOptions {
@@ -34,8 +33,8 @@ export interface MigrateOptions {
  * that start at once one does it and the others find it done. The server commits each statement by itself: one that was
  * cut off in the middle is gone through again by the next call.
  * @returns versions before and after; 0 is none.
- * @throws ConfigError where a newer version of the package made the tables, or the server refuses; Fault
- *   `store_unavailable` where it cannot be reached.
+ * @throws ConfigError where the tables have a newer version, or one from before the first release, or the server refuses;
+ *   Fault `store_unavailable` where it cannot be reached.
  */
 export async function migrate(
   pool: MysqlPool,
@@ -54,7 +53,7 @@ const END = /;;\n/;
 /** The first row of what the statement gives. */
 type RunSql = (sql: string) => Promise<Columns | undefined>;
 
-/** `migrate`, by steps that are given: step n takes tables of version n to n + 1. */
+/** `migrate`, by steps that are given (`missingSteps`). */
 export async function migrateBy(
   steps: readonly string[],
   pool: MysqlPool,
@@ -72,7 +71,7 @@ export async function migrateBy(
     // Procedures keep both.
     await run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'");
     await run('SET NAMES utf8mb4');
-    return { from: await runMissing(steps, run, timeoutMs), to: steps.length };
+    return { from: await runMissing(steps, run, timeoutMs), to: newest(steps) };
   } catch (error) {
     throw refusal(error);
   } finally {
@@ -90,25 +89,21 @@ async function runMissing(steps: readonly string[], run: RunSql, timeoutMs: numb
     'CREATE TABLE IF NOT EXISTS webhook_schema (one TINYINT NOT NULL PRIMARY KEY, version INT NOT NULL) ENGINE=InnoDB',
   );
   const from = Number((await run('SELECT version FROM webhook_schema'))?.['version'] ?? 0);
-  if (from > steps.length || from < 0) throw unknownVersion(versioned(steps.length), from);
-  for (const [at, step] of steps.entries()) {
-    if (at < from) continue;
+  const missing = missingSteps(STORE, steps, from);
+  let version = newest(steps) - missing.length;
+  for (const step of missing) {
     for (const sql of step.split(END)) if (sql.trim() !== '') await run(sql);
-    await run(`REPLACE INTO webhook_schema (one, version) VALUES (1, ${at + 1})`);
+    version += 1;
+    await run(`REPLACE INTO webhook_schema (one, version) VALUES (1, ${version})`);
   }
   return from;
 }
 
-const versioned = (known: number): VersionedStore => ({
-  store: 'mysqlStore',
-  place: 'the database has',
-  own: 'a database',
-  known,
-});
+const STORE = { store: 'mysqlStore', place: 'the database has', own: 'a database' };
 
 /** @throws ConfigError with what to do, unless it is the version of this package. 0: there are no tables. */
 export function checkVersion(version: number, database: string): void {
-  checkVersionOf(versioned(SCHEMA_VERSION), version, `the database "${database}"`);
+  checkVersionOf(STORE, SCHEMA_VERSION, version, `the database "${database}"`);
 }
 
 function refusal(error: unknown): Error {

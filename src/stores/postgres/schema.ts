@@ -1,7 +1,6 @@
 import { ConfigError, messageOf } from '../../errors.ts';
 import { requireOptions } from '../text.ts';
-import type { VersionedStore } from '../schema-version.ts';
-import { checkVersion as checkVersionOf, unknownVersion } from '../schema-version.ts';
+import { checkVersion as checkVersionOf, missingSteps, newest } from '../schema-version.ts';
 import {
   type PgClient,
   type PgPool,
@@ -17,10 +16,10 @@ import {
 import { within } from '../sql/transaction.ts';
 
 /**
- * The schema that this package works with: as many steps as `migrations/` has. `migrations/README.md` says what a version
- * is, and how a newer one is made.
+ * The schema that this package works with: the number of the last file of `migrations/`, whose README says what a version is,
+ * and how a newer one is made.
  */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** Where the tables are unless another schema is named. */
 export const DEFAULT_SCHEMA = 'proto_webhooks';
@@ -47,8 +46,8 @@ export interface MigrateOptions {
  * tables; the store itself only checks. In one transaction under an advisory lock, so that of several processes that
  * start at once one does it and the others find it done.
  * @returns versions before and after; 0 is none.
- * @throws ConfigError where a newer version of the package made the schema, or the server refuses; Fault
- *   `store_unavailable` where it cannot be reached.
+ * @throws ConfigError where the schema has a newer version, or one from before the first release, or the server refuses;
+ *   Fault `store_unavailable` where it cannot be reached.
  */
 export async function migrate(
   pool: PgPool,
@@ -61,7 +60,7 @@ export async function migrate(
   return migrateBy(MIGRATIONS, pool, options);
 }
 
-/** `migrate`, by steps that are given: step n takes a schema of version n to n + 1. */
+/** `migrate`, by steps that are given (`missingSteps`). */
 export async function migrateBy(
   steps: readonly string[],
   pool: PgPool,
@@ -92,7 +91,7 @@ async function migrateOn(pool: PgPool, migration: Migration): Promise<{ from: nu
   try {
     const from = await migrateIn(run, migration);
     giveBack(client);
-    return { from, to: steps.length };
+    return { from, to: newest(steps) };
   } catch (error) {
     await run('ROLLBACK').catch(() => undefined);
     giveBack(client, error instanceof ConfigError ? undefined : error);
@@ -113,26 +112,21 @@ async function migrateIn(run: RunSql, { steps, schema, name }: Migration): Promi
   await run('CREATE TABLE IF NOT EXISTS webhook_schema (version integer NOT NULL)');
   const [found] = (await run('SELECT coalesce(max(version), 0) AS version FROM webhook_schema')).rows;
   const from = Number((found as { readonly version: unknown }).version);
-  if (from > steps.length || from < 0) throw unknownVersion(versioned(steps.length), from);
-  for (const step of steps.slice(from)) await run(step);
-  if (from < steps.length) {
+  const missing = missingSteps(STORE, steps, from);
+  for (const step of missing) await run(step);
+  if (missing.length > 0) {
     await run('DELETE FROM webhook_schema');
-    await run(`INSERT INTO webhook_schema (version) VALUES (${steps.length})`);
+    await run(`INSERT INTO webhook_schema (version) VALUES (${newest(steps)})`);
   }
   await run('COMMIT');
   return from;
 }
 
-const versioned = (known: number): VersionedStore => ({
-  store: 'postgresStore',
-  place: 'the database has',
-  own: 'a schema',
-  known,
-});
+const STORE = { store: 'postgresStore', place: 'the database has', own: 'a schema' };
 
 /** @throws ConfigError with what to do, unless it is the version of this package. 0: there are no tables. */
 export function checkVersion(version: number, schema: string): void {
-  checkVersionOf(versioned(SCHEMA_VERSION), version, `the schema "${schema}"`);
+  checkVersionOf(STORE, SCHEMA_VERSION, version, `the schema "${schema}"`);
 }
 
 /** Others kept tables locked, or were in the way of each other: later it goes. */

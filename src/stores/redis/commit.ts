@@ -1,6 +1,5 @@
 import type { CommitRequest, CommitResult, Counted, Expected, Scope, Unit, Write } from '../port.ts';
 import { PROCESSES } from '../driver/row-data.ts';
-import type { Seen } from './rows.ts';
 import { changesOf, indexOf, listName, rowName, rowText, seenOf, ttlOf, versionText } from './rows.ts';
 import type { Session } from './registry.ts';
 
@@ -22,25 +21,20 @@ export async function commit(session: Session, request: CommitRequest): Promise<
   // Rows of processes are not a sender's: workers need not look there.
   const registering = sender === PROCESSES.sender ? undefined : session.registry.register(sender);
   if (registering) await registering;
-  const { rest, ...seen } = await commitRows(session, sender, request);
-  session.registry.tick();
-  return { ...seen, refused: rest[0] as readonly number[] };
-}
-
-/** Of a sender that is registered. */
-export async function commitRows(session: Session, sender: string, request: CommitRequest): Promise<Seen> {
   const asked: Asked = { names: [], versions: [], units: [], writes: [], rows: [], bodies: [] };
   const offsetMs = session.offsetMs();
   for (const unit of request.units) addUnit(asked, unit, offsetMs);
-  const { rows, bodies, ...rest } = asked;
+  const { rows, bodies, ...lists } = asked;
   const keyids = session.keyids.toNote(request.units);
-  const told = { at: request.at, ...rest, keyids, counts: request.counts.map(indexOf) };
+  const told = { at: request.at, ...lists, keyids, counts: request.counts.map(indexOf) };
   // A client takes as long over a short argument as over a long one.
   const args = [rows.join(''), ...(bodies.length > 0 ? [Buffer.concat(bodies)] : [])];
-  const seen = seenOf(sender, request.counts, await session.run('commit', sender, told, args));
+  const { rest, ...seen } = seenOf(sender, request.counts, await session.run('commit', sender, told, args));
   session.keyids.noted(sender, keyids);
   const untilMs = Math.max(0, ...keyids.map(([, until]) => until));
-  return { ...seen, nonces: session.counts.seen(sender, { ...seen, untilMs }) };
+  const nonces = session.counts.seen(sender, { ...seen, untilMs });
+  session.registry.tick();
+  return { ...seen, nonces, refused: rest[0] as readonly number[] };
 }
 
 /** All of a request are of one sender; a unit without rows is nobody's. */

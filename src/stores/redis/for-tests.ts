@@ -7,6 +7,6 @@ export { duplicateOf, type RedisConnection } from './client.ts';
 export { laneOf } from './lane.ts';
 export { LUA } from './lua.ts';
 export { keyidsOf, type NonceCounts, nonceCounts } from './nonce-counts.ts';
-export { keysOf, nodeDigests, type Scripts, scriptsOf } from './scripts.ts';
+export { keysOf, nodeDigests, SCHEMA_VERSION, type Scripts, scriptsOf } from './scripts.ts';
 export { checkKept } from './settings.ts';
 export { watchOf } from './watch.ts';

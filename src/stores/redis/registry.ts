@@ -16,8 +16,6 @@ export interface Registry {
   tick(): void;
   /** All senders that any process registered. */
   senders(): Promise<readonly string[]>;
-  /** Those of schema version 1 that are left. @param done were taken over. */
-  oldSenders(done: readonly string[]): Promise<readonly string[]>;
 }
 
 /** verification.md §2.9a: processes publish their counts every 10 s. */
@@ -28,8 +26,6 @@ export interface RegistryParts {
   readonly scripts: Scripts;
   readonly keys: Keys;
   readonly counts: NonceCounts;
-  /** Done before a sender is registered: an older process may have stored something of it. */
-  readonly takeOver: (sender: string) => Promise<void>;
   /** Done with each exchange. */
   readonly also: () => Promise<void>;
 }
@@ -38,15 +34,10 @@ export function registryOf(parts: RegistryParts): Registry {
   const { lane, scripts, keys, counts } = parts;
   const registered = new Map<string, Promise<void> | undefined>();
   let exchangedAt = performance.now();
-  const ask = async (script: 'senders' | 'oldsenders', done: readonly string[]): Promise<string[]> => {
-    const args = [JSON.stringify({ done: done.map(columnText) })];
-    const reply = await lane.read({ script: scripts[script], keys: keys.registry, args });
-    return (reply as readonly unknown[]).map((sender) => fromColumnText(textOf(sender)));
-  };
   return {
     register: (sender) => {
       if (registered.has(sender)) return registered.get(sender);
-      const running = parts.takeOver(sender).then(() => exchange(parts, [sender], []));
+      const running = exchange(parts, [sender], []);
       registered.set(sender, running);
       running.then(
         () => registered.set(sender, undefined),
@@ -62,8 +53,10 @@ export function registryOf(parts: RegistryParts): Registry {
         .then(parts.also)
         .catch(() => undefined);
     },
-    senders: () => ask('senders', []),
-    oldSenders: (done) => ask('oldsenders', done),
+    senders: async () => {
+      const reply = await lane.read({ script: scripts.senders, keys: keys.registry, args: [] });
+      return (reply as readonly unknown[]).map((sender) => fromColumnText(textOf(sender)));
+    },
   };
 }
 

@@ -61,19 +61,16 @@ export function ttlOf({ expiresAt, list, bytes }: Write, offsetMs: number): numb
     : Math.max(1, Math.ceil(expiresAt - offsetMs) + SLACK_MS);
 }
 
-/** A row that was inserted before: `place` is when, in microseconds. */
-export type PlacedWrite = Write & { readonly place?: number };
-
 /** Index and score, alternating: false where the row leaves it, true for the place that the script gives the row. */
-export function changesOf(write: PlacedWrite): (string | number | boolean)[] {
-  const { kind, scope, expiresAt, list, waitsFor, before, place = true } = write;
+export function changesOf(write: Write): (string | number | boolean)[] {
+  const { kind, scope, expiresAt, list, waitsFor, before } = write;
   const was = before ?? NOT_INDEXED;
   const out = isRegistration(kind) ? changesOfRegistration(write) : [];
   if (!before || was.expiresAt !== expiresAt) out.push(indexOf(scope), expiresAt ?? '+inf');
-  if (was.list !== list) out.push(...moved(listIndex(was.list), listIndex(list), place));
+  if (was.list !== list) out.push(...moved(listIndex(was.list), listIndex(list)));
   out.push(...changesOfTurns(write, was));
   if (!isRegistration(kind) && was.waitsFor !== waitsFor) {
-    out.push(...moved(waitIndex(was.waitsFor), waitIndex(waitsFor), place));
+    out.push(...moved(waitIndex(was.waitsFor), waitIndex(waitsFor)));
   }
   return out;
 }
@@ -92,12 +89,8 @@ const listIndex = (list: Write['list']): string | undefined => (list === null ? 
 const waitIndex = (task: string | null): string | undefined => (task === null ? undefined : `y:${task}`);
 
 /** Out of one index, into another. */
-function moved(
-  from: string | undefined,
-  to: string | undefined,
-  place: number | true,
-): (string | number | boolean)[] {
-  return [...(from === undefined ? [] : [from, false]), ...(to === undefined ? [] : [to, place])];
+function moved(from: string | undefined, to: string | undefined): (string | boolean)[] {
+  return [...(from === undefined ? [] : [from, false]), ...(to === undefined ? [] : [to, true])];
 }
 
 /** A row that is new stands in no index. */

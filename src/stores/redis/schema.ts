@@ -1,54 +1,46 @@
 import type { StoreIdentity } from '../contract.ts';
-import { unknownVersion, whileRunning, lookAgain } from '../schema-version.ts';
+import { lookAgain, whileRunning, wrongVersion } from '../schema-version.ts';
 import { type RedisConnection, isCluster } from './client.ts';
-import type { Keys } from './scripts.ts';
+import { type Keys, SCHEMA_VERSION } from './scripts.ts';
 import { textOf } from './rows.ts';
 import { withTimeout } from './send.ts';
 import { isSilence, lookMs } from './settings.ts';
 import { type Watch, watchBy } from './watch.ts';
 
 /**
- * Which store this is, made where it has no identity yet, in one step; it never expires. One that has a version or a
- * registry already, of whatever version, is not new.
+ * Version and identity, in one step: both are made where there is neither, and never expire. Nothing is made where there is
+ * another version; a registry without one is version 1's.
  */
 const IDENTIFY = `
-local known = redis.call('EXISTS', KEYS[2], KEYS[3])
-if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return { ARGV[1], known == 0 and 1 or 0 } end
-return { redis.call('GET', KEYS[1]), 0 }`;
+local version = redis.call('GET', KEYS[2]) or (redis.call('EXISTS', KEYS[3]) == 1 and '1')
+if version and version ~= ARGV[2] then return { version } end
+if not version then redis.call('SET', KEYS[2], ARGV[2]) end
+if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return { ARGV[2], ARGV[1], version and 0 or 1 } end
+return { ARGV[2], redis.call('GET', KEYS[1]), 0 }`;
 
-/** Before the version is set. `isNew`: by this very call. */
+/**
+ * Which store this is. `isNew`: by this very call.
+ * @throws ConfigError where the keys have another version.
+ */
 export async function identify(connection: RedisConnection, { identity }: Keys): Promise<StoreIdentity> {
-  const reply = await connection.call('EVAL', IDENTIFY, '3', ...identity, globalThis.crypto.randomUUID());
-  const [id, made] = reply as readonly unknown[];
+  const own = globalThis.crypto.randomUUID();
+  const reply = await connection.call('EVAL', IDENTIFY, '3', ...identity, own, String(SCHEMA_VERSION));
+  const [version, id, made] = reply as readonly unknown[];
+  expectVersion(version);
   return { id: textOf(id), isNew: Number(made) === 1 };
 }
 
-/**
- * The version of what the keys mean: their names and types (`lua/rows.lua`, `lua/register.lua`) and what stands in a row.
- * It stands at `<prefix>{registry}:v`, without an expiry; where that is absent it is 1.
- *
- * What has a version is never changed within it: a test reads keys that an older release wrote. A release that means
- * something else by them has the next version, and new names for all keys. Its open sets the version first, so that older
- * processes refuse from their next look on (10 s); it does not wait for that, because each script that takes a sender over
- * leaves a value of another type under the old names, at which every older script fails that would begin something
- * (`takeover.ts`).
- */
-const VERSION = 2;
-
-/** @throws ConfigError where a newer package has changed what the keys mean. */
-export async function checkSchema(connection: RedisConnection, key: string): Promise<number> {
-  const version = await connection.call('GET', key);
-  if (version === null) return 1;
-  const known = Array.from({ length: VERSION }, (_, before) => before + 1);
-  const found = known.find((one) => version === String(one));
-  if (found !== undefined) return found;
-  const at = { store: 'redisStore', place: 'the keys have', own: 'a prefix', known: VERSION };
-  throw unknownVersion(at, version);
+/** @throws ConfigError where the keys have another version; where they have none, `identify` makes it. */
+export async function checkSchema(connection: RedisConnection, { version }: Keys): Promise<void> {
+  const found = await connection.call('GET', version);
+  if (found !== null) expectVersion(found);
 }
 
-/** What older processes look at. @throws ConfigError as `checkSchema`. */
-export async function raiseSchema(connection: RedisConnection, key: string): Promise<void> {
-  if ((await checkSchema(connection, key)) < VERSION) await connection.call('SET', key, String(VERSION));
+function expectVersion(found: unknown): void {
+  const text = textOf(found);
+  if (text === String(SCHEMA_VERSION)) return;
+  const at = { store: 'redisStore', place: 'the keys have', own: 'a prefix' };
+  throw wrongVersion(at, SCHEMA_VERSION, /^[1-9]\d*$/.test(text) ? Number(text) : text);
 }
 
 interface SchemaWatchOptions {
@@ -62,18 +54,15 @@ interface SchemaWatchOptions {
 
 /**
  * Version and identity, every 10 s. Keys that are gone (`FLUSHALL`) get both anew.
- * @throws Fault `misconfigured` where `checkSchema` or `identityChanged` throws ConfigError.
+ * @throws Fault `misconfigured` where `identify` or `identityChanged` throws ConfigError.
  */
 export function schemaWatchOf(
   connection: RedisConnection,
   { keys, timeoutMs, clockOffsetMs, known, identityChanged }: SchemaWatchOptions,
 ): Watch {
   const check = async (): Promise<void> => {
-    await checkSchema(connection, keys.version);
     const found = await identify(connection, keys);
-    if (found.id === known()) return;
-    await raiseSchema(connection, keys.version);
-    identityChanged(found);
+    if (found.id !== known()) identityChanged(found);
   };
   const look = async (): Promise<void> => {
     try {

@@ -3,6 +3,12 @@ import { nodeCrypto } from '../driver/row-data.ts';
 import { columnText } from '../text.ts';
 import { LUA } from './lua.ts';
 
+/**
+ * The version of what keys mean: their names and types (`lua/rows.lua`, `lua/register.lua`) and what stands in a row. From
+ * the release of 0.1.0 on another meaning is the next version, with new names for all keys (`docs/upgrading.md`).
+ */
+export const SCHEMA_VERSION = 4;
+
 /** A Lua script as Redis knows it. */
 export interface Script {
   readonly source: string;
@@ -12,7 +18,7 @@ export interface Script {
 
 /** On the rows of one sender. */
 export type RowScript =
-  'commit' | 'load' | 'due' | 'far' | 'take' | 'suspect' | 'page' | 'sweep' | 'takeover' | 'turns' | 'listed';
+  'commit' | 'load' | 'due' | 'far' | 'take' | 'suspect' | 'page' | 'sweep' | 'turns' | 'listed';
 
 const ROWS: Record<RowScript, string> = {
   commit: LUA.commit,
@@ -23,17 +29,15 @@ const ROWS: Record<RowScript, string> = {
   suspect: LUA.suspect,
   page: LUA.page,
   sweep: LUA.sweep,
-  takeover: LUA.takeover,
   turns: LUA.turns,
   listed: LUA.listed,
 };
 
-type OtherScript = 'register' | 'senders' | 'oldsenders';
+type OtherScript = 'register' | 'senders';
 
 const OTHERS: Record<OtherScript, string> = {
   register: LUA.register,
   senders: LUA.senders,
-  oldsenders: LUA.oldsenders,
 };
 
 /** All scripts of the store. */
@@ -72,7 +76,7 @@ export interface Keys {
   readonly registry: readonly [string, string];
   /** `schema.ts`. */
   readonly version: string;
-  /** `identity.ts`: its own, then those by which a store is known that had none. */
+  /** `schema.ts`: the identity's own, the version's, and the registry of version 1, which had no number. */
   readonly identity: readonly [string, string, string];
 }
 
@@ -81,20 +85,21 @@ const MOST = 10_000;
 
 /**
  * A sender's tag is a digest of its agent URL: of one length, and of characters that mean nothing in a key. Senders
- * are configured, not made up by callers. `2` is the schema's version: no two have a name in common.
+ * are configured, not made up by callers. No two versions of the schema have a name in common.
  */
 export function keysOf(prefix: string, { tag }: Digests): Keys {
   const known = new Map<string, readonly [string, string]>();
+  const registry = `${prefix}{registry}:${SCHEMA_VERSION}:`;
   return {
     of: (sender) => {
       const found = known.get(sender);
       if (found) return found;
-      const base = `${prefix}{${tag(columnText(sender))}}:2:`;
+      const base = `${prefix}{${tag(columnText(sender))}}:${SCHEMA_VERSION}:`;
       const names = [base, `${base}w`] as const;
       if (known.size < MOST) known.set(sender, names);
       return names;
     },
-    registry: [`${prefix}{registry}:2:`, `${prefix}{registry}:2:s`],
+    registry: [registry, `${registry}s`],
     version: `${prefix}{registry}:v`,
     identity: [`${prefix}{registry}:id`, `${prefix}{registry}:v`, `${prefix}{registry}:s`],
   };

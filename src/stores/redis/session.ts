@@ -12,14 +12,13 @@ import {
   asFault,
   isForbidden,
 } from './client.ts';
-import { checkSchema, identify, raiseSchema, schemaWatchOf } from './schema.ts';
+import { checkSchema, identify, schemaWatchOf } from './schema.ts';
 import type { Keys, Scripts } from './scripts.ts';
 import { keyidsOf, nonceCounts } from './nonce-counts.ts';
 import { registryOf } from './registry.ts';
 import { silentSweeper } from './senders.ts';
 import { withTimeout } from './send.ts';
 import { ADVICE, attachedTo, checkServers, durabilityOf } from './settings.ts';
-import { takeOver, takeOverAll } from './takeover.ts';
 import { watchOf } from './watch.ts';
 import type { RunScript, Session } from './registry.ts';
 import { isError } from '../../realms.ts';
@@ -48,14 +47,12 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   try {
     await connected(connection, options.timeoutMs);
     await checkServers(connection);
-    await checkSchema(connection, options.keys.version);
     const identity = await identify(connection, options.keys);
-    await raiseSchema(connection, options.keys.version);
     await loadScripts(connection, options.scripts);
     const onDisk = isOnDisk(await durabilityOf(connection, options.barrier.seen));
     const session = sessionOf(connection, { ...options, onDisk, identity });
     // The right to run scripts on the store's keys shows here too: only when one is run.
-    await takeOverAll(session);
+    await session.registry.senders();
     return session;
   } catch (error) {
     connection.disconnect();
@@ -110,11 +107,10 @@ function sessionOf(
     barrier.seen(await attachedTo(connection));
     await sweepNext();
   };
-  const taken = (sender: string): Promise<void> => takeOver(session, sender);
   const session: Session = {
     run: runOf(lane.run, options, offsetMs),
     read: runOf(lane.read, options, offsetMs),
-    registry: registryOf({ lane, scripts, keys, counts, also, takeOver: taken }),
+    registry: registryOf({ lane, scripts, keys, counts, also }),
     identity: () => {
       const before = identity;
       identity = { ...identity, isNew: false };
@@ -124,7 +120,7 @@ function sessionOf(
     keyids: keyidsOf(),
     offsetMs,
     durability: async () => {
-      await checkSchema(connection, keys.version);
+      await checkSchema(connection, keys);
       const level = await durabilityOf(connection, barrier.seen);
       isOnDiskNow = isOnDisk(level);
       return level;

@@ -168,8 +168,8 @@ export interface FirstTerminal {
   readonly key: string;
   /** `EventClaim.terminalHash`; '' where it had none. */
   readonly hash: string;
-  /** `open`: not applied yet. `followed` is how earlier versions say `applied` where another status was since. */
-  readonly state: 'open' | 'applied' | 'followed';
+  /** `open`: not applied yet. */
+  readonly state: 'open' | 'applied';
   /** Absent: a process told it that knows of no other channel. `task`: the id of its task, where it named one. */
   readonly told?: { readonly source: EventChannel; readonly hash?: string; readonly task?: string };
 }

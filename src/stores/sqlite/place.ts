@@ -62,20 +62,15 @@ function inodeOf(file: string): bigint | undefined {
 }
 
 /**
- * The store's identity, made where it has none: in one transaction with its tables. Of no version: older processes know
- * nothing of it, and newer ones find it.
- * @param isMade whether this transaction made the store; else it is one that had none yet.
+ * The store's identity, made in one transaction with its tables.
+ * @param isMade this transaction made the store.
  * @returns what says it, and once that it is new.
  */
 export function identify(db: SqliteHandle, isMade: boolean): () => StoreIdentity {
-  db.exec('CREATE TABLE IF NOT EXISTS webhook_identity (id TEXT NOT NULL) STRICT');
-  const find = db.prepare('SELECT id FROM webhook_identity');
-  let row = find.get() as SqliteRow | undefined;
-  if (!row) {
+  if (isMade) {
     db.prepare('INSERT INTO webhook_identity (id) VALUES (?)').run(globalThis.crypto.randomUUID());
-    row = find.get() as SqliteRow;
   }
-  const id = textOf(row, 'id');
+  const id = textOf(db.prepare('SELECT id FROM webhook_identity').get() as SqliteRow, 'id');
   let isNew = isMade && fileOf(db) !== '';
   return () => {
     const identity = { id, isNew };

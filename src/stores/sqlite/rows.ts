@@ -23,7 +23,7 @@ type RegistrationSearches = Pick<
  *
  *     senders  → all of them
  *     due      sender, earliest, latest, limit → its rows that are due between them, the earliest first; by `turnText`, in
- *              the index of records that wait for a task: every database of this version has that
+ *              the index of records that wait for a task
  *     listed   kind, sender, id, list, list, limit → its rows behind that one, by their ids
  */
 function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearches {

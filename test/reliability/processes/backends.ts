@@ -25,7 +25,7 @@ function completionsInAof(folder: string): Completion[] {
   const completions: Completion[] = [];
   for (const command of commandsOf(readFileSync(join(logs, files[0] ?? '')))) {
     const [verb, name, value] = command;
-    const key = /^[^{]*\{[^}]*\}:2:r:(.*)$/s.exec(name?.toString() ?? '')?.[1];
+    const key = /^[^{]*\{[^}]*\}:4:r:(.*)$/s.exec(name?.toString() ?? '')?.[1];
     if (key === undefined || value === undefined || verb?.toString().toUpperCase() !== 'SET') continue;
     const { state, owner } = recordOf(value);
     const now = `${state} ${owner}`;

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { webhookHandler } from '../../../src/adapters/node.ts';
 import { createReceiver } from '../../../src/index.ts';
 import { createRegistrations } from '../../../src/registrations/index.ts';
-import { mysqlStore } from '../../../src/stores/mysql.ts';
+import { migrate as migrateMysql, mysqlStore } from '../../../src/stores/mysql.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
@@ -14,6 +14,7 @@ export const OWN = {
   createReceiver,
   createRegistrations,
   migrate,
+  migrateMysql,
   postgresStore,
   mysqlStore,
   redisStore,
@@ -22,10 +23,10 @@ export const OWN = {
 
 export type Build = typeof OWN;
 
-/** @param folder with the files of `dist`: of a release that has no `mysqlStore` yet. */
+/** @param folder with the files of `dist`. */
 export async function buildIn(folder: string): Promise<Build> {
-  const modules = ['index.js', 'node.js', 'postgres.js', 'redis.js', 'sqlite.js'].map(
-    (file) => import(pathToFileURL(join(folder, file)).href) as Promise<Partial<Build>>,
-  );
-  return Object.assign({}, ...(await Promise.all(modules))) as Build;
+  const load = (name: string): Promise<unknown> => import(pathToFileURL(join(folder, `${name}.js`)).href);
+  const { migrate: migrateMysql, mysqlStore } = (await load('mysql')) as Readonly<Record<string, unknown>>;
+  const names = ['index', 'node', 'registrations', 'postgres', 'redis', 'sqlite'];
+  return Object.assign({ mysqlStore, migrateMysql }, ...(await Promise.all(names.map(load)))) as Build;
 }

@@ -55,7 +55,7 @@ return wrong
 
 /** Compares the counts and indexes of each sender with every row of it. */
 export async function expectIndexesRight(redis: Redis, prefix: string, offsetMs: number): Promise<void> {
-  const keys = (await redis.keys(`${prefix}*:2:*`)).filter((key) => !key.startsWith(`${prefix}{registry}`));
-  const bases = new Set(keys.map((key) => /^.*?\}:2:/.exec(key)?.[0] ?? expect.fail(key)));
+  const keys = (await redis.keys(`${prefix}*:4:*`)).filter((key) => !key.startsWith(`${prefix}{registry}`));
+  const bases = new Set(keys.map((key) => /^.*?\}:4:/.exec(key)?.[0] ?? expect.fail(key)));
   for (const base of bases) expect(await redis.eval(CHECK, 1, base, offsetMs), base).toEqual([]);
 }

@@ -83,9 +83,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
     holder: maybe(text),
     mark: maybe(text),
     markTerminal: fc.boolean(),
-    terminal: maybe(
-      fc.record({ key: text, hash: text, state: fc.constantFrom('open', 'applied', 'followed') }),
-    ),
+    terminal: maybe(fc.record({ key: text, hash: text, state: fc.constantFrom('open', 'applied') })),
     told: maybe(fc.record({ status: text, at: instant })),
     waiting: fc.boolean(),
     expiresAt: instant,

@@ -6,14 +6,14 @@ import { newName, ownDatabase } from '../mysql-databases.ts';
 import { acceptRequest } from '../requests.ts';
 import { describeMigrationFiles } from '../sql/migration-files.ts';
 
-const RELEASED: Readonly<Record<string, string>> = {
-  '0001.sql': '4bf2e712feb3e40d1768304a34df1d26ae06e1f59c8f6579a26df72f7f3f4fcb',
+const HASHES: Readonly<Record<string, string>> = {
+  '0004.sql': 'b0e773bd93ca99a8d9170221b15abfeabea956204ce66f717691c62ae2cb0966',
 };
 
 /** What a later version may bring. */
 const LATER = [...MIGRATIONS, 'CREATE TABLE IF NOT EXISTS webhook_later (n INT) ENGINE=InnoDB;;\n'];
 
-describeMigrationFiles('mysql', MIGRATIONS, SCHEMA_VERSION, RELEASED);
+describeMigrationFiles('mysql', MIGRATIONS, SCHEMA_VERSION, HASHES);
 
 describe('migrate()', () => {
   const at = ownDatabase();
@@ -79,15 +79,38 @@ describe('migrate()', () => {
       await store.close();
     }));
 
-  it.each([2, 1000, -1])('refuses unknown version %i and leaves it unchanged', (version) =>
+  it('refuses a newer version and one from before the first release, and leaves both as they are', () =>
     fresh(async (pool) => {
       await migrate(pool);
-      await pool.query('UPDATE webhook_schema SET version = ?', [version]);
-      await expect(migrate(pool)).rejects.toThrow(`schema version ${version}, this package knows 1. Upgrade`);
-      await expect(at.store(pool).open()).rejects.toThrow(`schema version ${version}, this package knows 1`);
-      expect((await pool.query('SELECT version FROM webhook_schema'))[0]).toEqual([{ version }]);
-    }),
-  );
+      let offsetMs = 0;
+      const running = at.store(pool, { clockOffsetMs: () => offsetMs });
+      await running.open();
+      const made = async (): Promise<unknown> =>
+        (
+          await pool.query(
+            'SELECT ROUTINE_NAME, LAST_ALTERED FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE()',
+          )
+        )[0];
+      const before = await made();
+      for (const version of [5, 1000, -1, 1, 2, 3]) {
+        await pool.query('UPDATE webhook_schema SET version = ?', [version]);
+        const isBefore = version > 0 && version < 4;
+        const message = expect.stringMatching(
+          isBefore
+            ? new RegExp(`schema version ${version}, this package needs 4, .* a database of its own`)
+            : new RegExp(`schema version ${version}, this package knows 4\\. Upgrade`),
+        ) as string;
+        await expect(migrate(pool)).rejects.toMatchObject({ code: 'config_error', message });
+        await expect(at.store(pool).open()).rejects.toMatchObject({ code: 'config_error', message });
+        offsetMs += 10_000;
+        const late = running.accept(acceptRequest({ key: 'event-b-of-the-seller' }));
+        await expect(late).rejects.toMatchObject({ code: 'misconfigured', message });
+        expect((await pool.query('SELECT version FROM webhook_schema'))[0]).toEqual([{ version }]);
+      }
+      expect(await made()).toEqual(before);
+      expect((await pool.query('SELECT id FROM webhook_row'))[0]).toEqual([]);
+      await running.close();
+    }));
 
   it('rejects a pool without a database with ConfigError', async () => {
     const pool = createPool({ uri: at.url.replace(`/${at.database}`, '') });

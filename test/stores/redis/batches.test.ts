@@ -197,7 +197,7 @@ describe('a connection that is lost during several accepts', () => {
     for (const result of results)
       expect(result).toMatchObject({ kind: 'won', lease: { fence: 1, chargedAttempts: 1 } });
     const entries = await ask(server.port, async (redis) => {
-      const [index = ''] = await redis.keys('*:2:x');
+      const [index = ''] = await redis.keys('*:4:x');
       return redis.zcard(index);
     });
     expect(entries).toBe(13);

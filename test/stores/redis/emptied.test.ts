@@ -55,7 +55,7 @@ it('a store emptied at run time raises one alarm with both identities, and event
   const after = await ask(server.port, (redis) =>
     redis.mget('webhook:{registry}:id', 'webhook:{registry}:v'),
   );
-  expect(after).toEqual([second?.storeId, '2']);
+  expect(after).toEqual([second?.storeId, '4']);
   expect((await receiver.ready()).storeId).toBe(second?.storeId);
   expect(made(alarms)).toHaveLength(2);
 });

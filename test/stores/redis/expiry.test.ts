@@ -15,9 +15,9 @@ describe('memory of a sender that stopped sending', () => {
 
   /** What is left without an expiry, by name without the prefix; the longest that the rest is left, ms. */
   async function kept(prefix: string): Promise<{ lasting: string[]; longestMs: number }> {
-    const keys = (await server.redis.keys(`${prefix}*:2:*`)).filter((name) => !name.includes('{registry}'));
+    const keys = (await server.redis.keys(`${prefix}*:4:*`)).filter((name) => !name.includes('{registry}'));
     const lives = await Promise.all(keys.map(async (name) => ({ name, ms: await server.redis.pttl(name) })));
-    const lasting = lives.filter(({ ms }) => ms === -1).map(({ name }) => name.replace(/^.*?\}:2:/, ''));
+    const lasting = lives.filter(({ ms }) => ms === -1).map(({ name }) => name.replace(/^.*?\}:4:/, ''));
     return { lasting: lasting.toSorted(), longestMs: Math.max(...lives.map(({ ms }) => ms)) };
   }
 

@@ -23,7 +23,7 @@ describe('registrations on Redis', () => {
     expect(await own.redis.keys(`${prefix}*:W:*`)).toEqual([]);
     await store.close();
     random.mockRestore();
-    const left = (await own.redis.keys(`${prefix}*:2:*`)).filter((name) => !name.includes('{registry}'));
+    const left = (await own.redis.keys(`${prefix}*:4:*`)).filter((name) => !name.includes('{registry}'));
     expect(left).toEqual([]);
   });
 });

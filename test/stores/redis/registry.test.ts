@@ -48,7 +48,7 @@ describe('what processes share', () => {
       (await worker.inbox.list({ state: 'queued', limit: 10 })).records.map((record) => record.sender);
     expect(await registered()).toEqual([sender]);
     // As after a failover to a replica that had not heard of it.
-    await server.redis.del(`${prefix}{registry}:2:s`);
+    await server.redis.del(`${prefix}{registry}:4:s`);
     expect(await registered()).toEqual([]);
     vi.advanceTimersByTime(10_001);
     await door.accept({ ...acceptRequest({ sender }), mode: 'inbox' });

@@ -6,13 +6,8 @@ import type { RedisCluster, RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startRedisCluster, startServer } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
 import { acceptRequest, leaseOf } from '../requests.ts';
-import { clockOf, dumped } from '../versions/dumps.ts';
-import { expectHistory } from '../versions/expect-history.ts';
-import type { Keys } from '../versions/keys.ts';
-import { loadKeys } from '../versions/keys.ts';
 
-const KEYS = JSON.parse(dumped(1, 'redis.json')) as Keys;
-const NEWER = /the keys have schema version 3, this package knows 2\. Upgrade .* a prefix of its own/;
+const NEWER = /the keys have schema version 5, this package knows 4\. Upgrade .* a prefix of its own/;
 
 describe('one server', () => {
   let server: RedisServer;
@@ -22,24 +17,47 @@ describe('one server', () => {
   afterAll(() => server.remove());
 
   it.each([
-    ['without a version', undefined],
-    ['that say version 1', '1'],
-  ])('reads keys of version 1, %s, with their meaning', async (_name, version) => {
+    ['1, which has a registry and no number', 1, ['SADD', 's', 'https://seller.example/mcp']],
+    ['1', 1, ['SET', 'v', '1']],
+    ['2', 2, ['SET', 'v', '2']],
+    ['3', 3, ['SET', 'v', '3']],
+  ] as const)(
+    'refuses keys of version %s, and writes nothing',
+    async (_name, version, [command, at, value]) => {
+      const prefix = newPrefix();
+      const keys = (): Promise<string[]> => ask(server.port, (redis) => redis.keys(`${prefix}*`));
+      await ask(server.port, (redis) => redis.call(command, `${prefix}{registry}:${at}`, value));
+      await expect(redisStore({ client: clientOf.port(server.port), prefix }).open()).rejects.toMatchObject({
+        code: 'config_error',
+        message: expect.stringMatching(
+          new RegExp(`schema version ${version}, this package needs 4, .* a prefix of its own`),
+        ) as string,
+      });
+      expect(await keys()).toEqual([`${prefix}{registry}:${at}`]);
+    },
+  );
+
+  it('names its version, and gives it to the names of all keys but those that say which store it is', async () => {
     const prefix = newPrefix();
-    await ask(server.port, async (redis) => {
-      await loadKeys(redis, prefix, KEYS);
-      if (version !== undefined) await redis.set(`${prefix}{registry}:v`, version);
-    });
-    const store = redisStore({ client: clientOf.port(server.port), prefix, clockOffsetMs: clockOf(1) });
+    const store = redisStore({ client: clientOf.port(server.port), prefix });
     await store.open();
-    await expectHistory(store);
+    await store.accept(acceptRequest());
     await store.close();
+    const keys = await ask(server.port, (redis) => redis.keys(`${prefix}*`));
+    const others = keys.filter((key) => !key.startsWith(`${prefix}{`) || !/\}:4:/.test(key)).toSorted();
+    expect(others).toEqual([`${prefix}{registry}:id`, `${prefix}{registry}:v`]);
+    expect(keys.length).toBeGreaterThan(4);
+    const said = await ask(server.port, async (redis) => [
+      await redis.get(`${prefix}{registry}:v`),
+      await redis.ttl(`${prefix}{registry}:v`),
+    ]);
+    expect(said).toEqual(['4', -1]);
   });
 
   it('looks for the version behind the client’s keyPrefix', async () => {
     const client = new Redis({ port: server.port, keyPrefix: 'mine:', lazyConnect: true });
     const prefix = newPrefix();
-    await ask(server.port, (redis) => redis.set(`mine:${prefix}{registry}:v`, '3'));
+    await ask(server.port, (redis) => redis.set(`mine:${prefix}{registry}:v`, '5'));
     await expect(redisStore({ client, prefix }).open()).rejects.toThrow(NEWER);
   });
 
@@ -66,7 +84,7 @@ describe('a Cluster', () => {
       redisStore({ client: clientOf.cluster(cluster), prefix, clockOffsetMs: () => offsetMs });
     const store = make();
     await store.open();
-    await other.set(`${prefix}{registry}:v`, '3');
+    await other.set(`${prefix}{registry}:v`, '5');
     await expect(make().open()).rejects.toThrow(NEWER);
     offsetMs = 10_000;
     await expect(store.peek('https://seller.example/mcp', 'event')).rejects.toMatchObject({

@@ -22,10 +22,10 @@ describe('schema', () => {
   it('of a newer version is refused with the fix and left unchanged', async () => {
     const db = new DatabaseSync(temp.file);
     await sqliteStore(db).open();
-    db.exec('UPDATE webhook_schema SET version = 3');
+    db.exec('UPDATE webhook_schema SET version = 5');
     await expect(sqliteStore(temp.file).open()).rejects.toThrow(ConfigError);
-    await expect(sqliteStore(temp.file).open()).rejects.toThrow(/version 3.*Upgrade proto-webhooks/);
-    expect(db.prepare('SELECT version FROM webhook_schema').get()).toMatchObject({ version: 3 });
+    await expect(sqliteStore(temp.file).open()).rejects.toThrow(/version 5.*Upgrade proto-webhooks/);
+    expect(db.prepare('SELECT version FROM webhook_schema').get()).toMatchObject({ version: 5 });
     db.close();
     expect(existsSync(`${temp.file}-wal`)).toBe(false);
   });

@@ -1,4 +1,4 @@
--- Rows that are compared and set (`src/stores/backend.ts`). What they mean, no statement here knows.
+-- Rows that are compared and set (`Backend`). What they mean, no statement here knows.
 
 -- Which store this is: one row. told: a process has said that it was made.
 CREATE TABLE IF NOT EXISTS webhook_identity (one TINYINT NOT NULL PRIMARY KEY, id VARBINARY(36) NOT NULL,

@@ -1,39 +1,15 @@
--- Rows that are compared and set (`src/stores/backend.ts`). What they mean, no statement here knows.
+-- Rows that are compared and set (`Backend`). What they mean, no statement here knows.
 
--- A schema of version 1 had the rules in its functions. They go first: a process of that version fails from now on,
--- and answers 503. None of the names is used again.
-DO $do$
-DECLARE
-  v_name text;
-  v_timeout text := current_setting('lock_timeout');
-BEGIN
-  IF to_regclass('webhook_record') IS NULL THEN RETURN; END IF;
-  -- Processes of that version are at work, and come to the tables in no one order: all or none, and then again.
-  FOR v_try IN 1..30 LOOP
-    PERFORM set_config('lock_timeout', least(100 * v_try, 2000)::text, true);
-    BEGIN
-      LOCK TABLE webhook_head, webhook_sender, webhook_keyid, webhook_record, webhook_task, webhook_nonce,
-        webhook_notification, webhook_count IN ACCESS EXCLUSIVE MODE;
-      EXIT;
-    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-      IF v_try = 30 THEN RAISE; END IF;
-      PERFORM pg_sleep(random() / 5);
-    END;
-  END LOOP;
-  PERFORM set_config('lock_timeout', v_timeout, true);
-  DROP VIEW webhook_head CASCADE;
-  FOR v_name IN SELECT format('%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) FROM pg_proc p
-    WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'webhook\_%' LOOP
-    EXECUTE format('DROP FUNCTION IF EXISTS %s CASCADE', v_name);
-  END LOOP;
-  DROP TYPE webhook_call, webhook_change, webhook_step, webhook_fresh, webhook_ended CASCADE;
-END $do$;
+-- No plan may depend on the server's statistics: a table that was empty when it was analyzed counts as empty until it is
+-- analyzed again, whatever has come into it, and a join with it would begin with all of its rows.
+--   LATERAL (... OFFSET 0) and a subquery in SELECT are run once for each name, in no other order
+--   the table of UPDATE or DELETE cannot be LATERAL: it is joined by ctid, which stays while the row is locked
+--   enable_bitmapscan = off: an index in whose order the first few are asked for is not read to its end, and sorted
 
--- Which store this is: one row. told: a process has said that it was made; version 1 was there already.
+-- Which store this is: one row. told: a process has said that it was made.
 CREATE TABLE webhook_identity (id text NOT NULL, told boolean NOT NULL);
 INSERT INTO webhook_identity
-  SELECT md5(random()::text || random()::text || clock_timestamp()::text || pg_backend_pid()::text)::uuid::text,
-    to_regclass('webhook_record') IS NOT NULL;
+  SELECT md5(random()::text || random()::text || clock_timestamp()::text || pg_backend_pid()::text)::uuid::text, false;
 -- Whose row: a sender (key ''), or one key id of it ('=' and the key id). Few, and never deleted. 0: nonces of all.
 CREATE TABLE webhook_scope (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -72,7 +48,8 @@ CREATE TABLE webhook_row (
 -- A body is neither compressed (its life is short) nor moved where the row is updated.
 ALTER TABLE webhook_row ALTER body SET STORAGE EXTERNAL;
 CREATE INDEX webhook_row_expiry ON webhook_row (scope_id, expires_at) WHERE expires_at IS NOT NULL;
-CREATE INDEX webhook_row_due ON webhook_row (scope_id, due_at, seq) WHERE due_at IS NOT NULL;
+-- By the negative, which no other index has: the primary key, sorted by scope_id too, cannot be read in its place.
+CREATE INDEX webhook_row_due ON webhook_row ((-scope_id), due_at, seq) WHERE due_at IS NOT NULL;
 CREATE INDEX webhook_row_suspect ON webhook_row (crashes, seq) WHERE suspect_at IS NOT NULL;
 CREATE INDEX webhook_row_list ON webhook_row (seq) WHERE list IS NOT NULL;
 CREATE INDEX webhook_row_waits ON webhook_row (scope_id, waits_for, seq) WHERE waits_for IS NOT NULL;
@@ -118,27 +95,30 @@ BEGIN
   RETURN QUERY
   WITH asked AS (
     SELECT r.scope_id, r.kind, r.id, r.link FROM unnest(p_scopes, p_kinds, p_ids) e (scope_id, kind, id)
-      JOIN webhook_row r ON r.scope_id = e.scope_id AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C"),
+      CROSS JOIN LATERAL (SELECT x.scope_id, x.kind, x.id, x.link FROM webhook_row x WHERE x.scope_id = e.scope_id
+        AND x.kind = e.kind COLLATE "C" AND x.id = e.id COLLATE "C" OFFSET 0) r),
   task AS (
     SELECT a.scope_id, a.id FROM asked a WHERE a.kind = 't'
     UNION SELECT a.scope_id, a.link FROM asked a WHERE a.kind = 'r' AND a.link IS NOT NULL),
   named AS (
     SELECT a.scope_id, a.kind, a.id FROM asked a
     UNION SELECT t.scope_id, 't', t.id FROM task t
-    UNION SELECT h.scope_id, 'r', h.link FROM task t JOIN webhook_row h
-      ON h.scope_id = t.scope_id AND h.kind = 't' AND h.id = t.id WHERE h.link IS NOT NULL
+    UNION SELECT h.scope_id, 'r', h.link FROM task t CROSS JOIN LATERAL (
+      SELECT x.scope_id, x.link FROM webhook_row x WHERE x.scope_id = t.scope_id AND x.kind = 't' AND x.id = t.id
+      OFFSET 0) h WHERE h.link IS NOT NULL
     UNION SELECT w.scope_id, 'r', w.id FROM task t CROSS JOIN LATERAL (
       SELECT x.scope_id, x.id FROM webhook_row x WHERE x.scope_id = t.scope_id AND x.waits_for = t.id
       ORDER BY x.seq LIMIT 2) w)
-  SELECT r.scope_id, r.kind, r.id, r.version, r.data, r.seq FROM named n JOIN webhook_row r
-    ON r.scope_id = n.scope_id AND r.kind = n.kind COLLATE "C" AND r.id = n.id COLLATE "C" ORDER BY r.seq;
+  SELECT r.scope_id, r.kind, r.id, r.version, r.data, r.seq FROM named n CROSS JOIN LATERAL (
+    SELECT x.* FROM webhook_row x WHERE x.scope_id = n.scope_id AND x.kind = n.kind COLLATE "C"
+      AND x.id = n.id COLLATE "C" OFFSET 0) r ORDER BY r.seq;
 END $$;
 
 -- [[scope, rows, bytes, nonces of all key ids where it is a sender's], …], and nonces of all as that of scope 0.
 CREATE FUNCTION webhook_counts(p_scopes integer[]) RETURNS json LANGUAGE sql STABLE AS $$
   SELECT json_agg(json_build_array(s.id, coalesce(c.rows, 0), coalesce(c.bytes, 0), (
-    SELECT sum(t.rows::float8) FROM webhook_scope o JOIN webhook_scope k ON k.sender = o.sender AND k.key <> ''
-      JOIN webhook_tally t ON t.scope_id = k.id WHERE o.id = s.id AND o.key = '')))
+    SELECT sum((SELECT sum(t.rows::float8) FROM webhook_tally t WHERE t.scope_id = k.id)) FROM webhook_scope k
+      WHERE k.sender = (SELECT o.sender FROM webhook_scope o WHERE o.id = s.id AND o.key = '') AND k.key <> '')))
   FROM unnest(p_scopes || 0) s (id) CROSS JOIN LATERAL (
     -- Sums of bigint are numeric, which costs more than all the rest.
     SELECT sum(t.rows::float8) AS rows, sum(t.bytes::float8) AS bytes FROM webhook_tally t WHERE t.scope_id = s.id) c
@@ -166,8 +146,8 @@ CREATE FUNCTION webhook_commit(p_at bigint, p_offset bigint, p_lock_ms integer, 
   p_exact_unit integer[], p_exact_scope integer[], p_exact_rows bigint[], p_exact_bytes bigint[], p_counts integer[],
   p_names text, p_started text)
 RETURNS text LANGUAGE plpgsql
-SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_now bigint := webhook_clock(p_offset);
   v_refused integer[] := '{}';
@@ -207,8 +187,8 @@ BEGIN
   IF p_reads THEN
     v_refused := v_refused || ARRAY(SELECT e.unit
       FROM unnest(p_unit, p_scope, p_kind, p_id, p_version, p_next) e (unit, scope, kind, id, version, next)
-      WHERE e.version IS NULL AND e.next IS NULL AND EXISTS (SELECT FROM webhook_row r
-        WHERE r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C"));
+      WHERE e.version IS NULL AND e.next IS NULL AND (SELECT r.version FROM webhook_row r
+        WHERE r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C") IS NOT NULL);
   END IF;
   IF p_new > 0 THEN
     INSERT INTO webhook_row (version, expires_at, due_at, scope_id, bytes, kind, id, list, waits_for, link, data, body)
@@ -228,10 +208,11 @@ BEGIN
         WHERE e.version IS NULL AND e.next IS NOT NULL AND e.unit <> ALL (v_refused)
           AND e.next IS DISTINCT FROM (SELECT r.version FROM webhook_row r
             WHERE r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C"));
-      DELETE FROM webhook_row r USING unnest(p_unit, p_scope, p_kind, p_id, p_version, p_next)
-        e (unit, scope, kind, id, version, next)
-        WHERE e.version IS NULL AND e.unit = ANY (v_lost) AND r.scope_id = e.scope AND r.kind = e.kind COLLATE "C"
-          AND r.id = e.id COLLATE "C" AND r.version = e.next;
+      DELETE FROM webhook_row WHERE ctid = ANY (ARRAY(
+        SELECT (SELECT r.ctid FROM webhook_row r WHERE r.scope_id = e.scope AND r.kind = e.kind COLLATE "C"
+          AND r.id = e.id COLLATE "C" AND r.version = e.next)
+        FROM unnest(p_unit, p_scope, p_kind, p_id, p_version, p_next) e (unit, scope, kind, id, version, next)
+        WHERE e.version IS NULL AND e.unit = ANY (v_lost)));
       v_refused := v_refused || v_lost;
     END IF;
   END IF;
@@ -245,8 +226,9 @@ BEGIN
         p_waits, p_link, p_of, p_at_data, p_of_data, p_at_body, p_of_body)
         e (unit, scope, kind, id, version, next, expires, due, suspect, crashes, list, waits, link, of, at_data, of_data,
           at_body, of_body)
-      WHERE e.version IS NOT NULL AND e.next IS NOT NULL AND e.unit <> ALL (v_refused)
-        AND r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C";
+      CROSS JOIN LATERAL (SELECT x.ctid FROM webhook_row x WHERE x.scope_id = e.scope AND x.kind = e.kind COLLATE "C"
+        AND x.id = e.id COLLATE "C" OFFSET 0) at
+      WHERE e.version IS NOT NULL AND e.next IS NOT NULL AND e.unit <> ALL (v_refused) AND r.ctid = at.ctid;
   END IF;
   -- Last of all and sorted, for counts are what all transactions write.
   INSERT INTO webhook_tally AS n (scope_id, stripe, rows, bytes)
@@ -264,32 +246,35 @@ BEGIN
 END $$;
 
 -- Rows by name and what comes with them, some with their bodies. The first row is the clock, and the counts.
-CREATE FUNCTION webhook_load(p_offset bigint, p_scopes integer[], p_kinds text[], p_ids text[], p_bodies boolean[],
-  p_counts integer[]) RETURNS TABLE (scope_id integer, kind text, id text, version text, data text, body bytea)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off
-SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+CREATE FUNCTION webhook_load(p_offset bigint, p_scopes integer[], p_kinds text[], p_ids text[],
+  p_bodies boolean[], p_counts integer[])
+RETURNS TABLE (scope_id integer, kind text, id text, version text, data text, body bytea)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 BEGIN
   RETURN QUERY SELECT NULL::integer, NULL::text, NULL::text, webhook_clock(p_offset)::text,
     CASE WHEN p_counts IS NOT NULL THEN webhook_counts(p_counts)::text END, NULL::bytea;
   IF p_scopes IS NULL THEN RETURN; END IF;
-  RETURN QUERY SELECT l.scope_id, l.kind, l.id, l.version::text, l.data, (
-      SELECT r.body FROM unnest(p_scopes, p_kinds, p_ids, p_bodies) e (scope_id, kind, id, body)
-        JOIN webhook_row r ON r.scope_id = e.scope_id AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C"
-        WHERE e.body AND e.scope_id = l.scope_id AND e.kind = l.kind AND e.id = l.id LIMIT 1)
+  RETURN QUERY SELECT l.scope_id, l.kind, l.id, l.version::text, l.data,
+      CASE WHEN EXISTS (SELECT FROM unnest(p_scopes, p_kinds, p_ids, p_bodies) e (scope_id, kind, id, body)
+          WHERE e.body AND e.scope_id = l.scope_id AND e.kind = l.kind AND e.id = l.id)
+        THEN (SELECT r.body FROM webhook_row r
+          WHERE r.scope_id = l.scope_id AND r.kind = l.kind COLLATE "C" AND r.id = l.id COLLATE "C") END
     FROM webhook_look(p_scopes, p_kinds, p_ids) l ORDER BY l.seq;
 END $$;
 
 -- Records that are due later than p_after ms from now: the last of each sender, and suspects. As JSON [[sender, id], …].
-CREATE FUNCTION webhook_far(p_offset bigint, p_after bigint, p_most integer) RETURNS TABLE (now text, rows json)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+CREATE FUNCTION webhook_far(p_offset bigint, p_after bigint, p_most integer)
+RETURNS TABLE (now text, rows json)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   v_now bigint := webhook_clock(p_offset);
 BEGIN
   RETURN QUERY SELECT v_now::text, (SELECT json_agg(json_build_array(d.sender, d.id)) FROM
     (SELECT s.sender, f.id FROM webhook_scope s CROSS JOIN LATERAL
-      (SELECT r.id FROM webhook_row r WHERE r.scope_id = s.id AND r.due_at IS NOT NULL AND r.due_at > v_now + p_after
+      (SELECT r.id FROM webhook_row r WHERE -r.scope_id = -s.id AND r.due_at IS NOT NULL AND r.due_at > v_now + p_after
         ORDER BY r.due_at DESC LIMIT p_most) f WHERE s.key = ''
-      UNION ALL (SELECT s.sender, r.id FROM webhook_row r JOIN webhook_scope s ON s.id = r.scope_id
+      UNION ALL (SELECT (SELECT s.sender FROM webhook_scope s WHERE s.id = r.scope_id), r.id FROM webhook_row r
         WHERE r.suspect_at IS NOT NULL AND r.suspect_at > v_now + p_after LIMIT p_most)) d);
 END $$;
 
@@ -303,55 +288,54 @@ $$;
 -- clock, ms until another one comes due, and 's' where a suspect is due; place: of those that are due, the order.
 CREATE FUNCTION webhook_due(p_offset bigint, p_most integer, p_hold integer, p_after text)
 RETURNS TABLE (sender text, scope_id integer, kind text, id text, version text, data text, body bytea, place bigint)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off
-SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_now bigint := webhook_clock(p_offset);
   v_next bigint;
   v_scopes integer[];
   v_ids text[];
+  v_at tid[];
   v_found bigint;
 BEGIN
   -- That a row is left alone for a moment need not outlive the server.
   PERFORM set_config('synchronous_commit', 'off', true);
   WITH RECURSIVE scope AS (
-    (SELECT r.scope_id AS of FROM webhook_row r WHERE r.due_at IS NOT NULL ORDER BY r.scope_id LIMIT 1)
-    UNION ALL SELECT (SELECT r.scope_id FROM webhook_row r WHERE r.due_at IS NOT NULL AND r.scope_id > s.of
-      ORDER BY r.scope_id LIMIT 1) FROM scope s WHERE s.of IS NOT NULL),
+    (SELECT -r.scope_id AS of FROM webhook_row r WHERE r.due_at IS NOT NULL ORDER BY -r.scope_id LIMIT 1)
+    UNION ALL SELECT (SELECT -r.scope_id FROM webhook_row r WHERE r.due_at IS NOT NULL AND -r.scope_id > s.of
+      ORDER BY -r.scope_id LIMIT 1) FROM scope s WHERE s.of IS NOT NULL),
   found AS (
-    SELECT d.scope_id, d.kind, d.id, d.due_at, d.seq,
+    SELECT d.scope_id, d.id, d.ctid, (SELECT c.sender FROM webhook_scope c WHERE c.id = d.scope_id) AS sender,
       row_number() OVER (PARTITION BY d.scope_id ORDER BY d.due_at, d.seq) AS turn
-    FROM scope s CROSS JOIN LATERAL (SELECT r.scope_id, r.kind, r.id, r.due_at, r.seq FROM webhook_row r
-      WHERE r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at <= v_now
+    FROM scope s CROSS JOIN LATERAL (SELECT r.scope_id, r.id, r.ctid, r.due_at, r.seq FROM webhook_row r
+      WHERE -r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at <= v_now
       ORDER BY r.due_at, r.seq LIMIT p_most + 1 FOR UPDATE SKIP LOCKED) d),
-  taken AS (SELECT f.scope_id, f.id, row_number() OVER (ORDER BY f.turn, c.sender <= p_after COLLATE "C", c.sender) AS nth
-    FROM found f JOIN webhook_scope c ON c.id = f.scope_id ORDER BY nth LIMIT p_most)
-  SELECT array_agg(t.scope_id ORDER BY t.nth), array_agg(t.id ORDER BY t.nth),
+  taken AS (SELECT f.*, row_number() OVER (ORDER BY f.turn, f.sender <= p_after COLLATE "C", f.sender) AS nth
+    FROM found f ORDER BY nth LIMIT p_most)
+  SELECT array_agg(t.scope_id ORDER BY t.nth), array_agg(t.id ORDER BY t.nth), array_agg(t.ctid),
     (SELECT count(*) FROM found),
     (SELECT min(l.due_at) FROM scope s CROSS JOIN LATERAL (SELECT r.due_at FROM webhook_row r
-      WHERE r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at > v_now ORDER BY r.due_at LIMIT 1) l)
-    INTO v_scopes, v_ids, v_found, v_next FROM taken t;
+      WHERE -r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at > v_now ORDER BY r.due_at LIMIT 1) l)
+    INTO v_scopes, v_ids, v_at, v_found, v_next FROM taken t;
   IF v_found > p_most THEN v_next := v_now; END IF;
   RETURN QUERY SELECT NULL::text, NULL::integer, CASE WHEN webhook_has_suspect(v_now) THEN 's' END, NULL::text,
     v_now::text, (v_next - v_now)::text, NULL::bytea, NULL::bigint;
   IF v_ids IS NULL THEN RETURN; END IF;
-  UPDATE webhook_row r SET due_at = v_now + p_hold FROM unnest(v_scopes, v_ids) e (scope_id, id)
-    WHERE r.scope_id = e.scope_id AND r.kind = 'r' AND r.id = e.id COLLATE "C";
-  RETURN QUERY SELECT c.sender, l.scope_id, l.kind, l.id, l.version::text, l.data, b.body, e.place
+  UPDATE webhook_row r SET due_at = v_now + p_hold WHERE r.ctid = ANY (v_at);
+  RETURN QUERY SELECT (SELECT c.sender FROM webhook_scope c WHERE c.id = l.scope_id), l.scope_id, l.kind, l.id,
+      l.version::text, l.data, CASE WHEN e.place IS NOT NULL THEN (SELECT b.body FROM webhook_row b
+        WHERE b.scope_id = l.scope_id AND b.kind = 'r' AND b.id = l.id COLLATE "C") END, e.place
     FROM webhook_look(v_scopes, array_fill('r'::text, ARRAY[cardinality(v_ids)]), v_ids) l
-    JOIN webhook_scope c ON c.id = l.scope_id
     LEFT JOIN unnest(v_scopes, v_ids) WITH ORDINALITY e (scope_id, id, place)
       ON e.scope_id = l.scope_id AND e.id = l.id AND l.kind = 'r'
-    LEFT JOIN webhook_row b ON e.place IS NOT NULL AND b.scope_id = l.scope_id AND b.kind = l.kind COLLATE "C"
-      AND b.id = l.id COLLATE "C"
     ORDER BY l.seq;
 END $$;
 
 -- Of the suspects that are due the one with the fewest crashes, of those the oldest: as webhook_due gives rows.
 CREATE FUNCTION webhook_suspect(p_offset bigint, p_hold integer)
 RETURNS TABLE (sender text, scope_id integer, kind text, id text, version text, data text, body bytea, place bigint)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_hashjoin = off
-SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_now bigint := webhook_clock(p_offset);
   v_scope integer;
@@ -367,9 +351,9 @@ BEGIN
   RETURN QUERY SELECT NULL::text, NULL::integer, CASE WHEN webhook_has_suspect(v_now) THEN 's' END, NULL::text,
     v_now::text, NULL::text, NULL::bytea, NULL::bigint;
   IF v_id IS NULL THEN RETURN; END IF;
-  RETURN QUERY SELECT c.sender, l.scope_id, l.kind, l.id, l.version::text, l.data, b.body,
-      CASE WHEN b.id IS NOT NULL THEN 1::bigint END
-    FROM webhook_look(ARRAY[v_scope], ARRAY['r'], ARRAY[v_id]) l JOIN webhook_scope c ON c.id = l.scope_id
+  RETURN QUERY SELECT (SELECT c.sender FROM webhook_scope c WHERE c.id = l.scope_id), l.scope_id, l.kind, l.id,
+      l.version::text, l.data, b.body, CASE WHEN b.id IS NOT NULL THEN 1::bigint END
+    FROM webhook_look(ARRAY[v_scope], ARRAY['r'], ARRAY[v_id]) l
     LEFT JOIN webhook_row b ON l.kind = 'r' AND l.id = v_id COLLATE "C" AND l.scope_id = v_scope
       AND b.scope_id = v_scope AND b.kind = 'r' AND b.id = v_id COLLATE "C"
     ORDER BY l.seq;
@@ -414,69 +398,3 @@ BEGIN
   SELECT count(*) INTO v_deleted FROM gone;
   RETURN v_deleted;
 END $$;
-
--- The rows of version 1, which had a column for each member. A column's text may be encoded (`stores/text.ts`).
-CREATE FUNCTION webhook_plain(p_column text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN left(p_column, 1) = chr(1) THEN substr(p_column, 2)::json ELSE to_json(p_column) END
-$$;
-CREATE FUNCTION webhook_fitted(p_column text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN left(p_column, 1) = chr(2) THEN chr(1) || '#' || substr(p_column, 2)
-    WHEN length(p_column) > 512 THEN chr(1) || '#' || encode(sha256(convert_to(p_column, 'UTF8')), 'hex')
-    ELSE p_column END
-$$;
-DO $do$
-BEGIN
-  IF to_regclass('webhook_record') IS NULL THEN RETURN; END IF;
-  INSERT INTO webhook_scope (sender, key) SELECT url, '' FROM webhook_sender ORDER BY id;
-  INSERT INTO webhook_scope (sender, key)
-    SELECT w.url, '=' || webhook_fitted(k.keyid) FROM webhook_keyid k JOIN webhook_sender w ON w.id = k.sender_id;
-  INSERT INTO webhook_row (version, expires_at, due_at, scope_id, bytes, kind, id, list, waits_for, link, data, body)
-    SELECT floor(random() * 4503599627370496), r.expires_at,
-      CASE WHEN r.acked AND r.state = 'queued' THEN greatest(r.not_before, r.parked_until)
-        WHEN r.acked AND r.state = 'leased' THEN greatest(r.lease_until, r.parked_until) END,
-      s.id, CASE WHEN r.state IN ('applied', 'stale') THEN 0 ELSE r.body_bytes END, 'r', webhook_fitted(r.key),
-      CASE WHEN r.state IN ('queued', 'leased', 'dead') THEN r.state END,
-      CASE WHEN r.parked_until > 0 THEN webhook_fitted(r.task_id) END, webhook_fitted(r.task_id),
-      json_strip_nulls(json_build_object('key', CASE WHEN length(r.key) > 512 THEN webhook_plain(r.key) END,
-        'state', r.state, 'claim', r.claim, 'claimedBy', webhook_plain(r.claimed_by), 'owner', webhook_plain(r.owner),
-        'fence', r.fence, 'leaseUntil', r.lease_until, 'attempts', r.attempts, 'crashes', r.crashes, 'acked', r.acked,
-        'insertedAt', r.inserted_at, 'notBefore', r.not_before, 'parkedUntil', r.parked_until,
-        'lastError', webhook_plain(r.last_error), 'rawHash', encode(r.raw_hash, 'hex'),
-        'canonicalHash', encode(r.canonical_hash, 'hex'),
-        'task', CASE WHEN r.task_id IS NOT NULL THEN json_strip_nulls(json_build_object('id', webhook_plain(r.task_id),
-          'instant', r.instant, 'instantMs', r.instant_ms, 'terminal', r.terminal)) END,
-        'reemission', r.reemission, 'afterTerminal', r.after_terminal, 'ahead', r.ahead, 'afterFinal', r.after_final,
-        'bodyBytes', CASE WHEN r.state IN ('applied', 'stale') THEN 0 ELSE r.body_bytes END,
-        'expiresAt', r.expires_at)), r.body
-    FROM webhook_record r JOIN webhook_sender w ON w.id = r.sender_id
-      JOIN webhook_scope s ON s.sender = w.url AND s.key = '' ORDER BY r.seq;
-  INSERT INTO webhook_row (version, expires_at, scope_id, bytes, kind, id, link, data)
-    SELECT floor(random() * 4503599627370496), t.expires_at, s.id, 0, 't', webhook_fitted(t.task_id),
-      webhook_fitted(t.holder), json_strip_nulls(json_build_object(
-        'id', CASE WHEN length(t.task_id) > 512 THEN webhook_plain(t.task_id) END, 'holder', webhook_plain(t.holder),
-        'mark', t.mark, 'markTerminal', t.mark_terminal, 'waiting', EXISTS (SELECT FROM webhook_record r
-          WHERE r.sender_id = t.sender_id AND r.task_id = t.task_id AND r.parked_until > 0),
-        'expiresAt', t.expires_at))
-    FROM webhook_task t JOIN webhook_sender w ON w.id = t.sender_id
-      JOIN webhook_scope s ON s.sender = w.url AND s.key = '';
-  INSERT INTO webhook_row (version, expires_at, scope_id, bytes, kind, id, data)
-    SELECT floor(random() * 4503599627370496), n.expires_at, s.id, 0, 'n', webhook_fitted(n.nonce),
-      json_strip_nulls(json_build_object('nonce', CASE WHEN length(n.nonce) > 512 THEN webhook_plain(n.nonce) END,
-        'key', webhook_plain(n.record_key), 'acceptId', webhook_plain(n.accept_id), 'expiresAt', n.expires_at))
-    FROM webhook_nonce n JOIN webhook_keyid k ON k.id = n.keyid_id JOIN webhook_sender w ON w.id = k.sender_id
-      JOIN webhook_scope s ON s.sender = w.url AND s.key = '=' || webhook_fitted(k.keyid);
-  INSERT INTO webhook_row (version, expires_at, scope_id, bytes, kind, id, data)
-    SELECT floor(random() * 4503599627370496), n.expires_at, s.id, 0, 'i', webhook_fitted(n.notification_id),
-      json_strip_nulls(json_build_object(
-        'id', CASE WHEN length(n.notification_id) > 512 THEN webhook_plain(n.notification_id) END,
-        'key', webhook_plain(n.record_key), 'expiresAt', n.expires_at))
-    FROM webhook_notification n JOIN webhook_sender w ON w.id = n.sender_id
-      JOIN webhook_scope s ON s.sender = w.url AND s.key = '';
-  INSERT INTO webhook_tally (scope_id, stripe, rows, bytes)
-    SELECT scope_id, 0, count(*), sum(bytes) FROM webhook_row GROUP BY 1
-    UNION ALL SELECT 0, 0, count(*), 0 FROM webhook_row WHERE kind = 'n';
-  DROP TABLE webhook_record, webhook_task, webhook_nonce, webhook_notification, webhook_count, webhook_keyid,
-    webhook_sender;
-END $do$;
-DROP FUNCTION webhook_plain(text);
-DROP FUNCTION webhook_fitted(text);

@@ -1,1 +1,0 @@
--- Version 1 is only taken over (0002.sql), never made: what it was is in test/stores/fixtures/postgres-0001.sql.
