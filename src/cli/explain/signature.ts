@@ -2,7 +2,7 @@ import type { Target } from '../../auth/contract.ts';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { compareHost, receivedAuthority } from '../../auth/rfc9421/host.ts';
 import { signatureBase } from '../../auth/rfc9421/signature-base.ts';
-import { canonicalOrUndefined, publicUrlOf } from '../../config/public-url.ts';
+import { canonicalOrUndefined } from '../../config/public-url.ts';
 import { formedUrl, URL_FORMS } from '../../config/url-forms.ts';
 import type { VerifyKey } from '../../crypto/engine.ts';
 import { fieldValue } from '../../delivery.ts';
@@ -117,7 +117,8 @@ function receiverTries({ request, target }: Case): ReadonlySet<string> {
   // What takes http takes it for `publicUrl` and for every form of it.
   const allowLoopback = target.targetUri.startsWith('http:');
   const evidence = {
-    publicUrl: publicUrlOf(target.targetUri, allowLoopback),
+    // Not parsed as the option is: a captured URL may be one that the option refuses.
+    publicUrl: { kind: 'exact', target } as const,
     target,
     authority: receivedAuthority(delivery),
     requestTarget: delivery.url ?? '/',
@@ -157,7 +158,7 @@ async function searchSignature(made: Case, step: string): Promise<readonly Findi
   const named = keys.find(({ kid }) => kid === parameters.keyid);
 
   function* trials(): Generator<Trial> {
-    for (const key of keys.filter((one) => one !== named)) {
+    for (const key of keys.filter(({ kid }) => kid !== parameters.keyid)) {
       const says = `The key ${JSON.stringify(key.kid)} signed, and keyid names ${JSON.stringify(parameters.keyid)}.`;
       const fix = `The seller has to put keyid="${key.kid}", or sign with the key that it names.`;
       yield { key, changes: [{ cause: 'wrong-kid', says, fix }] };

@@ -452,6 +452,14 @@ describe('explain: keys, DER, several causes at once', () => {
     expect(findings[0]?.says).toMatch(/^(Signature and Content-Digest|Content-Digest and Signature) are not/);
   });
 
+  it('looks at a URL that no receiver could be configured with', async () => {
+    for (const url of ['https://buyer.example/a*b', 'https://buyer.example/caf\u00e9']) {
+      const capture = captured(await signed(), { url });
+      const { findings } = await explained(capture, { url });
+      expect(findings.map(({ cause }) => cause)).toEqual(['path-prefix', 'query-dropped']);
+    }
+  });
+
   it('tries nothing of a URL with a key that the sender has not published', async () => {
     const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'stranger' });
     const delivery = await signed({ key: stranger.privateJwk, url: URL_GIVEN.replace('https', 'http') });
