@@ -5,9 +5,6 @@ const [section = '', part = ''] = process.argv.slice(2);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 process.once('disconnect', () => process.exit());
 
-// Before anything is loaded: a runtime without WebAssembly.
-if (part === 'plain') Reflect.deleteProperty(globalThis, 'WebAssembly');
-
 const { SECTIONS } = await import('./sections.ts');
 const known = SECTIONS[section];
 if (!known) throw new Error(`no section ${section}`);

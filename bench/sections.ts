@@ -23,12 +23,12 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
   },
   sizes: {
     title: 'Whole pipeline ÷ FLOOR (verification, SHA-256, decoding, JSON.parse) by size of the body',
-    parts: ['wasm', 'plain'],
+    parts: [''],
     load: () => import('./sections/sizes.ts'),
   },
   parser: {
     title: 'Strict parser ÷ JSON.parse',
-    parts: ['wasm', 'plain'],
+    parts: [''],
     load: () => import('./sections/parser.ts'),
   },
   peers: {

@@ -20,7 +20,7 @@ const SIZES: readonly (readonly [string, number, number])[] = [
 
 const DIFFERENT = 16;
 
-const MOST: Readonly<Record<string, number>> = { wasm: 1.3, plain: 1.5 };
+const MOST = 1.5;
 
 function contestant<T>(name: string, inputs: readonly T[], parse: (input: T) => unknown): Contestant {
   return {
@@ -36,11 +36,9 @@ function strict(bytes: Uint8Array): void {
 }
 
 /** The strict parser, from bytes, over `JSON.parse`: of text that is ready, and of the same bytes decoded first. */
-export async function measure(part: string): Promise<Figures> {
+export async function measure(): Promise<Figures> {
   const results: Record<string, Figure> = {};
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  const most = MOST[part] ?? 0;
-  const way = part === 'plain' ? 'without WebAssembly' : 'with WebAssembly';
   for (const [name, size, each] of SIZES) {
     const bytes = Array.from({ length: DIFFERENT }, (_, at) => envelope(at, size));
     const texts = bytes.map((one) => decoder.decode(one));
@@ -53,8 +51,8 @@ export async function measure(part: string): Promise<Figures> {
       plan(each),
       ownClock,
     );
-    results[`${name}, ${way}: strict parser ÷ JSON.parse`] = atMost(ratio(times, 'strict', 'parse'), most);
-    results[`${name}, ${way}: strict parser ÷ decoding and JSON.parse`] = ratio(times, 'strict', 'decode');
+    results[`${name}: strict parser ÷ JSON.parse`] = atMost(ratio(times, 'strict', 'parse'), MOST);
+    results[`${name}: strict parser ÷ decoding and JSON.parse`] = ratio(times, 'strict', 'decode');
   }
   return results;
 }

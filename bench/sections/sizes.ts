@@ -17,7 +17,6 @@ interface Size {
   readonly name: string;
   readonly bytes: number;
   readonly count: number;
-  /** Without WASM. */
   readonly most: number;
 }
 
@@ -29,13 +28,8 @@ const SIZES: readonly Size[] = [
   { name: '1 MB', bytes: 1_000_000, count: 20, most: 1.55 },
 ];
 
-const MOST_WITH_WASM = 1.2;
-
-/** `one.ts` takes WebAssembly away before anything is loaded. */
-const WAYS: Readonly<Record<string, string>> = { wasm: 'with WebAssembly', plain: 'without WebAssembly' };
-
 /** The whole pipeline over FLOOR by size of the body: Ed25519, one thread, memory store. */
-export async function measure(part: string): Promise<Figures> {
+export async function measure(): Promise<Figures> {
   const results: Record<string, Figure> = {};
   const key = await makeKey('ed25519');
   for (const { name, bytes, count: each, most } of SIZES) {
@@ -49,10 +43,8 @@ export async function measure(part: string): Promise<Figures> {
       planned,
       ownClock,
     );
-    const limit = part === 'plain' ? most : MOST_WITH_WASM;
-    const of = `${name}, ${WAYS[part]}`;
-    results[`${of}: FLOOR, µs`] = micros(times, 'floor');
-    results[`${of}: whole pipeline ÷ FLOOR`] = atMost(ratio(times, 'pipeline', 'floor'), limit);
+    results[`${name}: FLOOR, µs`] = micros(times, 'floor');
+    results[`${name}: whole pipeline ÷ FLOOR`] = atMost(ratio(times, 'pipeline', 'floor'), most);
   }
   return results;
 }

@@ -15,7 +15,5 @@ export {
   duplicateNames,
   MAX_DEPTH,
   type MemberCount,
-  MODULE,
   parseStrictObject,
-  simdCounter,
 } from './strict-json.ts';

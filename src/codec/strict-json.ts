@@ -11,7 +11,7 @@ const LAST_BEFORE_BRACKETS = 0x5a;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** What a counter finds in a JSON text. */
+/** What `countMembers` finds in a JSON text. */
 export interface MemberCount {
   /** Colons outside strings: in valid JSON text each of them is a member. */
   readonly members: number;
@@ -19,12 +19,10 @@ export interface MemberCount {
   readonly escapedNames: boolean;
 }
 
-/** Undefined for text with more than `most` levels of brackets or, where the counter says so, that might have them. */
-export type CountMembers = (bytes: Uint8Array, most: number) => MemberCount | undefined;
-
 /**
  * One pass over the bytes: every byte looked for is ASCII, so none occurs inside a longer UTF-8 sequence. Strings are
  * passed over in a loop of their own, here rather than in a function: that is half of the time.
+ * @returns undefined for text with more than `most` levels of brackets.
  */
 // oxlint-disable-next-line complexity -- one loop over every byte of a body: a call for each would be half of its time
 export function countMembers(bytes: Uint8Array, most: number): MemberCount | undefined {
@@ -59,59 +57,6 @@ export function countMembers(bytes: Uint8Array, most: number): MemberCount | und
     }
   }
   return { members, escapedNames };
-}
-
-/** `member-count.wat`, assembled. */
-export const MODULE: string =
-  'AGFzbQEAAAABEQJgBXt7e3t7AX5gA39/fwF/AwMCAAEFAwEAAQYkB38BQQALfwFBAAt+AUIAC34BQgALfgFCAAt+AUIAC38BQQALBxICBm1lbW9yeQIABWNvdW50AAEKuwYCMgAgACAE/SP9ZK0gASAE/SP9ZK1CEIaEIAIgBP0j/WStQiCGIAMgBP0j/WStQjCGhIQLhQYDAX8Eewh+IAEEQEEAJABBACQBQgAkAkIAJANCACQEQgAkBUEAJAYLIABBAEEAIABrQT9x/AsAAkADQCADIABPDQEgA/0ABAAhBCAD/QAEECEFIAP9AAQgIQYgA/0ABDAhByADQcAAaiEDIAQgBSAGIAf9DCIiIiIiIiIiIiIiIiIiIiIQACEKIAQgBSAGIAf9DFxcXFxcXFxcXFxcXFxcXFwQACEIIAgjAoRCAFIEQCAIIwJCf4WDIQkgCUIBhkKq1arVqtWq1ap/hCAJfUKq1arVqtWq1ap/hSEJIAogCSAIIwKEhUJ/hYMhCiAJIAiDQj+IJAILIAogCkIBhoUhCiAKIApCAoaFIQogCiAKQgSGhSEKIAogCkIIhoUhCiAKIApCEIaFIQogCiAKQiCGhSEKIAojA4UhCiAKQj+HJAMgCkJ/hSELIAsgBCAFIAYgB/0MOjo6Ojo6Ojo6Ojo6Ojo6OhAAgyEMIwAgDHunaiQAIAgjBCMFhIRCAFIEQCAIIAqDIwSEIQ8gCiAPfCEOIA4gD1StJAQgDiALgyEOIA5CAYYjBYQhDyAOQj+IJAUgCyAE/QwgICAgICAgICAgICAgICAg/XMgBf0MICAgICAgICAgICAgICAgIP1zIAb9DCAgICAgICAgICAgICAgICD9cyAH/QwgICAgICAgICAgICAgICAg/XP9DAAAAAAAAAAAAAAAAAAAAAAQAIMhDSANIA98IQ4jBSAOIA9UrYQkBSMGIA4gDINCAFJyJAYLIAT9DCAgICAgICAgICAgICAgICD9UCEEIAX9DCAgICAgICAgICAgICAgICD9UCEFIAb9DCAgICAgICAgICAgICAgICD9UCEGIAf9DCAgICAgICAgICAgICAgICD9UCEHIwEgCyAEIAUgBiAH/Qx7e3t7e3t7e3t7e3t7e3t7EACDe6dqJAEjASACSgRAQX8PCyMBIAsgBCAFIAYgB/0MfX19fX19fX19fX19fX19fRAAg3unayQBDAALCyMAQQF0IwZyCw==';
-
-/** The part of `WebAssembly` that is used, written out: not every runtime has it, nor its types. */
-interface Wasm {
-  readonly Module: new (bytes: Uint8Array) => object;
-  readonly Instance: new (module: object) => { readonly exports: unknown };
-}
-
-interface Exports {
-  readonly memory: { readonly buffer: ArrayBuffer };
-  readonly count: (length: number, first: number, most: number) => number;
-}
-
-/** Bytes of text that one call is given: the module's page less room for filling up the last block. */
-const CHUNK = 65_536 - 64;
-
-/**
- * `countMembers` at a third of its time, copying included: 64 bytes at a time where the runtime has WebAssembly with
- * SIMD and lets bytes be compiled (workerd does not); else undefined. Counts alike in valid JSON, but for text that
- * may nest too deep: undefined is only a suspicion here, for `countMembers` to look into.
- * Its memory is scratch paper: nothing that a call reads was left there by another.
- */
-export function simdCounter(
-  wasm: Wasm | undefined = (globalThis as { readonly WebAssembly?: Wasm }).WebAssembly,
-): CountMembers | undefined {
-  const exports = wasm && instantiate(wasm);
-  if (!exports) return undefined;
-  const { count } = exports;
-  const scratch = new Uint8Array(exports.memory.buffer);
-  return (bytes, most) => {
-    const { length } = bytes;
-    let counted = 0;
-    for (let at = 0; at < length && counted >= 0; at += CHUNK) {
-      const chunk = length <= CHUNK ? bytes : bytes.subarray(at, at + CHUNK);
-      scratch.set(chunk);
-      counted = count(chunk.length, at === 0 ? 1 : 0, most);
-    }
-    return counted < 0 ? undefined : { members: counted >> 1, escapedNames: (counted & 1) === 1 };
-  };
-}
-
-function instantiate(wasm: Wasm): Exports | undefined {
-  try {
-    const bytes = Uint8Array.from(atob(MODULE), (char) => char.charCodeAt(0));
-    return new wasm.Instance(new wasm.Module(bytes)).exports as Exports;
-  } catch {
-    // No SIMD, no leave to compile, or no address space left for the memory: the plain way counts as well.
-    return undefined;
-  }
 }
 
 const QUOTE = '"';
@@ -179,8 +124,6 @@ const MAX_NAMES = 4;
 // `ignoreBOM` keeps a BOM in the text, where it is not JSON; the default would swallow it.
 const UTF8: InstanceType<typeof TextDecoder> = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-const countFast: CountMembers | undefined = /* @__PURE__ */ simdCounter();
-
 /**
  * Check 14 (verification.md §2.14): UTF-8 JSON, an object, and no object in it at any depth has a name twice,
  * compared after unescaping. Linear in the size of the body, whatever it holds. Never throws. A member called
@@ -215,11 +158,13 @@ interface Unchecked {
 export function parseUnchecked(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): Unchecked | Refused {
   const text = decodeUtf8(bytes);
   if (text === undefined) return refuse('the body is not UTF-8');
-  const count = countFast?.(bytes, maxDepth) ?? countMembers(bytes, maxDepth);
+  const count = countMembers(bytes, maxDepth);
   // Before the parse: some engines' JSON.parse recurses, and so does everything that reads the value later.
-  if (count === undefined) return refuse(deep(maxDepth));
+  if (count === undefined) return refuse(`the body nests deeper than ${maxDepth} levels`);
   const value = count.escapedNames ? parse(text, readJson) : parse(text, JSON.parse);
-  if (value === undefined) return refuse(describeNoJson(bytes, text, maxDepth));
+  if (value === undefined) {
+    return refuse(text.startsWith('\uFEFF') ? 'the body begins with a BOM' : 'the body is not JSON');
+  }
   return { ok: true, value, text, members: count.members };
 }
 
@@ -229,8 +174,6 @@ export function checkNames({ value, text, members }: Unchecked): StrictJsonValue
   if ((isObject(value) ? ownMembers(value) : 0) !== members) return refuseDuplicates(text);
   return { ok: true, value, text };
 }
-
-const deep = (maxDepth: number): string => `the body nests deeper than ${maxDepth} levels`;
 
 function refuse(detail: string): Refused {
   return { ok: false, detail };
@@ -275,12 +218,6 @@ function ownMembers(value: object): number {
     count += isObject(member) ? 1 + ownMembers(member) : 1;
   }
   return count;
-}
-
-/** The two counters agree on valid JSON alone; the words of a refusal must not depend on which one counted. */
-function describeNoJson(bytes: Uint8Array, text: string, maxDepth: number): string {
-  if (countMembers(bytes, maxDepth) === undefined) return deep(maxDepth);
-  return text.startsWith('\uFEFF') ? 'the body begins with a BOM' : 'the body is not JSON';
 }
 
 function refuseDuplicates(text: string): Refused {
