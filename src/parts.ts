@@ -123,14 +123,6 @@ async function makeReady(parts: Parts, engine: Engine, sodium: Sodium | undefine
   return { ...parts, ...createQueueWatch(parts), hashes, readBody, tickets, authContext };
 }
 
-/** Every handler that runs listens to it, and above ten of them Node 20 would warn of a leak. No other runtime minds. */
-function withoutListenerLimit(closing: AbortController): AbortController {
-  if (globalThis.process?.versions?.node?.startsWith('20.')) {
-    globalThis.process.getBuiltinModule?.('node:events').setMaxListeners(0, closing.signal);
-  }
-  return closing;
-}
-
 /**
  * Node puts a UUID together from pieces, and the tree of them takes ten times the text's room for as long as a store
  * keeps it; to look at a character makes one text of it.
@@ -188,7 +180,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   };
   const keys = keysOnDemand(source);
   const checked = { config, options, keys, raiseAlarm, outages };
-  const closing = withoutListenerLimit(new AbortController());
+  const closing = new AbortController();
   const parts: Parts = {
     config,
     protocols,

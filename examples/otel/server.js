@@ -1,4 +1,3 @@
-// Node ≥ 22.13, whose SQLite is built in; on older ones hand sqliteStore() a database of libsql or better-sqlite3.
 // PUBLIC_URL=https://buyer.example/webhooks/proto AGENT_URL=https://seller.example/mcp node server.js
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';

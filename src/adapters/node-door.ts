@@ -176,8 +176,8 @@ async function writeAndClose(req: NodeRequest, res: NodeResponse, body: Uint8Arr
 
 /**
  * HTTP/2, RFC 9113 §8.1: after the whole answer a reset without an error ends the upload; the connection stays. Headers
- * that end the stream, and not `res.end()`: that one sends trailers later, and Node 20 aborts the whole process where
- * the stream is closed by then. The answers to a body that was not read have none of their own.
+ * that end the stream, and not `res.end()`: that one sends trailers later, when the stream is closed. The answers to a
+ * body that was not read have none of their own.
  */
 function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): void {
   const fields = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { main } from './run.ts';
+import { tooOld } from './oldest-node.ts';
 
 /** Whether this file is what was started, by whatever link: a test imports it too. */
 function isStarted(): boolean {
@@ -9,10 +9,20 @@ function isStarted(): boolean {
   return started !== undefined && realpathSync(started) === fileURLToPath(import.meta.url);
 }
 
+async function run(args: readonly string[]): Promise<number> {
+  const message = tooOld(process.versions.node);
+  if (message === undefined) return (await import('./run.ts')).main(args, process);
+  process.stderr.write(`proto-webhooks: ${message}\n`);
+  if (args.includes('--json')) {
+    process.stdout.write(`${JSON.stringify({ error: { code: 'usage', message } }, undefined, 2)}\n`);
+  }
+  return 2;
+}
+
 if (isStarted()) {
   // `| head` has read enough: no fault.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
-  process.exitCode = await main(process.argv.slice(2), process);
+  process.exitCode = await run(process.argv.slice(2));
 }

@@ -7,7 +7,7 @@ import { inboxOf } from './rules/inbox.ts';
 import { registrationsOf } from './rules/registrations.ts';
 import type { Rows } from './rules/rows.ts';
 import { alive, complete, fail, peek, renew, heldBy, leaseLost } from './rules/settle.ts';
-import { type SqliteHandle, fileOpener, asFault } from './sqlite/handle.ts';
+import { type SqliteHandle, openFile, asFault } from './sqlite/handle.ts';
 import { type BusyOptions, type OpenDatabase, openDatabase } from './sqlite/open.ts';
 import type { SqliteRows } from './sqlite/rows.ts';
 import { stepWatch } from './step-watch.ts';
@@ -84,12 +84,11 @@ export type SqliteStore<Handle = SqliteHandle> = Store<Handle> &
 
 /**
  * The embedded default: one file, any number of processes on one machine, durability `disk`.
- * @param fileOrHandle path of the database, opened with `node:sqlite` (Node >= 22.13); or a connection of
- *   `better-sqlite3`, `libsql` or `node:sqlite`, which stays the caller's to close and on which the store sets WAL,
- *   `synchronous=FULL`, a checkpoint every 4 000 pages (a WAL of some 16 MiB) and no busy timeout. `:memory:` works, and
- *   files on tmpfs or ramfs, with durability `process`.
- * @throws ConfigError for a path where the runtime has no `node:sqlite`; from `open()` where the database cannot be
- *   used, or was made by a newer version.
+ * The import itself throws a ConfigError where the runtime has no `node:sqlite` (Node before 22.13).
+ * @param fileOrHandle path of the database; or a `DatabaseSync` of `node:sqlite`, which stays the caller's to close and on
+ *   which the store sets WAL, `synchronous=FULL`, a checkpoint every 4 000 pages (a WAL of some 16 MiB) and no busy
+ *   timeout. `:memory:` works, and files on tmpfs or ramfs, with durability `process`.
+ * @throws ConfigError from `open()` where the database cannot be used, or was made by a newer version.
  */
 export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
   fileOrHandle: string | Handle,
@@ -154,10 +153,10 @@ interface SqliteConnection extends Pick<State, 'open'> {
 
 function connectionOf(fileOrHandle: string | SqliteHandle, options: BusyOptions): SqliteConnection {
   // A handle that was passed in stays its owner's to close.
-  const own = typeof fileOrHandle === 'string' ? { file: fileOrHandle, connect: fileOpener() } : undefined;
-  const connect = (): SqliteHandle => (own ? own.connect(own.file) : (fileOrHandle as SqliteHandle));
+  const isOwn = typeof fileOrHandle === 'string';
+  const connect = (): SqliteHandle => (isOwn ? openFile(fileOrHandle) : fileOrHandle);
   const release = (db: SqliteHandle): void => {
-    if (own) db.close();
+    if (isOwn) db.close();
   };
   let opened: OpenDatabase | undefined;
   const state = stateOf({

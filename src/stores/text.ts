@@ -16,8 +16,7 @@ export function requireOptions(who: string, options: unknown, known: Readonly<Re
 const MARK = '\u0001';
 
 /**
- * What a database or a driver would change: NUL (PostgreSQL refuses it, libsql cuts there), lone surrogates (become
- * U+FFFD in UTF-8).
+ * What a database or a driver would change: NUL (PostgreSQL refuses it), lone surrogates (become U+FFFD in UTF-8).
  */
 const UNSAFE = /[\0\p{Surrogate}]/u;
 

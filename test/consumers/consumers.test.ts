@@ -127,7 +127,7 @@ describe('a plain JavaScript project with require()', () => {
   });
 
   // In `npm test` nobody installs Jest.
-  it.each(FORM === 'short' ? [] : NODES.filter(({ version }) => /^(20|24)\./.test(version)))(
+  it.each(FORM === 'short' ? [] : NODES.filter(({ version }) => /^(22\.13|24)\./.test(version)))(
     '$name: Jest runs what docs/typescript-and-jest.md says',
     async (runtime) => {
       const [config = '', test = ''] = blocksOf('js');

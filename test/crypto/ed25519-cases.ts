@@ -79,7 +79,7 @@ const withS = (name: string, S: bigint): Case => withSignature(name, concat(R, l
 
 const keys: readonly Case[] = [
   ...SMALL_ORDER_ENCODINGS.map((A, i) => withKey(`A of small order, encoding ${i}`, A, 'refused')),
-  // S·B − k·A = R with S = 0 and R = A = identity, for any message: what Node 20 lets pass.
+  // S·B − k·A = R with S = 0 and R = A = identity, for any message: what Node 22 lets pass.
   withKey(
     'A and R the identity, S = 0',
     encoding(1n, 0),

@@ -46,7 +46,7 @@ function dependencies(file: string, seen = new Set<string>()): Set<string> {
 
 /** What starts or installs a server, or is there only once the package was built or packed. */
 const NOT_FOR_UNITS =
-  /^(test\/support\/(apt|better-sqlite3|mariadb|nginx|packed|postgres|redis-server)\.ts$|test\/cli\/run-cli\.ts$|dist\/|proto-webhooks(\/|$))/;
+  /^(test\/support\/(apt|mariadb|nginx|packed|postgres|redis-server)\.ts$|test\/cli\/run-cli\.ts$|dist\/|proto-webhooks(\/|$))/;
 
 const unfit = (file: string): string[] =>
   [...dependencies(`test/${file}`)].filter((used) => NOT_FOR_UNITS.test(used));

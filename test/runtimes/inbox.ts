@@ -1,3 +1,4 @@
+import type { DatabaseSync } from 'node:sqlite';
 import type { Store } from '../../src/index.ts';
 import { AGENT, setup } from './setup.ts';
 import { type Check, type Checks, envelope, type Library, same, until } from './kit.ts';
@@ -35,15 +36,21 @@ async function works(lib: Library, store: Store, durable: 'process' | 'disk'): P
 
 const inMemory: Check = async (lib) => works(lib, lib.memory.memoryStore(), 'process');
 
-const inSqlite: Check = async (lib, { sqlite }) => {
-  if (!lib.sqlite || !sqlite) throw new Error('the runner gave no database');
-  await works(lib, lib.sqlite.sqliteStore(sqlite()), 'disk');
-};
+type SqliteModule = NonNullable<Library['sqlite']>;
 
-const inline: Check = async (lib, { sqlite }) => {
-  if (!lib.sqlite || !sqlite) throw new Error('the runner gave no database');
+/** A check that needs a new database. */
+function onFile(check: (lib: Library, sqlite: SqliteModule, file: string) => Promise<void>): Check {
+  return async (lib, { database }) => {
+    if (!lib.sqlite || !database) throw new Error('the runner gave no database');
+    await check(lib, lib.sqlite, database());
+  };
+}
+
+const inSqlite = onFile(async (lib, { sqliteStore }, file) => works(lib, sqliteStore(file), 'disk'));
+
+const inline = onFile(async (lib, { sqliteStore }, file) => {
   const { sign, post, deliver, handled, receiver } = await setup(lib, {
-    store: lib.sqlite.sqliteStore(sqlite()),
+    store: sqliteStore(file),
     requireDurability: 'disk',
   });
   const event = envelope();
@@ -53,11 +60,58 @@ const inline: Check = async (lib, { sqlite }) => {
   same((await Promise.all(Array.from({ length: 30 }, () => deliver()))).join(' '), `${'200 '.repeat(29)}200`);
   same(handled.length, 31);
   await receiver.stop();
-};
+});
+
+/** Another process's connection, as far as SQLite is concerned. */
+function otherConnection(file: string): DatabaseSync {
+  return new (globalThis.process.getBuiltinModule('node:sqlite').DatabaseSync)(file);
+}
+
+const locked = onFile(async (lib, { sqliteStore }, file) => {
+  let waits = 0;
+  const other = otherConnection(file);
+  const store = sqliteStore(file, {
+    delay: async () => {
+      waits += 1;
+      if (waits === 3) other.exec('COMMIT');
+    },
+  });
+  const { deliver, receiver } = await setup(lib, { store, requireDurability: 'disk' });
+  await receiver.ready();
+  other.exec('BEGIN IMMEDIATE');
+  same(await deliver(), '200');
+  same(waits, 3);
+  await receiver.stop();
+  other.close();
+});
+
+const deferred = onFile(async (lib, { sqliteStore }, file) => {
+  const other = otherConnection(file);
+  other.exec('CREATE TABLE seller (id INTEGER PRIMARY KEY)');
+  other.exec('CREATE TABLE buy (seller INTEGER REFERENCES seller (id) DEFERRABLE INITIALLY DEFERRED)');
+  const { deliver, outcomes, receiver } = await setup(lib, {
+    store: sqliteStore(file),
+    requireDurability: 'disk',
+    handlers: {
+      other: async (_, ctx) =>
+        ctx.transaction((db) => (db as DatabaseSync).exec('INSERT INTO buy VALUES (7)')),
+    },
+  });
+  same(await deliver(), '503');
+  same(
+    outcomes.map(({ code }) => code),
+    ['handler_failed'],
+  );
+  same(other.prepare('SELECT count(*) AS n FROM buy').get(), { n: 0 });
+  await receiver.stop();
+  other.close();
+});
 
 export const INBOX_CHECKS: Checks = { 'the inbox: queued, worked off, dead, redriven': inMemory };
 
 export const SQLITE_CHECKS: Checks = {
   'SQLite, inline: accepted, duplicate, replayed, thirty at once': inline,
   'SQLite, the inbox': inSqlite,
+  'SQLite, the lock of another connection is waited for': locked,
+  'SQLite, a deferred constraint of the owner’s is the handler’s failure': deferred,
 };

@@ -25,8 +25,8 @@ export interface Surroundings {
   readonly engines: readonly EngineName[];
   /** A seller whose brand.json and JWKS are served on loopback. */
   readonly seller?: { readonly agentUrl: string; readonly privateJwk: KeyPair['privateJwk'] };
-  /** What `sqliteStore` takes here. */
-  readonly sqlite?: () => Parameters<NonNullable<Library['sqlite']>['sqliteStore']>[0];
+  /** The path of a new database: not on workers. */
+  readonly database?: () => string;
 }
 
 /** Throws where it fails. */

@@ -8,10 +8,8 @@ export interface Order {
   readonly redirecting: string;
   readonly engines: Surroundings['engines'];
   readonly seller: NonNullable<Surroundings['seller']>;
-  /** A folder for databases; absent: no driver. */
-  readonly databases?: string;
-  /** Resolved URL of a driver where the runtime has none. */
-  readonly driver?: string;
+  /** A folder for databases. */
+  readonly databases: string;
   readonly nodeDoor: boolean;
 }
 
@@ -30,19 +28,13 @@ async function load(order: Order): Promise<Library> {
   };
 }
 
-async function surroundings({ databases, driver, ...order }: Order): Promise<Surroundings> {
-  const { engines, seller, redirecting } = order;
-  const common = { engines, seller, redirecting };
-  if (databases === undefined) return common;
+function surroundings({ databases, engines, seller, redirecting }: Order): Surroundings {
   let count = 0;
-  const file = (): string => `${databases}/${(count += 1)}.db`;
-  if (driver === undefined) return { ...common, sqlite: file };
-  const { default: Database } = (await import(driver)) as { default: new (file: string) => never };
-  return { ...common, sqlite: () => new Database(file()) };
+  return { engines, seller, redirecting, database: () => `${databases}/${(count += 1)}.db` };
 }
 
 const order = JSON.parse(process.argv[2] ?? '') as Order;
-const results = await run(await load(order), await surroundings(order));
+const results = await run(await load(order), surroundings(order));
 // oxlint-disable-next-line no-console -- this is how the runner hears of it
 console.log(`RESULTS ${JSON.stringify(results)}`);
 process.exit(0);

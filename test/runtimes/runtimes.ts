@@ -17,8 +17,6 @@ export interface Runtime {
   readonly binary: string;
   readonly args: readonly string[];
   readonly engines: readonly EngineName[];
-  /** Whether it has a driver of its own, needs one, or has no files. */
-  readonly sqlite: 'built in' | 'libsql' | 'none';
   readonly nodeDoor: boolean;
 }
 
@@ -55,18 +53,23 @@ function packageOf(runtime: 'node' | 'bun' | 'deno' | 'workerd'): string {
 
 const ALL: readonly EngineName[] = ['native', 'webcrypto', 'noble'];
 
-function node(version: string, sqlite: Runtime['sqlite']): Runtime {
-  const name = `Node ${version}`;
-  const binary = { package: packageOf('node'), version, binary: 'bin/node' };
-  return { name, ...binary, args: [], engines: ALL, sqlite, nodeDoor: true };
+/** Where a version of Node is. */
+const nodeBinary = (version: string) =>
+  ({ package: packageOf('node'), version, binary: 'bin/node' }) as const;
+
+function node(version: string): Runtime {
+  return { name: `Node ${version}`, ...nodeBinary(version), args: [], engines: ALL, nodeDoor: true };
 }
 
-/** Pinned: what passes today must pass tomorrow. */
+/** Too old for the package. */
+export const OLD_NODE = nodeBinary('20.20.2');
+
+/** Pinned: what passes today must pass tomorrow. The first is the oldest that `engines` of package.json admits. */
 export const RUNTIMES: readonly Runtime[] = [
-  node('20.20.2', 'libsql'),
-  node('22.23.3', 'built in'),
-  node('24.21.0', 'built in'),
-  node('26.10.0', 'built in'),
+  node('22.13.0'),
+  node('22.23.3'),
+  node('24.21.0'),
+  node('26.10.0'),
   {
     name: 'Bun 1.4.5',
     package: packageOf('bun'),
@@ -74,7 +77,6 @@ export const RUNTIMES: readonly Runtime[] = [
     binary: 'bin/bun',
     args: ['run'],
     engines: ALL,
-    sqlite: 'built in',
     nodeDoor: false,
   },
   {
@@ -84,7 +86,6 @@ export const RUNTIMES: readonly Runtime[] = [
     binary: 'deno',
     args: ['run', '--allow-all', '--no-lock', '--no-config', '--node-modules-dir=manual'],
     engines: ALL,
-    sqlite: 'built in',
     nodeDoor: false,
   },
 ];

@@ -25,7 +25,7 @@ export async function run(lib: Library, around: Surroundings): Promise<readonly 
     ...ENGINE_CHECKS,
     ...PIPELINE_CHECKS,
     ...INBOX_CHECKS,
-    ...(around.sqlite && SQLITE_CHECKS),
+    ...(around.database && SQLITE_CHECKS),
     ...(lib.node && NODE_CHECKS),
   };
   const results: Result[] = [];

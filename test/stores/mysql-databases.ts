@@ -11,7 +11,7 @@ import {
 } from '../../src/stores/mysql.ts';
 import type { StoreHarness } from '../../src/testing/index.ts';
 import { sharedMariadb } from '../support/shared-mariadb.ts';
-import { twoHandles } from './fixtures/two-handles.js';
+import { twoHandles } from './fixtures/two-handles.ts';
 
 /** A database of its own on a server, and two pools that have it, as two processes do. */
 export interface TestDatabase {

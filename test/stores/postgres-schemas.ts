@@ -10,7 +10,7 @@ import {
 } from '../../src/stores/postgres.ts';
 import type { StoreHarness } from '../../src/testing/index.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
-import { twoHandles } from './fixtures/two-handles.js';
+import { twoHandles } from './fixtures/two-handles.ts';
 
 /** From here on the offset alone is the clock of a schema: how slow the machine is changes no answer. */
 export const HANDED_CLOCK =

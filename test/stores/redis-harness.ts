@@ -5,7 +5,7 @@ import { redisStore, type RedisStoreOptions } from '../../src/stores/redis.ts';
 import type { StoreHarness } from '../../src/testing/index.ts';
 import type { RedisCluster, RedisSentinel } from '../support/redis.ts';
 import { startRedis } from '../support/redis.ts';
-import { twoHandles } from './fixtures/two-handles.js';
+import { twoHandles } from './fixtures/two-handles.ts';
 
 type Client = Redis | Cluster;
 

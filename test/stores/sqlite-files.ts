@@ -2,11 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import Libsql from 'libsql';
 import { type SqliteHandle, sqliteStore } from '../../src/stores/sqlite.ts';
 import type { StoreHarness } from '../../src/testing/index.ts';
 import { DATA_FOLDER } from '../support/data-folder.ts';
-import { twoHandles } from './fixtures/two-handles.js';
+import { twoHandles } from './fixtures/two-handles.ts';
 
 export interface TempFile {
   readonly file: string;
@@ -44,10 +43,9 @@ export function countsOf(db: DatabaseSync): { readonly noted: unknown[]; readonl
 }
 
 /** The ways to a connection; each handle of a harness is one of its own. */
-export const DRIVERS: Readonly<Record<string, (file: string) => string | SqliteHandle>> = {
+export const CONNECTIONS: Readonly<Record<string, (file: string) => string | SqliteHandle>> = {
   'a path': (file) => file,
   'a handle of node:sqlite': (file) => new DatabaseSync(file),
-  'a handle of libsql': (file) => new Libsql(file),
 };
 
 function writeNote(tx: unknown): void {

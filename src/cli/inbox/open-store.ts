@@ -2,21 +2,14 @@ import type { Command } from 'commander';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import type { Store, StoreInbox, StoreRegistrations } from '../../stores/contract.ts';
 import { type MysqlPool, mysqlStore } from '../../stores/mysql.ts';
 import { type PgPool, postgresStore } from '../../stores/postgres.ts';
 import { type RedisClient, redisStore } from '../../stores/redis.ts';
-import { type SqliteHandle, sqliteStore } from '../../stores/sqlite.ts';
 import { type CliContext, UsageError } from '../shell.ts';
 import { messageOf } from '../../errors.ts';
-
-/** A connection that can only read: what is looked into may be another application's database. */
-interface ReadOnlyHandle {
-  exec(sql: string): unknown;
-  prepare(sql: string): { all(): unknown[] };
-  close(): unknown;
-}
 
 /** Two, for a name alone may be another's. Both are made in one transaction (`stores/sqlite/schema`); `record` by version 1. */
 const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table'
@@ -25,7 +18,8 @@ const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table'
 /** For another connection that recovers or checkpoints the file just now, ms. */
 const BUSY_MS = 2000;
 
-function tablesOf(open: () => ReadOnlyHandle): number {
+/** @param open makes a connection that can only read: what is looked into may be another application's database. */
+function tablesOf(open: () => DatabaseSync): number {
   const db = open();
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
@@ -40,7 +34,7 @@ function tablesOf(open: () => ReadOnlyHandle): number {
  * application's database nobody asked for that.
  * @throws UsageError
  */
-function requireTables(given: string, open: () => ReadOnlyHandle): void {
+function requireTables(given: string, open: () => DatabaseSync): void {
   let found: number;
   try {
     found = tablesOf(open);
@@ -147,9 +141,6 @@ function readBy<T>(server: Server, make: () => T): T {
   }
 }
 
-/** The drivers of `sqliteStore` for a Node without one of its own. */
-const DRIVERS = ['libsql', 'better-sqlite3'];
-
 async function sqlite(given: string, context: CliContext): Promise<Made> {
   const file = resolve(context.cwd, given);
   // A store would make one.
@@ -158,25 +149,13 @@ async function sqlite(given: string, context: CliContext): Promise<Made> {
       `${given}: there is no such file. Expected the database that the receiver's sqliteStore has.`,
     );
   }
-  const own = process.getBuiltinModule?.('node:sqlite');
-  if (own) {
-    requireTables(given, () => new own.DatabaseSync(file, { readOnly: true }));
-    return { store: sqliteStore(file), end: () => undefined };
-  }
-  for (const name of DRIVERS) {
-    const driver = await findPackage(name, context);
-    if (!driver) continue;
-    const Database = driver['default'] as new (
-      path: string,
-      options?: { readonly readonly: boolean },
-    ) => SqliteHandle & ReadOnlyHandle;
-    requireTables(given, () => new Database(file, { readonly: true }));
-    const handle = new Database(file);
-    return { store: sqliteStore(handle), end: () => handle.close() };
-  }
-  throw new UsageError(
-    `this Node (${process.version}) has no SQLite. Use Node >= 22.13, or run npm install libsql in the project that has the receiver.`,
-  );
+  // Loaded for this verb alone: some Nodes warn that it is experimental.
+  const [{ DatabaseSync }, { sqliteStore }] = await Promise.all([
+    import('node:sqlite'),
+    import('../../stores/sqlite.ts'),
+  ]);
+  requireTables(given, () => new DatabaseSync(file, { readOnly: true }));
+  return { store: sqliteStore(file), end: () => undefined };
 }
 
 /** The pool ends only when its connections do: a server that says nothing must not keep the command. Ms. */

@@ -53,7 +53,7 @@ export interface Digests {
 /** @throws ConfigError where the runtime has no `node:crypto`. */
 export function nodeDigests(): Digests {
   const crypto = nodeCrypto();
-  if (!crypto) throw new ConfigError('redisStore: this runtime has no node:crypto. Run it on Node >= 20.19.');
+  if (!crypto) throw new ConfigError('redisStore: this runtime has no node:crypto. Run it on Node >= 22.13.');
   return {
     sha1Hex: (text) => crypto.createHash('sha1').update(text).digest('hex'),
     tag: (text) => crypto.createHash('sha256').update(text).digest('base64url').slice(0, 22),

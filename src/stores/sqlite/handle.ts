@@ -1,14 +1,14 @@
 import { ConfigError, Fault, messageOf } from '../../errors.ts';
 import { isError } from '../../realms.ts';
 
-/** A prepared statement, as `node:sqlite`, `better-sqlite3` and `libsql` give it. */
+/** A prepared statement, as `node:sqlite` gives it. */
 export interface SqliteStatement {
   run(...parameters: SqliteValue[]): { readonly changes: number | bigint };
   get(...parameters: SqliteValue[]): unknown;
   all(...parameters: SqliteValue[]): unknown[];
 }
 
-/** A synchronous connection: `DatabaseSync` of `node:sqlite`, `Database` of `better-sqlite3` or `libsql`. */
+/** A synchronous connection: `DatabaseSync` of `node:sqlite`. */
 export interface SqliteHandle {
   exec(sql: string): unknown;
   prepare(sql: string): SqliteStatement;
@@ -18,8 +18,8 @@ export interface SqliteHandle {
 /** What is bound to a statement's parameters. */
 export type SqliteValue = null | number | string | Uint8Array;
 
-/** A row as read: `libsql` gives blobs as ArrayBuffer, the others as Uint8Array. */
-export type SqliteRow = Readonly<Record<string, null | number | string | Uint8Array | ArrayBuffer>>;
+/** A row as read. */
+export type SqliteRow = Readonly<Record<string, null | number | string | Uint8Array>>;
 
 /** A text column that is never null. */
 export function textOf(row: SqliteRow, column: string): string {
@@ -32,46 +32,47 @@ function builtinModule(name: string): unknown {
   return globalThis.process?.getBuiltinModule?.(name);
 }
 
-/** Opens a file with the runtime's own driver. */
-export type OpenFile = (file: string) => SqliteHandle;
+/** What `node:sqlite` has. */
+interface NodeSqlite {
+  readonly DatabaseSync: new (file: string) => SqliteHandle;
+}
 
 /**
- * The runtime's own driver.
+ * The runtime's own SQLite.
  * @throws ConfigError where it has none (Node before 22.13).
  */
-export function fileOpener(load: LoadModule = builtinModule): OpenFile {
-  const sqlite = load('node:sqlite') as
-    { readonly DatabaseSync: new (file: string) => SqliteHandle } | undefined;
-  if (!sqlite) {
-    throw new ConfigError(
-      'sqliteStore: this runtime has no node:sqlite. Use Node >= 22.13, or pass a handle: ' +
-        "import Database from 'libsql' (or 'better-sqlite3'), then sqliteStore(new Database('webhooks.db')).",
-    );
-  }
-  return (file) => new sqlite.DatabaseSync(file);
+export function nodeSqlite(load: LoadModule = builtinModule): NodeSqlite {
+  const sqlite = load('node:sqlite') as NodeSqlite | undefined;
+  if (sqlite) return sqlite;
+  throw new ConfigError(
+    'proto-webhooks/sqlite: this runtime has no node:sqlite. Use Node >= 22.13, or the store of another subpath: ' +
+      'proto-webhooks/postgres, proto-webhooks/mysql or proto-webhooks/redis.',
+  );
 }
 
-/** `errcode` is node:sqlite's, `rawCode` libsql's, both perhaps extended; `code` is better-sqlite3's name. */
-interface DriverError {
-  readonly code?: unknown;
-  readonly errcode?: unknown;
-  readonly rawCode?: unknown;
+/** Taken at import, so that a runtime without it is told before there is a receiver. */
+const { DatabaseSync }: NodeSqlite = nodeSqlite();
+
+/** Opens a file. */
+export function openFile(file: string): SqliteHandle {
+  return new DatabaseSync(file);
 }
 
-/** SQLite's primary result codes (sqlite.org/rescode.html), by number and by the name that drivers give. */
-const BUSY = { numbers: [5, 6], name: /^SQLITE_(?:BUSY|LOCKED)/ };
-const CONSTRAINT = { numbers: [19], name: /^SQLITE_CONSTRAINT/ };
+/**
+ * SQLite's primary result codes (sqlite.org/rescode.html), and how its messages of them read: on Deno errors of `exec`
+ * have a message alone.
+ */
+const BUSY = { numbers: [5, 6], message: /^database (?:table |schema )?is locked/ };
+const CONSTRAINT = { numbers: [19], message: /constraint failed/ };
 
 /** The owner's code has a transaction open on this handle: no BEGIN and no PRAGMA synchronous until it ends. */
 const OPEN_TRANSACTION = /(?:within|inside) a transaction/;
 
-function isResult(error: unknown, of: { numbers: readonly number[]; name: RegExp }): boolean {
-  if (typeof error !== 'object' || error === null) return false;
-  const { code, errcode, rawCode } = error as DriverError;
-  const number = typeof errcode === 'number' ? errcode : rawCode;
+function isResult(error: unknown, of: { numbers: readonly number[]; message: RegExp }): boolean {
+  if (!isError(error)) return false;
+  const { errcode } = error as { readonly errcode?: unknown };
   // The low byte is the primary code; the rest says more than is needed here.
-  if (typeof number === 'number') return of.numbers.includes(number & 0xff);
-  return typeof code === 'string' && of.name.test(code);
+  return typeof errcode === 'number' ? of.numbers.includes(errcode & 0xff) : of.message.test(error.message);
 }
 
 /** Worth trying again in a moment. */

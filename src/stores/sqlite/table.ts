@@ -46,7 +46,6 @@ export function tableOf(db: SqliteHandle, scopes: Scopes): Table {
     `UPDATE webhook_row SET data = ?, expires_at = ?, due_at = ?, crashes = ?, list = ?, waits_for = ? WHERE ${NAMED}`,
   );
   const remove = db.prepare(`DELETE FROM webhook_row WHERE ${NAMED} ${GONE}`);
-  // Bytes of no length are null to some drivers; bytes alone are not a parameter to libsql, but its parameters.
   const keep = db.prepare('INSERT INTO webhook_copy (id, body) SELECT last_insert_rowid(), ? WHERE ? > 0');
   const ROW = `(SELECT id FROM webhook_row WHERE ${NAMED})`;
   const body = db.prepare(`SELECT body FROM webhook_copy WHERE id = ${ROW}`);
@@ -84,8 +83,7 @@ export function tableOf(db: SqliteHandle, scopes: Scopes): Table {
     },
     body: (kind, scope, id) => {
       const row = body.get(kind, scopes.id(scope), columnText(id)) as SqliteRow | undefined;
-      // libsql: ArrayBuffer; better-sqlite3: Buffer. One shape for callers, and theirs to keep.
-      return new Uint8Array((row?.['body'] ?? NO_BYTES) as Uint8Array);
+      return (row?.['body'] ?? NO_BYTES) as Uint8Array;
     },
     dropBody: (kind, scope, id) => {
       const of = scopes.id(scope);

@@ -2,8 +2,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect } from 'vitest';
 import { storeOf } from '../../../src/stores/backend.ts';
 import { createMemoryState, memoryStore } from '../../../src/stores/memory.ts';
-import { type SqliteHandle, sqliteStore } from '../../../src/stores/sqlite.ts';
-import { twoHandles } from '../../stores/fixtures/two-handles.js';
+import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import { twoHandles } from '../../stores/fixtures/two-handles.ts';
 import { countsOf, sqliteHarness } from '../../stores/sqlite-files.ts';
 import type { Planted } from '../../support/planted.ts';
 import { keptRows, rowBackend } from '../../support/row-backend.ts';
@@ -77,8 +77,8 @@ export const SQLITE_WITHOUT_FILE: Subject = {
 };
 
 /** SQLite on files, a connection each handle. */
-export const onSqlite = (driver: string, connect: (file: string) => SqliteHandle): Subject => ({
-  name: `SQLite on ${driver}`,
+export const SQLITE_ON_FILES: Subject = {
+  name: 'SQLite on files',
   clock: 0,
-  open: () => sqliteHarness(connect),
-});
+  open: () => sqliteHarness((file) => new DatabaseSync(file)),
+};

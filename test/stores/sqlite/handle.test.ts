@@ -1,48 +1,51 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError, Fault } from '../../../src/index.ts';
-import { asFault, fileOpener, isBusy, isConstraint } from '../../../src/stores/sqlite/for-tests.ts';
+import { asFault, isBusy, isConstraint, nodeSqlite, openFile } from '../../../src/stores/sqlite/for-tests.ts';
 
 const driverError = (fields: object, message = 'refused'): Error => Object.assign(new Error(message), fields);
 
-describe('fileOpener', () => {
-  it('opens with node:sqlite when the runtime has it', () => {
-    const db = fileOpener()(':memory:');
+describe('node:sqlite', () => {
+  it('opens a file where the runtime has it', () => {
+    const db = openFile(':memory:');
     expect(db.prepare('SELECT 1 AS one').get()).toMatchObject({ one: 1 });
     db.close();
   });
 
-  it('names the needed Node version and the alternative when it has none', () => {
-    const without = (): unknown => fileOpener(() => undefined);
+  it('is a ConfigError with the Node to use where the runtime has none', () => {
+    const without = (): unknown => nodeSqlite(() => undefined);
     expect(without).toThrow(ConfigError);
-    expect(without).toThrow(/Node >= 22\.13.*libsql/);
+    expect(without).toThrow(/Node >= 22\.13.*proto-webhooks\/postgres/);
   });
 });
 
 describe('isBusy', () => {
   it.each([
-    ['node:sqlite', { code: 'ERR_SQLITE_ERROR', errcode: 5 }],
-    ['node:sqlite, extended (BUSY_SNAPSHOT)', { code: 'ERR_SQLITE_ERROR', errcode: 517 }],
-    ['node:sqlite, LOCKED', { code: 'ERR_SQLITE_ERROR', errcode: 6 }],
-    ['libsql', { code: 'SQLITE_BUSY', rawCode: 5 }],
-    ['better-sqlite3', { code: 'SQLITE_BUSY' }],
-    ['better-sqlite3, extended', { code: 'SQLITE_BUSY_RECOVERY' }],
-    ['better-sqlite3, LOCKED', { code: 'SQLITE_LOCKED_SHAREDCACHE' }],
-  ])('is true for %s', (_driver, fields) => {
+    ['BUSY', { code: 'ERR_SQLITE_ERROR', errcode: 5 }],
+    ['BUSY_SNAPSHOT, an extended code', { code: 'ERR_SQLITE_ERROR', errcode: 517 }],
+    ['LOCKED', { code: 'ERR_SQLITE_ERROR', errcode: 6 }],
+  ])('is true for %s', (_name, fields) => {
     expect(isBusy(driverError(fields))).toBe(true);
   });
+
+  it.each(['database is locked', 'database table is locked: t', 'database schema is locked: main'])(
+    'is true for an error without a number, as Deno’s exec throws it: %s',
+    (message) => {
+      expect(isBusy(driverError({ code: 'ERR_SQLITE_ERROR' }, message))).toBe(true);
+    },
+  );
 
   it.each([
     'cannot start a transaction within a transaction',
     'Safety level may not be changed inside a transaction',
   ])('is true for an open transaction of other code: %s', (message) => {
-    expect(isBusy(driverError({ code: 'SQLITE_ERROR', rawCode: 1 }, message))).toBe(true);
+    expect(isBusy(driverError({ code: 'ERR_SQLITE_ERROR', errcode: 1 }, message))).toBe(true);
   });
 
   it.each([
     ['FULL', { errcode: 13 }],
-    ['IOERR', { rawCode: 10 }],
-    ['IOERR, extended', { code: 'SQLITE_IOERR_FSYNC' }],
-    ['CONSTRAINT', { code: 'SQLITE_CONSTRAINT_UNIQUE' }],
+    ['IOERR', { errcode: 10 }],
+    ['IOERR_FSYNC, an extended code', { errcode: 1034 }],
+    ['CONSTRAINT_UNIQUE', { errcode: 2067 }],
     ['another kind', { code: 'ENOENT' }],
   ])('is false for %s', (_name, fields) => {
     expect(isBusy(driverError(fields))).toBe(false);
@@ -54,10 +57,12 @@ describe('isBusy', () => {
 });
 
 describe('isConstraint', () => {
-  it('is true by number or name, extended or not', () => {
+  it('is true by number, extended or not, and by message where there is none', () => {
+    expect(isConstraint(driverError({ errcode: 19 }))).toBe(true);
     expect(isConstraint(driverError({ errcode: 787 }))).toBe(true);
-    expect(isConstraint(driverError({ code: 'SQLITE_CONSTRAINT_FOREIGNKEY' }))).toBe(true);
+    expect(isConstraint(driverError({}, 'FOREIGN KEY constraint failed'))).toBe(true);
     expect(isConstraint(driverError({ errcode: 5 }))).toBe(false);
+    expect(isConstraint(driverError({}, 'database is locked'))).toBe(false);
   });
 });
 

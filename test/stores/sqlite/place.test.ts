@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SqliteHandle } from '../../../src/stores/sqlite.ts';
 import { type DatabaseFile, fileOf, openDatabase, placeOf } from '../../../src/stores/sqlite/for-tests.ts';
 import type { TempFile } from '../sqlite-files.ts';
-import { DRIVERS, tempFile } from '../sqlite-files.ts';
+import { CONNECTIONS, tempFile } from '../sqlite-files.ts';
 
 let temp: TempFile;
 let db: DatabaseSync;
@@ -66,10 +66,10 @@ describe('the location of a database', () => {
   });
 });
 
-describe.each(Object.keys(DRIVERS))('the location of a database in WAL mode, %s', (driver) => {
+describe.each(Object.keys(CONNECTIONS))('the location of a database in WAL mode, %s', (driver) => {
   /** Opened as the store opens it. */
   async function opened(): Promise<{ readonly handle: SqliteHandle; readonly place: DatabaseFile }> {
-    const connected = DRIVERS[driver]?.(temp.file) ?? temp.file;
+    const connected = CONNECTIONS[driver]?.(temp.file) ?? temp.file;
     const handle = typeof connected === 'string' ? new DatabaseSync(connected) : connected;
     const options = { busyMs: 0, delay: async () => {}, random: () => 0 };
     const { db: its } = await openDatabase(

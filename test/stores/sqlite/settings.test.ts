@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { acceptRequest } from '../requests.ts';
 import type { TempFile } from '../sqlite-files.ts';
-import { DRIVERS, tempFile } from '../sqlite-files.ts';
+import { CONNECTIONS, tempFile } from '../sqlite-files.ts';
 import { watched } from './wrapped.ts';
 
 let temp: TempFile;
@@ -109,8 +109,8 @@ describe('settings', () => {
     handle.close();
   });
 
-  it.each(Object.keys(DRIVERS))('give durability process for :memory: on %s', async (name) => {
-    const connection = DRIVERS[name]?.(':memory:') ?? '';
+  it.each(Object.keys(CONNECTIONS))('give durability process for :memory: on %s', async (name) => {
+    const connection = CONNECTIONS[name]?.(':memory:') ?? '';
     const store = sqliteStore(connection);
     await store.open();
     expect(await store.durability()).toBe('process');
