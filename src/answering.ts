@@ -1,9 +1,6 @@
 import { docsOf } from './alarms.ts';
 import { MAX_TEXT, printableText } from './codec/printable.ts';
-import type { Head } from './delivery.ts';
 import { Fault, isOfKind, textOf } from './errors.ts';
-import type { Event } from './events/event.ts';
-import type { DeliveryWatch } from './instruments.ts';
 import type { Door } from './options.ts';
 import {
   unavailable,
@@ -14,23 +11,9 @@ import {
   type Verdict,
 } from './outcome.ts';
 import type { Parts } from './parts.ts';
+import type { OutcomeContext } from './refused-body.ts';
 import { idsOf } from './stages/ids.ts';
 import { respond } from './stages/respond.ts';
-import type { Selected } from './stages/select.ts';
-
-/** What became known of a delivery on its way, whatever its end. */
-export interface OutcomeContext {
-  readonly watch?: DeliveryWatch | undefined;
-  who: Pick<Outcome, 'sender' | 'deliveryId'>;
-  event?: Event;
-  /** Agent URL of the sender that its headers prove, whatever its body is. */
-  proved?: string | undefined;
-  /** Absent where nothing of it is known. */
-  readonly delivery?: Head;
-  /** Where it was there. */
-  rawBytes?: Uint8Array;
-  selected?: Pick<Selected, 'target' | 'senders'>;
-}
 
 /** A thrown fault as a verdict; anything else thrown is a mistake of ours, and no sender pays for it. */
 export function faultVerdict(error: unknown, { logger }: Pick<Parts, 'logger'>): Unavailability {

@@ -9,6 +9,7 @@ import type { ReadBody } from './events/reading.ts';
 import type { EventRegistrations } from './events/registration.ts';
 import type { HealthNotes } from './health.ts';
 import { createOutages, type Outages } from './outages.ts';
+import type { QueueWatch } from './inbox/queue-watch.ts';
 import { createWakeSignal, type WakeSignal } from './inbox/wake-signal.ts';
 import type { Instruments, PARTS } from './instruments.ts';
 import { keysOnDemand } from './keys/on-demand.ts';
@@ -80,15 +81,11 @@ export interface Parts {
 }
 
 /** Everything that a delivery needs: the parts, and what was loaded by the check before the first one. */
-export interface ReadyContext extends Parts {
+export interface ReadyContext extends Parts, QueueWatch {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
   /** Takes bodies that are still coming. */
   readonly tickets: Tickets;
-  /** An event was queued: a worker has something to do. */
-  readonly queued: () => void;
-  /** A worker is about to look for events: where it does not come to lease them, somebody is told. */
-  readonly watchQueue: () => void;
   /** The engine is chosen at first use. */
   readonly authContext: () => Promise<AuthContext>;
 }

@@ -1,4 +1,4 @@
-import { finishOutcome, faultVerdict, type OutcomeContext, createDoor } from './answering.ts';
+import { finishOutcome, faultVerdict, createDoor } from './answering.ts';
 import type { Proof, WholeBody } from './auth/contract.ts';
 import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
 import type { ResultSchemas } from './events/event.ts';
@@ -18,7 +18,9 @@ import { giveBack } from './stages/give-back.ts';
 import { declaredLength, guard, guardAgentPush, guardHead } from './stages/guard.ts';
 import { beyondReports, isChallenge, read, type Read, type ReadChallenge } from './stages/read.ts';
 import { isRejection } from './stages/respond.ts';
-import { requireUrl, select, type Selected } from './stages/select.ts';
+import type { OutcomeContext } from './refused-body.ts';
+import { requireUrl, select } from './stages/select.ts';
+import type { Selected } from './stages/selected.ts';
 import { settle } from './stages/settle.ts';
 import { started, type AdmittedEvent } from './stages/stored.ts';
 import type { Upload } from './ticket.ts';

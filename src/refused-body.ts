@@ -1,16 +1,32 @@
-import type { finishOutcome, OutcomeContext } from './answering.ts';
 import { type Alarm, docsOf } from './alarms.ts';
 import { readSignatureFields } from './auth/rfc9421/checks.ts';
 import { MAX_URL_BYTES, printableName } from './codec/printable.ts';
 import { loadHashes } from './crypto/native-hashes.ts';
-import type { HeaderFields } from './delivery.ts';
+import type { Head, HeaderFields } from './delivery.ts';
+import type { Event } from './events/event.ts';
 import { noteOf } from './health.ts';
-import type { Outcome, Refusal } from './outcome.ts';
+import type { DeliveryWatch } from './instruments.ts';
+import type { Outcome, Refusal, Verdict } from './outcome.ts';
 import type { Parts } from './parts.ts';
 import { suspectOf } from './refusal-settings.ts';
 import type { SenderEntry } from './senders.ts';
 import { declaredLength } from './stages/guard.ts';
+import type { Selected } from './stages/selected.ts';
 import type { Upload } from './ticket.ts';
+
+/** What became known of a delivery on its way, whatever its end. */
+export interface OutcomeContext {
+  readonly watch?: DeliveryWatch | undefined;
+  who: Pick<Outcome, 'sender' | 'deliveryId'>;
+  event?: Event;
+  /** Agent URL of the sender that its headers prove, whatever its body is. */
+  proved?: string | undefined;
+  /** Absent where nothing of it is known. */
+  readonly delivery?: Head;
+  /** Where it was there. */
+  rawBytes?: Uint8Array;
+  selected?: Pick<Selected, 'target' | 'senders'>;
+}
 
 /** UTF-8 bytes of a key id in a log. */
 const MAX_KEYID_BYTES = 128;
@@ -122,6 +138,8 @@ function logFirst(
 /** Enough for an example of each fault; a flood of refusals costs no more than one body a second. */
 const SAMPLE_EVERY_MS = 1_000;
 
+type Finish = (raw: Verdict, known: OutcomeContext, parts: Parts) => Outcome;
+
 /** What a refusal by the headers comes to: the refusal at once, or when the body is there. */
 export type BodySampling = (refusal: Refusal, known: OutcomeContext) => Promise<Refusal | Upload>;
 
@@ -129,7 +147,7 @@ export type BodySampling = (refusal: Refusal, known: OutcomeContext) => Promise<
  * Whether the body of a delivery that its headers refused is read all the same, for `onRefused`: one a second, of who
  * names a key of a known sender. It decides nothing: the answer is the refusal, with or without the body.
  */
-export function createBodySampling(parts: Parts, finish: typeof finishOutcome): BodySampling {
+export function createBodySampling(parts: Parts, finish: Finish): BodySampling {
   const maxBytes = parts.onRefused ? parts.refusedBodyBytes : 0;
   let last = Number.NEGATIVE_INFINITY;
   return async (refusal, known) => {

@@ -1,15 +1,37 @@
 import { processTimer } from '../single-flight.ts';
-import type { ReadyContext, Parts } from '../parts.ts';
+import type { RaiseAlarm } from '../alarms.ts';
+import type { Config } from '../config/resolve.ts';
+import type { SafeLogger } from '../logging.ts';
+import type { Store } from '../stores/contract.ts';
+import type { WakeSignal } from './wake-signal.ts';
 
 /** One look never follows another sooner than after this share of `queueUnattendedMs`. */
 const SHORTEST_SHARE = 0.1;
+
+interface WatchedParts {
+  readonly wakeSignal: WakeSignal;
+  /** Aborts when the receiver has stopped. */
+  readonly closed: AbortSignal;
+  readonly config: Pick<Config, 'queueUnattendedMs'>;
+  readonly logger: SafeLogger;
+  readonly raiseAlarm: RaiseAlarm;
+  readonly store: Pick<Store, 'inbox'>;
+}
+
+/** Hears of what is queued. */
+export interface QueueWatch {
+  /** An event was queued: a worker has something to do. */
+  readonly queued: () => void;
+  /** A worker is about to look for events: where it does not come to lease them, somebody is told. */
+  readonly watchQueue: () => void;
+}
 
 /**
  * Says so where nobody leases what is queued (admission.md §4.13), in a process that only receives too. A look is set for
  * `queueUnattendedMs` after an event was queued, or a worker looked for one: one at a time, none where nothing comes, and
  * no delivery waits for it. No looks where a timer ends with the request that set it (`processTimer`).
  */
-export function createQueueWatch(parts: Parts): Pick<ReadyContext, 'queued' | 'watchQueue'> {
+export function createQueueWatch(parts: WatchedParts): QueueWatch {
   const { wakeSignal, closed, config, logger, raiseAlarm, store } = parts;
   const limitMs = config.queueUnattendedMs;
   let isSet = false;

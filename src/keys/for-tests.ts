@@ -59,7 +59,7 @@ export {
   type NodeTransportOptions,
 } from './net/transport.ts';
 export { keysOnDemand } from './on-demand.ts';
-export { registrableDomain, sameRegistrableDomain } from './operators.ts';
+export { registrableDomain, sameRegistrableDomain } from './registrable-domain.ts';
 export { createPins, type PinnedSender } from './pins.ts';
 export { ADAGENTS, createPublisherListings, type Listing, mapConcurrently } from './publisher-pins.ts';
 export { createKeyResolver, KEY_LIMITS, type KeyResolverOptions } from './resolver.ts';

@@ -1,5 +1,6 @@
 import type { SenderEntry } from '../senders.ts';
 import type { BrandJson, Period } from './brand-json.ts';
+import { registrableDomain, sameRegistrableDomain } from './registrable-domain.ts';
 
 /** The brand.json where the search begins, and the one that lists agents: the same, or what the first points to. */
 export interface BrandFiles {
@@ -49,23 +50,6 @@ export function nextChange({ configured, listing }: BrandFiles, now: number): nu
 
 function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).hostname.replace(/\.$/, '') : '';
-}
-
-/**
- * Whether two host names belong to one registrable domain by the public suffix list, its private part included: two
- * customers of one hosting service are strangers. The list is loaded only where the names differ, and from the package:
- * nothing is fetched.
- */
-export async function sameRegistrableDomain(a: string, b: string): Promise<boolean> {
-  if (a === b) return true;
-  const domain = await registrableDomain(a);
-  return domain !== undefined && domain === (await registrableDomain(b));
-}
-
-/** Undefined for addresses, single labels and public suffixes. */
-export async function registrableDomain(host: string): Promise<string | undefined> {
-  const { getDomain } = await import('tldts');
-  return getDomain(host, { allowPrivateDomains: true }) ?? undefined;
 }
 
 /**

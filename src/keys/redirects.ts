@@ -1,4 +1,4 @@
-import { sameRegistrableDomain } from './operators.ts';
+import { sameRegistrableDomain } from './registrable-domain.ts';
 import { urlRefusedReason } from './net/addresses.ts';
 
 /** RFC 9110 §15.4: those that name another place of the same document. */

@@ -3,7 +3,7 @@ import { modeMismatch, schemeOf } from '../auth/mode.ts';
 import { proveSignature } from '../auth/rfc9421/verify.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { AuthPolicy } from '../senders.ts';
-import type { Selected } from './select.ts';
+import type { Selected } from './selected.ts';
 
 /** A body whose sender is proved. */
 export interface Authentic {

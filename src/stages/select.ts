@@ -1,28 +1,13 @@
-import { orLate } from '../time-limits.ts';
 import type { RaiseAlarm } from '../alarms.ts';
 import type { Target } from '../auth/contract.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
-import type { Config } from '../config/resolve.ts';
 import { MAX_SENDERS, type ResolveSenders } from '../config/senders.ts';
-import type { Head } from '../delivery.ts';
 import { ConfigError } from '../errors.ts';
-import { type Refusal, refused, type Unavailability } from '../outcome.ts';
-import type { KeyResolver } from '../keys/contract.ts';
-import type { Protocols } from '../protocol.ts';
+import { type Refusal, refused } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { Guarded } from './guard.ts';
+import { inTime, type SelectContext, type Selected } from './selected.ts';
 import { isThenable } from '../realms.ts';
-
-/** A delivery whose URL, possible senders and scheme are known: from configuration, never from headers or body. */
-export interface Selected {
-  readonly kind: 'selected';
-  readonly delivery: Head;
-  readonly target: Target;
-  /** Not empty; all of one scheme. */
-  readonly senders: readonly [SenderEntry, ...SenderEntry[]];
-  /** What a refusal comes to where more senders were given than are considered. */
-  readonly refused?: (refusal: Refusal) => Refusal | Unavailability;
-}
 
 function prefixedTarget(publicUrl: Extract<PublicUrl, { kind: 'prefix' }>, url: string): Target | Refusal {
   const target = canonicalOrUndefined(publicUrl.origin + pathAndQuery(url));
@@ -38,15 +23,6 @@ export function requireUrl(publicUrl: PublicUrl, url: string | undefined): void 
   throw new ConfigError(
     'publicUrl ends in /*, so path and query come from the request: pass them, verifyAndDispatch(rawBytes, headers, { url: request.url }).',
   );
-}
-
-export interface SelectContext {
-  readonly config: Pick<Config, 'publicUrl' | 'senders'>;
-  readonly protocols: Protocols;
-  readonly keys: KeyResolver;
-  readonly raiseAlarm: RaiseAlarm;
-  /** Unix ms. */
-  readonly now: () => number;
 }
 
 /** @throws Fault (rejects) `misconfigured` where the owner's own parts do not fit or fail. */
@@ -68,12 +44,6 @@ export async function select({ delivery }: Guarded, context: SelectContext): Pro
 function isWithinLimit(senders: readonly SenderEntry[]): senders is Selected['senders'] {
   return senders.length > 0 && senders.length <= MAX_SENDERS;
 }
-
-/** A look-up that hangs would hold the delivery, and `stop()`, without end. Ms. */
-const SENDERS_DEADLINE_MS = 5_000;
-
-export const inTime = <T>(work: Promise<T>): Promise<T> =>
-  orLate(work, SENDERS_DEADLINE_MS, () => new Error(`no answer after ${SENDERS_DEADLINE_MS} ms`));
 
 async function sendersFor(
   target: Target,

@@ -1,3 +1,4 @@
+import type { RaiseAlarm } from '../alarms.ts';
 import type {
   HeadRequest,
   LateDelivery,
@@ -9,6 +10,7 @@ import { receivedAuthority } from '../auth/rfc9421/host.ts';
 import { windowHolds } from '../auth/rfc9421/checks.ts';
 import { putBounded } from '../bounded.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
+import type { Config } from '../config/resolve.ts';
 import { canonicalOrUndefined, pathAndQuery } from '../config/public-url.ts';
 import {
   formedUrl,
@@ -21,8 +23,29 @@ import {
 import type { Candidate } from '../keys/contract.ts';
 import type { Unavailability } from '../outcome.ts';
 import type { SenderEntry } from '../senders.ts';
-import type { SetUpKnowledge, SetUpParts } from './set-up.ts';
+import type { Store } from '../stores/contract.ts';
 import { createTrialPace, type TrialPace } from './trial-pace.ts';
+
+/** What signatures that verified have shown of a receiver's set-up. */
+export interface SetUpKnowledge {
+  /**
+   * Agent URLs of senders one of whose signatures verified for `publicUrl`. With one that ends in `/*` too: its paths are
+   * the request's, without end, and all that can be wrong about it is its origin, which one under any of them proves.
+   */
+  readonly urlRight: Set<string>;
+  /** When one was inside its window last. Receiver's clock, Unix ms. */
+  insideAt: number | undefined;
+  /** What has to be added to the clock, where it was found to be wrong. Ms. Holds until one is inside without it. */
+  offsetMs: number | undefined;
+}
+
+export interface SetUpParts {
+  readonly config: Pick<Config, 'publicUrl' | 'allowLoopback'>;
+  readonly raiseAlarm: RaiseAlarm;
+  readonly store: Pick<Store, 'name' | 'clock'>;
+  /** Unix ms. */
+  readonly now: () => number;
+}
 
 /** The store's clock is asked at most once in so many ms. */
 const STORE_CLOCK_MS = 10_000;

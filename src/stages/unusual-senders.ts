@@ -10,7 +10,7 @@ import { Fault, isOfKind, textOf } from '../errors.ts';
 import { type Refusal, refused, type RefusedCode, type Unavailability, unavailable } from '../outcome.ts';
 import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
-import { inTime, type SelectContext, type Selected } from './select.ts';
+import { inTime, type SelectContext, type Selected } from './selected.ts';
 
 const nameOf = ({ targetUri }: Target): string => printableName(targetUri, MAX_URL_BYTES);
 

@@ -156,6 +156,38 @@ function exportedAgain(file: string): string[] {
   });
 }
 
+describe('design: no circles', () => {
+  /** Files that reach themselves: by values, types, or on demand. */
+  function circles(of: ReadonlyMap<string, readonly string[]>): string[] {
+    const reaches = (start: string): boolean => {
+      const seen = new Set<string>();
+      const open = [...(of.get(start) ?? [])];
+      for (let next = open.pop(); next !== undefined; next = open.pop()) {
+        if (next === start) return true;
+        if (!seen.has(next)) open.push(...(of.get(next) ?? []));
+        seen.add(next);
+      }
+      return false;
+    };
+    return [...of.keys()].filter(reaches).map((file) => relative(src, file));
+  }
+
+  it('sees them', () => {
+    const three = [
+      ['a', ['b', 'd']],
+      ['b', ['c']],
+      ['c', ['a']],
+      ['d', []],
+    ] as const;
+    const named = three.map(([from, to]) => [join(src, from), to.map((name) => join(src, name))] as const);
+    expect(circles(new Map(named))).toEqual(['a', 'b', 'c']);
+  });
+
+  it('has no file of src that reaches itself, by types and on demand neither', () => {
+    expect(circles(new Map(files.map((file) => [file, modulesNamed(file)])))).toEqual([]);
+  });
+});
+
 describe('design: tests reach a folder through what it offers', () => {
   const used = ['test', 'bench', 'scripts']
     .flatMap(filesIn)
