@@ -114,6 +114,11 @@ describe('bad input ends with 2 and one line on stderr with what was expected', 
       /--only nonsense: no such case/,
     ],
     [
+      'a mistake that is none',
+      ['send', URL, '--keys', 'probe.json', '--mistake', 'nonsense'],
+      /Allowed choices are unsigned, .*tampered-body/,
+    ],
+    [
       'an unreachable agent',
       ['keys', 'check', 'http://127.0.0.1:9/mcp', '--allow-loopback'],
       /cannot be reached .*Expected the brand.json of/,

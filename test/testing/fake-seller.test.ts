@@ -284,6 +284,11 @@ describe('mistakes of the caller', () => {
     const wrong: readonly (readonly [() => unknown, RegExp])[] = [
       [() => createFakeSeller({ uri: 'x' } as object), /createFakeSeller: uri is not known\. Known: url, to/],
       [() => deliver({ mistake: 'tamper' }), /mistake: "tamper" is not a name in MISTAKES/],
+      [() => deliver({ mistake: 'constructor' }), /mistake: "constructor" is not a name in MISTAKES/],
+      [
+        () => deliver({ mistake: 'wrong-tag', auth: { hmac: { secret: SECRET } } }),
+        /mistake: it is about signatures, and this delivery has none/,
+      ],
       [() => deliver({ mistakes: 'tampered-body' }), /deliver: mistakes is not known/],
       [() => seller.sign(event, { mistakes: 'x' } as object), /sign: mistakes is not known/],
       [() => deliver({ key: 'rsa' }), /key: "rsa" is not one of ed25519, p256/],
