@@ -59,11 +59,8 @@ export function envelope(more: Readonly<Record<string, unknown>> = {}): ToolEnve
 
 /** A promise and what settles it. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
-  let open = (): void => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open: () => open() };
+  const { promise: opened, resolve: open } = Promise.withResolvers<void>();
+  return { opened, open };
 }
 
 /** Waits until it is so. @throws after 10 s. */

@@ -3,11 +3,8 @@ export interface Gate<T> {
   readonly open: (value: T) => void;
 }
 
-/** A promise that the test settles: how a handler is held open. `Promise.withResolvers`, which Node 20 lacks. */
+/** A promise that the test settles: how a handler is held open. */
 export function gate<T = void>(): Gate<T> {
-  let open: (value: T) => void = () => {};
-  const opened = new Promise<T>((resolve) => {
-    open = resolve;
-  });
+  const { promise: opened, resolve: open } = Promise.withResolvers<T>();
   return { opened, open };
 }
