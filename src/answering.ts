@@ -1,4 +1,5 @@
 import { docsOf } from './alarms.ts';
+import { noteOutcome } from './health.ts';
 import { MAX_TEXT, printableText } from './codec/printable.ts';
 import { Fault, isOfKind, textOf } from './errors.ts';
 import type { Door } from './options.ts';
@@ -11,7 +12,7 @@ import {
   type Verdict,
 } from './outcome.ts';
 import type { Parts } from './parts.ts';
-import type { OutcomeContext } from './refused-body.ts';
+import type { OutcomeContext } from './refused.ts';
 import { idsOf } from './stages/ids.ts';
 import { respond } from './stages/respond.ts';
 
@@ -48,8 +49,8 @@ function printable(verdict: Verdict): Verdict {
 }
 
 /** Nobody waits for it: the answer has been decided. */
-function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: Parts): void {
-  import('./refused-body.ts')
+function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: Parts): void {
+  import('./rare.ts')
     .then((it) => it.noteRefusal(outcome, known, parts))
     .catch((error: unknown) => parts.logger.error({ err: error }, 'a refusal could not be explained'));
 }
@@ -77,9 +78,9 @@ export function finishOutcome(raw: Verdict, known: OutcomeContext, parts: Parts)
   const ids = event && { key: event.idempotencyKey, ...idsOf(event) };
   const fields = { ...who, ...ids, ...loggable(verdict), status: response.status };
   parts.logger[levelOf(outcome)](fields, `delivery ${outcome.kind}`);
-  if (outcome.kind === 'refused') noteRefusal(outcome, known, parts);
+  if (outcome.kind === 'refused') tellRefusal(outcome, known, parts);
   raiseAlarms(outcome, parts);
-  parts.notes.outcome?.(outcome, known);
+  noteOutcome(parts.notes, outcome, known.selected?.senders, parts.now);
   known.watch?.ended(outcome, known.delivery?.headers);
   parts.onOutcome(outcome);
   return outcome;

@@ -38,5 +38,5 @@ export { limited, orLate, type Schedule, settledWithin, sleep } from './time-lim
  * loop, or has a clock of its own, waits for it first.
  */
 export async function loadOnDemand(): Promise<void> {
-  await Promise.all([import('./observe.ts'), import('./refused-body.ts')]);
+  await Promise.all([import('./inbox/work.ts'), import('./rare.ts')]);
 }

@@ -25,11 +25,6 @@ export interface HealthNotes {
   readonly worker: Writable<Omit<WorkerHealth, 'handlers'>>;
   /** Of a delivery, for the store's sake. */
   storeFault?: HealthFault | undefined;
-  /** Notes an outcome; loaded before the first delivery that can have a sender. */
-  outcome?: (
-    outcome: Outcome,
-    known: { readonly selected?: { readonly senders: readonly SenderEntry[] | undefined } },
-  ) => void;
 }
 
 /** Twice the 500 sellers that a large buyer has; they are listed by each `health()`. */
@@ -49,23 +44,26 @@ export function noteOf(
 
 const STORE_CODES: readonly unknown[] = ['store_unavailable', 'not_durable', 'misconfigured'];
 
-/** Refusals are noted by `noteRefusal`, which looks whose key they name. */
-export function noteOutcomes(notes: HealthNotes, now: () => number): void {
-  notes.outcome = (outcome, { selected }) => {
-    const { kind, sender } = outcome;
-    if (sender === undefined || kind === 'refused') return;
-    const note = noteOf(notes, sender, selected?.senders);
-    const at = now();
-    if (kind === 'unavailable') {
-      const { code, detail } = outcome;
-      note.lastRefusedAt = at;
-      note.lastCode = code;
-      if (STORE_CODES.includes(code)) notes.storeFault = { code, message: detail, at };
-    } else {
-      note.lastAcceptedAt = at;
-      notes.storeFault = undefined;
-    }
-  };
+/** Notes an outcome of a delivery. Refusals are noted by `noteRefusal`, which looks whose key they name. */
+export function noteOutcome(
+  notes: HealthNotes,
+  outcome: Outcome,
+  senders: readonly SenderEntry[] | undefined,
+  now: () => number,
+): void {
+  const { kind, sender } = outcome;
+  if (sender === undefined || kind === 'refused') return;
+  const note = noteOf(notes, sender, senders);
+  const at = now();
+  if (kind === 'unavailable') {
+    const { code, detail } = outcome;
+    note.lastRefusedAt = at;
+    note.lastCode = code;
+    if (STORE_CODES.includes(code)) notes.storeFault = { code, message: detail, at };
+  } else {
+    note.lastAcceptedAt = at;
+    notes.storeFault = undefined;
+  }
 }
 
 /** A health check comes every few seconds, from a balancer many times as often: the store is asked once for all of these. Ms. */

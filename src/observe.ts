@@ -202,14 +202,14 @@ async function observe(observation: Observation, ready: ReadyContext): Promise<O
     retentionMs: config.retentionMs,
   });
   announce(result, { sender, key }, raiseAlarm);
-  return observed(result, { reading, claim }, ready);
+  return await observed(result, { reading, claim }, ready);
 }
 
-function observed(
+async function observed(
   result: AcceptResult,
   { reading, claim }: { readonly reading: FirstCopy; readonly claim: EventClaim },
   { queued, raiseAlarm }: ReadyContext,
-): Observed {
+): Promise<Observed> {
   const { event } = reading;
   const { kind } = result;
   if (kind === 'stale') return { kind, event };
@@ -223,7 +223,7 @@ function observed(
   }
   if (kind !== 'queued' && kind !== 'done')
     throw new TypeError(`the store answered ${kind} to an observation`);
-  if (kind === 'done' && result.first) toldBefore(result.first, { reading, claim }, raiseAlarm);
+  if (kind === 'done' && result.first) await toldBefore(result.first, { reading, claim }, raiseAlarm);
   // The observation may have made the first event safe: a worker runs that one now.
   queued();
   return { kind: kind === 'queued' ? 'accepted' : 'duplicate', event };

@@ -32,11 +32,13 @@ import type { Protocols } from './protocol.ts';
 import type { RunObserver } from './stages/ended.ts';
 import { createRunning, type Running } from './stages/running.ts';
 import { createSetUpWatch } from './stages/set-up.ts';
-import { createNextTurn, type NextTurn } from './stages/watch.ts';
 import { createWaiting, type Waiting } from './stages/wait.ts';
 import { createStartup, type Startup } from './startup.ts';
 import type { Store } from './stores/contract.ts';
 import type { Tickets } from './ticket.ts';
+import { createTickets } from './ticket.ts';
+import { createQueueWatch } from './inbox/queue-watch.ts';
+import { observedBy } from './stages/ended.ts';
 
 /** Everything a receiver is made of, made once from its options. */
 export interface Parts {
@@ -49,7 +51,6 @@ export interface Parts {
   readonly store: Store;
   readonly keys: KeyResolver;
   readonly waiting: Waiting;
-  readonly turns: NextTurn;
   readonly running: Running;
   readonly startup: Startup<ReadyContext>;
   readonly lifecycle: Lifecycle;
@@ -97,26 +98,19 @@ const loadCrypto = (): Promise<typeof import('./crypto/index.ts')> => import('./
 
 /** The reader of bodies has the schemas with it, a fifth of the package. */
 async function makeReady(parts: Parts, engine: Engine, sodium: Sodium | undefined): Promise<ReadyContext> {
-  const [hashes, { readBody }, { createTickets }, { createQueueWatch }, { noteOutcomes }] = await Promise.all(
-    [
-      loadHashes(),
-      import('./events/reading.ts'),
-      import('./ticket.ts'),
-      import('./inbox/queue-watch.ts'),
-      import('./health.ts'),
-      loadCrypto(),
-    ],
-  );
+  const [hashes, { readBody }] = await Promise.all([
+    loadHashes(),
+    import('./events/reading.ts'),
+    loadCrypto(),
+  ]);
   const { protocols, keys, raiseAlarm, config } = parts;
-  const setUp = createSetUpWatch(parts);
+  const setUp = createSetUpWatch(parts, () => import('./rare.ts'));
   const context = { protocols, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
   const authContext = once(async () => ({ ...context, engine: await engine() }));
   // What is handed in is looked at before the first delivery.
   if (sodium) await engine();
   const tickets = createTickets(parts);
-  noteOutcomes(parts.notes, parts.now);
-  if (parts.instruments.handled)
-    Object.assign(parts.observed, (await import('./stages/ended.ts')).observedBy(parts));
+  if (parts.instruments.handled) Object.assign(parts.observed, observedBy(parts));
   return { ...parts, ...createQueueWatch(parts), hashes, readBody, tickets, authContext };
 }
 
@@ -184,7 +178,6 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     ...handedIn(options),
     keys,
     waiting: createWaiting(options.store),
-    turns: createNextTurn(),
     running: createRunning({ store: options.store, config, logger, newId }),
     startup: createStartup({ ...checked, load: () => makeReady(parts, engine, sodium) }),
     lifecycle,

@@ -1,9 +1,10 @@
 import { finishOutcome, faultVerdict, createDoor } from './answering.ts';
 import type { Proof, WholeBody } from './auth/contract.ts';
+import { createHealth } from './health.ts';
 import { headerFields, methodOf, requireRawBytes, type Head } from './delivery.ts';
 import type { ResultSchemas } from './events/event.ts';
 import { type DeliveryWatch, PARTS } from './instruments.ts';
-import { inboxOnDemand, workerOnDemand } from './inbox/on-demand.ts';
+import { inboxOnDemand, observeOnDemand, workerOnDemand } from './inbox/on-demand.ts';
 import { once } from './single-flight.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { boundLogger } from './logging.ts';
@@ -18,9 +19,9 @@ import { giveBack } from './stages/give-back.ts';
 import { declaredLength, guard, guardAgentPush, guardHead } from './stages/guard.ts';
 import { beyondReports, isChallenge, read, type Read, type ReadChallenge } from './stages/read.ts';
 import { isRejection } from './stages/respond.ts';
-import type { OutcomeContext } from './refused-body.ts';
+import type { OutcomeContext } from './refused.ts';
 import { requireUrl, select } from './stages/select.ts';
-import type { Selected } from './stages/selected.ts';
+import type { Selected } from './stages/select.ts';
 import { settle } from './stages/settle.ts';
 import { started, type AdmittedEvent } from './stages/stored.ts';
 import type { Upload } from './ticket.ts';
@@ -32,7 +33,7 @@ interface Pipeline {
   readonly legacySeen: Set<string>;
 }
 
-/** Senders with a token beside their signature are few: its code is loaded for them. */
+/** Checks the token of senders that have one beside their signature. */
 async function withToken<R extends Read | ReadChallenge>(
   body: R,
   { headers }: Head,
@@ -41,14 +42,14 @@ async function withToken<R extends Read | ReadChallenge>(
   const { notificationToken } = body.identity.sender;
   const isPush = parts.registrations?.tokenOf && body.reading.ok && body.reading.event.transport === 'agent';
   if (!notificationToken && !isPush) return body;
-  const { checkToken, registeredToken } = await import('./stages/notification-token.ts');
+  const { checkToken, registeredToken } = await import('./rare.ts');
   const policy = notificationToken ?? (await registeredToken(body, parts.registrations));
   return policy ? checkToken(body, headers, policy, parts) : body;
 }
 
-/** A proof of control is a question to the owner; its code is loaded when one comes. */
+/** A proof of control is a question to the owner. */
 async function challenged(body: ReadChallenge, parts: ReadyContext): Promise<Verdict> {
-  const { answerChallenge } = await import('./stages/challenge.ts');
+  const { answerChallenge } = await import('./rare.ts');
   const log = boundLogger(parts.logger, { sender: body.identity.sender.agentUrl });
   return answerChallenge(body, parts, { log, background: parts.lifecycle.background });
 }
@@ -188,11 +189,7 @@ export function receiverOf(parts: Parts): Receiver {
   const { lifecycle } = parts;
   const pipeline: Pipeline = { parts, lifecycle, legacySeen: new Set() };
 
-  const sampling = once(async () =>
-    (await import('./refused-body.ts')).createBodySampling(parts, finishOutcome),
-  );
-  const observe = once(async () => (await import('./observe.ts')).observeWith(parts));
-  const health = once(async () => (await import('./health.ts')).createHealth(parts));
+  const sampling = once(async () => (await import('./rare.ts')).createBodySampling(parts, finishOutcome));
 
   function headOf(headers: unknown, { method, url, urlNormalised = false }: RequestInfo): Head {
     const head = { method: methodOf(method), url, urlNormalised, headers: headerFields(headers) };
@@ -282,8 +279,8 @@ export function receiverOf(parts: Parts): Receiver {
     });
   }
 
-  const observing: Receiver['observe'] = async (observation) => (await observe())(observation);
-  if (parts.store.inbox) parts.registrations?.observeBy?.(observing, parts.raiseAlarm);
+  const observe = observeOnDemand(parts);
+  if (parts.store.inbox) parts.registrations?.observeBy?.(observe, parts.raiseAlarm);
 
   const { instruments } = parts;
   const inside: WithParts = { [PARTS]: parts };
@@ -302,9 +299,9 @@ export function receiverOf(parts: Parts): Receiver {
       return { storeId: parts.startup.storeId() };
     },
     ...running(parts, lifecycle),
-    health: async () => (await health())(),
+    health: createHealth(parts),
     inbox: inboxOnDemand(parts, lifecycle),
-    observe: observing,
+    observe,
     door: createDoor(parts),
   };
 }

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Jwk } from '../crypto/engine.ts';
-import { publicPart } from '../keys/jwks.ts';
+import { publicPart } from '../keys/pinned-jwks.ts';
 import type { SenderAuth } from '../senders.ts';
 import { type CliContext, UsageError } from './shell.ts';
 

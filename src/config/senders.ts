@@ -1,7 +1,7 @@
 import { hmacSecretsOf } from '../auth/credentials.ts';
 import { ConfigError } from '../errors.ts';
 import { type Edition, editionFor, type Protocols } from '../protocol.ts';
-import { checkPins } from '../keys/jwks.ts';
+import { checkPins } from '../keys/pinned-jwks.ts';
 import type { SenderSource } from '../options.ts';
 import type { Sender, SenderEntry, SenderRevocation } from '../senders.ts';
 import { authPolicy, tokenPolicy } from './auth.ts';

@@ -12,6 +12,10 @@ import { taskStatus } from './status.ts';
 import { readTool } from './tool.ts';
 import { eventWarning, placesOf } from './warnings.ts';
 
+/* In the same chunk: what few events need. */
+export { parseResult } from './result-schemas.ts';
+export { eventWarning } from './warnings.ts';
+
 /** `readEvent`'s options. */
 export interface ReadOptions {
   /** The format the sender is registered with; it is looked for first. */

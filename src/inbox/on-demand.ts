@@ -1,5 +1,7 @@
+import type { Observe } from '../events/observation.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 import type { Parts } from '../parts.ts';
+import { once } from '../single-flight.ts';
 import type { ReceiverInbox } from './contract.ts';
 import type { Worker } from './worker.ts';
 
@@ -16,7 +18,7 @@ export function workerOnDemand(parts: Parts): WorkerOnDemand {
   const begin = (make: () => Worker): void => (worker ??= make()).start();
   return {
     start: () =>
-      (starting ??= import('./worker.ts')
+      (starting ??= import('./work.ts')
         .then(({ startWorker }) => startWorker(parts, begin))
         .finally(() => {
           starting = undefined;
@@ -33,7 +35,7 @@ export function workerOnDemand(parts: Parts): WorkerOnDemand {
 /** `receiver.inbox`; the code of it is loaded when one of its methods is called. */
 export function inboxOnDemand(parts: Parts, lifecycle: Lifecycle): ReceiverInbox {
   const inbox = async (): Promise<ReceiverInbox> =>
-    (await import('./operate.ts')).createReceiverInbox(parts, lifecycle);
+    (await import('./work.ts')).createReceiverInbox(parts, lifecycle);
   return {
     list: async (query) => (await inbox()).list(query),
     inspect: async (sender, key) => (await inbox()).inspect(sender, key),
@@ -43,4 +45,10 @@ export function inboxOnDemand(parts: Parts, lifecycle: Lifecycle): ReceiverInbox
     redriveMany: async (query) => (await inbox()).redriveMany(query),
     discardMany: async (query) => (await inbox()).discardMany(query),
   };
+}
+
+/** `Receiver.observe`; the code of it is loaded when it is called. */
+export function observeOnDemand(parts: Parts): Observe {
+  const observe = once(async () => (await import('./work.ts')).observeWith(parts));
+  return async (observation) => (await observe())(observation);
 }

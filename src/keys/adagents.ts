@@ -3,16 +3,8 @@ import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Parsed } from './document.ts';
-import {
-  addKey,
-  hasPrivateHalf,
-  isJwk,
-  type KeySet,
-  keySetOf,
-  MAX_KEYS,
-  noKeys,
-  PRIVATE_HALF_PUBLISHED,
-} from './jwks.ts';
+import { addKey, type KeySet, keySetOf, MAX_KEYS, noKeys } from './jwks.ts';
+import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED } from './pinned-jwks.ts';
 
 /** What a publisher's adagents.json says about keys (verification.md §5.5). */
 export interface AdAgents {

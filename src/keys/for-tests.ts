@@ -19,7 +19,7 @@ export {
   isWithin,
   type Parsed,
 } from './document.ts';
-export { allKeys, checkPins, heldKeys, importedKey, JWKS, type KeySet, sameJwk } from './jwks.ts';
+export { allKeys, heldKeys, importedKey, JWKS, type KeySet, sameJwk } from './jwks.ts';
 export { createKeyRecords } from './key-records.ts';
 export { gather } from './key-search.ts';
 export { backOffMs, KEY_DOCUMENT_LIFE, lifetimeMs, refreshAfterMs } from './lifetimes.ts';
@@ -59,6 +59,7 @@ export {
   type NodeTransportOptions,
 } from './net/transport.ts';
 export { keysOnDemand } from './on-demand.ts';
+export { checkPins } from './pinned-jwks.ts';
 export { registrableDomain, sameRegistrableDomain } from './registrable-domain.ts';
 export { createPins, type PinnedSender } from './pins.ts';
 export { ADAGENTS, createPublisherListings, type Listing, mapConcurrently } from './publisher-pins.ts';

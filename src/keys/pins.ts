@@ -4,7 +4,8 @@ import { ConfigError } from '../errors.ts';
 import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
 import type { SenderKey } from './contract.ts';
-import { type EngineSource, importedKey, type KeySet, newKeySet, pinnedJwks } from './jwks.ts';
+import { type EngineSource, importedKey, type KeySet, newKeySet } from './jwks.ts';
+import { pinnedJwks } from './pinned-jwks.ts';
 
 /** Pins of the senders in use; each list is read and each key imported once. */
 export interface Pins {

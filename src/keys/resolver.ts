@@ -3,7 +3,7 @@ import type { SafeLogger } from '../logging.ts';
 import type { Instruments } from '../instruments.ts';
 import type { Protocols } from '../protocol.ts';
 import type { SenderEntry } from '../senders.ts';
-import { requestsMayShare, once } from '../single-flight.ts';
+import { requestsMayShare } from '../single-flight.ts';
 import type { Store } from '../stores/contract.ts';
 import type { Schedule } from '../time-limits.ts';
 import { type AdmissionPressure, createPressureGauge } from './admission-pressure.ts';
@@ -15,7 +15,7 @@ import { createDocumentCache } from './document-cache.ts';
 import type { CacheLimits, DocumentKind } from './document.ts';
 import { MAX_LIFE_MS } from './lifetimes.ts';
 import { type EngineSource, JWKS, type KeySet } from './jwks.ts';
-import type { KeyOwners, KeyOwnersContext } from './key-owners.ts';
+import { createKeyOwners, type KeyOwners, type KeyOwnersContext } from './key-owners.ts';
 import { createKeyRecords } from './key-records.ts';
 import { createKeySearch, gather } from './key-search.ts';
 import { defaultTransport } from './net/transport.ts';
@@ -39,14 +39,11 @@ interface FirstUse {
 
 /**
  * A registered seller can publish another seller's key as its own. Where a URL has several senders, the others are asked
- * before a sender's key is used for the first time (verification.md §2.36). The code that asks is loaded when needed.
+ * before a sender's key is used for the first time (verification.md §2.36).
  */
 export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
   let made: KeyOwners | undefined;
-  const owners = once(async () => {
-    const { createKeyOwners } = await import('./key-owners.ts');
-    return (made ??= createKeyOwners(context()));
-  });
+  const owners = (): KeyOwners => (made ??= createKeyOwners(context()));
   const isOwn = (candidate: Candidate, senders: readonly SenderEntry[]): boolean =>
     isAlone(candidate, senders) || made?.isOwn(candidate, senders) === true;
   return {
@@ -58,7 +55,7 @@ export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
       if (candidates.every(owns)) return search;
       made?.noteShared(candidates, request);
       const firstUse = async (candidate: Candidate): Promise<string | undefined> =>
-        (await owners()).firstUse(candidate, request);
+        owners().firstUse(candidate, request);
       return {
         ...search,
         candidates: candidates.map((candidate) =>

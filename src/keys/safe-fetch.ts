@@ -3,6 +3,7 @@ import { limited, orAborted, untilRejected } from '../time-limits.ts';
 import type { KeyRequest, KeyTransport, TransportInit } from './contract.ts';
 import { urlRefusedReason } from './net/addresses.ts';
 import { isError } from '../realms.ts';
+import { redirectedWithin } from './redirects.ts';
 
 /** What every fetch of a key document is held to (verification.md §5.10 to §5.16). */
 export interface FetchRules {
@@ -81,8 +82,9 @@ export async function fetchDocument(
           signal,
         );
       const first = await get(url);
-      const { redirectedWithin } = redirects ? await import('./redirects.ts') : NOT_FOLLOWED;
-      const end = await redirectedWithin({ get, allowLoopback: rules.allowLoopback }, url, first);
+      const end = redirects
+        ? await redirectedWithin({ get, allowLoopback: rules.allowLoopback }, url, first)
+        : { ok: true as const, at: url, response: first };
       if (!end.ok) return end;
       const conditional = 'if-none-match' in headers || 'if-modified-since' in headers;
       const fetched = await fetchedOf(end.response, conditional, maxBytes, signal);
@@ -94,14 +96,6 @@ export async function fetchDocument(
     controller.abort();
   }
 }
-
-const NOT_FOLLOWED = {
-  redirectedWithin: (_rules: unknown, at: string, response: Response) => ({
-    ok: true as const,
-    at,
-    response,
-  }),
-};
 
 async function fetchedOf(
   response: Response,

@@ -8,13 +8,14 @@ import type { Outages } from '../outages.ts';
 import { type Refusal, type Unavailability, unavailable, type Verdict } from '../outcome.ts';
 import type { AcceptDecision, AcceptRequest, AcceptResult, NonceClaim, Store } from '../stores/contract.ts';
 import { announce, hasDied } from './announce.ts';
-import type { EndedContext } from './ended.ts';
+import { type EndedContext, tellEnded } from './ended.ts';
 import type { Read, ReadChallenge, ReadEvent } from './read.ts';
 import type { EventName, Running } from './running.ts';
 import { storedNonce } from './ids.ts';
 import { readStored, type AdmittedEvent } from './stored.ts';
 import type { Waiting } from './wait.ts';
 import { isThenable } from '../realms.ts';
+import { tellEnds, toldBefore, withWarnings } from './told.ts';
 
 interface AcceptAloneContext {
   readonly store: Pick<Store, 'accept'>;
@@ -176,21 +177,19 @@ const nameOf = ({ identity, claim }: ReadEvent): EventName => ({
 });
 
 async function afterRare(result: AcceptResult, read: ReadEvent, context: AdmitContext): Promise<Decided> {
-  if (hasDied(result)) await tellDead(nameOf(read), context);
+  if (hasDied(result)) await tellEnded(nameOf(read), 'dead', context);
   const verdict = isToldBefore(result)
-    ? await beforeIt(result, read, context)
+    ? await toldBefore(result.first, read, context.raiseAlarm)
     : decide(result, read, context);
   return result.secondEnd || result.endDropped ? toldOfEnds(result, verdict, read, context) : verdict;
 }
 
-/** Rare: its code is loaded for it. */
 async function toldOfEnds(
   result: AcceptResult,
   verdict: WonDelivery | Verdict | undefined,
   { reading }: ReadEvent,
   { raiseAlarm }: AdmitContext,
 ): Promise<WonDelivery | Verdict | undefined> {
-  const { tellEnds, withWarnings } = await import('./told.ts');
   const codes = tellEnds(result, reading.event, raiseAlarm);
   return verdict === undefined || verdict.kind === 'won' ? verdict : withWarnings(verdict, codes);
 }
@@ -241,28 +240,12 @@ function isPutOff(result: AcceptDecision): boolean {
   return result.kind === 'in-flight' && result.suspect === true;
 }
 
-/** Rare: its code is loaded for it. */
-async function tellDead(name: EventName, context: EndedContext): Promise<void> {
-  const { tellEnded } = await import('./ended.ts');
-  return tellEnded(name, 'dead', context);
-}
-
 type Done = Extract<AcceptDecision, { kind: 'done' }>;
 type ToldBefore = Done & Required<Pick<Done, 'first'>>;
 
 /** Another channel has told of the task's end. */
 function isToldBefore(result: AcceptDecision): result is ToldBefore {
   return result.kind === 'done' && result.first !== undefined;
-}
-
-/** Rare: its code is loaded for it. */
-async function beforeIt(
-  { first }: ToldBefore,
-  read: ReadEvent,
-  { raiseAlarm }: AdmitContext,
-): Promise<Verdict> {
-  const { toldBefore } = await import('./told.ts');
-  return toldBefore(first, read, raiseAlarm);
 }
 
 /** What the store's decision means; undefined where another delivery's handler has to be waited for. */

@@ -3,7 +3,10 @@ import { modeMismatch, schemeOf } from '../auth/mode.ts';
 import { proveSignature } from '../auth/rfc9421/verify.ts';
 import type { Refusal, Unavailability } from '../outcome.ts';
 import type { AuthPolicy } from '../senders.ts';
-import type { Selected } from './selected.ts';
+import type { Selected } from './select.ts';
+import { proveBearer } from '../auth/bearer.ts';
+import { proveHmac } from '../auth/hmac.ts';
+import { proveChallenge } from '../auth/signed-challenge.ts';
 
 /** A body whose sender is proved. */
 export interface Authentic {
@@ -14,11 +17,10 @@ export interface Authentic {
 
 type Refused = Refusal | Unavailability;
 
-/** The deprecated schemes are loaded where a sender is registered with one. */
-const SCHEMES: Readonly<Record<AuthPolicy['scheme'], () => Prove | Promise<Prove>>> = {
-  signature: () => proveSignature,
-  hmac: async () => (await import('../auth/hmac.ts')).proveHmac,
-  bearer: async () => (await import('../auth/bearer.ts')).proveBearer,
+const SCHEMES: Readonly<Record<AuthPolicy['scheme'], Prove>> = {
+  signature: proveSignature,
+  hmac: proveHmac,
+  bearer: proveBearer,
 };
 
 /**
@@ -34,20 +36,10 @@ export async function authenticate(
   const scheme = schemeOf(auth, delivery.headers, context.protocols);
   const request: HeadRequest = { delivery, target, senders, arrivedAt };
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocols);
-  if (mismatch) return scheme === 'signature' ? mismatch : orChallenge(mismatch, request, context);
-  const prove = await SCHEMES[scheme]();
-  const found = await prove(context, request);
+  // A proof of control is signed (verification.md §7.9) if its sender is registered with a legacy scheme, too.
+  if (mismatch) return scheme === 'signature' ? mismatch : proveChallenge(context, request, mismatch);
+  const found = await SCHEMES[scheme](context, request);
   return refused && found.kind === 'refused' ? refused(found) : found;
-}
-
-/** A proof of control is signed (verification.md §7.9) where its sender is registered with a legacy scheme, too. */
-async function orChallenge(
-  mismatch: Refusal,
-  request: HeadRequest,
-  context: AuthContext,
-): Promise<Proof | Refused> {
-  const { proveChallenge } = await import('../auth/signed-challenge.ts');
-  return proveChallenge(context, request, mismatch);
 }
 
 /** What is left of it once the body is there: check 11, or the HMAC. */

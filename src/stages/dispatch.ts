@@ -21,7 +21,7 @@ import {
   settledTransaction,
   transact,
 } from './transaction.ts';
-import { type DeadlineExceeded, type NextTurn, type RunEnd, watchRun } from './watch.ts';
+import { type DeadlineExceeded, type RunEnd, watchRun } from './watch.ts';
 import type { AdmittedEvent, Started } from './stored.ts';
 
 interface HandleContext extends ReadContext {
@@ -31,15 +31,10 @@ interface HandleContext extends ReadContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** Few events have any, so the sentences are loaded for them. */
+/** The sentences are in the chunk of the schemas, which is there. */
 async function warned(event: Event, codes: readonly WarningCode[]): Promise<Event> {
-  const { eventWarning } = await import('../events/warnings.ts');
+  const { eventWarning } = await import('../events/reading.ts');
   return withMembers(event, { warnings: [...event.warnings, ...codes.map((code) => eventWarning(code))] });
-}
-
-async function parsed(event: Event, schemas: ResultSchemas): Promise<Event> {
-  const { parseResult } = await import('../events/result-schemas.ts');
-  return parseResult(event, schemas);
 }
 
 /**
@@ -60,7 +55,9 @@ async function eventToHandle(
   const known: Event = withMembers(first, { reemission, ...(registration && { registration }) });
   const event = codes.length === 0 ? known : await warned(known, codes);
   announceEvent(event, raiseAlarm);
-  return resultSchemas ? parsed(event, resultSchemas) : event;
+  if (!resultSchemas) return event;
+  const { parseResult } = await import('../events/reading.ts');
+  return parseResult(event, resultSchemas);
 }
 
 /**
@@ -120,7 +117,6 @@ export interface Dispatched {
 interface DispatchContext extends HandleContext {
   readonly config: Config;
   readonly store: Store;
-  readonly turns: NextTurn;
   readonly instruments: Pick<Instruments, 'handler'>;
   readonly running: Running;
   /** Receiver's clock, Unix ms. */
@@ -211,7 +207,7 @@ export function dispatch(
   log: SafeLogger,
   abort: AbortController = new AbortController(),
 ): Promise<Dispatched> {
-  const { config, store, closed, turns, running } = context;
+  const { config, store, closed, running } = context;
   const { leaseMs, renewMs, maxRunMs, retentionMs, handlerDeadlineMs } = config;
   const began = performance.now();
   const { agentUrl: sender } = won.origin;
@@ -237,7 +233,7 @@ export function dispatch(
   const { beat } = running;
   const lease = { store, sender, key, owner, leaseMs, renewMs, maxRunMs, log, closed, beat };
   return new Promise((resolve) => {
-    const watch = watchRun(turns, {
+    const watch = watchRun({
       lease,
       began,
       abort,

@@ -17,19 +17,18 @@ export { storedId, storedNonce } from './ids.ts';
 export { claimOf, read, type ReadEvent, readFrom, terminalHash } from './read.ts';
 export { ANSWERS, respond } from './respond.ts';
 export { createRunning, type Running, type RunStart } from './running.ts';
-export { select } from './select.ts';
-export type { Selected } from './selected.ts';
+export { select, type Selected } from './select.ts';
+export { clockTrial } from './clock-trial.ts';
 export { createSetUpWatch } from './set-up.ts';
 export { backoffMs, errorText } from './settle.ts';
 export { originOf, readStored, started } from './stored.ts';
+export { reencoded, urlTrial } from './url-trial.ts';
 export { createWaiting } from './wait.ts';
 export {
-  createNextTurn,
   type DeadlineExceeded,
   keepLease,
   type LeaseKeeper,
   type RunEnd,
-  type Waiter,
   type WatchRequest,
   watchRun,
 } from './watch.ts';

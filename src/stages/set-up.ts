@@ -1,18 +1,29 @@
 import type { SetUpWatch } from '../auth/contract.ts';
 import { once } from '../single-flight.ts';
-import type { SetUpKnowledge, SetUpParts } from './trials.ts';
+import { createTrialPace, type SetUpKnowledge, type SetUpParts } from './trial-pace.ts';
+
+/** The trials of what failed by what may be our own fault. */
+type Trials = Pick<typeof import('./clock-trial.ts'), 'clockTrial'> &
+  Pick<typeof import('./url-trial.ts'), 'reencoded' | 'urlTrial'>;
 
 /** Senders remembered. One that is forgotten may be tried once more. */
 const MAX_SENDERS = 10_000;
 
 /**
- * Made once a receiver. For a delivery that verifies it takes two notes; what is done about others is loaded when it is
- * first needed.
+ * Made once a receiver. For a delivery that verifies it takes two notes.
+ * @param load called for the first delivery that fails.
  */
-export function createSetUpWatch(parts: SetUpParts): SetUpWatch {
+export function createSetUpWatch(parts: SetUpParts, load: () => Promise<Trials>): SetUpWatch {
   const known: SetUpKnowledge = { urlRight: new Set(), insideAt: undefined, offsetMs: undefined };
   const { urlRight } = known;
-  const trials = once(async () => (await import('./trials.ts')).createSetUpTrials(parts, known));
+  const trials = once(async () => {
+    const { clockTrial, reencoded, urlTrial } = await load();
+    return {
+      reencoded,
+      byForms: urlTrial(parts, known, createTrialPace()),
+      byClock: clockTrial(parts, known, createTrialPace()),
+    };
+  });
   return {
     verified({ agentUrl }, arrivedAt) {
       known.insideAt = arrivedAt;
@@ -26,8 +37,11 @@ export function createSetUpWatch(parts: SetUpParts): SetUpWatch {
       const isOpen = urlNormalised || candidates.some(({ sender }) => !urlRight.has(sender.agentUrl));
       // The call with two arguments has no evidence.
       if (url === undefined || !isOpen) return undefined;
-      return (await trials()).signedElsewhere(request, candidates, verifies);
+      const { reencoded, byForms } = await trials();
+      return (
+        (await reencoded(parts, request, candidates, verifies)) ?? byForms(request, candidates, verifies)
+      );
     },
-    outsideWindow: async (request, late) => (await trials()).outsideWindow(request, late),
+    outsideWindow: async (request, late) => (await trials()).byClock(request, late),
   };
 }

@@ -1,7 +1,6 @@
 import type { Alarm, RaiseAlarm } from '../alarms.ts';
 import type { Event, WarningCode } from '../events/event.ts';
 import { withMembers } from '../events/members.ts';
-import { eventWarning } from '../events/warnings.ts';
 import type { Verdict } from '../outcome.ts';
 import type { AcceptDecision, AcceptResult } from '../stores/contract.ts';
 import type { ReadEvent } from './read.ts';
@@ -9,14 +8,15 @@ import type { ReadEvent } from './read.ts';
 type First = NonNullable<Extract<AcceptDecision, { kind: 'done' }>['first']>;
 
 /** Of an event of a task whose end another channel has told before: never a second run, whatever it says. */
-export function toldBefore(
+export async function toldBefore(
   { source, hash }: First,
   { reading, claim }: Pick<ReadEvent, 'reading' | 'claim'>,
   raiseAlarm: RaiseAlarm,
-): Extract<Verdict, { kind: 'duplicate' }> {
+): Promise<Extract<Verdict, { kind: 'duplicate' }>> {
   const { event } = reading;
   const { sender, idempotencyKey: key } = event;
   const after = event.source === 'webhook' && source === 'response';
+  const { eventWarning } = await import('../events/reading.ts');
   const warning = after ? eventWarning('webhook_after_terminal_response') : undefined;
   if (warning) {
     const { code, message } = warning;
@@ -79,8 +79,9 @@ export function tellEnds(result: AcceptResult, event: Event, raiseAlarm: RaiseAl
 }
 
 /** A verdict whose event has them. An event that is to be handled gets them by the store's flags. */
-export function withWarnings(verdict: Verdict, codes: readonly WarningCode[]): Verdict {
+export async function withWarnings(verdict: Verdict, codes: readonly WarningCode[]): Promise<Verdict> {
   if (!('event' in verdict)) return verdict;
+  const { eventWarning } = await import('../events/reading.ts');
   const { event } = verdict;
   const warnings = [...event.warnings, ...codes.map((code) => eventWarning(code))];
   return { ...verdict, event: withMembers(event, { warnings }) };

@@ -1,5 +1,29 @@
+import type { Config } from '../config/resolve.ts';
+import type { RaiseAlarm } from '../alarms.ts';
 import { putBounded } from '../bounded.ts';
 import { singleFlight } from '../single-flight.ts';
+import type { Store } from '../stores/contract.ts';
+
+/** What signatures that verified have shown of a receiver's set-up. */
+export interface SetUpKnowledge {
+  /**
+   * Agent URLs of senders one of whose signatures verified for `publicUrl`. With one that ends in `/*` too: its paths are
+   * the request's, without end, and all that can be wrong about it is its origin, which one under any of them proves.
+   */
+  readonly urlRight: Set<string>;
+  /** When one was inside its window last. Receiver's clock, Unix ms. */
+  insideAt: number | undefined;
+  /** What has to be added to the clock, where it was found to be wrong. Ms. Holds until one is inside without it. */
+  offsetMs: number | undefined;
+}
+
+export interface SetUpParts {
+  readonly config: Pick<Config, 'publicUrl' | 'allowLoopback'>;
+  readonly raiseAlarm: RaiseAlarm;
+  readonly store: Pick<Store, 'name' | 'clock'>;
+  /** Unix ms. */
+  readonly now: () => number;
+}
 
 /**
  * Trials that accept nothing: one in a second for each name, or a forger would cause more verifications than he sends requests.

@@ -1,6 +1,5 @@
 import type { SafeLogger } from '../logging.ts';
 import { Fault } from '../errors.ts';
-import { requestsMayShare } from '../single-flight.ts';
 import type { Store } from '../stores/contract.ts';
 import { backgroundTimer } from '../time-limits.ts';
 
@@ -97,41 +96,7 @@ export interface DeadlineExceeded {
   readonly finished: Promise<RunEnd>;
 }
 
-/** What waits for the next turn. One that is settled before leaves again, so that nothing of it is kept till then. */
-export interface Waiter {
-  begin(self: Waiter): void;
-}
-
-/** The next turn of the event loop, for what most runs do not need by then: one timer for all that wait for it. */
-export interface NextTurn {
-  /** Calls `begin` when this turn is over, unless it leaves before. */
-  readonly wait: (waiter: Waiter) => void;
-  readonly leave: (waiter: Waiter) => void;
-}
-
-/** Where one request's timer may not serve another (`requestsMayShare`), `begin` is called at once. */
-export function createNextTurn(): NextTurn {
-  if (!requestsMayShare()) return { wait: (waiter) => waiter.begin(waiter), leave() {} };
-  let waiting = new Set<Waiter>();
-  let timed = false;
-  const turn = (): void => {
-    const due = waiting;
-    waiting = new Set();
-    timed = false;
-    for (const waiter of due) waiter.begin(waiter);
-  };
-  return {
-    wait(waiter) {
-      waiting.add(waiter);
-      if (timed) return;
-      timed = true;
-      setTimeout(turn, 0);
-    },
-    leave: (waiter) => void waiting.delete(waiter),
-  };
-}
-
-/** What a run that outlasts its first turn needs: its lease renewed, and an end to the wait for it. */
+/** What a run needs: its lease renewed, and an end to the wait for it. */
 export interface WatchRequest {
   readonly lease: LeaseRequest;
   /** When the run began, on the clock of `performance.now()`. */
@@ -151,76 +116,44 @@ interface Watch {
   readonly stop: () => void;
 }
 
-interface WatchedRun extends Waiter {
-  /** Undefined once the run is settled: one that begins its turn then has nothing to watch. */
-  request: WatchRequest | undefined;
-  hasEnded: boolean;
-  keeper: LeaseKeeper | undefined;
-  cancelDeadline: (() => void) | undefined;
-  /** Told of the end, or of the overrun; after an overrun, of the end that comes then. */
-  tell: (end: RunEnd | DeadlineExceeded) => void;
-}
-
-const silent = (): void => {};
-
-function finish(run: WatchedRun, end: RunEnd): void {
-  if (run.hasEnded) return;
-  run.hasEnded = true;
-  run.cancelDeadline?.();
-  run.tell(end);
-}
-
-function overrun(run: WatchedRun): void {
-  const { tell } = run;
-  const finished = new Promise<RunEnd>((resolve) => {
-    run.tell = resolve as WatchedRun['tell'];
-  });
-  tell({ kind: 'overrun', finished });
-}
-
-function arm(run: WatchedRun): void {
-  const { request } = run;
-  if (!request) return;
+/** Renews the lease, and ends the wait for the handler at its deadline, or when the lease is over. */
+export function watchRun(request: WatchRequest): Watch {
   const { lease, began, abort, handlerDeadlineMs, givenUp } = request;
+  // Told of the end, or of the overrun; after an overrun, of the end that comes then.
+  let { tell } = request;
+  let hasEnded = false;
+  const finish = (end: RunEnd): void => {
+    if (hasEnded) return;
+    hasEnded = true;
+    cancelDeadline();
+    tell(end);
+  };
+  const overrun = (): void => {
+    abort.abort(new Fault('handler_timeout', `the handler ran over ${handlerDeadlineMs} ms`));
+    const before = tell;
+    const finished = new Promise<RunEnd>((resolve) => {
+      tell = resolve as typeof tell;
+    });
+    before({ kind: 'overrun', finished });
+  };
   const giveUp = (kind: 'lost' | 'abandoned'): void => {
     const why = new Fault(kind === 'lost' ? 'lease_lost' : 'handler_timeout', 'the lease is over');
     abort.abort(why);
     givenUp(why);
-    finish(run, { kind });
+    finish({ kind });
   };
-  run.keeper = keepLease(lease);
-  void run.keeper.ended.then(giveUp);
-  if (run.hasEnded) return;
-  const leftMs = handlerDeadlineMs - (performance.now() - began);
+  const keeper = keepLease(lease);
+  void keeper.ended.then(giveUp);
   // As in `keepLease`: a receiver that has stopped is not to be kept alive by a handler that never settles.
-  run.cancelDeadline = backgroundTimer(
-    () => {
-      abort.abort(new Fault('handler_timeout', `the handler ran over ${handlerDeadlineMs} ms`));
-      overrun(run);
+  const leftMs = handlerDeadlineMs - (performance.now() - began);
+  const cancelDeadline = backgroundTimer(overrun, Math.max(0, leftMs));
+  return {
+    ended: finish,
+    stop() {
+      tell = silent;
+      keeper.stop();
     },
-    Math.max(0, leftMs),
-  );
+  };
 }
 
-/** Timers are made for a run that is not settled within its turn: most handlers of a fast store are. */
-export function watchRun(turns: NextTurn, request: WatchRequest): Watch {
-  const { tell } = request;
-  const run: WatchedRun = {
-    begin: arm,
-    request,
-    hasEnded: false,
-    keeper: undefined,
-    cancelDeadline: undefined,
-    tell,
-  };
-  turns.wait(run);
-  return {
-    ended: (end) => finish(run, end),
-    stop() {
-      turns.leave(run);
-      run.request = undefined;
-      run.tell = silent;
-      run.keeper?.stop();
-    },
-  };
-}
+const silent = (): void => {};

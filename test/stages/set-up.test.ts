@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { authenticateSignature } from '../../src/auth/for-tests.ts';
 import { publicUrlOf } from '../../src/config/for-tests.ts';
 import type { Candidate } from '../../src/keys/for-tests.ts';
-import { createSetUpWatch } from '../../src/stages/for-tests.ts';
+import { clockTrial, createSetUpWatch, reencoded, urlTrial } from '../../src/stages/for-tests.ts';
 import {
   bench,
   candidateOf,
@@ -63,7 +63,7 @@ function watch(
   const { raiseAlarm } = made.context;
   const config = { publicUrl: publicUrlOf(publicUrl, allowLoopback), allowLoopback };
   const parts = { config, raiseAlarm, store: { name: 'test' }, now: () => NOW * 1000 };
-  const setUp = createSetUpWatch(parts);
+  const setUp = createSetUpWatch(parts, async () => ({ clockTrial, reencoded, urlTrial }));
   const target = config.publicUrl.kind === 'exact' ? config.publicUrl.target : undefined;
   const deliver: Watch['deliver'] = async ({ url = GIVEN, as = signer, at = 0, ...how } = {}) => {
     const requestTarget = 'target' in how ? how.target : '/hooks?op=1';

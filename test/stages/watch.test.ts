@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Fault, type RenewRequest } from '../../src/index.ts';
 import {
-  createNextTurn,
   type DeadlineExceeded,
   keepLease,
   type LeaseKeeper,
@@ -160,8 +159,8 @@ describe('watchRun', () => {
     told = [];
   });
 
-  it('makes no timer for a run that settles within its turn', async () => {
-    const { ended, stop } = watchRun(createNextTurn(), request());
+  it('leaves no timer of a run that is settled', async () => {
+    const { ended, stop } = watchRun(request());
     ended({ kind: 'returned' });
     expect(told).toEqual([{ kind: 'returned' }]);
     stop();
@@ -170,7 +169,7 @@ describe('watchRun', () => {
   });
 
   it('renews the lease of a run that has ended and is not settled', async () => {
-    const { ended, stop } = watchRun(createNextTurn(), request());
+    const { ended, stop } = watchRun(request());
     ended({ kind: 'returned' });
     await vi.advanceTimersByTimeAsync(0);
     // Renewal and `maxRunMs`, and no deadline.
@@ -180,7 +179,7 @@ describe('watchRun', () => {
   });
 
   it('counts the deadline from the beginning of the run', async () => {
-    const { ended, stop } = watchRun(createNextTurn(), request());
+    const { ended, stop } = watchRun(request());
     await vi.advanceTimersByTimeAsync(7_999);
     expect([told, abort.signal.aborted]).toEqual([[], false]);
     await vi.advanceTimersByTimeAsync(1);
@@ -193,7 +192,7 @@ describe('watchRun', () => {
   });
 
   it('counts the deadline from when the run began, not from when it was watched', async () => {
-    watchRun(createNextTurn(), request(5_000));
+    watchRun(request(5_000));
     await vi.advanceTimersByTimeAsync(2_999);
     expect(told).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
@@ -203,7 +202,7 @@ describe('watchRun', () => {
   it('ends the run on a lost lease, and its transaction for the same reason as its signal', async () => {
     const lost = request();
     const store = { renew: async (): Promise<'lost'> => 'lost' };
-    const { ended } = watchRun(createNextTurn(), { ...lost, lease: { ...lost.lease, store } });
+    const { ended } = watchRun({ ...lost, lease: { ...lost.lease, store } });
     await vi.advanceTimersByTimeAsync(2_000);
     // The handler may end after it.
     ended({ kind: 'returned' });
@@ -213,7 +212,7 @@ describe('watchRun', () => {
   });
 
   it('abandons a run over maxRunMs, whose deadline passed before', async () => {
-    watchRun(createNextTurn(), request());
+    watchRun(request());
     await vi.advanceTimersByTimeAsync(900_000);
     expect(await finished()).toEqual({ kind: 'abandoned' });
     expect(given).toEqual([expect.objectContaining({ code: 'handler_timeout' })]);

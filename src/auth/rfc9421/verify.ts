@@ -99,7 +99,6 @@ export const proveSignature: Prove = async (context, request) => {
   if (fields.kind === 'refused') return fields;
   const signed = checkSignatureFields(fields, headers, context.protocols, request.arrivedAt);
   if (signed.kind === 'refused') {
-    // Whose clock is wrong is asked of few deliveries: loaded for the first.
     if (signed.check !== 5) return signed;
     const { outsideWindow } = await import('./refusal-cause.ts');
     return outsideWindow(context, request, fields, signed);

@@ -11,7 +11,7 @@ import type { Parts } from './parts.ts';
 import { suspectOf } from './refusal-settings.ts';
 import type { SenderEntry } from './senders.ts';
 import { declaredLength } from './stages/guard.ts';
-import type { Selected } from './stages/selected.ts';
+import type { Selected } from './stages/select.ts';
 import type { Upload } from './ticket.ts';
 
 /** What became known of a delivery on its way, whatever its end. */

@@ -1,0 +1,66 @@
+import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
+import type { Jwk } from '../crypto/engine.ts';
+import { ConfigError } from '../errors.ts';
+import type { Sender } from '../senders.ts';
+
+/** Members of the private half of a key pair (RFC 7518 §6.2.2, §6.3.2). */
+const PRIVATE_HALF: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth'];
+
+/** `k` too (RFC 7518 §6.4.1): none of them gets near a log. */
+const SECRET_MEMBERS: ReadonlySet<string> = new Set([...PRIVATE_HALF, 'k']);
+
+/** Anybody who read it can sign with it, so nothing in such a document may be believed. */
+export const PRIVATE_HALF_PUBLISHED = 'a key is published with its private half';
+
+export function hasPrivateHalf(jwk: Jwk): boolean {
+  return PRIVATE_HALF.some((name) => jwk[name] !== undefined && jwk[name] !== null);
+}
+
+export function isJwk(value: unknown): value is Jwk {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** `jwk` without the members that must stay secret. */
+export function publicPart(jwk: Jwk): Jwk {
+  return Object.fromEntries(Object.entries(jwk).filter(([name]) => !SECRET_MEMBERS.has(name)));
+}
+
+/**
+ * Checks what can be seen of a sender's pins without importing them: each is an object with a `kid` of its own, and
+ * there is at least one.
+ * @throws ConfigError naming the sender and the `kid`.
+ */
+export function checkPins(sender: Pick<Sender, 'agentUrl' | 'pins'>): void {
+  if (sender.pins !== undefined) pinnedJwks(sender.agentUrl, sender.pins);
+}
+
+/** Pins by `kid`, public members only. @throws ConfigError where the list is none. */
+export function pinnedJwks(agentUrl: string, pins: readonly unknown[]): ReadonlyMap<string, Jwk> {
+  const where = `pins of ${agentUrl}`;
+  if (!Array.isArray(pins)) throw new ConfigError(`${where}: not an array. Pass an array of JWKs.`);
+  if (pins.length === 0) {
+    throw new ConfigError(
+      `${where}: empty, so nothing would ever verify. Leave pins out to use the seller's JWKS.`,
+    );
+  }
+  const jwks = new Map<string, Jwk>();
+  for (const [index, jwk] of pins.entries()) {
+    if (!isJwk(jwk)) throw new ConfigError(`${where}: entry ${index} is not a JWK. Pass JWK objects.`);
+    const { kid } = jwk;
+    if (typeof kid !== 'string' || kid === '') {
+      throw new ConfigError(`${where}: entry ${index} has no kid. Add the kid under which the seller signs.`);
+    }
+    if (revokedSince(jwk) === Number.NEGATIVE_INFINITY) {
+      throw new ConfigError(
+        `${where}: revoked_at of the kid ${JSON.stringify(kid)} is not a timestamp. Give it as RFC 3339 has it, e.g. 2026-03-01T12:00:00Z.`,
+      );
+    }
+    if (jwks.has(kid)) {
+      throw new ConfigError(
+        `${where}: the kid ${JSON.stringify(kid)} occurs twice. Keep one key for each kid.`,
+      );
+    }
+    jwks.set(kid, publicPart(jwk));
+  }
+  return jwks;
+}

@@ -1,0 +1,172 @@
+import type { HeadRequest, SetUpWatch, VerifiesFor } from '../auth/contract.ts';
+import { receivedAuthority } from '../auth/rfc9421/host.ts';
+import { putBounded } from '../bounded.ts';
+import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
+import { canonicalOrUndefined, pathAndQuery } from '../config/public-url.ts';
+import {
+  formedUrl,
+  type FormedUrl,
+  sentTargets,
+  URL_FORMS,
+  type UrlEvidence,
+  type UrlForm,
+} from '../config/url-forms.ts';
+import type { Candidate } from '../keys/contract.ts';
+import type { Unavailability } from '../outcome.ts';
+import type { SetUpKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
+
+/** What was found by one sender's signatures. */
+interface Trials {
+  /** Several keys of one sender under one `kid` take turns. */
+  nextKey: number;
+  /** The form under which a signature verified. Holds until one verifies as configured. */
+  found: UrlForm | undefined;
+}
+
+/** Senders remembered. One that is forgotten is tried anew. */
+const MAX_SENDERS = 10_000;
+
+interface UrlTrialContext {
+  readonly parts: SetUpParts;
+  readonly known: SetUpKnowledge;
+  readonly pace: TrialPace;
+  /** By agent URL. */
+  readonly trials: Map<string, Trials>;
+}
+
+/** The URL that was signed, and whose key says so. */
+interface Signed {
+  readonly form: UrlForm;
+  readonly url: FormedUrl;
+  readonly signer: Candidate;
+}
+
+interface Delivered {
+  readonly request: HeadRequest;
+  readonly evidence: UrlEvidence;
+  readonly verifies: VerifiesFor;
+}
+
+/** The first of the forms for which a key verifies. Forms that come to one URL are tried once, the configured one never. */
+async function firstSigned(
+  { request, evidence, verifies }: Delivered,
+  forms: readonly UrlForm[],
+  candidates: readonly Candidate[],
+): Promise<Signed | undefined> {
+  const seen = new Set([request.target.targetUri]);
+  for (const form of forms) {
+    const url = formedUrl(form, evidence);
+    if (!url || seen.has(url.target.targetUri)) continue;
+    seen.add(url.target.targetUri);
+    const signer = await verifies(url.target, candidates);
+    if (signer) return { form, url, signer };
+  }
+  return undefined;
+}
+
+/** All forms. Publishers may pin several keys under one `kid`: one a trial. */
+async function tryForms(
+  delivered: Delivered,
+  trials: Trials,
+  own: readonly Candidate[],
+): Promise<Signed | undefined> {
+  const at = trials.nextKey % own.length;
+  trials.nextKey += 1;
+  const signed = await firstSigned(delivered, URL_FORMS, own.slice(at, at + 1));
+  trials.found = signed?.form;
+  return signed;
+}
+
+async function trySender(
+  { known, pace, trials }: UrlTrialContext,
+  delivered: Delivered,
+  agentUrl: string,
+  own: readonly Candidate[],
+): Promise<Signed | undefined> {
+  // What was found before one verified as configured holds no more.
+  if (known.urlRight.has(agentUrl)) return undefined;
+  const its =
+    trials.get(agentUrl) ?? putBounded(trials, agentUrl, { nextKey: 0, found: undefined }, MAX_SENDERS);
+  if (!its.found) {
+    // Perhaps by a trial that was waited for.
+    const find = (): Promise<Signed | undefined> =>
+      its.found ? firstSigned(delivered, [its.found], own) : tryForms(delivered, its, own);
+    const signed = await pace.once(agentUrl, delivered.request.arrivedAt, find);
+    if (signed) return signed;
+  }
+  return its.found && firstSigned(delivered, [its.found], own);
+}
+
+function bySender(candidates: readonly Candidate[]): ReadonlyMap<string, readonly Candidate[]> {
+  const groups = new Map<string, Candidate[]>();
+  for (const candidate of candidates) {
+    const { agentUrl } = candidate.sender;
+    const own = groups.get(agentUrl);
+    if (own) own.push(candidate);
+    else groups.set(agentUrl, [candidate]);
+  }
+  return groups;
+}
+
+/** Says which URL was signed. It may be another receiver's, too: only the owner knows which URL the seller was given. */
+function mismatch(
+  { parts }: UrlTrialContext,
+  { target }: HeadRequest,
+  { url, signer }: Signed,
+): Unavailability {
+  const sender = signer.sender.agentUrl;
+  const signedUrl = printableName(url.target.targetUri, MAX_URL_BYTES);
+  const meant = printableName(url.publicUrl, MAX_URL_BYTES);
+  const message = `${sender} signed for ${signedUrl}. If ${signedUrl} is what you gave ${sender}, set publicUrl to ${meant}; if not, somebody replays another receiver's deliveries here: change nothing.`;
+  const configuredUrl = printableName(target.targetUri, MAX_URL_BYTES);
+  parts.raiseAlarm({ code: 'public_url_mismatch', sender, signedUrl, configuredUrl, message });
+  return { kind: 'unavailable', code: 'misconfigured', check: 10, detail: message };
+}
+
+/**
+ * After check 10 failed under these keys: tries the signature for the URLs that the request gives evidence of
+ * (verification.md §2.34). Accepts nothing and fetches nothing.
+ */
+export function urlTrial(
+  parts: SetUpParts,
+  known: SetUpKnowledge,
+  pace: TrialPace,
+): SetUpWatch['signedElsewhere'] {
+  const context: UrlTrialContext = { parts, known, pace, trials: new Map() };
+  return async (request, candidates, verifies) => {
+    const { delivery, target } = request;
+    const requestTarget = delivery.url ?? '/';
+    const evidence = { ...parts.config, target, authority: receivedAuthority(delivery), requestTarget };
+    for (const [agentUrl, own] of bySender(candidates)) {
+      const signed = await trySender(context, { request, evidence, verifies }, agentUrl, own);
+      if (signed) return mismatch(context, request, signed);
+    }
+    return undefined;
+  };
+}
+
+/**
+ * After check 10 failed under these keys, of a URL as a platform writes it: whether the signature is for one that the platform has
+ * percent-encoded (verification.md §2.34). At most seven verifications a key, of whatever carries a known key id: without a budget,
+ * for a sender that verified before may use such a URL at any time.
+ */
+export async function reencoded(
+  { config, raiseAlarm }: SetUpParts,
+  { delivery, target }: HeadRequest,
+  candidates: readonly Candidate[],
+  verifies: VerifiesFor,
+): Promise<Unavailability | undefined> {
+  const { publicUrl } = config;
+  if (publicUrl.kind === 'exact' || !delivery.urlNormalised) return undefined;
+  for (const sent of sentTargets(pathAndQuery(delivery.url ?? '/'))) {
+    const signed = canonicalOrUndefined(publicUrl.origin + sent);
+    const signer = signed && (await verifies(signed, candidates));
+    if (!signer) continue;
+    const sender = signer.sender.agentUrl;
+    const [signedUrl, seenUrl] = [signed, target].map((url) => printableName(url.targetUri, MAX_URL_BYTES));
+    const message = `${sender} signed for ${signedUrl}, which this platform gives as ${seenUrl}. Give ${sender} a URL without such characters, or use a door that sees the request target: proto-webhooks/node, express, fastify, or hono on Node.`;
+    raiseAlarm({ code: 'public_url_mismatch', sender, signedUrl, configuredUrl: seenUrl, message });
+    return { kind: 'unavailable', code: 'misconfigured', check: 10, detail: message };
+  }
+  return undefined;
+}
