@@ -189,7 +189,11 @@ export function receiverOf(parts: Parts): Receiver {
   const { lifecycle } = parts;
   const pipeline: Pipeline = { parts, lifecycle, legacySeen: new Set() };
 
-  const sampling = once(async () => (await import('./rare.ts')).createBodySampling(parts, finishOutcome));
+  const sampling = once(async () =>
+    (await import('./rare.ts')).createBodySampling(parts, (verdict, known) =>
+      finishOutcome(verdict, known, parts),
+    ),
+  );
 
   function headOf(headers: unknown, { method, url, urlNormalised = false }: RequestInfo): Head {
     const head = { method: methodOf(method), url, urlNormalised, headers: headerFields(headers) };

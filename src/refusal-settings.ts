@@ -6,7 +6,10 @@ import { isAdmissible } from './config/content-types.ts';
 import type { HeaderFields } from './delivery.ts';
 import type { ReceiverOptions } from './options.ts';
 import type { RefusedCode } from './outcome.ts';
-import type { Parts } from './parts.ts';
+import type { Config } from './config/resolve.ts';
+import type { HealthNotes } from './health.ts';
+import type { KeyResolver } from './keys/contract.ts';
+import type { Protocols } from './protocol.ts';
 import type { Sender, SenderEntry } from './senders.ts';
 import { AGENT_PUSH, mediaName } from './stages/guard.ts';
 
@@ -18,6 +21,14 @@ export interface Suspect {
   readonly advice: string;
 }
 
+/** Parts of the receiver that a refusal may be due to. */
+export interface SettingParts {
+  readonly config: Config;
+  readonly protocols: Protocols;
+  readonly keys: KeyResolver;
+  readonly notes: HealthNotes;
+}
+
 /** A refused delivery, as far as it was looked at. */
 export interface RefusedCase {
   readonly headers: HeaderFields;
@@ -25,7 +36,7 @@ export interface RefusedCase {
   readonly keyid: string | undefined;
   /** Of its URL; empty where none is registered there, or nobody asked. */
   readonly senders: readonly SenderEntry[];
-  readonly parts: Pick<Parts, 'config' | 'protocols' | 'keys' | 'notes'>;
+  readonly parts: SettingParts;
 }
 
 type Find = (refused: RefusedCase) => Suspect | undefined;

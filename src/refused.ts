@@ -7,8 +7,10 @@ import type { Event } from './events/event.ts';
 import { noteOf } from './health.ts';
 import type { DeliveryWatch } from './instruments.ts';
 import type { Outcome, Refusal, Verdict } from './outcome.ts';
-import type { Parts } from './parts.ts';
-import { suspectOf } from './refusal-settings.ts';
+import { type SettingParts, suspectOf } from './refusal-settings.ts';
+import type { RaiseAlarm } from './alarms.ts';
+import type { SafeLogger, Thinning } from './logging.ts';
+import type { RefusedDelivery } from './options.ts';
 import type { SenderEntry } from './senders.ts';
 import { declaredLength } from './stages/guard.ts';
 import type { Selected } from './stages/select.ts';
@@ -28,6 +30,19 @@ export interface OutcomeContext {
   selected?: Pick<Selected, 'target' | 'senders'>;
 }
 
+/** Parts of the receiver that the owner is told by. */
+export interface RefusalParts extends SettingParts {
+  readonly raiseAlarm: RaiseAlarm;
+  readonly logger: SafeLogger;
+  /** Refusals that are a line at level warn. */
+  readonly refusals: Thinning;
+  readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
+  /** What `onRefused` wants to see of bodies that were not read. */
+  readonly refusedBodyBytes: number;
+  /** Unix ms. */
+  readonly now: () => number;
+}
+
 /** UTF-8 bytes of a key id in a log. */
 const MAX_KEYID_BYTES = 128;
 
@@ -37,14 +52,14 @@ function keyidOf(headers: HeaderFields): string | undefined {
 }
 
 /** Whose it is, as far as that is known: who it is proved to be of, else who has the key that it names. */
-function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: Parts): string | undefined {
+function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: RefusalParts): string | undefined {
   if (who.sender !== undefined) return who.sender;
   const keyid = delivery && keyidOf(delivery.headers);
   return keyid === undefined ? undefined : keys.whose(keyid, selected?.senders);
 }
 
 /** What the owner is told of a refusal, beside the line at level info that each has. */
-export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: Parts): void {
+export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: RefusalParts): void {
   const { delivery, rawBytes } = known;
   if (!delivery) return;
   raiseSettingAlarm(outcome, known, parts);
@@ -61,10 +76,10 @@ export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, p
 }
 
 /** The URL that was asked for, as far as it is known; as it is configured where that is exact. */
-const urlOf = (known: OutcomeContext, parts: Parts): string | undefined =>
+const urlOf = (known: OutcomeContext, parts: RefusalParts): string | undefined =>
   targetOf(known, parts) ?? known.delivery?.url;
 
-function targetOf({ selected }: OutcomeContext, { config }: Parts): string | undefined {
+function targetOf({ selected }: OutcomeContext, { config }: RefusalParts): string | undefined {
   const { publicUrl } = config;
   const exact = publicUrl.kind === 'exact' ? publicUrl.target : undefined;
   return (selected?.target ?? exact)?.targetUri;
@@ -74,7 +89,7 @@ function targetOf({ selected }: OutcomeContext, { config }: Parts): string | und
 function aboutOf(
   known: OutcomeContext,
   senders: readonly SenderEntry[],
-  parts: Parts,
+  parts: RefusalParts,
 ): { readonly about: Pick<Alarm, 'sender' | 'url' | 'registered'>; readonly whose: string } {
   const sender = known.who.sender ?? known.proved;
   const url = printableName(urlOf(known, parts) ?? '', MAX_URL_BYTES);
@@ -90,7 +105,7 @@ function aboutOf(
 function raiseSettingAlarm(
   { code, detail, response, challenge }: Outcome & Refusal,
   known: OutcomeContext,
-  parts: Parts,
+  parts: RefusalParts,
 ): void {
   const { delivery, selected } = known;
   if (!delivery) return;
@@ -117,7 +132,7 @@ function logFirst(
   { code, detail }: Refusal,
   known: string | undefined,
   { delivery, selected }: OutcomeContext,
-  { refusals, now, logger }: Parts,
+  { refusals, now, logger }: RefusalParts,
 ): void {
   if (!delivery) return;
   const keyid = keyidOf(delivery.headers);
@@ -138,7 +153,7 @@ function logFirst(
 /** Enough for an example of each fault; a flood of refusals costs no more than one body a second. */
 const SAMPLE_EVERY_MS = 1_000;
 
-type Finish = (raw: Verdict, known: OutcomeContext, parts: Parts) => Outcome;
+type Finish = (raw: Verdict, known: OutcomeContext) => Outcome;
 
 /** What a refusal by the headers comes to: the refusal at once, or when the body is there. */
 export type BodySampling = (refusal: Refusal, known: OutcomeContext) => Promise<Refusal | Upload>;
@@ -147,7 +162,7 @@ export type BodySampling = (refusal: Refusal, known: OutcomeContext) => Promise<
  * Whether the body of a delivery that its headers refused is read all the same, for `onRefused`: one a second, of who
  * names a key of a known sender. It decides nothing: the answer is the refusal, with or without the body.
  */
-export function createBodySampling(parts: Parts, finish: Finish): BodySampling {
+export function createBodySampling(parts: RefusalParts, finish: Finish): BodySampling {
   const maxBytes = parts.onRefused ? parts.refusedBodyBytes : 0;
   let last = Number.NEGATIVE_INFINITY;
   return async (refusal, known) => {
@@ -167,9 +182,9 @@ export function createBodySampling(parts: Parts, finish: Finish): BodySampling {
       maxBytes,
       finish: async ({ rawBody }) => {
         known.rawBytes = rawBody;
-        return finish(refusal, known, parts);
+        return finish(refusal, known);
       },
-      fail: () => finish(refusal, known, parts),
+      fail: () => finish(refusal, known),
     };
   };
 }
