@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { FORM, inThisForm } from '../reliability/form.ts';
 import { fetchRuntimes, RUNTIMES } from '../runtimes/runtimes.ts';
 import { INSTALL_MS } from '../support/packed.ts';
+import { asWritten } from '../support/samples.ts';
 import { openWorkshop, type Project, type Workshop } from './project.ts';
 
 const tsc = join(createRequire(import.meta.url).resolve('typescript/package.json'), '../bin/tsc');
@@ -50,16 +51,6 @@ const tsconfig = (module: string, moduleResolution: string): string =>
     include: ['*.ts'],
   });
 
-/** Blocks of docs/typescript-and-jest.md, in order. */
-function blocksOf(language: string): readonly string[] {
-  const page = readFileSync(
-    fileURLToPath(new URL('../../docs/typescript-and-jest.md', import.meta.url)),
-    'utf8',
-  );
-  const fences = page.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\`$`, 'gm'));
-  return [...fences].map(([, code = '']) => code);
-}
-
 describe('a TypeScript project', () => {
   let project: Project;
   beforeAll(async () => {
@@ -87,7 +78,7 @@ describe('a TypeScript project', () => {
 
   // One pass of the compiler is enough for `npm test`.
   it.each(FORM === 'short' ? [] : ['docs/typescript-and-jest.md'])('the tsconfig.json of %s', async () => {
-    await project.write('tsconfig.json', String(blocksOf('json')[0]));
+    await project.write('tsconfig.json', asWritten('docs/typescript-and-jest.md', 'compilerOptions'));
     expect(await project.run(process.execPath, tsc, '-p', '.')).toBe('');
   });
 
@@ -130,9 +121,8 @@ describe('a plain JavaScript project with require()', () => {
   it.each(FORM === 'short' ? [] : NODES.filter(({ version }) => /^(22\.13|24)\./.test(version)))(
     '$name: Jest runs what docs/typescript-and-jest.md says',
     async (runtime) => {
-      const [config = '', test = ''] = blocksOf('js');
-      await project.write('jest.config.mjs', config);
-      await project.write('webhooks.test.mjs', test);
+      await project.write('jest.config.mjs', asWritten('docs/typescript-and-jest.md', 'testEnvironment:'));
+      await project.write('webhooks.test.mjs', asWritten('docs/typescript-and-jest.md', 'a completed task'));
       const jest = [
         '--experimental-vm-modules',
         'node_modules/jest/bin/jest.js',

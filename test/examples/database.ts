@@ -2,7 +2,7 @@ import { Client } from 'pg';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 
 /** A database of one test's own, on the server that the test files of a run share. */
-export interface OwnDatabase {
+export interface OwnDatabase extends AsyncDisposable {
   readonly url: string;
   readonly drop: () => Promise<void>;
 }
@@ -20,5 +20,6 @@ export async function ownDatabase(folder: string, name: string): Promise<OwnData
   await asOwner(`CREATE DATABASE ${database}`);
   const url = new URL(server);
   url.pathname = `/${database}`;
-  return { url: url.href, drop: () => asOwner(`DROP DATABASE ${database} WITH (FORCE)`) };
+  const drop = (): Promise<void> => asOwner(`DROP DATABASE ${database} WITH (FORCE)`);
+  return { url: url.href, drop, [Symbol.asyncDispose]: drop };
 }

@@ -2,76 +2,183 @@ import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, it } from 'vitest';
-import { samplesOf } from '../support/samples.ts';
+import { asForms, type Block, blocksOf, blockWith, faultsOf, PAGES } from '../support/samples.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** What the programs of these pages are given by the one before, or by the reader. */
+/** What blocks are given by the page, by the block before, or by the reader. */
 const GIVEN = `
 import type { Pool } from 'pg';
-import type { Receiver } from 'proto-webhooks';
-import type { CallSeller, Registration, Registrations } from 'proto-webhooks/registrations';
+import type { Receiver, ReceiverOptions, ResultSchemas } from 'proto-webhooks';
+import type { Registrations } from 'proto-webhooks/registrations';
 declare global {
-  const pool: Pool;
-  const tokens: Map<string, string>;
-  const isAgent: (agentUrl: string) => boolean;
-  const registrations: Registrations;
+  const createReceiver: <const S extends ResultSchemas = ResultSchemas, Tx = unknown>(options: Partial<ReceiverOptions<S, Tx>>) => Receiver<S>;
+  const sqliteStore: typeof import('proto-webhooks/sqlite').sqliteStore;
+  const runVectors: typeof import('proto-webhooks/vectors').runVectors;
+  const instrument: typeof import('proto-webhooks/otel').instrument;
+  const webhookHandler: typeof import('proto-webhooks/express').webhookHandler;
+  const z: typeof import('zod');
   const receiver: Receiver;
-  const reg: Registration;
-  const call: CallSeller;
-  const overTool: CallSeller;
-  const overAgent: CallSeller;
+  const registrations: Registrations;
+  const registry: import('proto-webhooks/registry').Registry;
+  const seller: import('proto-webhooks/testing').FakeSeller;
   const agentUrl: string;
   const taskId: string;
+  const sender: string;
+  const key: string;
+  const secret: string;
+  const previousSecret: string;
+  const token: string;
+  const previousToken: string;
+  const jwk: import('proto-webhooks').Jwk;
   interface Task { readonly status: string; readonly result?: unknown; readonly updated_at?: string }
   const changes: number;
   const getTaskStatus: (agentUrl: string, taskId: string) => Promise<Task>;
+  const subscriptions: { asked(sender: string, id: unknown, options: { signal: AbortSignal }): Promise<boolean> };
+  const metrics: { count(name: string, what?: unknown): void; record(name: string, value: number): void };
+  const pager: { notify(code: string, text?: string): void };
+  const pino: () => import('proto-webhooks').Logger;
+  const app: import('express').Express;
+  const server: import('node:http').Server;
+  const stopServing: (id: string | null | undefined) => void;
+  const review: typeof stopServing;
+  const refresh: typeof stopServing;
+  const keep: (envelope: unknown) => void;
+  const rawBytes: Uint8Array;
+  const headers: readonly string[];
+  const url: string;
+  const method: string;
+  const body: AsyncIterable<Uint8Array>;
+  const write: (response: import('proto-webhooks').Reply) => void;
+  const client: { client_id: string };
+  const redirectUri: string;
+  const callbackUrl: URL;
 }`;
 
-/** What the compiler says of programs, in the strictest form that a reader may have. */
-function faultsOf(programs: ReadonlyMap<string, string>): readonly string[] {
-  const options: ts.CompilerOptions = {
+/** Modules that this repository has not installed, as far as blocks use them; of those without a member nothing is judged. */
+const ABSENT = `
+declare module '@nestjs/common';  declare module 'oauth4webapi';
+declare module '@nestjs/core' { export const NestFactory: { create<T = import('@nestjs/platform-express').NestExpressApplication>(module: object, options?: object): Promise<T> }; }
+declare module '@nestjs/platform-express' { export interface NestExpressApplication {
+    use(path: string, handle: unknown): void;
+    useBodyParser(type: string, options: object): void;
+    listen(port: number): Promise<void>;
+  } }
+declare module 'next' {
+  export type NextApiRequest = import('node:http').IncomingMessage;
+  export type NextApiResponse = import('node:http').ServerResponse;
+}
+declare module '@/receiver' { export const receiver: () => import('proto-webhooks').Receiver; }
+declare module '~/receiver.server' { export const receiver: import('proto-webhooks').Receiver; }
+declare module '$lib/server/receiver' { export const receiver: import('proto-webhooks').Receiver; }
+type Serve = (request: Request) => Response | Promise<Response>;
+declare const Bun: { serve(options: { port: number; routes: Record<string, Serve> }): void };
+declare const Deno: { serve(options: { port: number }, handler: Serve): void };
+declare const test: (name: string, run: () => Promise<void>) => void;
+declare const expect: (value: unknown) => { toBe(value: unknown): void; toEqual(value: unknown): void };
+interface Env {}`;
+
+const RECEIVER = `import type { Receiver } from 'proto-webhooks';
+export declare const receiver: Receiver;
+export declare const receiverFor: (env: Env) => Receiver;`;
+
+/** What blocks import from beside them: blocks too, or what the page says is the reader's. */
+const BESIDE = new Map(
+  Object.entries({
+    'given.ts': GIVEN,
+    'absent.d.ts': ABSENT,
+    'receiver.ts': RECEIVER,
+    'receiver.d.mts': RECEIVER,
+    'buyer.mjs': blockWith('docs/register-with-a-seller.md', 'createServer').code,
+    'call.mjs': blockWith('docs/register-with-a-seller.md', 'a2aCaller').code,
+    'app.module.ts': 'export class AppModule {}',
+    'sodium.d.ts': "declare const sodium: import('proto-webhooks').Sodium; export default sodium;",
+    'book.ts': 'export declare const book: (id: string | undefined, data: unknown) => Promise<void>;',
+    'harness.ts':
+      "export declare const makeHarness: Parameters<typeof import('proto-webhooks/testing').describeStoreContract>[0];",
+  }),
+);
+
+/**
+ * What is said of JavaScript: names, modules, exports, members and numbers of arguments that do not exist. Its types are
+ * its own affair.
+ */
+const OF_JAVASCRIPT: ReadonlySet<number> = new Set([
+  2304, 2305, 2307, 2339, 2353, 2551, 2552, 2554, 2561, 2724,
+]);
+
+/** What the compiler says of these files, which are on no disk, in the strictest form that a reader may have. */
+function saidOf(programs: ReadonlyMap<string, string>): readonly string[] {
+  const all: ts.CompilerOptions = {
     strict: true,
     exactOptionalPropertyTypes: true,
     noUncheckedIndexedAccess: true,
     target: ts.ScriptTarget.ES2023,
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    module: ts.ModuleKind.ESNext,
+    // As bundlers and Node find modules, with an extension or without.
+    moduleResolution: ts.ModuleResolutionKind.Bundler,
     moduleDetection: ts.ModuleDetectionKind.Force,
+    lib: ['lib.es2023.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts', 'lib.esnext.disposable.d.ts'],
+    experimentalDecorators: true,
+    allowImportingTsExtensions: true,
+    allowJs: true,
+    checkJs: true,
     types: ['node'],
+    paths: { 'sodium-native': ['./sodium.d.ts'] },
     skipLibCheck: true,
     noEmit: true,
   };
-  const disk = ts.createCompilerHost(options);
+  const files = new Map([...BESIDE, ...programs].map(([name, text]) => [join(root, name), text]));
+  const disk = ts.createCompilerHost(all);
   const host: ts.CompilerHost = {
     ...disk,
     getCurrentDirectory: () => root,
-    fileExists: (path) => programs.has(path) || disk.fileExists(path),
-    readFile: (path) => programs.get(path) ?? disk.readFile(path),
+    fileExists: (path) => files.has(path) || disk.fileExists(path),
+    readFile: (path) => files.get(path) ?? disk.readFile(path),
     getSourceFile: (path, language, ...rest) => {
-      const text = programs.get(path);
+      const text = files.get(path);
       return text === undefined
         ? disk.getSourceFile(path, language, ...rest)
         : ts.createSourceFile(path, text, language);
     },
   };
+  const roots = ['given.ts', 'absent.d.ts', ...programs.keys()].map((name) => join(root, name));
   return ts
-    .getPreEmitDiagnostics(ts.createProgram([...programs.keys()], options, host))
+    .getPreEmitDiagnostics(ts.createProgram(roots, all, host))
+    .filter(({ file, code }) => file?.fileName.endsWith('js') !== true || OF_JAVASCRIPT.has(code))
     .map(
-      ({ file, messageText }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`,
+      ({ file, messageText }) =>
+        `${file?.fileName.slice(root.length)}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`,
     );
 }
 
-const named = (place: string): string => join(root, `${place.replaceAll(/[/:.]/g, '-')}.ts`);
+/** A block as what it is: a program; statements of one; options of a receiver; senders. */
+function programOf({ code, place }: Block): string {
+  const [program, options, list] = asForms(code);
+  const isFit = (form: string): boolean => faultsOf(form).length === 0;
+  if (isFit(program))
+    return /^(import|export) /m.test(code) ? code : `export async function block() {\n${code}\n}`;
+  if (isFit(options)) return `export default createReceiver${options}`;
+  if (isFit(list)) return `export const senders: import('proto-webhooks').Sender[] = ${list}`;
+  throw new Error(`${place} is no program and no options`);
+}
 
-it('programs about registrations and polling compile under strict', () => {
-  const samples = ['docs/register-with-a-seller.md', 'docs/poll.md'].flatMap(samplesOf);
-  expect(samples.length).toBeGreaterThan(5);
-  const programs = new Map(samples.map(({ place, code }) => [named(place), code]));
-  programs.set(join(root, 'given-to-docs.ts'), GIVEN);
-  expect(faultsOf(programs)).toEqual([]);
-  programs.set(named('wrong'), `${samples[0]?.code}\nconst wrong: number = reg.operationId;`);
-  expect(faultsOf(programs)).toEqual([
-    expect.stringContaining("Type 'string' is not assignable to type 'number'"),
+it('blocks compile, those of TypeScript in the strictest form that a reader may have', () => {
+  const blocks = PAGES.flatMap(blocksOf).filter(({ language }) => /^[jt]s$/.test(language));
+  expect(blocks.length).toBeGreaterThan(50);
+  const programs = blocks.map(
+    (block) => [`${block.place.replaceAll(/[/:.]/g, '-')}.${block.language}`, programOf(block)] as const,
+  );
+  const wrong = [
+    ['wrong-import.js', "import { createPolle } from 'proto-webhooks/poller';\nconsole.log(createPolle);"],
+    ['wrong.js', 'export const wrong = createReceiver({ mod: 1 });'],
+    ['wrong.ts', 'export const wrong: number = receiver.mode;'],
+  ] as const;
+  expect(saidOf(new Map([...programs, ...wrong]))).toEqual([
+    // By its types the server of Hono may be one of HTTP/2, which has none.
+    expect.stringMatching(
+      /^README-md-\d+\.js: Property 'closeAllConnections' does not exist on type 'ServerType'/,
+    ),
+    ...wrong.map(([name]) => expect.stringContaining(name)),
   ]);
 });

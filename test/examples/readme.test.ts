@@ -1,83 +1,9 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { connect } from 'node:net';
-import { mkdir, mkdtemp, readFile, symlink } from 'node:fs/promises';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { openWorkshop, type Project, type Workshop } from '../consumers/project.ts';
 import { freePort } from '../support/free-port.ts';
 import { namedSeller } from '../support/named-seller.ts';
 import { INSTALL_MS } from '../support/packed.ts';
-
-const run = promisify(execFile);
-const root = fileURLToPath(new URL('../..', import.meta.url));
-
-/** A page's fenced blocks of JavaScript, in order. */
-function blocks(page: string): readonly string[] {
-  return [...page.matchAll(/^```js\n([^]*?)^```$/gm)].map(([, code = '']) => code);
-}
-
-function blockWith(page: string, text: string): string {
-  const found = blocks(page).find((code) => code.includes(text));
-  if (found === undefined) throw new Error(`no block has ${text}`);
-  return found;
-}
-
-const URL_GIVEN = 'https://buyer.example/webhooks/seller';
-
-/** A program that listens on `PORT` until SIGTERM ends it. */
-interface Server extends AsyncDisposable {
-  readonly origin: string;
-  readonly printed: () => string;
-  /** SIGTERM. @returns its exit code, null where the signal ended it. */
-  readonly stop: () => Promise<number | null>;
-}
-
-/** Runs it in a folder of its own, where its database is. */
-async function serve({ folder }: Project, file: string, env: Record<string, string> = {}): Promise<Server> {
-  const port = String(await freePort());
-  const cwd = await mkdtemp(join(folder, 'run-'));
-  const program = join(folder, file);
-  const child = spawn(process.execPath, [program], { cwd, env: { ...process.env, ...env, PORT: port } });
-  let text = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (chunk: string) => {
-      text += chunk;
-    });
-  }
-  const exited = once(child, 'exit') as Promise<[number | null]>;
-  while (!text.includes(`listening on ${port}`)) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${file} ended:\n${text}`);
-    await sleep(20);
-  }
-  const stop = async (): Promise<number | null> => {
-    await Promise.all([
-      holding(Number(port), ''),
-      holding(Number(port), 'POST /webhooks/seller HTTP/1.1\r\nHost: a\r\n'),
-    ]);
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
-    return (await exited)[0];
-  };
-  return {
-    origin: `http://127.0.0.1:${port}`,
-    printed: () => text,
-    stop,
-    [Symbol.asyncDispose]: async () => {
-      child.kill('SIGKILL');
-      await exited;
-    },
-  };
-}
-
-/** A connection that has sent no whole request, and stays: the program has to end all the same. */
-async function holding(port: number, sent: string): Promise<void> {
-  const socket = connect(port, '127.0.0.1').on('error', () => {});
-  await once(socket, 'connect');
-  if (sent !== '') await new Promise<void>((resolve) => socket.write(sent, () => resolve()));
-}
+import { asWritten, samplesOf, textOf } from '../support/samples.ts';
+import { openPrograms, type Programs, URL_GIVEN } from './programs.ts';
 
 const post = (url: string): Promise<Response> =>
   fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });
@@ -85,30 +11,24 @@ const post = (url: string): Promise<Response> =>
 const UNSIGNED = 'Signature error="webhook_signature_header_malformed"';
 
 describe('README: its programs run as written, in an empty project on the packed package', () => {
-  let workshop: Workshop;
-  let project: Project;
-  let folder = '';
-  let readme = '';
-
+  let programs: Programs;
   beforeAll(async () => {
-    readme = await readFile(join(root, 'README.md'), 'utf8');
-    workshop = await openWorkshop(inject('shared'));
-    project = await workshop.project('readme', {});
-    ({ folder } = project);
+    programs = await openPrograms(inject('shared'), 'readme');
   }, INSTALL_MS);
-  afterAll(() => workshop[Symbol.asyncDispose]());
+  afterAll(() => programs[Symbol.asyncDispose]());
+
+  const FIRST = asWritten('README.md', 'createFakeSeller');
+  const SERVER = asWritten('README.md', 'export const receiver');
 
   it('is 320 lines at most, and these two blocks are its first', () => {
-    expect(readme.split('\n').length).toBeLessThanOrEqual(320);
-    const [first = '', second = ''] = blocks(readme);
-    expect(first).toContain('createFakeSeller');
-    expect(second).toContain('await receiver.ready()');
+    expect(textOf('README.md').split('\n').length).toBeLessThanOrEqual(320);
+    const [first, second] = samplesOf('README.md');
+    expect([first?.code, second?.code]).toEqual([FIRST, SERVER]);
   });
 
   it('the first: a receiver beside a fake seller prints what arrived', async () => {
-    await project.write('first.mjs', String(blocks(readme)[0]));
-    const env = { ...process.env, PORT: String(await freePort()) };
-    const { stdout } = await run(process.execPath, ['first.mjs'], { cwd: folder, env });
+    await programs.write('first.mjs', FIRST);
+    const stdout = await programs.run('first.mjs', { PORT: String(await freePort()) });
     const lines = stdout.trim().split('\n');
     expect(lines[0]).toMatch(/^arrived: task completed \{/);
     expect(lines.filter((line) => /^(arrived: delivery|\d{3})/.test(line))).toEqual([
@@ -121,13 +41,14 @@ describe('README: its programs run as written, in an empty project on the packed
   });
 
   it('the second: the receiver for production says that it listens, takes what is signed, refuses what is not, and ends in order', async () => {
-    await project.write('server.mjs', String(blocks(readme)[1]));
-    await using named = await namedSeller(folder);
-    await using server = await serve(project, 'server.mjs', named.env);
+    await programs.write('server.mjs', SERVER);
+    await using named = await namedSeller(programs.folder);
+    await using server = await programs.serve('server.mjs', named.env);
     const { seller } = named;
     const to = `${server.origin}/webhooks/seller`;
     const { last } = await seller.deliver(seller.payloads.tool('completed'), { url: URL_GIVEN, to });
     expect(last.status, server.printed()).toBe(200);
+    expect(server.printed()).toContain(`listening on ${new URL(server.origin).port}`);
     expect(server.printed()).toContain('done');
     const answers = await Promise.all(
       ['seller', 'other'].map((name) => post(`${server.origin}/webhooks/${name}`)),
@@ -141,17 +62,17 @@ describe('README: its programs run as written, in an empty project on the packed
   });
 
   it.each([
-    ['express', 'proto'],
-    ['fastify', 'adcp'],
-    ['hono', undefined],
-  ])('%s: takes what a seller signs that writes %s, and ends in order', async (name, protocol) => {
-    await using named = await namedSeller(folder, protocol);
+    ['express', 'proto', asWritten('README.md', 'proto-webhooks/express')],
+    ['fastify', 'adcp', asWritten('README.md', 'proto-webhooks/fastify')],
+    ['hono', undefined, asWritten('README.md', 'proto-webhooks/hono')],
+  ])('%s: takes what a seller signs that writes %s, and ends in order', async (name, protocol, code) => {
+    await using named = await namedSeller(programs.folder, protocol);
     const { seller } = named;
-    for (const dependency of ['express', 'fastify', 'hono', '@hono/node-server']) await link(dependency);
+    await programs.link('express', 'fastify', 'hono', '@hono/node-server');
     // As the page says: up to `ready()`.
-    await project.write('receiver.mjs', String(blocks(readme)[1]).split('\nconst { PORT')[0] ?? '');
-    await project.write(`${name}.mjs`, blockWith(readme, `proto-webhooks/${name}`));
-    await using server = await serve(project, `${name}.mjs`, named.env);
+    await programs.write('receiver.mjs', SERVER.split('\nconst { PORT')[0] ?? '');
+    await programs.write(`${name}.mjs`, code);
+    await using server = await programs.serve(`${name}.mjs`, named.env);
     const to = `${server.origin}/webhooks/seller`;
     const { last } = await seller.deliver(seller.payloads.tool('completed'), { url: URL_GIVEN, to });
     expect(last.status, server.printed()).toBe(200);
@@ -161,10 +82,8 @@ describe('README: its programs run as written, in an empty project on the packed
   });
 
   it('docs/quickstart.md: its program', async () => {
-    const page = await readFile(join(root, 'docs/quickstart.md'), 'utf8');
-    await project.write('quickstart.mjs', blockWith(page, 'createFakeSeller'));
-    const env = { ...process.env, PORT: String(await freePort()) };
-    const { stdout } = await run(process.execPath, ['quickstart.mjs'], { cwd: folder, env });
+    await programs.write('quickstart.mjs', asWritten('docs/quickstart.md', 'createFakeSeller'));
+    const stdout = await programs.run('quickstart.mjs', { PORT: String(await freePort()) });
     expect(stdout.trim().split('\n')).toEqual([
       'task tool completed',
       '200',
@@ -178,11 +97,10 @@ describe('README: its programs run as written, in an empty project on the packed
   });
 
   it('docs/moving-a-url.md: an event that comes to both hosts is one event', async () => {
-    const page = await readFile(join(root, 'docs/moving-a-url.md'), 'utf8');
-    await using named = await namedSeller(folder);
+    await using named = await namedSeller(programs.folder);
     const { seller } = named;
-    await project.write('moving.mjs', blockWith(page, 'new.buyer.example'));
-    await using server = await serve(project, 'moving.mjs', named.env);
+    await programs.write('moving.mjs', asWritten('docs/moving-a-url.md', 'const hosts ='));
+    await using server = await programs.serve('moving.mjs', named.env);
     const to = `${server.origin}/webhooks/seller`;
     const event = seller.payloads.tool('completed');
     for (const host of ['old', 'new']) {
@@ -193,16 +111,16 @@ describe('README: its programs run as written, in an empty project on the packed
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
     expect(await server.stop(), server.printed()).toBe(0);
     expect(server.printed().match(/^task completed$/gm)).toHaveLength(1);
-    const heard = server.printed().match(/^last heard at (\S+): (\S+) \d{4}-\d\d-\d\dT/gm);
-    expect(heard?.map((line) => line.split(' ').slice(3, 5).join(' '))).toEqual([
-      'old.buyer.example: https://seller.example/mcp',
-      'new.buyer.example: https://seller.example/mcp',
+    await programs.write('heard.mjs', asWritten('docs/moving-a-url.md', 'readOnly: true'));
+    const heard = await programs.run('heard.mjs', {}, server.folder);
+    expect(heard.trim().split('\n')).toEqual([
+      expect.stringMatching(/^old\.buyer\.example https:\/\/seller\.example\/mcp \d{4}-\d\d-\d\dT/),
+      expect.stringMatching(/^new\.buyer\.example https:\/\/seller\.example\/mcp \d{4}-\d\d-\d\dT/),
     ]);
   });
 
   it('docs/many-sellers.md: a sender is taken as soon as its row is there, and while the database is away', async () => {
-    const page = await readFile(join(root, 'docs/many-sellers.md'), 'utf8');
-    await project.write('many.mjs', blockWith(page, 'receiverFor'));
+    await programs.write('many.mjs', asWritten('docs/many-sellers.md', 'receiverFor'));
     const driver = [
       "import { createFakeSeller } from 'proto-webhooks/testing';",
       "import { receiverFor } from './many.mjs';",
@@ -235,17 +153,8 @@ describe('README: its programs run as written, in an empty project on the packed
       'await receiver.stop();',
       'await seller.close();',
     ];
-    await project.write('many-run.mjs', driver.join('\n'));
-    const cwd = await mkdtemp(join(folder, 'run-'));
-    const { stdout } = await run(process.execPath, [join(folder, 'many-run.mjs')], { cwd });
+    await programs.write('many-run.mjs', driver.join('\n'));
+    const stdout = await programs.run('many-run.mjs');
     expect(stdout.match(/^\d{3}$/gm)).toEqual(['503', '401', '200', '200']);
   });
-
-  async function link(dependency: string): Promise<void> {
-    const at = join(folder, 'node_modules', dependency);
-    await mkdir(join(at, '..'), { recursive: true });
-    await symlink(join(root, 'node_modules', dependency), at).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error;
-    });
-  }
 });

@@ -41,8 +41,8 @@ const OTHERS: readonly (readonly [file: RegExp, name: RegExp, why: string])[] = 
   [/./, /^(?:\.d|\.test)\.ts$/, 'an ending'],
   [/./, /^(?:Node|node|Next|next|Fastify|Bull|Vue)\.js$/, 'a project'],
   [
-    /^(?:README|docs\/(?:frameworks|quickstart|typescript-and-jest))\.md$/,
-    /^(?:(?:pages|app)\/.*|(?:\.\/)?(?:first|jest\.config|quickstart|receiver|server|webhooks\.test)\.m?[jt]s)$/,
+    /^(?:README|docs\/\w[\w-]*)\.md$/,
+    /^(?:(?:pages|app)\/.*|(?:\.\/)?(?:buyer|call|challenge|first|heard|jest\.config|main|order|quickstart|receiver|rehearse|server|webhooks\.test)\.m?[jt]s)$/,
     'a file of the reader’s project',
   ],
   [/^examples\/lambda\/README\.md$/, /^dist\/index\.cjs$/, 'what the example builds'],

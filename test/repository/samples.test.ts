@@ -1,23 +1,22 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { faultsOf, imported, samplesOf, textOf } from '../support/samples.ts';
+import { testFiles } from '../support/groups.ts';
+import {
+  asForms,
+  type Block,
+  blocksOf,
+  blockWith,
+  faultsOf,
+  imported,
+  PAGES,
+  samplesOf,
+  textOf,
+} from '../support/samples.ts';
 
 const root = new URL('../../', import.meta.url);
-const files = ['README.md', ...readdirSync(new URL('docs/', root)).map((name) => `docs/${name}`)].filter(
-  (file) => file.endsWith('.md'),
-);
+const files = PAGES;
 
 const samples = files.flatMap(samplesOf);
-
-const imports = /^import [^]*? from '[^']+';$\n/gm;
-
-/** A program; or options to copy: members of an object, or objects of a list. */
-function forms(code: string): string[] {
-  const found = code.match(imports) ?? [];
-  const rest = code.replace(imports, '').trim();
-  const objects = rest.replaceAll(/^(\{.*\})(\s*\/\/.*)?$/gm, '$1,$2');
-  return [code, `${found.join('')}({\n${rest}\n});`, `[\n${objects}\n];`];
-}
 
 describe('samples of README and docs can be copied', () => {
   it('there are some in each of these', () => {
@@ -26,7 +25,7 @@ describe('samples of README and docs can be copied', () => {
   });
 
   it.each(samples)('$place is a program, or options as they go into one', async ({ code }) => {
-    const faults = forms(code).map(faultsOf);
+    const faults = asForms(code).map(faultsOf);
     if (!faults.some((found) => found.length === 0)) expect(faults[0]).toEqual([]);
     for (const { from, name } of imported(code)) {
       const module = (await import(from)) as Record<string, unknown>;
@@ -39,6 +38,90 @@ describe('samples of README and docs can be copied', () => {
     const named = [...text.matchAll(/\bexamples\/[\w./-]*\w/g)].map(([path]) => path);
     expect(named.length).toBeGreaterThan(5);
     expect(named.filter((path) => !existsSync(new URL(path, root)))).toEqual([]);
+  });
+});
+
+/** Blocks that claim to run and are run by no call of `asWritten`, by a text that they have, with the reason. */
+const NOT_RUN: readonly (readonly [page: string, text: string, reason: string])[] = [
+  [
+    'README.md',
+    'npm install proto-webhooks',
+    'npm has no release yet: every test installs the packed package',
+  ],
+  ['docs/quickstart.md', 'npm install proto-webhooks', 'the same'],
+  ['docs/register-with-a-seller.md', 'npm install proto-webhooks pg', 'the same'],
+  ['README.md', 'npm ci && npm run demo', 'test/examples/demo.test.ts runs what the script runs'],
+  ['README.md', 'npm ci && npm test', 'it is this run'],
+  [
+    'docs/typescript-and-jest.md',
+    'npx jest',
+    'test/consumers runs Jest with that flag on two versions of Node',
+  ],
+  [
+    'docs/frameworks.md',
+    'Bun.serve',
+    'test/runtimes runs the door on Bun; its ports cannot be replaced from outside',
+  ],
+  [
+    'docs/frameworks.md',
+    'Deno.serve',
+    'test/runtimes runs the door on Deno; its ports cannot be replaced from outside',
+  ],
+  ...[
+    ['README.md', 'npx proto-webhooks explain'],
+    ['docs/cli.md', 'npx proto-webhooks explain'],
+    ['docs/cli.md', '$ proto-webhooks explain'],
+    ['docs/cli.md', '$ proto-webhooks keys generate'],
+    ['docs/cli.md', '$ proto-webhooks vectors run'],
+    ['docs/cli.md', '$ proto-webhooks send'],
+    ['docs/cli.md', '$ proto-webhooks keys check'],
+    ['docs/cli.md', 'keys generate --alg'],
+    ['docs/cli.md', 'npx proto-webhooks registry'],
+    ['docs/cli.md', '$ proto-webhooks registry'],
+    ['docs/cli.md', '$ proto-webhooks inbox list'],
+    ['docs/cli.md', '$ proto-webhooks inbox redrive-many'],
+    ['docs/cli.md', 'npx proto-webhooks tasks'],
+    ['docs/conformance.md', 'npx proto-webhooks vectors run'],
+    ['docs/conformance.md', 'npx proto-webhooks keys generate'],
+  ].map(([page = '', text = '']) => [page, text, 'test/cli runs the verb'] as const),
+];
+
+const isCommand = ({ language }: Block): boolean => language === 'sh' || language === 'console';
+const claimsToRun = (block: Block): boolean =>
+  isCommand(block) ||
+  (/^[jt]s$/.test(block.language) && /^import [^]*? from 'proto-webhooks[/']/m.test(block.code));
+
+/** Places of the blocks that tests run as they are written. */
+function placesRun(): ReadonlySet<string> {
+  const calls = testFiles().flatMap((file) => [
+    ...textOf(`test/${file}`).matchAll(/\basWritten\(\s*'([^']+)',\s*(?:'([^']+)'|"([^"]+)"),?\s*\)/g),
+  ]);
+  return new Set(calls.map(([, page = '', single, double]) => blockWith(page, single ?? double ?? '').place));
+}
+
+describe('blocks that claim to run are run as written', () => {
+  const claims = files.flatMap(blocksOf).filter(claimsToRun);
+  const excused = NOT_RUN.map(([page, text]) => {
+    const [block, ...others] = claims.filter(
+      ({ place, code }) => place.startsWith(`${page}:`) && code.includes(text),
+    );
+    if (!block || others.length > 0) throw new Error(`not one block of ${page} has ${text}`);
+    return block.place;
+  });
+
+  it('each is run by a test, or stands in the list with its reason', () => {
+    const run = placesRun();
+    expect(run.size).toBeGreaterThan(40);
+    const places = claims.map(({ place }) => place);
+    expect(places.filter((place) => !run.has(place) && !excused.includes(place))).toEqual([]);
+    expect(excused.filter((place) => run.has(place) || !places.includes(place))).toEqual([]);
+  });
+
+  it('every other block is of a language that nobody runs, or is compiled where it stands', () => {
+    const known = /^(json|yaml|sql|mermaid|ts|js|)$/;
+    const others = files.flatMap(blocksOf).filter((block) => !isCommand(block));
+    expect(others.filter(({ language }) => !known.test(language))).toEqual([]);
+    for (const { code } of others.filter(({ language }) => language === 'json')) JSON.parse(code);
   });
 });
 

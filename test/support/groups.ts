@@ -34,6 +34,7 @@ export const RULE_PATTERNS: readonly RegExp[] = RULES.map(([pattern]) => pattern
 /** Whole files that `npm test` leaves to `npm run test:rows`, with what runs in their place in `npm test`. */
 export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
   [/^adapters\/flood\.test\.ts$/, 'adapters/node-limits, and hostile/flood on SQLite'],
+  [/^examples\/block-servers\.test\.ts$/, 'examples/blocks, and readme, which need no servers'],
   [/^examples\/(lambda|worker)\.test\.ts$/, 'adapters/lambda, runtimes on workerd'],
   [/^examples\/readme-types\.test\.ts$/, 'consumers, which compiles the same program beside others'],
   [
@@ -65,6 +66,7 @@ export const EVERY_FORM: readonly (readonly [RegExp, string])[] = [
 
 /** Files that run in the long form once more, otherwise: their harness asks for the form, with what differs. */
 export const LONG_TOO: readonly (readonly [RegExp, string])[] = [
+  [/^examples\/blocks\.test\.ts$/, 'on an installation that others share; in a project of its own'],
   [
     /^examples\/(media-buy|queues|registry)\.test\.ts$/,
     'examples on one installation; each installed by itself',

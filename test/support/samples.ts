@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 
 /** A block of code in a page. */
@@ -8,16 +8,57 @@ export interface Sample {
   readonly code: string;
 }
 
+/** A fenced block of any language. */
+export interface Block extends Sample {
+  /** As after its fence; empty for a diagram. */
+  readonly language: string;
+}
+
 /** Text of a file, by its path from the top. */
 export const textOf = (file: string): string =>
   readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 
-export function samplesOf(file: string): readonly Sample[] {
+/** README and the pages of docs. */
+export const PAGES: readonly string[] = [
+  'README.md',
+  ...readdirSync(new URL('../../docs/', import.meta.url))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+/** A page's fenced blocks, in order; of one inside a list without the list's indent. */
+export function blocksOf(file: string): readonly Block[] {
   const text = textOf(file);
-  return [...text.matchAll(/^```(?:ts|js)\n([^]*?)^```$/gm)].map(({ 1: code = '', index }) => {
-    const line = text.slice(0, index).split('\n').length;
-    return { place: `${file}:${line}`, code };
+  return [...text.matchAll(/^( *)```(\w*)\n([^]*?)^\1```$/gm)].map((found) => {
+    const [, indent = '', language = '', code = ''] = found;
+    const line = text.slice(0, found.index).split('\n').length;
+    return { place: `${file}:${line}`, language, code: code.replaceAll(new RegExp(`^${indent}`, 'gm'), '') };
   });
+}
+
+/** Blocks of JavaScript and TypeScript. */
+export function samplesOf(file: string): readonly Sample[] {
+  return blocksOf(file)
+    .filter(({ language }) => language === 'ts' || language === 'js')
+    .map(({ place, code }) => ({ place, code }));
+}
+
+/**
+ * Finds the block of a page that a test runs. `test/repository/samples.test.ts` reads the calls of this from the tests, so
+ * both arguments are literals.
+ * @param text that no other block of the page has.
+ * @returns its code, no character of it changed.
+ */
+export function asWritten(page: string, text: string): string {
+  return blockWith(page, text).code;
+}
+
+/** @throws Error where not exactly one block of the page has the text. */
+export function blockWith(page: string, text: string): Block {
+  const [block, ...others] = blocksOf(page).filter(({ code }) => code.includes(text));
+  if (block === undefined || others.length > 0)
+    throw new Error(`${others.length + (block ? 1 : 0)} blocks of ${page} have ${text}`);
+  return block;
 }
 
 /** The program's faults; a label is one, for it is what an object's member becomes outside of an object. */
@@ -36,6 +77,16 @@ export function faultsOf(code: string): readonly string[] {
     ...diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' ')),
     ...labels.map((label) => `label ${label.label.text}`),
   ];
+}
+
+const IMPORTS = /^import [^]*? from '[^']+';$\n/gm;
+
+/** A block as a program, as members of an object of options, and as objects of a list: one of them is what it is. */
+export function asForms(code: string): readonly [program: string, options: string, list: string] {
+  const found = code.match(IMPORTS) ?? [];
+  const rest = code.replace(IMPORTS, '').trim();
+  const objects = rest.replaceAll(/^(\{.*\})(\s*\/\/.*)?$/gm, '$1,$2');
+  return [code, `${found.join('')}({\n${rest}\n});`, `[\n${objects}\n];`];
 }
 
 /** Names of values that are imported from this package, by specifier. */

@@ -1,0 +1,216 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { freePort } from '../support/free-port.ts';
+import { elsewhere, namedSeller } from '../support/named-seller.ts';
+import { INSTALL_MS } from '../support/packed.ts';
+import { asWritten } from '../support/samples.ts';
+import { itListens, openPrograms, type Programs, URL_GIVEN } from './programs.ts';
+
+let programs: Programs;
+beforeAll(async () => {
+  programs = await openPrograms(inject('shared'), 'blocks');
+}, INSTALL_MS);
+afterAll(() => programs[Symbol.asyncDispose]());
+
+const linesOf = (text: string): readonly string[] => text.trim().split('\n');
+
+describe('programs of docs run as written, with a fake seller, on the packed package', () => {
+  it('challenge.md: yes to what was asked for, no to another subscription', async () => {
+    await programs.write('challenge.mjs', asWritten('docs/challenge.md', 'createFakeSeller'));
+    const [yes, no] = linesOf(await programs.run('challenge.mjs', { PORT: String(await freePort()) }));
+    expect(yes).toMatch(/^sub_1 true 200 \{"challenge":"[^"]+"\}$/);
+    expect(no).toMatch(/^sub_2 false 403 \{"error":\{"code":"challenge_refused"/);
+  });
+
+  it('keys.md: a rehearsal of a rotation, an outage and a revocation', async () => {
+    await programs.write('rehearse.mjs', asWritten('docs/keys.md', 'createFakeSeller'));
+    expect(linesOf(await programs.run('rehearse.mjs'))).toEqual([
+      'at first: 200 ',
+      'a rotation: 200 ',
+      '20 min without its documents: 200 ',
+      '40 min without them: 503 keys_unavailable',
+      'a minute with them: 200 ',
+      'a revocation: 401 webhook_signature_key_revoked',
+    ]);
+  });
+
+  it('registry.md: a badge, and the steps that failed', async () => {
+    const asked: string[] = [];
+    await using registry = await elsewhere(programs.folder, {
+      hosts: {
+        'registry.example': (req, res) => {
+          asked.push(`${req.url} ${req.headers.authorization ?? 'no token'}`);
+          res.setHeader('content-type', 'application/json');
+          res.end(JSON.stringify(req.url?.endsWith('/embed') ? BADGE : DIAGNOSTICS));
+        },
+      },
+    });
+    await programs.write('registry.mjs', asWritten('docs/registry.md', 'createRegistry'));
+    const printed = await programs.run('registry.mjs', { ...registry.env, REGISTRY_TOKEN: 'sk_1' });
+    expect(linesOf(printed)).toEqual([
+      'true https://registry.example/badge.svg',
+      'run-1 sign webhook_signature_invalid',
+    ]);
+    expect(asked).toEqual([
+      `${AGENT_PATH}/badge/sales/3.0/embed no token`,
+      `${AGENT_PATH}/compliance/diagnostics?limit=100 Bearer sk_1`,
+    ]);
+  });
+
+  it('observability.md: what happens at a receiver is counted', async () => {
+    await programs.link('@opentelemetry/api', '@opentelemetry/sdk-metrics');
+    await using named = await namedSeller(programs.folder);
+    await programs.write('receiver.js', asWritten('docs/frameworks.md', 'export const receiver ='));
+    await programs.write('metrics.mjs', asWritten('docs/observability.md', 'instrument(receiver)'));
+    await programs.write('counted.mjs', COUNTED);
+    const { headers, body } = await named.seller.sign(named.seller.payloads.tool('completed'), {
+      url: URL_GIVEN,
+    });
+    const delivery = JSON.stringify({ headers, body: Buffer.from(body).toString('base64') });
+    const printed = await programs.run('counted.mjs', { ...named.env, DELIVERY: delivery });
+    expect(linesOf(printed)).toEqual(['task completed', '200', 'webhook.deliveries 1 accepted']);
+  });
+});
+
+const AGENT_PATH = `/api/registry/agents/${encodeURIComponent('https://seller.example/mcp')}`;
+const BADGE = {
+  agent_url: 'https://seller.example/mcp',
+  role: 'sales',
+  verified: true,
+  proto_version: '3.0',
+  badge_svg_url: 'https://registry.example/badge.svg',
+  registry_url: 'https://registry.example/',
+  html: '',
+  markdown: '',
+};
+const DIAGNOSTICS = {
+  agent_url: 'https://seller.example/mcp',
+  run_id: 'run-1',
+  count: 1,
+  diagnostics: [{ step_id: 'sign', error_text: 'webhook_signature_invalid' }],
+};
+
+/** Starts an SDK of OpenTelemetry, then the page's program, and shows what is counted of one delivery. */
+const COUNTED = `
+import { metrics } from '@opentelemetry/api';
+import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+const reader = new PeriodicExportingMetricReader({ exporter });
+metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
+await import('./metrics.mjs');
+const { receiver } = await import('./receiver.js');
+const { headers, body } = JSON.parse(process.env.DELIVERY);
+const { response } = await receiver.verifyAndDispatch(Buffer.from(body, 'base64'), headers, { url: '/webhooks/seller' });
+console.log(response.status);
+await reader.forceFlush();
+const all = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics));
+const { descriptor, dataPoints } = all.find(({ descriptor }) => descriptor.name === 'webhook.deliveries');
+for (const { value, attributes } of dataPoints) console.log(descriptor.name, value, attributes['webhook.outcome']);
+await reader.shutdown();
+await receiver.stop();
+`;
+
+describe('frameworks.md: each door takes what a seller signs, with the receiver of the page', () => {
+  /** Blocks by file, in the order of the page. */
+  const DOORS = {
+    'hono.js': asWritten('docs/frameworks.md', "from 'hono'"),
+    'next.ts': asWritten('docs/frameworks.md', "export const runtime = 'nodejs'"),
+    'pages.ts': asWritten('docs/frameworks.md', 'NextApiRequest'),
+    'remix.ts': asWritten('docs/frameworks.md', '~/receiver.server'),
+    'svelte.ts': asWritten('docs/frameworks.md', '$lib/server/receiver'),
+    'workers.ts': asWritten('docs/frameworks.md', 'receiverFor(env)'),
+    'lambda.js': asWritten('docs/frameworks.md', 'proto-webhooks/lambda'),
+  };
+  beforeAll(async () => {
+    await programs.write('receiver.js', asWritten('docs/frameworks.md', 'export const receiver ='));
+    await programs.link('hono');
+  });
+
+  it('node listens', async () => {
+    await programs.write(
+      'node.mjs',
+      asWritten('docs/frameworks.md', 'createServer(webhookHandler(receiver))'),
+    );
+    await itListens(programs, 'node.mjs');
+  });
+
+  it('those that a framework calls', async () => {
+    await programs.write('next.mjs', NEXT);
+    await programs.write('others.mjs', OTHERS);
+    await programs.write('called.mjs', CALLED);
+    for (const [file, code] of Object.entries(DOORS)) await programs.write(file, code);
+    const others = ['./receiver', '~/receiver.server', '$lib/server/receiver'];
+    const modules = {
+      ...Object.fromEntries(others.map((specifier) => [specifier, join(programs.folder, 'others.mjs')])),
+      '@/receiver': join(programs.folder, 'next.mjs'),
+    };
+    await using named = await namedSeller(programs.folder, undefined, { modules });
+    const { seller } = named;
+    const deliveries = Object.keys(DOORS).map(async (file) => {
+      const url = file === 'pages.ts' ? 'https://buyer.example/api/webhooks/seller' : URL_GIVEN;
+      const { headers, body } = await seller.sign(seller.payloads.tool('completed'), { url });
+      return [file, { url, headers, body: Buffer.from(body).toString('base64') }];
+    });
+    const env = { DELIVERIES: JSON.stringify(Object.fromEntries(await Promise.all(deliveries))) };
+    const lines = linesOf(await programs.run('called.mjs', { ...named.env, ...env }));
+    expect(lines).toEqual(Object.keys(DOORS).flatMap((file) => ['task completed', `${file} 200`]));
+  });
+});
+
+/** As the page says of Next.js: a function that gives the receiver; the API route's has another URL. */
+const NEXT = `
+import { createReceiver } from 'proto-webhooks';
+import { sqliteStore } from 'proto-webhooks/sqlite';
+import { receiver as ofRoute } from './receiver.js';
+const ofApi = createReceiver({
+  publicUrl: 'https://buyer.example/api/webhooks/*',
+  senders: [{ agentUrl: 'https://seller.example/mcp' }],
+  store: sqliteStore('webhooks.db'),
+  handlers: { other: async (event) => console.log(event.kind, event.status) },
+});
+const receivers = [ofRoute, ofApi];
+export const receiver = () => receivers.shift();
+`;
+
+const OTHERS = `
+import { receiver } from './receiver.js';
+export { receiver };
+export const receiverFor = () => receiver;
+`;
+
+/** Calls each as its framework does. */
+const CALLED = `
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+const request = ({ url, headers, body }) => new Request(url, { method: 'POST', headers, body: Buffer.from(body, 'base64') });
+const served = async (listener, delivery) => {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { pathname, host } = new URL(delivery.url);
+  const { default: http } = await import('node:http');
+  const options = { port: server.address().port, path: pathname, method: 'POST', headers: { ...delivery.headers, host } };
+  const [answer] = await once(http.request(options).end(Buffer.from(delivery.body, 'base64')), 'response');
+  answer.resume();
+  server.close();
+  return { status: answer.statusCode };
+};
+const ofApiGateway = ({ url, headers, body }) => {
+  const { pathname: path, host } = new URL(url);
+  const requestContext = { http: { method: 'POST', path } };
+  return { version: '2.0', rawPath: path, rawQueryString: '', headers: { ...headers, host }, requestContext, body, isBase64Encoded: true };
+};
+const HOW = {
+  'hono.js': (module, delivery) => module.default.fetch(request(delivery)),
+  'next.ts': (module, delivery) => module.POST(request(delivery)),
+  'pages.ts': (module, delivery) => served(module.default, delivery),
+  'remix.ts': (module, delivery) => module.action({ request: request(delivery) }),
+  'svelte.ts': (module, delivery) => module.POST({ request: request(delivery) }),
+  'workers.ts': (module, delivery) => module.default.fetch(request(delivery), {}),
+  'lambda.js': async (module, delivery) => ({ status: (await module.handler(ofApiGateway(delivery))).statusCode }),
+};
+for (const [file, delivery] of Object.entries(JSON.parse(process.env.DELIVERIES))) {
+  const { status } = await HOW[file](await import('./' + file), delivery);
+  console.log(file, status);
+}
+process.exit();
+`;
