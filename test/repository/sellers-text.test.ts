@@ -30,12 +30,12 @@ it('an error of the package makes its message printable, but for those whose tex
   ]);
 });
 
-it('one place writes to the console, and one to the process’ streams', () => {
+it('one place writes to the console, and one to the process’ streams, beside the line for a Node that is too old', () => {
   expect(found(/^(?!\s*(?:\*|\/\/|\/\*)).*\bconsole[.[]/gm).map((line) => line.split(':')[0])).toEqual([
     'logging.ts',
   ]);
   const streams = found(/\b(?:stdout|stderr|stream)\.write\(/g).map((line) => line.split(':')[0]);
-  expect(new Set(streams)).toEqual(new Set(['cli/run.ts']));
+  expect(new Set(streams)).toEqual(new Set(['cli/run.ts', 'cli/main.ts']));
 });
 
 it('a logger of the owner’s is given to safeLogger and to nothing else', () => {
