@@ -115,11 +115,11 @@ export async function postgresHarness({
 }
 
 /** Of each scope, from the rows themselves. */
-export const COUNTED = `SELECT scope_id, count(*)::integer AS rows, sum(bytes)::integer AS bytes FROM webhook_row GROUP BY 1
+const COUNTED = `SELECT scope_id, count(*)::integer AS rows, sum(bytes)::integer AS bytes FROM webhook_row GROUP BY 1
   UNION ALL SELECT 0, count(*)::integer, 0 FROM webhook_row WHERE kind = 'n' HAVING count(*) > 0 ORDER BY 1`;
 
 /** As they are kept. */
-export const TOLD = `SELECT scope_id, sum(rows)::integer AS rows, sum(bytes)::integer AS bytes FROM webhook_tally GROUP BY 1
+const TOLD = `SELECT scope_id, sum(rows)::integer AS rows, sum(bytes)::integer AS bytes FROM webhook_tally GROUP BY 1
   HAVING sum(rows) <> 0 OR sum(bytes) <> 0 ORDER BY 1`;
 
 const MISKEPT = `SELECT key FROM record
