@@ -34,6 +34,7 @@ export const RULE_PATTERNS: readonly RegExp[] = RULES.map(([pattern]) => pattern
 /** Whole files that `npm test` leaves to `npm run test:rows`, with what runs in their place in `npm test`. */
 export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
   [/^adapters\/flood\.test\.ts$/, 'adapters/node-limits, and hostile/flood on SQLite'],
+  [/^examples\/block-commands\.test\.ts$/, 'cli, in this process'],
   [/^examples\/block-servers\.test\.ts$/, 'examples/blocks, and readme, which need no servers'],
   [/^examples\/(lambda|worker)\.test\.ts$/, 'adapters/lambda, runtimes on workerd'],
   [/^examples\/readme-types\.test\.ts$/, 'consumers, which compiles the same program beside others'],

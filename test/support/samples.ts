@@ -55,7 +55,9 @@ export function asWritten(page: string, text: string): string {
 
 /** @throws Error where not exactly one block of the page has the text. */
 export function blockWith(page: string, text: string): Block {
-  const [block, ...others] = blocksOf(page).filter(({ code }) => code.includes(text));
+  const [block, ...others] = blocksOf(page).filter(
+    ({ language, code }) => language !== 'yaml' && code.includes(text),
+  );
   if (block === undefined || others.length > 0)
     throw new Error(`${others.length + (block ? 1 : 0)} blocks of ${page} have ${text}`);
   return block;
