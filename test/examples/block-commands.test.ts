@@ -137,14 +137,28 @@ it('cli.md: registry shows the steps that failed', async () => {
     failed_validations_jsonb: [{ path: '/a' }],
   };
   const run = { agent_url: 'https://seller.example/mcp', run_id: '7c1d0c1e-8a90-4f5e-9b0e-2d6f0a1c3e57' };
-  const answer = JSON.stringify({ ...run, count: 1, diagnostics: [row] });
+  const badge = { ...run, role: 'sales', verified: true, proto_version: '3.0', html: '', markdown: '' };
+  const links = {
+    badge_svg_url: 'https://registry.example/a.svg',
+    registry_url: 'https://registry.example/a',
+  };
+  const answers = (url: string): object => {
+    if (url.endsWith('/embed')) return { ...badge, ...links };
+    if (url.includes('/diagnostics')) return { ...run, count: 1, diagnostics: [row] };
+    return Object.fromEntries(new URL(url, 'https://registry.example').searchParams);
+  };
   await using around = await elsewhere(programs.folder, {
     hosts: {
-      'registry.example': (_req, res) => void res.setHeader('content-type', 'application/json').end(answer),
+      'registry.example': ({ url = '/' }, res) =>
+        void res.setHeader('content-type', 'application/json').end(JSON.stringify(answers(url))),
     },
   });
   const env = { ...around.env, REGISTRY_URL: 'https://registry.example', REGISTRY_TOKEN: 'sk_1' };
   expect((await plays(asWritten('docs/cli.md', '$ proto-webhooks registry'), env)).code).toBe(1);
+  const verbs = asWritten('docs/cli.md', 'npx proto-webhooks registry badge');
+  const { stdout, stderr } = await programs.shell(verbs, env);
+  expect(stderr).toBe('');
+  expect(stdout).toMatch(/^verified\n[^]*^Agent [^]*"limit": "20"/m);
 });
 
 it.each([

@@ -116,6 +116,11 @@ process.exit();
     await programs.write('store.mjs', asWritten('docs/go-live.md', 'export const store = postgresStore'));
     const printed = await delivered('one.mjs', ONE, { DATABASE_URL: database.url });
     expect(printed).toBe('task completed\n200\n');
+    await programs.write('file.mjs', FILE);
+    await programs.run('file.mjs', {}, programs.folder);
+    const tasks = asWritten('docs/cli.md', 'npx proto-webhooks tasks');
+    const { code, stdout } = await programs.shell(tasks, { DATABASE_URL: database.url });
+    expect([code, stdout]).toEqual([0, expect.stringContaining('"tasks": []')]);
   });
 
   it('its store on MySQL', async () => {
@@ -139,6 +144,14 @@ process.exit();
     }
   });
 });
+
+/** An empty store in the working directory. */
+const FILE = `
+import { sqliteStore } from 'proto-webhooks/sqlite';
+const store = sqliteStore('webhooks.db');
+await store.open();
+await store.close();
+`;
 
 const DATABASE = `
 import { createConnection } from 'mysql2/promise';

@@ -77,8 +77,6 @@ const NOT_RUN: readonly (readonly [page: string, text: string, reason: string])[
     '$ proto-webhooks vectors run',
     'its second command is about files that the package has not',
   ],
-  ['docs/cli.md', 'npx proto-webhooks registry', 'test/cli/registry.test.ts runs the verbs'],
-  ['docs/cli.md', 'npx proto-webhooks tasks', 'test/cli/inbox runs the verb on each store'],
 ];
 
 const isCommand = ({ language }: Block): boolean => language === 'sh' || language === 'console';
