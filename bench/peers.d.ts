@@ -22,9 +22,3 @@ declare module 'web-bot-auth' {
     verifier: (data: string, signature: Uint8Array, parameters: object) => T | Promise<T>,
   ): Promise<T>;
 }
-
-declare module 'sodium-native' {
-  /** The part that is used. */
-  const sodium: import('../dist/index.js').Sodium;
-  export default sodium;
-}

@@ -30,6 +30,7 @@ async function measured(section: string, part: string): Promise<Figures> {
     timeout: MOST_MS,
     env: {
       ...process.env,
+      PROTO_WEBHOOKS_SODIUM: '0',
       ...(values.quick && { BENCH_QUICK: '1' }),
       ...(values.cpu && { BENCH_CPU: '1' }),
     },

@@ -87,6 +87,8 @@ export type AlarmCode =
   | 'durability_lowered'
   /** Bodies held at once reached `maxBufferedBytes`: deliveries get 503. */
   | 'overloaded'
+  /** `sodium-native` is installed, and cannot be used: OpenSSL verifies (verification.md §3.9). */
+  | 'sodium_unusable'
   | 'misconfigured';
 
 /** What to read about a code: a heading of a page that comes with the package. */

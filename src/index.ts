@@ -3,7 +3,7 @@ export { ConfigError, Fault, PermanentError } from './errors.ts';
 export { PrintableError } from './codec/printable-value.ts';
 export type { Alarm, AlarmCode, Logger } from './alarms.ts';
 export type { ChallengeContext, OnChallenge } from './events/handlers.ts';
-export type { Jwk, Sodium, Verification } from './crypto/engine.ts';
+export type { Jwk, Verification } from './crypto/engine.ts';
 export type { HeadersInput } from './delivery.ts';
 export type { EditionName } from './protocol.ts';
 export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/challenge.ts';

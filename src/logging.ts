@@ -148,6 +148,7 @@ const SUBJECTS: Readonly<
   poll_failing: ['sender', 'refusal'],
   senders_failed: [],
   overloaded: [],
+  sodium_unusable: 'each',
   queue_unattended: [],
   clock_stepped: [],
   unsupported_media_type: REFUSED,

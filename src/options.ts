@@ -1,5 +1,5 @@
 import type { Alarm, Logger } from './alarms.ts';
-import type { Sodium, Verification } from './crypto/engine.ts';
+import type { Verification } from './crypto/engine.ts';
 import type { HeaderFields, HeadersInput } from './delivery.ts';
 import type { EditionName } from './protocol.ts';
 import type { Event, ResultSchemas, TaskEvent } from './events/event.ts';
@@ -291,8 +291,6 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly declaredDurability?: Durability;
   /** Which threads verify signatures. `auto`. */
   readonly verification?: Verification;
-  /** The module `sodium-native`, to verify Ed25519 in half the time. Not with `verification: 'pool'`. */
-  readonly sodium?: Sodium;
   /** `off`: the request's `Host` is not compared with `publicUrl`. `strict`. */
   readonly hostCheck?: 'strict' | 'off';
   /** Development: http and private addresses in `publicUrl`, agent and key URLs. */

@@ -2,7 +2,7 @@ import type { RaiseAlarm } from './alarms.ts';
 import { printableValue } from './codec/printable-value.ts';
 import type { AuthContext } from './auth/contract.ts';
 import { resolveOptions, type Config } from './config/resolve.ts';
-import type { CryptoEngine, Hashes, Sodium } from './crypto/engine.ts';
+import type { CryptoEngine, Hashes } from './crypto/engine.ts';
 import { loadHashes } from './crypto/native-hashes.ts';
 import { threadPoolRule } from './crypto/pool.ts';
 import type { ReadBody } from './events/reading.ts';
@@ -97,8 +97,8 @@ type Engine = () => Promise<AuthContext['engine']>;
 const loadCrypto = (): Promise<typeof import('./crypto/index.ts')> => import('./crypto/index.ts');
 
 /** The reader of bodies has the schemas with it, a fifth of the package. */
-async function makeReady(parts: Parts, engine: Engine, sodium: Sodium | undefined): Promise<ReadyContext> {
-  const [hashes, { readBody }] = await Promise.all([
+async function makeReady(parts: Parts, engine: Engine): Promise<ReadyContext> {
+  const [hashes, { readBody }, { installedSodium }] = await Promise.all([
     loadHashes(),
     import('./events/reading.ts'),
     loadCrypto(),
@@ -107,8 +107,8 @@ async function makeReady(parts: Parts, engine: Engine, sodium: Sodium | undefine
   const setUp = createSetUpWatch(parts, () => import('./rare.ts'));
   const context = { protocols, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
   const authContext = once(async () => ({ ...context, engine: await engine() }));
-  // What is handed in is looked at before the first delivery.
-  if (sodium) await engine();
+  // What is found on the machine is looked at before the first delivery.
+  if (installedSodium()) await engine();
   const tickets = createTickets(parts);
   if (parts.instruments.handled) Object.assign(parts.observed, observedBy(parts));
   return { ...parts, ...createQueueWatch(parts), hashes, readBody, tickets, authContext };
@@ -144,13 +144,21 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
   options.registrations?.requireTheirs?.({ ...options, publicUrl: config.publicUrl });
   const logger = safeLogger(options.logger ?? consoleLogger());
   const { protocols, allowLoopback, admissionPressure: thresholds } = config;
-  const { transport, dns, now = Date.now, sodium } = options;
+  const { transport, dns, now = Date.now } = options;
   const raiseAlarm = alarmRaiser(logger, options, now);
   const outages = createOutages(now, raiseAlarm);
   const wakeSignal = createWakeSignal();
   const lifecycle = createLifecycle();
   const useThreadPool = threadPoolRule(config.verification, lifecycle.inFlight);
-  const engine = once(async () => (await loadCrypto()).createEngine(engineName, { useThreadPool, sodium }));
+  const unusable = (reason: string): void =>
+    raiseAlarm({
+      code: 'sodium_unusable',
+      message: `sodium-native is installed and not used: ${reason}. OpenSSL verifies. Install sodium-native 5.1, or set PROTO_WEBHOOKS_SODIUM=0`,
+    });
+  const { verification } = config;
+  const engine = once(async () =>
+    (await loadCrypto()).receiverEngine(engineName, { useThreadPool, verification, unusable }),
+  );
   const { onHandled } = options;
   const instruments: Instruments = {
     ...(onHandled && { handled: harmless((handled) => onHandled(printableValue(handled))) }),
@@ -179,7 +187,7 @@ export function createParts(options: ReceiverOptions, engineName?: CryptoEngine[
     keys,
     waiting: createWaiting(options.store),
     running: createRunning({ store: options.store, config, logger, newId }),
-    startup: createStartup({ ...checked, load: () => makeReady(parts, engine, sodium) }),
+    startup: createStartup({ ...checked, load: () => makeReady(parts, engine) }),
     lifecycle,
     wakeSignal,
     logger,

@@ -1,9 +1,8 @@
 import { createPublicKey, verify } from 'node:crypto';
-import sodium from 'sodium-native';
 import { httpbis } from 'http-message-signatures';
 import { verify as verifyBotAuth } from 'web-bot-auth';
 import type { Jwk } from '../../dist/index.js';
-import { pipelineContestant, oneThread } from '../lib/contestants.ts';
+import { pipelineContestant, oneThread, withSodium } from '../lib/contestants.ts';
 import { derSignature } from '../lib/der.ts';
 import { makeKey, prepare, PUBLIC_URL, type Alg, type Prepared } from '../lib/deliveries.ts';
 import {
@@ -67,9 +66,7 @@ export async function measure(): Promise<Figures> {
     const times = await alternate(
       [
         pipelineContestant('pipeline', () => oneThread(pair), all),
-        ...(alg === 'ed25519'
-          ? [pipelineContestant('sodium', () => oneThread(pair, {}, { sodium }), all)]
-          : []),
+        ...(alg === 'ed25519' ? [pipelineContestant('sodium', () => withSodium(pair), all)] : []),
         oneByOne('http-message-signatures', all, ({ headers }) =>
           httpbis.verifyMessage({ keyLookup: async () => key }, { method: 'POST', url: PUBLIC_URL, headers }),
         ),

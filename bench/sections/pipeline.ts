@@ -1,5 +1,10 @@
-import sodium from 'sodium-native';
-import { bareContestant, floorContestant, pipelineContestant, oneThread } from '../lib/contestants.ts';
+import {
+  bareContestant,
+  floorContestant,
+  pipelineContestant,
+  oneThread,
+  withSodium,
+} from '../lib/contestants.ts';
 import { makeKey, prepare, type Alg } from '../lib/deliveries.ts';
 import {
   alternate,
@@ -38,9 +43,7 @@ export async function measure(): Promise<Figures> {
         pipelineContestant('canonical', () => oneThread(key, { edition: '3.2' }), all),
         floorContestant('floor', key, alg, all),
         // libsodium takes half of OpenSSL's time for Ed25519; it has no other algorithm.
-        ...(alg === 'ed25519'
-          ? [pipelineContestant('sodium', () => oneThread(key, {}, { sodium }), all)]
-          : []),
+        ...(alg === 'ed25519' ? [pipelineContestant('sodium', () => withSodium(key), all)] : []),
       ],
       planned,
       ownClock,

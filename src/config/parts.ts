@@ -1,12 +1,11 @@
 import { isJsonObject } from '../codec/members.ts';
-import type { Verification } from '../crypto/engine.ts';
 import { ConfigError } from '../errors.ts';
 import type { StandardSchema } from '../events/event.ts';
 import { OF_REGISTRATIONS } from '../events/registration.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { Handlers, ReceiverOptions } from '../options.ts';
 import type { Store } from '../stores/contract.ts';
-import { checkEach, OPTIONS } from './table.ts';
+import { checkEach } from './table.ts';
 import { describeMissing, notANumber, onlyKnown, requireLogger } from './validate.ts';
 
 const HANDLER_NAMES: Readonly<Record<keyof Handlers, true>> = {
@@ -160,23 +159,6 @@ function checkFunctions(options: ReceiverOptions): void {
     );
   }
   requireLogger(options.logger);
-}
-
-/** Where signatures are verified. @throws ConfigError also where `sodium` is not libsodium, or could never be used. */
-export function verificationOf({ verification, sodium }: ReceiverOptions): Verification {
-  const where = verification ?? OPTIONS.verification.standard;
-  if (sodium === undefined) return where;
-  if (typeof sodium?.crypto_sign_verify_detached !== 'function') {
-    throw new ConfigError(
-      "sodium: has no function crypto_sign_verify_detached. Pass the module: import sodium from 'sodium-native'.",
-    );
-  }
-  if (where === 'pool') {
-    throw new ConfigError(
-      "sodium: works in the main thread, so verification: 'pool' would leave it without work. Leave one of the two out.",
-    );
-  }
-  return where;
 }
 
 const PRESSURE_NAMES: Readonly<Record<keyof AdmissionPressure, true>> = {

@@ -6,7 +6,7 @@ import type { WorkerOptions } from '../inbox/contract.ts';
 import type { ReceiverOptions } from '../options.ts';
 import type { RetryLimits, StoreLimits } from '../stores/contract.ts';
 import { contentTypes } from './content-types.ts';
-import { checkParts, pressureThresholds, verificationOf } from './parts.ts';
+import { checkParts, pressureThresholds } from './parts.ts';
 import { publicUrlOf, type PublicUrl } from './public-url.ts';
 import { senderSource, type ResolveSenders } from './senders.ts';
 import { DAY_MS, type Mode, type Numbers, numbersIn, numbersOf, OPTIONS, RETRY, WORKER } from './table.ts';
@@ -66,6 +66,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
   const {
     mode = OPTIONS.mode.standard,
     hostCheck = OPTIONS.hostCheck.standard,
+    verification = OPTIONS.verification.standard,
     allowLoopback = false,
     retry = {},
   } = options;
@@ -101,6 +102,6 @@ export function resolveOptions(options: ReceiverOptions): Config {
     },
     retry: numbersOf('retry', retry, RETRY),
     admissionPressure: pressureThresholds(options.admissionPressure),
-    verification: verificationOf(options),
+    verification,
   };
 }

@@ -109,7 +109,6 @@ export const OPTIONS: {
   declaredDurability: choice(DURABILITIES, undefined),
   expectStoreId: SPECIAL,
   verification: choice(['main', 'pool', 'auto'], 'auto'),
-  sodium: SPECIAL,
   hostCheck: choice(['strict', 'off'], 'strict'),
   allowLoopback: FLAG,
   retry: SPECIAL,

@@ -73,7 +73,7 @@ export interface CryptoEngine {
  */
 export type Verification = 'main' | 'pool' | 'auto';
 
-/** The part of `sodium-native` (or of another binding of libsodium) that is used. */
+/** The part of `sodium-native` that is used. */
 export interface Sodium {
   /** Whether the 64 bytes sign `message` under the 32 bytes of the key (RFC 8032 §5.1.7). */
   crypto_sign_verify_detached(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;

@@ -1,7 +1,7 @@
 // Test face of `src/crypto`: what tests, bench and scripts import from it that no public entry exports.
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
-export { engineWorks } from './engine.ts';
+export { engineWorks, type Sodium } from './engine.ts';
 export { equalBytes } from './equal.ts';
 export { createHashes } from './hashes.ts';
 export { loadHashes } from './native-hashes.ts';
@@ -9,6 +9,7 @@ export { derSignature } from './native.ts';
 export { nobleHashes } from './noble-hashes.ts';
 export { type NodeCrypto, nodeCrypto } from './node-crypto.ts';
 export { hasThreadPool, type NodeVerify, pooledVerify, threadPoolRule } from './pool.ts';
+export { sodiumEngine } from './sodium.ts';
 export {
   ed25519InvalidReason,
   ed25519SignatureFits,

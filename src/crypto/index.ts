@@ -1,8 +1,9 @@
-import { ConfigError } from '../errors.ts';
-import { type CryptoEngine, engineWorks, type Sodium } from './engine.ts';
+import { ConfigError, messageOf } from '../errors.ts';
+import { type CryptoEngine, engineWorks, type Verification } from './engine.ts';
+import { installedSodium } from './installed-sodium.ts';
 import { nativeEngine } from './native.ts';
-import { nodeCrypto } from './node-crypto.ts';
-import { hasThreadPool, type UseThreadPool, pooledVerify } from './pool.ts';
+import { type NodeCrypto, nodeCrypto } from './node-crypto.ts';
+import { hasThreadPool, type NodeVerify, type UseThreadPool, pooledVerify } from './pool.ts';
 import { withPrechecks } from './public-key.ts';
 
 type Subtle = typeof globalThis.crypto.subtle;
@@ -39,20 +40,19 @@ export interface EngineOptions {
    * then, the main thread verifies too, and the first verdict counts. Never by default.
    */
   readonly useThreadPool?: UseThreadPool | undefined;
-  /** Verifies Ed25519 instead of OpenSSL, in the main thread. Only with the engine `native`. */
-  readonly sodium?: Sodium | undefined;
 }
 
 type Maker = (options: EngineOptions) => CryptoEngine | undefined | Promise<CryptoEngine>;
 
+function poolOf(crypto: NodeCrypto, { useThreadPool }: EngineOptions): NodeVerify | undefined {
+  return useThreadPool && hasThreadPool() ? pooledVerify(crypto, useThreadPool) : undefined;
+}
+
 /** Each gives undefined where the runtime lacks what it is built on. */
 const MAKERS: Record<EngineName, Maker> = {
-  native: ({ useThreadPool, sodium }) => {
+  native: (options) => {
     const crypto = nodeCrypto();
-    if (!crypto) return undefined;
-    const verify = useThreadPool && hasThreadPool() ? pooledVerify(crypto, useThreadPool) : undefined;
-    if (!sodium) return nativeEngine(crypto, { verify });
-    return import('./sodium.ts').then(({ sodiumEngine }) => sodiumEngine(crypto, sodium, verify));
+    return crypto && nativeEngine(crypto, { verify: poolOf(crypto, options) });
   },
   webcrypto: () => {
     const subtle = globalThis.crypto?.subtle;
@@ -68,16 +68,46 @@ const ORDER: readonly EngineName[] = ['native', 'webcrypto', 'noble'];
 /**
  * Chooses the engine that verifies signatures, once for a receiver: the first that the runtime has with both Ed25519
  * and P-256, or the one that `name` says. All give the same verdict on every input.
- * @throws ConfigError (rejects) where the engine named is not to be had on this runtime, and where `sodium` gives other
- * verdicts than the engines.
+ * @throws ConfigError (rejects) where the engine named is not to be had on this runtime.
  */
 export async function createEngine(name?: EngineName, options: EngineOptions = {}): Promise<CryptoEngine> {
-  const wanted = name ?? (options.sodium && 'native');
-  for (const candidate of wanted === undefined ? ORDER : [wanted]) {
+  for (const candidate of name === undefined ? ORDER : [name]) {
     const engine = await MAKERS[candidate](options);
     if (engine && (await engineWorks(engine))) return engine;
   }
   throw new ConfigError(
-    `crypto: this runtime has no engine ${wanted ?? ''} with Ed25519 and P-256. Leave the name out, and one that works is chosen.`,
+    `crypto: this runtime has no engine ${name ?? ''} with Ed25519 and P-256. Leave the name out, and one that works is chosen.`,
   );
 }
+
+/** How a receiver verifies. */
+interface ReceiverEngineOptions extends EngineOptions {
+  readonly verification: Verification;
+  /** Told why `sodium-native`, which is installed, is not used. */
+  readonly unusable: (reason: string) => void;
+}
+
+/**
+ * The engine of a receiver: with Ed25519 by `sodium-native` where that is installed (verification.md §3.9).
+ * @param name an engine as it is, without it.
+ */
+export async function receiverEngine(
+  name: EngineName | undefined,
+  options: ReceiverEngineOptions,
+): Promise<CryptoEngine> {
+  const engine = await createEngine(name, options);
+  const crypto = nodeCrypto();
+  // It has no threads, which `pool` asks for.
+  const usesIt = name === undefined && engine.name === 'native' && options.verification !== 'pool';
+  const load = usesIt ? installedSodium() : undefined;
+  if (!crypto || !load) return engine;
+  try {
+    const { sodiumEngine } = await import('./sodium.ts');
+    return await sodiumEngine(crypto, load(), poolOf(crypto, options));
+  } catch (error) {
+    options.unusable(messageOf(error));
+    return engine;
+  }
+}
+
+export { installedSodium } from './installed-sodium.ts';

@@ -1,5 +1,4 @@
 import { decodeBase64 } from '../codec/encoding.ts';
-import { ConfigError } from '../errors.ts';
 import type { CryptoEngine, Sodium } from './engine.ts';
 import { nativeEngine } from './native.ts';
 import type { NodeCrypto } from './node-crypto.ts';
@@ -54,7 +53,7 @@ async function agrees(
 /**
  * The native engine with Ed25519 by libsodium, which takes half of OpenSSL's time. P-256 stays OpenSSL's. Not every
  * build of libsodium gives the verdicts of the other engines, so each is asked where they part.
- * @throws ConfigError (rejects) where its verdicts are others.
+ * @throws Error (rejects) where its verdicts are others; what it throws itself counts as the verdict false.
  */
 export async function sodiumEngine(
   crypto: NodeCrypto,
@@ -70,9 +69,7 @@ export async function sodiumEngine(
   });
   for (const verdict of VERDICTS) {
     if (!(await agrees(engine, verdict))) {
-      throw new ConfigError(
-        'sodium: it does not give the verdicts on Ed25519 signatures that the other engines give. Pass sodium-native 5.1, or leave the option out.',
-      );
+      throw new Error('it does not give the verdicts on Ed25519 signatures that the other engines give');
     }
   }
   return engine;

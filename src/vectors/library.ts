@@ -255,7 +255,7 @@ async function deliver(
   return answerOf(outcome, run);
 }
 
-type Verifying = Pick<ReceiverOptions, 'verification' | 'sodium'>;
+type Verifying = Pick<ReceiverOptions, 'verification'>;
 
 async function open(
   setup: Setup,

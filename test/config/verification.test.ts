@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { resolveOptions } from '../../src/config/for-tests.ts';
 import { ConfigError } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { sodiumNative } from '../crypto/sodium-native.ts';
 
 const read = (given: object): string =>
   resolveOptions({
@@ -13,24 +12,16 @@ const read = (given: object): string =>
     ...given,
   }).verification;
 
-describe('options: verification and sodium', () => {
+describe('options: verification', () => {
   it('verification is auto by default', () => {
     expect(read({})).toBe('auto');
     for (const verification of ['main', 'pool', 'auto']) expect(read({ verification })).toBe(verification);
   });
 
-  it('sodium does not change it', () => {
-    expect(read({ sodium: sodiumNative })).toBe('auto');
-    expect(read({ sodium: sodiumNative, verification: 'main' })).toBe('main');
-  });
-
   it.each([
     [{ verification: 'worker' }, /^verification: "worker" is not one of main, pool, auto/],
     [{ verification: true }, /^verification: /],
-    [{ sodium: true }, /^sodium: .* import sodium from 'sodium-native'/],
-    [{ sodium: null }, /^sodium: /],
-    [{ sodium: {} }, /^sodium: /],
-    [{ sodium: sodiumNative, verification: 'pool' }, /^sodium: works in the main thread/],
+    [{ sodium: true }, /^options: sodium is not known/],
   ])('refuses %o', (given, message) => {
     expect(() => read(given)).toThrow(ConfigError);
     expect(() => read(given)).toThrow(message);

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import type { Sodium } from '../../src/index.ts';
+import type { Sodium } from '../../src/crypto/for-tests.ts';
 
 const require = createRequire(import.meta.url);
 

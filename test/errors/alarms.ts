@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 import {
   type Alarm,
   type CallSeller,
@@ -24,6 +24,7 @@ import {
   type TestReceiverOptions,
 } from '../receiver/setup.ts';
 import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal.ts';
+import { sodiumNative } from '../crypto/sodium-native.ts';
 import type { Row } from './row.ts';
 
 type Alarms = readonly Alarm[];
@@ -531,6 +532,16 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       },
     }),
     message: 'the last 20 runs of handlers failed, for 76 s',
+  },
+  sodium_unusable: {
+    test: async () => {
+      const broken = vi.spyOn(sodiumNative, 'crypto_sign_verify_detached').mockReturnValue(true);
+      onTestFinished(() => broken.mockRestore());
+      const at = await testReceiver();
+      await at.receiver.ready();
+      return at.alarms;
+    },
+    message: 'sodium-native is installed and not used',
   },
   store_created: {
     test: async () => {

@@ -1,12 +1,11 @@
 import type { CryptoEngine } from '../../src/auth/rfc9421/index.ts';
-import type { Outcome, Receiver, ReceiverOptions, Sender, Sodium } from '../../src/index.ts';
+import type { Outcome, Receiver, ReceiverOptions, Sender } from '../../src/index.ts';
 import { createParts, receiverOf } from '../../src/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { DOORS } from '../adapters/contract/doors.ts';
 import { firstAnswer, message, type WireAnswer, type WireRequest } from '../adapters/contract/wire.ts';
 import { rawClient } from '../adapters/raw-client.ts';
 import { NOW } from '../auth/rfc9421/support.ts';
-import { sodiumNative } from '../crypto/sodium-native.ts';
 import { MAX_BODY_BYTES } from './body-mutations.ts';
 import { AUTHORITY, type Endpoint } from './draft.ts';
 import { BEARER_SENDERS, HMAC_SENDERS, SIGNING_SENDERS } from './sellers.ts';
@@ -83,7 +82,6 @@ const twoArguments: Call = (receiver, { headers, body }) => receiver.verifyAndDi
 
 interface Engine {
   readonly engine?: CryptoEngine['name'];
-  readonly sodium?: Sodium;
   readonly verification?: 'pool' | 'main';
 }
 
@@ -154,7 +152,7 @@ export const WAYS: readonly Way[] = [
   { name: 'native', takes: everything, open: called({ engine: 'native', verification: 'main' }) },
   { name: 'native, pool', takes: everything, open: called({ engine: 'native', verification: 'pool' }) },
   { name: 'webcrypto', takes: everything, open: called({ engine: 'webcrypto' }) },
-  { name: 'sodium', takes: everything, open: called({ engine: 'native', sodium: sodiumNative }) },
+  { name: 'sodium', takes: everything, open: called({}) },
   { name: 'noble', every: 10, takes: everything, open: called({ engine: 'noble' }) },
   { name: 'two arguments', takes: isUsual, open: called({}, twoArguments) },
   { name: 'node', takes: everything, open: throughDoor('node') },

@@ -1,9 +1,10 @@
 import nodeCrypto from 'node:crypto';
+import nodeModule, { createRequire } from 'node:module';
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { ConfigError } from '../../src/index.ts';
+import type { Sodium } from '../../src/crypto/for-tests.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
-import { gate, testReceiver, payloads, said } from './setup.ts';
+import { gate, payloads, said, testReceiver, type TestReceiver, type TestReceiverOptions } from './setup.ts';
 
 const ACCEPTED = 'accepted 200';
 
@@ -34,6 +35,7 @@ const completed = (): object => payloads.tool('completed');
 
 describe('verification', () => {
   it("is 'auto' by default: the main thread for a single delivery, the pool while another is in flight", async () => {
+    leaveSodiumAlone();
     const { handler, entered, go } = heldHandler();
     const { receiver, deliver } = await testReceiver({ handler });
     await receiver.ready();
@@ -58,6 +60,7 @@ describe('verification', () => {
   it.each(['main', 'pool'] as const)(
     "'%s' uses only that thread, with the same answers",
     async (verification) => {
+      leaveSodiumAlone();
       const { handler, entered, go } = heldHandler();
       const { receiver, deliver, sign, send } = await testReceiver({ handler, verification });
       await receiver.ready();
@@ -78,39 +81,129 @@ describe('verification', () => {
   );
 });
 
-describe('sodium', () => {
-  it('verifies Ed25519, in the main thread, also while others are in flight', async () => {
-    let asked = 0;
-    const sodium = {
-      crypto_sign_verify_detached(...given: Parameters<typeof sodiumNative.crypto_sign_verify_detached>) {
-        asked += 1;
-        return sodiumNative.crypto_sign_verify_detached(...given);
-      },
-    };
+const SODIUM = 'PROTO_WEBHOOKS_SODIUM';
+type Detached = Sodium['crypto_sign_verify_detached'];
+const require = createRequire(import.meta.url);
+
+/** Without it, whatever is installed. */
+function leaveSodiumAlone(): void {
+  vi.stubEnv(SODIUM, '0');
+  onTestFinished(() => void vi.unstubAllEnvs());
+}
+
+/** How often libsodium was asked since the last look. */
+function watchSodium(verify?: Detached): () => number {
+  const asked = vi.spyOn(sodiumNative, 'crypto_sign_verify_detached');
+  if (verify) asked.mockImplementation(verify);
+  onTestFinished(() => asked.mockRestore());
+  return () => asked.mock.calls.splice(0).length;
+}
+
+/** How often anybody resolves `sodium-native`; where it is missing, that fails. */
+function watchResolving(isMissing = false): () => number {
+  const modules = nodeModule as unknown as Record<'_resolveFilename', (...given: unknown[]) => string>;
+  const resolve = Reflect.get(modules, '_resolveFilename');
+  let asked = 0;
+  const resolving = vi.spyOn(modules, '_resolveFilename').mockImplementation((name, ...more) => {
+    if (name !== 'sodium-native') return resolve.call(modules, name, ...more);
+    asked += 1;
+    return resolve.call(modules, isMissing ? 'sodium-native-that-is-missing' : name, ...more);
+  });
+  onTestFinished(() => resolving.mockRestore());
+  return () => asked;
+}
+
+async function ready(options: TestReceiverOptions = {}): Promise<TestReceiver> {
+  const at = await testReceiver(options);
+  onTestFinished(() => at.receiver.stop());
+  await at.receiver.ready();
+  return at;
+}
+
+const unusable = ({ alarms }: TestReceiver): readonly string[] =>
+  alarms.flatMap(({ code, message }) => (code === 'sodium_unusable' ? message : []));
+
+describe('sodium-native', () => {
+  it('verifies Ed25519 where it is installed, in the main thread, also while others are in flight', async () => {
     const { handler, entered, go } = heldHandler();
-    const { receiver, deliver } = await testReceiver({ handler, sodium });
-    await receiver.ready();
-    asked = 0;
+    const asked = watchSodium();
+    const at = await ready({ handler });
+    // The questions on which builds part.
+    expect(asked()).toBe(3);
     const places = watch();
-    const first = deliver(completed());
+    const first = at.deliver(completed());
     await entered;
-    const second = deliver(completed());
-    await expect.poll(() => asked).toBe(2);
+    const second = at.deliver(completed());
+    await expect.poll(asked).toBe(1);
     go();
     expect([said(await first), said(await second)]).toEqual([ACCEPTED, ACCEPTED]);
-    expect(places()).toEqual([]);
-    await receiver.stop();
+    expect([places(), unusable(at)]).toEqual([[], []]);
   });
 
-  it('that gives other verdicts is refused by ready(), not by a delivery', async () => {
-    const sodium = {
-      crypto_sign_verify_detached: (signature: Uint8Array, message: Uint8Array, key: Uint8Array) =>
-        ed25519.verify(signature, message, key),
-    };
-    const { receiver, deliver } = await testReceiver({ sodium });
-    await expect(receiver.ready()).rejects.toThrow(ConfigError);
-    await expect(receiver.ready()).rejects.toThrow(/^sodium: /);
-    expect(said(await deliver(completed()))).toBe('unavailable misconfigured 503');
-    await receiver.stop();
+  it('is not looked for where PROTO_WEBHOOKS_SODIUM is 0', async () => {
+    leaveSodiumAlone();
+    const [resolved, asked] = [watchResolving(), watchSodium()];
+    const at = await ready();
+    expect(said(await at.deliver(completed()))).toBe(ACCEPTED);
+    expect([resolved(), asked(), unusable(at)]).toEqual([0, 0, []]);
+  });
+
+  it('has no part where the pool is asked for', async () => {
+    const asked = watchSodium();
+    const at = await ready({ verification: 'pool' });
+    expect(said(await at.deliver(completed()))).toBe(ACCEPTED);
+    expect([asked(), unusable(at)]).toEqual([0, []]);
+  });
+
+  it('may be missing', async () => {
+    const [resolved, asked] = [watchResolving(true), watchSodium()];
+    const at = await ready();
+    const places = watch();
+    expect(said(await at.deliver(completed()))).toBe(ACCEPTED);
+    expect([resolved() > 0, asked(), places().length, unusable(at)]).toEqual([true, 0, 1, []]);
+  });
+
+  it.each<[string, Detached]>([
+    ['gives other verdicts', (...[signature, message, key]) => ed25519.verify(signature, message, key)],
+    ['accepts everything', () => true],
+    [
+      'throws',
+      () => {
+        throw new Error('out of memory');
+      },
+    ],
+  ])('that %s is not used, and ready() says so', async (_, verify) => {
+    const asked = watchSodium(verify);
+    const at = await ready();
+    expect(unusable(at)).toEqual([
+      expect.stringContaining('does not give the verdicts on Ed25519 signatures'),
+    ]);
+    asked();
+    const places = watch();
+    expect(said(await at.deliver(completed()))).toBe(ACCEPTED);
+    expect([asked(), places().length]).toEqual([0, 1]);
+  });
+
+  it.each<[string, () => unknown, string]>([
+    [
+      'cannot be loaded',
+      () => {
+        throw new Error('no binary for this platform');
+      },
+      'no binary for this platform',
+    ],
+    ['is something else', () => undefined, 'does not give the verdicts'],
+    ['lacks the function', () => ({}), 'does not give the verdicts'],
+  ])('that %s is not used, and ready() says so', async (_, load, reason) => {
+    const loaded = require.cache[require.resolve('sodium-native')];
+    if (!loaded) throw new Error('sodium-native is not loaded');
+    const { exports } = loaded;
+    Object.defineProperty(loaded, 'exports', { configurable: true, get: load });
+    onTestFinished(() => {
+      Object.defineProperty(loaded, 'exports', { configurable: true, writable: true, value: exports });
+    });
+    const at = await ready();
+    expect(unusable(at)).toEqual([expect.stringContaining(reason)]);
+    expect(said(await at.deliver(completed()))).toBe(ACCEPTED);
   });
 });

@@ -1,6 +1,5 @@
 import { describe, test } from 'vitest';
 import { librarySubject, runVectors } from '../../src/vectors/index.ts';
-import { sodiumNative } from '../crypto/sodium-native.ts';
 import { inThisForm } from '../reliability/form.ts';
 
 const SUBJECTS = [
@@ -8,7 +7,7 @@ const SUBJECTS = [
   ['engine webcrypto', librarySubject('webcrypto')],
   ['engine noble', librarySubject('noble')],
   ["verification: 'pool'", librarySubject('native', { verification: 'pool' })],
-  ['sodium-native', librarySubject('native', { sodium: sodiumNative })],
+  ['sodium-native', librarySubject()],
 ] as const;
 
 /**

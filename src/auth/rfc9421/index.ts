@@ -22,7 +22,6 @@ export type {
   Jwk,
   Sha256Stream,
   SignatureAlgorithm,
-  Sodium,
   VerifyKey,
 } from '../../crypto/engine.ts';
 export type { EngineOptions } from '../../crypto/index.ts';
