@@ -202,9 +202,11 @@ describe('several senders on one endpoint', () => {
   });
 
   it('a senders function that never settles is 503 after a bounded wait', async () => {
+    const { receiver, deliver } = await testReceiver({ senders: () => new Promise(() => {}) });
+    // What is waited for below is the function's own time limit, and no timer of the start.
+    await receiver.ready();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
-      const { deliver } = await testReceiver({ senders: () => new Promise(() => {}) });
       const outcome = deliver(payloads.tool('completed'));
       while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
       await vi.advanceTimersByTimeAsync(5_000);
