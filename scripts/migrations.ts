@@ -1,5 +1,5 @@
 /**
- * Writes `src/stores/<store>/migrations.ts` from the SQL files beside it: a module is what the build, the tests and plain
+ * Writes the module of a store's migrations from the SQL files beside it: a module is what the build, the tests and plain
  * Node load alike. `npm run migrations`; a test says when it is due.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ for (const store of ['postgres', 'mysql']) {
     .toSorted();
   const lines = files.map((name) => `  ${JSON.stringify(readFileSync(join(folder, name), 'utf8'))},\n`);
   writeFileSync(
-    join(place, 'migrations.ts'),
+    join(place, `${store}-migrations.ts`),
     `/** \`migrations/*.sql\`, written by \`npm run migrations\`: the first makes a schema, each next one the next version of it. */
 export const MIGRATIONS: readonly string[] = [
 ${lines.join('')}];

@@ -1,14 +1,14 @@
-export { createReceiver } from './receiver.ts';
-export { ConfigError, Fault, PermanentError } from './errors.ts';
+export { createReceiver } from './receiver/receiver.ts';
+export { ConfigError, Fault, PermanentError } from './shared/errors.ts';
 export { PrintableError } from './codec/printable-value.ts';
-export type { Alarm, AlarmCode, Logger } from './alarms.ts';
+export type { Alarm, AlarmCode, Logger } from './shared/alarms.ts';
 export type { ChallengeContext, OnChallenge } from './events/handlers.ts';
 export type { Jwk, Verification } from './crypto/engine.ts';
-export type { HeadersInput } from './delivery.ts';
-export type { EditionName } from './protocol.ts';
+export type { HeadersInput } from './shared/delivery.ts';
+export type { EditionName } from './shared/wire-names.ts';
 export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/challenge.ts';
 export type * from './events/event.ts';
-export type { EventRegistrations, KnownRegistration } from './events/registration.ts';
+export type { EventRegistrations, KnownRegistration } from './events/event-registration.ts';
 export type { Observation, Observe, Observed } from './events/observation.ts';
 export type { AdmissionPressure, PressureState } from './keys/admission-pressure.ts';
 export type {
@@ -24,8 +24,12 @@ export type {
   SeenEvents,
   SenderStats,
   WorkerOptions,
-} from './inbox/contract.ts';
-export type { NameLookUp, KeyTransport, TransportInit } from './keys/contract.ts';
+} from './inbox/inbox-contract.ts';
+export type {
+  NameLookUp,
+  KeyFetch as KeyTransport,
+  KeyFetchInit as TransportInit,
+} from './keys/key-resolver.ts';
 export type {
   Door,
   Handled,
@@ -48,7 +52,7 @@ export type {
   StoreHealth,
   Ticket,
   WorkerHealth,
-} from './options.ts';
+} from './config/receiver-options.ts';
 export type {
   Acceptance,
   AuthenticationCode,
@@ -64,6 +68,6 @@ export type {
   Staleness,
   Unavailability,
   UnavailableCode,
-} from './outcome.ts';
-export type { ReportsAuth, Sender, SenderAuth, SenderRevocation } from './senders.ts';
-export type * from './stores/contract.ts';
+} from './shared/outcome.ts';
+export type { ReportsAuth, Sender, SenderAuth, SenderRevocation } from './config/sender-entry.ts';
+export type * from './stores/store.ts';

@@ -1,9 +1,9 @@
-import { type NodeRequest, type NodeResponse, serveSafely } from './node-door.ts';
-import { type DoorReceiver, EXPRESS_FIX, wiringOf } from './door.ts';
+import { type NodeRequest, type NodeResponse, serveSafely } from './node-adapter.ts';
+import { type AdapterReceiver, EXPRESS_FIX, wiringOf } from './shared-adapter.ts';
 
-export type { NodeRequest } from './node-door.ts';
-export type { DoorReceiver } from './door.ts';
-export type { NodeResponse } from './node-door.ts';
+export type { NodeRequest } from './node-adapter.ts';
+export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
+export type { NodeResponse } from './node-adapter.ts';
 
 /** What is needed of a request of Express 4 or 5. */
 export type ExpressRequest = NodeRequest;
@@ -22,7 +22,7 @@ type Next = (error?: unknown) => void;
  * `ConfigError` of another framework's call goes to `next`.
  */
 export function webhookHandler(
-  receiver: DoorReceiver,
+  receiver: AdapterReceiver,
 ): (req: ExpressRequest, res: NodeResponse, next?: Next) => void {
   const check = wiringOf('express', receiver);
   return (req, res, next) => {

@@ -1,10 +1,10 @@
-import { ConfigError } from '../errors.ts';
-import { type DoorReceiver, FASTIFY_FIX, wiringOf } from './door.ts';
-import { type NodeRequest, type NodeResponse, serveSafely } from './node-door.ts';
+import { ConfigError } from '../shared/errors.ts';
+import { type AdapterReceiver, FASTIFY_FIX, wiringOf } from './shared-adapter.ts';
+import { type NodeRequest, type NodeResponse, serveSafely } from './node-adapter.ts';
 
-export type { NodeRequest } from './node-door.ts';
-export type { DoorReceiver } from './door.ts';
-export type { NodeResponse } from './node-door.ts';
+export type { NodeRequest } from './node-adapter.ts';
+export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
+export type { NodeResponse } from './node-adapter.ts';
 
 /** What is needed of Fastify's request. */
 export interface FastifyRequest {
@@ -46,7 +46,7 @@ const noPath = (path: unknown): ConfigError =>
  * @throws ConfigError for something that is not a receiver, or a path that does not begin with `/`.
  */
 export function webhookPlugin(
-  receiver: DoorReceiver,
+  receiver: AdapterReceiver,
   path: string,
 ): (instance: FastifyInstance, options: unknown, done: () => void) => void {
   const check = wiringOf('fastify', receiver);

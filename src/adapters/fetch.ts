@@ -1,8 +1,8 @@
 import { pathAndQuery } from '../config/public-url.ts';
-import { type DoorReceiver, FETCH_FIX, wiringOf } from './door.ts';
-import { answerFetch, bodyOf } from './fetch-door.ts';
+import { type AdapterReceiver, FETCH_FIX, wiringOf } from './shared-adapter.ts';
+import { answerFetch, bodyOf } from './fetch-adapter.ts';
 
-export type { DoorReceiver } from './door.ts';
+export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
 
 /**
  * `Request` → `Response`, for Deno, Bun, workers, Next route handlers, Hono and whatever else speaks the Fetch API.
@@ -13,7 +13,7 @@ export type { DoorReceiver } from './door.ts';
  * that form; where one was not, its deliveries are answered 503 with the alarm `public_url_mismatch`. With an exact `publicUrl` it
  * makes no difference.
  */
-export function webhookHandler(receiver: DoorReceiver): (request: Request) => Promise<Response> {
+export function webhookHandler(receiver: AdapterReceiver): (request: Request) => Promise<Response> {
   const check = wiringOf('fetch', receiver);
   return (request) => {
     check(request);

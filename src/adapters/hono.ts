@@ -1,9 +1,9 @@
 import { pathAndQuery } from '../config/public-url.ts';
-import { type DoorReceiver, HONO_FIX, wiringOf } from './door.ts';
-import { answerFetch, bodyOf, type FetchBody, type FetchExchange } from './fetch-door.ts';
-import { disconnectSignal, type NodeRequest, type NodeResponse, readStream } from './node-door.ts';
+import { type AdapterReceiver, HONO_FIX, wiringOf } from './shared-adapter.ts';
+import { answerFetch, bodyOf, type FetchBody, type FetchExchange } from './fetch-adapter.ts';
+import { disconnectSignal, type NodeRequest, type NodeResponse, readStream } from './node-adapter.ts';
 
-export type { DoorReceiver } from './door.ts';
+export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
 
 /** What is needed of Hono's context, 3 or 4. */
 export interface HonoContext {
@@ -62,7 +62,7 @@ function exchangeOf({ req: { raw }, env }: HonoContext): FetchExchange {
  * `@hono/node-server` it sees header lines and URL as they were received; elsewhere `Request.url` is a normalised URL,
  * which only matters where `publicUrl` ends in `/*`.
  */
-export function webhookHandler(receiver: DoorReceiver): (context: HonoContext) => Promise<Response> {
+export function webhookHandler(receiver: AdapterReceiver): (context: HonoContext) => Promise<Response> {
   const check = wiringOf('hono', receiver);
   return (context) => {
     check(context);

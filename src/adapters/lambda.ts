@@ -1,8 +1,15 @@
 import { Buffer } from 'node:buffer';
-import type { HeadersInput } from '../delivery.ts';
-import type { RequestInfo } from '../options.ts';
-import type { Reply } from '../outcome.ts';
-import { type Answered, type DoorReceiver, faultReply, isTicket, noRequest, wiringOf } from './door.ts';
+import type { HeadersInput } from '../shared/delivery.ts';
+import type { RequestInfo } from '../config/receiver-options.ts';
+import type { Reply } from '../shared/outcome.ts';
+import {
+  type Answered,
+  type AdapterReceiver,
+  faultReply,
+  isTicket,
+  noRequest,
+  wiringOf,
+} from './shared-adapter.ts';
 
 type Single = Readonly<Record<string, string | undefined>>;
 type Multi = Readonly<Record<string, readonly string[] | undefined>>;
@@ -125,7 +132,7 @@ export function eventShape(event: LambdaEvent): EventShape {
   return [PAYLOAD_2, LOAD_BALANCER].find((shape) => shape.fits(event)) ?? PAYLOAD_1;
 }
 
-export type { DoorReceiver } from './door.ts';
+export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
 
 /** Something in front of the handler has decoded it. */
 const isParsed = ({ body }: { readonly body?: unknown }): boolean => body != null && typeof body !== 'string';
@@ -139,7 +146,7 @@ function bodyOf({ body, isBase64Encoded }: LambdaEvent): Uint8Array {
 
 /** Its headers are looked at all the same. */
 async function refuseParsed(
-  receiver: DoorReceiver,
+  receiver: AdapterReceiver,
   headers: HeadersInput,
   info: RequestInfo,
 ): Promise<Answered> {
@@ -150,7 +157,7 @@ async function refuseParsed(
 }
 
 async function answer(
-  receiver: DoorReceiver,
+  receiver: AdapterReceiver,
   received: LambdaEvent | null | undefined,
 ): Promise<LambdaResult> {
   const event = received ?? {};
@@ -181,7 +188,7 @@ async function answer(
  *
  * It rejects only with a `ConfigError` where the first event is not an HTTP request; later ones are answered 503.
  */
-export function webhookHandler(receiver: DoorReceiver): (event: LambdaEvent) => Promise<LambdaResult> {
+export function webhookHandler(receiver: AdapterReceiver): (event: LambdaEvent) => Promise<LambdaResult> {
   const check = wiringOf('lambda', receiver);
   return async (event) => {
     check(event);

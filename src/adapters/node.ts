@@ -3,13 +3,13 @@ import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onlyKnown, text, wholeNumber } from '../config/validate.ts';
-import type { OnRefused, RefusedDelivery } from '../options.ts';
-import { type DoorReceiver, NODE_FIX, wiringOf } from './door.ts';
-import { type NodeRequest, type NodeResponse, serveSafely } from './node-door.ts';
+import type { OnRefused, RefusedDelivery } from '../config/receiver-options.ts';
+import { type AdapterReceiver, NODE_FIX, wiringOf } from './shared-adapter.ts';
+import { type NodeRequest, type NodeResponse, serveSafely } from './node-adapter.ts';
 
-export type { NodeRequest } from './node-door.ts';
-export type { DoorReceiver } from './door.ts';
-export type { NodeResponse } from './node-door.ts';
+export type { NodeRequest } from './node-adapter.ts';
+export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
+export type { NodeResponse } from './node-adapter.ts';
 
 /**
  * A request listener for `http.createServer`, `https.createServer` and `http2.createServer` (compatibility API).
@@ -21,7 +21,7 @@ export type { NodeResponse } from './node-door.ts';
  * Node's own time-outs answer 408, which sellers take as final: leave `server.requestTimeout` (300 s) well above
  * `bodyDeadlineMs`.
  */
-export function webhookHandler(receiver: DoorReceiver): (req: NodeRequest, res: NodeResponse) => void {
+export function webhookHandler(receiver: AdapterReceiver): (req: NodeRequest, res: NodeResponse) => void {
   const check = wiringOf('node', receiver);
   return (req, res) => {
     check(req);

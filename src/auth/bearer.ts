@@ -1,7 +1,7 @@
-import type { Refusal, RefusedCode } from '../outcome.ts';
-import type { SenderEntry } from '../senders.ts';
+import type { Refusal, RefusedCode } from '../shared/outcome.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
 import { bearerToken, comparedWith } from './credentials.ts';
-import { type Authenticate, type AuthContext, type Prove, whole } from './contract.ts';
+import { type Authenticate, type AuthContext, type Prove, whole } from './auth-contract.ts';
 
 /** Answered with the `Bearer` challenge: sellers retry that one, so that a token can be rotated without a loss. */
 function refuse(code: RefusedCode, detail: string): Refusal {

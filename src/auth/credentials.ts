@@ -1,6 +1,6 @@
 import type { Hashes } from '../crypto/engine.ts';
 import { equalBytes } from '../crypto/equal.ts';
-import type { AuthPolicy } from '../senders.ts';
+import type { AuthPolicy } from '../config/sender-entry.ts';
 
 /** The field in which kits of the agent transport send the token of a push registration. */
 export const PUSH_TOKEN_FIELD = 'x-a2a-notification-token';

@@ -2,7 +2,7 @@
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
 export { authenticateBearer } from './bearer.ts';
-export type { AuthContext, AuthRequest, AuthResult, SetUpWatch } from './contract.ts';
+export type { AuthContext, AuthRequest, AuthResult, SetUpWatch } from './auth-contract.ts';
 export { bearerToken } from './credentials.ts';
 export { authenticateHmac } from './hmac.ts';
 export { modeMismatch, schemeOf } from './mode.ts';

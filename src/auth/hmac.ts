@@ -1,9 +1,9 @@
 import { hex } from '../codec/encoding.ts';
 import { equalBytes } from '../crypto/equal.ts';
-import type { Head, HeaderFields } from '../delivery.ts';
-import { type Refusal, refused } from '../outcome.ts';
-import type { Protocol, Protocols } from '../protocol.ts';
-import type { SenderEntry } from '../senders.ts';
+import type { Head, HeaderFields } from '../shared/delivery.ts';
+import { type Refusal, refused } from '../shared/outcome.ts';
+import type { Protocol, Protocols } from '../shared/wire-names.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
 import { hmacSecretsOf } from './credentials.ts';
 import {
   type Authenticate,
@@ -12,7 +12,7 @@ import {
   type Prove,
   type WholeBody,
   whole,
-} from './contract.ts';
+} from './auth-contract.ts';
 
 /** Seconds (contract.md §5.15). */
 const MAX_SKEW = 300;

@@ -1,7 +1,7 @@
-import type { HeaderFields } from '../delivery.ts';
-import { type Refusal, refused } from '../outcome.ts';
-import { firstNamed, type Protocols } from '../protocol.ts';
-import type { AuthPolicy } from '../senders.ts';
+import type { HeaderFields } from '../shared/delivery.ts';
+import { type Refusal, refused } from '../shared/outcome.ts';
+import { firstNamed, type Protocols } from '../shared/wire-names.ts';
+import type { AuthPolicy } from '../config/sender-entry.ts';
 import { bearerToken } from './credentials.ts';
 
 type Scheme = AuthPolicy['scheme'];

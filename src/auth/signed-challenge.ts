@@ -1,8 +1,8 @@
 import type { JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { isChallenge, MAX_CHALLENGE_BYTES } from '../events/challenge.ts';
-import type { Refusal } from '../outcome.ts';
-import type { AuthContext, AuthRequest, HeadRequest, Proof } from './contract.ts';
+import type { Refusal } from '../shared/outcome.ts';
+import type { AuthContext, AuthRequest, HeadRequest, Proof } from './auth-contract.ts';
 import { authenticateSignature } from './rfc9421/verify.ts';
 
 /**

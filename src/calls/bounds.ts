@@ -1,6 +1,6 @@
 import { checkNames, MAX_DEPTH, parseStrictJson, parseUnchecked } from '../codec/strict-json.ts';
-import { turnAfter } from '../time-limits.ts';
-import { AnswerRefusedError } from './refused.ts';
+import { turnAfter } from '../shared/time-limits.ts';
+import { AnswerRefusedError } from './refused-answer.ts';
 
 /** Bytes of an answer's limit to one value in it: few bytes of text can become a hundred of memory (calls.md §4.6). */
 const BYTES_A_VALUE = 32;

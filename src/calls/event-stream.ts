@@ -1,4 +1,4 @@
-import { AnswerRefusedError } from './refused.ts';
+import { AnswerRefusedError } from './refused-answer.ts';
 
 /** One event of a stream, or what stands between two. */
 export interface StreamEvent {

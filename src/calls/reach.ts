@@ -1,9 +1,9 @@
-import { ConfigError } from '../errors.ts';
-import type { AnyTransport, NameLookUp } from '../keys/contract.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { AnyFetch, NameLookUp } from '../keys/key-resolver.ts';
 import { urlRefusedReason } from '../keys/net/addresses.ts';
 import { netModules } from '../keys/net/connection.ts';
-import { defaultTransport } from '../keys/net/transport.ts';
-import { isError } from '../realms.ts';
+import { defaultFetch } from '../keys/net/document-fetch.ts';
+import { isError } from '../shared/realms.ts';
 
 /** Which hosts may be called (calls.md §4.2). */
 export interface Reach {
@@ -13,7 +13,7 @@ export interface Reach {
    */
   readonly refusedReason: (url: string, from: string) => string | undefined;
   /** By addresses that are judged, but for hosts that the owner has named. */
-  readonly transport: AnyTransport;
+  readonly transport: AnyFetch;
   /** Whether bodies come as they were sent: the platform's own `fetch` decodes them. */
   readonly isRaw: () => boolean;
 }
@@ -30,9 +30,9 @@ const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, '');
 
 export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach {
-  const judged = defaultTransport(false, dns);
+  const judged = defaultFetch(false, dns);
   // As the system resolves: names of a VPC or a container's network may be in no DNS server.
-  const open = defaultTransport(true, 'system');
+  const open = defaultFetch(true, 'system');
   const isOpen = (url: string): boolean => {
     const host = hostOf(url);
     return allowHosts.has(host) || (allowLoopback && LOOPBACK.test(host));

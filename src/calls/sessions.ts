@@ -1,4 +1,4 @@
-import type { Schedule } from '../time-limits.ts';
+import type { Schedule } from '../shared/time-limits.ts';
 
 /** A session that is kept, and how it ends. */
 export interface Kept<T> {

@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import { publicPart } from '../keys/pinned-jwks.ts';
-import type { SenderAuth } from '../senders.ts';
+import type { SenderAuth } from '../config/sender-entry.ts';
 import { type CliContext, UsageError } from './shell.ts';
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -11,7 +11,7 @@ function isStarted(): boolean {
 
 async function run(args: readonly string[]): Promise<number> {
   const message = tooOld(process.versions.node);
-  if (message === undefined) return (await import('./run.ts')).main(args, process);
+  if (message === undefined) return (await import('./program.ts')).main(args, process);
   process.stderr.write(`proto-webhooks: ${message}\n`);
   if (args.includes('--json')) {
     process.stdout.write(`${JSON.stringify({ error: { code: 'usage', message } }, undefined, 2)}\n`);

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { type Command, InvalidArgumentError } from 'commander';
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 import { printableText } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 

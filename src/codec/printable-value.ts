@@ -1,5 +1,5 @@
-import { textOf } from '../errors.ts';
-import { isError, isPlainObject } from '../realms.ts';
+import { textOf } from '../shared/errors.ts';
+import { isError, isPlainObject } from '../shared/realms.ts';
 import { printableText } from './printable.ts';
 
 /*

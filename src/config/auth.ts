@@ -1,7 +1,7 @@
 import { isFieldName } from '../auth/rfc9421/signature-base.ts';
-import { ConfigError } from '../errors.ts';
-import type { Protocols } from '../protocol.ts';
-import type { AuthPolicy, NotificationToken, Sender, SenderEntry } from '../senders.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { Protocols } from '../shared/wire-names.ts';
+import type { AuthPolicy, NotificationToken, Sender, SenderEntry } from './sender-entry.ts';
 import { oneOf, onlyKnown, refuseRepeated } from './validate.ts';
 
 /** contract.md §4.3: legacy credentials have at least so many characters. */

@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 
 /** `application/` and a name of RFC 6838 §4.2 that ends in `+json`; no wildcard, no parameters. */
 const ADMISSIBLE = /^application\/[a-z0-9][a-z0-9!#$&^_.+-]{0,120}\+json$/i;

@@ -2,8 +2,8 @@
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
 export { contentTypes } from './content-types.ts';
-export { pressureThresholds } from './parts.ts';
+export { pressureThresholds } from './handed-in.ts';
 export { publicUrlOf } from './public-url.ts';
-export { resolveOptions } from './resolve.ts';
-export { checkRevocation, publisherDomains } from './senders.ts';
-export { numbersIn, OPTIONS, RETRY, WORKER } from './table.ts';
+export { resolveOptions } from './resolve-options.ts';
+export { checkRevocation, publisherDomains } from './sender-source.ts';
+export { numbersIn, OPTIONS, RETRY, WORKER } from './defaults.ts';

@@ -1,6 +1,6 @@
 import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
-import type { Target } from '../auth/contract.ts';
-import { ConfigError } from '../errors.ts';
+import type { Target } from '../auth/auth-contract.ts';
+import { ConfigError } from '../shared/errors.ts';
 import { describeMissing } from './validate.ts';
 
 /** What sellers were given: one URL, or a prefix (`…/*`) under which path and query come from the request. */

@@ -1,5 +1,5 @@
-import type { Logger } from '../alarms.ts';
-import { ConfigError, textOf } from '../errors.ts';
+import type { Logger } from '../shared/alarms.ts';
+import { ConfigError, textOf } from '../shared/errors.ts';
 
 /**
  * @throws ConfigError for what is not an object, and for a member that does not exist, naming those that do: misspelt, it

@@ -1,4 +1,4 @@
-import { ConfigError, messageOf } from '../errors.ts';
+import { ConfigError, messageOf } from '../shared/errors.ts';
 import { type CryptoEngine, engineWorks, type Verification } from './engine.ts';
 import { installedSodium } from './installed-sodium.ts';
 import { nativeEngine } from './native.ts';

@@ -1,7 +1,7 @@
 import { type AgentData, agentData, partsOf, stateOf } from './agent-data.ts';
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { isReportShaped } from './delivery-report.ts';
-import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
+import { type Draft, type EnvelopeFailure, envelopeFailure } from './envelope.ts';
 import { familyNamedBy, familyOfResult } from './families.ts';
 import { type AgentForm, agentPayload, agentTaskId, hasState } from './format.ts';
 import { taskStatus } from './status.ts';

@@ -1,9 +1,9 @@
 import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
 import type { InexactNumbers } from '../codec/inexact-numbers.ts';
 import { printableName } from '../codec/printable.ts';
-import type { Protocols } from '../protocol.ts';
+import type { Protocols } from '../shared/wire-names.ts';
 import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts';
-import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
+import { type Draft, type EnvelopeFailure, envelopeFailure } from './envelope.ts';
 import type {
   Event,
   EventWarning,
@@ -14,7 +14,7 @@ import type {
   Notifications,
 } from './event.ts';
 import { type Instant, parseInstant } from './instant.ts';
-import { withRawBody } from './members.ts';
+import { withRawBody } from './event-members.ts';
 import { isErrorAlone } from './error-alone.ts';
 import { errorsIn, type ReportedError } from './error-object.ts';
 import { notificationSchemas } from './notification-schemas.ts';

@@ -4,6 +4,7 @@
 export { recoveryMember, recoveryOfCode } from './error-codes.ts';
 export { errorsIn, errorsOf } from './error-object.ts';
 export { parseInstant } from './instant.ts';
+
 export { notificationFamily } from './notification-family.ts';
 export { readBody } from './reading.ts';
 export { isTerminal, normaliseState, taskStatus } from './status.ts';

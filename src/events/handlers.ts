@@ -1,4 +1,4 @@
-import type { Logger } from '../alarms.ts';
+import type { Logger } from '../shared/alarms.ts';
 import type {
   DeliveryReportEvent,
   Event,

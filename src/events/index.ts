@@ -1,8 +1,8 @@
-import { protocolsFor } from '../protocol.ts';
+import { protocolsFor } from '../shared/wire-names.ts';
 import { type JsonObject, isJsonObject } from '../codec/members.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { agentData } from './agent-data.ts';
-import { envelopeFailure } from './draft.ts';
+import { envelopeFailure } from './envelope.ts';
 import type { Transport } from './event.ts';
 import { formOf } from './families.ts';
 import { agentPayload } from './format.ts';
@@ -11,7 +11,7 @@ import { toolData } from './tool.ts';
 
 export type * from './event.ts';
 export type { AssembledEvent } from './assemble.ts';
-export type { EnvelopeFailure } from './draft.ts';
+export type { EnvelopeFailure } from './envelope.ts';
 export type { Instant } from './instant.ts';
 export type * from './wire.ts';
 export { detectFormat } from './format.ts';

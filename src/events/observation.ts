@@ -1,4 +1,4 @@
-import type { Refusal } from '../outcome.ts';
+import type { Refusal } from '../shared/outcome.ts';
 import type { Event, EventChannel, TaskStatus } from './event.ts';
 
 /** What a buyer has learned of a task by another channel than a webhook. */

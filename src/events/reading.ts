@@ -1,10 +1,10 @@
 import { type InexactFound, inexactNumbers } from '../codec/inexact-numbers.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
-import { type Edition, editionFor, type EditionName, type Protocols } from '../protocol.ts';
+import { type Edition, editionFor, type EditionName, type Protocols } from '../shared/wire-names.ts';
 import { readAgent } from './agent.ts';
 import { type AssembledEvent, assembleEvent, type EventOrigin } from './assemble.ts';
 import { isChallenge } from './challenge.ts';
-import type { Draft, EnvelopeFailure } from './draft.ts';
+import type { Draft, EnvelopeFailure } from './envelope.ts';
 import type { EventChannel, Transport } from './event.ts';
 import { formOf } from './families.ts';
 import { type JsonObject, textMember } from '../codec/members.ts';

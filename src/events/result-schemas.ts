@@ -1,5 +1,5 @@
 import type { Event, ParsedResult, ResultSchemas, StandardSchema, TaskEvent } from './event.ts';
-import { withMembers } from './members.ts';
+import { withMembers } from './event-members.ts';
 import { placesOf, eventWarning } from './warnings.ts';
 import { isTerminal } from './status.ts';
 

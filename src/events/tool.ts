@@ -1,9 +1,9 @@
 import { isBareReport, isReportShaped } from './delivery-report.ts';
 import type { Form, ToolShape } from './families.ts';
-import { type Draft, type EnvelopeFailure, envelopeFailure } from './draft.ts';
+import { type Draft, type EnvelopeFailure, envelopeFailure } from './envelope.ts';
 import type { EventWarning } from './event.ts';
 import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';
-import type { Edition } from '../protocol.ts';
+import type { Edition } from '../shared/wire-names.ts';
 import { IDEMPOTENCY_KEY } from './schemas.ts';
 import { isMediaBuyWord, taskStatus } from './status.ts';
 import { eventWarning } from './warnings.ts';

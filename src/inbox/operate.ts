@@ -1,25 +1,25 @@
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
-import { deliveryId } from '../delivery.ts';
-import { ConfigError, Fault } from '../errors.ts';
-import type { Lifecycle } from '../lifecycle.ts';
-import { boundLogger } from '../logging.ts';
-import type { ReadyContext, Parts } from '../parts.ts';
+import { deliveryId } from '../shared/delivery.ts';
+import { ConfigError, Fault } from '../shared/errors.ts';
+import type { Lifecycle } from '../receiver/lifecycle.ts';
+import { boundLogger } from '../shared/logging.ts';
+import type { ReadyContext, ReceiverContext } from '../receiver/context.ts';
 import { acceptAlone } from '../stages/admit.ts';
 import { announce, hasDied } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
-import { storedEvent, tellEnded } from '../stages/ended.ts';
-import { giveBack } from '../stages/give-back.ts';
+import { storedEvent, tellEnded } from '../stages/on-handled.ts';
+import { giveBack } from '../stages/settle.ts';
 import { idsOf } from '../stages/ids.ts';
 import { type ReadContext, claimOf } from '../stages/read.ts';
 import { settle, type SettleDelivery } from '../stages/settle.ts';
-import { type FirstCopy, originOf, readStored, started, type AdmittedEvent } from '../stages/stored.ts';
-import type {
-  InboxQuery,
-  InboxRecord,
-  StoreInbox,
-  AcceptDecision,
-  AcceptRequest,
-} from '../stores/contract.ts';
+import {
+  type FirstCopy,
+  originOf,
+  readStored,
+  started,
+  type AdmittedEvent,
+} from '../stages/admitted-event.ts';
+import type { InboxQuery, InboxRecord, StoreInbox, AcceptDecision, AcceptRequest } from '../stores/store.ts';
 import type {
   DiscardManyQuery,
   InboxListQuery,
@@ -30,7 +30,7 @@ import type {
   SeenEvent,
   SenderStats,
   RedriveResult,
-} from './contract.ts';
+} from './inbox-contract.ts';
 
 /** An event that its owner wants run, with what it was stored as. */
 interface Kept {
@@ -308,7 +308,7 @@ async function counted<T>({ arrived, answered }: Lifecycle, work: () => Promise<
 }
 
 /** `receiver.inbox`: an open store's, and redriving by the receiver's mode. */
-export function createReceiverInbox(parts: Parts, lifecycle: Lifecycle): ReceiverInbox {
+export function createReceiverInbox(parts: ReceiverContext, lifecycle: Lifecycle): ReceiverInbox {
   const { store, startup, config, wakeSignal } = parts;
 
   /** @throws ConfigError where the store has none, or is not usable; Fault where it cannot be reached. */

@@ -1,11 +1,11 @@
-import { settledWithin } from '../time-limits.ts';
-import { ConfigError, Fault, isOfKind } from '../errors.ts';
-import type { ReadyContext, Parts } from '../parts.ts';
-import { giveBack } from '../stages/give-back.ts';
-import { started, type Started } from '../stages/stored.ts';
-import type { LeasedEvent, StoreInbox } from '../stores/contract.ts';
+import { settledWithin } from '../shared/time-limits.ts';
+import { ConfigError, Fault, isOfKind } from '../shared/errors.ts';
+import type { ReadyContext, ReceiverContext } from '../receiver/context.ts';
+import { giveBack } from '../stages/settle.ts';
+import { started, type Started } from '../stages/admitted-event.ts';
+import type { LeasedEvent, StoreInbox } from '../stores/store.ts';
 import type { WakeSignal } from './wake-signal.ts';
-import { createFailures, createRound, type Next, runLeased, wonOf } from './round.ts';
+import { createFailures, createWorkCycle, type Next, runLeased, wonOf } from './work-cycle.ts';
 
 /** Leases what is due and runs it, in this process. */
 export interface Worker {
@@ -61,7 +61,7 @@ export function createWorker(parts: ReadyContext, inbox: StoreInbox, wakeSignal:
   const { running } = parts;
   const { concurrency, batch, pollMs } = parts.config.worker;
   const runs = createRuns(parts, wakeSignal);
-  const round = createRound(parts, inbox);
+  const round = createWorkCycle(parts, inbox);
   let next: Next = 'any';
   let stopping = false;
   let working: Promise<void> | undefined;
@@ -127,7 +127,10 @@ const NO_WORKER =
  * @param begin begins the worker that it is given, or the one that it was given before.
  * @throws ConfigError (rejects) in mode `inline`, after `stop`, and where the startup check throws one.
  */
-export async function startWorker(parts: Parts, begin: (make: () => Worker) => void): Promise<void> {
+export async function startWorker(
+  parts: ReceiverContext,
+  begin: (make: () => Worker) => void,
+): Promise<void> {
   const { config, store, registrations, wakeSignal, startup, lifecycle, notes } = parts;
   const { inbox } = store;
   if ((config.mode !== 'inbox' && !registrations) || !inbox) throw new ConfigError(NO_WORKER);

@@ -1,4 +1,4 @@
-import type { RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 
 /**
  * When to be told that more new keys come into use than usual. A key id counts once, when it is first found in the keys

@@ -1,5 +1,5 @@
 import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
-import type { SenderEntry } from '../senders.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
 import type { AgentEntry, BrandJson } from './brand-json.ts';
 
 /** Characters of URLs that are made canonical for one agent, and so many more for each: at most some 40 ms. */

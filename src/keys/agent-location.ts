@@ -1,7 +1,7 @@
-import type { Alarm, RaiseAlarm } from '../alarms.ts';
-import { putBounded } from '../bounded.ts';
+import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
+import { putBounded } from '../shared/bounded.ts';
 import { MAX_URL_BYTES, printableName, quoted } from '../codec/printable.ts';
-import { placeName, type SenderEntry } from '../senders.ts';
+import { placeName, type SenderEntry } from '../config/sender-entry.ts';
 import { entriesOf } from './agent-entry.ts';
 import { type BrandJson, brandJsonKind } from './brand-json.ts';
 import type { CopyResult, DocumentKind } from './document.ts';

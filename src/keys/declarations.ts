@@ -1,11 +1,11 @@
-import type { Logger } from '../alarms.ts';
-import { putBounded } from '../bounded.ts';
+import type { Logger } from '../shared/alarms.ts';
+import { putBounded } from '../shared/bounded.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { loadHashes } from '../crypto/native-hashes.ts';
-import { once, singleFlight } from '../single-flight.ts';
-import type { RegistrationRow, RegistrationRows, Store } from '../stores/contract.ts';
+import { once, singleFlight } from '../shared/single-flight.ts';
+import type { RegistrationRow, RegistrationRows, Store } from '../stores/store.ts';
 import { isWithin } from './document.ts';
 
 /** What a seller declared in its capabilities, as far as keys and registrations need it (verification.md §5.29). */

@@ -1,5 +1,5 @@
 import { dropEntry, dropExpired, noteSize, reserve } from './cache-room.ts';
-import { settledWithin } from '../time-limits.ts';
+import { settledWithin } from '../shared/time-limits.ts';
 import {
   begin,
   type CacheOptions,

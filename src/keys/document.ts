@@ -1,9 +1,9 @@
-import type { RaiseAlarm } from '../alarms.ts';
-import type { SafeLogger } from '../logging.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import type { SafeLogger } from '../shared/logging.ts';
 import { MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
-import type { Instruments } from '../instruments.ts';
-import { requestsMayShare } from '../single-flight.ts';
-import type { KeyTransport } from './contract.ts';
+import type { Instruments } from '../receiver/instruments.ts';
+import { requestsMayShare } from '../shared/single-flight.ts';
+import type { KeyFetch } from './key-resolver.ts';
 import {
   backOffMs,
   KEY_DOCUMENT_LIFE,
@@ -31,8 +31,8 @@ export interface DocumentKind<T> {
   readonly life?: LifeRules;
   /** Its redirects are followed, within the registrable domain. */
   readonly redirects?: boolean;
-  /** Reads answers of the transport in its own way, e.g. one that says that there is no such document. */
-  readonly through?: (transport: KeyTransport) => KeyTransport;
+  /** Reads answers in its own way, e.g. one that says that there is no such document. */
+  readonly through?: (fetchUrl: KeyFetch) => KeyFetch;
   /** Where the document may be if the server answers 404 and no copy of it is held; such a 404 is no alarm. */
   elsewhere?(url: string): Promise<string | undefined>;
   /** Never throws. */
@@ -259,7 +259,7 @@ const validatorsBy = (parsed: object, headers: Headers, unchanged: Copy<unknown>
   'mixedUntil' in parsed ? {} : validatorsOf(headers, unchanged?.validators);
 
 function rulesFor({ state: { options }, kind }: FetchRequest<unknown>): FetchRules {
-  return kind.through === undefined ? options : { ...options, transport: kind.through(options.transport) };
+  return kind.through === undefined ? options : { ...options, fetch: kind.through(options.fetch) };
 }
 
 function logFetched({ state, kind, url }: FetchRequest<unknown>, warning: string | undefined): void {

@@ -6,7 +6,7 @@ export { createKeyHistory, createPressureGauge } from './admission-pressure.ts';
 export { entriesOf } from './agent-entry.ts';
 export { brandJsonUrl, createLocate, type Location, nearMisses, nearMissText } from './agent-location.ts';
 export { type BrandJson, brandJsonKind } from './brand-json.ts';
-export type { Candidate, KeyRequest, KeyResolver, KeySearch, RevocationState } from './contract.ts';
+export type { Candidate, KeyRequest, KeyResolver, KeySearch, RevocationState } from './key-resolver.ts';
 export { type Declared, declaredRow } from './declarations.ts';
 export { createDocumentCache, type DocumentCache } from './document-cache.ts';
 export {
@@ -51,13 +51,13 @@ export {
   publicAddresses,
   type Resolve,
   systemResolve,
-} from './net/resolve.ts';
+} from './net/name-lookup.ts';
 export {
-  defaultTransport,
-  fetchTransport,
-  nodeTransport,
-  type NodeTransportOptions,
-} from './net/transport.ts';
+  defaultFetch as defaultTransport,
+  platformFetch as fetchTransport,
+  nodeFetch as nodeTransport,
+  type NodeFetchOptions as NodeTransportOptions,
+} from './net/document-fetch.ts';
 export { keysOnDemand } from './on-demand.ts';
 export { checkPins } from './pinned-jwks.ts';
 export { registrableDomain, sameRegistrableDomain } from './registrable-domain.ts';
@@ -80,4 +80,4 @@ export {
   type FetchRules,
   unlimitedBudget,
 } from './safe-fetch.ts';
-export type { SenderMatch } from './search-contract.ts';
+export type { SenderMatch } from './key-search-contract.ts';

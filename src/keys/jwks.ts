@@ -3,8 +3,8 @@ import { quoted } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { CryptoEngine, Jwk } from '../crypto/engine.ts';
 import { readPublicKey } from '../crypto/public-key.ts';
-import { singleFlight } from '../single-flight.ts';
-import type { SenderKey } from './contract.ts';
+import { singleFlight } from '../shared/single-flight.ts';
+import type { SenderKey } from './key-resolver.ts';
 import type { Copy, DocumentKind, Parsed } from './document.ts';
 import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED, publicPart } from './pinned-jwks.ts';
 

@@ -1,12 +1,12 @@
-import type { RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 import { materialOf } from '../auth/rfc9421/revoked-at.ts';
 import { quoted } from '../codec/printable.ts';
-import { putBounded } from '../bounded.ts';
+import { putBounded } from '../shared/bounded.ts';
 import type { Jwk } from '../crypto/engine.ts';
-import { placeName, type SenderEntry } from '../senders.ts';
-import { singleFlight } from '../single-flight.ts';
-import { settledWithin } from '../time-limits.ts';
-import type { Candidate, KeyRequest, SenderKey } from './contract.ts';
+import { placeName, type SenderEntry } from '../config/sender-entry.ts';
+import { singleFlight } from '../shared/single-flight.ts';
+import { settledWithin } from '../shared/time-limits.ts';
+import type { Candidate, KeyRequest, SenderKey } from './key-resolver.ts';
 import type { DocumentCache } from './document-cache.ts';
 import { type Copy, isWithin } from './document.ts';
 import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';

@@ -1,13 +1,13 @@
-import type { Logger } from '../alarms.ts';
+import type { Logger } from '../shared/alarms.ts';
 import { materialOf } from '../auth/rfc9421/revoked-at.ts';
-import { putBounded } from '../bounded.ts';
+import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject } from '../codec/members.ts';
 import { encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { loadHashes } from '../crypto/native-hashes.ts';
 import type { Hashes, Jwk } from '../crypto/engine.ts';
-import { once } from '../single-flight.ts';
-import type { Store } from '../stores/contract.ts';
+import { once } from '../shared/single-flight.ts';
+import type { Store } from '../stores/store.ts';
 import { allKeys, type KeySet } from './jwks.ts';
 
 /** What is known of one sender's keys, however long ago; it verifies nothing. */

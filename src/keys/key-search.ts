@@ -1,10 +1,10 @@
-import { putBounded } from '../bounded.ts';
-import type { SenderEntry } from '../senders.ts';
-import type { Candidate, KeyRequest, KeyResolver, KeySearch } from './contract.ts';
+import { putBounded } from '../shared/bounded.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import type { Candidate, KeyRequest, KeyResolver, KeySearch } from './key-resolver.ts';
 import type { DocumentCache } from './document-cache.ts';
 import type { DeliveryBudget } from './safe-fetch.ts';
-import type { Search, SenderMatch, SenderSearch } from './search-contract.ts';
-import { isError } from '../realms.ts';
+import type { Search, SenderMatch, SenderSearch } from './key-search-contract.ts';
+import { isError } from '../shared/realms.ts';
 
 interface KeySearchOptions {
   readonly cache: Pick<DocumentCache, 'fetchCount'>;

@@ -1,11 +1,11 @@
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
-import type { SenderEntry } from '../senders.ts';
-import type { Candidate } from './contract.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import type { Candidate } from './key-resolver.ts';
 import { type Copy, type Freshness, isWithin } from './document.ts';
 import { allKeys, type KeySet } from './jwks.ts';
 import { isPinned } from './pins.ts';
 import type { PinState, PublisherPins } from './publisher-pins.ts';
-import type { Search, SenderMatch, SenderSearch } from './search-contract.ts';
+import type { Search, SenderMatch, SenderSearch } from './key-search-contract.ts';
 import type { SenderKeys } from './sender-keys.ts';
 
 /** Whether what publishers pin narrows the sender's JWKS and adds no key (verification.md §5.5). */

@@ -1,5 +1,5 @@
-import { once } from '../single-flight.ts';
-import type { KeyResolver } from './contract.ts';
+import { once } from '../shared/single-flight.ts';
+import type { KeyResolver } from './key-resolver.ts';
 import type { KeyResolverOptions } from './resolver.ts';
 
 /** The keys of senders that sign. Their code, half of the package, is loaded when the first such sender is there. */

@@ -1,4 +1,4 @@
-import type { SenderEntry } from '../senders.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
 import type { BrandJson, Period } from './brand-json.ts';
 import { registrableDomain, sameRegistrableDomain } from './registrable-domain.ts';
 

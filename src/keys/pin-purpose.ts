@@ -1,9 +1,9 @@
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
-import type { RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 import { quoted } from '../codec/printable.ts';
 import type { Jwk } from '../crypto/engine.ts';
-import type { Protocols } from '../protocol.ts';
-import type { Candidate, SenderKey } from './contract.ts';
+import type { Protocols } from '../shared/wire-names.ts';
+import type { Candidate, SenderKey } from './key-resolver.ts';
 import { allKeys, type KeySet } from './jwks.ts';
 
 /** Purposes of keys that publishers pin without one (verification.md §5.5). */

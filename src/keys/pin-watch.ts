@@ -1,9 +1,9 @@
-import type { RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
 import { quoted } from '../codec/printable.ts';
 import type { Jwk } from '../crypto/engine.ts';
-import type { SenderEntry } from '../senders.ts';
-import type { Candidate } from './contract.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import type { Candidate } from './key-resolver.ts';
 import { allKeys } from './jwks.ts';
 import type { SenderKeys } from './sender-keys.ts';
 

@@ -1,7 +1,7 @@
 import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
 import type { Jwk } from '../crypto/engine.ts';
-import { ConfigError } from '../errors.ts';
-import type { Sender } from '../senders.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { Sender } from '../config/sender-entry.ts';
 
 /** Members of the private half of a key pair (RFC 7518 §6.2.2, §6.3.2). */
 const PRIVATE_HALF: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth'];

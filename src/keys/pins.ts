@@ -1,9 +1,9 @@
 import type { Jwk } from '../crypto/engine.ts';
 import { unfitReason } from '../auth/rfc9421/key-policy.ts';
-import { ConfigError } from '../errors.ts';
-import type { Protocols } from '../protocol.ts';
-import type { SenderEntry } from '../senders.ts';
-import type { SenderKey } from './contract.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { Protocols } from '../shared/wire-names.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import type { SenderKey } from './key-resolver.ts';
 import { type EngineSource, importedKey, type KeySet, newKeySet } from './jwks.ts';
 import { pinnedJwks } from './pinned-jwks.ts';
 

@@ -1,9 +1,9 @@
-import type { RaiseAlarm } from '../alarms.ts';
-import { isThenable } from '../realms.ts';
-import type { SenderEntry } from '../senders.ts';
-import { settledWithin } from '../time-limits.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import { isThenable } from '../shared/realms.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import { settledWithin } from '../shared/time-limits.ts';
 import { brandJsonUrl, createMoveWatch } from './agent-location.ts';
-import type { KeyRequest, KeySearch } from './contract.ts';
+import type { KeyRequest, KeySearch } from './key-resolver.ts';
 import type { Declarations, Declared } from './declarations.ts';
 import { urlRefusedReason } from './net/addresses.ts';
 

@@ -1,6 +1,6 @@
-import type { RaiseAlarm } from '../alarms.ts';
-import { putBounded } from '../bounded.ts';
-import type { SenderEntry } from '../senders.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import { putBounded } from '../shared/bounded.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
 import { type AdAgents, parseAdAgents } from './adagents.ts';
 import type { Copy, CopyResult, DocumentKind, Freshness } from './document.ts';
 import type { LifeRules } from './lifetimes.ts';

@@ -1,15 +1,15 @@
-import type { RaiseAlarm } from '../alarms.ts';
-import type { SafeLogger } from '../logging.ts';
-import type { Instruments } from '../instruments.ts';
-import type { Protocols } from '../protocol.ts';
-import type { SenderEntry } from '../senders.ts';
-import { requestsMayShare } from '../single-flight.ts';
-import type { Store } from '../stores/contract.ts';
-import type { Schedule } from '../time-limits.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import type { SafeLogger } from '../shared/logging.ts';
+import type { Instruments } from '../receiver/instruments.ts';
+import type { Protocols } from '../shared/wire-names.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import { requestsMayShare } from '../shared/single-flight.ts';
+import type { Store } from '../stores/store.ts';
+import type { Schedule } from '../shared/time-limits.ts';
 import { type AdmissionPressure, createPressureGauge } from './admission-pressure.ts';
 import { createLocator } from './agent-location.ts';
 import { brandJsonKind } from './brand-json.ts';
-import type { KeyRequest, KeyResolver, KeySearch, NameLookUp, KeyTransport, Candidate } from './contract.ts';
+import type { KeyRequest, KeyResolver, KeySearch, NameLookUp, KeyFetch, Candidate } from './key-resolver.ts';
 import { createDeclarations } from './declarations.ts';
 import { createDocumentCache } from './document-cache.ts';
 import type { CacheLimits, DocumentKind } from './document.ts';
@@ -18,7 +18,7 @@ import { type EngineSource, JWKS, type KeySet } from './jwks.ts';
 import { createKeyOwners, type KeyOwners, type KeyOwnersContext } from './key-owners.ts';
 import { createKeyRecords } from './key-records.ts';
 import { createKeySearch, gather } from './key-search.ts';
-import { defaultTransport } from './net/transport.ts';
+import { defaultFetch } from './net/document-fetch.ts';
 import { createPinPurposes } from './pin-purpose.ts';
 import { createPins, isPinned, type PinnedSender, type Pins } from './pins.ts';
 import { createPlaces } from './places.ts';
@@ -90,8 +90,8 @@ export interface KeyResolverOptions {
   /** Imports keys; a function is asked when the first key is needed. */
   readonly engine: EngineSource;
   /** The runtime's own where absent. */
-  readonly transport?: KeyTransport | undefined;
-  /** Of the runtime's own transport. */
+  readonly fetch?: KeyFetch | undefined;
+  /** Of the runtime's own `fetch`. */
   readonly dns?: NameLookUp | undefined;
   /** Above which new key ids raise an alarm; none where absent. */
   readonly thresholds?: AdmissionPressure;
@@ -157,8 +157,8 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const places = createPlaces({ declarations, allowLoopback, raiseAlarm });
   const budgets = createDeliveryBudgets({ now, perDelivery, deliveryMs });
   const budgetOf: typeof budgets = (request) => budgets(places.whole(request));
-  const transport = options.transport ?? defaultTransport(allowLoopback, options.dns);
-  const shared = { ...options, transport, raiseAlarm, limits, deadlineMs, budgetOf };
+  const fetchUrl = options.fetch ?? defaultFetch(allowLoopback, options.dns);
+  const shared = { ...options, fetch: fetchUrl, raiseAlarm, limits, deadlineMs, budgetOf };
   const cache = createDocumentCache(shared);
   const pins = createPins(engine, options.protocols);
   const locator = createLocator({ allowLoopback, raiseAlarm, now });

@@ -3,8 +3,8 @@ import { decodeBase64 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
-import type { SenderEntry } from '../senders.ts';
-import type { KeyTransport, TransportInit } from './contract.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import type { KeyFetch, KeyFetchInit } from './key-resolver.ts';
 import { unlimitedBudget } from './safe-fetch.ts';
 import type { Copy, DocumentKind, Freshness, Parsed } from './document.ts';
 import { clampLifetime } from './lifetimes.ts';
@@ -157,15 +157,15 @@ export function revocationKind(registers: {
 const NO_ABSENCE: ReadonlySet<number> = new Set([304, 408, 425, 429]);
 
 function saysThereIsNone({ status, type, redirected }: Response): boolean {
-  // As a transport shows a redirect that it did not follow, or that it did.
+  // As `fetch` shows a redirect that it did not follow, or that it did.
   if (type === 'opaqueredirect' || redirected) return true;
   return status >= 300 && status < 500 && !NO_ABSENCE.has(status);
 }
 
-/** A transport for lists: where a server answers that there is none, an empty document, which is not a failure. */
-export function absentAsEmpty(transport: KeyTransport): KeyTransport {
-  return async (url: string, init: TransportInit): Promise<Response> => {
-    const response = await transport(url, init);
+/** Fetches lists: a server that answers that there is none gives an empty document, which is not a failure. */
+export function absentAsEmpty(fetchUrl: KeyFetch): KeyFetch {
+  return async (url: string, init: KeyFetchInit): Promise<Response> => {
+    const response = await fetchUrl(url, init);
     if (!saysThereIsNone(response)) return response;
     await response.body?.cancel();
     return new Response(null);

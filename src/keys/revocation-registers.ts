@@ -1,5 +1,5 @@
-import type { Protocols } from '../protocol.ts';
-import { placeName, type SenderEntry } from '../senders.ts';
+import type { Protocols } from '../shared/wire-names.ts';
+import { placeName, type SenderEntry } from '../config/sender-entry.ts';
 import type { Locator } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
 import type { DocumentCache } from './document-cache.ts';

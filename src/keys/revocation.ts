@@ -1,8 +1,8 @@
-import type { AlarmCode, RaiseAlarm } from '../alarms.ts';
-import type { SenderEntry } from '../senders.ts';
-import { processTimer } from '../single-flight.ts';
-import { type Schedule, settledWithin } from '../time-limits.ts';
-import type { KeyRequest, KeyResolver, RevocationState } from './contract.ts';
+import type { AlarmCode, RaiseAlarm } from '../shared/alarms.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import { processTimer } from '../shared/single-flight.ts';
+import { type Schedule, settledWithin } from '../shared/time-limits.ts';
+import type { KeyRequest, KeyResolver, RevocationState } from './key-resolver.ts';
 import type { CacheLimits, Copy, DocumentKind } from './document.ts';
 import { MIN_LIFE_MS } from './lifetimes.ts';
 import type { DocumentCache } from './document-cache.ts';
@@ -21,7 +21,7 @@ import {
   take,
 } from './revocation-registers.ts';
 import type { SenderKeys } from './sender-keys.ts';
-import { isError } from '../realms.ts';
+import { isError } from '../shared/realms.ts';
 
 interface RevocationOptions extends ListSourceOptions {
   /** Holds the lists too. */

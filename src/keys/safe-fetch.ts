@@ -1,13 +1,13 @@
 import { printableName } from '../codec/printable.ts';
-import { limited, orAborted, untilRejected } from '../time-limits.ts';
-import type { KeyRequest, KeyTransport, TransportInit } from './contract.ts';
+import { limited, orAborted, untilRejected } from '../shared/time-limits.ts';
+import type { KeyRequest, KeyFetch, KeyFetchInit } from './key-resolver.ts';
 import { urlRefusedReason } from './net/addresses.ts';
-import { isError } from '../realms.ts';
-import { redirectedWithin } from './redirects.ts';
+import { isError } from '../shared/realms.ts';
+import { redirectedWithin } from './adagents-redirects.ts';
 
 /** What every fetch of a key document is held to (verification.md §5.10 to §5.16). */
 export interface FetchRules {
-  readonly transport: KeyTransport;
+  readonly fetch: KeyFetch;
   readonly allowLoopback: boolean;
   /** Ms from the first byte sent to the last received: an idle timeout would not stop a drip. */
   readonly deadlineMs: number;
@@ -50,7 +50,7 @@ const REQUEST_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Fetches one document under the rules, whatever transport does it. Never rejects.
+ * Fetches one document under the rules, whatever fetches it. Never rejects.
  * @param controller ends the fetch when aborted; it is aborted in any case before this settles, so that a refused or
  * endless answer holds no connection.
  * @param extraHeaders besides those of every request, such as the conditions under which a 304 will do.
@@ -68,7 +68,7 @@ export async function fetchDocument(
   try {
     return await limited(limit, controller.signal, async (signal) => {
       const headers = { ...extraHeaders, ...REQUEST_HEADERS };
-      const init: TransportInit = {
+      const init: KeyFetchInit = {
         method: 'GET',
         headers,
         redirect: 'manual',
@@ -78,7 +78,7 @@ export async function fetchDocument(
       };
       const get = (at: string): Promise<Response> =>
         orAborted(
-          untilRejected(signal, (own) => rules.transport(at, { ...init, signal: own })),
+          untilRejected(signal, (own) => rules.fetch(at, { ...init, signal: own })),
           signal,
         );
       const first = await get(url);
@@ -91,7 +91,7 @@ export async function fetchDocument(
       return fetched.ok && end.at !== url ? { ...fetched, at: end.at } : fetched;
     });
   } catch (error) {
-    return { ok: false, reason: transportFailure(error) };
+    return { ok: false, reason: fetchFailure(error) };
   } finally {
     controller.abort();
   }
@@ -117,7 +117,7 @@ async function fetchedOf(
 }
 
 function invalidReason(response: Response, maxBytes: number): string | undefined {
-  // A redirect that a transport followed by itself led to a URL that was not checked.
+  // A redirect that `fetch` followed by itself led to a URL that was not checked.
   if (response.redirected || response.type === 'opaqueredirect') return 'answered with a redirect';
   if (response.status >= 300 && response.status < 400) return `answered with a redirect (${response.status})`;
   if (response.status !== 200) return `answered ${response.status}`;
@@ -163,8 +163,8 @@ function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
 }
 
 /** `fetch failed` says nothing; its cause does. */
-export function transportFailure(error: unknown): string {
-  if (!isError(error)) return 'the transport failed';
+export function fetchFailure(error: unknown): string {
+  if (!isError(error)) return 'the fetch failed';
   const { cause } = error;
   return isError(cause) && cause.message !== '' ? `${error.message}: ${cause.message}` : error.message;
 }

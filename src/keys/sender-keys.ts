@@ -1,4 +1,4 @@
-import type { SenderEntry } from '../senders.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
 import type { LoadBrandJson, Location, Locator } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
 import type { Copy, CopyResult, DocumentKind, Freshness } from './document.ts';

@@ -1,6 +1,6 @@
-import type { RaiseAlarm } from '../alarms.ts';
-import type { SenderEntry } from '../senders.ts';
-import type { Candidate } from './contract.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import type { Candidate } from './key-resolver.ts';
 import type { Freshness } from './document.ts';
 import { type EngineSource, importedKey, type KeySet, sameJwk } from './jwks.ts';
 import { narrowedSearch, narrows, untriedFreshness } from './narrowed-search.ts';
@@ -8,7 +8,7 @@ import { createPinWatch } from './pin-watch.ts';
 import type { PinPurposes } from './pin-purpose.ts';
 import { isPinned, type Pins } from './pins.ts';
 import type { PinState, PublisherPins } from './publisher-pins.ts';
-import type { Search, SenderMatch, SenderSearch } from './search-contract.ts';
+import type { Search, SenderMatch, SenderSearch } from './key-search-contract.ts';
 import type { SenderKeys } from './sender-keys.ts';
 
 interface SenderSearchOptions {

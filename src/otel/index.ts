@@ -4,11 +4,11 @@
  */
 import { metrics, trace, type MeterProvider, type TracerProvider } from '@opentelemetry/api';
 import { flag, onlyKnown, wholeNumber } from '../config/validate.ts';
-import { ConfigError } from '../errors.ts';
-import { type Instruments, PARTS } from '../instruments.ts';
-import type { Receiver } from '../options.ts';
-import type { WithParts, Parts } from '../parts.ts';
-import { observedBy } from '../stages/ended.ts';
+import { ConfigError } from '../shared/errors.ts';
+import { type Instruments, CONTEXT } from '../receiver/instruments.ts';
+import type { Receiver } from '../config/receiver-options.ts';
+import type { WithContext, ReceiverContext } from '../receiver/context.ts';
+import { observedBy } from '../stages/on-handled.ts';
 import { createLabels, createMetrics, METER } from './metrics.ts';
 import { createTraces } from './traces.ts';
 
@@ -40,8 +40,8 @@ const OPTION_NAMES: Readonly<Record<keyof InstrumentOptions, true>> = {
   maxCounted: true,
 };
 
-function partsOf(receiver: Receiver): Parts {
-  const parts = (receiver as Partial<Receiver & WithParts> | undefined)?.[PARTS];
+function partsOf(receiver: Receiver): ReceiverContext {
+  const parts = (receiver as Partial<Receiver & WithContext> | undefined)?.[CONTEXT];
   if (parts) return parts;
   throw new ConfigError(
     'instrument: the first argument is not a receiver. Give what createReceiver returned: instrument(receiver).',

@@ -5,12 +5,12 @@ import {
   type Histogram,
   type Meter,
 } from '@opentelemetry/api';
-import type { DeliveryWatch, Instruments } from '../instruments.ts';
-import type { Handled, Receiver } from '../options.ts';
-import type { Outcome } from '../outcome.ts';
-import type { Parts } from '../parts.ts';
-import type { WatchState } from '../registrations/watch.ts';
-import type { StoreRegistrations } from '../stores/contract.ts';
+import type { DeliveryWatch, Instruments } from '../receiver/instruments.ts';
+import type { Handled, Receiver } from '../config/receiver-options.ts';
+import type { Outcome } from '../shared/outcome.ts';
+import type { ReceiverContext } from '../receiver/context.ts';
+import type { WatchState } from '../registrations/watch-task.ts';
+import type { StoreRegistrations } from '../stores/store.ts';
 
 /** What telemetry throws is telemetry's own business: a delivery must not know. */
 export function quietly<T>(work: () => T): T | undefined {
@@ -43,7 +43,7 @@ export function createLabels(most: number): (sender: string) => string {
 
 interface MetricsContext {
   readonly receiver: Receiver;
-  readonly parts: Parts;
+  readonly parts: ReceiverContext;
   readonly labelOf: (sender: string) => string;
   readonly maxCounted: number;
 }

@@ -1,6 +1,6 @@
 import { type MeterProvider, metrics } from '@opentelemetry/api';
 import { onlyKnown, wholeNumber } from '../config/validate.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 import type { Poll } from '../poll/poller.ts';
 import { createLabels, METER, quietly, SECONDS } from './metrics.ts';
 

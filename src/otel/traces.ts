@@ -14,15 +14,15 @@ import {
 } from '@opentelemetry/api';
 import { printableText } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
-import { textOf } from '../errors.ts';
-import { isError } from '../realms.ts';
-import type { DeliveryWatch, Instruments } from '../instruments.ts';
-import type { Outcome } from '../outcome.ts';
-import type { Parts } from '../parts.ts';
+import { textOf } from '../shared/errors.ts';
+import { isError } from '../shared/realms.ts';
+import type { DeliveryWatch, Instruments } from '../receiver/instruments.ts';
+import type { Outcome } from '../shared/outcome.ts';
+import type { ReceiverContext } from '../receiver/context.ts';
 import { type DeliveryMeter, quietly } from './metrics.ts';
 
 interface TracesContext {
-  readonly parts: Parts;
+  readonly parts: ReceiverContext;
   readonly labelOf: (sender: string) => string;
   readonly linkSellers: boolean;
 }

@@ -1,5 +1,5 @@
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
-import { ConfigError, isOfKind, messageOf } from '../errors.ts';
+import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
 import {
   refusalIn,
   SellerBusyError,
@@ -9,8 +9,8 @@ import {
   TOO_MANY_REQUESTS,
   waitMs,
 } from '../registrations/answer.ts';
-import { AnswerRefusedError } from '../calls/refused.ts';
-import { AnswerError } from './answer.ts';
+import { AnswerRefusedError } from '../calls/refused-answer.ts';
+import { AnswerError } from './poll-answer.ts';
 
 /** Present where the seller says how long it is not to be asked, ms. */
 interface Pause {

@@ -2,7 +2,7 @@
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
 export { failureOf } from './failure.ts';
-export { pollerOf } from './options.ts';
+export { pollerOf } from './poller-options.ts';
 export { pollerLoop, type PollerLoop } from './poller.ts';
 export {
   beginPoll,
@@ -12,4 +12,4 @@ export {
   type Pace,
   type PollEnd,
   type PollKept,
-} from './watches.ts';
+} from './schedule.ts';

@@ -1,13 +1,13 @@
-import { sleep } from '../time-limits.ts';
-import { type Poller, type PollerOptions, pollerOf } from './options.ts';
+import { sleep } from '../shared/time-limits.ts';
+import { type Poller, type PollerOptions, pollerOf } from './poller-options.ts';
 
 export type { TaskStatus, Transport } from '../events/event.ts';
-export type { Receiver } from '../options.ts';
-export type { EditionName } from '../protocol.ts';
-export type { Json, JsonObject } from '../registrations/json.ts';
+export type { Receiver } from '../config/receiver-options.ts';
+export type { EditionName } from '../shared/wire-names.ts';
+export type { Json, JsonObject } from '../registrations/answer-json.ts';
 export type { CallSeller } from '../registrations/registration.ts';
 export type { Registrations } from '../registrations/registrations.ts';
-export type { Poller, PollerOptions } from './options.ts';
+export type { Poller, PollerOptions } from './poller-options.ts';
 export type { Poll, PollerStats, PollResult } from './poller.ts';
 export type { PolledTask, TaskQuery } from './query.ts';
 

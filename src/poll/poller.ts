@@ -1,20 +1,20 @@
-import { AnswerRefusedError, refusedBy } from '../calls/refused.ts';
+import { AnswerRefusedError, refusedBy } from '../calls/refused-answer.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { isLongerJson } from '../codec/json-size.ts';
 import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
-import { ConfigError, isOfKind, messageOf } from '../errors.ts';
+import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
 import type { TaskStatus } from '../events/event.ts';
 import type { Observed } from '../events/observation.ts';
 import { isTerminal } from '../events/status.ts';
-import { createThinning } from '../logging.ts';
-import type { Receiver } from '../options.ts';
-import type { Parts } from '../parts.ts';
-import type { JsonObject } from '../registrations/json.ts';
-import { storedObject } from '../registrations/rows.ts';
-import type { Watch, WatchedTasks } from '../registrations/watch.ts';
-import { limited, orAborted, turnAfter } from '../time-limits.ts';
-import type { TaskSeen } from './answer.ts';
+import { createThinning } from '../shared/logging.ts';
+import type { Receiver } from '../config/receiver-options.ts';
+import type { ReceiverContext } from '../receiver/context.ts';
+import type { JsonObject } from '../registrations/answer-json.ts';
+import { storedObject } from '../registrations/operation-rows.ts';
+import type { Watch, WatchedTasks } from '../registrations/watch-task.ts';
+import { limited, orAborted, turnAfter } from '../shared/time-limits.ts';
+import type { TaskSeen } from './poll-answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
 import { type PolledTask, questioner, type QuestionContext } from './query.ts';
 import {
@@ -27,7 +27,7 @@ import {
   type Pace,
   type Polled,
   type PollEnd,
-} from './watches.ts';
+} from './schedule.ts';
 
 /**
  * What a poll came to. `changed`: the seller told something new, and it was observed. `ended`: that was the task's end.
@@ -63,7 +63,7 @@ export interface PollerStats {
 }
 
 export interface PollerContext extends QuestionContext {
-  readonly parts: Pick<Parts, 'config' | 'logger' | 'raiseAlarm' | 'now'>;
+  readonly parts: Pick<ReceiverContext, 'config' | 'logger' | 'raiseAlarm' | 'now'>;
   readonly observe: Receiver['observe'];
   readonly tasks: WatchedTasks;
   readonly pace: Omit<Pace, 'silentMs'>;

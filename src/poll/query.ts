@@ -1,12 +1,12 @@
-import { putBounded } from '../bounded.ts';
+import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject } from '../codec/members.ts';
 import type { CallSessions } from '../calls/sessions.ts';
 import type { TaskStatus, Transport } from '../events/event.ts';
-import type { EditionName } from '../protocol.ts';
-import { ConfigError } from '../errors.ts';
-import type { JsonObject } from '../registrations/json.ts';
+import type { EditionName } from '../shared/wire-names.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { JsonObject } from '../registrations/answer-json.ts';
 import type { CallSeller } from '../registrations/registration.ts';
-import { type TaskSeen, taskSeenIn } from './answer.ts';
+import { type TaskSeen, taskSeenIn } from './poll-answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
 
 /** A task that is asked about. */

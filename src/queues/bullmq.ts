@@ -1,11 +1,18 @@
 import { notANumber, onlyKnown } from '../config/validate.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 import type { Event } from '../events/event.ts';
-import type { HandlerContext } from '../options.ts';
-import { unlessAborted } from '../time-limits.ts';
-import { DAY_MS, type JobSettings, optionsFor, requireOptions, webhookJob, type WebhookJob } from './job.ts';
+import type { HandlerContext } from '../config/receiver-options.ts';
+import { unlessAborted } from '../shared/time-limits.ts';
+import {
+  DAY_MS,
+  type JobSettings,
+  optionsFor,
+  requireOptions,
+  webhookJob,
+  type WebhookJob,
+} from './queue-job.ts';
 
-export type { JobOptions, JobSettings, WebhookJob } from './job.ts';
+export type { JobOptions, JobSettings, WebhookJob } from './queue-job.ts';
 
 /** What is needed of a queue: `Queue` of `bullmq` 5.17.1 and later, and 6, fits. It stays its owner's to close. */
 export interface BullQueue<Data, Options> {

@@ -1,12 +1,19 @@
 import { flag } from '../config/validate.ts';
 import { onlyKnown } from '../config/validate.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 import type { Event } from '../events/event.ts';
-import type { HandlerContext } from '../options.ts';
-import { unlessAborted } from '../time-limits.ts';
-import { DAY_MS, type JobSettings, optionsFor, requireOptions, storableJson, webhookJob } from './job.ts';
+import type { HandlerContext } from '../config/receiver-options.ts';
+import { unlessAborted } from '../shared/time-limits.ts';
+import {
+  DAY_MS,
+  type JobSettings,
+  optionsFor,
+  requireOptions,
+  storableJson,
+  webhookJob,
+} from './queue-job.ts';
 
-export type { JobOptions, JobSettings, WebhookJob } from './job.ts';
+export type { JobOptions, JobSettings, WebhookJob } from './queue-job.ts';
 
 /** Where pg-boss runs a statement. */
 export interface BossDatabase {

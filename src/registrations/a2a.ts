@@ -1,19 +1,19 @@
 import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
 import { A2A_ERROR_CODE } from '@a2a-js/sdk/errors';
-import { putBounded } from '../bounded.ts';
+import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
-import { wholeBody } from '../calls/body.ts';
+import { wholeBody } from '../calls/answer-body.ts';
 import { bounded, boundedJson, errorJson } from '../calls/bounds.ts';
 import { type Moved, RedirectError } from '../calls/redirects.ts';
-import { beforeCall } from '../calls/refused.ts';
+import { beforeCall } from '../calls/refused-answer.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { isPrintable, MAX_TEXT, MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
-import { messageOf, textOf } from '../errors.ts';
+import { messageOf, textOf } from '../shared/errors.ts';
 import { canonicalOrUndefined } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
 import { stateOf } from '../events/agent-data.ts';
-import { limited, orAborted } from '../time-limits.ts';
+import { limited, orAborted } from '../shared/time-limits.ts';
 import { refusalIn, SellerError, sellerText, TaskUnknownError } from './answer.ts';
 import {
   CALLER_MAKER,
@@ -39,7 +39,7 @@ import {
 
 export type { CallSeller } from './registration.ts';
 export type { AgentVersion } from './request.ts';
-export { AnswerRefusedError } from '../calls/refused.ts';
+export { AnswerRefusedError } from '../calls/refused-answer.ts';
 export type { CallSessions } from '../calls/sessions.ts';
 export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
 export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';

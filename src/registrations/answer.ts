@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, present, textMember, withoutNulls } from
 import { utf8 } from '../codec/encoding.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
-import { textOf } from '../errors.ts';
+import { textOf } from '../shared/errors.ts';
 import { type AgentData, agentData, dataParts, partsOf, stateOf } from '../events/agent-data.ts';
 import { BESIDE, hasResult, isEmpty, isErrorAlone } from '../events/error-alone.ts';
 import { isRecovery, recoveryOfCode } from '../events/error-codes.ts';
@@ -11,10 +11,10 @@ import type { TaskStatus } from '../events/event.ts';
 import { agentPayload } from '../events/format.ts';
 import { taskStatus } from '../events/status.ts';
 import { innerTaskIn, taskWordIn } from '../events/task-word.ts';
-import { RegistrationError } from './errors.ts';
+import { RegistrationError } from './registrations-errors.ts';
 import type { SellerAnswer } from './operation.ts';
 import { reportedText, SellerError, sellerErrorOf, sellerText, TaskUnknownError } from './seller-error.ts';
-import { isError, isPlainObject } from '../realms.ts';
+import { isError, isPlainObject } from '../shared/realms.ts';
 
 export {
   LONGEST_PAUSE_MS,

@@ -1,8 +1,8 @@
-import type { RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 import { printableValue } from '../codec/printable-value.ts';
-import { isOfKind } from '../errors.ts';
+import { isOfKind } from '../shared/errors.ts';
 import { isContradicted, refusalIn, SellerBusyError, TOO_MANY_REQUESTS, waitMs } from './answer.ts';
-import type { Operation, Operations, Rejected } from './contract.ts';
+import type { Operation, Operations, Rejected } from './registrations-contract.ts';
 import type { OperationSeen } from './operation.ts';
 import type { RegisteredCall } from './request.ts';
 import type { SellerError } from './seller-error.ts';

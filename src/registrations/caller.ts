@@ -2,14 +2,14 @@ import { isJsonObject } from '../codec/members.ts';
 import { retryAfterMs } from '../codec/retry-after.ts';
 import { requireUrl } from '../config/public-url.ts';
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, requireSet, wholeNumber } from '../config/validate.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 import { errorsIn } from '../events/error-object.ts';
-import { decoded, wholeBody } from '../calls/body.ts';
+import { decoded, wholeBody } from '../calls/answer-body.ts';
 import { errorJson, MAX_ANSWER_BYTES, mostValues } from '../calls/bounds.ts';
 import { hostsOf, type Reach, reachOf } from '../calls/reach.ts';
 import { followed, type Moved } from '../calls/redirects.ts';
-import type { AnyTransportInit, NameLookUp } from '../keys/contract.ts';
-import { orAborted, untilRejected } from '../time-limits.ts';
+import type { AnyFetchInit, NameLookUp } from '../keys/key-resolver.ts';
+import { orAborted, untilRejected } from '../shared/time-limits.ts';
 import { SellerBusyError, SellerError, TOO_MANY_REQUESTS } from './answer.ts';
 
 /** How the buyer proves who it is: credentials are each seller's own. */
@@ -187,7 +187,7 @@ export function callerOf(
 
 /** How requests go out. */
 interface Send extends Pick<Reach, 'refusedReason' | 'isRaw'> {
-  readonly by: (url: string, init: AnyTransportInit) => Promise<Response>;
+  readonly by: (url: string, init: AnyFetchInit) => Promise<Response>;
 }
 
 /** By the owner's `fetch`, which decodes and judges by itself, or by our own. @throws ConfigError */

@@ -1,11 +1,11 @@
-import { putBounded } from '../bounded.ts';
+import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { requireBounded } from '../calls/bounds.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { agentData, stateOf } from '../events/agent-data.ts';
 import { type Declared, declaredIn, declaredRow, type DeclaredRow } from '../keys/declarations.ts';
-import type { StoreRegistrations } from '../stores/contract.ts';
-import { limited, orAborted } from '../time-limits.ts';
+import type { StoreRegistrations } from '../stores/store.ts';
+import { limited, orAborted } from '../shared/time-limits.ts';
 import { unwrapped } from './answer.ts';
 import type { AskedSeller, CallSeller } from './registration.ts';
 

@@ -4,12 +4,12 @@
 export { answerIn, isContradicted, refusalIn, taskUnknownIn } from './answer.ts';
 export { CALLER_OPTIONS, callerOf } from './caller.ts';
 export { capabilitiesOf, declaredBy } from './capabilities.ts';
-export { argumentsText, checkedRef, contextText } from './json.ts';
+export { argumentsText, checkedRef, contextText } from './answer-json.ts';
 export { rowOf, type Stored, storedIn } from './operation.ts';
 export { type Operation, type Operations, operationsOf } from './operations.ts';
 export { registrationOf } from './registration.ts';
 export { registrationsOf } from './registrations.ts';
-export { LOOK_MS, type RepeaterNews, repeaterOf } from './repeater.ts';
+export { LOOK_MS, type RepeaterNews, repeaterOf } from './retry-loop.ts';
 export {
   agentConfiguration,
   agentRequest,
@@ -38,4 +38,4 @@ export {
   type WatchedTasks,
   watchIn,
   type WithWatchedTasks,
-} from './watch.ts';
+} from './watch-task.ts';

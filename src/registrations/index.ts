@@ -1,27 +1,27 @@
-import { sleep } from '../time-limits.ts';
+import { sleep } from '../shared/time-limits.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import type { Registrations, RegistrationsOptions } from './registrations.ts';
 import { registrationsOf } from './registrations.ts';
 
-export type { Alarm, Logger } from '../alarms.ts';
+export type { Alarm, Logger } from '../shared/alarms.ts';
 export type { EventRegistration } from '../events/event.ts';
-export type { EventRegistrations, KnownRegistration } from '../events/registration.ts';
-export type { Sender } from '../senders.ts';
-export { AnswerRefusedError } from '../calls/refused.ts';
+export type { EventRegistrations, KnownRegistration } from '../events/event-registration.ts';
+export type { Sender } from '../config/sender-entry.ts';
+export { AnswerRefusedError } from '../calls/refused-answer.ts';
 export type { CallSessions } from '../calls/sessions.ts';
 export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
-export { RegistrationError, type RegistrationErrorCode } from './errors.ts';
-export type { Given, Json, JsonObject } from './json.ts';
+export { RegistrationError, type RegistrationErrorCode } from './registrations-errors.ts';
+export type { Given, Json, JsonObject } from './answer-json.ts';
 export type { OperationName, OperationSeen, OperationState, Settled } from './operation.ts';
-export type { OperationPage, OperationQuery } from './list.ts';
+export type { OperationPage, OperationQuery } from './list-operations.ts';
 export type { Adoption } from './adopt.ts';
 export type { OperationRequest } from './operations.ts';
 export type { CallSeller, Registration } from './registration.ts';
 export type { Registrations, RegistrationsOptions, Rewrapped } from './registrations.ts';
 export type { AgentVersion, LegacyAuthentication, Reporting, ReportingFrequency } from './request.ts';
-export type { Damage, DamagedRow } from './rows.ts';
+export type { Damage, DamagedRow } from './operation-rows.ts';
 export type { RouteScheme, Seller } from './seller.ts';
-export type { WatchState } from './watch.ts';
+export type { WatchState } from './watch-task.ts';
 
 /**
  * Registers calls and reports with sellers: a URL of its own for each, a durable row for each call. The store is not

@@ -2,12 +2,12 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { bounded } from '../calls/bounds.ts';
 import type { CallSessions } from '../calls/sessions.ts';
-import { beforeCall } from '../calls/refused.ts';
+import { beforeCall } from '../calls/refused-answer.ts';
 import { newSession, SessionLostError, sessionHeaders, type ToolSession } from '../calls/tool-session.ts';
 import { toolTransport } from '../calls/tool-transport.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
-import { followed, limited, orAborted, sleep } from '../time-limits.ts';
+import { followed, limited, orAborted, sleep } from '../shared/time-limits.ts';
 import { errorTextIn, isFailedTool, isOutcome, sellerText, taskUnknownIn } from './answer.ts';
 import {
   CALLER_MAKER,
@@ -27,7 +27,7 @@ import type { CallSeller } from './registration.ts';
 import { toolObject, toolRefusal } from './tool-answer.ts';
 
 export type { CallSeller } from './registration.ts';
-export { AnswerRefusedError } from '../calls/refused.ts';
+export { AnswerRefusedError } from '../calls/refused-answer.ts';
 export type { CallSessions } from '../calls/sessions.ts';
 export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
 export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';

@@ -4,7 +4,7 @@ import { isJsonObject, present } from '../codec/members.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { Event, WarningCode } from '../events/event.ts';
 import { agentPayload, agentTaskId } from '../events/format.ts';
-import type { EventRegistrations, KnownRegistration } from '../events/registration.ts';
+import type { EventRegistrations, KnownRegistration } from '../events/event-registration.ts';
 import { mediaBuyIn, type OperationFound, type OperationSeen } from './operation.ts';
 import type { Operations } from './operations.ts';
 import { operationToken, type Secrets } from './secrets.ts';

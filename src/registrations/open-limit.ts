@@ -1,8 +1,8 @@
-import { putBounded } from '../bounded.ts';
-import { singleFlight } from '../single-flight.ts';
-import type { StoreRegistrations } from '../stores/contract.ts';
-import { RegistrationError } from './errors.ts';
-import { allRows } from './rows.ts';
+import { putBounded } from '../shared/bounded.ts';
+import { singleFlight } from '../shared/single-flight.ts';
+import type { StoreRegistrations } from '../stores/store.ts';
+import { RegistrationError } from './registrations-errors.ts';
+import { allRows } from './operation-rows.ts';
 
 interface RoomOptions {
   readonly registrations: StoreRegistrations;

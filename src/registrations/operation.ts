@@ -1,10 +1,10 @@
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import type { TaskStatus } from '../events/event.ts';
-import type { RegistrationRow } from '../stores/contract.ts';
-import type { JsonObject } from './json.ts';
+import type { RegistrationRow } from '../stores/store.ts';
+import type { JsonObject } from './answer-json.ts';
 import type { RouteScheme, Seller } from './seller.ts';
-import { storedObject } from './rows.ts';
+import { storedObject } from './operation-rows.ts';
 
 /* An operation as it is kept, and what is told of one; how that changes it: settling.ts. */
 

@@ -1,8 +1,8 @@
 import { notANumber } from '../config/validate.ts';
 import { storedId } from '../stages/ids.ts';
-import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
-import type { Operation, OperationRequest, Operations, OperationsOptions } from './contract.ts';
-import { RegistrationError } from './errors.ts';
+import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
+import type { Operation, OperationRequest, Operations, OperationsOptions } from './registrations-contract.ts';
+import { RegistrationError } from './registrations-errors.ts';
 import {
   accountText,
   argumentsText,
@@ -10,8 +10,8 @@ import {
   contextText,
   type JsonObject,
   requireTaskType,
-} from './json.ts';
-import { listOperations } from './list.ts';
+} from './answer-json.ts';
+import { listOperations } from './list-operations.ts';
 import { roomBySeller } from './open-limit.ts';
 import {
   closedRow,
@@ -25,11 +25,11 @@ import {
 } from './operation.ts';
 import { requireRoom } from './request.ts';
 import type { Route } from './routes.ts';
-import { allRows, deleteRows, eachRow, storedObject } from './rows.ts';
+import { allRows, deleteRows, eachRow, storedObject } from './operation-rows.ts';
 import { isOlder, operationToken, seal, type SealedPlace, secretIdOf, unseal } from './secrets.ts';
 import { sellerIn } from './seller.ts';
 import { endWatch, found, settled } from './settling.ts';
-import { saveSellerRow, sellerRowIn, sellersHeard, watchIn } from './watch.ts';
+import { saveSellerRow, sellerRowIn, sellersHeard, watchIn } from './watch-task.ts';
 
 export type {
   DueOperations,
@@ -37,7 +37,7 @@ export type {
   OperationRequest,
   Operations,
   OperationsOptions,
-} from './contract.ts';
+} from './registrations-contract.ts';
 
 /*
  * What a seller was asked for. The row is durable before the call is made, and says all that a repeated call needs to be the

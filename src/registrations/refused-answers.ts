@@ -1,10 +1,10 @@
-import type { RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 import { boundedCall } from '../calls/bounded-call.ts';
 import { requireBounded } from '../calls/bounds.ts';
-import { type AnswerRefusedError, refusedBy } from '../calls/refused.ts';
+import { type AnswerRefusedError, refusedBy } from '../calls/refused-answer.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
-import type { StoreRegistrations } from '../stores/contract.ts';
+import type { StoreRegistrations } from '../stores/store.ts';
 import { closedRow, type OperationName, type OperationSeen, rowOf, seenOf, storedIn } from './operation.ts';
 import type { Registration } from './registration.ts';
 

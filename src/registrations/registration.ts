@@ -1,17 +1,17 @@
-import type { RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { CallSessions } from '../calls/sessions.ts';
-import type { SafeLogger } from '../logging.ts';
+import type { SafeLogger } from '../shared/logging.ts';
 import { oneOf } from '../config/validate.ts';
-import { Fault } from '../errors.ts';
+import { Fault } from '../shared/errors.ts';
 import type { Transport } from '../events/event.ts';
 import type { Observe } from '../events/observation.ts';
 import { isTerminal } from '../events/status.ts';
 import { answerIn, refusalIn } from './answer.ts';
 import { attemptsOf } from './attempts.ts';
-import { requireCall } from './checks.ts';
-import type { JsonObject } from './json.ts';
+import { requireCall } from './option-checks.ts';
+import type { JsonObject } from './answer-json.ts';
 import { mediaBuyIn, type OperationName, type SellerAnswer, type Settled } from './operation.ts';
-import type { Operation, Operations } from './contract.ts';
+import type { Operation, Operations } from './registrations-contract.ts';
 import { agentConfiguration, agentRequest, type AgentVersion, toolArguments } from './request.ts';
 import { checked } from './seller.ts';
 

@@ -1,13 +1,13 @@
-import { AnswerRefusedError } from '../calls/refused.ts';
+import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import type { Hashes } from '../crypto/engine.ts';
-import type { Alarm, Logger, RaiseAlarm } from '../alarms.ts';
+import type { Alarm, Logger, RaiseAlarm } from '../shared/alarms.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
-import { ConfigError, isOfKind, textOf } from '../errors.ts';
+import { ConfigError, isOfKind, textOf } from '../shared/errors.ts';
 import type { Observe } from '../events/observation.ts';
-import { type EventRegistrations, OF_REGISTRATIONS } from '../events/registration.ts';
-import { alarmRaiser, consoleLogger, safeLogger, type SafeLogger } from '../logging.ts';
-import type { Sender } from '../senders.ts';
-import type { Store, StoreRegistrations } from '../stores/contract.ts';
+import { type EventRegistrations, OF_REGISTRATIONS } from '../events/event-registration.ts';
+import { alarmRaiser, consoleLogger, safeLogger, type SafeLogger } from '../shared/logging.ts';
+import type { Sender } from '../config/sender-entry.ts';
+import type { Store, StoreRegistrations } from '../stores/store.ts';
 import { CAPABILITIES, capabilitiesOf, type WithCapabilities } from './capabilities.ts';
 import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
 import { SellerError } from './answer.ts';
@@ -19,11 +19,11 @@ import {
   requireReportingAlone,
   requireRequest,
   requireSellerAlone,
-} from './checks.ts';
-import type { Given, JsonObject } from './json.ts';
+} from './option-checks.ts';
+import type { Given, JsonObject } from './answer-json.ts';
 import { ofEvent, tokenOfEvent } from './of-event.ts';
 import type { OperationName, OperationSeen } from './operation.ts';
-import type { OperationPage, OperationQuery } from './list.ts';
+import type { OperationPage, OperationQuery } from './list-operations.ts';
 import type { OperationRequest } from './operations.ts';
 import { operationsOf } from './operations.ts';
 import {
@@ -32,18 +32,18 @@ import {
   type RegistrationContext,
   registrationOf,
 } from './registration.ts';
-import { requireTheirs } from './receiver.ts';
+import { requireTheirs } from './receiver-link.ts';
 import { type Reporting, reportingWebhook, requireReporting } from './request.ts';
 import { type RandomBytes, secretsOf } from './secrets.ts';
-import type { Damage } from './rows.ts';
+import type { Damage } from './operation-rows.ts';
 import { requestInvalid, type Seller, sellerIn, signsReports } from './seller.ts';
 import { countingRefused } from './refused-answers.ts';
 import { routesOf } from './routes.ts';
-import type { Repeater, RepeaterNews } from './repeater.ts';
-import { repeaterOf } from './repeater.ts';
-import { WATCHED_TASKS, type WithWatchedTasks } from './watch.ts';
-import { isError } from '../realms.ts';
-import { tryFor } from '../time-limits.ts';
+import type { Repeater, RepeaterNews } from './retry-loop.ts';
+import { repeaterOf } from './retry-loop.ts';
+import { WATCHED_TASKS, type WithWatchedTasks } from './watch-task.ts';
+import { isError } from '../shared/realms.ts';
+import { tryFor } from '../shared/time-limits.ts';
 
 /** What a buyer has registered with sellers. */
 export interface Registrations extends EventRegistrations {

@@ -1,5 +1,5 @@
-import { RegistrationError } from './errors.ts';
-import type { Json, JsonObject } from './json.ts';
+import { RegistrationError } from './registrations-errors.ts';
+import type { Json, JsonObject } from './answer-json.ts';
 
 /** How a seller that cannot sign its webhooks is asked to authenticate them: legacy, removed in version 4.0. */
 export interface LegacyAuthentication {

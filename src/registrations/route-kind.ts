@@ -1,4 +1,4 @@
-import type { Sender } from '../senders.ts';
+import type { Sender } from '../config/sender-entry.ts';
 import type { LegacyAuthentication } from './request.ts';
 import { type RouteScheme, SCHEMES } from './seller.ts';
 

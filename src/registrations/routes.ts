@@ -1,10 +1,10 @@
 import type { Hashes } from '../crypto/engine.ts';
-import { putBounded } from '../bounded.ts';
-import { ConfigError } from '../errors.ts';
+import { putBounded } from '../shared/bounded.ts';
+import { ConfigError } from '../shared/errors.ts';
 import { encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
-import type { Sender } from '../senders.ts';
-import type { RegistrationRow, StoreRegistrations } from '../stores/contract.ts';
+import type { Sender } from '../config/sender-entry.ts';
+import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
 import type { LegacyAuthentication } from './request.ts';
 import {
   hasTokenForm,
@@ -21,8 +21,8 @@ import {
 } from './secrets.ts';
 import { AUTH, LEGACY, ROUTE_KINDS, type RouteKind } from './route-kind.ts';
 import { requireSeller, type RouteScheme, type Seller, sellerIn } from './seller.ts';
-import { allRows, type Damage, eachRow, soon, storedObject } from './rows.ts';
-import { SELLER_ROW_ID } from './watch.ts';
+import { allRows, type Damage, eachRow, soon, storedObject } from './operation-rows.ts';
+import { SELLER_ROW_ID } from './watch-task.ts';
 
 /*
  * The URLs that sellers send to. Each seller has one route a kind, in two rows: the seller's own row has the token, and a row

@@ -2,8 +2,8 @@ import { decodeBase64, encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import { refuseRepeated, requireSet } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { equalBytes } from '../crypto/equal.ts';
-import { ConfigError } from '../errors.ts';
-import { RegistrationError } from './errors.ts';
+import { ConfigError } from '../shared/errors.ts';
+import { RegistrationError } from './registrations-errors.ts';
 
 /** Purposes of derived keys. No key serves two of them. */
 type KeyPurpose = 'route' | 'token' | 'arguments' | 'credentials';

@@ -1,9 +1,9 @@
 import { requireUrl } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 import type { Transport } from '../events/event.ts';
-import { editionFor, type EditionName } from '../protocol.ts';
-import { RegistrationError } from './errors.ts';
+import { editionFor, type EditionName } from '../shared/wire-names.ts';
+import { RegistrationError } from './registrations-errors.ts';
 import type { LegacyAuthentication } from './request.ts';
 
 /** How a seller authenticates its webhooks. */

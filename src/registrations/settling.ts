@@ -3,7 +3,7 @@ import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { isTerminal } from '../events/status.ts';
 import { storedId } from '../stages/ids.ts';
-import type { RegistrationRow, RegistrationRows } from '../stores/contract.ts';
+import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import {
   isOpen,
   type OperationFound,
@@ -17,7 +17,7 @@ import {
   storedIn,
   withoutArguments,
 } from './operation.ts';
-import { endedWatch, type Watch, watchIn, watchRow } from './watch.ts';
+import { endedWatch, type Watch, watchIn, watchRow } from './watch-task.ts';
 
 /*
  * The steps by which an operation is settled, found, adopted and ended, over the rows of its seller. Whose a task is says a row of

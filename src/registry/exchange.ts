@@ -2,11 +2,11 @@ import { boundedAnswer, mostValues } from '../calls/bounds.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
 import { retryAfterMs } from '../codec/retry-after.ts';
-import { ConfigError } from '../errors.ts';
-import type { AnyTransport } from '../keys/contract.ts';
-import { readCapped, transportFailure } from '../keys/safe-fetch.ts';
-import { limited, orAborted, untilRejected } from '../time-limits.ts';
-import { abortedCall, codeOf } from './errors.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { AnyFetch } from '../keys/key-resolver.ts';
+import { readCapped, fetchFailure } from '../keys/safe-fetch.ts';
+import { limited, orAborted, untilRejected } from '../shared/time-limits.ts';
+import { abortedCall, codeOf } from './registry-errors.ts';
 import { RegistryError, type RegistryMethod, type TokenSource } from './types.ts';
 
 /** RFC 6750 §2.1. A line end in it would be a header of its own. */
@@ -76,7 +76,7 @@ interface Call {
 
 /** How calls are made. */
 export interface RegistryConnection {
-  readonly transport: AnyTransport;
+  readonly fetch: AnyFetch;
   readonly deadlineMs: number;
   readonly maxAnswerBytes: number;
   readonly attempts: number;
@@ -167,14 +167,14 @@ async function sendOnce(
   try {
     signal.throwIfAborted();
     const response = await orAborted(
-      untilRejected(signal, (own) => connection.transport(call.url, initOf(call, connection, token, own))),
+      untilRejected(signal, (own) => connection.fetch(call.url, initOf(call, connection, token, own))),
       signal,
     );
     return await read(response, connection.maxAnswerBytes, signal);
   } catch (error) {
     if (error instanceof RegistryError) throw error;
     if (call.signal.aborted) throw abortedCall(error);
-    throw new RegistryError('unreachable', withoutToken(token, transportFailure(error)));
+    throw new RegistryError('unreachable', withoutToken(token, fetchFailure(error)));
   } finally {
     clearTimeout(timer);
     // Whatever was not read holds no connection.

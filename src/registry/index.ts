@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { isJsonObject } from '../codec/members.ts';
 import { printableName } from '../codec/printable.ts';
 import type { StandardSchema } from '../events/event.ts';
-import type { Protocols } from '../protocol.ts';
+import type { Protocols } from '../shared/wire-names.ts';
 import type { Answered } from './exchange.ts';
 import {
   type Settings,
@@ -13,8 +13,8 @@ import {
   segment,
   send,
   versionPath,
-} from './send.ts';
-import { badArgument } from './errors.ts';
+} from './send-request.ts';
+import { badArgument } from './registry-errors.ts';
 import {
   type CallOptions,
   type DiagnosticsQuery,
@@ -134,9 +134,9 @@ function misfit(status: number, path: readonly PropertyKey[] = []): RegistryErro
 export { RegistryError, type RegistryErrorCode } from './types.ts';
 export type * from './types.ts';
 export type {
-  AnyTransport as RegistryTransport,
-  AnyTransportInit as RegistryRequestInit,
-} from '../keys/contract.ts';
+  AnyFetch as RegistryTransport,
+  AnyFetchInit as RegistryRequestInit,
+} from '../keys/key-resolver.ts';
 
 const CALL: Readonly<Record<keyof CallOptions, true>> = { signal: true };
 const DIAGNOSTICS: Readonly<Record<keyof DiagnosticsQuery, true>> = { ...CALL, runId: true, maxRows: true };

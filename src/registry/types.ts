@@ -1,5 +1,5 @@
 import type { StandardSchema } from '../events/event.ts';
-import type { AnyTransport } from '../keys/contract.ts';
+import type { AnyFetch } from '../keys/key-resolver.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
 /** Stable codes of `RegistryError`. */
@@ -150,7 +150,7 @@ export interface RegistryOptions<P extends string = 'proto' | 'adcp'> {
   /** Development: http and private addresses; a token is then sent over http to loopback alone. Default false. */
   readonly allowLoopback?: boolean | undefined;
   /** For tests, proxies and other runtimes. */
-  readonly transport?: AnyTransport | undefined;
+  readonly fetch?: AnyFetch | undefined;
   /** Unix ms. For tests. */
   readonly now?: (() => number) | undefined;
   /** In [0, 1): spreads the attempts of many processes. For tests. */

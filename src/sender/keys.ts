@@ -2,8 +2,8 @@ import { encodeBase64Url } from '../codec/encoding.ts';
 import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
 import { oneOf, onlyKnown, text } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';
-import { ConfigError } from '../errors.ts';
-import { protocolsFor } from '../protocol.ts';
+import { ConfigError } from '../shared/errors.ts';
+import { protocolsFor } from '../shared/wire-names.ts';
 
 /** A signing key and what is published of it. Both have the same `kid`. */
 export interface KeyPair {

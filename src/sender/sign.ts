@@ -4,9 +4,9 @@ import { requireSecret } from '../config/auth.ts';
 import { onlyKnown } from '../config/validate.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import { createHashes } from '../crypto/hashes.ts';
-import { headerFields } from '../delivery.ts';
-import { ConfigError } from '../errors.ts';
-import { protocolFor } from '../protocol.ts';
+import { headerFields } from '../shared/delivery.ts';
+import { ConfigError } from '../shared/errors.ts';
+import { protocolFor } from '../shared/wire-names.ts';
 import {
   bytesToSign,
   mergeHeaders,
@@ -14,7 +14,7 @@ import {
   type SigningInput,
   payloadBytes,
   type PayloadInput,
-} from './delivery.ts';
+} from './signed-delivery.ts';
 import { algorithmOf, signBytes } from './keys.ts';
 
 interface LegacyDelivery {
@@ -101,7 +101,7 @@ export function bearerDelivery(options: BearerDeliveryOptions): SignedDelivery {
 }
 
 export type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
-export type { PayloadInput, SignedDelivery } from './delivery.ts';
+export type { PayloadInput, SignedDelivery } from './signed-delivery.ts';
 export { generateKey, type GenerateKeyOptions, type KeyPair } from './keys.ts';
 
 /** The components that the profile fixes (contract.md §5.5), in its order. */

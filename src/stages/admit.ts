@@ -1,21 +1,21 @@
-import type { RaiseAlarm } from '../alarms.ts';
-import type { Identity } from '../auth/contract.ts';
-import type { Config } from '../config/resolve.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import type { Identity } from '../auth/auth-contract.ts';
+import type { Config } from '../config/resolve-options.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { Event } from '../events/event.ts';
-import { withMembers } from '../events/members.ts';
-import type { Outages } from '../outages.ts';
-import { type Refusal, type Unavailability, unavailable, type Verdict } from '../outcome.ts';
-import type { AcceptDecision, AcceptRequest, AcceptResult, NonceClaim, Store } from '../stores/contract.ts';
+import { withMembers } from '../events/event-members.ts';
+import type { Outages } from '../receiver/outages.ts';
+import { type Refusal, type Unavailability, unavailable, type Verdict } from '../shared/outcome.ts';
+import type { AcceptDecision, AcceptRequest, AcceptResult, NonceClaim, Store } from '../stores/store.ts';
 import { announce, hasDied } from './announce.ts';
-import { type EndedContext, tellEnded } from './ended.ts';
+import { type EndedContext, tellEnded } from './on-handled.ts';
 import type { Read, ReadChallenge, ReadEvent } from './read.ts';
 import type { EventName, Running } from './running.ts';
 import { storedNonce } from './ids.ts';
-import { readStored, type AdmittedEvent } from './stored.ts';
+import { readStored, type AdmittedEvent } from './admitted-event.ts';
 import type { Waiting } from './wait.ts';
-import { isThenable } from '../realms.ts';
-import { tellEnds, toldBefore, withWarnings } from './told.ts';
+import { isThenable } from '../shared/realms.ts';
+import { tellEnds, toldBefore, withWarnings } from './second-terminal.ts';
 
 interface AcceptAloneContext {
   readonly store: Pick<Store, 'accept'>;

@@ -1,7 +1,7 @@
-import type { RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Event, WarningCode } from '../events/event.ts';
-import type { Identity } from '../auth/contract.ts';
-import type { AcceptResult } from '../stores/contract.ts';
+import type { Identity } from '../auth/auth-contract.ts';
+import type { AcceptResult } from '../stores/store.ts';
 
 /** Caps, and which option raises each. */
 const CAPS = {

@@ -1,8 +1,8 @@
-import type { AuthContext, HeadRequest, Identity, Proof, Prove, WholeBody } from '../auth/contract.ts';
+import type { AuthContext, HeadRequest, Identity, Proof, Prove, WholeBody } from '../auth/auth-contract.ts';
 import { modeMismatch, schemeOf } from '../auth/mode.ts';
 import { proveSignature } from '../auth/rfc9421/verify.ts';
-import type { Refusal, Unavailability } from '../outcome.ts';
-import type { AuthPolicy } from '../senders.ts';
+import type { Refusal, Unavailability } from '../shared/outcome.ts';
+import type { AuthPolicy } from '../config/sender-entry.ts';
 import type { Selected } from './select.ts';
 import { proveBearer } from '../auth/bearer.ts';
 import { proveHmac } from '../auth/hmac.ts';

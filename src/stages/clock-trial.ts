@@ -1,8 +1,8 @@
-import type { LateDelivery, SetUpWatch, SignatureWindow } from '../auth/contract.ts';
+import type { LateDelivery, SetUpWatch, SignatureWindow } from '../auth/auth-contract.ts';
 import { windowHolds } from '../auth/rfc9421/checks.ts';
-import type { Candidate } from '../keys/contract.ts';
-import type { Unavailability } from '../outcome.ts';
-import type { SenderEntry } from '../senders.ts';
+import type { Candidate } from '../keys/key-resolver.ts';
+import type { Unavailability } from '../shared/outcome.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
 import type { SetUpKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
 
 /** The store's clock is asked at most once in so many ms. */

@@ -1,14 +1,14 @@
-import type { RaiseAlarm } from '../alarms.ts';
-import type { SafeLogger } from '../logging.ts';
-import type { Config } from '../config/resolve.ts';
-import type { Fault } from '../errors.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import type { SafeLogger } from '../shared/logging.ts';
+import type { Config } from '../config/resolve-options.ts';
+import type { Fault } from '../shared/errors.ts';
 import type { Event, OtherEvent, ResultSchemas, WarningCode } from '../events/event.ts';
-import { withMembers } from '../events/members.ts';
+import { withMembers } from '../events/event-members.ts';
 import { notificationFamily } from '../events/notification-family.ts';
-import type { EventRegistrations } from '../events/registration.ts';
-import type { Instruments } from '../instruments.ts';
-import type { Handler, HandlerContext, Handlers, NotificationHandlers } from '../options.ts';
-import type { CompleteRequest, Store } from '../stores/contract.ts';
+import type { EventRegistrations } from '../events/event-registration.ts';
+import type { Instruments } from '../receiver/instruments.ts';
+import type { Handler, HandlerContext, Handlers, NotificationHandlers } from '../config/receiver-options.ts';
+import type { CompleteRequest, Store } from '../stores/store.ts';
 import { announceEvent } from './announce.ts';
 import { runOf } from './ids.ts';
 import type { ReadContext } from './read.ts';
@@ -20,9 +20,9 @@ import {
   type RunTransaction,
   settledTransaction,
   transact,
-} from './transaction.ts';
-import { type DeadlineExceeded, type RunEnd, watchRun } from './watch.ts';
-import type { AdmittedEvent, Started } from './stored.ts';
+} from './handler-transaction.ts';
+import { type DeadlineExceeded, type RunEnd, watchRun } from './lease.ts';
+import type { AdmittedEvent, Started } from './admitted-event.ts';
 
 interface HandleContext extends ReadContext {
   readonly handlers: Handlers;

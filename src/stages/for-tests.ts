@@ -19,9 +19,9 @@ export { ANSWERS, respond } from './respond.ts';
 export { createRunning, type Running, type RunStart } from './running.ts';
 export { select, type Selected } from './select.ts';
 export { clockTrial } from './clock-trial.ts';
-export { createSetUpWatch } from './set-up.ts';
+export { createSetUpWatch } from './misconfiguration.ts';
 export { backoffMs, errorText } from './settle.ts';
-export { originOf, readStored, started } from './stored.ts';
+export { originOf, readStored, started } from './admitted-event.ts';
 export { reencoded, urlTrial } from './url-trial.ts';
 export { createWaiting } from './wait.ts';
 export {
@@ -31,4 +31,4 @@ export {
   type RunEnd,
   type WatchRequest,
   watchRun,
-} from './watch.ts';
+} from './lease.ts';

@@ -1,8 +1,8 @@
 import { quoted } from '../codec/printable.ts';
-import type { Config } from '../config/resolve.ts';
-import { fieldValue, type Delivery, type Head, type HeaderFields } from '../delivery.ts';
-import { type Refusal, refused } from '../outcome.ts';
-import type { SenderEntry } from '../senders.ts';
+import type { Config } from '../config/resolve-options.ts';
+import { fieldValue, type Delivery, type Head, type HeaderFields } from '../shared/delivery.ts';
+import { type Refusal, refused } from '../shared/outcome.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
 
 /** A delivery whose method, content type, encoding and size may be looked at further. Touches nothing. */
 export interface Guarded {

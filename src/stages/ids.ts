@@ -1,8 +1,8 @@
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { Event } from '../events/event.ts';
-import type { Handled } from '../options.ts';
-import type { Lease } from '../stores/contract.ts';
+import type { Handled } from '../config/receiver-options.ts';
+import type { Lease } from '../stores/store.ts';
 
 /** What log lines and alarms call an event by, beside its sender, its key and its delivery id; a sender chose them. */
 export function idsOf(event: Event | undefined): Pick<Handled, 'taskId' | 'operationId'> {

@@ -1,14 +1,14 @@
-import type { RaiseAlarm } from '../alarms.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 import { comparedWith, PUSH_TOKEN_FIELD } from '../auth/credentials.ts';
 import { present } from '../codec/members.ts';
 import type { Hashes } from '../crypto/engine.ts';
-import { fieldValue, type HeaderFields } from '../delivery.ts';
+import { fieldValue, type HeaderFields } from '../shared/delivery.ts';
 import type { Event, WarningCode } from '../events/event.ts';
-import type { EventRegistrations } from '../events/registration.ts';
-import { withMembers } from '../events/members.ts';
+import type { EventRegistrations } from '../events/event-registration.ts';
+import { withMembers } from '../events/event-members.ts';
 import { eventWarning } from '../events/warnings.ts';
-import { type Refusal, refused } from '../outcome.ts';
-import type { TokenPolicy } from '../senders.ts';
+import { type Refusal, refused } from '../shared/outcome.ts';
+import type { TokenPolicy } from '../config/sender-entry.ts';
 import type { Read, ReadChallenge } from './read.ts';
 
 export interface TokenContext {

@@ -1,17 +1,17 @@
-import type { Identity } from '../auth/contract.ts';
+import type { Identity } from '../auth/auth-contract.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import type { InexactNumbers } from '../codec/inexact-numbers.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import type { Hashes } from '../crypto/engine.ts';
-import { deliveryId } from '../delivery.ts';
+import { deliveryId } from '../shared/delivery.ts';
 import type { DeliveryReportEvent, Event, EventChannel, TaskEvent } from '../events/event.ts';
-import type { EventRegistrations } from '../events/registration.ts';
+import type { EventRegistrations } from '../events/event-registration.ts';
 import type { ChallengeReading, EventReading, ReadBody } from '../events/reading.ts';
-import { type Refusal, refused } from '../outcome.ts';
-import { DEFAULT_EDITION, type Edition, type Protocols } from '../protocol.ts';
-import type { SenderEntry } from '../senders.ts';
+import { type Refusal, refused } from '../shared/outcome.ts';
+import { DEFAULT_EDITION, type Edition, type Protocols } from '../shared/wire-names.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
 import { operationRowId } from '../stores/constants.ts';
-import type { EventClaim, ReportClaim, TaskClaim, ToldClaim } from '../stores/contract.ts';
+import type { EventClaim, ReportClaim, TaskClaim, ToldClaim } from '../stores/store.ts';
 import type { Authentic } from './authenticate.ts';
 import { storedId } from './ids.ts';
 

@@ -1,4 +1,4 @@
-import type { Refusal, RefusedCode, Reply, Unavailability, Verdict } from '../outcome.ts';
+import type { Refusal, RefusedCode, Reply, Unavailability, Verdict } from '../shared/outcome.ts';
 
 /** How a refusal is answered: which status, and which headers and body go with it. */
 type RefusalReply =

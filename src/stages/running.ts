@@ -1,7 +1,7 @@
-import { requestsMayShare } from '../single-flight.ts';
-import type { SafeLogger } from '../logging.ts';
-import type { Config } from '../config/resolve.ts';
-import type { Store } from '../stores/contract.ts';
+import { requestsMayShare } from '../shared/single-flight.ts';
+import type { SafeLogger } from '../shared/logging.ts';
+import type { Config } from '../config/resolve-options.ts';
+import type { Store } from '../stores/store.ts';
 
 /** An event, as the store names it. */
 export interface EventName {

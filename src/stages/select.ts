@@ -1,17 +1,23 @@
-import { orLate } from '../time-limits.ts';
-import type { RaiseAlarm } from '../alarms.ts';
-import type { Target } from '../auth/contract.ts';
+import { orLate } from '../shared/time-limits.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import type { Target } from '../auth/auth-contract.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
-import type { Config } from '../config/resolve.ts';
-import { MAX_SENDERS, type ResolveSenders } from '../config/senders.ts';
-import type { Head } from '../delivery.ts';
-import { ConfigError, Fault, isOfKind, textOf } from '../errors.ts';
-import { type Refusal, refused, type RefusedCode, type Unavailability, unavailable } from '../outcome.ts';
-import type { KeyResolver } from '../keys/contract.ts';
-import type { Protocols } from '../protocol.ts';
-import type { SenderEntry } from '../senders.ts';
+import type { Config } from '../config/resolve-options.ts';
+import { MAX_SENDERS, type ResolveSenders } from '../config/sender-source.ts';
+import type { Head } from '../shared/delivery.ts';
+import { ConfigError, Fault, isOfKind, textOf } from '../shared/errors.ts';
+import {
+  type Refusal,
+  refused,
+  type RefusedCode,
+  type Unavailability,
+  unavailable,
+} from '../shared/outcome.ts';
+import type { KeyResolver } from '../keys/key-resolver.ts';
+import type { Protocols } from '../shared/wire-names.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
 import type { Guarded } from './guard.ts';
-import { isThenable } from '../realms.ts';
+import { isThenable } from '../shared/realms.ts';
 import { hmacSecretsOf } from '../auth/credentials.ts';
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';

@@ -1,22 +1,23 @@
-import { sleep } from '../time-limits.ts';
-import type { RaiseAlarm } from '../alarms.ts';
-import type { Config } from '../config/resolve.ts';
-import { Fault, isOfKind, isPermanent } from '../errors.ts';
-import type { EventRegistrations } from '../events/registration.ts';
+import type { EventName } from './running.ts';
+import { sleep } from '../shared/time-limits.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import type { Config } from '../config/resolve-options.ts';
+import { Fault, isOfKind, isPermanent } from '../shared/errors.ts';
+import type { EventRegistrations } from '../events/event-registration.ts';
 import { isTerminal } from '../events/status.ts';
-import type { SafeLogger, Thinning } from '../logging.ts';
-import { type Unavailability, unavailable } from '../outcome.ts';
-import type { FailRequest, FailResult, Store } from '../stores/contract.ts';
+import type { SafeLogger, Thinning } from '../shared/logging.ts';
+import { type Unavailability, unavailable } from '../shared/outcome.ts';
+import type { FailRequest, FailResult, Store } from '../stores/store.ts';
 import { type DeadEvent, raiseDead } from './announce.ts';
 import type { Dispatched, HandledRun } from './dispatch.ts';
 import { idsOf, runOf } from './ids.ts';
-import type { RunObserver } from './ended.ts';
-import { isCommitted } from './transaction.ts';
+import type { RunObserver } from './on-handled.ts';
+import { isCommitted } from './handler-transaction.ts';
 import type { Waiting } from './wait.ts';
-import type { RunEnd } from './watch.ts';
-import type { AdmittedEvent } from './stored.ts';
-import { isError } from '../realms.ts';
-import type { Outages } from '../outages.ts';
+import type { RunEnd } from './lease.ts';
+import type { AdmittedEvent } from './admitted-event.ts';
+import { isError } from '../shared/realms.ts';
+import type { Outages } from '../receiver/outages.ts';
 
 /**
  * The back-off step after run `attempt` (from 1) failed, for which workers leave an event alone: `baseMs` after the
@@ -343,4 +344,33 @@ export function settle(
     const closing = close(dispatched, end, context);
     closing.then(resolve, reject);
   });
+}
+
+export interface GiveBackContext {
+  readonly store: Pick<Store, 'fail'>;
+  readonly config: Pick<Config, 'retry' | 'retentionMs'>;
+  readonly logger: SafeLogger;
+}
+
+/** A lease under which nothing ran. */
+export interface Unstarted extends EventName {
+  readonly owner: string;
+}
+
+/**
+ * Gives an event back that was leased for nothing: no attempt is counted. Never rejects.
+ * @param backoffMs how long workers leave it alone.
+ */
+export async function giveBack(
+  { sender, key, owner }: Unstarted,
+  { store, config, logger }: GiveBackContext,
+  backoffMs = 0,
+): Promise<void> {
+  const { retry, retentionMs } = config;
+  const unstarted = { permanent: false, unstarted: true, backoffMs };
+  try {
+    await store.fail({ sender, key, owner, ...unstarted, retry, retentionMs });
+  } catch (error) {
+    logger.warn({ err: error, sender, key }, 'an event could not be given back: its lease runs out');
+  }
 }

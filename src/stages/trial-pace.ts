@@ -1,8 +1,8 @@
-import type { Config } from '../config/resolve.ts';
-import type { RaiseAlarm } from '../alarms.ts';
-import { putBounded } from '../bounded.ts';
-import { singleFlight } from '../single-flight.ts';
-import type { Store } from '../stores/contract.ts';
+import type { Config } from '../config/resolve-options.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import { putBounded } from '../shared/bounded.ts';
+import { singleFlight } from '../shared/single-flight.ts';
+import type { Store } from '../stores/store.ts';
 
 /** What signatures that verified have shown of a receiver's set-up. */
 export interface SetUpKnowledge {

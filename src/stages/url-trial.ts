@@ -1,6 +1,6 @@
-import type { HeadRequest, SetUpWatch, VerifiesFor } from '../auth/contract.ts';
+import type { HeadRequest, SetUpWatch, VerifiesFor } from '../auth/auth-contract.ts';
 import { receivedAuthority } from '../auth/rfc9421/host.ts';
-import { putBounded } from '../bounded.ts';
+import { putBounded } from '../shared/bounded.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { canonicalOrUndefined, pathAndQuery } from '../config/public-url.ts';
 import {
@@ -10,9 +10,9 @@ import {
   URL_FORMS,
   type UrlEvidence,
   type UrlForm,
-} from '../config/url-forms.ts';
-import type { Candidate } from '../keys/contract.ts';
-import type { Unavailability } from '../outcome.ts';
+} from '../config/public-url-forms.ts';
+import type { Candidate } from '../keys/key-resolver.ts';
+import type { Unavailability } from '../shared/outcome.ts';
 import type { SetUpKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
 
 /** What was found by one sender's signatures. */

@@ -1,7 +1,7 @@
-import { requestsMayShare } from '../single-flight.ts';
-import { Fault } from '../errors.ts';
-import { settledWithin, sleep } from '../time-limits.ts';
-import type { PeekResult, Store } from '../stores/contract.ts';
+import { requestsMayShare } from '../shared/single-flight.ts';
+import { Fault } from '../shared/errors.ts';
+import { settledWithin, sleep } from '../shared/time-limits.ts';
+import type { PeekResult, Store } from '../stores/store.ts';
 
 /**
  * Deliveries whose event, or whose task, another delivery's handler is working on. One poll a record in a process;

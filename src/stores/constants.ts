@@ -1,4 +1,4 @@
-/* Values that the rules of the store, its contract suite and the tests share. `contract.ts` has types alone. */
+/* Values that the rules of the store, its contract suite and the tests share. `store.ts` has types alone. */
 
 /** The control character keeps operations and tasks apart, for receivers hand in ids of printable ASCII. */
 const OPERATION = '\u0001';

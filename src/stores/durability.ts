@@ -1,4 +1,4 @@
-import type { Durability } from './contract.ts';
+import type { Durability } from './store.ts';
 
 const STRENGTH: Readonly<Record<Durability, number>> = { process: 0, disk: 1, failover: 2 };
 

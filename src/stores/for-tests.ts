@@ -2,8 +2,8 @@
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
 export { MARK_RETENTION_MS, operationRowId } from './constants.ts';
-export { createBatches, type Queued } from './driver/batches.ts';
-export { type Attempt, attemptOf, type Batch, type Entry, newEntry } from './driver/journal.ts';
+export { createBatches, type Queued } from './optimistic/batch-queue.ts';
+export { type Attempt, attemptOf, type Batch, type Entry, newEntry } from './optimistic/plan-rows.ts';
 export {
   type AnyRow,
   fitted,
@@ -13,18 +13,18 @@ export {
   type RowData,
   scopeName,
   unpacked,
-} from './driver/row-data.ts';
-export { storeClock } from './driver/state.ts';
-export { countBook, rememberedRows } from './driver/store-of.ts';
-export { memoryRows } from './memory/rows.ts';
-export { put, senderState } from './memory/state.ts';
-export { accept } from './rules/accept.ts';
-export { inboxOf, leaseOne } from './rules/inbox.ts';
-export { dueAt } from './rules/park.ts';
-export { planned, type RegistrationSearch, registrationsOf } from './rules/registrations.ts';
-export type { NonceRow, NotificationRow, QueueRows, RecordRow, TaskRow } from './rules/rows.ts';
-export { complete, fail, heldBy, peek, renew } from './rules/settle.ts';
+} from './optimistic/row-data.ts';
+export { storeClock } from './optimistic/clock-and-rows.ts';
+export { countBook, rememberedRows } from './optimistic/optimistic-store.ts';
+export { memoryRows } from './memory/memory-rows.ts';
+export { put, senderState } from './memory/memory-state.ts';
+export { accept } from './rules/accept-rules.ts';
+export { inboxOf, leaseOne } from './rules/claim.ts';
+export { dueAt } from './rules/task-wait.ts';
+export { planned, type RegistrationSearch, registrationsOf } from './rules/registration-rules.ts';
+export type { NonceRow, NotificationRow, QueueRows, RecordRow, TaskRow } from './rules/rule-rows.ts';
+export { complete, fail, heldBy, peek, renew } from './rules/settle-rules.ts';
 export { checkVersion, FIRST_VERSION, lookAgain, missingSteps, newest } from './schema-version.ts';
-export type { SqlBackend } from './sql/backend.ts';
+export type { SqlBackend } from './sql/sql-backend.ts';
 export { stepWatch } from './step-watch.ts';
 export { columnText, fromColumnText } from './text.ts';

@@ -1,16 +1,16 @@
-import { Fault } from '../errors.ts';
+import { Fault } from '../shared/errors.ts';
 import { requireOptions } from './text.ts';
-import type { Store, StoreOptions } from './contract.ts';
-import { accept } from './rules/accept.ts';
-import { inboxOf } from './rules/inbox.ts';
-import { registrationsOf } from './rules/registrations.ts';
-import { alive, complete, fail, peek, renew } from './rules/settle.ts';
+import type { Store, StoreOptions } from './store.ts';
+import { accept } from './rules/accept-rules.ts';
+import { inboxOf } from './rules/claim.ts';
+import { registrationsOf } from './rules/registration-rules.ts';
+import { alive, complete, fail, peek, renew } from './rules/settle-rules.ts';
 import { stepWatch } from './step-watch.ts';
-import { type MemoryRows, memoryRows } from './memory/rows.ts';
-import { createMemoryState, type MemoryState } from './memory/state.ts';
+import { type MemoryRows, memoryRows } from './memory/memory-rows.ts';
+import { createMemoryState, type MemoryState } from './memory/memory-state.ts';
 
-export { createMemoryState } from './memory/state.ts';
-export type { MemoryState } from './memory/state.ts';
+export { createMemoryState } from './memory/memory-state.ts';
+export type { MemoryState } from './memory/memory-state.ts';
 
 /** `memoryStore`'s options. */
 export interface MemoryStoreOptions extends StoreOptions {

@@ -1,15 +1,15 @@
-import { ConfigError } from '../errors.ts';
-import type { AcceptRequest, Store, StoreInbox, StoreOptions } from './contract.ts';
-import { storeOf } from './driver/store-of.ts';
-import type { RegistrationRows } from './registrations.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { AcceptRequest, Store, StoreInbox, StoreOptions } from './store.ts';
+import { storeOf } from './optimistic/optimistic-store.ts';
+import type { RegistrationRows } from './store-registrations.ts';
 import { requireOptions } from './text.ts';
-import { checkSender, mysqlBackend } from './mysql/backend.ts';
-import type { MysqlConnection, MysqlPool } from './mysql/client.ts';
-import { requirePool } from './mysql/client.ts';
+import { checkSender, mysqlBackend } from './mysql/mysql-backend.ts';
+import type { MysqlConnection, MysqlPool } from './mysql/mysql-client.ts';
+import { requirePool } from './mysql/mysql-client.ts';
 
-export type { MysqlConnection, MysqlPool } from './mysql/client.ts';
-export { migrate } from './mysql/schema.ts';
-export type { MigrateOptions } from './mysql/schema.ts';
+export type { MysqlConnection, MysqlPool } from './mysql/mysql-client.ts';
+export { migrate } from './mysql/mysql-schema.ts';
+export type { MigrateOptions } from './mysql/mysql-schema.ts';
 
 /** `mysqlStore`'s options. */
 export interface MysqlStoreOptions extends StoreOptions {

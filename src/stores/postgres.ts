@@ -1,15 +1,15 @@
-import { ConfigError } from '../errors.ts';
-import type { Store, StoreInbox, StoreOptions } from './contract.ts';
-import { storeOf } from './driver/store-of.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { Store, StoreInbox, StoreOptions } from './store.ts';
+import { storeOf } from './optimistic/optimistic-store.ts';
 import { requireOptions } from './text.ts';
-import { postgresBackend } from './postgres/backend.ts';
-import type { PgClient, PgPool } from './postgres/client.ts';
-import { requirePool } from './postgres/client.ts';
-import { DEFAULT_SCHEMA } from './postgres/schema.ts';
+import { postgresBackend } from './postgres/postgres-backend.ts';
+import type { PgClient, PgPool } from './postgres/postgres-client.ts';
+import { requirePool } from './postgres/postgres-client.ts';
+import { DEFAULT_SCHEMA } from './postgres/postgres-schema.ts';
 
-export type { PgClient, PgConnection, PgPool, PgResult } from './postgres/client.ts';
-export { migrate } from './postgres/schema.ts';
-export type { MigrateOptions } from './postgres/schema.ts';
+export type { PgClient, PgConnection, PgPool, PgResult } from './postgres/postgres-client.ts';
+export { migrate } from './postgres/postgres-schema.ts';
+export type { MigrateOptions } from './postgres/postgres-schema.ts';
 
 /** `postgresStore`'s options. */
 export interface PostgresStoreOptions extends StoreOptions {

@@ -1,14 +1,14 @@
-import { ConfigError } from '../errors.ts';
-import type { Store, StoreInbox, StoreOptions } from './contract.ts';
-import { storeOf } from './driver/store-of.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { Store, StoreInbox, StoreOptions } from './store.ts';
+import { storeOf } from './optimistic/optimistic-store.ts';
 import { requireOptions } from './text.ts';
-import { redisBackend } from './redis/backend.ts';
-import type { RedisClient } from './redis/client.ts';
-import { checkClient, checkPrefix } from './redis/client.ts';
+import { redisBackend } from './redis/redis-backend.ts';
+import type { RedisClient } from './redis/redis-client.ts';
+import { checkClient, checkPrefix } from './redis/redis-client.ts';
 import { keysOf, nodeDigests, scriptsOf } from './redis/scripts.ts';
-import type { SessionOptions } from './redis/session.ts';
+import type { SessionOptions } from './redis/redis-session.ts';
 
-export type { RedisClient } from './redis/client.ts';
+export type { RedisClient } from './redis/redis-client.ts';
 
 /** `redisStore`'s options. */
 export interface RedisStoreOptions extends StoreOptions {

@@ -1,4 +1,4 @@
-import { ConfigError, Fault } from '../errors.ts';
+import { ConfigError, Fault } from '../shared/errors.ts';
 
 /**
  * The first version of every store's schema that was released. Builds before that release made stores of lower numbers: no

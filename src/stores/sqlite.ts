@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigError } from '../errors.ts';
-import type { Store, StoreOptions, CompleteRequest } from './contract.ts';
-import { type State, stateOf } from './driver/state.ts';
-import { accept } from './rules/accept.ts';
-import { inboxOf } from './rules/inbox.ts';
-import { registrationsOf } from './rules/registrations.ts';
-import type { Rows } from './rules/rows.ts';
-import { alive, complete, fail, peek, renew, heldBy, leaseLost } from './rules/settle.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { Store, StoreOptions, CompleteRequest } from './store.ts';
+import { type State, stateOf } from './optimistic/clock-and-rows.ts';
+import { accept } from './rules/accept-rules.ts';
+import { inboxOf } from './rules/claim.ts';
+import { registrationsOf } from './rules/registration-rules.ts';
+import type { Rows } from './rules/rule-rows.ts';
+import { alive, complete, fail, peek, renew, heldBy, leaseLost } from './rules/settle-rules.ts';
 import { type SqliteHandle, openFile, asFault } from './sqlite/handle.ts';
 import { type BusyOptions, type OpenDatabase, openDatabase } from './sqlite/open.ts';
-import type { SqliteRows } from './sqlite/rows.ts';
+import type { SqliteRows } from './sqlite/sqlite-rows.ts';
 import { stepWatch } from './step-watch.ts';
 import { requireOptions } from './text.ts';
 

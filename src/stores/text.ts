@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 
 /** @throws ConfigError for options that are none, or one that does not exist: misspelt, it would silently do nothing. */
 export function requireOptions(who: string, options: unknown, known: Readonly<Record<string, true>>): void {

@@ -1,5 +1,5 @@
 import { onlyKnown } from '../config/validate.ts';
-import { protocolFor } from '../protocol.ts';
+import { protocolFor } from '../shared/wire-names.ts';
 import { samplePayloads } from './payloads.ts';
 import { serveDocuments } from './seller-documents.ts';
 import { sellerKeys, REVOKE_NAMES, revocationList } from './seller-keys.ts';

@@ -31,4 +31,4 @@ export { SAMPLE_FAMILIES } from './payloads.ts';
 export { sampleChallenge } from './seller-delivery.ts';
 export { FAULTS } from './seller-documents.ts';
 export { DEFAULT_RETRY, isFinal, post, untilFinal } from './seller-post.ts';
-export { listedIds, registrationsOf } from './store-contract/registrations.ts';
+export { listedIds, registrationsOf } from './store-contract/registration-rows.ts';

@@ -18,7 +18,7 @@ export type { RotateOptions, SellerKeyName } from './seller-keys.ts';
 export type { RevokeOptions } from './seller-keys.ts';
 export type { Attempt, DeliveryResult, RetryPolicy } from './seller-post.ts';
 export type { KeyPair, PayloadInput, SignedDelivery, SignDeliveryOptions } from '../sender/sign.ts';
-export type { ReportsAuth, Sender, SenderAuth } from '../senders.ts';
+export type { ReportsAuth, Sender, SenderAuth } from '../config/sender-entry.ts';
 export {
   describeStoreContract,
   type StoreContractOptions,

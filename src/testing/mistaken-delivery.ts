@@ -1,7 +1,7 @@
 import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
 import { encodeBase64, encodeBase64Url } from '../codec/encoding.ts';
-import { ConfigError } from '../errors.ts';
-import { payloadBytes } from '../sender/delivery.ts';
+import { ConfigError } from '../shared/errors.ts';
+import { payloadBytes } from '../sender/signed-delivery.ts';
 import { algorithmOf, generateKey, signBytes } from '../sender/keys.ts';
 import { type Jwk, signDelivery, type SignDeliveryOptions, type SignedDelivery } from '../sender/sign.ts';
 import {

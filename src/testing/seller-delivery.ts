@@ -1,9 +1,9 @@
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { onlyKnown } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 import type { ChallengeAuth, ChallengeBody } from '../events/challenge.ts';
-import { payloadBytes } from '../sender/delivery.ts';
+import { payloadBytes } from '../sender/signed-delivery.ts';
 import {
   bearerDelivery,
   type Jwk,
@@ -13,7 +13,7 @@ import {
   type SignedDelivery,
   signHmac,
 } from '../sender/sign.ts';
-import type { SenderAuth } from '../senders.ts';
+import type { SenderAuth } from '../config/sender-entry.ts';
 import { mistakenBody, mistakenDelivery, type MistakeMeans } from './mistaken-delivery.ts';
 import { MISTAKES, WRONG_DELIVERIES } from './mistakes.ts';
 import type { Members } from './payloads.ts';

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { oneOf } from '../config/validate.ts';
-import { isBytes } from '../realms.ts';
+import { isBytes } from '../shared/realms.ts';
 
 /** What can be wrong with a document or its server, for `seller.faults`. */
 export type NamedFault =

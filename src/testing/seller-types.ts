@@ -1,5 +1,5 @@
 import type { Jwk, KeyPair, PayloadInput, SignDeliveryOptions, SignedDelivery } from '../sender/sign.ts';
-import type { Sender, SenderAuth } from '../senders.ts';
+import type { Sender, SenderAuth } from '../config/sender-entry.ts';
 import type { Members, SamplePayloads } from './payloads.ts';
 import type { SellerFault } from './seller-documents.ts';
 import type { RotateOptions, SellerKeyName, RevokeOptions } from './seller-keys.ts';

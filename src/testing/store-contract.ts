@@ -12,20 +12,20 @@ import {
   persistenceCases,
 } from './store-contract/keyspaces.ts';
 import { inboxDeadCases, inboxOperatorCases } from './store-contract/inbox-operator.ts';
-import { inboxCases, inboxDueCases, inboxTaskCases } from './store-contract/inbox.ts';
+import { inboxCases, inboxDueCases, inboxTaskCases } from './store-contract/inbox-ends.ts';
 import { inboxLeaseCases } from './store-contract/inbox-lease.ts';
 import { leaseCases, reportCases } from './store-contract/leases.ts';
 import { nonceCases } from './store-contract/nonces.ts';
 import { endCases, terminalCases } from './store-contract/ends.ts';
-import { orderCases, taskCases } from './store-contract/tasks.ts';
+import { orderCases, taskCases } from './store-contract/task-order.ts';
 import { recordCases, replayCases, resendCases } from './store-contract/records.ts';
 import {
   lastingRegistrationCases,
   registrationCases,
   registrationPageCases,
-} from './store-contract/registrations.ts';
+} from './store-contract/registration-rows.ts';
 import { registrationDueCases } from './store-contract/registrations-due.ts';
-import { toldCases } from './store-contract/told.ts';
+import { toldCases } from './store-contract/two-channels.ts';
 import { suspectCases } from './store-contract/suspects.ts';
 
 export type { StoreContractOptions, StoreEffects, StoreFactory, StoreHarness } from './store-contract/kit.ts';

@@ -3,17 +3,17 @@
  * run against this library or against an implementation of yours (docs/conformance.md).
  */
 export type { CryptoEngine, Jwk } from '../crypto/engine.ts';
-export type { HeadersInput } from '../delivery.ts';
+export type { HeadersInput } from '../shared/delivery.ts';
 export type { Recovery } from '../events/error-codes.ts';
 export type { Transport } from '../events/event.ts';
-export type { EditionName } from '../protocol.ts';
-export type { VectorKind } from './case.ts';
-export { VectorError } from './case.ts';
+export type { EditionName } from '../shared/wire-names.ts';
+export type { VectorKind } from './vector-case.ts';
+export { VectorError } from './vector-case.ts';
 export type { VectorResult } from './judge.ts';
 export { librarySubject } from './library.ts';
 export type { LoadOptions } from './load.ts';
 export { formatReport, formatResult, type ReportOptions } from './run.ts';
-export type { Skipped } from './case.ts';
+export type { Skipped } from './vector-case.ts';
 export { runVectors, type RunVectorsOptions, type TestFunction } from './run.ts';
 export type {
   SubjectAnswer as Answer,

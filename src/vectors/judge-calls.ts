@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { recoveryMember, type Recovery } from '../events/error-codes.ts';
 import { retryAfterMsIn } from '../events/error-object.ts';
 import { sellerText } from '../registrations/seller-error.ts';
-import type { AnswerCase, ErrorAction, ErrorCase, RedirectsCase, SecretCase } from './case.ts';
+import type { AnswerCase, ErrorAction, ErrorCase, RedirectsCase, SecretCase } from './vector-case.ts';
 import type { AnswerError, Subject } from './subject.ts';
 
 /* How vectors of what a client of sellers does are judged. */

@@ -5,7 +5,7 @@ import type {
   ExtractionCase,
   VectorCase,
   VectorKind,
-} from './case.ts';
+} from './vector-case.ts';
 import {
   judgeAnswer,
   type Judgement,

@@ -1,13 +1,13 @@
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { mostValues, MAX_ANSWER_BYTES } from '../calls/bounds.ts';
 import { authPolicy } from '../config/auth.ts';
-import { ConfigError } from '../errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 import type { Transport } from '../events/event.ts';
-import type { KeyTransport } from '../keys/contract.ts';
+import type { KeyFetch } from '../keys/key-resolver.ts';
 import { ADAGENTS, AUTHORITATIVE } from '../keys/publisher-pins.ts';
 import { KEY_LIMITS } from '../keys/resolver.ts';
 import { fetchDocument } from '../keys/safe-fetch.ts';
-import { protocolsFor } from '../protocol.ts';
+import { protocolsFor } from '../shared/wire-names.ts';
 import { agentAnswerData, isFailedTool, refusalIn, type SellerError } from '../registrations/answer.ts';
 import { isBareError, toolObject, toolRefusal } from '../registrations/tool-answer.ts';
 import type { AnswerData, AnswerError, Discovered, Discovery } from './subject.ts';
@@ -69,7 +69,7 @@ export async function answerError(response: unknown, transport: Transport): Prom
 }
 
 /** Answers the redirects one after the other, then with a document. */
-function redirecting({ redirects }: Discovery): KeyTransport {
+function redirecting({ redirects }: Discovery): KeyFetch {
   let asked = 0;
   return async () => {
     const redirect = redirects[asked];
@@ -85,7 +85,7 @@ export async function discover(discovery: Discovery): Promise<Discovered> {
   const { target, url } = discovery;
   const { maxBytes, redirects } = target === 'well-known' ? ADAGENTS : AUTHORITATIVE;
   const fetched = await fetchDocument(
-    { transport: redirecting(discovery), allowLoopback: false, deadlineMs: KEY_LIMITS.deadlineMs },
+    { fetch: redirecting(discovery), allowLoopback: false, deadlineMs: KEY_LIMITS.deadlineMs },
     { url, maxBytes, redirects },
     new AbortController(),
   );

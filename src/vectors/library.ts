@@ -3,19 +3,19 @@ import { canonicalTargetUri, signatureBase } from '../auth/rfc9421/signature-bas
 import { parseSignatureInput } from '../auth/rfc9421/signature-input.ts';
 import type { CryptoEngine, Jwk } from '../crypto/engine.ts';
 import { createHashes } from '../crypto/hashes.ts';
-import { fieldValue, headerFields } from '../delivery.ts';
+import { fieldValue, headerFields } from '../shared/delivery.ts';
 import { detectFormat, extractData } from '../events/index.ts';
-import type { Receiver, ReceiverOptions } from '../options.ts';
-import type { Outcome } from '../outcome.ts';
-import { createParts } from '../parts.ts';
-import { receiverOf } from '../receiver.ts';
-import type { KeyTransport } from '../keys/contract.ts';
-import type { Sender } from '../senders.ts';
+import type { Receiver, ReceiverOptions } from '../config/receiver-options.ts';
+import type { Outcome } from '../shared/outcome.ts';
+import { createReceiverContext } from '../receiver/context.ts';
+import { receiverOf } from '../receiver/receiver.ts';
+import type { KeyFetch } from '../keys/key-resolver.ts';
+import type { Sender } from '../config/sender-entry.ts';
 import { storedNonce } from '../stages/ids.ts';
-import type { AcceptRequest, Store } from '../stores/contract.ts';
+import type { AcceptRequest, Store } from '../stores/store.ts';
 import { memoryStore } from '../stores/memory.ts';
 import { answerData, answerError, discover, takesSecret } from './library-calls.ts';
-import { DEFAULT_NOW_MS } from './shapes/read.ts';
+import { DEFAULT_NOW_MS } from './shapes/read-shape.ts';
 import type {
   SubjectAnswer,
   Arrival,
@@ -98,7 +98,7 @@ function listOf({ nowMs, revokedKids, revocationStaleSeconds }: Setup): object {
 }
 
 /** Serves the vector's revocation list and nothing else: keys are pinned. */
-function revocationTransport(setup: Setup): KeyTransport {
+function revocationTransport(setup: Setup): KeyFetch {
   return async (url) => {
     if (url !== LIST_URL) throw new Error(`a vector has no document at ${url}`);
     return Response.json(listOf(setup));
@@ -201,7 +201,7 @@ function optionsOf(setup: Setup, run: HandlerState, store: Store): ReceiverOptio
     waitMs: 0,
     allowLoopback: publicUrl.startsWith('http:'),
     now: () => run.nowMs,
-    transport: revocationTransport(setup),
+    fetch: revocationTransport(setup),
     logger: quiet,
     handlers: {
       other: () => {
@@ -265,7 +265,9 @@ async function open(
   // Options refuse a clock that reads as seconds, which a vector's may: 0, for one.
   const run: HandlerState = { nowMs: DEFAULT_NOW_MS, handlerFails: false, handled: false };
   const store = storeAt(run);
-  const receiver = receiverOf(createParts({ ...optionsOf(setup, run, store), ...verifying }, engine));
+  const receiver = receiverOf(
+    createReceiverContext({ ...optionsOf(setup, run, store), ...verifying }, engine),
+  );
   run.nowMs = setup.nowMs;
   await receiver.ready();
   await burnNonces(store, setup);

@@ -3,13 +3,13 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readJson as parseJson } from '../codec/json-reader.ts';
 import type { Jwk } from '../crypto/engine.ts';
-import { DEFAULT_EDITION, editionFor, type EditionName, protocolFor } from '../protocol.ts';
-import { ConfigError, messageOf } from '../errors.ts';
-import type { ReadCase } from './case.ts';
-import { VectorError } from './case.ts';
+import { DEFAULT_EDITION, editionFor, type EditionName, protocolFor } from '../shared/wire-names.ts';
+import { ConfigError, messageOf } from '../shared/errors.ts';
+import type { ReadCase } from './vector-case.ts';
+import { VectorError } from './vector-case.ts';
 import { isKeySet, keysIn, readCases } from './shapes/index.ts';
-import type { ShapeContext } from './shapes/read.ts';
-import type { Skipped } from './case.ts';
+import type { ShapeContext } from './shapes/read-shape.ts';
+import type { Skipped } from './vector-case.ts';
 
 /** What is to be run, and how it is read. Without `dir` and `files`: this package's own vectors. */
 export interface LoadOptions {

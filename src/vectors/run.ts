@@ -1,6 +1,6 @@
 import { onlyKnown } from '../config/validate.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
-import { type ReadCase, type Skipped, type VectorCase, VectorError } from './case.ts';
+import { type ReadCase, type Skipped, type VectorCase, VectorError } from './vector-case.ts';
 import { judge, lacking, type VectorResult } from './judge.ts';
 import { librarySubject } from './library.ts';
 import { type LoadOptions, loadVectors } from './load.ts';

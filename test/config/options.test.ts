@@ -210,7 +210,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       /33 on one URL, at most 32\. Give each seller a path of its own/,
     ],
     ['an unknown way to look names up', { dns: 'hosts' }, /dns: "hosts" is not one of direct, system/],
-    ['dns beside a transport', { dns: 'system', transport: unused }, /dns: has no effect beside transport/],
+    ['dns beside fetch', { dns: 'system', fetch: unused }, /dns: has no effect beside fetch/],
     ['an unknown edition', { edition: '2.9' }, /edition.*3\.0, 3\.1, 3\.2/],
     ['a protocol that is not a name', { protocol: 'Proto' }, /protocol/],
     [

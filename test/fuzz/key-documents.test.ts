@@ -93,7 +93,7 @@ it(
       return pathname.endsWith('jwks.json') ? Response.json({ keys: [own] }) : NOT_FOUND.clone();
     };
     const { keys, now, advance, alarms } = await setup({
-      transport,
+      fetch: transport,
       allowLoopback: false,
       limits: { maxBytes: 2 * 1_048_576 },
       schedule: () => () => undefined,

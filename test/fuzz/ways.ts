@@ -65,7 +65,7 @@ export const fuzzOptions = (endpoint: Endpoint): ReceiverOptions => ({
   handlers: { other: () => undefined },
   onChallenge: ({ authMatches }) => authMatches,
   // Keys are pinned: whatever is fetched all the same cannot be had.
-  transport: () => Promise.reject(new Error('nothing is fetched here')),
+  fetch: () => Promise.reject(new Error('nothing is fetched here')),
 });
 
 const verdictOf = ({ response, code }: Outcome): FuzzedAnswer => ({

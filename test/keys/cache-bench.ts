@@ -52,7 +52,7 @@ export async function setup(
   const server = await startKeyServer();
   const url = `${server.origin}/doc`;
   const cache = createDocumentCache({
-    transport: defaultTransport(true),
+    fetch: defaultTransport(true),
     allowLoopback: true,
     deadlineMs: 10_000,
     now: () => now,

@@ -24,7 +24,7 @@ function cacheOf({ bytes = 1_000, maxBytes = KEY_LIMITS.maxBytes ?? 0, status = 
     return new Response('x'.repeat(bytes), { status });
   };
   const cache = createDocumentCache({
-    transport,
+    fetch: transport,
     allowLoopback: false,
     deadlineMs: 1_000,
     now: () => time,
@@ -110,7 +110,7 @@ test('a seller that moves its brand.json every minute for a day keeps its key', 
       { headers },
     );
   };
-  const { keys, now, advance, alarmsOf } = await setup({ transport, allowLoopback: false });
+  const { keys, now, advance, alarmsOf } = await setup({ fetch: transport, allowLoopback: false });
   for (minute = 0; minute < 24 * 60; minute += 1) {
     const { candidates } = await keys.find('k', { senders: [sender], arrivedAt: now() });
     expect(candidates).toHaveLength(1);

@@ -211,7 +211,7 @@ describe('attacks', () => {
     const bench = await setup({
       store,
       allowLoopback: false,
-      transport: async (url) => {
+      fetch: async (url) => {
         asked.push(url);
         return new Response(undefined, { status: 404 });
       },

@@ -66,7 +66,7 @@ test('a brand.json that points elsewhere every minute of a day leaves what its h
       SHORT_LIVED,
     );
   };
-  const bench = await setup({ transport, allowLoopback: false });
+  const bench = await setup({ fetch: transport, allowLoopback: false });
   const held = await heldAfterADay(bench, senderEntry(AGENT));
   expect(pointers).toBeGreaterThan(1_000);
   // The agents of 31 documents: 5 MiB. With the documents themselves 20 MiB, with all agents of the day 30.
@@ -84,7 +84,7 @@ test('an adagents.json that points elsewhere every minute of a day is an alarm, 
     pointers += 1;
     return Response.json({ authoritative_location: `https://house-${pointers}.example/a.json` }, SHORT_LIVED);
   };
-  const bench = await setup({ transport, allowLoopback: false, limits: { maxBytes: 4 * 1_048_576 } });
+  const bench = await setup({ fetch: transport, allowLoopback: false, limits: { maxBytes: 4 * 1_048_576 } });
   const held = await heldAfterADay(bench, senderEntry(AGENT, { publishers: ['publisher.example'] }));
   expect(pointers).toBeGreaterThan(1_000);
   // By its own hard limit of four hours there would be 240 of them, 20 MiB.
@@ -102,7 +102,11 @@ test('of a publisher whose file was dropped only the keys of its sender are held
     const authorized_agents = [{ url: AGENT, signing_keys: [JWK] }, ...otherAgents(new URL(url).hostname)];
     return Response.json({ authorized_agents });
   };
-  const { keys, now } = await setup({ transport, allowLoopback: false, limits: { maxBytes: 1_048_576 } });
+  const { keys, now } = await setup({
+    fetch: transport,
+    allowLoopback: false,
+    limits: { maxBytes: 1_048_576 },
+  });
   const publishers = Array.from({ length: 300 }, (_, index) => `publisher-${index}.example`);
   const sender = senderEntry(AGENT, { publishers });
   const before = await heldMiB();
@@ -126,7 +130,7 @@ test.each([
     const jwks_uri = `https://${at}.keys.example/jwks.json`;
     return Response.json({ agents: [{ url: `${origin}/mcp`, jwks_uri }] }, SHORT_LIVED);
   };
-  const { keys, now, advance } = await setup({ transport, allowLoopback: false });
+  const { keys, now, advance } = await setup({ fetch: transport, allowLoopback: false });
   const find = async (agentUrl: string): Promise<number> => {
     const senders = [senderEntry(agentUrl)];
     return (await keys.find('k', { senders, arrivedAt: now() })).candidates.length;
@@ -156,7 +160,11 @@ test('documents and revocation lists have one bound', async () => {
     const list = { version: '1', issuer: origin, updated, next_update, revoked_jtis: [] };
     return Response.json({ ...list, revoked_kids: kids });
   };
-  const { keys, now } = await setup({ transport, allowLoopback: false, limits: { maxBytes: 524_288 } });
+  const { keys, now } = await setup({
+    fetch: transport,
+    allowLoopback: false,
+    limits: { maxBytes: 524_288 },
+  });
   const senders = ['one', 'two', 'three'].map((name) => senderEntry(`https://${name}.example/mcp`));
   for (const sender of [...senders, ...senders]) {
     await keys.find('k', { senders: [sender], arrivedAt: now() });

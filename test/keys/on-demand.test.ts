@@ -17,7 +17,7 @@ function bench() {
   const options = {
     protocols: protocolsFor(),
     engine: () => createEngine(),
-    transport: (url: string) => {
+    fetch: (url: string) => {
       asked.push(url);
       return Promise.resolve(new Response('{"agents":[]}'));
     },

@@ -462,7 +462,7 @@ describe('several publishers: the union of their sets', () => {
     const { port } = new URL(server.origin);
     const hosts = Array.from({ length: 40 }, (_, index) => `publisher-${index}.example:${port}`);
     const bench = await setup({
-      transport: (url, init) => fetch(url.replace(/publisher-\d+\.example/, '127.0.0.1'), init),
+      fetch: (url, init) => fetch(url.replace(/publisher-\d+\.example/, '127.0.0.1'), init),
     });
     const sender = { ...seller.sender, publishers: [...hosts, last.server.host] };
     expect(await find(bench, 'k', sender)).toEqual(UNDECIDED);

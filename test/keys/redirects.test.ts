@@ -18,7 +18,7 @@ async function redirected(
     return new Response(null, { status, headers: location === undefined ? {} : { location } });
   };
   const result = await fetchDocument(
-    { transport, allowLoopback, deadlineMs: 5_000 },
+    { fetch: transport, allowLoopback, deadlineMs: 5_000 },
     { url: first, maxBytes: 1_000, redirects },
     new AbortController(),
   );

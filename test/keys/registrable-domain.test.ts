@@ -32,7 +32,7 @@ async function web(): Promise<Web> {
     const { host, pathname } = new URL(url);
     return await fetch(`${server.origin}/${host}${pathname}`, init);
   };
-  const bench = await setup({ transport, allowLoopback: false });
+  const bench = await setup({ fetch: transport, allowLoopback: false });
   return {
     ...bench,
     server,
@@ -209,7 +209,13 @@ describe('brand.json at the registrable domain (verification.md §5.1)', () => {
 
   test('`keys check` says that the host has none, and finds no fault in that', async () => {
     const { transport, now } = await onlyAtDomain();
-    const asked = { sender: { agentUrl: AGENT }, protocol: undefined, transport, now, allowLoopback: false };
+    const asked = {
+      sender: { agentUrl: AGENT },
+      protocol: undefined,
+      fetch: transport,
+      now,
+      allowLoopback: false,
+    };
     const chain = await walkChain({ ...asked });
     expect(chain.faults).toEqual([]);
     expect(chain.links.slice(0, 3).map(({ document, url, state }) => [document, url, state])).toEqual([

@@ -39,7 +39,7 @@ test('each document is fetched on behalf of its seller', async () => {
     fetched.push([new URL(url).pathname, init.seller]);
     return defaultTransport(true)(url, init);
   };
-  const { keys, now } = await setup({ transport });
+  const { keys, now } = await setup({ fetch: transport });
   const sender = { ...seller.sender, publishers: [publisher.host] };
   await keys.find('k', { senders: [sender], arrivedAt: now() });
   await keys.revocation(sender, 'k');
@@ -302,7 +302,7 @@ describe('brand.json', () => {
 
   test('a jwks_uri that is not https is not fetched', async () => {
     const seller = await startSeller(publicJwk('k'));
-    const bench = await setup({ allowLoopback: false, transport: (url, init) => fetch(url, init) });
+    const bench = await setup({ allowLoopback: false, fetch: (url, init) => fetch(url, init) });
     expect(await find(bench, 'k', seller)).toEqual(UNDECIDED);
     expect(seller.server.count()).toBe(0);
   });

@@ -96,7 +96,7 @@ describe('a list is polled', () => {
       sent += 1;
       return defaultTransport(true)(url, init);
     };
-    const { keys, advance } = await setup({ schedule, transport });
+    const { keys, advance } = await setup({ schedule, fetch: transport });
     await keys.revocation(sender, 'k');
     advance(idle);
     // What it asks for, it asks for at once.

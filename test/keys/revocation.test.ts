@@ -43,7 +43,7 @@ describe('static revocation', () => {
       fetched.push(url);
       return Promise.reject(new Error('fetched'));
     };
-    const { keys } = await setup({ transport });
+    const { keys } = await setup({ fetch: transport });
     expect(await keys.revocation(senderEntry('https://s.example/', more), 'k')).toBe('valid');
     expect(fetched).toEqual([]);
   });

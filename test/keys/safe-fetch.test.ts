@@ -5,7 +5,7 @@ import { defaultTransport, fetchDocument, type Fetched, type FetchRules } from '
 import { gate, latch, sends, startKeyServer } from './key-server.ts';
 
 const CAP = 1000;
-const RULES: FetchRules = { transport: defaultTransport(true), allowLoopback: true, deadlineMs: 5000 };
+const RULES: FetchRules = { fetch: defaultTransport(true), allowLoopback: true, deadlineMs: 5000 };
 
 async function fetched(url: string, rules: Partial<FetchRules> = {}): Promise<Fetched> {
   return await fetchDocument({ ...RULES, ...rules }, { url, maxBytes: CAP }, new AbortController());
@@ -77,7 +77,7 @@ test('a redirect that a transport followed by itself is refused', async () => {
   });
   server.serve('/doc', {});
   const following: KeyTransport = async (url, init) => await fetch(url, { ...init, redirect: 'follow' });
-  expect(await fetched(`${server.origin}/moved`, { transport: following })).toEqual({
+  expect(await fetched(`${server.origin}/moved`, { fetch: following })).toEqual({
     ok: false,
     reason: 'answered with a redirect',
   });
@@ -120,7 +120,7 @@ test('one deadline applies to the whole: a slow body does not prolong it', async
 
 test('the deadline applies to a transport that ignores its signal', async () => {
   const deaf: KeyTransport = () => new Promise(() => undefined);
-  const result = await fetched('https://seller.example/', { transport: deaf, deadlineMs: 50 });
+  const result = await fetched('https://seller.example/', { fetch: deaf, deadlineMs: 50 });
   expect(result).toEqual({ ok: false, reason: 'no whole answer within 50 ms' });
 });
 
@@ -146,7 +146,7 @@ test('once a transport has rejected its signal fires no more: for Node’s own f
     signals.push(init.signal);
     return await globalThis.fetch(url, init);
   };
-  const result = await fetched(`${server.origin}/layers`, { transport });
+  const result = await fetched(`${server.origin}/layers`, { fetch: transport });
   expect(result).toEqual({ ok: false, reason: expect.stringContaining('content-encodings') });
   expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
 });
@@ -162,9 +162,9 @@ test('a transport that throws anything is a reason, not an exception', async () 
   const throws: KeyTransport = () => {
     throw 'text';
   };
-  expect(await fetched('https://seller.example/', { transport: throws })).toEqual({
+  expect(await fetched('https://seller.example/', { fetch: throws })).toEqual({
     ok: false,
-    reason: 'the transport failed',
+    reason: 'the fetch failed',
   });
 });
 
@@ -180,7 +180,7 @@ test('the URL rules apply to every transport', async () => {
     'https://u:p@seller.example/',
     'nonsense',
   ]) {
-    expect(await fetched(url, { transport: counting, allowLoopback: false })).toMatchObject({ ok: false });
+    expect(await fetched(url, { fetch: counting, allowLoopback: false })).toMatchObject({ ok: false });
   }
   expect(called).toBe(0);
 });

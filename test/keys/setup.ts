@@ -86,7 +86,7 @@ export async function setup(options: Partial<KeyResolverOptions> = {}): Promise<
   const keys = createKeyResolver({
     protocols: protocolsFor(),
     engine: () => engine,
-    transport: defaultTransport(true),
+    fetch: defaultTransport(true),
     now: () => now,
     allowLoopback: true,
     raiseAlarm: (alarm) => alarms.push(alarm),

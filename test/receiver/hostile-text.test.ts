@@ -235,7 +235,7 @@ it('what a registry answers: in the errors of its client', async () => {
     for (const answer of [...everywhere(badge), HOSTILE, [HOSTILE], `{"${HOSTILE}":1,"${HOSTILE}":2}`]) {
       const text = typeof answer === 'string' ? answer : JSON.stringify(answer);
       const transport = async (): Promise<Response> => new Response(text, { status });
-      const registry = createRegistry({ baseUrl: 'https://registry.example', transport, attempts: 1 });
+      const registry = createRegistry({ baseUrl: 'https://registry.example', fetch: transport, attempts: 1 });
       await registry.badge('https://s.example/mcp', 'sales').catch(to.hear);
       await registry.diagnostics('https://s.example/mcp').catch(to.hear);
     }

@@ -429,7 +429,9 @@ describe('tokens', () => {
     ['the platform’s fetch', fetch],
   ])('do not follow a redirect, over %s', async (_over, transport) => {
     const before = (await server.seen('redirect')).length;
-    const error = await failure(registryAt('redirect', { token: 'sk_1', transport }).diagnostics(AGENT));
+    const error = await failure(
+      registryAt('redirect', { token: 'sk_1', fetch: transport }).diagnostics(AGENT),
+    );
     expect(error).toMatchObject({ code: 'invalid_answer', status: 307 });
     const seen = (await server.seen('redirect')).slice(before);
     expect(seen.map(({ origin }) => origin)).toEqual(['registry']);
@@ -530,7 +532,7 @@ describe('configuration mistakes are thrown at construction', () => {
     ['an empty token', { baseUrl: 'https://registry.example', token: '' }],
     ['a protocol that is none', { baseUrl: 'https://registry.example', protocol: 'AdCP' }],
     ['an unknown option', { baseUrl: 'https://registry.example', tokens: 'sk_1' }],
-    ['a transport that is not a function', { baseUrl: 'https://registry.example', transport: {} }],
+    ['a fetch that is not a function', { baseUrl: 'https://registry.example', fetch: {} }],
     [
       'a wait that is more than a timer holds',
       { baseUrl: 'https://registry.example', maxWaitMs: 2 ** 31 - 1 },
@@ -552,11 +554,16 @@ it('once a transport has rejected its signal fires no more: for Node’s own fet
     res.writeHead(200, { 'content-encoding': Array.from({ length: 20 }, () => 'gzip').join() }).end('x');
   });
   const signals: AbortSignal[] = [];
-  const transport: RegistryOptions['transport'] = async (url, init) => {
+  const transport: RegistryOptions['fetch'] = async (url, init) => {
     signals.push(init.signal);
     return globalThis.fetch(url, init);
   };
-  const registry = createRegistry({ baseUrl: answering.url, allowLoopback: true, attempts: 1, transport });
+  const registry = createRegistry({
+    baseUrl: answering.url,
+    allowLoopback: true,
+    attempts: 1,
+    fetch: transport,
+  });
   await expect(registry.request('GET', '/api')).rejects.toThrow(/content-encodings/);
   expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
 });

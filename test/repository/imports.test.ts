@@ -67,21 +67,16 @@ const imports: Import[] = files.flatMap((file) =>
  */
 const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^(cli|vectors|testing|adapters|otel|poll)\//, 6],
-  [
-    /^(index|receiver|parts|answering|refusal-settings|rare|refused|health|outages|observe|ticket|lifecycle|startup)\.ts$/,
-    5,
-  ],
+  [/^receiver\/instruments\.ts$/, 1],
+  [/^(index\.ts$|receiver\/)/, 5],
   [/^(inbox|sender|queues|registry|registrations)\//, 5],
   [/^(calls|stages)\//, 4],
+  [/^config\/(sender-entry|receiver-options)\.ts$/, 1],
   [/^config\//, 3],
   [/^(auth|keys|events)\//, 2],
-  [/^stores\/(accept|constants|contract)\.ts$/, 1],
+  [/^stores\/(store|store-accept|constants)\.ts$/, 1],
   [/^stores\//, 5],
-  [/^(codec|crypto)\//, 1],
-  [
-    /^(protocol|errors|outcome|delivery|instruments|senders|options|realms|alarms|logging|single-flight|bounded|time-limits)\.ts$/,
-    1,
-  ],
+  [/^(codec|crypto|shared)\//, 1],
 ];
 
 const floorOf = (file: string): number | undefined => FLOORS.find(([pattern]) => pattern.test(file))?.[1];
@@ -104,7 +99,7 @@ describe('design: imports point one way', () => {
   it('lets stores import nothing but stores, errors and time limits', () => {
     const breaches = imports.filter(
       ({ from, to }) =>
-        from.startsWith('stores/') && !/^(stores\/|(errors|realms|time-limits)\.ts$|node:)/.test(to),
+        from.startsWith('stores/') && !/^(stores\/|shared\/(errors|realms|time-limits)\.ts$|node:)/.test(to),
     );
     expect(breaches).toEqual([]);
   });
@@ -124,8 +119,8 @@ describe('design: imports point one way', () => {
 describe('design: imports point one way, also those on demand', () => {
   it('sees both', () => {
     const seen = imports.map(({ from, to }) => `${from} ${to}`);
-    expect(seen).toContain('inbox/on-demand.ts inbox/work.ts');
-    expect(seen).toContain('inbox/worker.ts inbox/round.ts');
+    expect(seen).toContain('receiver/inbox-on-demand.ts inbox/work.ts');
+    expect(seen).toContain('inbox/worker.ts inbox/work-cycle.ts');
   });
 });
 
@@ -214,7 +209,7 @@ describe('design: tests reach a folder through what it offers', () => {
 
   it('has faces without a name that a public entry exports', () => {
     const published = new Set(EXPORTS.flatMap(exportedAgain));
-    expect(published).toContain('src/errors.ts ConfigError');
+    expect(published).toContain('src/shared/errors.ts ConfigError');
     const again = faces
       .flatMap(exportedAgain)
       .filter((name) => published.has(name) || published.has(name.replace(/ .+$/, ' *')));

@@ -165,7 +165,7 @@ describe('the checker of citations finds what a reader of the package cannot fin
 
   it('files that are not there', () => {
     const text =
-      '`src/receiver.ts` `src/gone.ts` `test/*/links.test.ts` `test/repository/l*s.test.ts` `a/b` `src/` `GONE.md`';
+      '`src/receiver/receiver.ts` `src/gone.ts` `test/*/links.test.ts` `test/repository/l*s.test.ts` `a/b` `src/` `GONE.md`';
     expect(missingFiles(root, text)).toEqual(['src/gone.ts', 'test/*/links.test.ts', 'GONE.md']);
     expect(existsSync(join(root, 'GONE.md'))).toBe(false);
   });

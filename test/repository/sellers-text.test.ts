@@ -21,21 +21,21 @@ const found = (pattern: RegExp): readonly string[] =>
 
 it('an error of the package makes its message printable, but for those whose text is the owner’s own', () => {
   expect(found(/class \w+ extends Error\b/g)).toEqual([
-    'cli/probe/kit.ts: class NotBegun extends Error',
+    'cli/probe/probe-kit.ts: class NotBegun extends Error',
     'codec/printable-value.ts: class PrintableError extends Error',
-    'errors.ts: class ConfigError extends Error',
-    'errors.ts: class Fault extends Error',
-    'errors.ts: class PermanentError extends Error',
-    'stores/driver/journal.ts: class Missing extends Error',
+    'shared/errors.ts: class ConfigError extends Error',
+    'shared/errors.ts: class Fault extends Error',
+    'shared/errors.ts: class PermanentError extends Error',
+    'stores/optimistic/plan-rows.ts: class Missing extends Error',
   ]);
 });
 
 it('one place writes to the console, and one to the process’ streams, beside the line for a Node that is too old', () => {
   expect(found(/^(?!\s*(?:\*|\/\/|\/\*)).*\bconsole[.[]/gm).map((line) => line.split(':')[0])).toEqual([
-    'logging.ts',
+    'shared/logging.ts',
   ]);
   const streams = found(/\b(?:stdout|stderr|stream)\.write\(/g).map((line) => line.split(':')[0]);
-  expect(new Set(streams)).toEqual(new Set(['cli/run.ts', 'cli/main.ts']));
+  expect(new Set(streams)).toEqual(new Set(['cli/program.ts', 'cli/main.ts']));
 });
 
 it('a logger of the owner’s is given to safeLogger and to nothing else', () => {

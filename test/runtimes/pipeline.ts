@@ -160,7 +160,7 @@ const faults: Check = async (lib) => {
     const { deliver, outcomes } = await setup(lib, options);
     return `${await deliver()} ${outcomes[0]?.code}`;
   };
-  const unreachable = { senders: [{ agentUrl: AGENT }], transport: () => Promise.reject(new Error('down')) };
+  const unreachable = { senders: [{ agentUrl: AGENT }], fetch: () => Promise.reject(new Error('down')) };
   same(await codeOf(unreachable), '503 keys_unavailable');
   const broken = lib.memory.memoryStore();
   same(
@@ -224,7 +224,7 @@ async function discover(lib: Library, documents: Record<string, unknown>): Promi
     requireDurability: 'process',
     handlers: { other: () => {} },
     logger: { debug() {}, info() {}, warn() {}, error() {} },
-    transport: async (url) => {
+    fetch: async (url) => {
       const document = published[new URL(url).pathname];
       return document === undefined ? new Response('', { status: 404 }) : json(document);
     },
@@ -272,7 +272,7 @@ const redirected: Check = async (lib, { redirecting }) => {
       baseUrl: redirecting,
       allowLoopback: true,
       token: 'sk_1',
-      ...(transport && { transport: (url, init) => transport(url, init) }),
+      ...(transport && { fetch: (url, init) => transport(url, init) }),
     });
     const code = await registry.diagnostics(AGENT).then(
       () => 'answered',

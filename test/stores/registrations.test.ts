@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { storeOf } from '../../src/stores/backend.ts';
+import { storeOf } from '../../src/stores/index.ts';
 import { keptRows, rowBackend } from '../support/row-backend.ts';
 
 describe('registrations of a driven store', () => {

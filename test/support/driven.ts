@@ -6,7 +6,7 @@ import {
   type LoadRequest,
   type LoadResult,
   storeOf,
-} from '../../src/stores/backend.ts';
+} from '../../src/stores/index.ts';
 import type { AcceptRequest } from '../../src/index.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import type { KeptRows } from './row-backend.ts';

@@ -1,4 +1,4 @@
-import type { Backend, CommitRequest, Expected, Row, RowId, Unit } from '../../src/stores/backend.ts';
+import type { Backend, CommitRequest, Expected, Row, RowId, Unit } from '../../src/stores/index.ts';
 import { nameOf } from '../../src/stores/for-tests.ts';
 import type { KeptRows } from './row-backend.ts';
 

@@ -18,7 +18,7 @@ import {
   turnText,
   type Unit,
   type Write,
-} from '../../src/stores/backend.ts';
+} from '../../src/stores/index.ts';
 import { nameOf, scopeName } from '../../src/stores/for-tests.ts';
 
 /** A row as it is kept, with what it is searched by. */
@@ -47,7 +47,7 @@ export function rowBackend(kept: KeptRows, now: () => number): Backend {
   const matches = (of: Expected): boolean => versionOf(of) === of.version;
   return {
     name: 'rows',
-    lanes: 2,
+    concurrency: 2,
     bySender: false,
     timeoutMs: 3000,
     open: async () => {},

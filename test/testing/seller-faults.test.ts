@@ -51,7 +51,7 @@ test.each(['silent', 'drip'] as const)('JWKS fault %s: given up at the deadline,
   const patient = defaultTransport(true);
   const transport: typeof patient = (url, init) =>
     patient(url, { ...init, signal: AbortSignal.any([init.signal, AbortSignal.timeout(1_000)]) });
-  const { seller, deliver, alarmsOf } = await rehearse({ transport });
+  const { seller, deliver, alarmsOf } = await rehearse({ fetch: transport });
   seller.faults.set(JWKS, fault);
   expect(await deliver()).toBe(UNAVAILABLE);
   expect(alarmsOf(FAILING)).toMatchObject([{ url: seller.jwksUrl }]);

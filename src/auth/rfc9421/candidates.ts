@@ -1,15 +1,15 @@
 import { utf8 } from '../../codec/encoding.ts';
 import type { VerifyKey } from '../../crypto/engine.ts';
-import type { Candidate, RevocationState } from '../../keys/contract.ts';
-import { type Refusal, type Unavailability, refused } from '../../outcome.ts';
-import type { AuthContext, HeadRequest, Target } from '../contract.ts';
+import type { Candidate, RevocationState } from '../../keys/key-resolver.ts';
+import { type Refusal, type Unavailability, refused } from '../../shared/outcome.ts';
+import type { AuthContext, HeadRequest, Target } from '../auth-contract.ts';
 import type { CheckedSignature } from './checks.ts';
-import { purposesOf } from '../../protocol.ts';
+import { purposesOf } from '../../shared/wire-names.ts';
 import { compareHost, type HostComparison } from './host.ts';
 import { usableKey } from './key-policy.ts';
 import { isRevokedKey } from './revoked-at.ts';
 import { signatureBase } from './signature-base.ts';
-import { isThenable } from '../../realms.ts';
+import { isThenable } from '../../shared/realms.ts';
 
 /** Everything that is the same for each candidate. */
 export interface Trial {

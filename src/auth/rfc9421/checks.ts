@@ -1,10 +1,10 @@
 import { decodeBase64, fastBytes } from '../../codec/encoding.ts';
 import { quoted } from '../../codec/printable.ts';
 import type { SignatureAlgorithm } from '../../crypto/engine.ts';
-import { fieldValue, type HeaderFields } from '../../delivery.ts';
-import { type AuthenticationCode, type Refusal, refused } from '../../outcome.ts';
-import type { Protocol, Protocols } from '../../protocol.ts';
-import type { SignatureWindow } from '../contract.ts';
+import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
+import { type AuthenticationCode, type Refusal, refused } from '../../shared/outcome.ts';
+import type { Protocol, Protocols } from '../../shared/wire-names.ts';
+import type { SignatureWindow } from '../auth-contract.ts';
 import { type ContentDigest, readContentDigest } from './content-digest.ts';
 import { coversRequired, isCoverable, REQUIRED_COMPONENTS } from './signature-base.ts';
 import {

@@ -1,5 +1,5 @@
-import type { Head } from '../../delivery.ts';
-import type { Target } from '../contract.ts';
+import type { Head } from '../../shared/delivery.ts';
+import type { Target } from '../auth-contract.ts';
 import { PrintableError } from '../../codec/printable-value.ts';
 
 /** A URL or `Host` that has no canonical form (verification.md §4.2, §4.3). `message` is for the owner. */

@@ -1,11 +1,11 @@
-import type { RaiseAlarm } from '../../alarms.ts';
+import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { quoted } from '../../codec/printable.ts';
-import { Fault } from '../../errors.ts';
-import type { Candidate, KeySearch } from '../../keys/contract.ts';
-import { type Refusal, type Unavailability, refused } from '../../outcome.ts';
-import { editionAccepting, purposesOf } from '../../protocol.ts';
-import type { SenderEntry } from '../../senders.ts';
-import type { VerifiesFor, Target, AuthContext, HeadRequest, LateDelivery } from '../contract.ts';
+import { Fault } from '../../shared/errors.ts';
+import type { Candidate, KeySearch } from '../../keys/key-resolver.ts';
+import { type Refusal, type Unavailability, refused } from '../../shared/outcome.ts';
+import { editionAccepting, purposesOf } from '../../shared/wire-names.ts';
+import type { SenderEntry } from '../../config/sender-entry.ts';
+import type { VerifiesFor, Target, AuthContext, HeadRequest, LateDelivery } from '../auth-contract.ts';
 import {
   baseFor,
   type Failure,

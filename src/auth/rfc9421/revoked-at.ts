@@ -1,6 +1,6 @@
 import type { Jwk } from '../../crypto/engine.ts';
 import { parseInstant } from '../../events/instant.ts';
-import type { Candidate } from '../../keys/contract.ts';
+import type { Candidate } from '../../keys/key-resolver.ts';
 
 /**
  * Since when a JWK says that it is revoked, Unix seconds rounded down: since ever where what it says cannot be read.

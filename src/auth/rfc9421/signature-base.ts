@@ -1,5 +1,5 @@
-import { fieldValue, type HeaderFields } from '../../delivery.ts';
-import type { Target } from '../contract.ts';
+import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
+import type { Target } from '../auth-contract.ts';
 import { canonicalAuthority, type Scheme, TargetUriError } from './host.ts';
 
 /** What a request gives to its signature base. */

@@ -1,5 +1,5 @@
 import { type InnerList, isInnerList, type Item, parseDictionary } from 'structured-headers';
-import { type Refusal, refused } from '../../outcome.ts';
+import { type Refusal, refused } from '../../shared/outcome.ts';
 import { REQUIRED_COMPONENTS } from './signature-base.ts';
 
 /*

@@ -1,5 +1,5 @@
-import type { Candidate } from '../../keys/contract.ts';
-import { type Refusal, type Unavailability, refused } from '../../outcome.ts';
+import type { Candidate } from '../../keys/key-resolver.ts';
+import { type Refusal, type Unavailability, refused } from '../../shared/outcome.ts';
 import {
   type Authenticate,
   type AuthResult,
@@ -7,7 +7,7 @@ import {
   type Prove,
   type WholeBody,
   whole,
-} from '../contract.ts';
+} from '../auth-contract.ts';
 import { type Trial, trialOf, tryCandidates, type Verified } from './candidates.ts';
 import {
   type CheckedSignature,
@@ -17,7 +17,7 @@ import {
   windowEnded,
 } from './checks.ts';
 import { matchingHash } from './content-digest.ts';
-import type { SenderEntry } from '../../senders.ts';
+import type { SenderEntry } from '../../config/sender-entry.ts';
 
 /** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
 async function findSigner(trial: Trial): Promise<Verified | Refusal | Unavailability> {

@@ -3,7 +3,7 @@ import { UsageError } from '../shell.ts';
 import type { Capture } from './capture.ts';
 import { readCurl } from './curl.ts';
 import { readHttp } from './http.ts';
-import { isHar, readHar, readVector } from './json.ts';
+import { isHar, readHar, readVector } from './capture-json.ts';
 
 const EXPECTED =
   'a raw HTTP request (POST /path HTTP/1.1 …), a HAR file or entry, a curl command, or a vector ({"request":{…}})';

@@ -1,4 +1,4 @@
-import type { Cause, Finding, Step } from './case.ts';
+import type { Cause, Finding, Step } from './explain-case.ts';
 
 /** What to do about a step whose code says it all, by cause and code. A code that is not here is looked into by a search of its own. */
 const FIXES: Readonly<Partial<Record<Cause, Readonly<Record<string, string>>>>> = {

@@ -2,14 +2,14 @@ import { hmacSecretsOf } from '../../auth/credentials.ts';
 import { hmacProtocol } from '../../auth/hmac.ts';
 import { readSignatureFields, MAX_VALIDITY_S } from '../../auth/rfc9421/checks.ts';
 import { readContentDigest } from '../../auth/rfc9421/content-digest.ts';
-import { fieldValue } from '../../delivery.ts';
-import { EDITION_NAMES, editionFor, type Protocol } from '../../protocol.ts';
+import { fieldValue } from '../../shared/delivery.ts';
+import { EDITION_NAMES, editionFor, type Protocol } from '../../shared/wire-names.ts';
 import { MS_FROM } from '../shell.ts';
 import { adviceFor } from './advice.ts';
-import { gunzipped, searchBody } from './body.ts';
-import { type Again, type Case, type Finding, type Look, type Step, unknown } from './case.ts';
+import { gunzipped, searchBody } from './body-rewrites.ts';
+import { type Again, type Case, type Finding, type Look, type Step, unknown } from './explain-case.ts';
 import { byteForms, headerRepairs, sequenceText } from './header-forms.ts';
-import { lookAtSignature } from './signature.ts';
+import { lookAtSignature } from './signature-search.ts';
 
 const passes = (steps: readonly Step[], id: string): boolean =>
   steps.some((step) => step.id === id && step.verdict === 'pass');

@@ -1,4 +1,4 @@
-import type { AuthContext, AuthRequest, AuthResult } from '../../auth/contract.ts';
+import type { AuthContext, AuthRequest, AuthResult } from '../../auth/auth-contract.ts';
 import { authenticateHmac } from '../../auth/hmac.ts';
 import { authenticateBearer } from '../../auth/bearer.ts';
 import { modeMismatch, schemeOf } from '../../auth/mode.ts';
@@ -9,13 +9,13 @@ import { challengeIn, isSignedChallenge } from '../../auth/signed-challenge.ts';
 import type { JsonObject } from '../../codec/members.ts';
 import { readChallenge } from '../../events/challenge.ts';
 import { readEvent } from '../../events/index.ts';
-import type { KeyResolver } from '../../keys/contract.ts';
-import type { CheckId } from '../../outcome.ts';
+import type { KeyResolver } from '../../keys/key-resolver.ts';
+import type { CheckId } from '../../shared/outcome.ts';
 import { guard, guardAgentPush, type GuardContext } from '../../stages/guard.ts';
 import { isReport } from '../../stages/read.ts';
-import type { AuthPolicy } from '../../senders.ts';
+import type { AuthPolicy } from '../../config/sender-entry.ts';
 import { MS_FROM } from '../shell.ts';
-import type { ExplainInput, Known, KnownRevocations, Step } from './case.ts';
+import type { ExplainInput, Known, KnownRevocations, Step } from './explain-case.ts';
 
 /** Checks 7 and 9 by what is known: a revoked key stays revoked, however old the list is. */
 export function withKnown(keys: KeyResolver, { revocations, keysFault }: Known): KeyResolver {

@@ -1,20 +1,20 @@
 import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
-import { DEFAULT_EDITION, type EditionName } from '../../protocol.ts';
+import { DEFAULT_EDITION, type EditionName } from '../../shared/wire-names.ts';
 import type { JsonObject } from '../../codec/members.ts';
-import type { ReportsAuth, Sender } from '../../senders.ts';
-import { VectorError } from '../../vectors/case.ts';
+import type { ReportsAuth, Sender } from '../../config/sender-entry.ts';
+import { VectorError } from '../../vectors/vector-case.ts';
 import { revocationUrl, senderOf } from '../../vectors/library.ts';
 import { keysBeside } from '../../vectors/load.ts';
-import { editionOf, type ShapeContext } from '../../vectors/shapes/read.ts';
-import { setupOf } from '../../vectors/shapes/signature.ts';
+import { editionOf, type ShapeContext } from '../../vectors/shapes/read-shape.ts';
+import { setupOf } from '../../vectors/shapes/signature-shape.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';
 import { publicJwk, readKeys, readSecret, type SecretFlags, secretsOf } from '../files.ts';
 import type { Chain } from '../keys/chain.ts';
-import { chainOf, type ChainFlags } from '../keys/verb.ts';
+import { chainOf, type ChainFlags } from '../keys/keys-verb.ts';
 import { type CliContext, UsageError } from '../shell.ts';
-import type { Known, KnownRevocations } from './case.ts';
+import type { Known, KnownRevocations } from './explain-case.ts';
 
 /** Who may send, and what is known of them. */
 export interface Configured extends Known {

@@ -1,14 +1,14 @@
-import type { AuthContext } from '../../auth/contract.ts';
+import type { AuthContext } from '../../auth/auth-contract.ts';
 import { canonicalTargetUri } from '../../auth/rfc9421/signature-base.ts';
 import { contentTypes } from '../../config/content-types.ts';
-import { senderSource } from '../../config/senders.ts';
+import { senderSource } from '../../config/sender-source.ts';
 import { createHashes } from '../../crypto/hashes.ts';
 import { createEngine } from '../../crypto/index.ts';
-import { headerFields, type Delivery } from '../../delivery.ts';
-import { editionFor, protocolsFor } from '../../protocol.ts';
-import { safeLogger } from '../../logging.ts';
+import { headerFields, type Delivery } from '../../shared/delivery.ts';
+import { editionFor, protocolsFor } from '../../shared/wire-names.ts';
+import { safeLogger } from '../../shared/logging.ts';
 import { createKeyResolver } from '../../keys/resolver.ts';
-import type { Case, ExplainInput, Explanation, Step } from './case.ts';
+import type { Case, ExplainInput, Explanation, Step } from './explain-case.ts';
 import { findCauses } from './causes.ts';
 import { checklist, withKnown } from './checklist.ts';
 
@@ -37,7 +37,7 @@ async function caseOf(input: ExplainInput): Promise<Case> {
     protocols,
     engine,
     // Keys are pins: what had to be fetched was fetched before.
-    transport: () => Promise.reject(new Error('nothing is fetched')),
+    fetch: () => Promise.reject(new Error('nothing is fetched')),
     now: () => input.receivedAt,
     allowLoopback: true,
     raiseAlarm: () => undefined,

@@ -1,5 +1,5 @@
 import { decodeBase64, encodeBase64 } from '../../codec/encoding.ts';
-import type { Change } from './case.ts';
+import type { Change } from './explain-case.ts';
 
 /** A DER INTEGER at `at`, as 32 bytes; undefined where there is none of that size. */
 function derInteger(

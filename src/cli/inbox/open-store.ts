@@ -4,12 +4,12 @@ import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import type { Store, StoreInbox, StoreRegistrations } from '../../stores/contract.ts';
+import type { Store, StoreInbox, StoreRegistrations } from '../../stores/store.ts';
 import { type MysqlPool, mysqlStore } from '../../stores/mysql.ts';
 import { type PgPool, postgresStore } from '../../stores/postgres.ts';
 import { type RedisClient, redisStore } from '../../stores/redis.ts';
 import { type CliContext, UsageError } from '../shell.ts';
-import { messageOf } from '../../errors.ts';
+import { messageOf } from '../../shared/errors.ts';
 
 /** Two, for a name alone may be another's. Both are made in one transaction (`stores/sqlite/schema`); `record` by version 1. */
 const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table'

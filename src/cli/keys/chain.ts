@@ -1,13 +1,19 @@
 import { unfitReason } from '../../auth/rfc9421/key-policy.ts';
 import { revokedSince } from '../../auth/rfc9421/revoked-at.ts';
-import { senderSource } from '../../config/senders.ts';
+import { senderSource } from '../../config/sender-source.ts';
 import type { CryptoEngine, Jwk } from '../../crypto/engine.ts';
 import { createEngine } from '../../crypto/index.ts';
 import { createLocate } from '../../keys/agent-location.ts';
-import type { KeyTransport } from '../../keys/contract.ts';
+import type { KeyFetch } from '../../keys/key-resolver.ts';
 import { JWKS, type KeySet } from '../../keys/jwks.ts';
-import { EDITION_NAMES, editionFor, type EditionName, type Protocols, protocolsFor } from '../../protocol.ts';
-import type { Sender, SenderEntry } from '../../senders.ts';
+import {
+  EDITION_NAMES,
+  editionFor,
+  type EditionName,
+  type Protocols,
+  protocolsFor,
+} from '../../shared/wire-names.ts';
+import type { Sender, SenderEntry } from '../../config/sender-entry.ts';
 import { createDocuments, type Documents, type Link } from './documents.ts';
 import { countedKeys, publisherSets } from './pinned.ts';
 import { movingNotes, recorded } from './moving.ts';
@@ -51,7 +57,7 @@ interface ChainOptions {
   /** What the receiver has for this seller. */
   readonly edition?: EditionName | undefined;
   readonly allowLoopback: boolean;
-  readonly transport: KeyTransport;
+  readonly fetch: KeyFetch;
   /** Unix ms. */
   readonly now: () => number;
   /** Asks once more where the documents lead. */

@@ -1,4 +1,4 @@
-import type { KeyTransport } from '../../keys/contract.ts';
+import type { KeyFetch } from '../../keys/key-resolver.ts';
 import type { CopyResult, DocumentKind } from '../../keys/document.ts';
 import { ageSeconds, lifetimeMs } from '../../keys/lifetimes.ts';
 import { type Fetched, fetchDocument } from '../../keys/safe-fetch.ts';
@@ -32,7 +32,7 @@ export interface Documents {
 }
 
 export interface DocumentsOptions {
-  readonly transport: KeyTransport;
+  readonly fetch: KeyFetch;
   readonly allowLoopback: boolean;
   /** Unix ms. */
   readonly now: () => number;
@@ -66,20 +66,20 @@ async function failureOf(
   return { ok: false, reason, ...(elsewhere !== undefined && { elsewhere }) };
 }
 
-export function createDocuments({ transport, allowLoopback, now }: DocumentsOptions): Documents {
+export function createDocuments({ fetch: fetchUrl, allowLoopback, now }: DocumentsOptions): Documents {
   const links: Link[] = [];
   let order = 0;
   return {
     links,
     load: async (kind, url) => {
       let answered = false;
-      const watched: KeyTransport = async (at, init) => {
-        const response = await transport(at, init);
+      const watched: KeyFetch = async (at, init) => {
+        const response = await fetchUrl(at, init);
         answered = true;
         return response;
       };
       const began = now();
-      const rules = { transport: watched, allowLoopback, deadlineMs: DEADLINE_MS };
+      const rules = { fetch: watched, allowLoopback, deadlineMs: DEADLINE_MS };
       const fetched = await fetchDocument(
         rules,
         { url, maxBytes: kind.maxBytes, redirects: kind.redirects },

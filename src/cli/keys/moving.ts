@@ -3,7 +3,7 @@ import { createLocate } from '../../keys/agent-location.ts';
 import type { CopyResult, DocumentKind } from '../../keys/document.ts';
 import { keyOf } from '../../keys/document.ts';
 import { adagentsUrls, followed } from '../../keys/publisher-pins.ts';
-import type { SenderEntry } from '../../senders.ts';
+import type { SenderEntry } from '../../config/sender-entry.ts';
 import type { Documents, DocumentsOptions } from './documents.ts';
 
 type Load = Documents['load'];

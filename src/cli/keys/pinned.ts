@@ -2,13 +2,13 @@ import { revokedSince, sameMaterial } from '../../auth/rfc9421/revoked-at.ts';
 import { canonicalJson } from '../../codec/canonical-json.ts';
 import { quoted } from '../../codec/printable.ts';
 import type { Jwk } from '../../crypto/engine.ts';
-import type { Candidate } from '../../keys/contract.ts';
+import type { Candidate } from '../../keys/key-resolver.ts';
 import { allKeys, type KeySet } from '../../keys/jwks.ts';
 import { narrowed } from '../../keys/narrowed-search.ts';
 import { createPinPurposes } from '../../keys/pin-purpose.ts';
 import { adagentsUrls, followed, notListedReason } from '../../keys/publisher-pins.ts';
-import type { Protocols } from '../../protocol.ts';
-import type { SenderEntry } from '../../senders.ts';
+import type { Protocols } from '../../shared/wire-names.ts';
+import type { SenderEntry } from '../../config/sender-entry.ts';
 import type { Documents } from './documents.ts';
 
 /** Reads the keys of the agent that each publisher pins. */

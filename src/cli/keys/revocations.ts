@@ -7,8 +7,8 @@ import {
   revocationKind,
 } from '../../keys/revocation-list.ts';
 import { discoveredLists, isFresh, newRegister, type Register } from '../../keys/revocation-registers.ts';
-import type { Protocols } from '../../protocol.ts';
-import type { SenderEntry } from '../../senders.ts';
+import type { Protocols } from '../../shared/wire-names.ts';
+import type { SenderEntry } from '../../config/sender-entry.ts';
 import { createDocuments, type Documents, type DocumentsOptions, type Link } from './documents.ts';
 
 /** What is known of revoked keys. */
@@ -84,8 +84,8 @@ async function listAt(
 ): Promise<RevocationState> {
   const { options, documents, sender } = check;
   const named = sender.revocation?.url;
-  const transport = named === undefined ? absentAsEmpty(options.transport) : options.transport;
-  const own = createDocuments({ ...options, transport });
+  const fetchUrl = named === undefined ? absentAsEmpty(options.fetch) : options.fetch;
+  const own = createDocuments({ ...options, fetch: fetchUrl });
   const register: Register = { ...newRegister(url), required: named !== undefined };
   const answer = await own.load(revocationKind(new Map([[url, register]])), url);
   const empty = answer.ok && answer.copy.value.list === undefined;

@@ -1,6 +1,6 @@
-import { editionFor, protocolFor, purposesOf } from '../../protocol.ts';
+import { editionFor, protocolFor, purposesOf } from '../../shared/wire-names.ts';
 import { PROFILE_COMPONENTS } from '../../sender/sign.ts';
-import { ACCEPTED, later, type ProbeCase, type ProbeKit, refused } from './kit.ts';
+import { ACCEPTED, later, type ProbeCase, type ProbeKit, refused } from './probe-kit.ts';
 
 type Payload = (kit: ProbeKit) => object | string;
 type Options = Parameters<ProbeKit['sign']>[1];

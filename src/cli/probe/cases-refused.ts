@@ -1,6 +1,6 @@
 import { toldCode, type WrongDelivery } from '../../testing/mistake-row.ts';
 import { mistakesFor } from '../../testing/mistakes.ts';
-import type { Expected, ProbeCase, ProbeKit } from './kit.ts';
+import type { Expected, ProbeCase, ProbeKit } from './probe-kit.ts';
 
 /** A framework whose route is for POST alone answers before the receiver does. */
 const NO_ROUTE = {

@@ -1,11 +1,11 @@
-import { ConfigError } from '../../errors.ts';
-import { protocolFor } from '../../protocol.ts';
+import { ConfigError } from '../../shared/errors.ts';
+import { protocolFor } from '../../shared/wire-names.ts';
 import type { Jwk } from '../../sender/sign.ts';
 import { createFakeSeller } from '../../testing/fake-seller.ts';
 import { publicJwk } from '../files.ts';
-import { type ChainFlags, chainOf } from '../keys/verb.ts';
+import { type ChainFlags, chainOf } from '../keys/keys-verb.ts';
 import { type CliContext, UsageError } from '../shell.ts';
-import type { ProbeResult } from './kit.ts';
+import type { ProbeResult } from './probe-kit.ts';
 
 /** How a receiver comes to know the keys that a command signs with. */
 export interface Identity {

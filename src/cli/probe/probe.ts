@@ -3,7 +3,7 @@ import type { SignedDelivery } from '../../sender/sign.ts';
 import type { PostResult } from '../../testing/seller-post.ts';
 import { ACCEPTED_CASES, RATE_CASE, REPEATED_CASES } from './cases-events.ts';
 import { REFUSED_CASES } from './cases-refused.ts';
-import { type Expected, NotBegun, type ProbeCase, type ProbeKit, type ProbeResult } from './kit.ts';
+import { type Expected, NotBegun, type ProbeCase, type ProbeKit, type ProbeResult } from './probe-kit.ts';
 
 /** What HTTP itself writes: none of it is told by the receiver's own code, and a kid may be `2026`. */
 const PLAIN_HEADERS: ReadonlySet<string> = new Set([

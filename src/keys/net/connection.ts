@@ -1,6 +1,6 @@
-import { abortReason, onAbort, settledWithin } from '../../time-limits.ts';
+import { abortReason, onAbort, settledWithin } from '../../shared/time-limits.ts';
 import { sameAddress } from './addresses.ts';
-import { isError } from '../../realms.ts';
+import { isError } from '../../shared/realms.ts';
 
 /** Node's modules that connections are made of. */
 export interface NetModules {
@@ -238,7 +238,7 @@ export async function exchange(
       reject(new Error('the connection was closed without an answer'));
     });
     if (taken) request.end(body);
-    else request.destroy(new Error('node:http of this runtime takes no given connection: pass a transport'));
+    else request.destroy(new Error('node:http of this runtime takes no given connection: pass fetch'));
   });
 }
 
@@ -293,7 +293,7 @@ const PLAIN_MESSAGES: Readonly<Record<string, string>> = {
 
 /** A failure of the network as an `Error` whose message is fit for the owner's log. */
 export function plainFailure(error: unknown): Error {
-  if (!isError(error)) return new Error('the transport failed');
+  if (!isError(error)) return new Error('the fetch failed');
   const { code } = error as { readonly code?: unknown };
   const plain =
     typeof code === 'string' && Object.hasOwn(PLAIN_MESSAGES, code) ? PLAIN_MESSAGES[code] : undefined;

@@ -1,5 +1,5 @@
-import { ConfigError, Fault } from '../../errors.ts';
-import type { Durability } from '../contract.ts';
+import { ConfigError, Fault } from '../../shared/errors.ts';
+import type { Durability } from '../store.ts';
 
 /** One that has confirmed nothing for so long, which it does each second, is gone: its connection has not timed out. S. */
 const GONE_S = 10;

@@ -1,7 +1,7 @@
-import type { CommitRequest, CommitResult, Counted, Expected, Scope, Unit, Write } from '../port.ts';
-import { PROCESSES } from '../driver/row-data.ts';
-import { changesOf, indexOf, listName, rowName, rowText, seenOf, ttlOf, versionText } from './rows.ts';
-import type { Session } from './registry.ts';
+import type { CommitRequest, CommitResult, Counted, Expected, Scope, Unit, Write } from '../backend.ts';
+import { PROCESSES } from '../optimistic/row-data.ts';
+import { changesOf, indexOf, listName, rowName, rowText, seenOf, ttlOf, versionText } from './redis-rows.ts';
+import type { Session } from './sender-list.ts';
 
 /** In the place of a body's length. */
 const BODY = { stays: -1, dropped: -2 } as const;

@@ -1,12 +1,12 @@
 // Test face of `src/stores/redis`: what tests, bench and scripts import from it that no public entry exports.
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
-export { redisBackend } from './backend.ts';
+export { redisBackend } from './redis-backend.ts';
 export { attachedIn, barrierOf } from './barrier.ts';
-export { duplicateOf, type RedisConnection } from './client.ts';
-export { laneOf } from './lane.ts';
+export { duplicateOf, type RedisConnection } from './redis-client.ts';
+export { pipelineOf as laneOf } from './pipeline.ts';
 export { LUA } from './lua.ts';
 export { keyidsOf, type NonceCounts, nonceCounts } from './nonce-counts.ts';
 export { keysOf, nodeDigests, SCHEMA_VERSION, type Scripts, scriptsOf } from './scripts.ts';
-export { checkKept } from './settings.ts';
-export { watchOf } from './watch.ts';
+export { checkKept } from './redis-settings.ts';
+export { watchOf } from './identity-check.ts';

@@ -1,5 +1,5 @@
-import type { Unit } from '../port.ts';
-import { scopeName } from '../driver/row-data.ts';
+import type { Unit } from '../backend.ts';
+import { scopeName } from '../optimistic/row-data.ts';
 
 /** Nonces of a sender. */
 export interface NonceCount {

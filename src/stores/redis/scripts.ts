@@ -1,5 +1,5 @@
-import { ConfigError } from '../../errors.ts';
-import { nodeCrypto } from '../driver/row-data.ts';
+import { ConfigError } from '../../shared/errors.ts';
+import { nodeCrypto } from '../optimistic/row-data.ts';
 import { columnText } from '../text.ts';
 import { LUA } from './lua.ts';
 
@@ -74,9 +74,9 @@ export interface Keys {
   /** All of one sender's begin with the first, and are in one slot of a Cluster by its hash tag. */
   readonly of: (sender: string) => readonly [string, string];
   readonly registry: readonly [string, string];
-  /** `schema.ts`. */
+  /** `redis-schema.ts`. */
   readonly version: string;
-  /** `schema.ts`: the identity's own, the version's, and the registry of version 1, which had no number. */
+  /** `redis-schema.ts`: the identity's own, the version's, and the registry of version 1, which had no number. */
   readonly identity: readonly [string, string, string];
 }
 

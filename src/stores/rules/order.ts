@@ -1,6 +1,6 @@
-import type { AcceptRequest, TaskClaim } from '../contract.ts';
+import type { AcceptRequest, TaskClaim } from '../store.ts';
 import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../constants.ts';
-import type { RecordRow, Rows, TaskRow } from './rows.ts';
+import type { RecordRow, Rows, TaskRow } from './rule-rows.ts';
 
 /**
  * Ordering of one task's statuses (contract.md §9.7; admission.md §5.3): older than the mark, or equal to a terminal one and

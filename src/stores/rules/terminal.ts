@@ -1,7 +1,7 @@
-import type { AcceptDecision, EventClaim, TaskClaim } from '../contract.ts';
+import type { AcceptDecision, EventClaim, TaskClaim } from '../store.ts';
 import { isAfterTerminal, isStale } from './order.ts';
-import type { FirstTerminal, RecordRow, Rows, TaskRow } from './rows.ts';
-import { areOtherChannels, type Found, heldTerminal, isTold, sourceOf, toldTerminal } from './told.ts';
+import type { FirstTerminal, RecordRow, Rows, TaskRow } from './rule-rows.ts';
+import { areOtherChannels, type Found, heldTerminal, isTold, sourceOf, toldTerminal } from './channels.ts';
 
 /*
  * A task's first terminal status, and what comes after it (admission.md §5.4, §5.4a).

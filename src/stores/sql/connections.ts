@@ -1,4 +1,4 @@
-import { isError } from '../../realms.ts';
+import { isError } from '../../shared/realms.ts';
 
 /** Connections of the owner's pool. */
 export interface Connections<C> {

@@ -4,4 +4,4 @@
 export { asFault, isBusy, isConstraint, nodeSqlite, openFile } from './handle.ts';
 export { openDatabase } from './open.ts';
 export { type DatabaseFile, fileOf, placeOf } from './place.ts';
-export { KNOWN, migrate, STEPS } from './schema.ts';
+export { KNOWN, migrate, STEPS } from './sqlite-schema.ts';

@@ -1,5 +1,5 @@
-import { ConfigError, Fault, messageOf } from '../../errors.ts';
-import { isError } from '../../realms.ts';
+import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
+import { isError } from '../../shared/realms.ts';
 
 /** A prepared statement, as `node:sqlite` gives it. */
 export interface SqliteStatement {

@@ -1,12 +1,12 @@
 import * as fs from 'node:fs';
-import { ConfigError, Fault, messageOf } from '../../errors.ts';
-import type { Durability, StoreIdentity } from '../contract.ts';
+import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
+import type { Durability, StoreIdentity } from '../store.ts';
 import { whileRunning } from '../schema-version.ts';
 import { type CommitOptions, type Commits, commitsOf } from './commits.ts';
 import { type SqliteHandle, asFault, isBusy, type SqliteRow, textOf } from './handle.ts';
 import { identify, placeOf, fileOf } from './place.ts';
-import { type SqliteRows, sqliteRows } from './rows.ts';
-import { migrate, versionCheck } from './schema.ts';
+import { type SqliteRows, sqliteRows } from './sqlite-rows.ts';
+import { migrate, versionCheck } from './sqlite-schema.ts';
 
 /**
  * Durability of SQLite is a matter of each connection: `synchronous` is not stored in the file, and drivers open a

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
-import { Fault } from '../../errors.ts';
-import type { StoreIdentity } from '../contract.ts';
+import { Fault } from '../../shared/errors.ts';
+import type { StoreIdentity } from '../store.ts';
 import { type SqliteHandle, type SqliteRow, textOf } from './handle.ts';
 
 /** Where a connection's database is. */

@@ -1,5 +1,5 @@
-import type { Scope } from '../port.ts';
-import type { Usage } from '../rules/rows.ts';
+import type { Scope } from '../backend.ts';
+import type { Usage } from '../rules/rule-rows.ts';
 import { columnText, fromColumnText } from '../text.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
 import { textOf } from './handle.ts';

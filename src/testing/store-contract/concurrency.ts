@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { ConfigError, Fault } from '../../errors.ts';
-import type { AcceptResult, Store } from '../../stores/contract.ts';
+import { ConfigError, Fault } from '../../shared/errors.ts';
+import type { AcceptResult, Store } from '../../stores/store.ts';
 import { type StoreEffects, type Cases, DAY_MS, type Draft, KEY, type Kit, LEASE_MS, SENDER } from './kit.ts';
 
 /** More than any pool has connections, so that some have to wait. */

@@ -8,7 +8,7 @@ import type {
   RetryLimits,
   Store,
   StoreInbox,
-} from '../../stores/contract.ts';
+} from '../../stores/store.ts';
 import type { Kit } from './kit.ts';
 import { DAY_MS, KEY, LEASE_MS, RETRY, SENDER } from './kit.ts';
 

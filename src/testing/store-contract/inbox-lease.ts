@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { INBOX, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
-import type { LeasedEvent } from '../../stores/contract.ts';
+import type { LeasedEvent } from '../../stores/store.ts';
 import type { Cases } from './kit.ts';
 import { CONFIG_ERROR, DAY_MS, KEY, LEASE_MS, NO_LENGTHS, SENDER, decision, text } from './kit.ts';
 

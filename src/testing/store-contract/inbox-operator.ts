@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Fault } from '../../errors.ts';
+import { Fault } from '../../shared/errors.ts';
 import {
   INBOX,
   inboxOf,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Fault } from '../../errors.ts';
+import { Fault } from '../../shared/errors.ts';
 import { type Cases, DAY_MS, LEASE_MS } from './kit.ts';
 
 /** `Store.identity`, where the store has it (admission.md §7.5). */

@@ -7,7 +7,7 @@ import type {
   FailResult,
   PeekResult,
   Store,
-} from '../../stores/contract.ts';
+} from '../../stores/store.ts';
 import {
   type Clock,
   type Draft,
@@ -18,7 +18,7 @@ import {
   SENDER,
   failOf,
   requestOf,
-} from './draft.ts';
+} from './drafts.ts';
 
 /** What a store's author gives the suite: two handles open on one store, and a hand on its clock. */
 export interface StoreHarness {
@@ -64,8 +64,8 @@ export interface StoreContractOptions {
   readonly it: (name: string, body: () => Promise<void>) => unknown;
 }
 
-export type { Draft } from './draft.ts';
-export { DAY_MS, HOUR_MS, KEY, LEASE_MS, RETRY, SENDER, bytes, text } from './draft.ts';
+export type { Draft } from './drafts.ts';
+export { DAY_MS, HOUR_MS, KEY, LEASE_MS, RETRY, SENDER, bytes, text } from './drafts.ts';
 
 export type Won = Extract<AcceptDecision, { kind: 'won' }>;
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { inboxOf, lease } from './inbox-kit.ts';
 import { HOUR_MS, SENDER } from './kit.ts';
 import type { Cases } from './kit.ts';
-import { dueIds, get, registrationsOf, save } from './registrations.ts';
+import { dueIds, get, registrationsOf, save } from './registration-rows.ts';
 
 const SENDERS = ['https://a.example/mcp', 'https://b.example/mcp', 'https://c.example/mcp'] as const;
 

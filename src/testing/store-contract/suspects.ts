@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { AliveRequest } from '../../stores/contract.ts';
+import type { AliveRequest } from '../../stores/store.ts';
 import { INBOX, inboxOf, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
 import type { Cases, Kit } from './kit.ts';
 import { HOUR_MS, KEY, LEASE_MS, SENDER } from './kit.ts';

@@ -1,10 +1,10 @@
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import type { Transport } from '../../events/event.ts';
-import type { AnswerCase, ErrorAction, ErrorCase, RedirectsCase, VectorCase } from '../case.ts';
-import { VectorError } from '../case.ts';
+import type { AnswerCase, ErrorAction, ErrorCase, RedirectsCase, VectorCase } from '../vector-case.ts';
+import { VectorError } from '../vector-case.ts';
 import type { Redirect } from '../subject.ts';
-import { missing, optional, passUnknown, readList, required, type ShapeContext } from './read.ts';
+import { missing, optional, passUnknown, readList, required, type ShapeContext } from './read-shape.ts';
 
 /* Vectors of what a client of sellers does: answers, their errors, and documents that are redirected. */
 

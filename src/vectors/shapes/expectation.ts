@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
-import { type Expectation, VectorError } from '../case.ts';
-import { aliasOf, each, missing, optional, read, required, type ShapeContext } from './read.ts';
+import { type Expectation, VectorError } from '../vector-case.ts';
+import { aliasOf, each, missing, optional, read, required, type ShapeContext } from './read-shape.ts';
 
 /** Words of publishers for a verifier's verdict, in lower case, with `_` between parts. */
 const ACCEPTING = 'accept accepted verify verified valid pass passed success ok'.split(' ');

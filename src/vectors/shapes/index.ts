@@ -1,6 +1,11 @@
 import * as z from 'zod/mini';
 import { isJsonObject, type JsonObject, defined } from '../../codec/members.ts';
-import { type ReadCase, VectorError, type CanonicalizationCase, type ExtractionCase } from '../case.ts';
+import {
+  type ReadCase,
+  VectorError,
+  type CanonicalizationCase,
+  type ExtractionCase,
+} from '../vector-case.ts';
 import { readAnswers, readErrors, readRedirects } from './calls.ts';
 import { HMAC_LISTS, HMAC_MEMBERS, readBearer, readEnvelopes, readHmac } from './legacy.ts';
 import {
@@ -17,8 +22,8 @@ import {
   read,
   readList,
   required,
-} from './read.ts';
-import { OF_REQUESTS, readSequences, readSignature, readSignatures, SIGNATURES } from './signature.ts';
+} from './read-shape.ts';
+import { OF_REQUESTS, readSequences, readSignature, readSignatures, SIGNATURES } from './signature-shape.ts';
 
 const FORM = ['expected_target_uri', 'expected_authority'] as const;
 /** Names for the code of a refusal. */

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject, present } from '../../codec/members.ts';
-import { protocolFor } from '../../protocol.ts';
+import { protocolFor } from '../../shared/wire-names.ts';
 import {
   type DeliveryCase,
   type Expectation,
@@ -8,7 +8,7 @@ import {
   type ReadCase,
   type SecretCase,
   VectorError,
-} from '../case.ts';
+} from '../vector-case.ts';
 import { hmacAction, someExpectation } from './expectation.ts';
 import {
   aliasOf,
@@ -29,7 +29,7 @@ import {
   readList,
   required,
   type ShapeContext,
-} from './read.ts';
+} from './read-shape.ts';
 
 /** How the one sender of a file is registered. */
 interface Registered {

@@ -13,7 +13,7 @@ it('keys check: reports a clock of this machine that differs from the servers’
       sender: { agentUrl: seller.agentUrl },
       protocol: undefined,
       allowLoopback: true,
-      transport: defaultTransport(true),
+      fetch: defaultTransport(true),
       now: () => Date.now() + offsetMs,
     });
   const right = await walk(0);

@@ -12,7 +12,7 @@ const walk = ({ agentUrl }: FakeSeller): Promise<Chain> =>
     sender: { agentUrl },
     protocol: undefined,
     allowLoopback: true,
-    transport: defaultTransport(true),
+    fetch: defaultTransport(true),
     now: Date.now,
   });
 
@@ -60,7 +60,7 @@ it('keys check: a publisher’s pins of one kid take no others along, and a list
       sender: { agentUrl: seller.agentUrl, publishers: [new URL(publisher.agentUrl).host] },
       protocol: undefined,
       allowLoopback: true,
-      transport: defaultTransport(true),
+      fetch: defaultTransport(true),
       now: Date.now,
     });
   };
@@ -86,7 +86,7 @@ it('keys check: follows a publisher’s file to where it is, and says where that
       sender: { agentUrl: seller.agentUrl, publishers: [new URL(publisher.agentUrl).host] },
       protocol: undefined,
       allowLoopback: true,
-      transport: defaultTransport(true),
+      fetch: defaultTransport(true),
       now: Date.now,
     });
   const origin = new URL(publisher.agentUrl).origin;
@@ -122,7 +122,7 @@ it('keys check: explains pins without a purpose, and pins that the JWKS lacks, b
       protocol: undefined,
       edition,
       allowLoopback: true,
-      transport: defaultTransport(true),
+      fetch: defaultTransport(true),
       now: Date.now,
     });
   const kid = JSON.stringify(publicJwk['kid']);
@@ -178,7 +178,7 @@ it.each([
     sender: { agentUrl, publishers: ['publisher.example'] },
     protocol: undefined,
     allowLoopback: false,
-    transport,
+    fetch: transport,
     now: Date.now,
     looksTwice: true,
   });
@@ -213,7 +213,7 @@ it.each(['3.3', undefined] as const)(
         protocol: undefined,
         ...(edition && { edition }),
         allowLoopback: true,
-        transport: defaultTransport(true),
+        fetch: defaultTransport(true),
         now: Date.now,
       });
       expect(keys.map(({ kid, revoked, revokedAt }) => [kid, revoked, revokedAt])).toEqual([

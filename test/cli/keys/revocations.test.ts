@@ -33,7 +33,7 @@ async function find(body: string, now: number): Promise<Found> {
   const sender = { ...SENDER, revocation: { url } };
   const options = {
     allowLoopback: false,
-    transport: async () => new Response(body),
+    fetch: async () => new Response(body),
     now: () => now,
   };
   const documents = createDocuments(options);
@@ -62,7 +62,7 @@ describe('keys check: the revocation list, with the receiver’s result (verific
     const check = async (served: Readonly<Record<string, object>>) => {
       const options = {
         allowLoopback: false,
-        transport: async (url: string) => {
+        fetch: async (url: string) => {
           const body = served[new URL(url).pathname];
           return body ? Response.json(body) : new Response(null, { status: 404 });
         },

@@ -20,7 +20,7 @@ it('keys check --beside: names the key ids that another seller publishes too', a
       sender: { agentUrl },
       protocol: undefined,
       allowLoopback: true,
-      transport: defaultTransport(true),
+      fetch: defaultTransport(true),
       now: Date.now,
     });
   const [mine, beside] = await Promise.all([walk(one), walk(other)]);
@@ -39,7 +39,7 @@ it('keys check --beside: says who would block whom at one URL, and where two pub
       sender: { agentUrl },
       protocol: undefined,
       allowLoopback: true,
-      transport: defaultTransport(true),
+      fetch: defaultTransport(true),
       now: Date.now,
     });
   expect(blockingFaults(await walk(one), await walk(other))).toEqual([]);

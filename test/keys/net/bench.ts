@@ -64,7 +64,7 @@ export async function fetched(
   url = `https://${HOST}/doc`,
   deadlineMs = 5000,
 ): Promise<Fetched> {
-  const rules = { transport, allowLoopback: false, deadlineMs };
+  const rules = { fetch: transport, allowLoopback: false, deadlineMs };
   return await fetchDocument(rules, { url, maxBytes: CAP }, new AbortController());
 }
 

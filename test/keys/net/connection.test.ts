@@ -425,7 +425,7 @@ describe('invalid answers', () => {
 test.each([undefined, null, 'text', { message: 'theirs' }])(
   'a thrown value that is no Error becomes one: %j',
   (thrown) => {
-    expect(plainFailure(thrown)).toEqual(new Error('the transport failed'));
+    expect(plainFailure(thrown)).toEqual(new Error('the fetch failed'));
   },
 );
 

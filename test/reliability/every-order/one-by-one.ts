@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { storeOf } from '../../../src/stores/backend.ts';
+import { storeOf } from '../../../src/stores/index.ts';
 import type { Store } from '../../../src/index.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import type { Planted } from '../../support/planted.ts';

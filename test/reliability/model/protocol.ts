@@ -1,4 +1,4 @@
-import type { RowId } from '../../../src/stores/backend.ts';
+import type { RowId } from '../../../src/stores/index.ts';
 import {
   type AnyRow,
   type Attempt,

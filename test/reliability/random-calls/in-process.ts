@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect } from 'vitest';
-import { storeOf } from '../../../src/stores/backend.ts';
+import { storeOf } from '../../../src/stores/index.ts';
 import { createMemoryState, memoryStore } from '../../../src/stores/memory.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { twoHandles } from '../../stores/fixtures/two-handles.ts';

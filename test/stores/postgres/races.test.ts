@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Unit } from '../../../src/stores/backend.ts';
+import type { Unit } from '../../../src/stores/index.ts';
 import { postgresBackend } from '../../../src/stores/postgres/for-tests.ts';
 import type { PgClient } from '../../../src/stores/postgres.ts';
 import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Backend, CommitResult, Row, RowId, Scope, Unit, Write } from '../../../src/stores/backend.ts';
+import type { Backend, CommitResult, Row, RowId, Scope, Unit, Write } from '../../../src/stores/index.ts';
 import {
   keysOf,
   LUA,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { CommitResult, Expected, Row, Unit, Within, Write } from '../../../src/stores/backend.ts';
+import type { CommitResult, Expected, Row, Unit, Within, Write } from '../../../src/stores/index.ts';
 import type { SqlBackend } from '../../../src/stores/for-tests.ts';
 
 /** Far more than any of this takes: what waits here waits for a lock. */

@@ -1,0 +1,269 @@
+import type { Readable } from 'node:stream';
+import type { HeadersInput } from '../shared/delivery.ts';
+import type { Reply } from '../shared/outcome.ts';
+import {
+  consumed,
+  type AdapterReceiver,
+  type AdapterTicket,
+  faultReply,
+  isTicket,
+} from './shared-adapter.ts';
+import { isBytes } from '../shared/realms.ts';
+
+/** Long enough for an answer to cross the world and for the sender to hang up. Ms. */
+const LINGER_MS = 1_000;
+
+/** What a sender may have written before it reads, by and large. */
+const LINGER_BYTES = 65_536;
+
+/**
+ * Waits, after an answer was written, for the sender to read it. RFC 9112 §9.6: closing while a body still arrives
+ * resets the connection, and the reset can overtake the answer; a seller that never sees its 413 keeps trying.
+ * What arrives is forgotten, at most 64 KiB of it; beyond that it is not even read. Ends when the body does, when
+ * the sender hangs up, and after a second in any case.
+ */
+function linger(body: Readable): Promise<void> {
+  return new Promise((resolve) => {
+    let left = LINGER_BYTES;
+    const forget = (chunk: Uint8Array | string): void => {
+      left -= chunk.length;
+      if (left < 0) body.pause();
+    };
+    const done = (): void => {
+      clearTimeout(deadline);
+      body.off('data', forget).off('end', done).off('error', done).off('close', done);
+      resolve();
+    };
+    const deadline = setTimeout(done, LINGER_MS);
+    deadline.unref();
+    body.on('data', forget).on('end', done).on('error', done).on('close', done);
+    body.resume();
+    if (body.destroyed || body.readableEnded) done();
+  });
+}
+
+/** Marks a connection of HTTP/1.1 on which the last answer was given. */
+const CLOSING: unique symbol = Symbol('proto-webhooks.closing');
+
+/** What is needed of `http.IncomingMessage`, `http2.Http2ServerRequest` and what frameworks make of them. */
+export interface NodeRequest extends Readable {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  /** The target as received, where a framework that mounts handlers cuts its own path from `url`. */
+  readonly originalUrl?: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The whole request has arrived (HTTP/1.1). */
+  readonly complete?: boolean;
+  /** Name, value, name, value, …: repeated lines stay visible. */
+  readonly rawHeaders?: readonly string[];
+  readonly httpVersionMajor?: number;
+  /** One object a connection (HTTP/1.1). */
+  readonly socket?: { destroy(): unknown; [CLOSING]?: true } | null;
+  /** HTTP/2 only. */
+  readonly stream?: {
+    respond(headers: Readonly<Record<string, string | number>>, options: { endStream: boolean }): void;
+    close(code: number): void;
+  };
+  /** Where body parsers leave the body. Taken when it is a `Uint8Array`. */
+  readonly body?: unknown;
+  /** Where Google Cloud Functions, Nest and `express.json({ verify })` leave the bytes. Likewise. */
+  readonly rawBody?: unknown;
+}
+
+/** RFC 9112 §9.6: what is pipelined behind an answer with `Connection: close` must not be processed; Node would. */
+const isClosing = (req: NodeRequest): boolean => req.socket?.[CLOSING] === true;
+
+const DECODED_FIX = 'req.setEncoding() was called: remove the call.';
+
+/** A body that something else read and kept as bytes. */
+function bytesGiven({ rawBody, body }: NodeRequest): Uint8Array | undefined {
+  if (isBytes(rawBody)) return rawBody;
+  return isBytes(body) ? body : undefined;
+}
+
+/**
+ * What to change where the stream cannot give the bytes any more.
+ * @param fix the line to change where it was read before.
+ */
+function lostBytes(req: NodeRequest, fix: string): string | undefined {
+  // Not `req.body`: Express 4 sets it to {} without reading anything.
+  if (req.readableDidRead) return fix;
+  return req.readableEncoding === null ? undefined : DECODED_FIX;
+}
+
+/** Reads the stream to its end, or as far as it is wanted. Never rejects. */
+export async function readStream(req: NodeRequest, ticket: AdapterTicket): AdapterTicket['outcome'] {
+  if (req.destroyed) {
+    ticket.abort();
+    return undefined;
+  }
+  // Whatever is still to come stays in the socket: nothing beyond the cap is read, let alone kept.
+  const onData = (chunk: Uint8Array): void => {
+    if (!ticket.add(chunk)) req.pause();
+  };
+  const onEnd = (): void => (isClosing(req) ? ticket.abort() : end());
+  const end = (): void => void ticket.end().catch(() => undefined);
+  // An upload that breaks off ends with `error`, `close` or both, and without `end`.
+  const onGone = (): void => ticket.abort();
+  req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+  // What paused it (a proxy, a middleware that waits) has handed it over: a listener alone would wait without end.
+  req.resume();
+  const outcome = await ticket.outcome;
+  req.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
+  if (!req.readableEnded) req.pause();
+  return outcome;
+}
+
+/** What is needed of `http.ServerResponse`, `http2.Http2ServerResponse` and what frameworks make of them. */
+export interface NodeResponse {
+  readonly headersSent: boolean;
+  readonly writableEnded: boolean;
+  readonly destroyed?: boolean;
+  writeHead(status: number, headers: Record<string, string>): unknown;
+  flushHeaders?(): void;
+  write(body: Uint8Array): unknown;
+  end(): unknown;
+  end(body: Uint8Array): unknown;
+  once(event: 'close', listener: () => void): unknown;
+}
+
+interface NodeAnswer {
+  readonly reply: Reply;
+  /** Bytes of the body are still on their way: the connection cannot carry another request. */
+  readonly unread: boolean;
+}
+
+/** Some shims leave `rawHeaders` empty; `headers` hides repeated lines and is only the fallback. */
+const headersOf = (req: NodeRequest): HeadersInput =>
+  req.rawHeaders && req.rawHeaders.length > 0 ? req.rawHeaders : req.headers;
+
+const isHttp2 = (req: NodeRequest): boolean => (req.httpVersionMajor ?? 1) >= 2;
+
+/** RFC 9112 §6: in HTTP/1.1 a request has a body if it declares a length or a transfer coding. */
+const declaresBody = ({ headers }: NodeRequest): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
+
+/** Something of the body is still on its way. What is there already Node reads away behind the answer. */
+const bodyIsPending = (req: NodeRequest): boolean =>
+  !req.readableEnded && (isHttp2(req) || (req.complete !== true && declaresBody(req)));
+
+async function answer(
+  receiver: AdapterReceiver,
+  { req, url, fix }: NodeExchange,
+  signal: AbortSignal,
+): Promise<NodeAnswer | undefined> {
+  const info = { ...(url !== undefined && { url }), method: req.method ?? '', signal };
+  const opened = await receiver.open(headersOf(req), info);
+  if (!isTicket(opened)) return { reply: opened.response, unread: bodyIsPending(req) };
+  if (isClosing(req)) {
+    opened.abort();
+    return undefined;
+  }
+  const received = bytesGiven(req);
+  const lost = received ? undefined : lostBytes(req, fix);
+  if (lost !== undefined) return { reply: consumed(receiver, opened, lost), unread: bodyIsPending(req) };
+  if (received) opened.add(received);
+  const outcome = received ? await opened.end() : await readStream(req, opened);
+  if (!outcome) return undefined;
+  return { reply: outcome.response, unread: !received && bodyIsPending(req) };
+}
+
+/** RFC 9113 §7: nothing went wrong; something did, on our side. */
+const HTTP2_NO_ERROR = 0;
+const HTTP2_INTERNAL_ERROR = 2;
+
+/** HTTP/1.1: the connection ends with this answer, since what is left of the body stands in front of the next request. */
+async function writeAndClose(req: NodeRequest, res: NodeResponse, body: Uint8Array): Promise<void> {
+  if (body.byteLength > 0) res.write(body);
+  else res.flushHeaders?.();
+  await linger(req);
+  res.end();
+}
+
+/**
+ * HTTP/2, RFC 9113 §8.1: after the whole answer a reset without an error ends the upload; the connection stays. Headers
+ * that end the stream, and not `res.end()`: that one sends trailers later, when the stream is closed. The answers to a
+ * body that was not read have none of their own.
+ */
+function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): void {
+  const fields = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  stream?.respond(
+    { ':status': status, ...Object.fromEntries(fields), 'content-length': '0' },
+    { endStream: true },
+  );
+  // When the answer has gone out: a reset of this turn would overtake it (Node 22 and 26), and the sender see none.
+  setImmediate(() => stream?.close(HTTP2_NO_ERROR));
+}
+
+const NOTHING: Uint8Array = new Uint8Array(0);
+
+async function writeReply(req: NodeRequest, res: NodeResponse, { reply, unread }: NodeAnswer): Promise<void> {
+  // The sender may be gone, or a time-out of the framework may have answered already.
+  if (res.headersSent || res.writableEnded || res.destroyed) return;
+  if (unread && isHttp2(req)) {
+    answerAndReset(req, reply);
+    return;
+  }
+  // Nearly every answer has none.
+  const body = reply.body === '' ? NOTHING : new TextEncoder().encode(reply.body);
+  const close = unread;
+  if (close && req.socket) req.socket[CLOSING] = true;
+  res.writeHead(reply.status, {
+    ...reply.headers,
+    'Content-Length': String(body.byteLength),
+    ...(close && { Connection: 'close' }),
+  });
+  if (close) await writeAndClose(req, res, body);
+  else if (body === NOTHING) res.end();
+  else res.end(body);
+}
+
+/** Aborts when the connection ends before the answer. */
+export function disconnectSignal(res: Pick<NodeResponse, 'writableEnded' | 'once'>): AbortSignal {
+  const controller = new AbortController();
+  res.once('close', () => {
+    if (!res.writableEnded) controller.abort();
+  });
+  return controller.signal;
+}
+
+/** One request of Node's, on its way through a door. */
+interface NodeExchange {
+  /** The line of the user's to change where the body was read before: a text of the door's own. */
+  readonly fix: string;
+  readonly req: NodeRequest;
+  readonly res: NodeResponse;
+  /** The request target as received; some frameworks cut it. */
+  readonly url: string | undefined;
+}
+
+/** Reads, hands over, answers. Rejects only with what `open` threw. */
+async function serve(receiver: AdapterReceiver, exchange: NodeExchange): Promise<void> {
+  const { req, res } = exchange;
+  const result = await answer(receiver, exchange, disconnectSignal(res));
+  if (result) await writeReply(req, res, result);
+}
+
+/** `serve`, and an exception is answered with 503. Nothing escapes it. */
+export function serveSafely(receiver: AdapterReceiver, exchange: NodeExchange): void {
+  const { req, res } = exchange;
+  serve(receiver, exchange)
+    .catch((error: unknown) => writeFault(receiver, req, res, error))
+    .catch(() => breakOff(req));
+}
+
+async function writeFault(
+  receiver: AdapterReceiver,
+  req: NodeRequest,
+  res: NodeResponse,
+  error: unknown,
+): Promise<void> {
+  const answer = { reply: faultReply(receiver, error), unread: bodyIsPending(req) };
+  await writeReply(req, res, answer);
+}
+
+/** For an answer that cannot be written: the sender sees a broken connection or stream, and tries again. */
+function breakOff(req: NodeRequest): void {
+  if (isHttp2(req)) req.stream?.close(HTTP2_INTERNAL_ERROR);
+  else req.socket?.destroy();
+}

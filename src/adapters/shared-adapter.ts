@@ -1,0 +1,197 @@
+import type { HeadersInput } from '../shared/delivery.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { RequestInfo } from '../config/receiver-options.ts';
+import type { Reply } from '../shared/outcome.ts';
+
+/**
+ * What to tell the owner where a body was read before its door: the line to change. `bodyConsumed` says first what
+ * happened. One name a door, so that none carries the words of the others.
+ */
+
+export const NODE_FIX: string =
+  'Call the handler before whatever reads the request, or leave the bytes in req.rawBody. ' +
+  'Next.js pages/api: export const config: string = { api: { bodyParser: false } }.';
+
+export const EXPRESS_FIX: string =
+  'Express: mount the handler before app.use(express.json()), or give its path ' +
+  "express.raw({ type: '*/*', limit: '1mb' }), or keep the bytes with " +
+  "express.json({ limit: '1mb', verify: (req, _res, bytes) => { req.rawBody = bytes; } }). " +
+  "Nest: NestFactory.create(AppModule, { rawBody: true }), then app.useBodyParser('json', { limit: '1mb' }). " +
+  'A limit is maxBodyBytes or more: the default of 100 KB answers 413, and sellers give up.';
+
+export const FASTIFY_FIX: string =
+  'Fastify: an onRequest hook read request.raw. app.register(webhookPlugin(receiver, path)) outside of the ' +
+  'scope in which that hook was added, or leave the bytes in request.raw.rawBody.';
+
+export const HONO_FIX: string =
+  'Hono: a middleware called c.req.json(), .text() or .parseBody(). Register the route before ' +
+  'app.use(…) of that middleware.';
+
+export const FETCH_FIX: string =
+  'request.json(), .text() or another reader was called: hand the request over first, or hand over a ' +
+  'request.clone() made before it was read.';
+
+/** The part of an `Outcome` that an adapter writes. */
+export interface Answered {
+  readonly response: Reply;
+}
+
+/** The part of a `Ticket` that adapters use. */
+export interface AdapterTicket {
+  readonly kind: 'ticket';
+  readonly add: (chunk: Uint8Array) => boolean;
+  readonly end: () => Promise<Answered>;
+  readonly abort: () => void;
+  readonly outcome: Promise<Answered | undefined>;
+}
+
+/** The part of a `Receiver` that adapters use, whatever its result schemas are. */
+export interface AdapterReceiver {
+  /** As `Receiver.open`: headers first, the body by the ticket. */
+  readonly open: (
+    headers: HeadersInput,
+    request?: RequestInfo,
+  ) => Promise<AdapterTicket | (Answered & { readonly kind: string })>;
+  /** As `Receiver.verifyAndDispatch`: the whole delivery. */
+  readonly verifyAndDispatch: (
+    rawBytes: Uint8Array,
+    headers: HeadersInput,
+    request?: RequestInfo,
+  ) => Promise<Answered>;
+  readonly door: {
+    /** The answer to a delivery whose body somebody else has read: 503 `body_consumed`. */
+    readonly consumed: (detail: string) => Answered;
+    /** The answer to a delivery that could not be carried out: 503. */
+    readonly fault?: (error: unknown) => Answered;
+  };
+}
+
+/** Whether the body is wanted. */
+export const isTicket = (opened: AdapterTicket | { readonly kind: string }): opened is AdapterTicket =>
+  opened.kind === 'ticket';
+
+/** @param fix the line to change. */
+export const consumed = ({ door }: AdapterReceiver, ticket: AdapterTicket, fix: string): Reply => {
+  ticket.abort();
+  return door.consumed(
+    `the body was read or decoded before the webhook handler, and its exact bytes are gone. ${fix}`,
+  ).response;
+};
+
+/** What is answered where nobody can be asked: a fault on our side is never 4xx. */
+export const FAULT_REPLY: Reply = { status: 503, headers: { 'Retry-After': '5' }, body: '' };
+
+/** For an exception that should not have been: 503, and the owner's log says what it was. */
+export function faultReply({ door }: AdapterReceiver, error: unknown): Reply {
+  return door.fault?.(error).response ?? FAULT_REPLY;
+}
+
+/** The doors of the package, by their subpaths. */
+type AdapterName = 'node' | 'express' | 'fastify' | 'hono' | 'fetch' | 'lambda';
+
+/** Who may call a handler: Koa has no door of its own. */
+type Caller = AdapterName | 'koa';
+
+/** The lines to write, for a caller that holds the wrong one. */
+const USE: Readonly<Record<Caller, string>> = {
+  node: "import { webhookHandler } from 'proto-webhooks/node'; http.createServer(webhookHandler(receiver))",
+  express: "import { webhookHandler } from 'proto-webhooks/express'; app.all(path, webhookHandler(receiver))",
+  fastify:
+    "import { webhookPlugin } from 'proto-webhooks/fastify'; app.register(webhookPlugin(receiver, path))",
+  hono: "import { webhookHandler } from 'proto-webhooks/hono'; app.all(path, webhookHandler(receiver))",
+  fetch: "import { webhookHandler } from 'proto-webhooks/fetch'; const POST = webhookHandler(receiver)",
+  lambda:
+    "import { webhookHandler } from 'proto-webhooks/lambda'; export const handler = webhookHandler(receiver)",
+  koa:
+    "import { webhookHandler } from 'proto-webhooks/node'; const handle = webhookHandler(receiver); " +
+    'router.all(path, (ctx) => { ctx.respond = false; handle(ctx.req, ctx.res); })',
+};
+
+type Shape = (value: object) => boolean;
+
+const field = (value: object, name: string): unknown => (value as Readonly<Record<string, unknown>>)[name];
+
+const has = (value: object, name: string, type: 'function' | 'object'): boolean => {
+  const member = field(value, name);
+  return typeof member === type && member !== null;
+};
+
+const within = (value: object, name: string, shape: Shape): boolean => {
+  const member = field(value, name);
+  return typeof member === 'object' && member !== null && shape(member);
+};
+
+const isFetch: Shape = (value) =>
+  has(value, 'arrayBuffer', 'function') &&
+  within(value, 'headers', (headers) => has(headers, 'get', 'function'));
+
+const isNode: Shape = (value) => has(value, 'on', 'function') && has(value, 'headers', 'object');
+
+/** What frameworks hand to a handler first, by what sets it apart. The first that fits names it. */
+const SHAPES: readonly (readonly [Caller, string, Shape])[] = [
+  ['fetch', 'something that speaks the Fetch API', isFetch],
+  ['hono', 'Hono', (value) => within(value, 'req', (req) => within(req, 'raw', isFetch))],
+  ['fastify', 'Fastify', (value) => has(value, 'addHook', 'function') || within(value, 'raw', isNode)],
+  ['koa', 'Koa', (value) => within(value, 'req', isNode)],
+  ['express', 'Express, Connect or Nest', (value) => isNode(value) && has(value, 'app', 'function')],
+  ['node', "Node's http", isNode],
+  [
+    'lambda',
+    'AWS Lambda',
+    (value) => has(value, 'requestContext', 'object') || typeof field(value, 'httpMethod') === 'string',
+  ],
+];
+
+/** Doors that take each other's requests: Express's are Node's with more. */
+const TAKES: Readonly<Record<AdapterName, readonly Caller[]>> = {
+  node: ['node', 'express'],
+  express: ['express', 'node'],
+  fastify: ['fastify'],
+  hono: ['hono'],
+  fetch: ['fetch'],
+  lambda: ['lambda'],
+};
+
+const wiring = (message: string): ConfigError =>
+  // Frameworks answer with it: a fault on our side is 503.
+  Object.assign(new ConfigError(message), { status: 503, statusCode: 503 });
+
+/** For a caller that calls a handler with something that is not an HTTP request. */
+export const noRequest = (door: AdapterName): ConfigError =>
+  wiring(
+    `The handler of 'proto-webhooks/${door}' was called with something that is not an HTTP request. ` +
+      `It is used like this: ${USE[door]}.`,
+  );
+
+/**
+ * Checks what a handler is made of, and gives the check of what it is then called with: once it was called rightly, it
+ * is not asked again.
+ * @throws ConfigError unless `receiver` is one: at construction, or at first use where a handler was not made at all.
+ * What is returned throws a ConfigError with the line to change where another framework calls; the log and `onOutcome`
+ * see it too.
+ */
+export function wiringOf(door: AdapterName, receiver: AdapterReceiver): (request: unknown) => void {
+  requireReceiver(door, receiver);
+  let known = false;
+  return (request) => {
+    if (known) return;
+    const value = typeof request === 'object' && request !== null ? request : {};
+    const found = SHAPES.find(([, , shape]) => shape(value));
+    known = found !== undefined && TAKES[door].includes(found[0]);
+    if (known) return;
+    const error = found
+      ? wiring(`The handler of 'proto-webhooks/${door}' was called by ${found[1]}. Write: ${USE[found[0]]}.`)
+      : noRequest(door);
+    faultReply(receiver, error);
+    throw error;
+  };
+}
+
+function requireReceiver(door: AdapterName, receiver: unknown): void {
+  const value = typeof receiver === 'object' && receiver !== null ? receiver : {};
+  if (has(value, 'verifyAndDispatch', 'function') && has(value, 'door', 'object')) return;
+  throw wiring(
+    `'proto-webhooks/${door}' was not given a receiver but ${receiver === null ? 'null' : typeof receiver}. ` +
+      `Make one with createReceiver({ … }), and write: ${USE[door]}.`,
+  );
+}

@@ -1,0 +1,137 @@
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
+import type { Delivery, Head } from '../shared/delivery.ts';
+import type { Candidate, KeyResolver, KeySearch } from '../keys/key-resolver.ts';
+import type { Refusal, Unavailability } from '../shared/outcome.ts';
+import type { Protocols } from '../shared/wire-names.ts';
+import type { AuthPolicy, SenderEntry } from '../config/sender-entry.ts';
+
+/** When a signature was made and when it ends (RFC 9421 §2.3). Unix seconds. */
+export interface SignatureWindow {
+  readonly created: number;
+  readonly expires: number;
+}
+
+/** The canonical URL that sellers were given (verification.md §4.10): what signatures must cover. */
+export interface Target {
+  /** Canonical `@target-uri`. */
+  readonly targetUri: string;
+  /** `host[:port]` of it. */
+  readonly authority: string;
+}
+
+/** What every scheme needs, made once per receiver. */
+export interface AuthContext {
+  /** The accepted names. */
+  readonly protocols: Protocols;
+  readonly engine: CryptoEngine;
+  readonly hashes: Hashes;
+  readonly keys: KeyResolver;
+  readonly hostCheck: 'strict' | 'off';
+  readonly raiseAlarm: RaiseAlarm;
+  /** Absent where nothing of the receiver's own is in question: `explain` has a delivery and no set-up. */
+  readonly setUp?: SetUpWatch;
+}
+
+/**
+ * Whether a failed check is the receiver's own fault, which is never final (verification.md §2.34, §2.35). What
+ * it is asked accepts nothing.
+ */
+export interface SetUpWatch {
+  /** A signature of the sender's verified over the configured URL, within its window. Called for every delivery. */
+  readonly verified: (sender: SenderEntry, arrivedAt: number) => void;
+  /**
+   * After check 10 failed under these keys: whether the signature is for another URL than `publicUrl`, that the request
+   * gives evidence of.
+   * @returns the answer where one verified.
+   */
+  readonly signedElsewhere: (
+    request: HeadRequest,
+    candidates: readonly Candidate[],
+    verifies: VerifiesFor,
+  ) => Promise<Unavailability | undefined>;
+  /**
+   * After check 5 failed: whether it is this receiver's clock that is wrong.
+   * @returns the answer where it is.
+   */
+  readonly outsideWindow: (request: HeadRequest, late: LateDelivery) => Promise<Unavailability | undefined>;
+}
+
+/** A delivery outside its window by the receiver's clock, and what can still be found out about it. */
+export interface LateDelivery {
+  readonly window: SignatureWindow;
+  /** Check 7. */
+  readonly find: () => Promise<KeySearch>;
+  /** Checks 8 to 10: whose key verifies; `undecided` where that could not be asked. */
+  readonly signer: (candidates: readonly Candidate[]) => Promise<Candidate | 'undecided' | undefined>;
+}
+
+/** Checks 8 to 10 of one delivery for another URL, under these keys. Gives whose key verified. */
+export type VerifiesFor = (
+  target: Target,
+  candidates: readonly Candidate[],
+) => Promise<Candidate | undefined>;
+
+/** A delivery, up to its body, whose senders and scheme are known from registration. */
+export interface HeadRequest {
+  readonly delivery: Head;
+  readonly target: Target;
+  /** All of one scheme. */
+  readonly senders: readonly SenderEntry[];
+  /** When the delivery arrived, receiver's clock, Unix ms. */
+  readonly arrivedAt: number;
+}
+
+/** The same with its body. */
+export interface AuthRequest extends HeadRequest {
+  readonly delivery: Delivery;
+}
+
+/** Who sent it, and the nonce to be claimed with the event (signatures only). */
+export interface Identity {
+  readonly kind: 'authentic';
+  readonly sender: SenderEntry;
+  readonly scheme: AuthPolicy['scheme'];
+  /** SHA-256 of the raw body in hex, where a check has compared it (signatures only). */
+  readonly bodyHash?: string;
+  readonly nonce?: { readonly keyid: string; readonly nonce: string; readonly expiresAtMs: number };
+}
+
+/** Refusals are values, faults on our side that have a check's code too; other faults are thrown. */
+export type AuthResult = Identity | Refusal | Unavailability;
+
+/** A body, once it is whole. */
+export interface WholeBody {
+  readonly rawBody: Uint8Array;
+  /** Its SHA-256 in hex, where that was computed while it came. */
+  readonly hash?: string | undefined;
+  /** When it was whole, receiver's clock, Unix ms. */
+  readonly wholeAt: number;
+}
+
+/** Headers that passed: what they prove, and what is left for the body. */
+export interface Proof {
+  readonly kind: 'proof';
+  /** Whose delivery it is; undefined where only the body tells (HMAC). */
+  readonly sender: SenderEntry | undefined;
+  /** Signatures only. */
+  readonly nonce?: Identity['nonce'];
+  readonly complete: (body: WholeBody) => AuthResult | Promise<AuthResult>;
+}
+
+/** What a scheme decides by headers alone. */
+export type Prove = (
+  context: AuthContext,
+  request: HeadRequest,
+) => Proof | Refusal | Unavailability | Promise<Proof | Refusal | Unavailability>;
+
+export type Authenticate = (context: AuthContext, request: AuthRequest) => Promise<AuthResult>;
+
+/** Both halves of a scheme, for a delivery that is there as a whole. */
+export const whole =
+  (prove: Prove): Authenticate =>
+  async (context, request) => {
+    const found = await prove(context, request);
+    if (found.kind !== 'proof') return found;
+    return found.complete({ rawBody: request.delivery.rawBody, wholeAt: request.arrivedAt });
+  };

@@ -1,0 +1,194 @@
+import { gunzipSync } from 'node:zlib';
+import { type Cause, type Change, CUT_SHORT, type Finding } from './explain-case.ts';
+import { serialisations, type Work } from './json-rewrites.ts';
+
+const FIX =
+  'The receiver has to get the bytes as they came: mount it before any body parser (Express: before express.json()), and turn off what rewrites bodies in proxies. Where it does get them, the seller signs one serialisation and sends another.';
+const NO_BOM = 'The seller has to send JSON without a byte order mark (RFC 8259 §8.1).';
+
+const BOM = Uint8Array.of(0xef, 0xbb, 0xbf);
+
+const latin1 = (body: Uint8Array): string => Buffer.from(body).toString('latin1');
+const bytesOf = (text: string): Uint8Array => Buffer.from(text, 'latin1');
+
+/** The text of a body, undefined where it is not UTF-8. */
+function utf8(body: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The body, and an end instead of the white space at its own. */
+const ended =
+  (end: string) =>
+  (body: Uint8Array): Uint8Array =>
+    bytesOf(latin1(body).trimEnd() + end);
+
+/** The body's characters as Latin-1 bytes; undefined where Latin-1 lacks one, or all are ASCII. */
+function asLatin1(body: Uint8Array): Uint8Array | undefined {
+  const text = new TextDecoder().decode(body);
+  return /[\u0100-\uffff]/.test(text) || !/[\u0080-\u00ff]/.test(text) ? undefined : bytesOf(text);
+}
+
+/** UTF-8 that was taken for Latin-1 and encoded again, undone; undefined where it was not. */
+function undoneMojibake(body: Uint8Array): Uint8Array | undefined {
+  const bytes = asLatin1(body);
+  return bytes && utf8(bytes) !== undefined ? bytes : undefined;
+}
+
+/** What happens to bytes without regard to the JSON in them, and the bytes before it. */
+const BYTE_FORMS: readonly (readonly [
+  cause: Cause,
+  how: string,
+  made: (body: Uint8Array) => Uint8Array | undefined,
+  fix?: string,
+])[] = [
+  ['body-trailing-newline', 'with a line feed at its end', ended('\n')],
+  ['body-trailing-newline', 'with CR LF at its end', ended('\r\n')],
+  ['body-trailing-newline', 'without the white space at its end', ended('')],
+  ['body-other', 'without the white space around it', (body) => bytesOf(latin1(body).trim())],
+  [
+    'body-line-ends',
+    'with CR LF where LF arrived',
+    (body) => bytesOf(latin1(body).replace(/\r?\n/g, '\r\n')),
+  ],
+  ['body-line-ends', 'with LF where CR LF arrived', (body) => bytesOf(latin1(body).replaceAll('\r\n', '\n'))],
+  [
+    'body-bom',
+    'with a byte order mark (EF BB BF) in front; something dropped it, or it was hashed and not sent',
+    (body) => Buffer.concat([BOM, body]),
+    NO_BOM,
+  ],
+  [
+    'body-bom',
+    'without the byte order mark (EF BB BF) in front of it',
+    (body) => (BOM.every((byte, i) => body[i] === byte) ? body.subarray(BOM.length) : undefined),
+    NO_BOM,
+  ],
+  ['body-mojibake', 'before it was taken for Latin-1 and encoded as UTF-8 once more', undoneMojibake],
+  [
+    'body-latin1',
+    'in Latin-1, and it arrived in UTF-8',
+    asLatin1,
+    'The seller has to hash the UTF-8 bytes that it sends.',
+  ],
+  [
+    'body-empty',
+    'as an empty one',
+    () => new Uint8Array(),
+    'The seller has to hash the bytes that it sends: it hashed before the body was there.',
+  ],
+];
+
+/** Bytes that the seller may have signed, and in what they differ from those that arrived. */
+interface Signed {
+  readonly bytes: Uint8Array;
+  readonly changes: () => readonly Change[];
+}
+
+const NEWLINE: Change = {
+  cause: 'body-trailing-newline',
+  says: 'The seller signed the body with a line feed at its end.',
+};
+
+/** @param json the body's text without what stands around it, where that is JSON. */
+function* signedForms(body: Uint8Array, json: string | undefined, work: Work): Generator<Signed> {
+  for (const [cause, how, made, fix] of BYTE_FORMS) {
+    const bytes = made(body);
+    const change: Change = { cause, says: `The seller signed the body ${how}.`, ...(fix && { fix }) };
+    if (bytes) yield { bytes, changes: () => [change] };
+  }
+  if (json === undefined) return;
+  const encoder = new TextEncoder();
+  const isEnded = body.at(-1) === 0x0a;
+  for (const { text, changes } of serialisations(json, work)) {
+    yield { bytes: encoder.encode(text), changes };
+    const more = (): readonly Change[] => (isEnded ? changes() : [...changes(), NEWLINE]);
+    yield { bytes: encoder.encode(`${text}\n`), changes: more };
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What can be said where nothing matched. */
+function guess(text: string | undefined, isWhole: boolean, isCut: boolean): Change {
+  if (text === '')
+    return {
+      cause: 'body-empty',
+      says: 'The body is empty: it was read before the receiver got it, or the capture lacks it.',
+    };
+  if (text === undefined)
+    return {
+      cause: 'body-other',
+      says: 'The body is not UTF-8: it was changed, or the seller hashed something else.',
+      fix: `${FIX} JSON has to be UTF-8 (RFC 8259 §8.1).`,
+    };
+  if (text.includes('\uFFFD'))
+    return {
+      cause: 'body-utf8-replaced',
+      says: 'The body has U+FFFD in it, which readers of text put for bytes that are not UTF-8. Which bytes they were cannot be told; the seller may also have sent U+FFFD itself, and the body differs in something else.',
+    };
+  if (!isWhole)
+    return { cause: 'body-cut', says: 'The body is not a whole JSON text: it was cut short or changed.' };
+  return {
+    cause: 'body-other',
+    says: isCut
+      ? 'The seller signed none of the serialisations that were tried.'
+      : 'The seller signed none of the usual serialisations: the content itself was changed, numbers were rewritten (1.0 as 1), or the seller hashed something else.',
+  };
+}
+
+/** A few seconds of hashing and writing. */
+const MOST_WORK = 512 * 1024 * 1024;
+
+/**
+ * Finds what the seller signed, by a digest or a MAC, among what parsers, serialisers, editors and charsets make of a body.
+ * @param isSigned whether bytes are those that were signed.
+ * @param most bounds what is written and hashed, in bytes.
+ * @returns at least one finding; not proved where nothing matched, and then it says where the search was cut short.
+ */
+export function searchBody(
+  body: Uint8Array,
+  isSigned: (bytes: Uint8Array) => boolean,
+  step: string,
+  most: number = MOST_WORK,
+): readonly Finding[] {
+  const work: Work = { left: most };
+  const text = utf8(body);
+  // A byte order mark is white space for `trim`.
+  const trimmed = text?.trim();
+  const json = trimmed !== undefined && isJson(trimmed) ? trimmed : undefined;
+  for (const { bytes, changes } of signedForms(body, json, work)) {
+    work.left -= bytes.length;
+    if (work.left < 0) break;
+    if (isSigned(bytes)) return changes().map((change) => ({ step, proved: true, fix: FIX, ...change }));
+  }
+  const isCut = work.left < 0;
+  const { says, ...change } = guess(text, json !== undefined, isCut);
+  return [{ step, proved: false, fix: FIX, ...change, says: isCut ? `${says} ${CUT_SHORT}` : says }];
+}
+
+/** The largest body, in bytes, whose gzip is undone: as large as a capture may be. */
+const MOST_UNZIPPED = 64 * 1024 * 1024;
+
+const isGzip = (body: Uint8Array): boolean => body[0] === 0x1f && body[1] === 0x8b;
+
+/** The body without gzip; undefined where it has none, is too large without it, or has it twice, which may have no end. */
+export function gunzipped(body: Uint8Array): Uint8Array | undefined {
+  if (!isGzip(body)) return undefined;
+  try {
+    const bytes = new Uint8Array(gunzipSync(body, { maxOutputLength: MOST_UNZIPPED }));
+    return isGzip(bytes) ? undefined : bytes;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,331 @@
+import { EDITION_NAMES } from '../../shared/wire-names.ts';
+import { readdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { type Command, Option } from 'commander';
+import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
+import { pathAndQuery, publicUrlOf } from '../../config/public-url.ts';
+import { headerFields } from '../../shared/delivery.ts';
+import type { Capture } from '../capture/capture.ts';
+import { readCapture } from '../capture/read-capture.ts';
+import { addSecretFlags, collect, readBeside, readInput } from '../files.ts';
+import { addChainFlags } from '../keys/keys-verb.ts';
+import {
+  addVerb,
+  type CliContext,
+  inLines,
+  instant,
+  MS_FROM,
+  type Paint,
+  type Report,
+  requireHttpUrl,
+  type RunVerb,
+  type Style,
+  UsageError,
+  whole,
+} from '../shell.ts';
+import type { ExplainInput, Explanation, Finding, Step } from './explain-case.ts';
+import { type Configured, readConfigured, type SenderFlags } from './configured.ts';
+import { explainDelivery } from './explain.ts';
+
+interface ExplainFlags extends SenderFlags {
+  readonly dir?: string;
+  readonly url?: string;
+  readonly receivedAt?: string;
+  readonly hostCheck?: 'strict' | 'off';
+  readonly maxBodyBytes?: number;
+  readonly contentType?: readonly string[];
+  readonly entry?: number;
+  readonly json?: boolean;
+}
+
+/** When a capture was received. */
+interface Moment {
+  readonly receivedAt: number;
+  readonly receivedAtAssumed?: boolean;
+  readonly receivedAtLatest?: boolean;
+  readonly how: string;
+}
+
+/** As told, as captured, else now; of a delivery that is expired by now `created` is taken, and check 5 left open. */
+function momentOf(capture: Capture, flags: ExplainFlags, context: CliContext): Moment {
+  if (flags.receivedAt !== undefined)
+    return { receivedAt: instant('--received-at', flags.receivedAt), how: 'as told' };
+  if (capture.receivedAt !== undefined)
+    return { receivedAt: capture.receivedAt, how: `as the ${capture.form} says` };
+  const now = context.now();
+  const fields = readSignatureFields(headerFields(capture.headers));
+  const { created = 0, expires = 0 } = fields.kind === 'parsed' ? fields.input.parameters : {};
+  const isExpired = created > 0 && created < MS_FROM && expires * 1000 < now;
+  if (!isExpired) return { receivedAt: now, receivedAtLatest: true, how: 'now' };
+  return {
+    receivedAt: created * 1000,
+    receivedAtAssumed: true,
+    how: 'taken from created; --received-at tells the true one',
+  };
+}
+
+/** A `publicUrl` that ends in `/*` takes path and query from the request, as the receiver's does. */
+function underPrefix(url: string, capture: Capture): string {
+  const given = publicUrlOf(url, true);
+  if (given.kind === 'exact') return url;
+  const whole = given.origin + pathAndQuery(capture.target);
+  if (whole.startsWith(given.prefix)) return whole;
+  throw new UsageError(
+    `--url ${url}: the captured path is ${capture.target}, which is not under it. Behind a router that cuts the path, give the receiver the whole one (Express: req.originalUrl), or give its exact URL here.`,
+  );
+}
+
+/** Whether the host is this machine, for which nobody has a certificate. */
+const isLoopbackHost = (host: string): boolean =>
+  /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host);
+
+function urlOf(capture: Capture, flags: ExplainFlags): string {
+  if (flags.url !== undefined) return underPrefix(requireHttpUrl('--url', flags.url), capture);
+  // As it stands: what a receiver's options refuse (a fragment, a `*`) is none of a request's fault.
+  if (capture.url !== undefined) return capture.url;
+  const host = capture.headers.find(([name]) => name.toLowerCase() === 'host')?.[1];
+  if (host === undefined) {
+    throw new UsageError('the capture has no Host. Give the URL that the seller was given: --url https://…');
+  }
+  return requireHttpUrl('--url', `${isLoopbackHost(host) ? 'http' : 'https'}://${host}${capture.target}`);
+}
+
+/** One capture, and how it was read. */
+interface Explained {
+  readonly explanation: Explanation;
+  readonly capture: Capture;
+  readonly url: string;
+  readonly moment: Moment;
+}
+
+type Explain = (file: string) => Promise<Explained>;
+
+/** Explains captures one by one; keys are read and fetched once, after the first capture was read. */
+function explainer(flags: ExplainFlags, context: CliContext): Explain {
+  let reading: ReturnType<typeof readConfigured> | undefined;
+  const configured = async (file: string, capture: Capture): Promise<Configured> =>
+    (await (reading ??= readConfigured(flags, context)))(file, capture);
+  return async (file) => {
+    const bytes = await readInput(file, 'a captured delivery', context);
+    const capture = await readCapture(bytes, {
+      file,
+      readFile: (name) => readBeside(file, name, context),
+      ...(flags.entry !== undefined && { entry: flags.entry }),
+    });
+    const url = urlOf(capture, flags);
+    const { how, ...receipt } = momentOf(capture, flags, context);
+    const { protocol, edition, hostCheck, maxBodyBytes, contentType: contentTypes } = flags;
+    const input: ExplainInput = {
+      capture,
+      url,
+      ...receipt,
+      protocol,
+      edition,
+      hostCheck,
+      maxBodyBytes,
+      contentTypes,
+      ...(await configured(file, capture)),
+    };
+    return { explanation: await explainDelivery(input), capture, url, moment: { how, ...receipt } };
+  };
+}
+
+const VERDICTS: Readonly<Record<Step['verdict'], readonly [Style, string]>> = {
+  pass: ['good', 'pass'],
+  fail: ['bad', 'FAIL'],
+  open: ['dim', '-'],
+};
+
+function stepLine(step: Step, paint: Paint): string {
+  const [style, word] = VERDICTS[step.verdict];
+  const why = [step.code, step.detail].filter((part) => part !== undefined && part !== '').join(': ');
+  const detail = why === '' ? '' : paint('dim', `  ${why}`);
+  return `${paint(style, word.padEnd(5))} ${step.id.padEnd(9)} ${step.title}${detail}`;
+}
+
+/** One fix may mend several: it is said once, behind the last of them. */
+function findingLines(finding: Finding, next: Finding | undefined, paint: Paint): string[] {
+  const word = finding.proved ? 'Cause' : 'Likely';
+  const head = `${paint('bold', `${word} (${finding.cause}, step ${finding.step}):`)} ${finding.says}`;
+  return next?.fix === finding.fix ? [head] : [head, `${paint('bold', 'Fix:')} ${finding.fix}`, ''];
+}
+
+/** What has to be true of the checks that were left open. */
+const CONDITIONS: readonly (readonly [id: string, condition: string])[] = [
+  ['5', 'it came before it expired'],
+  ['11', 'its body is as it was signed'],
+  ['9', 'its key is not revoked'],
+];
+
+function acceptance(steps: readonly Step[]): string {
+  const conditions = CONDITIONS.filter(([id]) =>
+    steps.some((step) => step.id === id && step.verdict === 'open'),
+  );
+  const rest = conditions.map(
+    ([, condition], i) => `, ${i === conditions.length - 1 ? 'and ' : ''}${condition}`,
+  );
+  return `A receiver would accept this delivery, if it has not had it before${rest.join('')}.`;
+}
+
+/** The checklist, then each cause with its fix. */
+function explanationText(
+  { ok, steps, findings }: Explanation,
+  intro: readonly string[],
+  paint: Paint,
+): string {
+  const end = ok ? ['', paint('good', acceptance(steps))] : [];
+  return [
+    ...intro,
+    '',
+    ...steps.map((step) => stepLine(step, paint)),
+    ...(findings.length > 0 ? [''] : []),
+    ...findings.flatMap((finding, i) => findingLines(finding, findings[i + 1], paint)),
+    ...end,
+  ]
+    .join('\n')
+    .trimEnd();
+}
+
+async function explainFile(file: string, explain: Explain, flags: ExplainFlags): Promise<Report> {
+  const { explanation, capture, url, moment } = await explain(file);
+  const received = new Date(moment.receivedAt).toISOString();
+  const intro = [
+    `${capture.method} ${url}, ${capture.body.length} bytes, captured as ${capture.form}`,
+    `Received ${received} (${moment.how})`,
+    ...capture.notes,
+    ...(flags.url === undefined && capture.url === undefined
+      ? ['The URL was made from Host: --url tells the one that the seller was given.']
+      : []),
+  ];
+  return {
+    ok: explanation.ok,
+    json: { url, receivedAt: received, form: capture.form, notes: intro.slice(2), ...explanation },
+    text: (paint) => explanationText(inLines(explanation), inLines(intro), paint),
+  };
+}
+
+/** Captures of one cause. */
+interface Group {
+  /** The code of the cause; `none`: a receiver would accept them; `unreadable`. */
+  readonly cause: string;
+  readonly says: string;
+  readonly fix: string;
+  /** In their order. */
+  readonly files: string[];
+}
+
+/** Captures that are looked at. */
+const MOST = 1_000;
+
+async function capturesIn(dir: string, context: CliContext): Promise<readonly string[]> {
+  try {
+    const names = await readdir(resolve(context.cwd, dir));
+    return names
+      .filter((name) => name.endsWith('.http'))
+      .sort()
+      .map((name) => join(dir, name));
+  } catch (error) {
+    throw new UsageError(
+      `${dir}: ${(error as NodeJS.ErrnoException).code ?? ''}. Expected a folder of .http files.`,
+    );
+  }
+}
+
+function causeOf({ ok, steps, findings }: Explanation): Omit<Group, 'files'> {
+  const [finding] = findings;
+  if (finding) return finding;
+  if (ok) return { cause: 'none', says: 'No check fails that can be looked at.', fix: '' };
+  const failed = steps.find(({ verdict }) => verdict === 'fail');
+  return { cause: failed?.code ?? 'unknown', says: failed?.detail ?? '', fix: '' };
+}
+
+function folderText(causes: readonly Group[], total: number, paint: Paint): string {
+  const blocks = causes.map(({ cause, says, fix, files }) =>
+    [
+      `${paint('bold', `${files.length} × ${cause}:`)} ${says}`,
+      ...(fix === '' ? [] : [`${paint('bold', 'Fix:')} ${fix}`]),
+      paint('dim', `e.g. ${files[0] ?? ''}`),
+    ].join('\n'),
+  );
+  return [`${total} captures`, ...blocks].join('\n\n');
+}
+
+/**
+ * Every capture of a folder, summed up by the first cause of each, the most frequent first.
+ * @throws UsageError where there is no such folder, or nothing in it.
+ */
+async function explainFolder(dir: string, explain: Explain, context: CliContext): Promise<Report> {
+  const files = await capturesIn(dir, context);
+  if (files.length === 0) throw new UsageError(`${dir}: there is no .http file in it.`);
+  if (files.length > MOST)
+    throw new UsageError(`${dir}: ${files.length} captures, and at most ${MOST} are looked at.`);
+  const causes = new Map<string, Group>();
+  for (const file of files) {
+    const found = await explain(file).then(
+      ({ explanation }) => causeOf(explanation),
+      (error: unknown) => {
+        // A wrong flag is wrong for all of them.
+        if (!(error instanceof UsageError) || !error.message.startsWith(file)) throw error;
+        return { cause: 'unreadable', says: error.message.slice(file.length + 2), fix: '' };
+      },
+    );
+    const { cause, says, fix } = found;
+    const known = causes.get(cause) ?? { cause, says, fix, files: [] };
+    known.files.push(file);
+    causes.set(cause, known);
+  }
+  const sorted = [...causes.values()].sort((a, b) => b.files.length - a.files.length);
+  return {
+    ok: sorted.every(({ cause }) => cause === 'none'),
+    json: { captures: files.length, causes: sorted },
+    text: (paint) => folderText(inLines(sorted), files.length, paint),
+  };
+}
+
+async function explain(file: string | undefined, flags: ExplainFlags, context: CliContext): Promise<Report> {
+  const { dir } = flags;
+  if ((file === undefined) === (dir === undefined)) {
+    throw new UsageError(
+      'Give a captured delivery, or a folder of them: explain FILE, or explain --dir FOLDER.',
+    );
+  }
+  const each = explainer(flags, context);
+  return file === undefined ? explainFolder(dir ?? '', each, context) : explainFile(file, each, flags);
+}
+
+/** `explain FILE`. */
+export function addExplain(parent: Command, run: RunVerb): void {
+  const verb = addVerb(
+    parent,
+    'explain',
+    'say which check a captured delivery fails, why, and what to change',
+    [
+      'explain delivery.http --keys seller-jwks.json --url https://buyer.example/webhooks/proto',
+      'explain delivery.har --agent-url https://seller.example/mcp',
+      'explain - --keys jwks.json < delivery.http',
+      'explain --dir refused --keys seller-jwks.json --url https://buyer.example/webhooks/proto',
+      'explain delivery.http --hmac-secret-env WEBHOOK_SECRET --json',
+    ],
+  )
+    .argument('[file]', 'raw HTTP request, HAR file or entry, curl command, or vector; - is standard input')
+    .option('--dir <folder>', 'all .http files of a folder, summed up by cause: what captureRefused writes')
+    .option('--keys <file>', 'JWK or JWKS of the seller; repeatable', collect)
+    .option('--agent-url <url>', "the seller's agents[].url: its keys are fetched")
+    .option(
+      '--reports-secret-file <file>',
+      'of a seller that signs: file with the secret for reports by HMAC',
+    )
+    .option('--reports-secret-env <name>', 'the same: environment variable with the secret')
+    .option('--url <url>', 'publicUrl: exactly the URL that the seller was given, or what ends in /*')
+    .option('--received-at <instant>', 'when it was received: Unix seconds or ISO 8601')
+    .addOption(new Option('--edition <name>', 'edition of the protocol').choices(EDITION_NAMES))
+    .addOption(
+      new Option('--host-check <how>', 'whether Host is compared with --url').choices(['strict', 'off']),
+    )
+    .option('--max-body-bytes <n>', 'limit of the receiver (default: 1048576)', whole(1))
+    .option('--content-type <type>', "one of the receiver's contentTypes; repeatable", collect)
+    .option('--entry <n>', 'which entry of a HAR, from 0', whole(0));
+  addSecretFlags(addChainFlags(verb)).action((file: string | undefined, flags: ExplainFlags) =>
+    run(flags, (context) => explain(file, flags, context)),
+  );
+}

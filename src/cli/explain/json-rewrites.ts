@@ -1,0 +1,203 @@
+import { nameOf, stringEnd } from '../../codec/json-reader.ts';
+import type { Cause, Change } from './explain-case.ts';
+
+/** What a search may still do, in bytes hashed and not in time: the same capture has the same answer everywhere. */
+export interface Work {
+  /** Below 0 it is spent, and what was made last is not whole. */
+  left: number;
+}
+
+/** What a token of JSON costs to write: a little for itself, and by its length. */
+const TOKEN_COST = 16;
+const CHAR_COST = 4;
+
+/** What a number or literal ends at. */
+const ENDS = ' \t\r\n[]{},:"';
+
+/** The tokens of a valid JSON text as they were written, which keeps a number's digits. It ends early where the work is spent. */
+function* tokensOf(text: string, work: Work): Generator<string> {
+  work.left -= text.length;
+  for (let at = 0, end = 0; at < text.length; at = end) {
+    const char = text.charAt(at);
+    end = at + 1;
+    if (char === '"') end = stringEnd(text, at) + 1;
+    else if (!ENDS.includes(char)) while (end < text.length && !ENDS.includes(text.charAt(end))) end++;
+    if (' \t\r\n'.includes(char)) continue;
+    const token = text.slice(at, end);
+    work.left -= TOKEN_COST + CHAR_COST * token.length;
+    if (work.left < 0) return;
+    yield token;
+  }
+}
+
+const opens = (token: string): boolean => token === '{' || token === '[';
+const closes = (token: string): boolean => token === '}' || token === ']';
+
+/** White space as serialisers write it: behind a comma and a colon, and before each part, once a level, on a line of its own. */
+type Layout = readonly [cause: Cause, how: string, comma: string, colon: string, indent?: string];
+
+const LAYOUTS = {
+  compact: ['body-compact', 'without white space', '', ''],
+  spaced: ['body-spaced', 'with a space after each comma and colon (as Python does)', ' ', ' '],
+  colons: ['body-spaced', 'with a space after each colon', '', ' '],
+  by2: ['body-indented', 'indented by 2 spaces', '', ' ', '  '],
+  by4: ['body-indented', 'indented by 4 spaces', '', ' ', '    '],
+  tabs: ['body-indented', 'indented by tabs', '', ' ', '\t'],
+} as const satisfies Record<string, Layout>;
+
+/** A valid JSON text with other white space. */
+function laidOut(text: string, [, , comma, colon, indent]: Layout, work: Work): string {
+  const line = (depth: number): string => (indent === undefined ? '' : `\n${indent.repeat(depth)}`);
+  const made: string[] = [];
+  let [before, depth] = ['', 0];
+  for (const token of tokensOf(text, work)) {
+    if (closes(token)) depth--;
+    // Brackets with nothing in them have no line between them.
+    if (closes(token) ? !opens(before) : opens(before)) made.push(line(depth));
+    made.push(token, token === ',' ? comma + line(depth) : token === ':' ? colon : '');
+    if (opens(token)) depth++;
+    if (indent !== undefined) work.left -= CHAR_COST * indent.length * depth;
+    before = token;
+  }
+  return made.join('');
+}
+
+/** An object or array that is being read. */
+interface Open {
+  /** Whole members or items. */
+  readonly parts: string[];
+  part: string;
+}
+
+const memberName = (member: string): string => nameOf(member.slice(0, stringEnd(member, 0) + 1));
+
+/** By UTF-16 code units, as most serialisers sort. */
+function byName(members: readonly string[]): string[] {
+  const named = members.map((member) => ({ member, name: memberName(member) }));
+  return named
+    .toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)))
+    .map(({ member }) => member);
+}
+
+/** A valid JSON text with all its members sorted by name, without white space. */
+function sorted(text: string, work: Work): string {
+  const outer: Open[] = [];
+  let open: Open = { parts: [], part: '' };
+  for (const token of tokensOf(text, work)) {
+    if (opens(token)) {
+      outer.push(open);
+      open = { parts: [], part: '' };
+    } else if (token === ',') {
+      open.parts.push(open.part);
+      open.part = '';
+    } else if (closes(token)) {
+      const parts = open.part === '' ? open.parts : [...open.parts, open.part];
+      const whole = token === '}' ? `{${byName(parts).join(',')}}` : `[${parts.join(',')}]`;
+      work.left -= whole.length;
+      open = outer.pop() ?? { parts: [], part: '' };
+      open.part += whole;
+    } else {
+      open.part += token;
+    }
+  }
+  return open.part;
+}
+
+const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+const upperEscaped = (char: string): string => escaped(char).toUpperCase().replace('U', 'u');
+
+/** One escape, or two that are a surrogate pair. */
+const ESCAPE = /\\(?:u[Dd][89ABab]..\\u[Dd][C-Fc-f]..|u....|.)/g;
+const NON_ASCII = /[\u007f-\uffff]/g;
+
+/** With the escapes alone that JSON needs. */
+const plain = (text: string): string =>
+  text.replace(ESCAPE, (escape) => JSON.stringify(nameOf(`"${escape}"`)).slice(1, -1));
+const slashed = (text: string): string => plain(text).replaceAll('/', '\\/');
+
+/**
+ * Characters of strings as serialisers write them. Only strings are changed: nothing else in JSON is non-ASCII, or has
+ * `/`, `<`, `>`, `&` or a backslash.
+ */
+type Spelling = readonly [cause: Cause, how: string, made: (text: string) => string];
+
+const SPELLINGS = {
+  kept: ['body-other', '', (text) => text],
+  plain: ['body-unescaped', 'with characters in UTF-8 where escapes (\\u00e9) arrived', plain],
+  ascii: [
+    'body-ascii-escaped',
+    'with non-ASCII characters escaped (\\u00e9, as Python does)',
+    (text) => plain(text).replace(NON_ASCII, escaped),
+  ],
+  upper: [
+    'body-ascii-escaped',
+    'with non-ASCII characters escaped (\\u00E9)',
+    (text) => plain(text).replace(NON_ASCII, upperEscaped),
+  ],
+  slashes: ['body-slash-escaped', 'with slashes escaped (\\/, as PHP does)', slashed],
+  php: [
+    'body-slash-escaped',
+    'with slashes and non-ASCII characters escaped (\\/ and \\u00e9, as PHP does)',
+    (text) => slashed(text).replace(NON_ASCII, escaped),
+  ],
+  html: [
+    'body-html-escaped',
+    'with <, > and & escaped (as Go does)',
+    (text) => plain(text).replace(/[<>&\u2028\u2029]/g, escaped),
+  ],
+} as const satisfies Record<string, Spelling>;
+
+/** What usual serialisers write; the white space alone first, and last what may become far larger than the body. */
+const SERIALISERS: readonly (readonly [
+  keyof typeof LAYOUTS,
+  readonly (keyof typeof SPELLINGS)[],
+  'sorted'?,
+])[] = [
+  ['compact', ['kept']],
+  ['spaced', ['kept']],
+  ['colons', ['kept']],
+  ['compact', ['plain', 'ascii', 'upper', 'slashes', 'php', 'html']],
+  ['spaced', ['plain', 'ascii']],
+  ['compact', ['kept', 'plain', 'ascii', 'html'], 'sorted'],
+  ['spaced', ['plain', 'ascii'], 'sorted'],
+  ['by2', ['kept', 'plain', 'ascii', 'html']],
+  ['by4', ['kept', 'plain', 'ascii', 'php']],
+  ['tabs', ['kept', 'plain']],
+];
+
+/** A text as a serialiser would have written it. */
+export interface Serialised {
+  readonly text: string;
+  /** In what it differs from the one that arrived: empty where it does not. */
+  readonly changes: () => readonly Change[];
+}
+
+/** What a text's serialiser did otherwise than the one of `text`. */
+function differences(text: string, layout: Layout, spelling: Spelling, isSorted: boolean): Change[] {
+  const free: Work = { left: Number.POSITIVE_INFINITY };
+  const change = ([cause, how]: readonly [Cause, string, ...unknown[]]): Change => ({
+    cause,
+    says: `The seller signed the body ${how}: it was serialised again after that.`,
+  });
+  const isMoved = isSorted && sorted(text, free) !== laidOut(text, LAYOUTS.compact, free);
+  return [
+    ...(laidOut(text, layout, free) === text ? [] : [change(layout)]),
+    ...(isMoved ? [change(['body-sorted', 'with its members sorted by name'])] : []),
+    ...(spelling[2](text) === text ? [] : [change(spelling)]),
+  ];
+}
+
+/**
+ * What usual serialisers make of a JSON text. It ends where the work is spent.
+ * @param text valid JSON, without what stands around it.
+ */
+export function* serialisations(text: string, work: Work): Generator<Serialised> {
+  for (const [space, characters, order] of SERIALISERS) {
+    for (const [layout, spelling] of characters.map((name) => [LAYOUTS[space], SPELLINGS[name]] as const)) {
+      const spelt = spelling[2](text);
+      const made = laidOut(order ? sorted(spelt, work) : spelt, layout, work);
+      if (work.left < 0) return;
+      yield { text: made, changes: () => differences(text, layout, spelling, order !== undefined) };
+    }
+  }
+}

@@ -1,0 +1,215 @@
+import type { Target } from '../../auth/auth-contract.ts';
+import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
+import { compareHost, receivedAuthority } from '../../auth/rfc9421/host.ts';
+import { signatureBase } from '../../auth/rfc9421/signature-base.ts';
+import { canonicalOrUndefined } from '../../config/public-url.ts';
+import { formedUrl, URL_FORMS } from '../../config/public-url-forms.ts';
+import type { VerifyKey } from '../../crypto/engine.ts';
+import { fieldValue } from '../../shared/delivery.ts';
+import { adviceFor } from './advice.ts';
+import { type Case, type Change, CUT_SHORT, type Finding, type Look, unknown } from './explain-case.ts';
+import { byteForms, sequenceText } from './header-forms.ts';
+import { partsOf, urlChoices } from './url-rewrites.ts';
+
+/** A key that may have signed. */
+interface NamedKey {
+  readonly kid: string;
+  readonly key: VerifyKey;
+}
+
+/** One way in which the seller may have made the signature; an absent member is as the receiver has it. */
+interface Trial {
+  readonly base?: string;
+  readonly signature?: Uint8Array;
+  readonly key?: NamedKey;
+  readonly changes: readonly Change[];
+}
+
+/** A slip of the signer in the signature base, or a field of it that was changed on the way. */
+type BaseSlip = Change & { readonly edit: (base: string) => string };
+
+/** RFC 9421 §2.5. */
+const BASE_SLIPS: readonly BaseSlip[] = [
+  {
+    cause: 'base-trailing-newline',
+    says: 'The signature base ends in a line feed.',
+    fix: 'The seller has to sign the base without a line feed after its last line (RFC 9421 §2.5).',
+    edit: (base) => `${base}\n`,
+  },
+  {
+    cause: 'base-line-ends',
+    says: 'The lines of the signature base end in CR LF.',
+    fix: 'The seller has to join the lines of the base with LF alone (RFC 9421 §2.5).',
+    edit: (base) => base.replaceAll('\n', '\r\n'),
+  },
+  {
+    cause: 'method-case',
+    says: 'The signature base has @method in lower case.',
+    fix: 'The seller has to sign "POST" (RFC 9421 §2.2.1).',
+    edit: (base) => base.replace(/^"@method": .*$/m, (line) => line.toLowerCase()),
+  },
+];
+
+/** `Content-Type` as the seller may have had it, before a proxy or framework wrote its own. */
+const TYPES = [
+  'application/json',
+  'application/json; charset=utf-8',
+  'application/json;charset=utf-8',
+  'application/json;charset=UTF-8',
+  'application/json; charset=UTF-8',
+];
+
+const typeSlips = (own: string | undefined): BaseSlip[] =>
+  TYPES.map((type) => ({
+    cause: 'content-type-changed',
+    says: `Content-Type was signed as ${JSON.stringify(type)} and arrived as ${JSON.stringify(own)}.`,
+    fix: 'Keep the proxy or gateway in front of the receiver from rewriting Content-Type.',
+    edit: (base) => base.replace(/^"content-type": .*$/m, `"content-type": ${type}`),
+  }));
+
+/** URLs that are not canonical (verification.md §4.1 to §4.8): as typed, or with the port that the scheme implies. */
+function urlSlips({ target: { targetUri, authority }, input }: Case): BaseSlip[] {
+  const [, origin = '', typed = '', rest = ''] = /^([^/]*\/\/)([^/?#]*)([^#]*)/.exec(input.url) ?? [];
+  const ported = authority + (targetUri.startsWith('https:') ? ':443' : ':80');
+  const uris = [targetUri, origin + typed + rest, targetUri.replace(authority, () => ported)];
+  const pairs = uris.flatMap((uri) => [authority, typed, ported].map((name) => [uri, name] as const));
+  return pairs.map(([uri, name]) => ({
+    cause: 'not-canonical',
+    says: `The seller signed @target-uri ${uri} and @authority ${name}, which are not canonical.`,
+    fix: `The seller has to sign @target-uri ${targetUri} and @authority ${authority}; until then give it a URL that is canonical as it stands.`,
+    edit: (base) =>
+      base
+        .replace(/^"@target-uri": .*$/m, () => `"@target-uri": ${uri}`)
+        .replace(/^"@authority": .*$/m, () => `"@authority": ${name}`),
+  }));
+}
+
+/** What the receiver itself says of such a URL: verification.md §2.34. */
+const FOUND_BY_RECEIVER =
+  'Until a delivery of this sender has verified, the receiver says so itself: 503 misconfigured, alarm public_url_mismatch.';
+const FOUND_HERE_ALONE = 'The receiver cannot find this by itself: it answers 401.';
+
+function* urlTrials(made: Case, baseOf: (target: Target) => string | undefined): Generator<Trial> {
+  const { capture } = made.input;
+  const parts = partsOf(made.target.targetUri);
+  if (!parts) return;
+  const captured = capture.url === undefined ? undefined : partsOf(capture.url)?.authority;
+  const { headers } = made.request.delivery;
+  const tried = receiverTries(made);
+  for (const choices of urlChoices({ parts, headers, target: capture.target, captured })) {
+    const [scheme, authority, path, query] = choices.map(({ text }) => text);
+    const target = canonicalOrUndefined(`${scheme}://${authority}${path}${query}`);
+    const base = target && baseOf(target);
+    if (!target || base === undefined) continue;
+    const mended =
+      parts.scheme === 'https' && scheme === 'http'
+        ? `publicUrl has to be https: no receiver has ${target.targetUri}. Give the seller the https URL.`
+        : `Set publicUrl to exactly the URL that the seller was given: '${target.targetUri}'. Behind a router that cuts the path, with a publicUrl that ends in /*, pass the whole one (Express: req.originalUrl).`;
+    const fix = `${mended} ${tried.has(target.targetUri) ? FOUND_BY_RECEIVER : FOUND_HERE_ALONE}`;
+    const changes = choices.flatMap(({ change }) => (change ? [{ ...change, fix }] : []));
+    yield { base, changes };
+  }
+}
+
+/** URLs for which a receiver tries a signature that fails for its own: canonical (verification.md §2.34). */
+function receiverTries({ request, target }: Case): ReadonlySet<string> {
+  const { delivery } = request;
+  // What takes http takes it for `publicUrl` and for every form of it.
+  const allowLoopback = target.targetUri.startsWith('http:');
+  const evidence = {
+    // Not parsed as the option is: a captured URL may be one that the option refuses.
+    publicUrl: { kind: 'exact', target } as const,
+    target,
+    authority: receivedAuthority(delivery),
+    requestTarget: delivery.url ?? '/',
+    allowLoopback,
+  };
+  const formed = URL_FORMS.map((form) => formedUrl(form, evidence)?.target.targetUri);
+  return new Set(formed.filter((uri) => uri !== undefined));
+}
+
+async function namedKeys({ context, request }: Case): Promise<NamedKey[]> {
+  const keys: NamedKey[] = [];
+  for (const jwk of request.senders.flatMap(({ pins = [] }) => pins)) {
+    const key = await context.engine.importKey(jwk);
+    if (typeof key !== 'string') keys.push({ kid: String(jwk['kid']), key });
+  }
+  return keys;
+}
+
+/** The longest signature base that is tried, URL and covered fields in it: twice what Node takes for all fields. Characters. */
+const MOST_BASE = 32_768;
+
+/**
+ * Tries the usual slips, one at a time, until one of them makes the signature verify.
+ * @returns what it was: nothing where none does, undefined where the request is too large to try.
+ */
+async function searchSignature(made: Case, step: string): Promise<readonly Finding[] | undefined> {
+  const { headers, method, url = '' } = made.request.delivery;
+  const { engine } = made.context;
+  const fields = readSignatureFields(headers);
+  if (fields.kind === 'refused') return [];
+  const { components, raw, parameters } = fields.input;
+  const baseOf = (target: Target): string | undefined =>
+    signatureBase(components, { method, target, headers }, raw);
+  const own = baseOf(made.target) ?? '';
+  if (own.length + url.length > MOST_BASE) return undefined;
+  const keys = await namedKeys(made);
+  const named = keys.find(({ kid }) => kid === parameters.keyid);
+
+  function* trials(): Generator<Trial> {
+    for (const key of keys.filter(({ kid }) => kid !== parameters.keyid)) {
+      const says = `The key ${JSON.stringify(key.kid)} signed, and keyid names ${JSON.stringify(parameters.keyid)}.`;
+      const fix = `The seller has to put keyid="${key.kid}", or sign with the key that it names.`;
+      yield { key, changes: [{ cause: 'wrong-kid', says, fix }] };
+    }
+    const text = sequenceText(fieldValue(headers, 'signature') ?? '', 'sig1') ?? '';
+    for (const { bytes, change } of byteForms(text, 'Signature'))
+      yield { signature: bytes, changes: [change] };
+    const slips = [...BASE_SLIPS, ...typeSlips(fieldValue(headers, 'content-type')), ...urlSlips(made)];
+    for (const { edit, ...change } of slips) yield { base: edit(own), changes: [change] };
+    yield* urlTrials(made, baseOf);
+  }
+
+  for (const { base = own, signature = fields.signature, key = named, changes } of trials()) {
+    if (!key || base.length > MOST_BASE) continue;
+    if (await engine.verify(key.key, new TextEncoder().encode(base), signature)) {
+      return changes.map((change) => ({ step, proved: true, fix: '', ...change }));
+    }
+  }
+  return [];
+}
+
+/** Checks 7 and 10. */
+export const lookAtSignature: Look = async (made, step) => {
+  const { request, target, context } = made;
+  // The keys were never tried: nothing that was signed otherwise is to be found.
+  if (step.code === 'keys_unavailable') return [];
+  const host = compareHost(request.delivery, target, context.hostCheck);
+  if (host.kind === 'contradiction')
+    return [
+      unknown(step, host.detail, 'The sender or a proxy sent two different hosts; send one Host header.'),
+    ];
+  if (host.kind === 'differs' && step.fault === true && step.id === '10') {
+    return [
+      {
+        step: step.id,
+        cause: 'host-rewritten',
+        says: `The signature is right, and a proxy of yours rewrote Host to ${host.received}.`,
+        fix: "Let the proxy pass Host unchanged, or set hostCheck: 'off'.",
+        proved: true,
+      },
+    ];
+  }
+  const found = await searchSignature(made, step.id);
+  if (found && found.length > 0) return found;
+  const none = 'None of the usual slips makes the signature verify.';
+  return [
+    adviceFor(step) ??
+      unknown(
+        step,
+        found ? none : `${none} ${CUT_SHORT}`,
+        'Compare the URL that the seller was given, letter by letter (--url), the keys (proto-webhooks keys check), and whether a header that is covered was changed on the way.',
+      ),
+  ];
+};

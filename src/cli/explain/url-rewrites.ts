@@ -1,0 +1,228 @@
+import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
+import type { Cause, Change } from './explain-case.ts';
+
+/** Scheme, authority, path and query (with its `?`) of an absolute URL. */
+export interface UrlParts {
+  readonly scheme: string;
+  readonly authority: string;
+  readonly path: string;
+  readonly query: string;
+}
+
+/** What the forms are made from. */
+export interface UrlEvidence {
+  /** As configured. */
+  readonly parts: UrlParts;
+  readonly headers: HeaderFields;
+  /** Request target as captured. */
+  readonly target: string;
+  /** Authority of the captured URL, where it had one. */
+  readonly captured: string | undefined;
+}
+
+/** One choice for a part of the URL: as configured (no change), or as the seller may have signed it. */
+export interface Choice {
+  readonly text: string;
+  readonly change?: Change;
+  /** As configured, or as the request shows it; otherwise it is a guess. */
+  readonly isShown: boolean;
+}
+
+/** A text that a part of the URL may have had, in words where it comes from, and whether the request shows it. */
+type Candidate = readonly [
+  cause: Cause,
+  text: string | undefined,
+  origin?: string,
+  shown?: 'shown' | undefined,
+];
+
+const URL_PARTS = /^(https?):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?/i;
+
+/** Takes the text apart, as `URL` would repair what went wrong. */
+export function partsOf(url: string): UrlParts | undefined {
+  const match = URL_PARTS.exec(url);
+  if (!match) return undefined;
+  const [, scheme = '', authority = '', path = '', query = ''] = match;
+  return { scheme: scheme.toLowerCase(), authority, path: path || '/', query };
+}
+
+const hostOf = (authority: string): string => authority.replace(/:\d*$/, '');
+
+/** What a proxy passes on in a header. */
+const passedOn = (cause: Cause, name: string, text: string | undefined): Candidate => [
+  cause,
+  text,
+  `, which your proxy passes on in ${name}`,
+  'shown',
+];
+
+function forwardedHost(name: string, headers: HeaderFields): Candidate {
+  const field = fieldValue(headers, name) ?? '';
+  const value = name === 'forwarded' ? /host="?([^";,]*)/i.exec(field)?.[1] : field.split(',')[0]?.trim();
+  return passedOn('forwarded-host', name, value);
+}
+
+const FORWARDED_HOST = ['x-forwarded-host', 'x-original-host', 'x-forwarded-server', 'forwarded'];
+
+/** Ports that proxies and development servers listen on. */
+const COMMON_PORTS = ['', ':443', ':80', ':8443', ':8080', ':8000', ':5000', ':3000'];
+
+function authorities({ parts: { authority: own }, headers, captured }: UrlEvidence): Candidate[] {
+  const host = hostOf(own);
+  const shown = [fieldValue(headers, 'host'), captured];
+  const ports = [`:${fieldValue(headers, 'x-forwarded-port') ?? ''}`, ...COMMON_PORTS];
+  return [
+    ...FORWARDED_HOST.map((name) => forwardedHost(name, headers)),
+    ...shown.map((text = ''): Candidate => [hostOf(text) === host ? 'port' : 'host', text, '', 'shown']),
+    ...ports.map((port): Candidate => ['port', host + port]),
+    ['host', own.startsWith('www.') ? own.slice('www.'.length) : `www.${own}`],
+  ];
+}
+
+/** Headers in which proxies and platforms pass on the path as it was before they changed it. */
+const ORIGINAL_PATH = [
+  'x-original-url',
+  'x-original-uri',
+  'x-rewrite-url',
+  'x-forwarded-uri',
+  'x-envoy-original-path',
+];
+
+/** Prefixes that routers, gateways and stages usually cut off. */
+const COMMON_PREFIXES =
+  '/api /v1 /api/v1 /webhooks /webhook /hooks /app /prod /production /stage /staging /dev /default /latest /public /proto'.split(
+    ' ',
+  );
+
+/** Segments that are cut off a path. */
+const MOST_CUTS = 32;
+
+const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
+
+function paths({ parts: { path }, headers, target }: UrlEvidence): Candidate[] {
+  const longer = (prefix: string, shown?: 'shown'): Candidate => [
+    'path-prefix',
+    prefix.replace(/\/$/, '') + path,
+    `: a router or proxy of yours cuts ${prefix} off`,
+    shown,
+  ];
+  const segments = path.split('/').slice(1);
+  const shorter = segments.slice(1, 1 + MOST_CUTS).map((_, i): Candidate => {
+    const [cut, kept] = [segments.slice(0, i + 1), segments.slice(i + 1)];
+    return ['path-prefix', `/${kept.join('/')}`, `, without /${cut.join('/')}`];
+  });
+  return [
+    ['trailing-slash', path.endsWith('/') ? path.slice(0, -1) || '/' : `${path}/`],
+    ...ORIGINAL_PATH.map((name) => passedOn('path-prefix', name, pathOf(fieldValue(headers, name) ?? ''))),
+    ['path-prefix', pathOf(target), ', as it was received', 'shown'],
+    ...(headers.get('x-forwarded-prefix') ?? []).map((prefix) => longer(prefix, 'shown')),
+    ...COMMON_PREFIXES.map((prefix) => longer(prefix)),
+    ...shorter,
+    ...SPELLINGS.map((spelt): Candidate => ['path-encoding', spelt(path)]),
+  ];
+}
+
+type Spelling = (text: string) => string;
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Percent-encoding as libraries and proxies change it. */
+const SPELLINGS: readonly Spelling[] = [
+  (text) => text.replaceAll('+', '%20'),
+  (text) => text.replaceAll('%20', '+'),
+  (text) => text.replace(/%[0-9a-f]{2}/gi, (triplet) => triplet.toLowerCase()),
+  (text) => text.replace(/%[0-9a-f]{2}/gi, (triplet) => triplet.toUpperCase()),
+  (text) => text.replace(/%(?:2[124789ACF]|3[AB]|40|7E)/gi, decoded),
+];
+
+/** What else happens to a query: it is taken apart and written again, or sorted. */
+const QUERY_SPELLINGS: readonly Spelling[] = [
+  ...SPELLINGS,
+  (query) => new URLSearchParams(query).toString(),
+  (query) => query.replace(/[^&=]+/g, (text) => encodeURIComponent(decoded(text))),
+  (query) => query.split('&').toSorted().join('&'),
+];
+
+const queryOf = (target: string): string => /\?[^#]*/.exec(target)?.[0] ?? '';
+
+function queries({ parts: { query }, target }: UrlEvidence): Candidate[] {
+  const received = queryOf(target);
+  const spelt = (text: string): Candidate[] =>
+    text === '' ? [] : QUERY_SPELLINGS.map((spelling) => ['query-encoding', `?${spelling(text.slice(1))}`]);
+  return [
+    ...spelt(query),
+    ['query-dropped', received, '', 'shown'],
+    ['query-dropped', '', '', 'shown'],
+    ...spelt(received),
+    ['query-encoding', '?'],
+  ];
+}
+
+const CANDIDATES: Readonly<Record<keyof UrlParts, (evidence: UrlEvidence) => readonly Candidate[]>> = {
+  scheme: ({ parts: { scheme } }) => [['scheme', scheme === 'https' ? 'http' : 'https', '', 'shown']],
+  authority: authorities,
+  path: paths,
+  query: queries,
+};
+
+const queryText = (query: string): string =>
+  query === ''
+    ? 'no query'
+    : query === '?'
+      ? 'an empty query (a ? and nothing after it)'
+      : `the query ${query}`;
+
+function sentence(
+  part: keyof UrlParts,
+  [cause, , origin = '']: Candidate,
+  text: string,
+  own: string,
+): string {
+  if (part === 'scheme') return `The seller signed an ${text} URL, and the configured one says ${own}.`;
+  if (part === 'query')
+    return `The seller signed ${queryText(text)}; the configured URL has ${queryText(own)}.`;
+  const noun = part === 'path' ? 'the path' : cause === 'port' ? 'the port of' : 'the host';
+  return `The seller signed ${noun} ${text}${origin}; the configured URL has ${own}.`;
+}
+
+/** Whether a part can have this text. */
+function isPossible(part: keyof UrlParts, text: string | undefined): text is string {
+  if (part === 'path') return text?.startsWith('/') === true;
+  return text !== undefined && (part === 'query' || text !== '');
+}
+
+/** A part of the URL as configured, then as the seller may have signed it. Of two that give one text the first counts. */
+export function urlForms(part: keyof UrlParts, evidence: UrlEvidence): readonly Choice[] {
+  const own = evidence.parts[part];
+  const choices = new Map<string, Choice>([[own, { text: own, isShown: true }]]);
+  for (const candidate of CANDIDATES[part](evidence)) {
+    const [cause, text, , shown] = candidate;
+    if (!isPossible(part, text)) continue;
+    const change = { cause, says: sentence(part, candidate, text, own) };
+    const known = choices.get(text) ?? { text, change, isShown: false };
+    choices.set(text, { ...known, isShown: known.isShown || shown !== undefined });
+  }
+  return [...choices.values()];
+}
+
+/** One choice of each part, in every combination. */
+const combined = (parts: readonly (readonly Choice[])[]): readonly (readonly Choice[])[] =>
+  parts.reduce<readonly (readonly Choice[])[]>(
+    (heads, choices) => heads.flatMap((head) => choices.map((choice) => [...head, choice])),
+    [[]],
+  );
+
+/** Scheme, authority, path and query: one of them changed, then all as a proxy may change them at once and the request shows it. */
+export function urlChoices(evidence: UrlEvidence): readonly (readonly Choice[])[] {
+  const parts = (['scheme', 'authority', 'path', 'query'] as const).map((part) => urlForms(part, evidence));
+  const single = parts.flatMap((choices, at) =>
+    combined(parts.map((own, i) => (i === at ? choices.slice(1) : own.slice(0, 1)))),
+  );
+  return [...single, ...combined(parts.map((choices) => choices.filter(({ isShown }) => isShown)))];
+}

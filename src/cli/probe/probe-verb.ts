@@ -1,0 +1,252 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Command, Option } from 'commander';
+import { EDITION_NAMES, type EditionName, protocolsFor } from '../../shared/wire-names.ts';
+import type { Jwk } from '../../sender/sign.ts';
+import { collect, isPrivate, readKeys } from '../files.ts';
+import {
+  addVerb,
+  type CliContext,
+  inLines,
+  type Paint,
+  type Report,
+  requireHttpUrl,
+  type RunVerb,
+  type Style,
+  UsageError,
+  whole,
+} from '../shell.ts';
+import { chainHints, hintOf, type Identity, type IdentityFlags, identityOf } from './identity.ts';
+import { createKit, type ProbeKit, type ProbeResult, rolesOf } from './probe-kit.ts';
+import {
+  awaitKeys,
+  type NameTried,
+  type Patience,
+  PROBE_CASES,
+  type ProbeStart,
+  probeReceiver,
+  takenKit,
+} from './probe.ts';
+
+const MARKS: Readonly<Record<ProbeResult['verdict'], readonly [Style, string]>> = {
+  pass: ['good', 'pass'],
+  fail: ['bad', 'FAIL'],
+  skipped: ['dim', 'skip'],
+  undecided: ['warn', '?'],
+};
+
+function resultLine(result: ProbeResult, paint: Paint): string {
+  const { name, sends, expected, answered, verdict, why, note } = result;
+  const [style, mark] = MARKS[verdict];
+  const explanation =
+    verdict === 'pass' ? note : `${why}${verdict === 'fail' ? `; expected ${expected}` : ''}`;
+  const detail =
+    explanation === undefined ? '' : `\n      ${paint(verdict === 'pass' ? 'dim' : style, explanation)}`;
+  return `${paint(style, mark.padEnd(5))} ${name.padEnd(33)} ${sends}  ${paint('dim', `-> ${answered}`)}${detail}`;
+}
+
+function countsOf(results: readonly ProbeResult[]): Record<ProbeResult['verdict'], number> {
+  const counts = { pass: 0, fail: 0, skipped: 0, undecided: 0 };
+  for (const { verdict } of results) counts[verdict] += 1;
+  return counts;
+}
+
+/** Beside the cases, and counted as none: a receiver may take one name alone. */
+function nameLine({ protocol, answered, goesOn }: NameTried, paint: Paint): string {
+  const end = goesOn ? '; the cases go on with it' : '';
+  return `${paint('dim', 'name')}  ${protocol.padEnd(33)} a good delivery under this name  ${paint('dim', `-> ${answered}${end}`)}`;
+}
+
+/** What the verb prints, and whether the receiver passed. */
+export function reportOf(
+  url: string,
+  results: readonly ProbeResult[],
+  hint: readonly string[],
+  names: readonly NameTried[] = [],
+): Report {
+  const counts = countsOf(results);
+  const { pass, fail, skipped, undecided } = counts;
+  const summary = `${pass} passed, ${fail} failed, ${skipped} skipped${undecided === 0 ? '' : `, ${undecided} undecided`}`;
+  return {
+    ok: fail === 0 && pass > 0,
+    json: {
+      url,
+      ok: fail === 0 && pass > 0,
+      counts,
+      ...(names.length > 0 && { names }),
+      results,
+      ...(hint.length > 0 && { hint: hint.join('\n') }),
+    },
+    text: (paint) =>
+      [
+        ...inLines(names).map((name) => nameLine(name, paint)),
+        ...inLines(results).map((result) => resultLine(result, paint)),
+        '',
+        ...hint,
+        ...(hint.length > 0 ? [''] : []),
+        paint(fail === 0 ? 'good' : 'bad', summary),
+      ].join('\n'),
+  };
+}
+
+interface ProbeFlags extends IdentityFlags {
+  readonly keys: readonly string[];
+  readonly to?: string;
+  readonly edition?: EditionName;
+  readonly maxBodyBytes: number;
+  readonly rate?: number;
+  readonly hostCheck?: 'strict' | 'off';
+  readonly timeoutMs: number;
+  readonly waitMs: number;
+  readonly only?: readonly string[];
+  readonly printConfig?: boolean;
+  readonly json?: boolean;
+}
+
+/** The keys to sign with, and which of them signs where a case does not care. */
+async function signingKeys(
+  flags: ProbeFlags,
+  context: CliContext,
+): Promise<{ readonly keys: readonly Jwk[]; readonly first: Jwk }> {
+  const keys = await readKeys(flags.keys, context);
+  if (!keys.every(isPrivate))
+    throw new UsageError(
+      `${flags.keys.join(', ')}: a key has no private half (d). Expected what \`proto-webhooks keys generate --probe --out FILE\` writes.`,
+    );
+  const roles = rolesOf(keys, protocolsFor(flags.protocol));
+  const first = roles.ed25519 ?? roles.p256;
+  if (!first)
+    throw new UsageError(
+      `${flags.keys.join(', ')}: no key of purpose webhook-signing. Expected at least one.`,
+    );
+  return { keys, first };
+}
+
+/** Nothing answers: a mistake in the command, not a fault of the receiver. */
+async function requireReachable(kit: ProbeKit): Promise<void> {
+  const { outcome, status } = await kit.send(await kit.sign('{}', { params: { tag: 'probe' } }));
+  if (status === undefined) {
+    throw new UsageError(
+      `${kit.url}: nothing answers there (${outcome.replace('_', ' ')}). Expected a running receiver; --to names another address to connect to.`,
+    );
+  }
+}
+
+/** Keys that are served only while the probe runs: the receiver may remember that they were not there before. */
+function waitingFor(
+  identity: Identity,
+  { waitMs, only = [] }: ProbeFlags,
+  { now, notice }: CliContext,
+): ProbeStart['awaitKeys'] {
+  if (identity.how !== 'fake-seller') return undefined;
+  const needsList = only.length === 0 || only.includes('revoked');
+  const patience: Patience = {
+    ms: waitMs,
+    now,
+    pause: (ms) => delay(ms),
+    begins: () =>
+      notice(
+        `A good delivery gets 503: the receiver may remember that the fake seller was not there before. Waiting up to ${Math.round(waitMs / 1000)} s.`,
+      ),
+    complete: needsList ? identity.askedForList : undefined,
+  };
+  return (kit) => awaitKeys(kit, patience);
+}
+
+function requireCases(wanted: readonly string[] = []): void {
+  const unknown = wanted.find((name) => !PROBE_CASES.some((probe) => probe.name === name));
+  if (unknown !== undefined)
+    throw new UsageError(
+      `--only ${unknown}: no such case. Expected one of ${PROBE_CASES.map(({ name }) => name).join(', ')}.`,
+    );
+}
+
+async function probe(url: string, flags: ProbeFlags, context: CliContext): Promise<Report> {
+  requireHttpUrl('URL', url);
+  if (flags.to !== undefined) requireHttpUrl('--to', flags.to);
+  requireCases(flags.only);
+  const { keys, first } = await signingKeys(flags, context);
+  const identity = await identityOf(flags, keys);
+  try {
+    if (flags.printConfig)
+      return { ok: true, json: { config: identity.config }, text: () => identity.config };
+    const { to, maxBodyBytes, rate, timeoutMs, hostCheck, edition } = flags;
+    const options = { url, to, edition, hostCheck, maxBodyBytes, rate, timeoutMs, keys, now: context.now };
+    const [kit, ...others] = protocolsFor(flags.protocol).map(({ name: protocol }) =>
+      createKit({ ...options, protocol }, first),
+    ) as [ProbeKit, ...ProbeKit[]];
+    await requireReachable(kit);
+    let names: readonly NameTried[] = [];
+    const results = await probeReceiver(kit, flags.only, {
+      choose: async () => {
+        const taken = await takenKit([kit, ...others]);
+        names = taken.names;
+        return taken.kit;
+      },
+      awaitKeys: waitingFor(identity, flags, context),
+    });
+    const firstAnswer = names.find(({ goesOn }) => goesOn)?.answered;
+    const hint = hintOf(results, { url, identity, waitedMs: flags.waitMs, firstAnswer });
+    if (hint.length === 0 || flags.agentUrl === undefined) return reportOf(url, results, hint, names);
+    const chain = inLines(await chainHints(flags.agentUrl, flags, keys, context));
+    return reportOf(url, results, [...hint, ...chain], names);
+  } finally {
+    await identity.close();
+  }
+}
+
+/** What the receiver under test is configured with. */
+function addReceiverFlags(verb: Command): Command {
+  return verb
+    .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
+    .addOption(
+      new Option('--edition <name>', 'edition that the receiver has for this sender (default: none)').choices(
+        EDITION_NAMES,
+      ),
+    )
+    .addOption(
+      new Option('--host-check <how>', 'whether the receiver compares Host with its URL').choices([
+        'strict',
+        'off',
+      ]),
+    )
+    .option('--max-body-bytes <n>', 'limit of the receiver', whole(1), 1_048_576);
+}
+
+/** `vectors probe URL`. */
+export function addProbe(parent: Command, run: RunVerb): void {
+  const verb = addVerb(
+    parent,
+    'probe',
+    'send a running receiver every kind of delivery, good and bad, and grade its answers',
+    [
+      'keys generate --probe --out probe-keys.json > probe-jwks.json',
+      'vectors probe http://127.0.0.1:3000/webhooks/proto --keys probe-keys.json --print-config',
+      'vectors probe http://127.0.0.1:3000/webhooks/proto --keys probe-keys.json --fake-seller 4555',
+      'vectors probe https://test.buyer.example/hook --keys probe-keys.json --agent-url https://probe.buyer.example/mcp --json',
+    ],
+  )
+    .argument('<url>', 'publicUrl of the receiver: exactly what sellers are given')
+    .requiredOption('--keys <file>', 'private keys, of `keys generate --probe`; repeatable', collect)
+    .option('--agent-url <url>', 'the receiver finds the keys by this agent, whose brand.json you host')
+    .option(
+      '--fake-seller <port>',
+      'the receiver finds the keys by http://127.0.0.1:<port>/mcp, which is served meanwhile',
+      whole(0),
+    )
+    .option(
+      '--print-config',
+      'print what the receiver under test has to be configured with, and send nothing',
+    )
+    .option('--to <url>', 'where to connect, if not where URL says');
+  addReceiverFlags(verb)
+    .option('--rate <n>', 'send so many deliveries more, and expect 429 among them', whole(1))
+    .option('--timeout-ms <n>', 'for one answer', whole(1), 15_000)
+    .option(
+      '--wait-ms <n>',
+      'with --fake-seller: how long a receiver that remembers a failed fetch is waited for',
+      whole(0),
+      65_000,
+    )
+    .option('--only <case>', 'only this case; repeatable', collect)
+    .action((url: string, flags: ProbeFlags) => run(flags, (context) => probe(url, flags, context)));
+}

@@ -1,0 +1,150 @@
+import { Command, CommanderError } from 'commander';
+import { createRequire } from 'node:module';
+import { buffer } from 'node:stream/consumers';
+import { TargetUriError } from '../auth/rfc9421/host.ts';
+import { printableText } from '../codec/printable.ts';
+import { printableValue } from '../codec/printable-value.ts';
+import { ConfigError, Fault } from '../shared/errors.ts';
+import { addExplain } from './explain/explain-verb.ts';
+import { addInbox } from './inbox/inbox-verb.ts';
+import { addKeysCheck, addKeysGenerate } from './keys/keys-verb.ts';
+import { type CliContext, createPaint, harmless, type RunVerb, UsageError, wantsColour } from './shell.ts';
+import { addProbe } from './probe/probe-verb.ts';
+import { RegistryError } from '../registry/types.ts';
+import { addRegistry } from './registry/registry-verb.ts';
+import { addSend } from './send/send-verb.ts';
+import { addTasks } from './tasks/tasks-verb.ts';
+import { addVectorsRun } from './vectors/vectors-verb.ts';
+import { isError } from '../shared/realms.ts';
+
+/** What the command line needs of the process. */
+export type CliProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'stdin' | 'stdout' | 'stderr'>;
+
+/** Exit codes: everything passed; something failed; the command could not be done as given. */
+const EXIT = { pass: 0, fail: 1, usage: 2 } as const;
+
+const EXAMPLES = `
+Examples:
+  $ proto-webhooks explain delivery.http --keys seller-jwks.json --url https://buyer.example/webhooks/proto
+  $ proto-webhooks vectors probe https://buyer.example/webhooks/proto --keys probe-keys.json
+  $ proto-webhooks vectors run
+  $ proto-webhooks keys check https://seller.example/mcp
+
+Exit codes: 0 pass, 1 fail, 2 usage.`;
+
+/** Bytes for a file or a pipe stay what they are. */
+function write(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'>, text: string): void {
+  stream.write(`${stream.isTTY ? harmless(text) : text}\n`);
+}
+
+function contextOf(process: CliProcess): CliContext {
+  return {
+    env: process.env,
+    cwd: process.cwd(),
+    now: Date.now,
+    stdin: async () => new Uint8Array(await buffer(process.stdin)),
+    notice: (line) => write(process.stderr, line),
+  };
+}
+
+/** What a command was given wrongly, or what cannot be reached. */
+const EXPECTED = [UsageError, ConfigError, Fault, RegistryError, TargetUriError] as const;
+
+/** Of every line that says what went wrong. */
+const PREFIX = 'proto-webhooks: ';
+
+/** Characters of a message: what it repeats of a file may be long. */
+const MAX_MESSAGE = 4000;
+
+/** The one line for stderr, and undefined for what is nobody's mistake but ours. */
+function usageText(error: unknown): string | undefined {
+  const expected = EXPECTED.some((kind) => error instanceof kind);
+  if (!expected || !isError(error)) return undefined;
+  return printableText(error.message.replace(/\s+/g, ' '), MAX_MESSAGE);
+}
+
+/** With the stack, whose frames are lines of ours; the message may repeat what was read. */
+function faultText(error: unknown): string {
+  const shown = printableValue(isError(error) ? error : String(error));
+  return `a fault of this tool: ${isError(shown) ? (shown.stack ?? shown.message) : shown}`;
+}
+
+/** Stable, for scripts: what is printed with `--json`. `usage`: a wrong argument; `internal`: a fault of this tool. */
+function codeOf(error: unknown): string {
+  if (error instanceof UsageError || error instanceof CommanderError) return 'usage';
+  return EXPECTED.some((kind) => error instanceof kind) && isError(error) && 'code' in error
+    ? String(error.code)
+    : 'internal';
+}
+
+/** Of the package that this file is part of, wherever it was bundled to. */
+function ownVersion(): string {
+  const own = createRequire(import.meta.url)('proto-webhooks/package.json') as { readonly version: string };
+  return own.version;
+}
+
+function program(run: RunVerb, process: CliProcess): Command {
+  const top = new Command('proto-webhooks')
+    .description('Tools for signed advertising webhooks: look into deliveries, probe a receiver, check keys.')
+    .version(ownVersion())
+    .addHelpText('after', EXAMPLES)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void process.stdout.write(text),
+      writeErr: (text) => void process.stderr.write(text),
+      outputError: (text, writeErr) => writeErr(text.replace(/^error: /, PREFIX)),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    });
+  addExplain(top, run);
+  addSend(top, run);
+  const vectors = top
+    .command('vectors')
+    .description('conformance: of an implementation, of a running receiver');
+  addVectorsRun(vectors, run);
+  addProbe(vectors, run);
+  const keys = top.command('keys').description('look at and make signing keys');
+  addKeysCheck(keys, run);
+  addKeysGenerate(keys, run);
+  addInbox(top.command('inbox').description("a store's events that are dead or stuck"), run);
+  addTasks(top, run);
+  addRegistry(top.command('registry').description("the registry's badges and compliance diagnostics"), run);
+  return top;
+}
+
+/**
+ * Runs one command.
+ * @param args without node and script.
+ * @returns the exit code.
+ */
+export async function main(args: readonly string[], process: CliProcess): Promise<number> {
+  let exit: number = EXIT.pass;
+  const paint = createPaint(wantsColour(process.stdout.isTTY, process.env));
+  const run: RunVerb = async (options, verb) => {
+    const { ok, json, text } = await verb(contextOf(process));
+    write(process.stdout, options.json ? JSON.stringify(json, undefined, 2) : text(paint));
+    exit = ok ? EXIT.pass : EXIT.fail;
+  };
+  const fail = (error: unknown, message: string): number => {
+    if (args.includes('--json')) {
+      write(process.stdout, JSON.stringify({ error: { code: codeOf(error), message } }, undefined, 2));
+    }
+    return EXIT.usage;
+  };
+  if (args.length === 0) {
+    const names = program(run, process).commands.map((command) => command.name());
+    write(process.stderr, `${PREFIX}name a command: ${names.join(', ')}. --help says what each does.`);
+    return EXIT.usage;
+  }
+  try {
+    await program(run, process).parseAsync([...args], { from: 'user' });
+    return exit;
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT.pass;
+    // commander has written its own line by now.
+    if (error instanceof CommanderError) return fail(error, error.message.replace(/^error: /, ''));
+    const text = usageText(error) ?? faultText(error);
+    write(process.stderr, `${PREFIX}${text}`);
+    return fail(error, text);
+  }
+}

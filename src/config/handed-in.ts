@@ -1,0 +1,200 @@
+import { isJsonObject } from '../codec/members.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { StandardSchema } from '../events/event.ts';
+import { OF_REGISTRATIONS } from '../events/event-registration.ts';
+import type { AdmissionPressure } from '../keys/admission-pressure.ts';
+import type { Handlers, ReceiverOptions } from './receiver-options.ts';
+import type { Store } from '../stores/store.ts';
+import { checkEach } from './defaults.ts';
+import { describeMissing, notANumber, onlyKnown, requireLogger } from './validate.ts';
+
+const HANDLER_NAMES: Readonly<Record<keyof Handlers, true>> = {
+  submitted: true,
+  working: true,
+  'input-required': true,
+  'auth-required': true,
+  completed: true,
+  failed: true,
+  canceled: true,
+  rejected: true,
+  deliveryReport: true,
+  notifications: true,
+  other: true,
+};
+
+function checkSchemas(schemas: unknown): void {
+  if (schemas === undefined) return;
+  if (typeof schemas !== 'object' || schemas === null) {
+    throw new ConfigError('resultSchemas: must be an object like { create_media_buy: schema }.');
+  }
+  for (const [taskType, schema] of Object.entries(schemas)) {
+    const standard: unknown = (schema as Partial<StandardSchema> | null | undefined)?.['~standard'];
+    if (typeof (standard as Partial<StandardSchema['~standard']> | undefined)?.validate !== 'function') {
+      throw new ConfigError(
+        `resultSchemas.${taskType}: is not a Standard Schema. Use zod, valibot, arktype or another library that implements it; a JSON Schema has to be compiled by one.`,
+      );
+    }
+  }
+}
+
+/** Seconds for milliseconds would put every signature outside its window: 401, the end of each event. */
+const LOOKS_LIKE_SECONDS = 1e11;
+
+function checkClock(now: unknown): void {
+  if (typeof now !== 'function') return;
+  const value: unknown = now();
+  if (typeof value !== 'number' || !(value >= LOOKS_LIKE_SECONDS)) {
+    throw new ConfigError(`now: gave ${String(value)}; it must give Unix milliseconds, as Date.now does.`);
+  }
+}
+
+function requireFunctions(where: string, handlers: object): void {
+  for (const [name, handler] of Object.entries(handlers)) {
+    if (typeof handler !== 'function') throw new ConfigError(`${where}.${name}: must be a function.`);
+  }
+}
+
+/** At least one for the rest, and functions only. */
+function checkHandlers(options: ReceiverOptions): void {
+  if (typeof options.handlers !== 'object' || options.handlers === null) {
+    throw new ConfigError(
+      `handlers: ${describeMissing(options.handlers, 'an object')}. Give at least handlers: { other: async (event) => { … } }.`,
+    );
+  }
+  onlyKnown('handlers', options.handlers, HANDLER_NAMES);
+  const { notifications = {}, ...handlers } = options.handlers;
+  requireFunctions('handlers', handlers);
+  if (!isJsonObject(notifications)) {
+    throw new ConfigError(
+      'handlers.notifications: must be an object like { impairment: async (event) => { … } }.',
+    );
+  }
+  requireFunctions('handlers.notifications', notifications);
+  if (typeof options.handlers.other !== 'function') {
+    throw new ConfigError(
+      'handlers.other: missing. It takes whatever has no handler of its own, so that nothing is dropped.',
+    );
+  }
+}
+
+type Shape = (value: object) => boolean;
+
+/** Whether `given` has these methods. Functions count as objects here: clients are called, too. */
+const can =
+  (...names: readonly string[]): Shape =>
+  (value) =>
+    names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function');
+
+/** What is handed in instead of a store, and the line to write. The first that fits. */
+const INSTEAD_OF_STORE: readonly (readonly [Shape, string])[] = [
+  [(value) => typeof value === 'function', 'is a function. Call it: store: sqliteStore(path).'],
+  [can('then'), 'is a promise. Await it first.'],
+  [can('prepare', 'exec'), 'is a database. Write sqliteStore(database).'],
+  [can('getConnection'), 'is a pool. Write mysqlStore({ pool }).'],
+  [can('connect', 'query'), 'is a client or a pool. Write postgresStore({ pool }).'],
+  [can('connect', 'duplicate'), 'is a client. Write redisStore({ client }), with a client of ioredis.'],
+];
+
+const STORE_EXAMPLE = "Give one, e.g. store: sqliteStore('webhooks.db') from 'proto-webhooks/sqlite'.";
+
+/** Those of the package that have an inbox and an identity, and survive a restart. */
+const DURABLE_STORES = 'SQLite, Postgres, MySQL, Redis';
+
+/** @throws ConfigError unless `store` is one; what is often given instead is told by its shape. */
+function requireStore(store: unknown): asserts store is Store {
+  if (store === undefined || store === null) throw new ConfigError(`store: missing. ${STORE_EXAMPLE}`);
+  if (typeof store === 'object' && can('accept')(store)) return;
+  const [, found] = INSTEAD_OF_STORE.find(([shape]) => shape(Object(store) as object)) ?? [];
+  throw new ConfigError(`store: ${found ?? `is none. ${STORE_EXAMPLE}`}`);
+}
+
+/** Names, shapes and choices; numbers are checked where they are read. @throws ConfigError with the fix. */
+export function checkParts(options: ReceiverOptions): void {
+  checkEach(options);
+  checkHandlers(options);
+  requireStore(options.store);
+  if (options.store.name === 'memory' && globalThis.process?.env?.['NODE_ENV'] === 'production') {
+    throw new ConfigError(
+      "store: memoryStore() forgets every event at a restart and is refused under NODE_ENV=production. Use sqliteStore('webhooks.db') or another durable store.",
+    );
+  }
+  if (options.mode === 'inbox' && !options.store.inbox) {
+    throw new ConfigError(
+      `store: the ${options.store.name} store has no inbox, which mode 'inbox' needs. Use one that has (${DURABLE_STORES}), or mode: 'inline'.`,
+    );
+  }
+  if (options.dns !== undefined && options.fetch !== undefined) {
+    throw new ConfigError(
+      'dns: has no effect beside fetch, which connects by itself. Leave one of them out.',
+    );
+  }
+  checkExpectedStore(options);
+  checkFunctions(options);
+}
+
+function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
+  if (expectStoreId === undefined) return;
+  if (typeof expectStoreId !== 'string' || expectStoreId === '') {
+    throw new ConfigError(
+      `expectStoreId: ${describeMissing(expectStoreId, 'a string')}. Give what ready() says as storeId.`,
+    );
+  }
+  if (!store.identity) {
+    throw new ConfigError(
+      `expectStoreId: the ${store.name} store has no identity. Leave the option out, or use a store that has one (${DURABLE_STORES}).`,
+    );
+  }
+}
+
+/** What is called later, where a slip would be swallowed: a logger cannot break an answer. */
+function checkFunctions(options: ReceiverOptions): void {
+  checkSchemas(options.resultSchemas);
+  checkClock(options.now);
+  if (options.registrations !== undefined && typeof options.registrations?.ofEvent !== 'function') {
+    throw new ConfigError('registrations: pass what createRegistrations returns.');
+  }
+  if (OF_REGISTRATIONS in Object(options.senders) && options.registrations === undefined) {
+    throw new ConfigError(
+      'registrations: missing, while senders is theirs: answers would reach no handler. Give both.',
+    );
+  }
+  requireLogger(options.logger);
+}
+
+const PRESSURE_NAMES: Readonly<Record<keyof AdmissionPressure, true>> = {
+  shortRatio: true,
+  mediumRatio: true,
+  longRatio: true,
+  ceiling: true,
+};
+const PRESSURE_RATIOS = ['shortRatio', 'mediumRatio', 'longRatio'] as const;
+const CEILING_NAMES = { absolute: true, proportional: true } as const;
+
+function checkThreshold(name: string, value: unknown, least: number): void {
+  if (typeof value === 'number' && Number.isFinite(value) && value >= least) return;
+  throw new ConfigError(`admissionPressure.${name}: ${notANumber(value)} not a number of at least ${least}.`);
+}
+
+/** @throws ConfigError where a threshold is unknown or is not a number in its range. */
+export function pressureThresholds(thresholds: AdmissionPressure | undefined): AdmissionPressure {
+  if (thresholds === undefined) return {};
+  if (typeof thresholds !== 'object' || thresholds === null) {
+    throw new ConfigError('admissionPressure: must be an object like { shortRatio: 5 }.');
+  }
+  onlyKnown('admissionPressure', thresholds, PRESSURE_NAMES);
+  for (const name of PRESSURE_RATIOS) {
+    // Below one, every key would be an alarm.
+    if (thresholds[name] !== undefined) checkThreshold(name, thresholds[name], 1);
+  }
+  const { ceiling } = thresholds;
+  if (ceiling === undefined) return { ...thresholds };
+  if (typeof ceiling !== 'object' || ceiling === null) {
+    throw new ConfigError(
+      'admissionPressure.ceiling: must be an object like { absolute: 20, proportional: 0.1 }.',
+    );
+  }
+  onlyKnown('admissionPressure.ceiling', ceiling, CEILING_NAMES);
+  checkThreshold('ceiling.absolute', ceiling.absolute, 0);
+  checkThreshold('ceiling.proportional', ceiling.proportional, 0);
+  return { ...thresholds, ceiling: { ...ceiling } };
+}

@@ -1,0 +1,107 @@
+import type { Verification } from '../crypto/engine.ts';
+import { type Edition, editionFor, type Protocols, protocolsFor } from '../shared/wire-names.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { AdmissionPressure } from '../keys/admission-pressure.ts';
+import type { WorkerOptions } from '../inbox/inbox-contract.ts';
+import type { ReceiverOptions } from './receiver-options.ts';
+import type { RetryLimits, StoreLimits } from '../stores/store.ts';
+import { contentTypes } from './content-types.ts';
+import { checkParts, pressureThresholds } from './handed-in.ts';
+import { publicUrlOf, type PublicUrl } from './public-url.ts';
+import { senderSource, type ResolveSenders } from './sender-source.ts';
+import { DAY_MS, type Mode, type Numbers, numbersIn, numbersOf, OPTIONS, RETRY, WORKER } from './defaults.ts';
+
+/** `ReceiverOptions` after validation, every default applied. Durations in ms. */
+export interface Config {
+  /** The accepted names. */
+  readonly protocols: Protocols;
+  readonly edition: Edition;
+  readonly mode: Mode;
+  readonly worker: Required<WorkerOptions>;
+  readonly queueUnattendedMs: number;
+  readonly publicUrl: PublicUrl;
+  readonly senders: ResolveSenders;
+  /** Beside `application/json`; lower case. */
+  readonly contentTypes: ReadonlySet<string>;
+  readonly maxBodyBytes: number;
+  readonly maxBufferedBytes: number;
+  readonly maxKeyDocumentBytes: number;
+  readonly startMs: number;
+  readonly bodyDeadlineMs: number;
+  readonly handlerDeadlineMs: number;
+  readonly maxRunMs: number;
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  readonly waitMs: number;
+  readonly retentionMs: number;
+  readonly limits: StoreLimits;
+  readonly retry: RetryLimits & { readonly baseMs: number; readonly maxMs: number };
+  readonly admissionPressure: AdmissionPressure;
+  readonly retryAfterSeconds: number;
+  readonly verification: Verification;
+  readonly hostCheck: 'strict' | 'off';
+  readonly allowLoopback: boolean;
+}
+
+/** @throws ConfigError where records are forgotten sooner than senders were told. */
+function checkRetention({ retentionMs }: Numbers, { shorterRetentionToldToSenders }: ReceiverOptions): void {
+  if (retentionMs >= DAY_MS || shorterRetentionToldToSenders) return;
+  throw new ConfigError(
+    `retentionMs: ${retentionMs} is under 24 h (${DAY_MS}), which the contract requires. Raise it, or tell every sender its shorter window and set shorterRetentionToldToSenders: true.`,
+  );
+}
+
+/** As many are leased at once as may run, unless `batch` says otherwise. */
+function workerOptions({ worker = {} }: ReceiverOptions): Required<WorkerOptions> {
+  const { concurrency, batch, pollMs } = numbersOf('worker', worker, WORKER);
+  return { concurrency, batch: worker.batch ? batch : concurrency, pollMs };
+}
+
+/** Checks and completes the options. @throws ConfigError with the fix in the message. */
+export function resolveOptions(options: ReceiverOptions): Config {
+  if (typeof options !== 'object' || options === null) {
+    throw new ConfigError('createReceiver takes an object: { publicUrl, senders, store, handlers }.');
+  }
+  checkParts(options);
+  const {
+    mode = OPTIONS.mode.standard,
+    hostCheck = OPTIONS.hostCheck.standard,
+    verification = OPTIONS.verification.standard,
+    allowLoopback = false,
+    retry = {},
+  } = options;
+  const protocols = protocolsFor(options.protocol);
+  const edition = editionFor(options.edition);
+  const numbers = numbersIn(options);
+  checkRetention(numbers, options);
+  const {
+    maxRecordsPerSender,
+    maxPendingBytesPerSender,
+    maxNoncesPerKey,
+    maxNoncesPerSender,
+    maxNonces,
+    ...times
+  } = numbers;
+  return {
+    ...times,
+    protocols,
+    edition,
+    mode,
+    hostCheck,
+    allowLoopback,
+    worker: workerOptions(options),
+    publicUrl: publicUrlOf(options.publicUrl, allowLoopback),
+    senders: senderSource(options.senders, { protocols, edition, allowLoopback, maxNoncesPerKey }),
+    contentTypes: contentTypes(options.contentTypes),
+    limits: {
+      maxRecordsPerSender,
+      maxPendingBytesPerSender,
+      maxNoncesPerKey,
+      maxNoncesPerSender,
+      maxNonces,
+    },
+    retry: numbersOf('retry', retry, RETRY),
+    admissionPressure: pressureThresholds(options.admissionPressure),
+    verification,
+  };
+}

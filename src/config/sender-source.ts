@@ -1,0 +1,205 @@
+import { hmacSecretsOf } from '../auth/credentials.ts';
+import { ConfigError } from '../shared/errors.ts';
+import { type Edition, editionFor, type Protocols } from '../shared/wire-names.ts';
+import { checkPins } from '../keys/pinned-jwks.ts';
+import type { SenderSource } from './receiver-options.ts';
+import type { Sender, SenderEntry, SenderRevocation } from './sender-entry.ts';
+import { authPolicy, tokenPolicy } from './auth.ts';
+import { requireUrl } from './public-url.ts';
+import { describeMissing, onlyKnown, oneOf, wholeNumber } from './validate.ts';
+
+export interface SenderDefaults {
+  readonly protocols: Protocols;
+  readonly edition: Edition;
+  readonly allowLoopback: boolean;
+  readonly maxNoncesPerKey: number;
+}
+
+/** The senders that may call a URL; all of one scheme. Rejects with ConfigError where the owner's function errs. */
+export interface ResolveSenders {
+  /** Present for a static list: known before the first delivery. */
+  readonly fixed?: readonly SenderEntry[];
+  /** At most one more than `MAX_SENDERS`, which says that there were more than are considered (verification.md §5.9). */
+  readonly forUrl: (targetUri: string) => readonly SenderEntry[] | Promise<readonly SenderEntry[]>;
+}
+
+const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
+  agentUrl: true,
+  brandJsonUrl: true,
+  auth: true,
+  edition: true,
+  format: true,
+  pins: true,
+  publishers: true,
+  revocation: true,
+  notificationToken: true,
+  maxNoncesPerKey: true,
+};
+
+/** More on one URL would let an unknown `keyid`, or a new key, cause as many fetches (verification.md §5.8). */
+export const MAX_SENDERS = 32;
+
+function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): SenderEntry {
+  const where = `senders[${index}]`;
+  if (typeof sender !== 'object' || sender === null) {
+    throw new ConfigError(`${where}: must be an object like { agentUrl: 'https://seller.example/mcp' }.`);
+  }
+  onlyKnown(where, sender, SENDER_NAMES);
+  requireUrl(`${where}.agentUrl`, sender.agentUrl, defaults.allowLoopback);
+  if (sender.brandJsonUrl !== undefined) {
+    requireUrl(`${where}.brandJsonUrl`, sender.brandJsonUrl, defaults.allowLoopback);
+  }
+  checkRevocation(`${where}.revocation`, sender.revocation, defaults.allowLoopback);
+  const auth = authPolicy(`${where}.auth`, sender.auth, defaults.protocols);
+  const entry: SenderEntry = {
+    agentUrl: sender.agentUrl,
+    auth,
+    edition: sender.edition === undefined ? defaults.edition : editionFor(sender.edition, `${where}.edition`),
+    maxNoncesPerKey: wholeNumber(
+      `${where}.maxNoncesPerKey`,
+      sender.maxNoncesPerKey,
+      defaults.maxNoncesPerKey,
+    ),
+    ...(sender.brandJsonUrl !== undefined && { brandJsonUrl: sender.brandJsonUrl }),
+    ...(sender.format !== undefined && { format: sender.format }),
+    ...(sender.pins !== undefined && { pins: sender.pins }),
+    ...(sender.publishers !== undefined && {
+      publishers: publisherDomains(`${where}.publishers`, sender.publishers),
+    }),
+    ...(sender.revocation !== undefined && { revocation: sender.revocation }),
+    ...tokenPolicy(`${where}.notificationToken`, sender.notificationToken, auth),
+  };
+  oneOf(`${where}.format`, sender.format, ['tool', 'agent']);
+  checkPins(entry);
+  return entry;
+}
+
+function credentials(entry: SenderEntry): readonly string[] {
+  return entry.auth.scheme === 'bearer' ? entry.auth.tokens : hmacSecretsOf(entry.auth);
+}
+
+/** What decides where a delivery's proof is looked for. */
+function kindOf({ auth }: SenderEntry): string {
+  if (auth.scheme === 'bearer') return `bearer ${auth.header ?? ''}`;
+  return auth.scheme === 'signature' && auth.reportSecrets ? 'signature, HMAC for reports' : auth.scheme;
+}
+
+/** What must hold for senders that share one URL. */
+function checkTogether(entries: readonly SenderEntry[]): void {
+  if (new Set(entries.map(kindOf)).size > 1) {
+    throw new ConfigError(
+      'senders: several kinds of auth on one URL. The registered kind decides before any header is looked at, so give each kind a path of its own and a function: senders: (url) => … .',
+    );
+  }
+  const agents = new Set<string>();
+  const owners = new Map<string, string>();
+  for (const entry of entries) {
+    if (agents.has(entry.agentUrl)) {
+      throw new ConfigError(`senders: ${entry.agentUrl} is listed twice for one URL. Keep one entry.`);
+    }
+    agents.add(entry.agentUrl);
+    for (const credential of credentials(entry)) {
+      const owner = owners.get(credential);
+      if (owner !== undefined && owner !== entry.agentUrl) {
+        throw new ConfigError(
+          `senders: ${owner} and ${entry.agentUrl} have the same secret, so neither proves who sent. Give each its own.`,
+        );
+      }
+      owners.set(credential, entry.agentUrl);
+    }
+  }
+}
+
+/** Validates a static list now, a function's results at each call (each `Sender` object once). */
+export function senderSource(source: SenderSource, defaults: SenderDefaults): ResolveSenders {
+  if (typeof source === 'function') return selectedSenders(source, defaults);
+  if (!Array.isArray(source) || source.length === 0) {
+    const wrong = Array.isArray(source) ? 'missing' : describeMissing(source, 'an array or a function');
+    throw new ConfigError(
+      `senders: ${wrong}. Give at least one: senders: [{ agentUrl: 'https://seller.example/mcp' }].`,
+    );
+  }
+  if (source.length > MAX_SENDERS) {
+    throw new ConfigError(
+      `senders: ${source.length} on one URL, at most ${MAX_SENDERS}. Give each seller a path of its own (publicUrl: '…/*') and a function: senders: (url) => … .`,
+    );
+  }
+  const fixed = source.map((sender: Sender, index) => senderEntry(sender, index, defaults));
+  checkTogether(fixed);
+  return { fixed, forUrl: () => fixed };
+}
+
+function selectedSenders(
+  select: Exclude<SenderSource, readonly Sender[]>,
+  defaults: SenderDefaults,
+): ResolveSenders {
+  const known = new WeakMap<Sender, SenderEntry>();
+  return {
+    async forUrl(targetUri) {
+      const selected = await select(new URL(targetUri));
+      if (!Array.isArray(selected))
+        throw new ConfigError('senders: the function must return an array of senders.');
+      const entries = selected.slice(0, MAX_SENDERS + 1).map((sender: Sender, index) => {
+        const entry = known.get(sender) ?? senderEntry(sender, index, defaults);
+        known.set(sender, entry);
+        return entry;
+      });
+      checkTogether(entries);
+      return entries;
+    },
+  };
+}
+
+/** Each costs a fetch an hour, and one more where a key is unknown. */
+const MAX_PUBLISHERS = 100;
+
+/**
+ * Publisher domains as `URL` writes hosts, each once.
+ * @throws ConfigError naming `where` for anything but a list of `host` or `host:port`.
+ */
+export function publisherDomains(where: string, publishers: unknown): readonly string[] {
+  if (!Array.isArray(publishers) || publishers.length > MAX_PUBLISHERS) {
+    throw new ConfigError(
+      `${where}: must be an array of at most ${MAX_PUBLISHERS} domains, e.g. ['publisher.example'].`,
+    );
+  }
+  return [...new Set(publishers.map((domain: unknown) => hostOf(where, domain)))];
+}
+
+function hostOf(where: string, domain: unknown): string {
+  const url = `https://${String(domain)}`;
+  if (typeof domain !== 'string' || !/^[^\s/?#@\\]+$/.test(domain) || !URL.canParse(url)) {
+    throw new ConfigError(
+      `${where}: ${JSON.stringify(domain)} is not a domain. Give the name alone, e.g. 'publisher.example'.`,
+    );
+  }
+  return new URL(url).host;
+}
+
+const REVOCATION_NAMES: Readonly<Record<keyof SenderRevocation, true>> = {
+  url: true,
+  discover: true,
+  revokedKids: true,
+};
+
+/** @throws ConfigError naming `where`: a slip here would leave a revoked key in force. */
+export function checkRevocation(
+  where: string,
+  revocation: SenderRevocation | undefined,
+  allowLoopback: boolean,
+): void {
+  if (revocation === undefined) return;
+  if (typeof revocation !== 'object' || revocation === null) {
+    throw new ConfigError(`${where}: must be an object like { revokedKids: ['…'] }.`);
+  }
+  onlyKnown(where, revocation, REVOCATION_NAMES);
+  const { url, discover, revokedKids } = revocation;
+  if (url !== undefined) requireUrl(`${where}.url`, url, allowLoopback);
+  if (discover !== undefined && typeof discover !== 'boolean') {
+    throw new ConfigError(`${where}.discover: must be true or false.`);
+  }
+  const strings = Array.isArray(revokedKids) && revokedKids.every((kid) => typeof kid === 'string');
+  if (revokedKids !== undefined && !strings) {
+    throw new ConfigError(`${where}.revokedKids: must be an array of key ids.`);
+  }
+}

@@ -1,0 +1,236 @@
+import type { AlarmCode } from '../shared/alarms.ts';
+import { deliveryId } from '../shared/delivery.ts';
+import { Fault, isOfKind, messageOf } from '../shared/errors.ts';
+import { boundLogger } from '../shared/logging.ts';
+import type { UnavailableCode } from '../shared/outcome.ts';
+import type { ReadyContext, ReceiverContext } from '../receiver/context.ts';
+import { announceStep } from '../stages/announce.ts';
+import { dispatch } from '../stages/dispatch.ts';
+import { tellEnded } from '../stages/on-handled.ts';
+import { idsOf, runOf } from '../stages/ids.ts';
+import { settle } from '../stages/settle.ts';
+import { originOf, readStored, type Started, type AdmittedEvent } from '../stages/admitted-event.ts';
+import type { LeasedEvent, StoreInbox } from '../stores/store.ts';
+
+/** A store that fails is asked again after `pollMs`, twice that, and so on up to this, with jitter. Ms. */
+const LONGEST_IDLE_MS = 30_000;
+
+/** What a worker is told by its store, and its owner has to mend. */
+const FAULT_ALARMS: Readonly<Partial<Record<UnavailableCode, AlarmCode>>> = {
+  misconfigured: 'misconfigured',
+  not_durable: 'durability_lowered',
+};
+
+interface Failures {
+  /** How long to wait before the next try, ms. */
+  readonly delayAfter: (error: unknown, what: string) => number;
+  readonly over: () => void;
+}
+
+/** The store may be away for a while; it is asked again until it answers. */
+export function createFailures({
+  config,
+  logger,
+  raiseAlarm,
+  random,
+  notes,
+  now,
+  outages,
+}: ReceiverContext): Failures {
+  let failures = 0;
+  return {
+    delayAfter(error, what) {
+      failures += 1;
+      notes.worker.error = messageOf(error);
+      if (notes.worker.state === 'running') notes.worker.state = 'failing';
+      logger.error({ err: error, failures }, what);
+      if (isOfKind(error, Fault) && error.code === 'store_unavailable') outages.store(error.message);
+      const alarm = isOfKind(error, Fault) ? FAULT_ALARMS[error.code] : undefined;
+      if (alarm) raiseAlarm({ code: alarm, message: (error as Fault).message });
+      const longest = Math.min(LONGEST_IDLE_MS, config.worker.pollMs * 2 ** Math.min(failures, 20));
+      return longest * (0.5 + random() / 2);
+    },
+    over: () => {
+      failures = 0;
+      outages.store();
+      delete notes.worker.error;
+      notes.worker.lastLookedAt = now();
+      if (notes.worker.state !== 'stopped') notes.worker.state = 'running';
+    },
+  };
+}
+
+/** The pipeline's end, entered from the inbox. A sender that is no longer configured makes no difference. */
+export function wonOf(event: LeasedEvent, parts: ReadyContext): AdmittedEvent {
+  const { sender, key, lease, waitedMs, traceparent } = event;
+  const origin = originOf(parts.config, sender);
+  return {
+    kind: 'won',
+    origin,
+    key,
+    deliveryId: deliveryId(parts.hashes, sender, key),
+    lease,
+    ...(waitedMs !== undefined && { waitedMs }),
+    ...(traceparent !== undefined && { traceparent }),
+    flags: event,
+    firstCopy: () => readStored(origin, event, parts),
+    once: false,
+  };
+}
+
+/**
+ * Runs a leased event's handler and completes or fails it. Resolves when the handler has settled, or counts as
+ * crashed; never rejects: what cannot be settled runs out, and is leased again.
+ */
+export async function runLeased(run: Started, parts: ReadyContext, abort: AbortController): Promise<void> {
+  const { deliveryId: id, key, lease, origin } = run.won;
+  const log = boundLogger(parts.logger, { sender: origin.agentUrl, key, deliveryId: id });
+  const late: Promise<unknown>[] = [];
+  const delivery = {
+    log,
+    background: (work: Promise<unknown>) => late.push(work),
+    isUnattended: true,
+  };
+  try {
+    const dispatched = await dispatch(run, parts, log, abort);
+    const result = await settle(dispatched, parts, delivery);
+    const fields = { ...idsOf(dispatched.run.event), ...runOf(lease) };
+    if (result.kind === 'settled') {
+      log.info({ ...fields, state: result.state }, `event ${result.state}`);
+    } else if (result.code !== 'handler_failed') {
+      log.warn({ ...fields, code: result.code, detail: result.detail }, 'event not settled');
+    }
+    await Promise.all(late);
+  } catch (error) {
+    log.error({ err: error, ...runOf(lease) }, 'an event could not be settled: its lease runs out');
+  }
+}
+
+/** What is to be leased: whatever is due, or one suspect and nothing beside it (admission.md §4.6). */
+export type Next = 'any' | 'alone';
+
+interface RoundRequest {
+  /** Events at most. */
+  readonly max: number;
+  readonly next: Next;
+}
+
+interface RoundResult {
+  /** How long to wait for the next round. Ms. */
+  readonly idleMs: number;
+  /** What the next one is for. */
+  readonly next: Next;
+}
+
+/** A worker's calls of the store. */
+interface WorkCycle {
+  /** One of them; `take` is given each event. Never rejects. */
+  readonly lease: (
+    request: RoundRequest,
+    take: (event: LeasedEvent) => Promise<unknown>,
+  ) => Promise<RoundResult>;
+  /** The worker has slept for so long because it wanted to: no gap with the store. Ms. */
+  readonly wasIdle: (ms: number) => void;
+}
+
+/** However soon something is due, an idle worker does not look more often than this. Ms. */
+const SHORTEST_IDLE_MS = 20;
+
+/**
+ * How long the store has not been heard of, though it was asked, or the process stood still. After more than a lease
+ * the leases of everybody may have run out, and each is given the time to renew them.
+ */
+interface Gap {
+  /** @param at when the call began that was answered, on the clock of `performance.now()`. */
+  readonly heard: (at: number) => void;
+  readonly failed: () => void;
+  readonly wasIdle: (ms: number) => void;
+  readonly ms: () => number;
+}
+
+function createGap(leaseMs: number): Gap {
+  let since = performance.now();
+  let isAway = false;
+  return {
+    heard(at) {
+      since = at;
+      isAway = false;
+    },
+    failed: () => {
+      isAway = true;
+    },
+    wasIdle(ms) {
+      // A timer is a little late each time; one that is a lease late stood still with its process.
+      if (!isAway && performance.now() - since - ms <= leaseMs) since = performance.now();
+    },
+    ms: () => performance.now() - since,
+  };
+}
+
+export function createWorkCycle(parts: ReadyContext, inbox: StoreInbox): WorkCycle {
+  const { running, config } = parts;
+  const { leaseMs, renewMs, retry, retentionMs, senders, worker } = config;
+  const agentUrls = (senders.fixed ?? []).map(({ agentUrl }) => agentUrl);
+  const failures = createFailures(parts);
+  const gap = createGap(leaseMs);
+  let quietUntil = -Infinity;
+  // Kept until a call is answered: what one gave that was not, and that nobody runs, is then known for the worker's own.
+  let owner = parts.newId();
+
+  /** Ms until something may be leased. Rejects where the store is still away. */
+  async function quietMs(): Promise<number> {
+    if (gap.ms() > leaseMs) {
+      const asked = performance.now();
+      await running.announce();
+      gap.heard(asked);
+      quietUntil = performance.now() + renewMs;
+    }
+    return quietUntil - performance.now();
+  }
+
+  async function ask({ max, next }: RoundRequest, take: (event: LeasedEvent) => Promise<unknown>) {
+    const except = running.all();
+    const asked = performance.now();
+    const result = await inbox.lease({
+      owner,
+      max,
+      leaseMs,
+      process: running.process(),
+      ...(except.length > 0 && { except }),
+      ...(next === 'alone' && { alone: true }),
+      retry,
+      retentionMs,
+      senders: agentUrls,
+    });
+    owner = parts.newId();
+    gap.heard(asked);
+    announceStep(result, parts.raiseAlarm);
+    const { events, died, stale = [] } = result;
+    await Promise.all([
+      ...events.map(take),
+      ...died.map((name) => tellEnded(name, 'dead', parts)),
+      ...stale.map((name) => tellEnded(name, 'stale', parts)),
+    ]);
+    return result;
+  }
+
+  return {
+    wasIdle: gap.wasIdle,
+    async lease(request, take) {
+      try {
+        const quiet = await quietMs();
+        if (quiet > 0) return { idleMs: quiet, next: request.next };
+        const { events, died, suspectDue, nextDueMs = worker.pollMs } = await ask(request, take);
+        failures.over();
+        // After a suspect, or where another worker has it, the others have their turn.
+        const next = suspectDue && request.next === 'any' ? 'alone' : 'any';
+        const hasMore = next === 'alone' || events.length + died.length > 0;
+        const idleMs = hasMore ? 0 : Math.max(SHORTEST_IDLE_MS, Math.min(nextDueMs, worker.pollMs));
+        return { idleMs, next };
+      } catch (error) {
+        gap.failed();
+        return { idleMs: failures.delayAfter(error, 'the inbox could not be read'), next: request.next };
+      }
+    },
+  };
+}

@@ -1,0 +1,184 @@
+import { defined, isJsonObject, type JsonObject, present } from '../codec/members.ts';
+import { MAX_TEXT } from '../codec/printable.ts';
+import { textOf } from '../shared/errors.ts';
+import { agentData } from '../events/agent-data.ts';
+import { isErrorAlone } from '../events/error-alone.ts';
+import { ERROR_MEMBERS, retryAfterMsIn } from '../events/error-object.ts';
+import type { TaskStatus } from '../events/event.ts';
+import { parseInstant } from '../events/instant.ts';
+import { isTerminal, normaliseState, taskStatus } from '../events/status.ts';
+import { innerTaskIn } from '../events/task-word.ts';
+import {
+  errorTextIn,
+  isFailedTool,
+  refusalIn,
+  taskUnknownIn,
+  unwrapped,
+  waitMs,
+} from '../registrations/answer.ts';
+import { PrintableError } from '../codec/printable-value.ts';
+
+/** What a seller has answered about a task. */
+export interface TaskSeen {
+  readonly status: TaskStatus;
+  /** When the seller says that it changed, RFC 3339 with a zone. */
+  readonly updatedAt?: string;
+  /** The result, or what the status says; undefined where the answer has none. */
+  readonly data?: unknown;
+  /** For how long the seller asks not to be asked again, ms. */
+  readonly hintMs?: number;
+  /** The call is over, and that task goes on in the place of the one that was asked about (calls.md §1.5). */
+  readonly movedTo?: string;
+}
+
+/** What a seller has answered cannot be understood as a task's status. */
+export class AnswerError extends PrintableError {
+  override readonly name = 'AnswerError';
+}
+
+/**
+ * Reads the answer to a question about a task.
+ * @throws SellerError or TaskUnknownError where it is an error; AnswerError for what is no task's status.
+ */
+export function taskSeenIn(given: unknown, { taskId, taskType }: Asked): TaskSeen {
+  const task = askedTaskIn(given, taskId);
+  const { data, updatedAt } = task.isAgent ? agentTask(task) : toolTask(task, taskType);
+  const seen = {
+    status: task.status,
+    ...defined({ updatedAt: instantIn(updatedAt), data, hintMs: hintIn(task.body) }),
+  };
+  return task.isAgent && task.status === 'completed'
+    ? withInner(seen, task.body, { taskId, taskType })
+    : seen;
+}
+
+/** The task that was asked about. */
+interface Asked {
+  readonly taskId: string;
+  /** e.g. `create_media_buy`. */
+  readonly taskType: string;
+}
+
+/** The task that was asked about. @throws where the answer is an error, or of another task. */
+function askedTaskIn(given: unknown, taskId: string): Task {
+  const outer = taskIn(unwrapped(given));
+  // A question that is asked as a skill is answered by a Task of its own, which may have failed.
+  const task = outer && (isOf(outer, taskId) ? outer : (answeredIn(outer) ?? outer));
+  const failed = task && errorOfQuestion(task);
+  if (failed) throw failed;
+  if (task && isOf(task, taskId)) return task;
+  const refusal = taskUnknownIn(given) ?? refusalIn(given);
+  if (refusal) throw refusal;
+  if (!task) throw noTask(given);
+  const shown = textOf(idOf(task)).slice(0, 100);
+  throw new AnswerError(`The answer is of another task (${shown}). Tell the seller.`);
+}
+
+/** The error of the question beside a status that names no task (calls.md §2.8): it says nothing of the task. */
+function errorOfQuestion(task: Task): Error | undefined {
+  if (task.isAgent || idOf(task) !== undefined) return undefined;
+  const { status: _ofQuestion, ...members } = task.body;
+  return taskUnknownIn(members) ?? refusalIn(members);
+}
+
+/** Whether it is of that task: the tool transport need not name it. */
+const isOf = (task: Task, taskId: string): boolean => (idOf(task) ?? taskId) === taskId;
+
+/** A Task whose data part tells of a task: that one's status, and whether it goes on under another id. */
+function withInner(seen: TaskSeen, body: JsonObject, { taskId, taskType }: Asked): TaskSeen {
+  const inner = innerTaskIn(body, seen.data, taskType);
+  // The call is over, and has failed (calls.md §1.9).
+  if (!inner) return isErrorAlone(seen.data, taskType) ? { ...seen, status: 'failed' } : seen;
+  const { status } = inner;
+  const isMoved = !isTerminal(status) && inner.taskId !== undefined && inner.taskId !== taskId;
+  // It is kept, and asked about from now on.
+  if (isMoved && (inner.taskId?.length ?? 0) > MAX_TEXT)
+    throw new AnswerError(`The answer names a task_id of more than ${MAX_TEXT} characters. Tell the seller.`);
+  return { ...seen, status, ...(isMoved && { movedTo: inner.taskId }) };
+}
+
+/** The answer of an operation in the data of a Task, as of the tool transport. */
+function answeredIn({ body, status, isAgent }: Task): Task | undefined {
+  const { data } = agentData({ form: 'task', body });
+  return isAgent && status === 'completed' ? ofTask(data) : undefined;
+}
+
+/** What an answer without a task's status says in its place. */
+function noTask(given: unknown): Error {
+  const said = errorTextIn(given);
+  // As `mcpCaller` reads it: the operation may not be there.
+  if (isFailedTool(given)) return new Error(`the operation failed: ${said}`);
+  return new AnswerError(
+    `The answer has no status of a task${said === '' ? '' : ` (${said})`}. Give the object that the operation answered, and tell the seller.`,
+  );
+}
+
+/** What an answer says of its task, by the names of its transport. */
+interface AnswerParts {
+  readonly data: unknown;
+  readonly updatedAt: unknown;
+}
+
+const toolTask = ({ body, status }: Task, taskType: string): AnswerParts => ({
+  data: toolData(body, status, taskType),
+  updatedAt: body['updated_at'],
+});
+
+const agentTask = ({ body }: Task): AnswerParts => ({
+  data: agentData({ form: 'task', body }).data,
+  updatedAt: isJsonObject(body['status']) ? body['status']['timestamp'] : undefined,
+});
+
+const idOf = ({ body, isAgent }: Task): unknown =>
+  isAgent ? (present(body, 'taskId') ?? present(body, 'id')) : present(body, 'task_id');
+
+interface Task {
+  readonly body: JsonObject;
+  readonly status: TaskStatus;
+  readonly isAgent: boolean;
+}
+
+/** As it is, or in the member that a transport's client gives it in. */
+function taskIn(answer: unknown): Task | undefined {
+  if (!isJsonObject(answer)) return undefined;
+  const own = ofTask(answer);
+  // What names a task itself has a result in it, whose status is a media buy's, say.
+  if (own || NAMES.some((name) => present(answer, name) !== undefined)) return own;
+  return ofTask(answer['task']) ?? ofTask(answer['result']);
+}
+
+const NAMES = ['status', 'task_id', 'task_type'] as const;
+
+function ofTask(body: unknown): Task | undefined {
+  if (!isJsonObject(body)) return undefined;
+  const { status: given } = body;
+  const state = isJsonObject(given) ? given['state'] : undefined;
+  const word = typeof state === 'string' ? normaliseState(state) : given;
+  const status = typeof word === 'string' ? taskStatus(word) : undefined;
+  return status && { body, status, isAgent: typeof state === 'string' };
+}
+
+/** Of an interim status its progress; of a failure without a result its error. An error alone is no result of a `completed` (calls.md §1.9). */
+function toolData(body: JsonObject, status: TaskStatus, taskType: string): unknown {
+  const result = present(body, 'result');
+  if (status === 'completed' && isErrorAlone(result, taskType)) return undefined;
+  if (result !== undefined) return result;
+  if (!isTerminal(status)) return present(body, 'progress');
+  if (status === 'completed') return undefined;
+  const errors = ERROR_MEMBERS.flatMap((name) => {
+    const value = present(body, name);
+    return typeof value === 'object' ? [[name, value] as const] : [];
+  });
+  return errors.length === 0 ? undefined : Object.fromEntries(errors);
+}
+
+function instantIn(value: unknown): string | undefined {
+  return typeof value === 'string' && parseInstant(value) ? value : undefined;
+}
+
+/** When a seller says that it is to be asked again: the interval in ms, else `retry_after`, as everywhere (calls.md §2.4). */
+function hintIn(body: JsonObject): number | undefined {
+  const { pollInterval, retry_after_seconds } = body;
+  if (typeof pollInterval === 'number') return waitMs(pollInterval);
+  return retryAfterMsIn(body) ?? retryAfterMsIn({ retry_after: retry_after_seconds });
+}

@@ -1,0 +1,212 @@
+import { MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from '../config/validate.ts';
+import { boundedCall } from '../calls/bounded-call.ts';
+import { createSessions } from '../calls/sessions.ts';
+import { createHashes } from '../crypto/hashes.ts';
+import { printableValue } from '../codec/printable-value.ts';
+import { ConfigError, messageOf } from '../shared/errors.ts';
+import type { Transport } from '../events/event.ts';
+import { CONTEXT } from '../receiver/instruments.ts';
+import { createThinning, harmless } from '../shared/logging.ts';
+import type { Receiver } from '../config/receiver-options.ts';
+import type { ReceiverContext, WithContext } from '../receiver/context.ts';
+import { requireCaller } from '../registrations/option-checks.ts';
+import { CAPABILITIES, type WithCapabilities } from '../registrations/capabilities.ts';
+import { backgroundTimer, limited } from '../shared/time-limits.ts';
+import type { CallSeller } from '../registrations/registration.ts';
+import type { Registrations } from '../registrations/registrations.ts';
+import { WATCHED_TASKS, type WatchedTasks, type WithWatchedTasks } from '../registrations/watch-task.ts';
+import { type Poll, type PollerContext, pollerLoop, type PollerStats } from './poller.ts';
+import { type Lists, listsOf, type PolledTask, type TaskQuery } from './query.ts';
+
+/** Options of `createPoller`. */
+export interface PollerOptions {
+  /** Has `registrations`: what a poll finds goes to its handlers. */
+  readonly receiver: Receiver;
+  /** The same as the receiver's. */
+  readonly registrations: Registrations;
+  /** Your client, as of `registrations.start`: `mcpCaller`, `a2aCaller`, or your own. */
+  readonly call: CallSeller;
+  /** The transport by which a seller is called, which decides how it is asked. By default, and where a function gives undefined: that of `call`, else `tool`. */
+  readonly transport?: Transport | ((agentUrl: string) => Transport | undefined) | undefined;
+  /** Between two polls of a task without webhooks. Ms; 30 000. */
+  readonly fastMs?: number | undefined;
+  /** Between two polls of a task whose seller sends its webhooks. Ms; 120 000. */
+  readonly slowMs?: number | undefined;
+  /** A task that has not ended after this time is `unresolved`: an alarm, and no longer polled. Ms; 30 days. */
+  readonly giveUpMs?: number | undefined;
+  /**
+   * A seller that has delivered no webhook for this time is polled fast again. Ms, the same for all or by agent URL, e.g. the
+   * retry horizon that it declares; undefined: the default. 24 h.
+   */
+  readonly silentMs?: number | ((agentUrl: string) => number | undefined) | undefined;
+  /** How long a question may take, ms; another process asks after twice that. 20 000. */
+  readonly callMs?: number | undefined;
+  /** Concurrent questions to one seller, of all processes together. 4. */
+  readonly perSeller?: number | undefined;
+  /** Concurrent questions of this process. 64. */
+  readonly concurrency?: number | undefined;
+  /** How a seller is asked that differs from the standard: an operation and its arguments; undefined: as by default. */
+  readonly query?: ((task: PolledTask) => TaskQuery | undefined) | undefined;
+  /** Called after each poll. An error of it changes no poll, and is logged once a minute. */
+  readonly onPoll?: ((poll: Poll) => void) | undefined;
+}
+
+/** Polls tasks until each has ended, by any channel. */
+export interface Poller {
+  /** Starts polling in this process; any number of processes may. @throws ConfigError after `stop`. */
+  readonly start: () => void;
+  /** Begins no more questions and aborts those under way; resolves when they have ended. */
+  readonly stop: () => Promise<void>;
+  /** `stop`, for `await using`. */
+  readonly [Symbol.asyncDispose]: () => Promise<void>;
+  /** Counts of this process. */
+  readonly stats: () => PollerStats;
+}
+
+const KNOWN: Readonly<Record<keyof PollerOptions, true>> = {
+  receiver: true,
+  registrations: true,
+  call: true,
+  transport: true,
+  fastMs: true,
+  slowMs: true,
+  giveUpMs: true,
+  silentMs: true,
+  callMs: true,
+  perSeller: true,
+  concurrency: true,
+  query: true,
+  onPoll: true,
+};
+
+const DAY_MS = 86_400_000;
+
+/** Parts that tests replace. */
+export type PollerParts = Pick<PollerContext, 'clock' | 'sleep'> & { readonly random: () => number };
+
+/** @throws ConfigError */
+export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }: PollerParts): Poller {
+  onlyKnown('createPoller', options, KNOWN);
+  const { receiver, call, query } = options;
+  const parts = partsOf(options);
+  const tasks = tasksOf(options);
+  requireCaller(call);
+  if (query !== undefined) requireFunction('query', query, '(task) => ({ operation, arguments })');
+  if (options.onPoll !== undefined) requireFunction('onPoll', options.onPoll, '(poll) => …');
+  const callMs = wholeNumber('callMs', options.callMs, 20_000, 1, MAX_TIMER_MS / 2);
+  const sessions = createSessions(backgroundTimer);
+  const bounded = boundedCall(call);
+  const lists = listsOf({ call: bounded, sessions });
+  const loop = pollerLoop({
+    parts,
+    sessions,
+    observe: receiver.observe,
+    tasks,
+    call: bounded,
+    lists,
+    transport: transportOf(options),
+    query,
+    pace: {
+      fastMs: wholeNumber('fastMs', options.fastMs, 30_000),
+      slowMs: wholeNumber('slowMs', options.slowMs, 120_000),
+      giveUpMs: wholeNumber('giveUpMs', options.giveUpMs, 30 * DAY_MS),
+      leaseMs: 2 * callMs,
+      perSeller: wholeNumber('perSeller', options.perSeller, 4),
+      random,
+    },
+    silentMs: silentOf(options.silentMs),
+    concurrency: wholeNumber('concurrency', options.concurrency, 64),
+    callMs,
+    onPoll: hookOf(options.onPoll, parts),
+    learn: learnerOf(options, { sessions, lists, callMs }),
+    hashes: createHashes(),
+    clock,
+    sleep: wait,
+  });
+  let isStopped = false;
+  const stop = async (): Promise<void> => {
+    isStopped = true;
+    await loop.stop();
+    await sessions.end();
+  };
+  return {
+    start: () => {
+      if (isStopped) throw new ConfigError('start: was stopped before. Make a new poller to start again.');
+      loop.start();
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+    stats: loop.stats,
+  };
+}
+
+/** A poll's lease is twice `callMs`, and its own question may have taken that once. */
+function learnerOf(
+  { registrations, call }: PollerOptions,
+  { sessions, lists, callMs }: Pick<PollerContext, 'sessions' | 'callMs'> & { readonly lists: Lists },
+): NonNullable<PollerContext['learn']> {
+  const { [CAPABILITIES]: capabilities } = registrations as Registrations & WithCapabilities;
+  const limit = { ms: callMs / 2, reason: 'the poll has to end' };
+  return async (agentUrl, ref, stopping) =>
+    limited(limit, stopping, async (signal) => {
+      const names = async () => lists.of({ sender: agentUrl, ...(ref !== undefined && { ref }) }, signal);
+      await capabilities.ask(call, { agentUrl, ref, sessions, names }, signal);
+    });
+}
+
+function requireFunction(name: string, value: unknown, example: string): void {
+  if (typeof value === 'function') return;
+  throw new ConfigError(`createPoller: ${name} is not a function. Give ${example}.`);
+}
+
+function transportOf({ transport, call }: PollerOptions): (agentUrl: string) => Transport {
+  const checked = (given: Transport | undefined): Transport =>
+    oneOf('createPoller: transport', given ?? undefined, ['tool', 'agent']) ?? call.transport ?? 'tool';
+  if (typeof transport === 'function') return (agentUrl) => checked(transport(agentUrl));
+  const same = checked(transport);
+  return () => same;
+}
+
+/** Whatever it does, polls go on: what it fails of is told in the log. */
+function hookOf(onPoll: PollerOptions['onPoll'], { logger, now }: ReceiverContext): (poll: Poll) => void {
+  const thinning = createThinning();
+  const warn = (error: unknown): void => {
+    if (thinning('onPoll', now()) === undefined) return;
+    logger.warn({ err: error }, `onPoll failed: ${messageOf(error)}`);
+  };
+  const call = (poll: Poll): unknown => {
+    const returned: unknown = onPoll?.(printableValue(poll));
+    if (typeof returned !== 'function') return returned;
+    throw new ConfigError(
+      'it returned a function. Give what is called for each poll: onPoll: pollMetrics().',
+    );
+  };
+  return harmless(onPoll && call, warn);
+}
+
+function silentOf(silentMs: PollerOptions['silentMs']): (agentUrl: string) => number {
+  if (typeof silentMs === 'function') return (agentUrl) => silentMs(agentUrl) ?? DAY_MS;
+  const ms = wholeNumber('silentMs', silentMs, DAY_MS);
+  return () => ms;
+}
+
+function partsOf({ receiver, registrations }: PollerOptions): ReceiverContext {
+  const parts = (receiver as Partial<Receiver & WithContext> | undefined)?.[CONTEXT];
+  if (!parts) {
+    throw new ConfigError('createPoller: receiver is not a receiver. Give what createReceiver returned.');
+  }
+  if (parts.registrations !== registrations) {
+    throw new ConfigError(
+      'createPoller: the receiver has other registrations, or none. Give both the same: createReceiver({ …, registrations }).',
+    );
+  }
+  return parts;
+}
+
+function tasksOf({ registrations }: PollerOptions): WatchedTasks {
+  const tasks = (registrations as Partial<Registrations & WithWatchedTasks> | undefined)?.[WATCHED_TASKS];
+  if (tasks) return tasks;
+  throw new ConfigError(
+    'createPoller: registrations are not what createRegistrations returned. Give those of the receiver.',
+  );
+}

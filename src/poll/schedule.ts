@@ -1,0 +1,315 @@
+import type { TaskStatus } from '../events/event.ts';
+import { LONGEST_PAUSE_MS } from '../registrations/answer.ts';
+import type { JsonObject } from '../registrations/answer-json.ts';
+import { seenOf, storedIn } from '../registrations/operation.ts';
+import type { SellerAnswer } from '../registrations/operation.ts';
+import { endTask, replaceTask, type SellerStep } from '../registrations/settling.ts';
+import {
+  endedWatch,
+  saveSellerRow,
+  type SellerRow,
+  sellerRowIn,
+  type Watch,
+  type WatchedTasks,
+  watchIn,
+  watchRow,
+} from '../registrations/watch-task.ts';
+import { storedId } from '../stages/ids.ts';
+import type { RegistrationRow } from '../stores/store.ts';
+
+/*
+ * The steps of a poll over the rows of its seller, each atomic. Who polls has a lease: the row is due again when it is over, and
+ * the time that it is then due names the poll, so that one whose lease is over changes nothing. Polls of one seller are counted
+ * in the seller's row, by all processes.
+ */
+
+/** How often, and for how long, tasks are polled. Ms. */
+export interface Pace {
+  readonly fastMs: number;
+  readonly slowMs: number;
+  readonly giveUpMs: number;
+  /** A seller that was heard of so lately sends its webhooks. */
+  readonly silentMs: number;
+  /** How long a poll may take before another process makes it. */
+  readonly leaseMs: number;
+  /** Polls of one seller at once, of all processes. */
+  readonly perSeller: number;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+/** A row that this process may poll, as long as it is due then. */
+export interface Held {
+  readonly sender: string;
+  readonly id: string;
+  readonly dueAt: number | null;
+}
+
+/** A task that is asked about, and which of its statuses was applied last, by whichever channel. */
+export interface Polled extends Watch {
+  readonly told: { readonly status: string; readonly at: number } | undefined;
+}
+
+/**
+ * `poll`: to be asked about now. `ended`: it has ended, nobody asks any more. `later`: not now. `lost`: another process has it.
+ */
+export type Begun =
+  | { readonly kind: 'poll'; readonly watch: Polled; readonly held: Held }
+  | { readonly kind: 'ended' | 'later' | 'lost' };
+
+/** What came of a poll. */
+export type PollEnd =
+  /** The seller has answered; `isEnd`: it is over, and no channel has to tell it again. */
+  | {
+      readonly kind: 'answered';
+      readonly isEnd: boolean;
+      readonly status: TaskStatus | undefined;
+      readonly dataHash: string | undefined;
+      readonly isChange: boolean;
+      readonly hintMs: number | undefined;
+    }
+  /** `isBusy`: the seller asks for a pause, and none of its tasks is polled before that is over; without `pauseMs` for `fastMs`. */
+  | {
+      readonly kind: 'failed';
+      readonly isBusy?: boolean;
+      readonly pauseMs?: number | undefined;
+      readonly isUnknown?: boolean;
+    }
+  /** The seller can say no more of it: it is unresolved, unless another channel has told its end. */
+  | { readonly kind: 'unresolved' }
+  /** Not asked to its end: another process may do it at once. */
+  | { readonly kind: 'stopped' };
+
+/** How long a poll is taken to be of a seller that has answered none. Ms. */
+const FIRST_TOOK_MS = 1000;
+/** So much of the last poll is in `SellerRow.tookMs`. */
+const NEWEST_SHARE = 0.3;
+/** A line is no longer, though polls took so long, or a clock was ahead. Ms. */
+const LONGEST_LINE_MS = 1_800_000;
+/** Between two turns, of the time between two ends of polls. */
+const TURN_SHARE = 1.1;
+/** The longest time between two polls of a task that fails. Ms. */
+const LONGEST_BACKOFF_MS = 1_800_000;
+/** Of a time between two polls: so much more or less, at random. */
+const JITTER = 0.1;
+
+const spread = (ms: number, { random }: Pace): number =>
+  Math.max(1, Math.round(ms * (1 - JITTER + 2 * JITTER * random())));
+
+/** Slowly where webhooks are promised and come. */
+function intervalMs({ hasWebhooks }: Watch, { heardAt }: SellerRow, now: number, pace: Pace): number {
+  const isHeard = heardAt !== undefined && now - heardAt < pace.silentMs;
+  return hasWebhooks && isHeard ? pace.slowMs : pace.fastMs;
+}
+
+const livePolls = ({ polls = [] }: SellerRow, now: number): NonNullable<SellerRow['polls']> =>
+  polls.filter(([, until]) => until > now);
+
+/** Begins a poll of a row that was due. */
+export function beginPoll(
+  { rows: store, hashes, retentionMs }: WatchedTasks,
+  of: Held,
+  pace: Pace,
+): Promise<Begun> {
+  return store.run(of.sender, (rows, now) => begun({ rows, now, hashes, retentionMs }, of, pace));
+}
+
+function begun(step: SellerStep, of: Held, pace: Pace): Begun {
+  const { rows, now } = step;
+  const row = rows.get('watch', of.id);
+  if (!row || row.dueAt === null || row.dueAt !== of.dueAt) return { kind: 'lost' };
+  const end = rows.taskEnd(of.id);
+  if (end === 'done') {
+    endTask(step, row);
+    return { kind: 'ended' };
+  }
+  const watch = watchIn(row);
+  const later = (at: number, as: Watch = watch): Begun => {
+    rows.save(watchRow(of, as, 'watched', { dueAt: Math.ceil(at) }));
+    return { kind: 'later' };
+  };
+  const held = { ...of, dueAt: Math.ceil(now + pace.leaseMs) };
+  const seller = sellerRowIn(rows);
+  // Nobody has to tell it again, unless what is newer is applied before it.
+  if (end === 'safe') return later(now + spread(intervalMs(watch, seller, now, pace), pace));
+  if (!watch.isScheduled) {
+    const first = watch.since + spread(intervalMs(watch, seller, now, pace), pace);
+    if (first > now) return later(first, { ...watch, isScheduled: true });
+  }
+  // No longer, though a clock was ahead.
+  const pausedUntil = Math.min(seller.pausedUntil ?? 0, now + LONGEST_PAUSE_MS);
+  if (pausedUntil > now) return later(pausedUntil + pace.random() * pace.fastMs);
+  const polls = livePolls(seller, now);
+  const { isWaiting, ...is } = watch;
+  const turn = turnOf(seller, { polls: polls.length, isWaiting }, now, pace);
+  if (turn > now) {
+    saveSellerRow(rows, of.sender, { ...seller, lineUntil: turn });
+    return later(turn, { ...is, isWaiting: true });
+  }
+  rows.save(watchRow(of, is, 'watched', held));
+  saveSellerRow(rows, of.sender, { ...seller, polls: [...polls, [of.id, held.dueAt]] });
+  return { kind: 'poll', watch: { ...is, told: rows.lastTold(of.id) }, held };
+}
+
+/** `unresolved`: nobody polls the task any more, and it has not ended. `lost`: the poll was not this process's any more. */
+export type PollKept = 'kept' | 'unresolved' | 'lost';
+
+/**
+ * When one more task has its turn at a seller: now, where it has a place and nobody waits; else at the end of the line, whose turns
+ * come a little slower than polls end, so that a turn finds a place.
+ */
+function turnOf(
+  { lineUntil = 0, tookMs = FIRST_TOOK_MS }: SellerRow,
+  { polls, isWaiting = false }: { readonly polls: number; readonly isWaiting: boolean | undefined },
+  now: number,
+  { perSeller }: Pace,
+): number {
+  if (polls < perSeller && (isWaiting || lineUntil <= now)) return now;
+  const end = Math.min(Math.max(lineUntil, now), now + LONGEST_LINE_MS);
+  return end + Math.max(1, Math.ceil((TURN_SHARE * tookMs) / perSeller));
+}
+
+/**
+ * The call of a polled task is over, and another task goes on in its place: the operation is that one's, and the poll is over too.
+ * @returns whether it is so: the operation may be another task's by now, the poll another process's, and `giveUpMs` over.
+ */
+export function moveTask(
+  { rows: store, hashes, retentionMs }: WatchedTasks,
+  held: Held,
+  to: SellerAnswer,
+  pace: Pick<Pace, 'giveUpMs'>,
+): Promise<boolean> {
+  return store.run(held.sender, (rows, now) => {
+    const row = rows.get('watch', held.id);
+    if (row?.dueAt !== held.dueAt || isGivenUp(watchIn(row), 'answered', now, pace)) return false;
+    return replaceTask({ rows, now, hashes, retentionMs }, row, to);
+  });
+}
+
+/** Ends a poll, and gives a task up that was asked about in vain for `giveUpMs`. */
+export function endPoll(
+  { rows: store, hashes, retentionMs }: WatchedTasks,
+  held: Held,
+  end: PollEnd,
+  pace: Pace,
+): Promise<PollKept> {
+  return store.run(held.sender, (rows, now) => {
+    const seller = sellerRowIn(rows);
+    const row = rows.get('watch', held.id);
+    // A seller that was forgotten meanwhile has none any more.
+    if (seller.polls) saveSellerRow(rows, held.sender, afterPoll(seller, held, end, { now, pace }));
+    if (row?.dueAt !== held.dueAt) return 'lost';
+    return ended({ rows, now, hashes, retentionMs }, row, end, { seller, pace });
+  });
+}
+
+function ended(
+  step: SellerStep,
+  row: RegistrationRow,
+  end: PollEnd,
+  { seller, pace }: { readonly seller: SellerRow; readonly pace: Pace },
+): PollKept {
+  const { rows, now } = step;
+  const watch = watchIn(row);
+  const told = rows.taskEnd(row.id);
+  if (told === 'done') {
+    endTask(step, row);
+  } else if (end.kind === 'answered' && end.isEnd) {
+    rows.save(endedWatch(row, now + step.retentionMs));
+  } else if (told === undefined && isGivenUp(watch, end.kind, now, pace)) {
+    rows.save(watchRow(row, watch, 'unresolved'));
+    return 'unresolved';
+  } else {
+    rows.save(next(row, watch, end, { now, pace, everyMs: intervalMs(watch, seller, now, pace) }));
+  }
+  return 'kept';
+}
+
+function isGivenUp(
+  { since, begunAt = since }: Watch,
+  kind: PollEnd['kind'],
+  now: number,
+  { giveUpMs }: Pick<Pace, 'giveUpMs'>,
+): boolean {
+  return kind === 'unresolved' || (kind !== 'stopped' && now - begunAt >= giveUpMs);
+}
+
+/** `context` of the call: a webhook repeats it, the answer to a question need not. */
+export function contextOf(
+  { rows: store, hashes }: WatchedTasks,
+  { operationId }: Watch,
+  { sender }: Held,
+): Promise<JsonObject | undefined> {
+  return store.run(sender, (rows) => {
+    const row = rows.get('operation', storedId(operationId, hashes));
+    return row && seenOf(row, storedIn(row)).context;
+  });
+}
+
+/** What is known of a seller once a poll of it has ended. */
+function afterPoll(
+  seller: SellerRow,
+  held: Held,
+  end: PollEnd,
+  { now, pace }: { readonly now: number; readonly pace: Pace },
+): SellerRow {
+  const polls = livePolls(seller, now).filter(([id, until]) => id !== held.id || until !== held.dueAt);
+  const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
+  const pausedUntil =
+    end.kind === 'failed' && end.isBusy
+      ? // The longer one of what it asks for now and what it asked for before.
+        Math.max(seller.pausedUntil ?? 0, Math.ceil(now + (end.pauseMs ?? pace.fastMs)))
+      : undefined;
+  return { ...seller, polls, tookMs, ...(pausedUntil !== undefined && { pausedUntil }) };
+}
+
+const tookBy = ({ tookMs }: SellerRow, lastMs: number): number =>
+  Math.max(1, Math.round(tookMs === undefined ? lastMs : tookMs + NEWEST_SHARE * (lastMs - tookMs)));
+
+/** Twice the time after each failure: told from an answer without news, which comes after the time itself. */
+const backoffMs = (everyMs: number, failures: number): number =>
+  Math.max(everyMs, Math.min(everyMs * 2 ** Math.min(failures, 20), LONGEST_BACKOFF_MS));
+
+interface Timing {
+  readonly now: number;
+  readonly pace: Pace;
+  /** Ms between two polls that are answered. */
+  readonly everyMs: number;
+}
+
+/** The row of a task that has not ended. */
+function next(
+  row: RegistrationRow,
+  watch: Watch,
+  end: PollEnd,
+  { now, pace, everyMs }: Timing,
+): RegistrationRow {
+  // Jitter never undercuts what a seller asks for.
+  const dueIn = (ms: number, atLeastMs = 0): { readonly dueAt: number } => ({
+    dueAt: Math.ceil(now + Math.max(spread(ms, pace), atLeastMs)),
+  });
+  switch (end.kind) {
+    case 'unresolved':
+      return watchRow(row, watch, 'watched', dueIn(everyMs));
+    case 'stopped':
+      return watchRow(row, { ...watch, isScheduled: true }, 'watched', { dueAt: Math.ceil(now) });
+    case 'failed': {
+      const failures = watch.failures + 1;
+      const is: Watch = { ...watch, isScheduled: true, failures, ...(end.isUnknown && { isUnknown: true }) };
+      return watchRow(row, is, 'watched', dueIn(backoffMs(everyMs, failures), end.pauseMs));
+    }
+    case 'answered': {
+      const { isUnknown: _known, dataHash: _before, ...rest } = watch;
+      const is: Watch = {
+        ...rest,
+        isScheduled: true,
+        ...(end.status !== undefined && { status: end.status }),
+        answeredAt: now,
+        ...(end.dataHash !== undefined && { dataHash: end.dataHash }),
+        changes: watch.changes + (end.isChange ? 1 : 0),
+        failures: 0,
+      };
+      return watchRow(row, is, 'watched', dueIn(everyMs, end.hintMs));
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { readJson } from '../codec/json-reader.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { Event } from '../events/event.ts';
+import type { HandlerContext } from '../config/receiver-options.ts';
+
+/** JSON.stringify writes an escape of these only where the text has NUL or half of a surrogate pair. */
+const UNSTORABLE = /(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g;
+
+/**
+ * PostgreSQL's `jsonb` refuses NUL and lone surrogates, which JSON allows: an event that has one could never be
+ * stored. They become U+FFFD, and nothing else changes. Members of one object whose names are the same after that
+ * become one, the last: `jsonb` could not tell them apart.
+ */
+export function storableJson(value: object): object {
+  const text = JSON.stringify(value);
+  const storable = text.replace(UNSTORABLE, '$1\uFFFD');
+  return storable === text ? value : (readJson(storable) as object);
+}
+
+/** The default data of a job: the event as the handler gets it, after JSON. `parsed` is left out. */
+export type WebhookJob = Event;
+
+/** Options of a job, the same for all or by event. */
+export type JobOptions<E, Options> = Options | ((event: E) => Options);
+
+/** What a job is made of, for either queue. `Own`: the job options that are not the caller's to give. */
+export interface JobSettings<Data, Options, Own extends PropertyKey, E extends Event> {
+  /** The job's data, JSON. The event, without `parsed`. */
+  readonly data?: (event: E, ctx: HandlerContext) => Data;
+  /** Job options of the queue: priority, attempts or retryLimit, … */
+  readonly jobOptions?: JobOptions<E, Omit<Options & object, Own>>;
+}
+
+/** Senders retry for up to 24 h (contract.md §9.3): an id must be known that long. */
+export const DAY_MS = 86_400_000;
+
+/**
+ * What a schema made of the data may not be JSON; the data itself is there. A rest copies own members as they are:
+ * a `__proto__` that a sender sent stays a member.
+ */
+export function webhookJob(event: Event): WebhookJob {
+  if (event.kind !== 'task') return event;
+  const { parsed: _, ...rest } = event;
+  return rest;
+}
+
+/** @throws ConfigError where a member is there that would take the event's id from its job, or lose the job. */
+export function requireOptions(
+  who: string,
+  options: object,
+  refused: Readonly<Record<string, string>>,
+): void {
+  for (const [name, why] of Object.entries(refused)) {
+    if ((options as Readonly<Record<string, unknown>>)[name] !== undefined) {
+      throw new ConfigError(`${who}: jobOptions.${name} ${why} Leave it out.`);
+    }
+  }
+}
+
+export function optionsFor<E, Options extends object>(
+  options: JobOptions<E, Options> | undefined,
+  event: E,
+): Partial<Options> {
+  if (options === undefined) return {};
+  // Callers in JavaScript may return nothing.
+  return typeof options === 'function' ? (options(event) ?? {}) : options;
+}

@@ -1,0 +1,102 @@
+import { docsOf } from '../shared/alarms.ts';
+import { noteOutcome } from './health.ts';
+import { MAX_TEXT, printableText } from '../codec/printable.ts';
+import { Fault, isOfKind, textOf } from '../shared/errors.ts';
+import type { Door } from '../config/receiver-options.ts';
+import {
+  unavailable,
+  type Outcome,
+  type Refusal,
+  type Reply,
+  type Unavailability,
+  type Verdict,
+} from '../shared/outcome.ts';
+import type { ReceiverContext } from './context.ts';
+import type { OutcomeContext } from './refused.ts';
+import { idsOf } from '../stages/ids.ts';
+import { respond } from '../stages/respond.ts';
+
+/** A thrown fault as a verdict; anything else thrown is a mistake of ours, and no sender pays for it. */
+export function faultVerdict(error: unknown, { logger }: Pick<ReceiverContext, 'logger'>): Unavailability {
+  if (isOfKind(error, Fault)) return unavailable(error.code, error.message);
+  logger.error({ err: error }, 'an unexpected error was answered 503');
+  return unavailable('misconfigured', `unexpected: ${textOf(error)}`);
+}
+
+/** A hook sees the outcome before it is answered, and must not be able to change the answer. */
+function frozen(reply: Reply): Reply {
+  if (Object.isFrozen(reply)) return reply;
+  return Object.freeze({ ...reply, headers: Object.freeze({ ...reply.headers }) });
+}
+
+/** A fault that anyone can bring about, before it is known who sent, is an alarm's business; a line each would flood. */
+function levelOf(outcome: Outcome): 'info' | 'error' {
+  return outcome.kind === 'unavailable' && outcome.sender !== undefined ? 'error' : 'info';
+}
+
+/** What a log line tells of a verdict: everything but the event. */
+function loggable(verdict: Verdict): object {
+  if (verdict.kind === 'stale' || verdict.kind === 'challenge') return { kind: verdict.kind };
+  if (verdict.kind === 'unavailable') return { ...verdict, docs: docsOf(verdict.code) };
+  if (!('event' in verdict)) return verdict;
+  const { kind, state, changed } = verdict;
+  return { kind, state, changed };
+}
+
+/** What is said of a sender's words is for logs and terminals too, whatever was in them. */
+function printable(verdict: Verdict): Verdict {
+  return 'detail' in verdict ? { ...verdict, detail: printableText(verdict.detail, MAX_TEXT) } : verdict;
+}
+
+/** Nobody waits for it: the answer has been decided. */
+function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: ReceiverContext): void {
+  import('./rare.ts')
+    .then((it) => it.noteRefusal(outcome, known, parts))
+    .catch((error: unknown) => parts.logger.error({ err: error }, 'a refusal could not be explained'));
+}
+
+/** What is an alarm by its outcome alone. */
+function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: ReceiverContext): void {
+  if (outcome.kind !== 'unavailable') return;
+  if (outcome.code === 'store_unavailable') outages.store(outcome.detail);
+  // Found by the store, or nowhere foreseen; what is found before it is known who sent is an alarm where it is found.
+  if (outcome.code === 'misconfigured' && outcome.sender !== undefined) {
+    raiseAlarm({ code: 'misconfigured', message: outcome.detail });
+  }
+  if (outcome.code === 'not_durable') {
+    raiseAlarm({ code: 'durability_lowered', message: outcome.detail });
+  }
+}
+
+/** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
+export function finishOutcome(raw: Verdict, known: OutcomeContext, parts: ReceiverContext): Outcome {
+  const { who, event } = known;
+  const verdict = printable(raw);
+  const response = frozen(respond(verdict, parts.config.retryAfterSeconds));
+  // Frozen: it is what the hook sees, and what the answer is read from after it.
+  const outcome: Outcome = Object.freeze({ ...who, ...(event && { event }), ...verdict, response });
+  const ids = event && { key: event.idempotencyKey, ...idsOf(event) };
+  const fields = { ...who, ...ids, ...loggable(verdict), status: response.status };
+  parts.logger[levelOf(outcome)](fields, `delivery ${outcome.kind}`);
+  if (outcome.kind === 'refused') tellRefusal(outcome, known, parts);
+  raiseAlarms(outcome, parts);
+  noteOutcome(parts.notes, outcome, known.selected?.senders, parts.now);
+  known.watch?.ended(outcome, known.delivery?.headers);
+  parts.onOutcome(outcome);
+  return outcome;
+}
+
+/** Nothing is known of who sent. */
+const NOBODY: OutcomeContext = { who: {} };
+
+/** Answers that adapters need besides those of `open` and `verifyAndDispatch`. */
+export function createDoor(parts: ReceiverContext): Door {
+  return {
+    maxBodyBytes: parts.config.maxBodyBytes,
+    consumed(detail) {
+      parts.raiseAlarm({ code: 'misconfigured', message: detail });
+      return finishOutcome(unavailable('body_consumed', detail), NOBODY, parts);
+    },
+    fault: (error) => finishOutcome(faultVerdict(error, parts), NOBODY, parts),
+  };
+}

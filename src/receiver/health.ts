@@ -1,0 +1,173 @@
+import { putBounded } from '../shared/bounded.ts';
+import type { Config } from '../config/resolve-options.ts';
+import { Fault, isOfKind, messageOf } from '../shared/errors.ts';
+import type { KeyResolver } from '../keys/key-resolver.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import type {
+  Health,
+  HealthFault,
+  SenderHealth,
+  StoreHealth,
+  WorkerHealth,
+} from '../config/receiver-options.ts';
+import type { Outcome } from '../shared/outcome.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import { singleFlight } from '../shared/single-flight.ts';
+import type { Running } from '../stages/running.ts';
+import type { Startup } from './startup.ts';
+import type { Store } from '../stores/store.ts';
+import { settledWithin } from '../shared/time-limits.ts';
+
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
+
+interface SenderNote extends Writable<Omit<SenderHealth, 'keysFreshUntil'>> {
+  readonly entry: SenderEntry | undefined;
+}
+
+/** What deliveries and the worker leave for `receiver.health()`. */
+export interface HealthNotes {
+  /** By agent URL; none but senders that the owner configured. */
+  readonly senders: Map<string, SenderNote>;
+  readonly worker: Writable<Omit<WorkerHealth, 'handlers'>>;
+  /** Of a delivery, for the store's sake. */
+  storeFault?: HealthFault | undefined;
+}
+
+/** Twice the 500 sellers that a large buyer has; they are listed by each `health()`. */
+const MAX_SENDERS = 1_000;
+
+/** @param among where the sender's entry is found. */
+export function noteOf(
+  { senders }: HealthNotes,
+  agentUrl: string,
+  among: readonly SenderEntry[] | undefined,
+): SenderNote {
+  const known = senders.get(agentUrl);
+  if (known) return known;
+  const entry = among?.find((sender) => sender.agentUrl === agentUrl);
+  return putBounded(senders, agentUrl, { agentUrl, entry }, MAX_SENDERS);
+}
+
+const STORE_CODES: readonly unknown[] = ['store_unavailable', 'not_durable', 'misconfigured'];
+
+/** Notes an outcome of a delivery. Refusals are noted by `noteRefusal`, which looks whose key they name. */
+export function noteOutcome(
+  notes: HealthNotes,
+  outcome: Outcome,
+  senders: readonly SenderEntry[] | undefined,
+  now: () => number,
+): void {
+  const { kind, sender } = outcome;
+  if (sender === undefined || kind === 'refused') return;
+  const note = noteOf(notes, sender, senders);
+  const at = now();
+  if (kind === 'unavailable') {
+    const { code, detail } = outcome;
+    note.lastRefusedAt = at;
+    note.lastCode = code;
+    if (STORE_CODES.includes(code)) notes.storeFault = { code, message: detail, at };
+  } else {
+    note.lastAcceptedAt = at;
+    notes.storeFault = undefined;
+  }
+}
+
+/** A health check comes every few seconds, from a balancer many times as often: the store is asked once for all of these. Ms. */
+const ASK_EVERY_MS = 1_000;
+/** Under the time-out that balancers begin with (Kubernetes 1 s is the shortest; it counts from the request). Ms. */
+const PATIENCE_MS = 800;
+
+/** What is looked at. */
+interface HealthParts {
+  readonly config: Pick<Config, 'senders'>;
+  readonly store: Pick<Store, 'peek'>;
+  readonly keys: Pick<KeyResolver, 'freshUntil' | 'pressure'>;
+  readonly running: Pick<Running, 'all'>;
+  readonly startup: Pick<Startup<unknown>, 'check' | 'hasPassed'>;
+  readonly lifecycle: Pick<Lifecycle, 'stopping'>;
+  readonly notes: HealthNotes;
+  /** Unix ms. */
+  readonly now: () => number;
+  /** Aborts when the receiver has stopped. */
+  readonly closed: AbortSignal;
+}
+
+/** `receiver.health`. Never rejects. */
+export function createHealth(parts: HealthParts): () => Promise<Health> {
+  const { notes, startup, lifecycle, closed, running, keys } = parts;
+  const askStore = createStoreProbe(parts);
+
+  const worker = (): WorkerHealth => ({ ...notes.worker, handlers: running.all().length });
+
+  return async () => {
+    const [store, senders] = await Promise.all([askStore(), sendersOf(parts)]);
+    const isStopping = lifecycle.stopping();
+    const ready = store.ok && startup.hasPassed() && !isStopping;
+    const admissionPressure = keys.pressure?.();
+    return {
+      live: !closed.aborted,
+      ready,
+      store,
+      worker: worker(),
+      senders,
+      ...(admissionPressure && { admissionPressure }),
+    };
+  };
+}
+
+/** Asked for all who want to know at once, and not again for a second. */
+function createStoreProbe(parts: HealthParts): () => Promise<StoreHealth> {
+  const { notes, now } = parts;
+  const asking = new Map<'store', Promise<StoreHealth>>();
+  let last: StoreHealth | undefined;
+
+  async function ask(): Promise<StoreHealth> {
+    const isTroubled = last?.ok === false;
+    const fault = await settledWithin(faultOf(parts, isTroubled), PATIENCE_MS);
+    const checkedAt = now();
+    if (fault === 'none') last = { ok: true, checkedAt };
+    else last = { ok: false, checkedAt, fault: fault ?? late(checkedAt) };
+    return last;
+  }
+
+  return async () => {
+    const isRecent = last !== undefined && Math.abs(now() - last.checkedAt) < ASK_EVERY_MS;
+    const found = isRecent && last ? last : await singleFlight(asking, 'store', ask);
+    return { ...found, ...(notes.storeFault && { deliveryFault: notes.storeFault }) };
+  };
+}
+
+const late = (at: number): HealthFault => ({
+  code: 'store_unavailable',
+  message: `the store did not answer within ${PATIENCE_MS} ms`,
+  at,
+});
+
+/**
+ * Where it has not started, or was in trouble, the whole check: nothing else would make it, once a balancer that asks
+ * here sends no deliveries. Never rejects.
+ */
+async function faultOf(
+  { startup, store, now }: HealthParts,
+  isTroubled: boolean,
+): Promise<HealthFault | 'none'> {
+  try {
+    if (isTroubled || !startup.hasPassed()) await startup.check();
+    else await store.peek('health', 'health');
+    return 'none';
+  } catch (error) {
+    const code = isOfKind(error, Fault) ? error.code : 'misconfigured';
+    return { code, message: messageOf(error), at: now() };
+  }
+}
+
+async function sendersOf({ config, notes, keys }: HealthParts): Promise<readonly SenderHealth[]> {
+  const { fixed = [] } = config.senders;
+  for (const { agentUrl } of fixed) noteOf(notes, agentUrl, fixed);
+  return Promise.all(
+    Array.from(notes.senders.values(), async ({ entry, ...seen }) => {
+      const keysFreshUntil = entry && (await keys.freshUntil(entry));
+      return { ...seen, ...(keysFreshUntil !== undefined && { keysFreshUntil }) };
+    }),
+  );
+}

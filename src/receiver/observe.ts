@@ -1,0 +1,252 @@
+import { utf8 } from '../codec/encoding.ts';
+import { isLongerJson } from '../codec/json-size.ts';
+import { isJsonObject } from '../codec/members.ts';
+import { requireUrl } from '../config/public-url.ts';
+import { onlyKnown } from '../config/validate.ts';
+import { ConfigError, Fault, messageOf, UnfitObservation } from '../shared/errors.ts';
+import { parseInstant } from '../events/instant.ts';
+import { type Observation, observationKey, type Observe, type Observed } from '../events/observation.ts';
+import { isTerminal, taskStatus } from '../events/status.ts';
+import type { ReceiverContext, ReadyContext } from './context.ts';
+import { misfit } from '../registrations/answer-json.ts';
+import { announce } from '../stages/announce.ts';
+import { claimOf, readFrom } from '../stages/read.ts';
+import type { FirstCopy } from '../stages/admitted-event.ts';
+import { toldBefore } from '../stages/second-terminal.ts';
+import type { AcceptResult, EventClaim } from '../stores/store.ts';
+import { turnAfter } from '../shared/time-limits.ts';
+
+/*
+ * `Receiver.observe`: what another channel reported becomes an event like any other, stored as the members of a tool-transport
+ * envelope. No seller sends it again, so it is acknowledged when it is inserted, in both modes, and a worker runs it.
+ */
+
+const KNOWN: Readonly<Record<keyof Observation, true>> = {
+  sender: true,
+  taskId: true,
+  operationId: true,
+  taskType: true,
+  status: true,
+  data: true,
+  context: true,
+  timestamp: true,
+  askedAt: true,
+  source: true,
+  observation: true,
+};
+
+const fail = (what: string): never => {
+  throw new ConfigError(`observe: ${what}`);
+};
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+const isTextOrAbsent = (value: unknown): boolean => value === undefined || isText(value);
+
+type Checked = Exclude<keyof Observation, 'sender' | 'data' | 'context'>;
+
+const NO_TEXT = 'is not a string, or empty. Leave it out where there is none.';
+
+const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => boolean, message: string]>> = {
+  taskId: [isTextOrAbsent, NO_TEXT],
+  operationId: [isTextOrAbsent, NO_TEXT],
+  taskType: [isTextOrAbsent, NO_TEXT],
+  status: [
+    (value) => isText(value) && taskStatus(value) !== undefined,
+    'is not a task status, e.g. completed.',
+  ],
+  timestamp: [
+    (value) => value === undefined || (isText(value) && parseInstant(value) !== undefined),
+    'is not an RFC 3339 date-time with a zone. Leave it out where the seller gives none.',
+  ],
+  askedAt: [
+    (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
+    'is not a time in ms. Give the Date.now() from before the question.',
+  ],
+  source: [
+    (value) => value === 'response' || value === 'poll' || value === 'pull',
+    "is not 'response', 'poll' or 'pull'.",
+  ],
+  observation: [
+    isText,
+    'is not a string, or empty. Give the updated_at of the answer; where there is none, how many changes of the task you have seen: "change 1", then "change 2".',
+  ],
+};
+
+/** @throws ConfigError */
+function requireObservation(observation: Observation, allowLoopback: boolean): void {
+  if (!isJsonObject(observation)) {
+    fail('give an object like { sender, taskId, status, askedAt, source, observation }.');
+  }
+  onlyKnown('observe', observation, KNOWN);
+  requireUrl('observe: sender', observation.sender, allowLoopback);
+  for (const [name, [isValid, message]] of Object.entries(CHECKS)) {
+    if (!isValid(observation[name as Checked])) fail(`${name} ${message}`);
+  }
+  if (observation.taskId === undefined && observation.operationId === undefined) {
+    fail('give taskId, operationId, or both.');
+  }
+}
+
+/** What is done with the data alone: no store is asked. @throws UnfitObservation for whatever is thrown by it. */
+async function kept<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new UnfitObservation(messageOf(error), { cause: error });
+  }
+}
+
+/** @throws ConfigError for what JSON cannot keep. */
+function requireJson({ data, context }: Observation): void {
+  for (const [name, value] of Object.entries({ data, context })) {
+    const wrong = value === undefined ? undefined : misfit(value, name, 0);
+    if (wrong !== undefined) fail(`${wrong}, which JSON cannot keep.`);
+  }
+}
+
+/** @throws ConfigError for what JSON cannot keep, or is over the limit. */
+async function bodyOf(observation: Observation, key: string, maxBytes: number): Promise<Uint8Array> {
+  const { data, context } = observation;
+  // No text is made of what is too long for one.
+  const body = isLongerJson([data, context], maxBytes) ? undefined : utf8(textOf(observation, key));
+  if (body === undefined || body.byteLength > maxBytes)
+    return fail(`it is over maxBodyBytes (${maxBytes}) as JSON.`);
+  const { byteLength } = body;
+  await turnAfter(byteLength);
+  requireJson(observation);
+  await turnAfter(byteLength);
+  return body;
+}
+
+/** @throws ConfigError */
+function textOf(observation: Observation, key: string): string {
+  const { status, taskId, operationId, taskType, timestamp, data, context } = observation;
+  try {
+    return JSON.stringify({
+      idempotency_key: key,
+      status,
+      task_id: taskId,
+      operation_id: operationId,
+      task_type: taskType,
+      timestamp,
+      result: data,
+      context,
+    });
+  } catch (error) {
+    requireJson(observation);
+    throw error;
+  }
+}
+
+/**
+ * The same transition by the same channel has the same key. A seller can work it out, for it is a hash of what the seller knows; no
+ * webhook can have it, for `/` is in no idempotency_key (admission.md §5.10).
+ */
+function keyOf(
+  { taskId, operationId, status, source, observation }: Observation,
+  { hashes }: ReadyContext,
+): string {
+  const of = taskId === undefined ? { operationId } : { taskId };
+  return observationKey(source, hashes.sha256Hex(JSON.stringify([of, source, status, observation])));
+}
+
+/** @throws ConfigError where the body's reader refuses it, e.g. an envelope that is nested too deeply. */
+function readingOf({ sender, source }: Observation, body: Uint8Array, ready: ReadyContext): FirstCopy {
+  const reading = readFrom({ agentUrl: sender }, body, ready, { source });
+  return reading.ok ? reading : fail('detail' in reading ? reading.detail : 'is not an event.');
+}
+
+/**
+ * When the question was asked, on the store's clock, and never later: a status that was applied since then is newer. The store's
+ * clock is read after the answer.
+ */
+async function askedAt({ askedAt: asked }: Observation, { store, now }: ReadyContext): Promise<number> {
+  if (!store.clock) return asked;
+  const storeNow = await store.clock();
+  return storeNow - Math.max(0, now() - asked);
+}
+
+/** Adds to a status without a time when it was asked for: a newer one may have been applied since. */
+async function ordered(
+  observation: Observation,
+  claim: EventClaim,
+  ready: ReadyContext,
+): Promise<EventClaim> {
+  const { task } = claim;
+  if (!task?.told || task.instant !== undefined || isTerminal(observation.status)) return claim;
+  return { ...claim, task: { ...task, told: { ...task.told, askedAt: await askedAt(observation, ready) } } };
+}
+
+async function observe(observation: Observation, ready: ReadyContext): Promise<Observed> {
+  const { config, hashes, registrations, store, raiseAlarm } = ready;
+  const { sender } = observation;
+  const key = keyOf(observation, ready);
+  const { reading, unordered } = await kept(async () => {
+    const body = await bodyOf(observation, key, config.maxBodyBytes);
+    const reading = readingOf(observation, body, ready);
+    await turnAfter(body.byteLength);
+    const of = { edition: config.edition, hashes, registrations, isObserved: true };
+    const unordered = claimOf(body, reading, of);
+    await turnAfter(body.byteLength);
+    return { reading, unordered };
+  });
+  const claim = await ordered(observation, unordered, ready);
+  const result = await store.accept({
+    acceptId: ready.newId(),
+    sender,
+    mode: 'inbox',
+    event: { ...claim, onChanged: 'first-wins' },
+    leaseMs: config.leaseMs,
+    limits: config.limits,
+    retry: config.retry,
+    retentionMs: config.retentionMs,
+  });
+  announce(result, { sender, key }, raiseAlarm);
+  return await observed(result, { reading, claim }, ready);
+}
+
+async function observed(
+  result: AcceptResult,
+  { reading, claim }: { readonly reading: FirstCopy; readonly claim: EventClaim },
+  { queued, raiseAlarm }: ReadyContext,
+): Promise<Observed> {
+  const { event } = reading;
+  const { kind } = result;
+  if (kind === 'stale') return { kind, event };
+  if (kind === 'in-flight') return { kind: 'duplicate', event };
+  if (kind === 'over-cap') {
+    return {
+      kind: 'refused',
+      code: 'sender_over_limit',
+      detail: `the sender is over its cap of ${result.limit}`,
+    };
+  }
+  if (kind !== 'queued' && kind !== 'done')
+    throw new TypeError(`the store answered ${kind} to an observation`);
+  if (kind === 'done' && result.first) await toldBefore(result.first, { reading, claim }, raiseAlarm);
+  // The observation may have made the first event safe: a worker runs that one now.
+  queued();
+  return { kind: kind === 'queued' ? 'accepted' : 'duplicate', event };
+}
+
+/** @throws ConfigError (rejects) for the caller's mistakes, Fault where the store or the receiver cannot take it now. */
+export function observeWith(parts: ReceiverContext): Observe {
+  const { config, registrations, store, lifecycle, startup } = parts;
+  return async (observation) => {
+    if (!registrations) {
+      fail(
+        'give the receiver registrations (createRegistrations): then its webhooks carry what they report of a task too.',
+      );
+    }
+    if (!store.inbox)
+      fail(`the ${store.name} store has no inbox to keep it in. Use a store of this package.`);
+    requireObservation(observation, config.allowLoopback);
+    if (lifecycle.stopping()) throw new Fault('shutting_down', 'The receiver stops.');
+    lifecycle.arrived();
+    try {
+      return await observe(observation, await startup.ready());
+    } finally {
+      lifecycle.answered();
+    }
+  };
+}

@@ -1,0 +1,74 @@
+import type { AlarmCode, RaiseAlarm } from '../shared/alarms.ts';
+
+/**
+ * The two commonest outages, each told once while it lasts and once when it is over: the store is away, every handler fails.
+ * Deliveries, workers and the end of each run say what they saw; nothing is asked, and no timer runs (admission.md §2.14).
+ */
+export interface Outages {
+  /** @param fault of a call that the store did not answer; absent: it answered. */
+  readonly store: (fault?: string) => void;
+  /** @param failure of a handler's run; absent: it was done. */
+  readonly handler: (failure?: string) => void;
+}
+
+/** A failover, or a restart in order, takes less. Ms. */
+const STORE_MS = 10_000;
+/** One bad event is repeated many times, a minute of nothing else is an outage. */
+const HANDLER_MS = 60_000;
+const HANDLER_RUNS = 20;
+
+interface Kind {
+  readonly code: Extract<AlarmCode, 'store_away' | 'handlers_failing'>;
+  /** An outage is told after so long, and so many failures in a row. */
+  readonly afterMs: number;
+  readonly afterFailures: number;
+  readonly begun: (failures: number, seconds: number, last: string) => string;
+  readonly over: (seconds: number) => string;
+}
+
+const STORE: Kind = {
+  code: 'store_away',
+  afterMs: STORE_MS,
+  afterFailures: 2,
+  begun: (_failures, seconds, last) =>
+    `the store has not answered for ${seconds} s: deliveries get 503, and sellers come again. The last fault: ${last}`,
+  over: (seconds) => `the store answers again, after ${seconds} s`,
+};
+
+const HANDLERS: Kind = {
+  code: 'handlers_failing',
+  afterMs: HANDLER_MS,
+  afterFailures: HANDLER_RUNS,
+  begun: (failures, seconds, last) =>
+    `the last ${failures} runs of handlers failed, for ${seconds} s. What they share may be away: events that fail too often become DEAD. The last error: ${last}`,
+  over: (seconds) => `a handler's run was done again, after ${seconds} s`,
+};
+
+/** @param now Unix ms. */
+export function createOutages(now: () => number, raiseAlarm: RaiseAlarm): Outages {
+  return { store: watch(STORE, now, raiseAlarm), handler: watch(HANDLERS, now, raiseAlarm) };
+}
+
+function watch(kind: Kind, now: () => number, raiseAlarm: RaiseAlarm): (fault?: string) => void {
+  const { code, afterMs, afterFailures, begun, over } = kind;
+  /** Since the last success. */
+  let failures = 0;
+  let since = 0;
+  let isTold = false;
+  return (fault) => {
+    // Most calls by far.
+    if (fault === undefined && failures === 0) return;
+    if (failures === 0) since = now();
+    const seconds = Math.round((now() - since) / 1000);
+    if (fault === undefined) {
+      if (isTold) raiseAlarm({ code, over: true, seconds, message: over(seconds) });
+      failures = 0;
+      isTold = false;
+      return;
+    }
+    failures += 1;
+    if (isTold || failures < afterFailures || now() - since < afterMs) return;
+    isTold = true;
+    raiseAlarm({ code, over: false, seconds, message: begun(failures, seconds, fault) });
+  };
+}

@@ -1,0 +1,273 @@
+import type { AlarmCode, SettingCode } from '../shared/alarms.ts';
+import { bearerToken, hmacSecretsOf, PUSH_TOKEN_FIELD } from '../auth/credentials.ts';
+import { signingField } from '../auth/mode.ts';
+import { readSignatureFields } from '../auth/rfc9421/checks.ts';
+import { isAdmissible } from '../config/content-types.ts';
+import type { HeaderFields } from '../shared/delivery.ts';
+import type { ReceiverOptions } from '../config/receiver-options.ts';
+import type { RefusedCode } from '../shared/outcome.ts';
+import type { Config } from '../config/resolve-options.ts';
+import type { HealthNotes } from './health.ts';
+import type { KeyResolver } from '../keys/key-resolver.ts';
+import type { Protocols } from '../shared/wire-names.ts';
+import type { Sender, SenderEntry } from '../config/sender-entry.ts';
+import { AGENT_PUSH, mediaName } from '../stages/guard.ts';
+
+/** A setting that may have made a refusal. */
+export interface Suspect {
+  /** Of the receiver or of a sender; absent: none, but something else of ours. */
+  readonly option?: keyof ReceiverOptions | keyof Sender;
+  /** One or more sentences: what to change. */
+  readonly advice: string;
+}
+
+/** Parts of the receiver that a refusal may be due to. */
+export interface SettingParts {
+  readonly config: Config;
+  readonly protocols: Protocols;
+  readonly keys: KeyResolver;
+  readonly notes: HealthNotes;
+}
+
+/** A refused delivery, as far as it was looked at. */
+export interface RefusedCase {
+  readonly headers: HeaderFields;
+  /** Its key id, where it names one. */
+  readonly keyid: string | undefined;
+  /** Of its URL; empty where none is registered there, or nobody asked. */
+  readonly senders: readonly SenderEntry[];
+  readonly parts: SettingParts;
+}
+
+type Find = (refused: RefusedCase) => Suspect | undefined;
+
+const hasBearer = (headers: HeaderFields): boolean =>
+  (headers.get('authorization') ?? []).some((line) => bearerToken(line) !== undefined);
+
+/** Whether it was meant to be a delivery: it is signed, or has a token. */
+const isCredentialed = ({ headers, parts }: RefusedCase): boolean =>
+  signingField(headers, parts.protocols) !== undefined || hasBearer(headers) || headers.has(PUSH_TOKEN_FIELD);
+
+const mediaType: Find = (refused) => {
+  const { headers, senders, parts } = refused;
+  const [media = ''] = (headers.get('content-type') ?? []).map(mediaName);
+  const isPush = media === AGENT_PUSH && senders.length > 0;
+  if (!isCredentialed(refused) && !isPush) return undefined;
+  const isOpen = isAdmissible(media) && !parts.config.contentTypes.has(media);
+  // What a stranger wrote is repeated only where the option takes it.
+  return isOpen
+    ? {
+        option: 'contentTypes',
+        advice: `If a seller sends it so, set contentTypes: ['${media}']; else a proxy of yours has changed it.`,
+      }
+    : { advice: 'The seller has to send application/json in UTF-8, or a proxy of yours has changed it.' };
+};
+
+const contentEncoding: Find = (refused) =>
+  isCredentialed(refused)
+    ? { advice: 'Sellers do not compress, a proxy of yours may: turn that off for this path.' }
+    : undefined;
+
+const bodySize: Find = ({ parts }) => ({
+  option: 'maxBodyBytes',
+  advice: `If a seller's events are larger, raise maxBodyBytes (${parts.config.maxBodyBytes}), and the limit of a proxy in front.`,
+});
+
+const TOKEN_FIELD = "auth: { bearer: { token, header: 'X-A2A-Notification-Token' } }";
+
+/** A token that came in another field than the one where it is looked for. */
+function tokenElsewhere({ headers }: RefusedCase, auth: SenderEntry['auth']): Suspect | undefined {
+  const own = auth.scheme === 'bearer' ? (auth.header ?? 'authorization') : undefined;
+  if (own !== undefined && headers.has(own)) return undefined;
+  if (own !== undefined && own !== 'authorization' && hasBearer(headers)) {
+    return { option: 'auth', advice: 'Its token is in Authorization: leave auth.bearer.header out.' };
+  }
+  if (!headers.has(PUSH_TOKEN_FIELD)) return undefined;
+  return {
+    option: 'auth',
+    advice: `It has a token in X-A2A-Notification-Token: if the seller was given one, register ${TOKEN_FIELD}.`,
+  };
+}
+
+/** HMAC fields that are there by a name of the protocol which is not accepted. */
+function unknownHmacName({ headers, parts }: RefusedCase): string | undefined {
+  for (const field of headers.keys()) {
+    const name = /^x-([a-z][a-z0-9-]{0,31})-signature$/.exec(field)?.[1];
+    const isKnown = parts.protocols.some((protocol) => protocol.name === name);
+    if (name !== undefined && !isKnown && headers.has(`x-${name}-timestamp`)) return name;
+  }
+  return undefined;
+}
+
+/** Where nothing of the registered scheme is there. */
+function otherScheme(refused: RefusedCase, auth: SenderEntry['auth']): Suspect | undefined {
+  const name = unknownHmacName(refused);
+  if (name === undefined) return tokenElsewhere(refused, auth);
+  const takesHmac = hmacSecretsOf(auth).length > 0;
+  const leave = `Its HMAC fields have the name ${name}: leave protocol out, or set protocol: '${name}'`;
+  return takesHmac
+    ? { option: 'protocol', advice: `${leave}.` }
+    : { option: 'auth', advice: `${leave}, and register its auth: { hmac: { secret } }.` };
+}
+
+const fields: Find = (refused) => {
+  const { headers, senders, parts } = refused;
+  const [sender] = senders;
+  if (!sender) return undefined;
+  const names = parts.protocols.filter(
+    ({ hmacSignatureHeader, hmacTimestampHeader }) =>
+      headers.has(hmacSignatureHeader) || headers.has(hmacTimestampHeader),
+  );
+  if (names.length > 1 && hmacSecretsOf(sender.auth).length > 0) {
+    return {
+      option: 'protocol',
+      advice: 'If the seller sends the fields of both names, set protocol to the one that it signs by.',
+    };
+  }
+  const isSigned = names.length > 0 || headers.has('signature-input') || headers.has('signature');
+  return isSigned ? undefined : otherScheme(refused, sender.auth);
+};
+
+/** The name of the protocol in another tag of webhooks: as a rule one that is not accepted here. */
+const tag: Find = ({ headers }) => {
+  const parsed = readSignatureFields(headers);
+  const said = parsed.kind === 'parsed' ? (parsed.input.parameters.tag ?? '') : '';
+  const name = /^([a-z][a-z0-9-]{0,31})\/webhook-signing\/v1$/.exec(said)?.[1];
+  if (name === undefined) return undefined;
+  return { option: 'protocol', advice: `Leave protocol out, or set protocol: '${name}'.` };
+};
+
+const unknownKey: Find = (refused) => {
+  const { keyid, senders, parts } = refused;
+  if (senders.length === 0) {
+    return isCredentialed(refused)
+      ? { option: 'senders', advice: 'If you gave the URL to a seller, let senders give that seller for it.' }
+      : undefined;
+  }
+  const owner = keyid === undefined ? undefined : parts.keys.whose(keyid);
+  if (owner !== undefined && !senders.some(({ agentUrl }) => agentUrl === owner)) {
+    return {
+      option: 'senders',
+      advice: `${owner} has a key of that id: if it was given this URL, let senders give it for it.`,
+    };
+  }
+  const pinned = senders.find(({ pins, publishers }) => pins ?? publishers);
+  if (!pinned) return undefined;
+  const { agentUrl, pins } = pinned;
+  return pins
+    ? { option: 'pins', advice: `${agentUrl} has pins, which alone count: if this key is its own, add it.` }
+    : {
+        option: 'publishers',
+        advice: `The publishers of ${agentUrl} may pin its keys: if this key is its own, they have to list it, or take them out.`,
+      };
+};
+
+const pinsIt = ({ pins = [] }: SenderEntry, keyid: string | undefined): boolean =>
+  pins.some((jwk) => jwk['kid'] === keyid);
+
+/** By the owner's own word: what an operator's list revokes is nobody's to take back here. */
+const revokedKey: Find = ({ keyid = '', senders }) => {
+  const listing = senders.find(({ revocation }) => revocation?.revokedKids?.includes(keyid));
+  if (listing) {
+    return {
+      option: 'revocation',
+      advice: `It is in revokedKids of ${listing.agentUrl}. Take it out only if it is not revoked; else somebody signs with it: tell the seller.`,
+    };
+  }
+  const pinning = senders.find(({ pins = [] }) =>
+    pins.some((jwk) => jwk['kid'] === keyid && jwk['revoked_at'] !== undefined),
+  );
+  if (!pinning) return undefined;
+  return {
+    option: 'pins',
+    advice: `Its pin of ${pinning.agentUrl} has revoked_at. Change the pin only if the seller says so.`,
+  };
+};
+
+const SECRETS: Readonly<Record<'hmac' | 'bearer', string>> = {
+  hmac: 'compare the secret with the one that the seller has; during a rotation set previousSecret',
+  bearer: 'compare the token with the one that the seller has; during a rotation set previousToken',
+};
+
+const failedProof: Find = ({ headers, keyid, senders, parts }) => {
+  const [sender] = senders;
+  if (!sender) return undefined;
+  const { auth } = sender;
+  if (auth.scheme !== 'signature')
+    return { option: 'auth', advice: `If it is the seller, ${SECRETS[auth.scheme]}.` };
+  if (!headers.has('signature-input'))
+    return { option: 'auth', advice: `If it is the seller, ${SECRETS.hmac}.` };
+  const owner = keyid === undefined ? undefined : parts.keys.whose(keyid, senders);
+  if (owner !== undefined && parts.notes.senders.get(owner)?.lastAcceptedAt === undefined) {
+    return {
+      option: 'publicUrl',
+      advice: `Nothing of ${owner} was accepted since the start: compare publicUrl with the URL that the seller was given, and see whether a proxy changes what is signed (npx proto-webhooks explain).`,
+    };
+  }
+  const pinning = senders.find((one) => pinsIt(one, keyid));
+  if (!pinning) return undefined;
+  return {
+    option: 'pins',
+    advice: `The key is a pin of ${pinning.agentUrl}: see whether the seller has replaced it under its kid.`,
+  };
+};
+
+const changedBody: Find = () => ({
+  advice:
+    'The body is not the one that was signed: see whether a proxy, parser or middleware of yours changes it; else the client of the seller does.',
+});
+
+const scheme: Find = () => ({
+  option: 'auth',
+  advice: 'If the seller has changed its scheme, change the auth of its sender.',
+});
+
+/**
+ * Every refusal, and what of ours may have made it (verification.md §2.37): found by what is known already; the code of
+ * the alarm that tells it, where it is found; or nothing, where no setting would have accepted it.
+ */
+export const SETTINGS: {
+  readonly [C in RefusedCode]: C extends SettingCode ? Find : AlarmCode | undefined;
+} = {
+  method_not_allowed: undefined,
+  unsupported_media_type: mediaType,
+  unsupported_content_encoding: contentEncoding,
+  payload_too_large: bodySize,
+  webhook_signature_header_malformed: fields,
+  webhook_signature_params_incomplete: undefined,
+  webhook_signature_tag_invalid: tag,
+  webhook_signature_alg_not_allowed: undefined,
+  webhook_signature_window_invalid: undefined,
+  webhook_signature_components_incomplete: undefined,
+  webhook_signature_key_unknown: unknownKey,
+  webhook_signature_key_purpose_invalid: 'key_purpose_refused',
+  webhook_signature_key_revoked: revokedKey,
+  webhook_signature_rate_abuse: 'cap_reached',
+  webhook_target_uri_malformed: undefined,
+  webhook_signature_invalid: failedProof,
+  webhook_signature_digest_mismatch: changedBody,
+  webhook_signature_replayed: undefined,
+  webhook_body_malformed: undefined,
+  webhook_mode_mismatch: scheme,
+  webhook_token_mismatch: 'token_mismatch',
+  missing_idempotency_key: undefined,
+  missing_envelope_fields: undefined,
+  invalid_envelope_status: undefined,
+  invalid_envelope: undefined,
+  payload_changed: 'payload_changed',
+  task_already_final: 'second_terminal_status',
+  challenge_refused: 'challenge_refused',
+  sender_over_limit: 'cap_reached',
+};
+
+const isSettingCode = (code: RefusedCode): code is SettingCode => typeof SETTINGS[code] === 'function';
+
+/** The setting that may have made this refusal, and the code of its alarm. */
+export function suspectOf(
+  code: RefusedCode,
+  refused: RefusedCase,
+): (Suspect & { readonly code: SettingCode }) | undefined {
+  if (!isSettingCode(code)) return undefined;
+  const suspect = SETTINGS[code](refused);
+  return suspect && { ...suspect, code };
+}

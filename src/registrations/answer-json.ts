@@ -1,0 +1,173 @@
+import { utf8 } from '../codec/encoding.ts';
+import { RegistrationError } from './registrations-errors.ts';
+import { isPlainObject } from '../shared/realms.ts';
+
+/** A JSON value. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+
+/** A JSON object. A member that is `undefined` is left out. */
+export interface JsonObject {
+  readonly [name: string]: Json | undefined;
+}
+
+/**
+ * T as callers give it: what may be left out may be undefined, and a JSON object may be of an interface type, which has no index
+ * signature. That it is JSON is checked when it is given.
+ */
+export type Given<T> = {
+  readonly [K in keyof T]:
+    GivenValue<Exclude<T[K], undefined>> | (object extends Pick<T, K> ? undefined : never);
+};
+type GivenValue<V> = JsonObject extends V ? object : V;
+
+/** A part of a registration, and its limit. */
+interface Part {
+  readonly name: string;
+  readonly maxBytes: number;
+}
+
+/** Arguments of the call, with all that the library adds to them. */
+const ARGUMENTS: Part = {
+  name: 'arguments',
+  maxBytes: 256 * 1024,
+};
+
+const CONTEXT: Part = {
+  name: 'context',
+  maxBytes: 16 * 1024,
+};
+
+/** The buyer's account that a call is for: the seller is asked about the task with it. */
+const ACCOUNT: Part = { name: 'arguments.account', maxBytes: 4 * 1024 };
+
+const REF: Part = { name: 'ref', maxBytes: 1024 };
+
+/** Objects and arrays around the innermost value. */
+const MAX_DEPTH = 256;
+
+/** A place of a value that JSON cannot keep unchanged. */
+interface Misfit {
+  /** Members and items around it, the innermost first. */
+  readonly path: string[];
+  readonly what: string;
+}
+
+/** Names the first place of a value that JSON cannot keep unchanged; undefined if there is none. */
+export function misfit(value: unknown, at: string, depth: number): string | undefined {
+  const found = misfitIn(value, depth);
+  return found && `${at}${found.path.toReversed().join('')} ${found.what}`;
+}
+
+/** The path is put together for what is found alone. */
+function misfitIn(value: unknown, depth: number): Misfit | undefined {
+  if (typeof value !== 'object' || value === null) {
+    const what = scalarMisfit(value);
+    return what === undefined ? undefined : { path: [], what };
+  }
+  if (depth === MAX_DEPTH) {
+    return { path: [], what: `is more than ${MAX_DEPTH} levels deep, or contains itself` };
+  }
+  if (Array.isArray(value)) return misfitItem(value, depth);
+  return isPlainObject(value) ? misfitMember(value, depth) : { path: [], what: 'is not a plain object' };
+}
+
+function scalarMisfit(value: unknown): string | undefined {
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return undefined;
+  if (typeof value !== 'number') return `is ${describe(value)}`;
+  return Number.isFinite(value) ? undefined : `is ${value}`;
+}
+
+function misfitMember(members: object, depth: number): Misfit | undefined {
+  for (const [name, member] of Object.entries(members)) {
+    // One that is undefined is not in the JSON.
+    const found = member === undefined ? undefined : misfitIn(member, depth + 1);
+    if (found) return within(found, `.${name}`);
+  }
+  return undefined;
+}
+
+/** Holes among them. */
+function misfitItem(items: readonly unknown[], depth: number): Misfit | undefined {
+  for (let place = 0; place < items.length; place += 1) {
+    const found = misfitIn(items[place], depth + 1);
+    if (found) return within(found, `[${place}]`);
+  }
+  return undefined;
+}
+
+function within(found: Misfit, step: string): Misfit {
+  found.path.push(step);
+  return found;
+}
+
+function describe(value: unknown): string {
+  return value === undefined ? 'undefined' : `a ${typeof value}`;
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value as JSON text. @throws RegistrationError if it is not JSON, or longer than the part's limit. */
+function jsonText(part: Part, value: unknown): string {
+  const found = misfit(value, part.name, 0);
+  if (found !== undefined)
+    throw new RegistrationError('request_invalid', `${found}. Give plain JSON values.`);
+  const text = JSON.stringify(value);
+  requireFit(part, text);
+  return text;
+}
+
+function requireFit({ name, maxBytes }: Part, text: string): void {
+  const { length } = utf8(text);
+  if (length <= maxBytes) return;
+  throw new RegistrationError(
+    'request_too_large',
+    `${name}: ${length} bytes as JSON, the limit is ${maxBytes}. Keep large data on your side, and a reference to it here.`,
+  );
+}
+
+/** A copy of the arguments, as they are sent each time. @throws RegistrationError */
+export function argumentsText(value: unknown): string {
+  if (!isObject(value)) {
+    throw new RegistrationError(
+      'request_invalid',
+      'arguments: must be an object. Give the arguments by name.',
+    );
+  }
+  return jsonText(ARGUMENTS, value);
+}
+
+/** `account` of the arguments; undefined if there is none. @throws RegistrationError */
+export function accountText({ account }: { readonly account?: unknown }): string | undefined {
+  return isObject(account) ? jsonText(ACCOUNT, account) : undefined;
+}
+
+/** `context`, which the seller repeats on every delivery. @throws RegistrationError */
+export function contextText(value: unknown): string {
+  if (!isObject(value)) {
+    throw new RegistrationError('request_invalid', 'context: must be an object. Give one, or leave it out.');
+  }
+  return jsonText(CONTEXT, value);
+}
+
+/** `ref`: the caller's own name for the call. @throws RegistrationError */
+export function checkedRef(value: unknown): string {
+  if (typeof value !== 'string') {
+    throw new RegistrationError(
+      'request_invalid',
+      `ref: is ${describe(value)}. Give a string, or leave it out.`,
+    );
+  }
+  requireFit(REF, value);
+  return value;
+}
+
+/** @throws RegistrationError */
+export function requireTaskType(taskType: unknown): void {
+  if (typeof taskType === 'string' && /^[\w.-]{1,255}$/.test(taskType)) return;
+  throw new RegistrationError(
+    'request_invalid',
+    'taskType: is not the name of an operation. Give e.g. create_media_buy.',
+  );
+}

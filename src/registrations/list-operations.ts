@@ -1,0 +1,84 @@
+import type { Hashes } from '../crypto/engine.ts';
+import { storedId } from '../stages/ids.ts';
+import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
+import { type OperationSeen, type OperationState, seenOf, storedIn } from './operation.ts';
+import { watchIn, type WatchState } from './watch-task.ts';
+
+/** Which operations `list` returns. Default: those of all sellers and states. */
+export interface OperationQuery {
+  /** `watched`: its task is polled; `unresolved`: polling was given up. Both may be open or ended. */
+  readonly state?: OperationState | WatchState | undefined;
+  readonly agentUrl?: string | undefined;
+  /** 1 to 1000. 100. */
+  readonly limit?: number | undefined;
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+}
+
+/** A page of operations; `next` is `after` of the next one. */
+export interface OperationPage {
+  readonly operations: readonly OperationSeen[];
+  readonly next?: string;
+}
+
+const WATCH_STATES: Readonly<Record<WatchState, true>> = { watched: true, unresolved: true };
+
+const isWatchState = (state: OperationQuery['state']): state is WatchState =>
+  state !== undefined && Object.hasOwn(WATCH_STATES, state);
+
+/** How many `list` returns at once. */
+export const LISTED = 100;
+
+/** `Registrations.list`. */
+export async function listOperations(
+  registrations: StoreRegistrations,
+  hashes: Hashes,
+  { state, agentUrl, limit = LISTED, after }: OperationQuery,
+): Promise<OperationPage> {
+  const ofWatches = isWatchState(state);
+  const { rows, next } = await registrations.page({
+    kind: ofWatches ? 'watch' : 'operation',
+    limit,
+    ...(state && { list: state }),
+    ...(agentUrl !== undefined && { sender: agentUrl }),
+    ...(after !== undefined && { after }),
+  });
+  const operations = ofWatches ? await watchedBy(registrations, hashes, rows) : rows.map(seen);
+  return { operations, ...(next !== undefined && { next }) };
+}
+
+const seen = (row: RegistrationRow): OperationSeen => seenOf(row, storedIn(row));
+
+/** Operations of watches, one read a seller. Of one that has expired its watch says what is known. */
+async function watchedBy(
+  registrations: StoreRegistrations,
+  hashes: Hashes,
+  watches: readonly RegistrationRow[],
+): Promise<readonly OperationSeen[]> {
+  const senders = [...new Set(watches.map(({ sender }) => sender))];
+  const found = await Promise.all(
+    senders.map((sender) => {
+      const own = watches.filter((row) => row.sender === sender);
+      return registrations.run(sender, (rows) =>
+        own.map((watch) => {
+          const row = rows.get('operation', storedId(watchIn(watch).operationId, hashes));
+          return row ? seen(row) : seenByWatch(watch);
+        }),
+      );
+    }),
+  );
+  return found.flat();
+}
+
+function seenByWatch(row: RegistrationRow): OperationSeen {
+  const { operationId, taskId, taskType, status, since } = watchIn(row);
+  return {
+    agentUrl: row.sender,
+    operationId,
+    taskType,
+    taskId,
+    state: 'ended',
+    createdAt: since,
+    ...(status !== undefined && { status }),
+  };
+}

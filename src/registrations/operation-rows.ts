@@ -1,0 +1,128 @@
+import { utf8 } from '../codec/encoding.ts';
+import { parseStrictObject } from '../codec/strict-json.ts';
+import { Fault } from '../shared/errors.ts';
+import { orLate } from '../shared/time-limits.ts';
+import { RegistrationError } from './registrations-errors.ts';
+import type {
+  RegistrationKind,
+  RegistrationQuery,
+  RegistrationRow,
+  RegistrationRows,
+  StoreRegistrations,
+} from '../stores/store.ts';
+
+/** All rows of a query, page by page. */
+export async function* allRows(
+  registrations: StoreRegistrations,
+  which: Pick<RegistrationQuery, 'kind' | 'list' | 'sender'>,
+): AsyncGenerator<RegistrationRow> {
+  let page = await registrations.page({ ...which, limit: 1000 });
+  for (;;) {
+    yield* page.rows;
+    if (page.next === undefined) return;
+    page = await registrations.page({ ...which, limit: 1000, after: page.next });
+  }
+}
+
+/** Deletes rows of one kind of a seller. */
+export async function deleteRows(
+  registrations: StoreRegistrations,
+  kind: RegistrationKind,
+  sender: string,
+  which: (row: RegistrationRow, rows: RegistrationRows) => boolean = () => true,
+): Promise<void> {
+  for (let after: string | undefined; ;) {
+    const page = await registrations.page({
+      kind,
+      sender,
+      limit: 1000,
+      ...(after !== undefined && { after }),
+    });
+    await registrations.run(sender, (rows) => {
+      for (const row of page.rows) {
+        if (which(row, rows)) rows.save({ ...row, value: '{}', dueAt: null, expiresAt: 1 });
+      }
+    });
+    if (page.next === undefined) return;
+    after = page.next;
+  }
+}
+
+/** A row that cannot be encrypted again, and why. */
+export interface DamagedRow {
+  readonly kind: 'operation' | 'route';
+  /** operation_id, or the id of a URL's row. */
+  readonly id: string;
+  /** Absent for a URL whose row cannot be read. */
+  readonly agentUrl?: string;
+  /** Its code is `secret_missing`, `sealed_text_invalid`, or `misconfigured` for a row that is not JSON. */
+  readonly error: RegistrationError | Fault;
+}
+
+/** Rows that were skipped. */
+export interface Damage {
+  /** Rows that could not be encrypted again. */
+  readonly damaged: number;
+  /** The first of them, at most 100 of each kind. */
+  readonly firstDamaged: readonly DamagedRow[];
+}
+
+/** Enough to see what they have in common; an error with each of a million rows would fill the memory. */
+const MAX_REPORTED = 100;
+
+/** Skips damaged rows. @throws what the store fails with. */
+export async function eachRow(
+  registrations: StoreRegistrations,
+  which: Pick<RegistrationQuery, 'sender'> & { readonly kind: DamagedRow['kind'] },
+  step: (row: RegistrationRow) => Promise<void>,
+): Promise<Damage> {
+  let damaged = 0;
+  const firstDamaged: DamagedRow[] = [];
+  for await (const row of allRows(registrations, which)) {
+    try {
+      await step(row);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      damaged += 1;
+      const agentUrl = agentUrlOf(row);
+      if (firstDamaged.length >= MAX_REPORTED) continue;
+      firstDamaged.push({ kind: which.kind, id: row.id, ...(agentUrl !== undefined && { agentUrl }), error });
+    }
+  }
+  return { damaged, firstDamaged };
+}
+
+function isDamage(error: unknown): error is RegistrationError | Fault {
+  return error instanceof RegistrationError || (error instanceof Fault && error.code === 'misconfigured');
+}
+
+function agentUrlOf({ sender, value }: RegistrationRow): string | undefined {
+  if (sender !== '') return sender;
+  const parsed = parseStrictObject(utf8(value));
+  const agentUrl = parsed.ok ? parsed.value['agentUrl'] : undefined;
+  return typeof agentUrl === 'string' ? agentUrl : undefined;
+}
+
+/**
+ * JSON that this package has stored in a row.
+ * @throws Fault `misconfigured` if it is not JSON.
+ */
+export function storedObject(text: string): Readonly<Record<string, unknown>> {
+  const parsed = parseStrictObject(utf8(text));
+  if (parsed.ok) return parsed.value;
+  throw new Fault(
+    'misconfigured',
+    `A row of a registration cannot be read: ${parsed.detail}. Restore the store from a backup.`,
+  );
+}
+
+/** A receiver waits 5 s for its senders, and would not know that it is the store that hangs. Ms. */
+const LOOK_UP_MS = 4_000;
+
+/** @throws Fault `store_unavailable` where the store takes longer. */
+export const soon = <T>(work: Promise<T>): Promise<T> =>
+  orLate(
+    work,
+    LOOK_UP_MS,
+    () => new Fault('store_unavailable', `registrations: the store has not answered in ${LOOK_UP_MS} ms.`),
+  );

@@ -1,0 +1,91 @@
+import { orAborted } from '../shared/time-limits.ts';
+import type { OperationName, OperationSeen } from './operation.ts';
+import type { DueOperations, Operation } from './operations.ts';
+
+/** What is reported to the owner. */
+export type RepeaterNews =
+  /** The call cannot be repeated: the seller may have forgotten the request, or its stored arguments are lost. */
+  | { readonly kind: 'orphaned'; readonly operation: OperationSeen }
+  /** The call was not made or not answered, or the seller has refused it (`SellerError`). */
+  | { readonly kind: 'failed'; readonly operation: OperationName; readonly error: unknown }
+  /** The store could not be asked. */
+  | { readonly kind: 'store'; readonly error: unknown };
+
+export interface RepeaterOptions {
+  readonly due: (max: number) => Promise<DueOperations>;
+  /** Makes the call, and settles the operation. */
+  readonly make: (operation: Operation, signal: AbortSignal) => Promise<unknown>;
+  /** Rejects where the store could not be asked how far the operation is. */
+  readonly tell: (news: RepeaterNews) => Promise<void>;
+  /** Resolves early where the signal aborts. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** A call is aborted after this time, before another process makes it too. Ms. */
+  readonly deadlineMs: number;
+}
+
+/** Repeats calls whose caller has not settled them, in any number of processes: each by one at a time. */
+export interface Repeater {
+  /** Idempotent until `stop`. */
+  readonly start: () => void;
+  /** Begins no more calls; resolves when the running ones have ended. */
+  readonly stop: () => Promise<void>;
+}
+
+/** The longest wait between two looks, and so the longest until the operation of a process that died is found. Ms. */
+export const LOOK_MS = 10_000;
+
+/** The shortest wait, also where the store says that a call is due: if it is wrong about that, it is not asked in a loop. Ms. */
+const LEAST_MS = 100;
+
+/** Calls of one look, which run concurrently. */
+const MOST = 10;
+
+export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptions): Repeater {
+  const stopping = new AbortController();
+  let running: Promise<void> | undefined;
+
+  const repeat = async (operation: Operation): Promise<void> => {
+    const ended = new AbortController();
+    const aborter = new AbortController();
+    const end = (): void => aborter.abort(stopping.signal.reason);
+    stopping.signal.addEventListener('abort', end);
+    const expire = async (): Promise<void> => {
+      await sleep(deadlineMs, ended.signal);
+      if (!ended.signal.aborted) aborter.abort(new DOMException('The call took too long.', 'TimeoutError'));
+    };
+    void expire();
+    try {
+      // A call that ignores its signal is no longer waited for: the others go on.
+      await orAborted(make(operation, aborter.signal), aborter.signal);
+    } catch (error) {
+      const { agentUrl, operationId } = operation;
+      await tell({ kind: 'failed', operation: { agentUrl, operationId }, error });
+    } finally {
+      stopping.signal.removeEventListener('abort', end);
+      ended.abort();
+    }
+  };
+  const look = async (): Promise<number> => {
+    try {
+      const { operations, orphaned, failed, nextDueMs = LOOK_MS } = await due(MOST);
+      for (const operation of orphaned) await tell({ kind: 'orphaned', operation });
+      for (const { error, ...operation } of failed) await tell({ kind: 'failed', operation, error });
+      await Promise.all(operations.map(repeat));
+      return Math.max(LEAST_MS, Math.min(nextDueMs, LOOK_MS));
+    } catch (error) {
+      await tell({ kind: 'store', error });
+      return LOOK_MS;
+    }
+  };
+  return {
+    start: () => {
+      running ??= (async () => {
+        while (!stopping.signal.aborted) await sleep(await look(), stopping.signal);
+      })();
+    },
+    stop: async () => {
+      stopping.abort();
+      await running;
+    },
+  };
+}

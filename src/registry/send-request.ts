@@ -1,0 +1,228 @@
+import { MAX_ANSWER_BYTES } from '../calls/bounds.ts';
+import { isJsonObject } from '../codec/members.ts';
+import { flag, MAX_TIMER_MS, onlyKnown, text, wholeNumber } from '../config/validate.ts';
+import { textOf, ConfigError } from '../shared/errors.ts';
+import { urlRefusedReason } from '../keys/net/addresses.ts';
+import { defaultFetch } from '../keys/net/document-fetch.ts';
+import { type Protocols, protocolsFor } from '../shared/wire-names.ts';
+import { sleep } from '../shared/time-limits.ts';
+import { type Answered, exchange, type RegistryConnection, tokenOf } from './exchange.ts';
+import { badArgument } from './registry-errors.ts';
+import type {
+  CallOptions,
+  DiagnosticsQuery,
+  RegistryMethod,
+  RequestOptions,
+  RegistryOptions,
+  TokenSource,
+} from './types.ts';
+import { isAbortSignal } from '../shared/realms.ts';
+
+/** Options, checked. */
+export interface Settings extends RegistryConnection {
+  readonly baseUrl: URL;
+  readonly protocols: Protocols;
+  readonly rowCapParameter: string;
+  readonly token: TokenSource | undefined;
+}
+
+const KNOWN: Readonly<Record<keyof RegistryOptions, true>> = {
+  baseUrl: true,
+  token: true,
+  protocol: true,
+  rowCapParameter: true,
+  deadlineMs: true,
+  maxAnswerBytes: true,
+  attempts: true,
+  maxWaitMs: true,
+  allowLoopback: true,
+  fetch: true,
+  now: true,
+  random: true,
+  sleep: true,
+};
+
+/** A day. */
+const MAX_WAIT_MS = 86_400_000;
+
+/** @throws ConfigError where an option is missing or wrong; the message says what to change. */
+export function settingsOf(options: RegistryOptions<string>): Settings {
+  onlyKnown('createRegistry', options, KNOWN);
+  const allowLoopback = flag('allowLoopback', options.allowLoopback);
+  const baseUrl = baseUrlOf(options.baseUrl, allowLoopback);
+  const functions = {
+    fetch: options.fetch,
+    now: options.now,
+    random: options.random,
+    sleep: options.sleep,
+  };
+  for (const [name, value] of Object.entries(functions)) {
+    if (value !== undefined && typeof value !== 'function')
+      throw new ConfigError(`${name}: is not a function.`);
+  }
+  return {
+    baseUrl,
+    protocols: protocolsFor(options.protocol),
+    rowCapParameter: text('rowCapParameter', options.rowCapParameter ?? 'limit'),
+    token: tokenOf(options.token, baseUrl),
+    deadlineMs: wholeNumber('deadlineMs', options.deadlineMs, 30_000, 1, MAX_TIMER_MS),
+    maxAnswerBytes: wholeNumber('maxAnswerBytes', options.maxAnswerBytes, MAX_ANSWER_BYTES),
+    attempts: wholeNumber('attempts', options.attempts, 3),
+    maxWaitMs: wholeNumber('maxWaitMs', options.maxWaitMs, 30_000, 0, MAX_WAIT_MS),
+    fetch: options.fetch ?? defaultFetch(allowLoopback, 'system'),
+    now: options.now ?? Date.now,
+    random: options.random ?? Math.random,
+    sleep: options.sleep ?? sleep,
+  };
+}
+
+function baseUrlOf(value: unknown, allowLoopback: boolean): URL {
+  const url = text('baseUrl', value);
+  const refused = urlRefusedReason(url, allowLoopback);
+  if (refused !== undefined) {
+    throw new ConfigError(`baseUrl: ${refused}. Give the registry's URL, e.g. 'https://registry.example'.`);
+  }
+  const parsed = new URL(url);
+  if (parsed.search !== '' || parsed.hash !== '') {
+    throw new ConfigError('baseUrl: has a query or a fragment. Give the URL that paths are put behind.');
+  }
+  return parsed;
+}
+
+/**
+ * Options of a call, as given; none where they are absent. A misspelt name would be passed over without a word.
+ * @throws RegistryError
+ */
+export function optionsOf<T extends CallOptions>(
+  where: string,
+  options: T | undefined,
+  known: Readonly<Record<keyof T, true>>,
+): Partial<T> {
+  if (options === undefined) return {};
+  if (!isJsonObject(options)) throw badArgument(`${where}: the options are not an object`);
+  const other = Object.keys(options).find((name) => !Object.hasOwn(known, name));
+  if (other !== undefined) {
+    throw badArgument(`${where}: ${other} is not known; known: ${Object.keys(known).join(', ')}`);
+  }
+  if (options.signal !== undefined && !isAbortSignal(options.signal)) {
+    throw badArgument(`${where}: signal is not an AbortSignal`);
+  }
+  return options;
+}
+
+/** One path segment, encoded once. @throws RegistryError */
+export function segment(name: string, value: unknown): string {
+  if (typeof value !== 'string' || value === '' || value === '.' || value === '..' || !value.isWellFormed()) {
+    throw badArgument(`${name}: is not a string that a path segment can hold`);
+  }
+  return encodeURIComponent(value);
+}
+
+/** As it is registered: nothing about it is made canonical. One that is encoded already is not an absolute URL. */
+export function agentSegment(agentUrl: unknown): string {
+  if (typeof agentUrl === 'string' && URL.canParse(agentUrl) && /^https?:\/\//i.test(agentUrl)) {
+    return segment('agentUrl', agentUrl);
+  }
+  throw badArgument("agentUrl: is not an absolute URL, e.g. 'https://seller.example/mcp'");
+}
+
+/** A protocol release. The legacy endpoint has none in its path. */
+export function versionPath(version: unknown): string {
+  if (version === undefined) return '';
+  if (typeof version === 'string' && /^(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/.test(version)) return `${version}/`;
+  throw badArgument("version: is not MAJOR.MINOR, e.g. '3.0'");
+}
+
+/** contract.md §2.4. */
+const DEFAULT_ROWS = 500;
+const MAX_ROWS = 1000;
+
+/** Which run, and how many of its rows. @throws RegistryError */
+export function runQuery(
+  { runId, maxRows = DEFAULT_ROWS }: DiagnosticsQuery,
+  rowCapParameter: string,
+): Readonly<Record<string, string | number | undefined>> {
+  if (runId !== undefined && (typeof runId !== 'string' || runId === '')) {
+    throw badArgument('runId: is not a string with something in it');
+  }
+  if (!Number.isInteger(maxRows) || maxRows < 1 || maxRows > MAX_ROWS) {
+    throw badArgument(`maxRows: is not a whole number from 1 to ${MAX_ROWS}`);
+  }
+  return { run_id: runId, [rowCapParameter]: maxRows };
+}
+
+/** `path` behind the base URL, which it cannot leave: the token goes where the owner said, and nowhere else. */
+function urlOf(baseUrl: URL, path: unknown, query: RequestOptions['query'] = {}): string {
+  const base = baseUrl.pathname.replace(/\/$/, '');
+  if (typeof path !== 'string' || !path.startsWith('/') || path.includes('#')) {
+    throw badArgument('path: has to begin with / and to have no fragment');
+  }
+  const written = `${baseUrl.origin}${base}${path}`;
+  const url = URL.canParse(written) ? new URL(written) : undefined;
+  // Dot segments, a backslash or a second slash that the parser takes for something else.
+  if (url?.origin !== baseUrl.origin || `${url.pathname}${url.search}` !== `${base}${path}`) {
+    throw badArgument('path: has dot segments, or characters that have to be percent-encoded');
+  }
+  addQuery(url, query);
+  return url.href;
+}
+
+function addQuery(url: URL, query: NonNullable<RequestOptions['query']>): void {
+  if (!isJsonObject(query)) throw badArgument('query: is not an object');
+  for (const [name, values] of Object.entries(query)) {
+    for (const value of [values].flat()) {
+      if (value === undefined) continue;
+      if (!['string', 'number', 'boolean'].includes(typeof value)) {
+        throw badArgument(`query: ${name} is not a string, a number, true or false`);
+      }
+      url.searchParams.append(name, String(value));
+    }
+  }
+}
+
+/** JSON, UTF-8. @throws RegistryError */
+function bodyOf(method: RegistryMethod, body: unknown): Uint8Array<ArrayBuffer> | undefined {
+  if (body === undefined) return undefined;
+  if (method === 'GET') throw badArgument('body: a GET has none');
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(body);
+  } catch (error) {
+    throw badArgument(`body: cannot be written as JSON (${textOf(error)})`);
+  }
+  if (json === undefined) throw badArgument('body: cannot be written as JSON');
+  return new TextEncoder().encode(json);
+}
+
+/** What a call brings; `anonymous`: to a public endpoint, which gets no token. */
+type Sent = Omit<RequestOptions, 'schema'> & { readonly anonymous?: boolean };
+
+const METHODS: Readonly<Record<RegistryMethod, true>> = {
+  GET: true,
+  POST: true,
+  PUT: true,
+  PATCH: true,
+  DELETE: true,
+};
+
+/**
+ * Sends a call, with the token where there is one.
+ * @throws RegistryError
+ */
+export async function send(
+  settings: Settings,
+  method: RegistryMethod,
+  path: string,
+  { query, body, signal, anonymous = false }: Sent,
+): Promise<Answered> {
+  if (typeof method !== 'string' || !Object.hasOwn(METHODS, method)) {
+    throw badArgument(`method: is not one of ${Object.keys(METHODS).join(', ')}`);
+  }
+  return await exchange(settings, {
+    method,
+    url: urlOf(settings.baseUrl, path, query),
+    body: bodyOf(method, body),
+    token: anonymous ? undefined : settings.token,
+    signal: signal ?? new AbortController().signal,
+  });
+}

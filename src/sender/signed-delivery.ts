@@ -1,0 +1,56 @@
+import { parseStrictJson } from '../codec/strict-json.ts';
+import { ConfigError } from '../shared/errors.ts';
+import { isBytes } from '../shared/realms.ts';
+
+/** A delivery that is ready to be sent: `fetch(url, { method, headers, body })`. */
+export interface SignedDelivery {
+  readonly method: 'POST';
+  /** As given, not canonicalised. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The bytes that were signed: send them as they are. */
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+/** Bytes and text are sent as they are; anything else is serialised once, without white space. */
+export type PayloadInput = Uint8Array | string | object;
+
+/** @throws ConfigError where `JSON.stringify` gives nothing. */
+export function payloadBytes(payload: PayloadInput): Uint8Array<ArrayBuffer> {
+  if (isBytes(payload)) return new Uint8Array(payload);
+  const text: string | undefined = typeof payload === 'string' ? payload : JSON.stringify(payload);
+  if (typeof text !== 'string') throw new ConfigError('body: must be an object, a string or a Uint8Array.');
+  return new TextEncoder().encode(text);
+}
+
+/** What a signer is told of the body. */
+export interface SigningInput {
+  readonly body: PayloadInput;
+  /** Signs a body with a member twice, which every receiver refuses: for tests of receivers. `false`. */
+  readonly allowMalformed?: boolean;
+}
+
+/**
+ * The bytes to sign. A signature under a member that is there twice says nothing: readers take different ones
+ * (verification.md §2.14).
+ * @throws ConfigError for such a body, unless it is allowed.
+ */
+export function bytesToSign({ body, allowMalformed = false }: SigningInput): Uint8Array<ArrayBuffer> {
+  const bytes = payloadBytes(body);
+  if (allowMalformed) return bytes;
+  const json = parseStrictJson(bytes);
+  if (json.ok || json.twice === undefined) return bytes;
+  throw new ConfigError(
+    `body: an object in it has a member twice: ${json.twice}. Receivers refuse it (webhook_body_malformed): write each member once. For tests of receivers set allowMalformed: true.`,
+  );
+}
+
+/** Adds `added`; a name that is there already, in any case, is replaced. */
+export function mergeHeaders(
+  headers: Readonly<Record<string, string>>,
+  added: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const replaced = new Set(Object.keys(added).map((name) => name.toLowerCase()));
+  const kept = Object.entries(headers).filter(([name]) => !replaced.has(name.toLowerCase()));
+  return { ...Object.fromEntries(kept), ...added };
+}

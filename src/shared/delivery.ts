@@ -1,0 +1,170 @@
+import type { Hashes } from '../crypto/engine.ts';
+import { ConfigError } from './errors.ts';
+import { isBytes } from './realms.ts';
+
+/** Header fields as received: lower-case name → the value of each line, in order, white space trimmed. */
+export type HeaderFields = ReadonlyMap<string, readonly string[]>;
+
+/** What users may pass as headers; `rawHeaders` and pairs keep repeated lines visible, the others may not. */
+export type HeadersInput =
+  | Headers
+  | Readonly<Record<string, string | readonly string[] | undefined>>
+  | readonly string[]
+  | readonly (readonly [string, string])[]
+  | ReadonlyMap<string, readonly string[]>;
+
+/** One HTTP request up to its body, as an adapter hands it over: nothing decoded, nothing normalised. */
+export interface Head {
+  /** Upper case, e.g. `POST`. */
+  readonly method: string;
+  /** Request target as received (`/path?query` or absolute), or undefined for the two-argument call. */
+  readonly url: string | undefined;
+  /** `url` is as a platform writes it (`RequestInfo.urlNormalised`). */
+  readonly urlNormalised?: boolean;
+  readonly headers: HeaderFields;
+}
+
+/** One HTTP request, whole. */
+export interface Delivery extends Head {
+  readonly rawBody: Uint8Array;
+}
+
+type Fields = Map<string, string[]>;
+
+/** Spellings that nearly every delivery has, with the one string for each that the checks ask for later. */
+const COMMON_NAMES: ReadonlyMap<string, string> = new Map(
+  [
+    'Host',
+    'User-Agent',
+    'Accept',
+    'Accept-Encoding',
+    'Connection',
+    'Content-Type',
+    'Content-Length',
+    'Content-Digest',
+    'Signature-Input',
+    'Signature',
+  ].flatMap((name) => [name, name.toLowerCase()].map((spelling) => [spelling, name.toLowerCase()])),
+);
+
+function addLine(fields: Fields, name: string, value: string): void {
+  const key = COMMON_NAMES.get(name) ?? name.toLowerCase();
+  const lines = fields.get(key);
+  if (lines === undefined) fields.set(key, [trimmed(value)]);
+  else lines.push(trimmed(value));
+}
+
+/** Names and values, alternating, as in `rawHeaders`; false where it is anything else. */
+function addFlat(fields: Fields, input: readonly unknown[]): boolean {
+  if (input.length % 2 !== 0) return false;
+  for (let i = 0; i < input.length; i += 2) {
+    const name = input[i];
+    const value = input[i + 1];
+    if (typeof name !== 'string' || typeof value !== 'string') return false;
+    addLine(fields, name, value);
+  }
+  return true;
+}
+
+/** Pairs of a name and a value; false where it is anything else. */
+function addPairs(fields: Fields, input: readonly unknown[]): boolean {
+  for (const pair of input) {
+    if (!Array.isArray(pair) || pair.length !== 2) return false;
+    addLine(fields, String(pair[0]), String(pair[1]));
+  }
+  return true;
+}
+
+function addArray(fields: Fields, input: readonly unknown[]): void {
+  const add = typeof input[0] === 'string' ? addFlat : addPairs;
+  if (add(fields, input)) return;
+  throw new ConfigError(
+    'headers: an array must be rawHeaders (name, value, name, value, …) or [name, value] pairs.',
+  );
+}
+
+function addEntries(fields: Fields, input: HeadersInput): void {
+  const entries: Iterable<readonly [string, unknown]> =
+    Symbol.iterator in input ? (input as Iterable<readonly [string, unknown]>) : Object.entries(input);
+  for (const [name, value] of entries) {
+    if (value === undefined) continue;
+    for (const line of Array.isArray(value) ? value : [value]) addLine(fields, name, String(line));
+  }
+}
+
+const SPACE = 0x20;
+const TAB = 0x09;
+
+/**
+ * RFC 9110 §5.5: optional white space (SP, HTAB) around a field value is not part of it. By index: a regular
+ * expression for the end takes quadratic time on white space inside.
+ */
+function trimmed(value: string): string {
+  const blank = (at: number): boolean => {
+    const code = value.charCodeAt(at);
+    return code === SPACE || code === TAB;
+  };
+  let start = 0;
+  let end = value.length;
+  while (start < end && blank(start)) start += 1;
+  while (end > start && blank(end - 1)) end -= 1;
+  return start === 0 && end === value.length ? value : value.slice(start, end);
+}
+
+/**
+ * Reads any of the accepted header shapes into one map that keeps repeated lines.
+ * @throws ConfigError where `input` is none of them.
+ */
+export function headerFields(input: unknown): HeaderFields {
+  if (typeof input !== 'object' || input === null) {
+    throw new ConfigError(
+      'headers: pass a Headers object, req.headers, req.rawHeaders or [name, value] pairs.',
+    );
+  }
+  const fields: Fields = new Map();
+  if (Array.isArray(input)) addArray(fields, input);
+  else addEntries(fields, input as HeadersInput);
+  return fields;
+}
+
+/**
+ * Upper case, as `@method` is (verification.md §4.10), `POST` where none is given. ASCII only: no other letter
+ * becomes one of them.
+ * @throws ConfigError where it is not a string.
+ */
+export function methodOf(given: unknown): string {
+  const method = given ?? 'POST';
+  if (typeof method !== 'string') throw new ConfigError('method: pass request.method, a string.');
+  return method === 'POST' ? method : method.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
+}
+
+/** All lines of a field joined as RFC 9110 §5.3 and RFC 9421 §2.1 say, or undefined where it is absent. */
+export function fieldValue(fields: HeaderFields, name: string): string | undefined {
+  const lines = fields.get(name);
+  return lines?.length === 1 ? lines[0] : lines?.join(', ');
+}
+
+/**
+ * Checks that the body is the bytes as received.
+ * @throws ConfigError for a string or an object: re-serialised bytes never verify.
+ */
+export function requireRawBytes(rawBytes: unknown): Uint8Array {
+  if (isBytes(rawBytes)) return rawBytes;
+  const got =
+    rawBytes === null ? 'null' : typeof rawBytes === 'object' ? 'an object' : `a ${typeof rawBytes}`;
+  throw new ConfigError(
+    `rawBytes must be a Uint8Array of the body exactly as received, got ${got}. A parsed or re-serialised body never verifies. ` +
+      "Express: mount the receiver before express.json(), or use express.raw({ type: '*/*' }). Fastify: add a content-type parser with parseAs: 'buffer'. " +
+      'Fetch API: new Uint8Array(await request.arrayBuffer()).',
+  );
+}
+
+/**
+ * UUID version 8 (RFC 9562 §5.8) of SHA-256(sender, NUL, idempotency key): the same on every retry, so that it
+ * serves as a job id or an upsert key anywhere.
+ */
+export function deliveryId(hashes: Hashes, sender: string, idempotencyKey: string): string {
+  const digest = hashes.sha256Hex(`${sender}\0${idempotencyKey}`);
+  const variant = '89ab'.charAt(Number.parseInt(digest.charAt(16), 16) & 3);
+  return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-8${digest.slice(13, 16)}-${variant}${digest.slice(17, 20)}-${digest.slice(20, 32)}`;
+}

@@ -1,0 +1,221 @@
+import { type Alarm, type AlarmCode, docsOf, type Logger, type RaiseAlarm } from './alarms.ts';
+import { putBounded } from './bounded.ts';
+import { printableText } from '../codec/printable.ts';
+import { printableValue } from '../codec/printable-value.ts';
+import { isThenable } from './realms.ts';
+
+/**
+ * Lets what is said of a subject through once in a minute.
+ * @param at receiver's clock, Unix ms.
+ * @returns how often it was held back before, where it is let through; undefined where it is not.
+ */
+export type Thinning = (subject: string, at: number) => number | undefined;
+
+/** One line a minute of a fault that lasts is enough to see it, and too few to fill a log. */
+const EVERY_MS = 60_000;
+/** Subjects remembered. One that is forgotten is let through early. */
+const MAX_SUBJECTS = 10_000;
+
+/**
+ * Its size is bounded, whatever the subjects are.
+ * @param everyMs Infinity: once, as long as the subject is remembered.
+ * @param most so many of a subject in that time.
+ */
+export function createThinning(everyMs: number = EVERY_MS, most = 1): Thinning {
+  const last = new Map<string, { readonly at: number; said: number; suppressed: number }>();
+  return (subject, at) => {
+    const before = last.get(subject);
+    if (before && Math.abs(at - before.at) < everyMs) {
+      before.said += 1;
+      if (before.said <= most) return 0;
+      before.suppressed += 1;
+      return undefined;
+    }
+    putBounded(last, subject, { at, said: 1, suppressed: 0 }, MAX_SUBJECTS);
+    return before?.suppressed ?? 0;
+  };
+}
+
+const silent = (): void => {};
+
+/** Where no logger is given: warnings and errors go to the console, so that a handler's exception is never silent. */
+export function consoleLogger(): Logger {
+  const write =
+    (level: 'warn' | 'error') =>
+    (fields: object, message: string): void => {
+      // oxlint-disable-next-line no-console -- the one place that may
+      console[level](`proto-webhooks: ${message}`, fields);
+    };
+  return { debug: silent, info: silent, warn: write('warn'), error: write('error') };
+}
+
+/** A hook or logger of the owner's can neither change an answer nor break one: what it throws, or rejects with, goes to `failed`. */
+export function harmless<A extends readonly unknown[]>(
+  hook: ((...args: A) => unknown) | undefined,
+  failed: (error: unknown) => void = silent,
+): (...args: A) => void {
+  if (!hook) return silent;
+  return (...args) => {
+    try {
+      const result = hook(...args);
+      if (isThenable(result)) result.then(undefined, failed);
+    } catch (error) {
+      failed(error);
+    }
+  };
+}
+
+/**
+ * A logger of the owner's as the package uses it: it never throws, and what is written by it is printable and short, whoever's words
+ * are in it. No other logger has its type, so that none can be used instead.
+ */
+export interface SafeLogger extends Logger {
+  /** For the owner's own lines, which are written as they are. */
+  readonly own: Logger;
+}
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+
+type Write = Logger['info'];
+
+const loggerOf = (write: (level: (typeof LEVELS)[number]) => Write): Logger =>
+  Object.fromEntries(LEVELS.map((level) => [level, write(level)])) as unknown as Logger;
+
+export function safeLogger(logger: Logger): SafeLogger {
+  const own = loggerOf((level) =>
+    harmless((fields: object, message: string) => logger[level](fields, message)),
+  );
+  const safe = loggerOf(
+    (level) => (fields, message) => own[level](printableValue(fields), printableText(message)),
+  );
+  return { ...safe, own };
+}
+
+/**
+ * Where nobody is proved, anybody can make one: it is about those who are registered, and hides neither one of a proved
+ * sender nor one that names another setting.
+ */
+const REFUSED: readonly string[] = ['sender', 'option', 'registered'];
+
+/**
+ * What an alarm is about, by its members: of one subject one is raised in a minute, the next with the number of those
+ * left out. Those that anybody can cause before it is known who sent are about nothing: a flood of them is one.
+ * `each`: never left out, for its owner has to decide on every one, or it is rare by itself. `once`: one of a subject.
+ */
+const SUBJECTS: Readonly<
+  Record<AlarmCode, readonly string[] | 'each' | { readonly once: readonly string[] }>
+> = {
+  dead: 'each',
+  admission_pressure: 'each',
+  payload_changed: ['sender', 'key'],
+  second_terminal_status: { once: ['sender', 'taskId'] },
+  end_dropped: { once: ['sender', 'taskId'] },
+  terminal_differs: ['sender', 'taskId', 'operationId'],
+  timestamp_ahead: ['sender'],
+  nonconforming_sender: ['sender', 'warning'],
+  token_mismatch: ['sender'],
+  challenge_refused: ['sender', 'message'],
+  legacy_auth_used: ['sender'],
+  cap_near: ['sender', 'limit'],
+  cap_reached: ['sender', 'limit'],
+  host_rewritten: ['sender'],
+  public_url_mismatch: ['sender'],
+  // A finding of ours must not be left out for what a stranger sent.
+  clock_skew: ['proved'],
+  agent_not_listed: ['sender', 'url'],
+  key_purpose_refused: ['sender'],
+  key_shared: ['sender', 'keyid'],
+  key_owner_unchecked: ['sender', 'other'],
+  // Raised once for each value: what is left out is never told.
+  jwks_uri_moved: ['sender', 'jwksUri', 'url'],
+  publisher_pins: ['sender', 'url'],
+  pin_not_published: ['sender', 'keyid'],
+  key_document_invalid: ['sender', 'url', 'document'],
+  key_fetch_failing: ['url'],
+  revocation_stale: ['sender', 'url'],
+  revocation_overflow: ['url'],
+  // Ours, and few: what is wrong is what it says.
+  misconfigured: ['message'],
+  durability_lowered: [],
+  store_away: 'each',
+  handlers_failing: 'each',
+  store_created: 'each',
+  operation_orphaned: 'each',
+  answer_refused: 'each',
+  operation_refused: 'each',
+  task_unresolved: 'each',
+  task_unknown: 'each',
+  poll_failing: ['sender', 'refusal'],
+  senders_failed: [],
+  overloaded: [],
+  sodium_unusable: 'each',
+  queue_unattended: [],
+  clock_stepped: [],
+  unsupported_media_type: REFUSED,
+  unsupported_content_encoding: REFUSED,
+  payload_too_large: REFUSED,
+  webhook_signature_header_malformed: REFUSED,
+  webhook_signature_tag_invalid: REFUSED,
+  webhook_signature_key_unknown: REFUSED,
+  webhook_signature_key_revoked: REFUSED,
+  webhook_signature_invalid: REFUSED,
+  webhook_signature_digest_mismatch: REFUSED,
+  webhook_mode_mismatch: REFUSED,
+};
+
+/** Alarms of one code and sender in a minute: a sender makes as many subjects as it likes. */
+const MOST_OF_SENDER = 100;
+
+/** What anybody can make longer is cut. */
+const MAX_SUBJECT = 512;
+
+function subjectOf(alarm: Alarm, members: readonly string[]): string {
+  return JSON.stringify([alarm.code, ...members.map((name) => alarm[name])]).slice(0, MAX_SUBJECT);
+}
+
+/** What the owner gave. */
+interface AlarmOptions {
+  readonly logger?: Logger | undefined;
+  readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
+}
+
+/**
+ * Every alarm is a line in the log and a call of the hook; floods are thinned, with the number left out. Beside a hook the
+ * console has a line only of what the hook could not take: an owner who prints alarms would read each twice.
+ */
+export function alarmRaiser(
+  logger: SafeLogger,
+  { logger: given, onAlarm }: AlarmOptions,
+  now: () => number,
+): RaiseAlarm {
+  const isLogged = onAlarm === undefined || (given !== undefined && given !== globalThis.console);
+  const thinned = createThinning();
+  const once = createThinning(Infinity);
+  const ofSender = createThinning(EVERY_MS, MOST_OF_SENDER);
+  const suppressedOf = (raised: Alarm): number | undefined => {
+    const about = SUBJECTS[raised.code];
+    if (about === 'each') return 0;
+    const suppressed =
+      'once' in about ? once(subjectOf(raised, about.once), now()) : thinned(subjectOf(raised, about), now());
+    if (suppressed === undefined || raised.sender === undefined) return suppressed;
+    const others = ofSender(subjectOf(raised, ['sender']), now());
+    return others === undefined ? undefined : suppressed + others;
+  };
+  return (raised) => {
+    const suppressed = suppressedOf(raised);
+    if (suppressed === undefined) return;
+    const alarm = printableValue(suppressed > 0 ? { ...raised, suppressed } : raised);
+    const { message, ...fields } = alarm;
+    const line = (): void => logger.warn({ ...fields, docs: docsOf(raised.code) }, message);
+    if (isLogged) line();
+    // One that its hook could not take is not lost.
+    harmless(onAlarm, isLogged ? undefined : line)(alarm);
+  };
+}
+
+/** A logger whose every line carries `bound`. */
+export function boundLogger(logger: SafeLogger, bound: object): SafeLogger {
+  const withIt = (to: Logger): Logger =>
+    loggerOf((level) => (fields, message) => to[level]({ ...bound, ...fields }, message));
+  return { ...withIt(logger), own: withIt(logger.own) };
+}

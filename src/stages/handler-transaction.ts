@@ -1,0 +1,127 @@
+import { ConfigError, Fault } from '../shared/errors.ts';
+import type { TransactionRequest, Store } from '../stores/store.ts';
+
+/** What ends a run from outside: then its transaction is given up. Its deadline does not: it may commit late. */
+export interface RunLimits {
+  /** Calls `listener` when the lease is given up, at once where it was. One listens at a time. */
+  readonly onGivenUp: (listener: (why: Fault) => void) => void;
+  /** Aborts when the receiver has stopped. */
+  readonly closed: AbortSignal;
+}
+
+/** In which a run's transactions are. `idle`: one may begin. */
+type Phase = 'idle' | 'under way' | 'committed' | 'settled';
+
+const REFUSED: Readonly<Record<Exclude<Phase, 'idle'>, string>> = {
+  'under way':
+    'ctx.transaction: another one of this event is under way, and would wait for this one, or commit the event without it. Do all of the writes in one call.',
+  committed:
+    'ctx.transaction: it committed already, and the event with it. Do all of the writes in one call.',
+  settled: 'ctx.transaction: the handler has returned or thrown. Await ctx.transaction in it.',
+};
+
+function refuseWhere(
+  store: Store,
+  phase: Phase,
+): asserts store is Store & Required<Pick<Store, 'transaction'>> {
+  if (!store.transaction) {
+    throw new ConfigError(
+      `ctx.transaction: the ${store.name} store has no transactions. Use the SQLite, Postgres or MySQL store, or make the effect idempotent by ctx.deliveryId.`,
+    );
+  }
+  if (phase !== 'idle') throw new ConfigError(REFUSED[phase]);
+}
+
+/** Runs `work` with a signal that aborts when the run is over: a function that never ends must not keep a connection. */
+async function withSignal<T>(
+  { onGivenUp, closed }: RunLimits,
+  work: (over: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController();
+  const close = (): void => over.abort(new Fault('shutting_down', 'the receiver was stopped'));
+  if (closed.aborted) close();
+  closed.addEventListener('abort', close);
+  onGivenUp((why) => over.abort(why));
+  try {
+    return await work(over.signal);
+  } finally {
+    closed.removeEventListener('abort', close);
+  }
+}
+
+/** `ctx.transaction` of one run: at most one commit, which is the event's completion too. */
+export interface RunTransaction {
+  readonly store: Store;
+  readonly complete: TransactionRequest;
+  readonly limits: RunLimits;
+  phase: Phase;
+  /** What the last one that did not commit threw. */
+  failure: { readonly error: unknown } | undefined;
+  /** The one under way, and the last that was asked for while it was. */
+  current: Promise<unknown> | undefined;
+  last: Promise<unknown> | undefined;
+}
+
+export function newTransaction(
+  store: Store,
+  complete: TransactionRequest,
+  limits: RunLimits,
+): RunTransaction {
+  return {
+    store,
+    complete,
+    limits,
+    phase: 'idle',
+    failure: undefined,
+    current: undefined,
+    last: undefined,
+  };
+}
+
+async function commit<T>(of: RunTransaction, fn: (tx: unknown) => T | Promise<T>): Promise<T> {
+  const { store, complete, limits } = of;
+  refuseWhere(store, of.phase);
+  of.phase = 'under way';
+  try {
+    const value = await withSignal(limits, (over) => store.transaction(complete, fn, over));
+    of.phase = 'committed';
+    return value;
+  } catch (error) {
+    of.phase = 'idle';
+    throw error;
+  }
+}
+
+/** @throws ConfigError (rejects) where the store has no transactions, or none may begin. */
+export function transact<T>(of: RunTransaction, fn: (tx: unknown) => T | Promise<T>): Promise<T> {
+  const begins = of.phase === 'idle';
+  const next = commit(of, fn);
+  if (begins) of.current = next;
+  of.last = next;
+  // Where the handler does not await it, `settledTransaction` does, or the log says so.
+  next.catch((error: unknown) => {
+    of.failure = { error };
+  });
+  return next;
+}
+
+/** The handler's writes and the completion are committed. */
+export function isCommitted({ phase }: RunTransaction): boolean {
+  return phase === 'committed';
+}
+
+/**
+ * For a handler that has settled: no other begins; waits where one is under way (it may not have been awaited).
+ * Rejects with what such a one threw: nobody else has seen it.
+ */
+export function settledTransaction(of: RunTransaction): Promise<void> | undefined {
+  if (of.phase === 'under way') return whenOver(of);
+  if (of.phase === 'idle') of.phase = 'settled';
+  return undefined;
+}
+
+async function whenOver(of: RunTransaction): Promise<void> {
+  const unseen = await Promise.allSettled([of.current, of.last]);
+  if (of.phase === 'idle') of.phase = 'settled';
+  for (const result of unseen) if (result.status === 'rejected') throw result.reason;
+}

@@ -1,0 +1,88 @@
+import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
+import type { Event, WarningCode } from '../events/event.ts';
+import { withMembers } from '../events/event-members.ts';
+import type { Verdict } from '../shared/outcome.ts';
+import type { AcceptDecision, AcceptResult } from '../stores/store.ts';
+import type { ReadEvent } from './read.ts';
+
+type First = NonNullable<Extract<AcceptDecision, { kind: 'done' }>['first']>;
+
+/** Of an event of a task whose end another channel has told before: never a second run, whatever it says. */
+export async function toldBefore(
+  { source, hash }: First,
+  { reading, claim }: Pick<ReadEvent, 'reading' | 'claim'>,
+  raiseAlarm: RaiseAlarm,
+): Promise<Extract<Verdict, { kind: 'duplicate' }>> {
+  const { event } = reading;
+  const { sender, idempotencyKey: key } = event;
+  const after = event.source === 'webhook' && source === 'response';
+  const { eventWarning } = await import('../events/reading.ts');
+  const warning = after ? eventWarning('webhook_after_terminal_response') : undefined;
+  if (warning) {
+    const { code, message } = warning;
+    raiseAlarm({ code: 'nonconforming_sender', sender, key, warning: code, message });
+  }
+  if (hash !== undefined) {
+    raiseAlarm({
+      code: 'terminal_differs',
+      sender,
+      key,
+      ...idsIn(event),
+      source: event.source,
+      firstSource: source,
+      hash: claim.task?.told?.hash,
+      firstHash: hash,
+      message: `a terminal status told by ${event.source} says something else than the one that ${source} told first: the first is kept. Ask the seller which is right`,
+    });
+  }
+  const told: Event = warning ? withMembers(event, { warnings: [...event.warnings, warning] }) : event;
+  return { kind: 'duplicate', state: 'stale', event: told, changed: false };
+}
+
+const idsIn = ({ taskId, operationId }: Event): object => ({
+  ...(taskId !== undefined && taskId !== '' && { taskId }),
+  ...(operationId !== undefined && { operationId }),
+});
+
+/** What became of a second end, by the store's decision; of the others nothing is told (verification.md §2.19). */
+const SECOND: Partial<Record<AcceptDecision['kind'], string>> = {
+  won: 'its handler runs',
+  queued: 'its handler will run',
+  'task-busy': 'its handler will run when the task is free',
+  done: 'it says the same in edition 3.2, and is a duplicate',
+  stale: 'it is older than what was applied, and is not handled',
+  'already-final': 'it says something else in edition 3.2: 409, the first is kept',
+};
+
+const ABOUT_KEYS =
+  'The seller makes a new key for each attempt, has changed what it says, or sends one change over two channels';
+
+const HOW_TO_LEARN =
+  'Its handler does not run. Learn the end by a poll (docs/poll.md), or ask the seller (get_task_status), and have the seller use a key for one event alone';
+
+/** The ends of tasks that an accept brought to light (admission.md §5.4a), as alarms. @returns the warnings for the event. */
+export function tellEnds(result: AcceptResult, event: Event, raiseAlarm: RaiseAlarm): readonly WarningCode[] {
+  const of = { sender: event.sender, key: event.idempotencyKey, taskId: event.taskId };
+  const told: Alarm[] = [];
+  const came = SECOND[result.kind];
+  if (result.secondEnd && came !== undefined) {
+    const message = `a second terminal status of one task came under another idempotency_key: ${came}. ${ABOUT_KEYS}`;
+    const refused = result.kind === 'already-final' && { option: 'edition' };
+    told.push({ ...of, ...refused, code: 'second_terminal_status', message });
+  }
+  if (result.endDropped) {
+    const message = `the end of a task was dropped: its idempotency_key was used before for something else, and the first copy is kept. ${HOW_TO_LEARN}`;
+    told.push({ ...of, code: 'end_dropped', message });
+  }
+  for (const alarm of told) raiseAlarm(alarm);
+  return told.map(({ code }) => code as WarningCode);
+}
+
+/** A verdict whose event has them. An event that is to be handled gets them by the store's flags. */
+export async function withWarnings(verdict: Verdict, codes: readonly WarningCode[]): Promise<Verdict> {
+  if (!('event' in verdict)) return verdict;
+  const { eventWarning } = await import('../events/reading.ts');
+  const { event } = verdict;
+  const warnings = [...event.warnings, ...codes.map((code) => eventWarning(code))];
+  return { ...verdict, event: withMembers(event, { warnings }) };
+}

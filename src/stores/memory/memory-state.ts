@@ -1,0 +1,184 @@
+import type { RegistrationKind, RegistrationRow } from '../store.ts';
+import { dueAt } from '../rules/task-wait.ts';
+import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../rules/rule-rows.ts';
+
+/** A row that is forgotten some day. Unix ms; null: never. */
+interface Expiring {
+  readonly expiresAt: number | null;
+}
+
+/** Rows by key. To be changed by `put` and `forgetExpired` alone. */
+export interface Table<R extends Expiring> {
+  readonly rows: Map<string, R>;
+  /** No row expires earlier. Unix ms. */
+  soonest: number;
+}
+
+function newTable<R extends Expiring>(): Table<R> {
+  return { rows: new Map(), soonest: Infinity };
+}
+
+/** Inserts or replaces. */
+export function put<R extends Expiring>(table: Table<R>, key: string, row: R): void {
+  table.rows.set(key, row);
+  table.soonest = Math.min(table.soonest, row.expiresAt ?? Infinity);
+}
+
+export function isOver({ expiresAt }: Expiring, now: number): boolean {
+  return expiresAt !== null && expiresAt <= now;
+}
+
+/** The row, unless it has expired. */
+export function find<R extends Expiring>(table: Table<R>, key: string, now: number): R | undefined {
+  const row = table.rows.get(key);
+  return row && !isOver(row, now) ? row : undefined;
+}
+
+/** Goes through the whole table, where a row of it may have expired. @param gone is told of each that goes. */
+export function forgetExpired<R extends Expiring>(
+  table: Table<R>,
+  now: number,
+  gone?: (row: R) => void,
+): void {
+  if (table.soonest > now) return;
+  table.soonest = Infinity;
+  for (const [key, row] of table.rows) {
+    if (isOver(row, now)) {
+      table.rows.delete(key);
+      gone?.(row);
+    } else table.soonest = Math.min(table.soonest, row.expiresAt ?? Infinity);
+  }
+}
+
+/** A record and what belongs to it. */
+export interface HeldRecord {
+  readonly row: RecordRow;
+  /** Of `row`. */
+  readonly expiresAt: number | null;
+  readonly body: Uint8Array | undefined;
+  /** Growing: which record is older. */
+  readonly serial: number;
+}
+
+/** One sender's keyspace. Maps in maps: no character in a key can reach another sender's. */
+export interface SenderState {
+  readonly records: Table<HeldRecord>;
+  /** Of all records. */
+  pendingBytes: number;
+  /** By task: records with `parkedUntil` over 0. */
+  readonly parked: Map<string, Set<HeldRecord>>;
+  readonly tasks: Table<TaskRow>;
+  readonly notifications: Table<NotificationRow>;
+  /** By key id. */
+  readonly nonces: Map<string, Table<NonceRow>>;
+  readonly registrations: Readonly<Record<RegistrationKind, Table<RegistrationRow>>>;
+}
+
+/** What a memory store remembers; opaque to users. Handles that share one state are one store, as two processes on one database are. */
+export interface MemoryState {
+  readonly senders: Map<string, SenderState>;
+  /** What workers are to look at, by sender; none is empty. Senders are in the order of their turns. */
+  readonly due: Map<string, DueQueue>;
+  /** Suspects that workers are to look at, of all senders; they are not in `due`. */
+  readonly suspects: DueQueue;
+  /** Until when each process is alive, Unix ms. */
+  readonly processes: Map<string, number>;
+  /** Of the record inserted last. */
+  serial: number;
+  /** Nonces of all senders. */
+  allNonces: number;
+  /** When all tables were gone through. Unix ms. */
+  sweptAt: number;
+  /** Which store it is; made when it is asked for: workerd gives no random values while a module is loaded. */
+  id: string | undefined;
+}
+
+/** A new, empty state, for memory stores that share it. */
+export function createMemoryState(): MemoryState {
+  return {
+    senders: new Map(),
+    due: new Map(),
+    suspects: [],
+    processes: new Map(),
+    serial: 0,
+    allNonces: 0,
+    sweptAt: 0,
+    id: undefined,
+  };
+}
+
+export function senderState({ senders }: MemoryState, sender: string): SenderState {
+  const known = senders.get(sender);
+  if (known) return known;
+  const created: SenderState = {
+    records: newTable(),
+    pendingBytes: 0,
+    parked: new Map(),
+    tasks: newTable(),
+    notifications: newTable(),
+    nonces: new Map(),
+    registrations: { operation: newTable(), route: newTable(), watch: newTable() },
+  };
+  senders.set(sender, created);
+  return created;
+}
+
+/** Nonces of a key id, made where there are none. */
+export function noncesOf({ nonces }: SenderState, keyid: string): Table<NonceRow> {
+  const known = nonces.get(keyid) ?? newTable();
+  nonces.set(keyid, known);
+  return known;
+}
+
+/**
+ * Records by when they are due, of one time the oldest first. It is kept sorted, for a worker asks for its first again
+ * and again: a search of all would make ten thousand queued events a hundred million steps.
+ */
+export type DueQueue = HeldRecord[];
+
+/** When a held record is due, Unix ms; Infinity: never. */
+export function dueTime({ row }: HeldRecord): number {
+  return dueAt(row) ?? Infinity;
+}
+
+/** The place of a record, be it there or not. */
+function placeIn(queue: DueQueue, held: HeldRecord): number {
+  const at = dueTime(held);
+  let from = 0;
+  let to = queue.length;
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    const other = queue[middle] ?? held;
+    const otherAt = dueTime(other);
+    if (otherAt < at || (otherAt === at && other.serial < held.serial)) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+/** Puts a record where it belongs beside its table; `leave` takes it from there. */
+export function enter(state: MemoryState, held: HeldRecord): void {
+  const { sender, suspect, task, parkedUntil, bodyBytes } = held.row;
+  const of = senderState(state, sender);
+  of.pendingBytes += bodyBytes;
+  if (task && parkedUntil > 0) of.parked.set(task.id, (of.parked.get(task.id) ?? new Set()).add(held));
+  if (dueAt(held.row) === null) return;
+  const queue = suspect ? state.suspects : (state.due.get(sender) ?? []);
+  queue.splice(placeIn(queue, held), 0, held);
+  if (!suspect) state.due.set(sender, queue);
+}
+
+export function leave(state: MemoryState, held: HeldRecord): void {
+  const { sender, suspect, task, bodyBytes } = held.row;
+  const of = senderState(state, sender);
+  of.pendingBytes -= bodyBytes;
+  const parked = task ? of.parked.get(task.id) : undefined;
+  if (task && parked?.delete(held) && parked.size === 0) of.parked.delete(task.id);
+  if (dueAt(held.row) === null) return;
+  const queue = suspect ? state.suspects : (state.due.get(sender) ?? []);
+  const place = placeIn(queue, held);
+  // By far the usual case, and faster.
+  if (place === 0) queue.shift();
+  else queue.splice(place, 1);
+  if (!suspect && queue.length === 0) state.due.delete(sender);
+}

@@ -1,0 +1,219 @@
+import type { EventEmitter } from 'node:events';
+import { ConfigError, Fault } from '../../shared/errors.ts';
+import { causesOf, type Connections, type MadeAt } from '../sql/connections.ts';
+import { type Query, within } from '../sql/sql-transaction.ts';
+import { isBytes, isError } from '../../shared/realms.ts';
+
+/** A connection that was checked out of a pool: `mysql2/promise`'s fits. What `ctx.transaction` hands to its function. */
+export interface MysqlConnection {
+  query(sql: string, values?: unknown): Promise<[unknown, unknown]>;
+  execute(sql: string, values?: unknown): Promise<[unknown, unknown]>;
+  release(): void;
+  destroy(): void;
+}
+
+/** A pool: that of `mysql2/promise` fits. It stays its owner's to end. */
+export interface MysqlPool {
+  getConnection(): Promise<MysqlConnection>;
+}
+
+/** A row of a result. */
+export type Columns = Readonly<Record<string, unknown>>;
+
+/** Rows of each result that a statement gives; of one that changes something what it changed. */
+export type ResultSets = readonly (readonly Columns[])[];
+
+/** What the owner's pool has otherwise, by `createPool`, says nothing here. */
+const AS_IT_IS = { rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
+
+/** `mysql2`'s own default. */
+const DEFAULT_MAX = 10;
+
+/** Connections of a pool at most. */
+export function poolMax(mysqlPool: MysqlPool): number {
+  const { pool } = mysqlPool as {
+    readonly pool?: { readonly config?: { readonly connectionLimit?: number } };
+  };
+  return pool?.config?.connectionLimit ?? DEFAULT_MAX;
+}
+
+/** @throws ConfigError, with the line to write, for a connection, a URL, a pool of callbacks, nothing. */
+export function requirePool(who: string, write: string, value: unknown): void {
+  const { getConnection, pool } = (value ?? {}) as {
+    readonly getConnection?: unknown;
+    readonly pool?: unknown;
+  };
+  // A pool of callbacks has the method too, which gives no promise.
+  if (typeof getConnection === 'function' && typeof pool === 'object') return;
+  throw new ConfigError(
+    `${who}: pool is not a pool of mysql2/promise. Write: import { createPool } from 'mysql2/promise'; const pool = createPool(…); ${write}.`,
+  );
+}
+
+/**
+ * A connection of the pool. It has to be released by `giveBack`.
+ * @throws Fault `store_unavailable` where none comes in time: the server is away, or the pool is used up.
+ */
+export function checkOut(pool: MysqlPool, timeoutMs: number): Promise<MysqlConnection> {
+  const what = 'MySQL: waiting for a connection of the pool';
+  return within(pool.getConnection(), timeoutMs, what, (late) => late.release());
+}
+
+/**
+ * After an error that is not the server's word on a statement the connection is in an unknown state: it is closed. So is
+ * one whose server cannot write.
+ */
+export function giveBack(connection: MysqlConnection, error?: unknown): void {
+  if (error === undefined || (isServerError(error) && !isReadOnly(error))) connection.release();
+  else connection.destroy();
+}
+
+/** Of a server that is read-only: `read_only` and its kin, a transaction that is, the server's own mode, InnoDB's. */
+const READ_ONLY: readonly number[] = [1290, 1792, 1836, 1874];
+
+/** A node of Galera that is not in its cluster; a member that left its group. */
+const LEFT: readonly number[] = [1047, 3100];
+
+/** What says in an error, or its cause, that the server cannot write. */
+export const readOnlyIn = (error: unknown): unknown =>
+  [...causesOf(error)].find((one) => [...READ_ONLY, ...LEFT].includes(errorNumber(one) ?? 0));
+
+const isReadOnly = (error: unknown): boolean => readOnlyIn(error) !== undefined;
+
+/** Tells `madeAt` of each connection that the pool makes. @returns what ends it. */
+export function watchMade(mysqlPool: MysqlPool, madeAt: MadeAt): () => void {
+  const { pool } = mysqlPool as { readonly pool?: Partial<Pick<EventEmitter, 'on' | 'removeListener'>> };
+  const made = (connection: object): void => void madeAt.set(connection, performance.now());
+  pool?.on?.('connection', made);
+  return () => void pool?.removeListener?.('connection', made);
+}
+
+export function connectionsOf(
+  pool: MysqlPool,
+  timeoutMs: number,
+  madeAt: MadeAt,
+): Connections<MysqlConnection> {
+  const madeWhen = ({ connection }: { readonly connection?: object }): number =>
+    (connection && madeAt.get(connection)) ?? -Infinity;
+  return {
+    max: poolMax(pool),
+    checkOut: () => checkOut(pool, timeoutMs),
+    giveBack,
+    // The pool wraps it for each who gets it.
+    isNewer: (wrapped, since) => madeWhen(wrapped as object) >= since,
+    isReadOnly,
+  };
+}
+
+/** Text is sent as bytes, so that no connection's charset comes in. */
+function sent(value: unknown): unknown {
+  if (typeof value === 'string') return Buffer.from(value);
+  if (!isBytes(value)) return value;
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+}
+
+export function askOn(connection: MysqlConnection, timeoutMs: number): Query<ResultSets> {
+  return async (sql, values) => {
+    const statement = { ...AS_IT_IS, sql, values: values.map(sent) } as unknown as string;
+    const [results] = await within(connection.execute(statement), timeoutMs, 'MySQL: a statement');
+    // Of a call: the rows of each SELECT, and what was changed. Of one SELECT: its rows.
+    const lists = Array.isArray(results) && Array.isArray(results[0]) ? (results as unknown[]) : [results];
+    return lists.map((list) => (Array.isArray(list) ? list : [list]) as readonly Columns[]);
+  };
+}
+
+/** Of a binary column. */
+export const textOf = (column: unknown): string => Buffer.from(column as Uint8Array).toString('utf8');
+
+/** The number of an error that the server reported; undefined for any other error: the connection broke, or the driver. */
+export function errorNumber(error: unknown): number | undefined {
+  if (!isError(error)) return undefined;
+  const { errno, sqlState } = error as { readonly errno?: unknown; readonly sqlState?: unknown };
+  return typeof errno === 'number' && typeof sqlState === 'string' ? errno : undefined;
+}
+
+/** Shutdown, a killed connection, a packet that was too large: the server closes the connection. */
+const CLOSING: readonly number[] = [1053, 1152, 1153, 1158, 1159, 1160, 1161, 1184, 1927, 2013, 4031];
+
+export function isServerError(error: unknown): boolean {
+  const number = errorNumber(error);
+  return number !== undefined && !CLOSING.includes(number);
+}
+
+/** A deadlock, a row that moved, and a deadlock over the next AUTO_INCREMENT value, which has a number of its own. */
+const ROLLED_BACK: readonly number[] = [1213, 1020, 1467];
+
+/**
+ * Rolled back because of others who were there at the same time. Not where a lock was waited for in vain: that was all the
+ * time there is.
+ */
+export function isRetryable(error: unknown): boolean {
+  return ROLLED_BACK.includes(errorNumber(error) ?? 0);
+}
+
+/** Classes of SQLSTATE that are about what was sent: data, constraints. */
+const ABOUT_INPUT: readonly string[] = ['21', '22', '23'];
+
+/** A packet, a value or a text of JSON that the server does not take: none of these has a class. */
+const INPUTS: readonly number[] = [1153, 1366, 4035, 4036, 4037, 4038];
+
+/** One call of a batch may be the reason: the others must not fail with it. */
+export function mayBeOneCalls(error: unknown): boolean {
+  const number = errorNumber(error);
+  if (number === undefined) return false;
+  const { sqlState } = error as { readonly sqlState?: string };
+  return INPUTS.includes(number) || ABOUT_INPUT.includes((sqlState ?? '').slice(0, 2));
+}
+
+const PRIMARY =
+  ' The server is read-only: connect the pool to the primary, by an address that leads to it also after a failover.';
+const GRANT = ' Grant the user what docs/reliability.md says under "MySQL".';
+const MIGRATE = ' Run migrate(pool).';
+
+/** Where the owner has to do something, and what. */
+const FIX: Readonly<Record<number, string>> = {
+  ...Object.fromEntries(READ_ONLY.map((number) => [number, PRIMARY])),
+  1044: GRANT,
+  1142: GRANT,
+  1143: GRANT,
+  1370: GRANT,
+  1146: MIGRATE,
+  1305: MIGRATE,
+  1114: ' The disk, or the table space, is full.',
+  1153: ' Set max_allowed_packet higher.',
+};
+
+/** A constraint that fails: the server refuses what was written. */
+export function isOfContent(error: unknown): boolean {
+  const { sqlState } = (error ?? {}) as { readonly sqlState?: unknown };
+  return isServerError(error) && String(sqlState).startsWith('23');
+}
+
+/** Mistakes in what the pool was given: error number, and what to do. Trying again does not mend them. */
+const WRONGLY_GIVEN: Readonly<Record<number, string>> = {
+  1049: "Give the pool the name of the database in which migrate(pool) made the store's tables.",
+  1044: 'Give the pool a user that may use this database.',
+  1045: 'Give the pool a user that may connect, and its password.',
+  1698: 'Give the pool a user that may connect, and its password.',
+};
+
+/** A pool that leads to no database. @param who e.g. `mysqlStore`. */
+export function wronglyGiven(who: string, error: unknown): ConfigError | undefined {
+  for (const one of causesOf(error)) {
+    const number = errorNumber(one) ?? 0;
+    const fix = WRONGLY_GIVEN[number];
+    if (fix !== undefined)
+      return new ConfigError(`${who}: ${one.message} (${number}). ${fix}`, { cause: error });
+  }
+  return undefined;
+}
+
+/** What callers see: a fault of ours, 503. Faults and configuration errors pass. */
+export function asFault(error: unknown): Error {
+  if (error instanceof Fault || error instanceof ConfigError) return error;
+  const number = errorNumber(error) ?? 0;
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  const reason = isError(error) && error.message !== '' ? error.message : String(code ?? error);
+  const suffix = number === 0 ? '' : ` (${number})`;
+  return new Fault('store_unavailable', `MySQL: ${reason}${suffix}.${FIX[number] ?? ''}`, { cause: error });
+}

@@ -1,0 +1,127 @@
+import type { CommitRequest, Counted, Row, RowId, Scope } from '../backend.ts';
+import type { Line, ScopeIds, Tally } from '../sql/row-lines.ts';
+import { bytesOf, exactOf, kindOf, LETTER, linesOf, scopeFrom, tallyOf } from '../sql/row-lines.ts';
+import type { Columns } from './mysql-client.ts';
+import { textOf } from './mysql-client.ts';
+import { isBytes } from '../../shared/realms.ts';
+
+/** Parameters of `webhook_commit` behind the clock and the wait. */
+export function commitValues(request: CommitRequest, ids: ScopeIds): readonly unknown[] {
+  const lines = linesOf(request, ids);
+  const bytes = bytesOf(lines);
+  let at = 0;
+  const columns = lines.map((line) => {
+    const { write } = line;
+    if (!write) return nameOf(line);
+    const data = at;
+    at += bytes.text(write.data, at);
+    const body = at;
+    if (write.body) at += bytes.body(write.body, at);
+    const { next, expiresAt, dueAt, suspect, list, waitsFor, link } = write;
+    return [
+      ...nameOf(line),
+      next,
+      expiresAt,
+      dueAt,
+      suspect?.at,
+      suspect?.crashes,
+      list,
+      waitsFor,
+      link,
+      write.bytes,
+      data,
+      body - data,
+      write.body ? body : write.body === null ? -1 : null,
+      at - body,
+    ];
+  });
+  return [
+    JSON.stringify(columns),
+    bytes.all.subarray(0, at),
+    listOf(tallyOf(lines).map(withBit)),
+    listOf(
+      exactOf(request, ids)
+        .toSorted(([, a], [, b]) => a - b)
+        .map(withBit),
+    ),
+    countedOf(request.counts, ids),
+  ];
+}
+
+/** A unit is a bit of one number. Two that share one are refused together, which is no more than to be overtaken. */
+const BITS = 64;
+const bitOf = (unit: number): number => unit % BITS;
+const withBit = ([unit, ...rest]: Tally): readonly number[] => [bitOf(unit), ...rest];
+
+/** Places of the units that a commit has refused. */
+export function refusedOf({ units }: CommitRequest, hexBits: unknown): readonly number[] {
+  const bits = BigInt(`0x${String(hexBits)}`);
+  return [...units.keys()].filter((unit) => (bits >> BigInt(bitOf(unit))) & 1n);
+}
+
+function nameOf({ of, unit, scopeId }: Line): readonly unknown[] {
+  return [bitOf(unit), scopeId, LETTER[of.kind], of.id, of.version];
+}
+
+/** As JSON; null where there is nothing. */
+function listOf(list: readonly unknown[]): string | null {
+  return list.length > 0 ? JSON.stringify(list) : null;
+}
+
+/** Scopes to be counted, and all of them (0). */
+export function countedOf(scopes: readonly Scope[], { idOf }: ScopeIds): string | null {
+  return scopes.length > 0 ? JSON.stringify([...scopes.map(idOf), 0]) : null;
+}
+
+/** As procedures take rows by name. */
+export function namesOf(rows: readonly RowId[], bodies: readonly RowId[], { idOf }: ScopeIds): string | null {
+  return listOf(
+    [...rows, ...bodies].map(({ scope, kind, id }, at) => [
+      at < rows.length ? 0 : 1,
+      idOf(scope),
+      LETTER[kind],
+      id,
+    ]),
+  );
+}
+
+/** Rows as `webhook_look` has them; behind those of a call comes what it changed. */
+export function rowsOf(rows: readonly Columns[]): readonly Row[] {
+  return rows
+    .filter(({ data }) => data !== undefined)
+    .toSorted((a, b) => Number(a['seq']) - Number(b['seq']))
+    .map(rowOf);
+}
+
+/** Rows as a SELECT has sorted them. */
+export function rowsIn(rows: readonly Columns[]): readonly Row[] {
+  return rows.map(rowOf);
+}
+
+function rowOf({ sender, keyid, kind, id, version, data, body }: Columns): Row {
+  return {
+    scope: scopeFrom({ sender: textOf(sender), key: textOf(keyid) }),
+    kind: kindOf(textOf(kind)),
+    id: textOf(id),
+    version: Number(version),
+    data: textOf(data),
+    ...(isBytes(body) && { body: new Uint8Array(body) }),
+  };
+}
+
+/** What `webhook_counts` says. */
+export function countsOf(
+  columns: readonly Columns[],
+  ids: ScopeIds,
+): { readonly counts: readonly Counted[]; readonly nonces: number | undefined } {
+  const counts: Counted[] = [];
+  let nonces: number | undefined;
+  for (const { scope_id, entries, bytes, of_sender } of columns) {
+    if (entries === undefined) continue;
+    const scope = ids.scopeOf(Number(scope_id));
+    if (Number(scope_id) === 0) nonces = Number(entries);
+    else if (scope)
+      counts.push({ scope, rows: Number(entries), bytes: Number(bytes), nonces: Number(of_sender) });
+  }
+  return { counts, nonces };
+}

@@ -1,0 +1,116 @@
+import { ConfigError, messageOf } from '../../shared/errors.ts';
+import { requireOptions } from '../text.ts';
+import { checkVersion as checkVersionOf, missingSteps, newest } from '../schema-version.ts';
+import { within } from '../sql/sql-transaction.ts';
+import {
+  type Columns,
+  type MysqlPool,
+  askOn,
+  checkOut,
+  requirePool,
+  asFault,
+  isRetryable,
+  isServerError,
+  wronglyGiven,
+} from './mysql-client.ts';
+import { databaseOf } from './mysql-settings.ts';
+
+/**
+ * The schema that this package works with: the number of the last file of `migrations/`, whose README says what a version is,
+ * and how a newer one is made.
+ */
+export const SCHEMA_VERSION = 4;
+
+/** `migrate`'s options. */
+export interface MigrateOptions {
+  /** How long one statement may take, waiting for another process that migrates included. Ms; 60 000. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Brings the store's tables and procedures, in the database that the pool names, to the version of this package.
+ * Explicit: run it when you deploy, as a user that may create both; the store itself only checks. Of several processes
+ * that start at once one does it and the others find it done. The server commits each statement by itself: one that was
+ * cut off in the middle is gone through again by the next call.
+ * @returns versions before and after; 0 is none.
+ * @throws ConfigError where the tables have a newer version, or one from before the first release, or the server refuses;
+ *   Fault `store_unavailable` where it cannot be reached.
+ */
+export async function migrate(
+  pool: MysqlPool,
+  options: MigrateOptions = {},
+): Promise<{ from: number; to: number }> {
+  requirePool('migrate', 'await migrate(pool)', pool);
+  requireOptions('migrate', options, { timeoutMs: true });
+  // Most processes never ask for it.
+  const { MIGRATIONS } = await import('./mysql-migrations.ts');
+  return migrateBy(MIGRATIONS, pool, options);
+}
+
+/** Ends a statement, and its line. */
+const END = /;;\n/;
+
+/** The first row of what the statement gives. */
+type RunSql = (sql: string) => Promise<Columns | undefined>;
+
+/** `migrate`, by steps that are given (`missingSteps`). */
+export async function migrateBy(
+  steps: readonly string[],
+  pool: MysqlPool,
+  { timeoutMs = 60_000 }: MigrateOptions = {},
+): Promise<{ from: number; to: number }> {
+  const connection = await checkOut(pool, timeoutMs).catch((error: unknown) => {
+    throw wronglyGiven('migrate', error) ?? asFault(error);
+  });
+  const run: RunSql = async (sql) => {
+    const [rows] = await within(connection.query(sql), timeoutMs, 'MySQL: a statement of migrate()');
+    return Array.isArray(rows) ? (rows as readonly Columns[])[0] : undefined;
+  };
+  try {
+    await databaseOf('migrate', askOn(connection, timeoutMs));
+    // Procedures keep both.
+    await run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'");
+    await run('SET NAMES utf8mb4');
+    return { from: await runMissing(steps, run, timeoutMs), to: newest(steps) };
+  } catch (error) {
+    throw refusal(error);
+  } finally {
+    // With its lock, and what was set for its session.
+    connection.destroy();
+  }
+}
+
+/** Those that the database lacks, by one process at a time. @returns the version before. */
+async function runMissing(steps: readonly string[], run: RunSql, timeoutMs: number): Promise<number> {
+  const waitS = Math.ceil((timeoutMs * 0.75) / 1000);
+  const lock = await run(`SELECT GET_LOCK(CONCAT('proto-webhooks ', SHA1(DATABASE())), ${waitS}) AS got`);
+  if (Number(lock?.['got']) !== 1) throw new Error('another process is migrating');
+  await run(
+    'CREATE TABLE IF NOT EXISTS webhook_schema (one TINYINT NOT NULL PRIMARY KEY, version INT NOT NULL) ENGINE=InnoDB',
+  );
+  const from = Number((await run('SELECT version FROM webhook_schema'))?.['version'] ?? 0);
+  const missing = missingSteps(STORE, steps, from);
+  let version = newest(steps) - missing.length;
+  for (const step of missing) {
+    for (const sql of step.split(END)) if (sql.trim() !== '') await run(sql);
+    version += 1;
+    await run(`REPLACE INTO webhook_schema (one, version) VALUES (1, ${version})`);
+  }
+  return from;
+}
+
+const STORE = { store: 'mysqlStore', place: 'the database has', own: 'a database' };
+
+/** @throws ConfigError with what to do, unless it is the version of this package. 0: there are no tables. */
+export function checkVersion(version: number, database: string): void {
+  checkVersionOf(STORE, SCHEMA_VERSION, version, `the database "${database}"`);
+}
+
+function refusal(error: unknown): Error {
+  if (error instanceof ConfigError || !isServerError(error) || isRetryable(error)) return asFault(error);
+  const reason = messageOf(error);
+  return new ConfigError(
+    `migrate: ${reason}. Run it as a user that may create tables and procedures in the database (CREATE, CREATE ROUTINE, ALTER ROUTINE), the same one as before, on MariaDB 10.6 or MySQL 8.0.19 or newer.`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,388 @@
+import { Fault } from '../../shared/errors.ts';
+import type { CommitResult, LoadResult, Row, RowId, Within } from '../backend.ts';
+import type { ProcessRow, RecordRow } from '../rules/rule-rows.ts';
+import { sleep } from '../../shared/time-limits.ts';
+import type { StepWatch } from '../step-watch.ts';
+import type { StoreClock } from './clock-and-rows.ts';
+import {
+  type Attempt,
+  attemptOf,
+  type Batch,
+  type Draft,
+  type Entry,
+  type KnownCount,
+  Missing,
+  type Need,
+  newEntry,
+  type PlanRequest,
+  type Waiters,
+  together,
+} from './plan-rows.ts';
+import { PROCESSES, fitted, nameOf, unpacked } from './row-data.ts';
+import { unitOf } from './commit-unit.ts';
+
+/** A job, and who waits for it. */
+export interface QueuedPlan extends PlanRequest {
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What the batches of a store share. */
+export interface Shared {
+  readonly clock: StoreClock;
+  readonly watch: StepWatch;
+  readonly rows: Remembered;
+  readonly counts: CountBook;
+  readonly nextVersion: () => number;
+  /** 0 ≤ n < 1. */
+  readonly random: () => number;
+}
+
+/** Rows that this process wrote last. */
+export interface Remembered {
+  readonly get: (name: string) => Pick<Entry, 'version' | 'stored'> | undefined;
+  readonly put: (entry: Entry) => void;
+  /** Others have changed it: the next guess would be wrong too. */
+  readonly forget: (name: string) => void;
+}
+
+export interface CountBook {
+  /** By `scopeName`. */
+  readonly get: (name: string) => KnownCount | undefined;
+  readonly nonces: () => number;
+  readonly put: (result: LoadResult) => void;
+}
+
+/** Plans of one job that others have overtaken; rounds of a batch that answered none of its jobs (admission.md §8.13). */
+const MOST_TRIES = 96;
+
+/** From this one on a try begins after a pause: several processes are at the same rows. */
+const PAUSED_TRY = 3;
+const PAUSE_MS = 2;
+const LONGEST_PAUSE_MS = 40;
+
+/** Expired rows that are deleted before a cap is said to be reached. */
+const SWEEP_MOST = 4096;
+
+/** What was loaded already, and when it was asked for, by `performance.now()`. */
+export interface Known {
+  readonly result: LoadResult;
+  readonly since: number;
+}
+
+/** Plans and commits until each job has its answer. Never rejects. */
+export async function runJobs(
+  jobs: readonly QueuedPlan[],
+  within: Within,
+  shared: Shared,
+  known?: Known,
+): Promise<void> {
+  const batch = newBatch(shared);
+  let left = jobs;
+  let idle = 0;
+  try {
+    if (known) note(batch, shared, known.result, known.since);
+    while (left.length > 0) {
+      const tries = Math.max(...left.map((job) => job.tries));
+      if (tries >= PAUSED_TRY) await pause(tries - PAUSED_TRY, shared.random());
+      const again = await runRound(left, batch, within, shared);
+      idle = again.length < left.length ? 0 : idle + 1;
+      left = again.filter((job) => job.tries < MOST_TRIES && idle < MOST_TRIES);
+      failAll(
+        again.filter((job) => !left.includes(job)),
+        tooMany(),
+      );
+    }
+  } catch (error) {
+    // A row that nobody can read, or a backend that throws: who waits for an answer must get one.
+    failAll(left, error);
+  }
+}
+
+function tooMany(): Fault {
+  return new Fault('store_unavailable', `Others changed the same rows ${MOST_TRIES} times meanwhile.`);
+}
+
+function pause(tries: number, random: number): Promise<void> {
+  return sleep(Math.min(PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS) * random);
+}
+
+function failAll(jobs: readonly PlanRequest[], error: unknown): void {
+  for (const job of jobs) (job as QueuedPlan).reject(error);
+}
+
+function newBatch(shared: Shared): Batch {
+  return {
+    entries: new Map(),
+    remembered: shared.rows.get,
+    counts: shared.counts.get,
+    nonces: shared.counts.nonces,
+    exact: new Set(),
+    old: new Map(),
+    swept: new Set(),
+    processes: new Map(),
+  };
+}
+
+/** @returns the jobs that come again. */
+async function runRound(
+  jobs: readonly QueuedPlan[],
+  batch: Batch,
+  within: Within,
+  shared: Shared,
+): Promise<readonly QueuedPlan[]> {
+  const now = shared.clock.now();
+  const { drafts, needs, waiting } = planAll(jobs, batch, now);
+  for (const draft of drafts) draft.next = shared.nextVersion();
+  const units = drafts.map(unitOf);
+  const counts = [...batch.old.values()];
+  batch.old.clear();
+  const since = performance.now();
+  const committing = units.length > 0 ? within.commit({ at: now, units, counts }) : undefined;
+  // Both are under way at once: what has to be loaded is not held up by what can be committed.
+  const [committed, loaded] = await Promise.allSettled([committing, lookUp(needs, batch, within)]);
+  if (loaded.status === 'fulfilled' && loaded.value) note(batch, shared, loaded.value, since);
+  const again = await settle(drafts, committed, { batch, within, shared, since });
+  if (loaded.status === 'fulfilled') return [...again, ...waiting];
+  failAll(waiting, loaded.reason);
+  return again;
+}
+
+interface Planned {
+  readonly drafts: readonly Draft[];
+  readonly needs: readonly Need[];
+  /** Jobs whose rows have to be looked up. */
+  readonly waiting: readonly QueuedPlan[];
+}
+
+/** Plans one after the other, each over what those before it have left. */
+function planAll(jobs: readonly QueuedPlan[], batch: Batch, now: number): Planned {
+  const drafts = new Set<Draft>();
+  const needs: Need[] = [];
+  const waiting: QueuedPlan[] = [];
+  for (const job of jobs) {
+    const attempt = attemptOf(batch, job);
+    try {
+      job.answer = job.plan(attempt.rows, now);
+    } catch (error) {
+      if (error instanceof Missing) {
+        needs.push(error.need);
+        waiting.push(job);
+      } else job.reject(error);
+      continue;
+    }
+    const guessed = guesses(job, attempt);
+    if (guessed.length > 0) {
+      for (const { id } of guessed) needs.push({ row: id });
+      waiting.push(job);
+    } else if (isAnswerable(job, attempt)) job.resolve(job.answer);
+    else join(drafts, job, attempt);
+  }
+  return { drafts: [...drafts], needs, waiting };
+}
+
+/** An answer that nothing is committed for rests on what the store said, not on a guess (admission.md §8.7). */
+function guesses(job: QueuedPlan, { reads, writes }: Attempt): readonly Entry[] {
+  if (writes.size > 0 || job.isBarrier(job.answer)) return [];
+  return [...reads].filter(({ isVerified, writer }) => !isVerified && !writer);
+}
+
+/** Rests on nothing that a plan of this round has written. */
+function isAnswerable(job: QueuedPlan, { reads, writes }: Attempt): boolean {
+  return writes.size === 0 && !job.isBarrier(job.answer) && ![...reads].some(({ writer }) => writer);
+}
+
+/** What one has written and another has read is taken together (admission.md §8.12). */
+function join(drafts: Set<Draft>, job: QueuedPlan, attempt: Attempt): void {
+  const others = new Set<Draft>();
+  for (const { writer } of attempt.reads) if (writer) others.add(writer);
+  for (const [entry, { row, body }] of attempt.writes) {
+    entry.row = row;
+    if (body !== undefined) entry.body = body;
+  }
+  for (const [task, waiters] of attempt.waiters) task.waiters = waiters;
+  const { reads, writes, counts } = attempt;
+  const draft: Draft = { jobs: [job], reads, writes, counts, next: 0 };
+  for (const other of others) {
+    drafts.delete(other);
+    draft.jobs.unshift(...other.jobs);
+    for (const entry of other.reads) reads.add(entry);
+    for (const [entry, change] of other.writes) if (!writes.has(entry)) writes.set(entry, change);
+    for (const [name, count] of other.counts) counts.set(name, count);
+  }
+  for (const entry of writes.keys()) entry.writer = draft;
+  drafts.add(draft);
+}
+
+/** Loads what plans have asked for; expired rows go first where a cap is near. */
+async function lookUp(needs: readonly Need[], batch: Batch, within: Within): Promise<LoadResult | undefined> {
+  const { rows, bodies, counts, sweeps, processes } = together(needs);
+  for (const [name, scope] of sweeps) {
+    await within.sweep(scope, SWEEP_MOST);
+    batch.swept.add(name);
+    // What was counted before it is over.
+    batch.exact.clear();
+  }
+  if (processes.size > 0) await lookUpProcesses([...processes], batch, within);
+  if (rows.size + bodies.size + counts.size === 0) return undefined;
+  const result = await within.load({
+    rows: [...rows.values()],
+    bodies: [...bodies.values()],
+    counts: [...counts.values()],
+  });
+  for (const id of [...rows.values(), ...bodies.values()]) verifyAbsent(batch, id);
+  for (const name of counts.keys()) batch.exact.add(name);
+  return result;
+}
+
+/** By themselves: they may be elsewhere than the rows of a sender, and are not compared. */
+async function lookUpProcesses(ids: readonly string[], batch: Batch, within: Within): Promise<void> {
+  const rows = ids.map((id): RowId => ({ scope: PROCESSES, kind: 'process', id: fitted(id) }));
+  const found = await within.load({ rows, bodies: [], counts: [] });
+  for (const id of ids) batch.processes.set(id, 0);
+  for (const row of found.rows) {
+    const { id, expiresAt } = unpacked(row) as ProcessRow;
+    batch.processes.set(id, expiresAt);
+  }
+}
+
+/** Until a row says otherwise. */
+function verifyAbsent(batch: Batch, id: Entry['id']): void {
+  const name = nameOf(id);
+  const entry = batch.entries.get(name);
+  if (entry?.writer) return;
+  batch.entries.set(name, Object.assign(entry ?? newEntry(id, name, undefined, undefined, true), ABSENT));
+}
+
+const ABSENT = {
+  version: undefined,
+  stored: undefined,
+  row: undefined,
+  body: undefined,
+  storedBody: undefined,
+  isVerified: true,
+  waiters: undefined,
+} as const;
+
+/** Rows as the store has them. What a plan of this round has written is its own to settle. */
+function note(batch: Batch, shared: Shared, result: LoadResult, since: number): void {
+  shared.clock.seen(result.now, since);
+  shared.counts.put(result);
+  const tasks: Entry[] = [];
+  for (const row of result.rows) {
+    const name = nameOf(row);
+    const entry = batch.entries.get(name);
+    if (entry?.writer) continue;
+    const stored = unpacked(row);
+    const { scope, kind, id } = row;
+    const is = entry ?? newEntry({ scope, kind, id }, name, undefined, undefined, true);
+    Object.assign(is, ABSENT, {
+      version: row.version,
+      stored,
+      row: stored,
+      storedBody: row.body ?? (is.version === row.version ? is.storedBody : undefined),
+    });
+    batch.entries.set(name, is);
+    if (kind === 'task') tasks.push(is);
+  }
+  for (const task of tasks) task.waiters = waitersIn(batch, task, result.rows);
+}
+
+/** With a task come the two oldest records that wait for it. */
+function waitersIn(batch: Batch, task: Entry, rows: readonly Row[]): Waiters {
+  const first: Entry[] = [];
+  for (const row of rows) {
+    if (row.kind !== 'record' || row.scope.sender !== task.id.scope.sender) continue;
+    const entry = batch.entries.get(nameOf(row));
+    const record = entry?.stored as RecordRow | undefined;
+    if (!entry || !record?.task || record.parkedUntil === 0) continue;
+    if (fitted(record.task.id) === task.id.id) first.push(entry);
+  }
+  // Others of them may have been asked for by name.
+  const insertedAt = ({ stored }: Entry): number => (stored as RecordRow).insertedAt;
+  first.sort((one, other) => insertedAt(one) - insertedAt(other));
+  return { first, areAll: first.length < 2 };
+}
+
+interface Context {
+  readonly batch: Batch;
+  readonly within: Within;
+  readonly shared: Shared;
+  /** When the commit was sent. */
+  readonly since: number;
+}
+
+/** Answers the jobs whose plans hold. @returns those whose rows others have changed. */
+async function settle(
+  drafts: readonly Draft[],
+  committed: PromiseSettledResult<CommitResult | undefined>,
+  context: Context,
+): Promise<readonly QueuedPlan[]> {
+  if (committed.status === 'fulfilled') return committed.value ? taken(drafts, committed.value, context) : [];
+  await rolledBack(drafts, committed.reason, context);
+  return [];
+}
+
+/** The commit has failed as a whole. */
+async function rolledBack(
+  drafts: readonly Draft[],
+  reason: unknown,
+  { within, shared }: Context,
+): Promise<void> {
+  for (const draft of drafts) undo(draft);
+  const jobs = drafts.flatMap((draft) => draft.jobs as QueuedPlan[]);
+  if (jobs.length === 1 || !within.isAboutOne(reason)) failAll(jobs, reason);
+  else if (drafts.length > 1) {
+    // What one sender sent must not fail the others: each finds out by itself.
+    await Promise.all(drafts.map((draft) => runJobs(draft.jobs as QueuedPlan[], within, shared)));
+  } else for (const job of jobs) await runJobs([job], within, shared);
+}
+
+/** @returns the jobs whose rows others have changed, or all where the plans were made on an old clock. */
+function taken(drafts: readonly Draft[], result: CommitResult, context: Context): readonly QueuedPlan[] {
+  const { batch, shared, since } = context;
+  const refused = new Set(result.isOld ? drafts.keys() : result.refused);
+  // Those that hold first: what is undone after that may be rows that they have written too.
+  for (const [place, draft] of drafts.entries()) {
+    if (refused.has(place)) continue;
+    keep(draft, shared);
+    for (const job of draft.jobs as QueuedPlan[]) job.resolve(job.answer);
+  }
+  const again: QueuedPlan[] = [];
+  for (const place of refused) {
+    const draft = drafts[place];
+    if (!draft) continue;
+    undo(draft);
+    if (!result.isOld) forget(draft, batch, shared);
+    again.push(...(draft.jobs as QueuedPlan[]));
+  }
+  if (result.isOld) shared.clock.seen(result.now, since, true);
+  note(batch, shared, result, since);
+  if (!result.isOld) for (const job of again) job.tries += 1;
+  if (refused.size > 0) batch.exact.clear();
+  return again;
+}
+
+/** Its rows are not what was known of them. */
+function forget({ reads, writes }: Draft, batch: Batch, shared: Shared): void {
+  for (const { id, name } of [...reads, ...writes.keys()]) {
+    verifyAbsent(batch, id);
+    shared.rows.forget(name);
+  }
+}
+
+function undo({ writes, reads }: Draft): void {
+  for (const entry of [...writes.keys(), ...reads]) {
+    Object.assign(entry, { row: entry.stored, body: undefined, writer: undefined, waiters: undefined });
+  }
+}
+
+function keep({ writes, next }: Draft, shared: Shared): void {
+  for (const entry of writes.keys()) {
+    entry.version = next;
+    entry.stored = entry.row;
+    entry.storedBody = entry.body === undefined ? entry.storedBody : (entry.body ?? undefined);
+    Object.assign(entry, { body: undefined, writer: undefined, isVerified: true });
+    shared.rows.put(entry);
+  }
+}

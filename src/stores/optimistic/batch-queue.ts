@@ -1,0 +1,134 @@
+import { Fault } from '../../shared/errors.ts';
+import type { Scope } from '../backend.ts';
+import type { QueuedPlan } from './batch-commit.ts';
+
+/** A job on its way into a batch. */
+export interface Queued extends QueuedPlan {
+  readonly sender: string;
+  /** Of the body that it brings. */
+  readonly bytes: number;
+  /** What it adds to. */
+  readonly scopes?: readonly Scope[];
+  readonly since: number;
+}
+
+export interface BatchOptions {
+  /** Never rejects. */
+  readonly run: (jobs: readonly Queued[]) => Promise<void>;
+  /** Batches under way at once, of a sender where each has its own. */
+  readonly lanes: number;
+  readonly bySender: boolean;
+  /** Ms. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Jobs that come in one turn of the event loop, or while all lanes are busy, share a batch: one round trip and one
+ * commit. A job that comes alone is sent alone.
+ */
+export interface Batches {
+  readonly add: (job: Queued) => void;
+  /** Resolves when nothing is waiting or under way. */
+  readonly idle: () => Promise<void>;
+}
+
+/** Jobs and bytes of bodies in one batch: they bound how long its locks are held. */
+const MOST_JOBS = 64;
+const MOST_BYTES = 4 * 1_048_576;
+
+/** Fewer than this are not divided among lanes. */
+const LEAST_SHARE = 16;
+
+/** Jobs that wait at most; beyond, a server that is slow would fill this process's memory. */
+const MOST_WAITING = 10_000;
+
+interface Scheduler {
+  readonly setImmediate?: (run: () => void) => unknown;
+}
+
+interface Queue {
+  readonly jobs: Queued[];
+  busy: number;
+}
+
+export function createBatches(options: BatchOptions): Batches {
+  const queues = new Map<string, Queue>();
+  const idlers: (() => void)[] = [];
+  let running = 0;
+  let waiting = 0;
+  let isScheduled = false;
+  // Taken now: not every runtime has it, and a caller's fake clock, put in later, must not hold accepts up.
+  const { setImmediate: atEndOfTurn = (run: () => void) => setTimeout(run) } = globalThis as Scheduler;
+
+  const serve = async (queue: Queue, batch: readonly Queued[]): Promise<void> => {
+    await options.run(batch);
+    queue.busy -= 1;
+    running -= 1;
+    schedule();
+  };
+  // In the next turn of the event loop: who was answered just now has made the next call by then.
+  const schedule = (): void => {
+    if (isScheduled) return;
+    isScheduled = true;
+    atEndOfTurn(start);
+  };
+  const start = (): void => {
+    isScheduled = false;
+    for (const [name, queue] of queues) {
+      while (queue.busy < options.lanes && queue.jobs.length > 0) {
+        const free = options.lanes - queue.busy;
+        const batch = take(queue.jobs, shareOf(queue.jobs.length, free), options.timeoutMs);
+        waiting -= batch.taken;
+        if (batch.jobs.length === 0) continue;
+        queue.busy += 1;
+        running += 1;
+        void serve(queue, batch.jobs);
+      }
+      if (queue.busy === 0 && queue.jobs.length === 0) queues.delete(name);
+    }
+    if (running === 0 && waiting === 0) for (const resolve of idlers.splice(0)) resolve();
+  };
+
+  return {
+    add: (job) => {
+      if (waiting >= MOST_WAITING) {
+        job.reject(new Fault('store_unavailable', 'Too many calls are waiting for the store.'));
+        return;
+      }
+      const name = options.bySender ? job.sender : '';
+      let queue = queues.get(name);
+      if (!queue) queues.set(name, (queue = { jobs: [], busy: 0 }));
+      queue.jobs.push(job);
+      waiting += 1;
+      schedule();
+    },
+    idle: () =>
+      new Promise((resolve) => {
+        idlers.push(resolve);
+        schedule();
+      }),
+  };
+}
+
+/** Many that wait are divided among the lanes that are free: one batch is prepared while another is at work. */
+function shareOf(waiting: number, free: number): number {
+  if (free === Infinity) return MOST_JOBS;
+  return Math.min(MOST_JOBS, Math.max(LEAST_SHARE, Math.ceil(waiting / free)));
+}
+
+/** The next batch, first come first served; who waited too long is told so instead. */
+function take(queue: Queued[], most: number, timeoutMs: number): { jobs: Queued[]; taken: number } {
+  const jobs: Queued[] = [];
+  const now = performance.now();
+  let bytes = 0;
+  let taken = 0;
+  for (let next = queue[0]; next && jobs.length < most; next = queue[0]) {
+    bytes += next.bytes;
+    if (jobs.length > 0 && bytes > MOST_BYTES) break;
+    queue.shift();
+    taken += 1;
+    if (now - next.since <= timeoutMs) jobs.push(next);
+    else next.reject(new Fault('store_unavailable', `The store gave no turn within ${timeoutMs} ms.`));
+  }
+  return { jobs, taken };
+}

@@ -1,0 +1,97 @@
+import { Fault } from '../../shared/errors.ts';
+import type { Backend } from '../backend.ts';
+import { type StepWatch, stepWatch } from '../step-watch.ts';
+
+/** The store's clock as this process knows it. */
+export interface StoreClock {
+  /**
+   * What the store said just now; a reply that was long under way is behind what is known already, and is left.
+   * Unix ms, with the offset.
+   * @param since when it was asked, by `performance.now()`.
+   * @param isRight the store has refused what was planned with what is known: it is set in any case.
+   */
+  readonly seen: (now: number, since: number, isRight?: boolean) => void;
+  /**
+   * Never ahead of the store's own by more than the two clocks drift apart between two answers: leases that are planned
+   * with it come out shorter, not longer (admission.md §8.8). Unix ms, with the offset.
+   */
+  readonly now: () => number;
+}
+
+/** The best answer counts for so long: then the two clocks may have drifted apart. Ms. */
+const BEST_MS = 1000;
+
+/** @param clockOffsetMs `StoreOptions.clockOffsetMs`. */
+export function storeClock(clockOffsetMs: () => number, watch: StepWatch = stepWatch()): StoreClock {
+  let store = 0;
+  let own = -Infinity;
+  return {
+    seen: (now, since, isRight = false) => {
+      const at = performance.now();
+      watch.seen(now, since);
+      const storeNow = now - clockOffsetMs();
+      if (!isRight && at - own < BEST_MS && storeNow < store + at - own) return;
+      store = storeNow;
+      own = at;
+    },
+    now: () => Math.floor(store + performance.now() - own + clockOffsetMs()),
+  };
+}
+
+/** Whether a store is open, and what it has under way. */
+export interface State {
+  readonly open: () => Promise<void>;
+  /** @throws Fault `store_unavailable` before `open` and after `close`. */
+  readonly check: () => void;
+  /** Keeps `close` waiting. */
+  readonly during: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Nothing new from now on; resolves when what runs has ended and the backend is released, however often called. */
+  readonly close: (idle: () => Promise<void>) => Promise<void>;
+}
+
+export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): State {
+  const running = new Set<Promise<unknown>>();
+  let state: 'not open yet' | 'open' | 'closed' = 'not open yet';
+  let opening: Promise<void> | undefined;
+  let closing: Promise<void> | undefined;
+  const check = (): void => {
+    if (state === 'open') return;
+    const fix =
+      state === 'closed' ? '' : ' Await receiver.ready(), or store.open() where no receiver has it.';
+    throw new Fault('store_unavailable', `The ${backend.name} store is ${state}.${fix}`);
+  };
+  return {
+    check,
+    open: async () => {
+      if (state === 'closed') check();
+      opening ??= backend.open();
+      try {
+        await opening;
+      } catch (error) {
+        opening = undefined;
+        throw error;
+      }
+      if (state === 'not open yet') state = 'open';
+    },
+    during: async (work) => {
+      check();
+      const done = work();
+      running.add(done);
+      try {
+        return await done;
+      } finally {
+        running.delete(done);
+      }
+    },
+    close: (idle) => {
+      state = 'closed';
+      closing ??= (async () => {
+        await opening?.catch(() => undefined);
+        await idle();
+        while (running.size > 0) await Promise.allSettled(running);
+        await backend.close();
+      })();
+      return closing;
+    },
+  };
+}

@@ -1,0 +1,90 @@
+import type { Expected, RowKind, Unit, Write } from '../backend.ts';
+import type { RegistrationKind, RegistrationRow } from '../store.ts';
+import { dueAt } from '../rules/task-wait.ts';
+import type { RecordRow, TaskRow } from '../rules/rule-rows.ts';
+import type { Draft, Entry } from './plan-rows.ts';
+import type { AnyRow } from './row-data.ts';
+import { fitted, isRegistration, packed } from './row-data.ts';
+
+/** What a backend is told of plans that stand or fall together. */
+export function unitOf(draft: Draft): Unit {
+  const { reads, writes, counts, next } = draft;
+  const expects: Expected[] = [];
+  for (const entry of reads) if (!writes.has(entry)) expects.push({ ...entry.id, version: entry.version });
+  return {
+    expects,
+    writes: [...writes.keys()].map((entry) => writeOf(entry, next)),
+    counts: [...counts.values()],
+  };
+}
+
+const isRecord = (kind: string, _row: AnyRow): _row is RecordRow => kind === 'record';
+const isTask = (kind: string, _row: AnyRow): _row is TaskRow & { waiting: boolean } => kind === 'task';
+
+const isOfRegistration = (kind: RowKind, _row: AnyRow): _row is RegistrationRow => isRegistration(kind);
+
+/**
+ * `Write.waitsFor` of a row of a registration that is due: sorts by the instant, and is not an id of a task (`columnText`). So
+ * such rows need no index of their own, and are in none that is searched for records.
+ */
+export function turnText(kind: RegistrationKind, dueAt: number): string {
+  return `\u0001${kind.charAt(0)}${String(dueAt).padStart(TURN_DIGITS, '0')}`;
+}
+
+/** Of the largest integer that a number holds exactly. */
+const TURN_DIGITS = 16;
+
+/** The instant that a `turnText` says. */
+export function turnIn(text: string): number {
+  return Number(text.slice(-TURN_DIGITS));
+}
+
+type Indexed = Pick<Write, 'dueAt' | 'suspect' | 'list' | 'waitsFor' | 'link' | 'bytes' | 'expiresAt'>;
+
+/** What of a row is searched and counted; `named` makes the names of others from their ids. */
+export function indexed(kind: RowKind, row: AnyRow, named: (id: string) => string = fitted): Indexed {
+  const { expiresAt } = row;
+  if (isRecord(kind, row)) return indexedRecord(row, row.task ? named(row.task.id) : null);
+  const none = { expiresAt, dueAt: null, suspect: null, list: null, waitsFor: null, link: null, bytes: 0 };
+  if (isOfRegistration(kind, row)) {
+    return { ...none, waitsFor: row.dueAt === null ? null : turnText(row.kind, row.dueAt), link: row.list };
+  }
+  return isTask(kind, row) && row.holder !== null ? { ...none, link: named(row.holder) } : none;
+}
+
+function indexedRecord(row: RecordRow, task: string | null): Indexed {
+  const at = dueAt(row);
+  const isOpen = row.state === 'queued' || row.state === 'leased' || row.state === 'dead';
+  return {
+    expiresAt: row.expiresAt,
+    dueAt: row.suspect ? null : at,
+    suspect: row.suspect && at !== null ? { at, crashes: row.crashes } : null,
+    list: isOpen ? row.state : null,
+    waitsFor: row.parkedUntil > 0 ? task : null,
+    link: task,
+    bytes: row.bodyBytes,
+  };
+}
+
+export function writeOf({ id, version, stored, row, body }: Entry, next: number): Write {
+  const is = indexed(id.kind, row as AnyRow);
+  const was = stored && indexed(id.kind, stored);
+  return {
+    scope: id.scope,
+    kind: id.kind,
+    id: id.id,
+    version,
+    next,
+    data: packed(id, row as AnyRow),
+    body,
+    expiresAt: is.expiresAt,
+    dueAt: is.dueAt,
+    suspect: is.suspect,
+    list: is.list,
+    waitsFor: is.waitsFor,
+    link: is.link,
+    bytes: is.bytes,
+    bytesBefore: was?.bytes ?? 0,
+    before: was,
+  };
+}

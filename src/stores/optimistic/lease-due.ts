@@ -1,0 +1,246 @@
+import type { Backend, DueRequest, DueResult, RowId } from '../backend.ts';
+import type { LeasedEvent, LeaseDueRequest, LeaseDueResult } from '../store.ts';
+import {
+  FAR_MOST,
+  isExcepted,
+  leasedEvent,
+  leaseOne,
+  longestWaitMs,
+  type Looked,
+  type RecordName,
+} from '../rules/claim.ts';
+import { requireLength } from '../rules/lease-rules.ts';
+import { isLive } from '../rules/order.ts';
+import { dueAt, mend, steppedMs } from '../rules/task-wait.ts';
+import type { RecordRow, Rows } from '../rules/rule-rows.ts';
+import { queuedPlan, type Plan, READING } from './plan.ts';
+import { type QueuedPlan, type Known, runJobs, type Shared } from './batch-commit.ts';
+import { nameOf, unpacked } from './row-data.ts';
+
+/**
+ * What a clock that was set back has left in the future is put right, for workers to find (admission.md §4.11).
+ * @returns how far it was set back, at least; 0: nothing was found. Ms.
+ */
+async function mendFar(backend: Backend, shared: Shared, request: LeaseDueRequest): Promise<number> {
+  const { watch, clock } = shared;
+  const afterMs = watch.beyondMs(longestWaitMs(request), request.leaseMs);
+  if (afterMs === undefined) return 0;
+  const since = performance.now();
+  const { now, rows } = await backend.far({ afterMs, max: FAR_MOST, senders: request.senders });
+  clock.seen(now, since);
+  const senders = new Map<string, RowId[]>();
+  for (const id of rows) senders.set(id.scope.sender, [...(senders.get(id.scope.sender) ?? []), id]);
+  const came = await Promise.all([...senders.values()].map((ids) => mendRows(backend, shared, ids)));
+  const mended = came.flat();
+  watch.looked(mended.filter(({ isMended }) => isMended).length);
+  return Math.max(0, ...mended.map(({ backMs }) => backMs));
+}
+
+interface Mended {
+  readonly isMended: boolean;
+  readonly backMs: number;
+}
+
+/** Of one sender. What cannot be put right now is found again by the next look. */
+async function mendRows(backend: Backend, shared: Shared, ids: readonly RowId[]): Promise<readonly Mended[]> {
+  const since = performance.now();
+  const result = await backend.load({ rows: ids, bodies: [], counts: [] });
+  const jobs: QueuedPlan[] = [];
+  const asked = new Set(ids.map(({ id }) => id));
+  const came = result.rows
+    .filter(({ kind, id }) => kind === 'record' && asked.has(id))
+    .map((row) => {
+      const { sender, key } = unpacked(row) as RecordRow;
+      const plan: Plan<Mended> = (rows, now) => {
+        const record = rows.record(sender, key, now);
+        if (!record) return { isMended: false, backMs: 0 };
+        return { backMs: steppedMs(record, now), isMended: mend(rows, record, now) };
+      };
+      return new Promise<Mended>((resolve) => {
+        jobs.push(queuedPlan(plan, READING, resolve, () => resolve({ isMended: false, backMs: 0 })));
+      });
+    });
+  await runJobs(jobs, backend, shared, { result, since });
+  return Promise.all(came);
+}
+
+/** Candidates that one call of `lease` looks at, and how long others leave them alone meanwhile (admission.md §8.15). */
+const LOOK_MOST = 256;
+const HOLD_MS = 1000;
+
+/** The sender whose event was looked at last: the next look begins behind it, so that each has its turn. */
+export interface SenderTurn {
+  last: string;
+}
+
+/**
+ * `StoreInbox.lease`: rows that are due are taken off the others' way for a moment, planned one after the other, and
+ * those whose plans hold are leased. Several rounds where many of them cannot run; each leaves the due ones.
+ * @throws ConfigError for a `leaseMs` that is not a length of time.
+ */
+export async function leaseDue(
+  backend: Backend,
+  shared: Shared,
+  request: LeaseDueRequest,
+  turn: SenderTurn,
+): Promise<LeaseDueResult> {
+  requireLength('leaseMs', request.leaseMs);
+  const clockSteppedMs = await mendFar(backend, shared, request);
+  const asked: Asked = { ...request, max: request.alone ? 1 : request.max, since: performance.now() };
+  const taken: Taken = { events: [], died: [], stale: [], nextDueMs: undefined, suspectDue: false };
+  for (let looked = 0; looked < LOOK_MOST && taken.events.length < asked.max;) {
+    const max = Math.min(asked.max - taken.events.length, LOOK_MOST - looked);
+    const found = await look(backend, shared, { ...asked, max }, turn, taken);
+    if (found === 0) break;
+    looked += found;
+  }
+  if (!request.alone) lookAgainFor(taken, request.leaseMs);
+  return shared.watch.told(resultOf(taken, clockSteppedMs));
+}
+
+/** @returns how many rows it has planned; 0: there are no more to look for now. */
+async function look(
+  backend: Backend,
+  shared: Shared,
+  asked: Asked,
+  turn: SenderTurn,
+  taken: Taken,
+): Promise<number> {
+  const { max, senders, alone: suspects = false } = asked;
+  const since = performance.now();
+  const wanted = { suspects, max, holdMs: HOLD_MS, senders, after: turn.last };
+  const found = await dueRows(backend, wanted, hasSome(taken));
+  if (!found) return 0;
+  shared.clock.seen(found.now, since);
+  taken.nextDueMs = found.nextDueMs;
+  taken.suspectDue = found.isSuspectDue;
+  const last = found.due.at(-1);
+  if (!last) return 0;
+  if (!suspects) turn.last = last.scope.sender;
+  const { came, faults } = await leaseFound({ result: found, since }, backend, shared, asked);
+  for (const one of came) take(one, taken);
+  if (faults.length === 0) return found.due.length;
+  if (!hasSome(taken)) throw faults[0];
+  return 0;
+}
+
+/** What the looks of one call have come to. */
+interface Taken {
+  readonly events: LeasedEvent[];
+  readonly died: RecordName[];
+  readonly stale: RecordName[];
+  /** As the last look said. */
+  nextDueMs: number | undefined;
+  suspectDue: boolean;
+}
+
+/** What was leased is due again when its lease is over. */
+function lookAgainFor(taken: Taken, leaseMs: number): void {
+  if (taken.events.length > 0) taken.nextDueMs = Math.min(taken.nextDueMs ?? Infinity, leaseMs);
+}
+
+const hasSome = ({ events, died }: Taken): boolean => events.length + died.length > 0;
+
+function take({ event, dead, stale, isSuspected }: Looked, taken: Taken): void {
+  if (event) taken.events.push(event);
+  if (dead) taken.died.push(dead);
+  if (stale) taken.stale.push(stale);
+  if (isSuspected) taken.suspectDue = true;
+}
+
+function resultOf(
+  { events, died, stale, nextDueMs, suspectDue }: Taken,
+  clockSteppedMs: number,
+): LeaseDueResult {
+  return {
+    events,
+    died,
+    ...(stale.length > 0 && { stale }),
+    ...(nextDueMs !== undefined && { nextDueMs }),
+    ...(suspectDue && { suspectDue }),
+    ...(clockSteppedMs > 0 && { clockSteppedMs }),
+  };
+}
+
+/** A worker's request, and when the call began, on the clock of `performance.now()`. */
+type Asked = LeaseDueRequest & { readonly since: number };
+
+/** A later look that fails takes nothing from what is leased already: undefined. */
+async function dueRows(
+  backend: Backend,
+  request: DueRequest,
+  hasSome: boolean,
+): Promise<DueResult | undefined> {
+  try {
+    return await backend.due(request);
+  } catch (error) {
+    if (hasSome) return undefined;
+    throw error;
+  }
+}
+
+interface FoundDue extends Known {
+  readonly result: DueResult;
+}
+
+interface LeaseFound {
+  readonly came: readonly Looked[];
+  /** Of those that could not be leased: they stay due. */
+  readonly faults: readonly unknown[];
+}
+
+async function leaseFound(
+  known: FoundDue,
+  backend: Backend,
+  shared: Shared,
+  request: Asked,
+): Promise<LeaseFound> {
+  const { result: found } = known;
+  const records = new Map(found.rows.map((row) => [nameOf(row), row]));
+  const came: Promise<Looked>[] = [];
+  const faults: unknown[] = [];
+  const jobs = new Map<string, QueuedPlan[]>();
+  for (const id of found.due) {
+    const row = records.get(nameOf(id));
+    if (!row) continue;
+    const { sender, key } = unpacked(row) as RecordRow;
+    came.push(
+      new Promise((resolve) => {
+        const plan: Plan<Looked> = (rows, now) => leaseFoundRecord(rows, { sender, key }, request, now);
+        const group = backend.bySender ? sender : '';
+        const job = queuedPlan(plan, READING, resolve, (error) => {
+          faults.push(error);
+          resolve({});
+        });
+        jobs.set(group, [...(jobs.get(group) ?? []), job]);
+      }),
+    );
+  }
+  await Promise.all([...jobs.values()].map((group) => runJobs(group, backend, shared, known)));
+  return { came: await Promise.all(came), faults };
+}
+
+/**
+ * `leaseOne` for a record that was due when it was looked for. One that this very call has leased already, and was not
+ * told of, is given again.
+ */
+function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Asked, now: number): Looked {
+  const found = rows.record(sender, key, now);
+  if (!found) return {};
+  if (found.owner === request.owner && isLive(found, now)) {
+    return { event: leasedEvent(rows, found, request.owner, now) };
+  }
+  const at = dueAt(found);
+  const isDue = at !== null && at <= now && found.suspect === (request.alone ?? false);
+  return isDue && !isExcepted(request, found) && !isAway(request, found)
+    ? leaseOne(rows, found, request, now)
+    : {};
+}
+
+/**
+ * The store has been away for longer than a lease: leases and rows of processes may have run out only because they could
+ * not be renewed. Those who have them are given the time to.
+ */
+function isAway({ since, leaseMs }: Asked, { state }: RecordRow): boolean {
+  return state === 'leased' && performance.now() - since > leaseMs;
+}

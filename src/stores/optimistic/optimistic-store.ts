@@ -1,0 +1,373 @@
+import { unlessAborted } from '../../shared/time-limits.ts';
+import type {
+  CompleteResult,
+  InboxPage,
+  InboxQuery,
+  Store,
+  StoreInbox,
+  TransactionRequest,
+  RegistrationDueRequest,
+  RegistrationDueResult,
+  RegistrationKind,
+  RegistrationRow,
+} from '../store.ts';
+import type { Backend, LoadResult, RowKind, Scope, Within, Row } from '../backend.ts';
+import { accept } from '../rules/accept-rules.ts';
+import { checkedQuery, discard, inspect, redrive, seen } from '../rules/claim.ts';
+import { bounded, held, listed, pageOf, planned } from '../rules/registration-rules.ts';
+import type { RecordRow, Rows } from '../rules/rule-rows.ts';
+import { alive, complete, fail, heldBy, leaseLost, peek, renew } from '../rules/settle-rules.ts';
+import { stepWatch } from '../step-watch.ts';
+import { createBatches, type Queued } from './batch-queue.ts';
+import { type Ask, queuedPlan, type Plan, READING } from './plan.ts';
+import { type Entry, type KnownCount, scopesOf } from './plan-rows.ts';
+import { leaseDue, type SenderTurn } from './lease-due.ts';
+import { type CountBook, type Remembered, runJobs, type Shared, type QueuedPlan } from './batch-commit.ts';
+import { PROCESSES, scopeName, unpacked } from './row-data.ts';
+import { stateOf, storeClock } from './clock-and-rows.ts';
+
+/** Versions from a random one of 52 bits on: none is used twice, also where a row was deleted and comes again (admission.md §8.6). */
+export function versions(): () => number {
+  // Not before the first: workerd gives no random values while a module is loaded.
+  let last: number | undefined;
+  return () => {
+    last = ((last ?? random52()) + 1) % 2 ** 52;
+    return last;
+  };
+}
+
+function random52(): number {
+  const [high = 0, low = 0] = globalThis.crypto.getRandomValues(new Uint32Array(2));
+  return (high % 2 ** 20) * 2 ** 32 + low;
+}
+
+/** Rows that are remembered; of the senders' counts as many. */
+const MOST = 8192;
+
+const KINDS: ReadonlySet<RowKind> = new Set<RowKind>(['task', 'record', 'process']);
+
+/**
+ * The rows that this process is likely to write next: tasks, its own, and records whose lease is its own. A guess that is wrong
+ * costs a round, and no more: what is committed is compared with what is there (admission.md §8.11).
+ */
+export function rememberedRows(): Remembered {
+  const rows = new Map<string, Pick<Entry, 'version' | 'stored'>>();
+  return {
+    get: (name) => rows.get(name),
+    forget: (name) => void rows.delete(name),
+    put: ({ id, name, version, stored }) => {
+      if (!KINDS.has(id.kind)) return;
+      rows.delete(name);
+      if (id.kind === 'record' && (stored as RecordRow).state !== 'leased') return;
+      rows.set(name, { version, stored });
+      forgetOldest(rows);
+    },
+  };
+}
+
+export function countBook(): CountBook {
+  const known = new Map<string, KnownCount>();
+  let nonces = 0;
+  return {
+    get: (name) => known.get(name),
+    nonces: () => nonces,
+    put: (result: LoadResult) => {
+      for (const count of result.counts) {
+        const name = scopeName(count.scope);
+        known.delete(name);
+        known.set(name, { ...count, seenAt: performance.now() });
+      }
+      forgetOldest(known);
+      nonces = result.nonces ?? nonces;
+    },
+  };
+}
+
+function forgetOldest(map: Map<string, unknown>): void {
+  for (const oldest of map.keys()) {
+    if (map.size <= MOST) return;
+    map.delete(oldest);
+  }
+}
+
+/** `storeOf`'s options. */
+export interface DriverOptions {
+  /** Added to the store's own time; the backend has the same. */
+  readonly clockOffsetMs: () => number;
+  /** 0 ≤ n < 1: spreads the retries of several processes. */
+  readonly random: () => number;
+}
+
+/** A store whose rules are `rules/`, over a backend that keeps the rows. */
+export type DrivenStore<Tx> = Store<Tx> & {
+  readonly inbox: StoreInbox;
+  /** Deletes what has expired in the named scopes, all of it. @returns how many rows. */
+  readonly sweep: (scopes: readonly Scope[]) => Promise<number>;
+};
+
+const always = (): boolean => true;
+
+/** An end that was made before is answered 2xx too. */
+const ENDING: Ask = { isBarrier: (answer) => answer !== 'lost', guessesAbsent: false };
+
+const ENDED: ReadonlySet<unknown> = new Set(['applied', 'stale', 'dead']);
+
+/** Of so many accepts one sweeps what it has added to, and so many expired rows at most: more than they add. */
+const SWEEP_EVERY = 64;
+const SWEEP_MOST = 1024;
+
+/** Expired rows that one step of `sweep` deletes: it is over soon. */
+const SWEEP_STEP = 500;
+
+/**
+ * A store over rows that are compared and set: rules, batches, retries and the clock are its own, and the same for every
+ * backend. Unstable, as `Backend` is: for a database that this package has no store for. Prove it by
+ * `describeStoreContract`.
+ * @throws Fault, from its methods, `store_unavailable` or `not_durable` as `Store` has it.
+ */
+export function storeOf<Tx>(
+  backend: Backend<Tx> & Required<Pick<Backend<Tx>, 'transaction'>>,
+  options: DriverOptions,
+): DrivenStore<Tx> & Required<Pick<Store<Tx>, 'transaction'>>;
+export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): DrivenStore<Tx>;
+export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): DrivenStore<Tx> {
+  const watch = stepWatch();
+  const clock = storeClock(options.clockOffsetMs, watch);
+  const shared: Shared = {
+    clock,
+    watch,
+    rows: rememberedRows(),
+    counts: countBook(),
+    nextVersion: versions(),
+    random: options.random,
+  };
+  const turn: SenderTurn = { last: '' };
+  const state = stateOf(backend);
+  const batches = createBatches({
+    lanes: backend.concurrency,
+    bySender: backend.bySender,
+    timeoutMs: backend.timeoutMs,
+    run: async (jobs) => {
+      await runJobs(jobs, backend, shared);
+      await sweepSome(jobs, backend, options.random);
+    },
+  });
+
+  const run = <T>(sender: string, plan: Plan<T>, ask: Ask): Promise<T> =>
+    new Promise((resolve, reject) => {
+      state.check();
+      batches.add({
+        ...queuedPlan(plan, ask, resolve, (error) => reject(backend.asFault(error))),
+        sender,
+        bytes: ask.bytes ?? 0,
+        ...(ask.scopes && { scopes: ask.scopes }),
+        since: performance.now(),
+      });
+    });
+  const direct = <T>(work: () => Promise<T>): Promise<T> =>
+    state.during(work).catch((error: unknown) => {
+      throw backend.asFault(error);
+    });
+
+  const { identity } = backend;
+  const store: DrivenStore<Tx> = {
+    name: backend.name,
+    open: async () => {
+      await state.open();
+      const since = performance.now();
+      await direct(async () => clock.seen(await backend.clock(), since));
+    },
+    durability: () => direct(() => backend.durability()),
+    ...(identity && { identity: () => direct(identity) }),
+    ...(backend.keepDurability && { keepDurability: backend.keepDurability }),
+    ...(backend.watchIdentity && { watchIdentity: backend.watchIdentity }),
+    get durabilityAdvice() {
+      return backend.advice();
+    },
+    accept: (request) =>
+      run(request.sender, (rows, now) => watch.told(accept(rows, request, now)), {
+        // What is over a cap is compared too: what was counted and what was found may be of two moments.
+        isBarrier: always,
+        guessesAbsent: true,
+        limits: request.limits,
+        bytes: request.event?.body.length ?? 0,
+        scopes: scopesOf(request.sender, request.nonce?.keyid),
+      }),
+    complete: (request) => run(request.sender, (rows, now) => complete(rows, request, now), ENDING),
+    fail: (request) => run(request.sender, (rows, now) => fail(rows, request, now), ENDING),
+    renew: (request) => run(request.sender, (rows, now) => renew(rows, request, now), READING),
+    alive: (request) =>
+      run(PROCESSES.sender, (rows, now) => alive(rows, request, now), {
+        isBarrier: () => false,
+        guessesAbsent: true,
+        scopes: [PROCESSES],
+      }),
+    peek: (sender, key) =>
+      run(sender, (rows, now) => peek(rows, sender, key, now), {
+        isBarrier: (answer) => ENDED.has(answer),
+        guessesAbsent: false,
+      }),
+    clock: () =>
+      direct(async () => {
+        const since = performance.now();
+        const now = await backend.clock();
+        clock.seen(now, since);
+        return now;
+      }),
+    inbox: {
+      lease: (request) => direct(() => leaseDue(backend, shared, request, turn)),
+      overdueMs: () => direct(() => backend.overdueMs()),
+      list: (query) => direct(() => list(backend, query)),
+      inspect: (sender, key) =>
+        run(sender, (rows, now) => inspect(rows, { sender, key }, now), {
+          isBarrier: always,
+          guessesAbsent: false,
+        }),
+      redrive: (sender, key) => run(sender, (rows, now) => redrive(rows, { sender, key }, now), READING),
+      discard: (sender, key, retentionMs, only) =>
+        run(sender, (rows, now) => discard(rows, { sender, key, retentionMs, only }, now), READING),
+    },
+    ...registrationsIn(backend, shared, run, direct),
+    sweep: (scopes) => direct(() => sweepAll(backend, scopes)),
+    close: () => state.close(() => batches.idle()),
+  };
+  if (!backend.transaction) return store;
+  const { transaction } = backend;
+  return Object.assign(store, {
+    transaction: <T>(
+      request: TransactionRequest,
+      fn: (tx: Tx) => T | Promise<T>,
+      over?: AbortSignal,
+    ): Promise<T> =>
+      state.during(() =>
+        transaction(
+          request,
+          async (tx, within) => {
+            const runIn = <A>(plan: (rows: Rows, now: number) => A): Promise<A> =>
+              runOne(plan, READING, within, shared);
+            if (!(await runIn((rows, now) => heldBy(rows, request, now) !== undefined))) throw leaseLost();
+            const work = async (): Promise<T> => fn(tx);
+            const value = await (over ? unlessAborted(over, work) : work());
+            const end = (rows: Rows, now: number): CompleteResult =>
+              heldBy(rows, request, now) ? complete(rows, request, now) : 'lost';
+            if ((await runIn(end)) === 'lost') throw leaseLost();
+            return value;
+          },
+          over,
+        ),
+      ),
+  });
+}
+
+/** Beside the batches. */
+function runOne<T>(plan: Plan<T>, ask: Ask, within: Within, shared: Shared): Promise<T> {
+  return new Promise((resolve, reject) => {
+    void runJobs([queuedPlan(plan, ask, resolve, reject)], within, shared);
+  });
+}
+
+/** What an accept adds to is swept now and then: what is kept stays in proportion to what comes. */
+async function sweepSome(
+  jobs: readonly Queued[],
+  backend: Pick<Backend, 'sweep'>,
+  random: () => number,
+): Promise<void> {
+  const due = new Map<string, Scope>();
+  for (const { scopes = [] } of jobs) {
+    if (scopes.length === 0 || random() * SWEEP_EVERY >= 1) continue;
+    for (const scope of scopes) due.set(scopeName(scope), scope);
+  }
+  try {
+    for (const scope of due.values()) await backend.sweep(scope, SWEEP_MOST);
+  } catch {
+    // A later call sweeps what could not be swept now: a backend that is down is not waited for each time.
+  }
+}
+
+async function sweepAll(backend: Pick<Backend, 'sweep'>, scopes: readonly Scope[]): Promise<number> {
+  let deleted = 0;
+  for (const scope of scopes) {
+    for (let last = SWEEP_STEP; last > 0; deleted += last) last = await backend.sweep(scope, SWEEP_STEP);
+  }
+  return deleted;
+}
+
+/** `StoreInbox.list`. */
+async function list(backend: Backend, query: InboxQuery): Promise<InboxPage> {
+  const { rows, next } = await backend.page(checkedQuery(query));
+  return {
+    records: rows.map((row) => seen(unpacked(row) as RecordRow)),
+    ...(next !== undefined && { next }),
+  };
+}
+
+/** What a row may take in a batch, for what it will is not known before it is planned. */
+const ROW_BYTES = 262_144;
+
+type RunPlan = <T>(sender: string, plan: Plan<T>, ask: Ask) => Promise<T>;
+type Direct = <T>(work: () => Promise<T>) => Promise<T>;
+
+const rowOf = (row: Row): RegistrationRow => unpacked(row) as RegistrationRow;
+
+/** `Store.registrations`, where the backend finds what is due. */
+export function registrationsIn(
+  backend: Backend,
+  shared: Shared,
+  run: RunPlan,
+  direct: Direct,
+): Pick<Store, 'registrations'> {
+  const { registrations } = backend;
+  if (!registrations) return {};
+  const last: Partial<Record<RegistrationKind, string>> = {};
+  return {
+    registrations: {
+      run: async (sender, plan) => {
+        const ask = { isBarrier: () => true, guessesAbsent: false, bytes: ROW_BYTES, scopes: [{ sender }] };
+        const came = await run(sender, (rows, now) => planned(rows, sender, plan, now), ask);
+        return came.value();
+      },
+      due: (request) => direct(() => due(backend, registrations, shared, request, last)),
+      page: async (query) => {
+        const of = listed(query);
+        const found = await direct(() => registrations.list({ ...of, limit: of.limit + 1 }));
+        const nameOf = ({ scope, id }: Row): { sender: string; id: string } => ({ sender: scope.sender, id });
+        return pageOf(found, of, rowOf, nameOf, shared.clock.now());
+      },
+    },
+  };
+}
+
+/** Rows that are due are looked for, and those are given that this call was the first to put off. */
+async function due(
+  backend: Backend,
+  registrations: NonNullable<Backend['registrations']>,
+  shared: Shared,
+  { kind, max, holdMs, senders }: RegistrationDueRequest,
+  last: Partial<Record<RegistrationKind, string>>,
+): Promise<RegistrationDueResult> {
+  const since = performance.now();
+  const found = await registrations.due({ kind, max: bounded(max), senders, after: last[kind] ?? '' });
+  shared.clock.seen(found.now, since);
+  last[kind] = found.rows.at(-1)?.scope.sender ?? last[kind] ?? '';
+  const known = { result: { ...found, counts: [], nonces: undefined }, since };
+  const groups = new Map<string, QueuedPlan[]>();
+  const claims = found.rows.map((one) => {
+    const row = rowOf(one);
+    return new Promise<RegistrationRow | undefined>((resolve, reject) => {
+      const plan: Plan<RegistrationRow | undefined> = (rows, now) => held(rows, row, holdMs, now);
+      const group = backend.bySender ? row.sender : '';
+      groups.set(group, [...(groups.get(group) ?? []), queuedPlan(plan, READING, resolve, reject)]);
+    });
+  });
+  for (const jobs of groups.values()) void runJobs(jobs, backend, shared, known);
+  // What could not be put off now is found again: it takes nothing from what was.
+  const settled = await Promise.allSettled(claims);
+  const rows = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
+  const failed = settled.find((one) => one.status === 'rejected');
+  if (failed && rows.length === 0) throw failed.reason;
+  const next = Math.min(
+    found.nextDueMs ?? Infinity,
+    found.rows.length > 0 ? Math.max(1, Math.ceil(holdMs)) : Infinity,
+  );
+  return { rows, ...(next !== Infinity && { nextDueMs: next }) };
+}

@@ -1,0 +1,392 @@
+import type { Counted, RowId, RowKind, Scope } from '../backend.ts';
+import type { StoreLimits } from '../store.ts';
+import { PRESSURE_SHARE } from '../constants.ts';
+import type { RegistrationTable } from '../rules/registration-rules.ts';
+import type { RecordRow, Rows, Usage } from '../rules/rule-rows.ts';
+import type { AnyRow, RowData, Sweep } from './row-data.ts';
+import { fitted, nameOf, PROCESSES, scopeName, sweepName } from './row-data.ts';
+import { addTo, isFar, usageOf } from './usage.ts';
+
+/** A row as a batch of plans sees it. */
+export interface Entry {
+  readonly id: RowId;
+  /** `nameOf(id)`. */
+  readonly name: string;
+  /** In the store; undefined: absent. */
+  version: number | undefined;
+  /** What the store has, expired or not. */
+  stored: AnyRow | undefined;
+  /** What the plans of this round left. */
+  row: AnyRow | undefined;
+  /** What they did with its body. */
+  body: Uint8Array | null | undefined;
+  /** What the store has of it, where it was loaded. */
+  storedBody: Uint8Array | undefined;
+  /** Read from the store for this batch, not guessed. */
+  isVerified: boolean;
+  /** Of a task, where it was looked up: the records that wait for it. */
+  waiters: Waiters | undefined;
+  /** The plans of this round that write it. */
+  writer: Draft | undefined;
+}
+
+/** The oldest ones first; there may be more unless these are all (admission.md §8.10). */
+export interface Waiters {
+  readonly first: readonly Entry[];
+  readonly areAll: boolean;
+}
+
+/** Plans that stand or fall together, for one has written what another has read (admission.md §8.3). */
+export interface Draft {
+  readonly jobs: PlanRequest[];
+  readonly reads: Set<Entry>;
+  readonly writes: Map<Entry, Change>;
+  readonly counts: Map<string, Counted>;
+  /** The version of what it writes. */
+  next: number;
+}
+
+/** What a plan needs and was not given. Never leaves the driver. */
+export class Missing extends Error {
+  override readonly name = 'Missing';
+  readonly need: Need;
+  constructor(need: Need) {
+    super('a row that was not loaded');
+    this.need = need;
+  }
+}
+
+export type Need =
+  | { readonly row: RowId }
+  | { readonly process: string }
+  | { readonly body: RowId }
+  | { readonly counts: readonly Scope[] }
+  /** Expired rows to be deleted first: a cap is near. */
+  | { readonly sweep: Sweep }
+  /** What an earlier plan of this round has changed has to be in the store first. */
+  | 'next-round';
+
+/** What several plans need, each thing once, by its name. */
+interface Needed {
+  readonly rows: Map<string, RowId>;
+  readonly bodies: Map<string, RowId>;
+  readonly counts: Map<string, Scope>;
+  readonly sweeps: Map<string, Sweep>;
+  readonly processes: Set<string>;
+}
+
+export function together(needs: readonly Need[]): Needed {
+  const needed: Needed = {
+    rows: new Map(),
+    bodies: new Map(),
+    counts: new Map(),
+    sweeps: new Map(),
+    processes: new Set(),
+  };
+  const { rows, bodies, counts, sweeps, processes } = needed;
+  for (const need of needs) {
+    if (need === 'next-round') continue;
+    if ('row' in need) rows.set(nameOf(need.row), need.row);
+    else if ('process' in need) processes.add(need.process);
+    else if ('body' in need) bodies.set(nameOf(need.body), need.body);
+    else if ('counts' in need) for (const scope of need.counts) counts.set(scopeName(scope), scope);
+    else sweeps.set(sweepName(need.sweep), need.sweep);
+  }
+  return needed;
+}
+
+/** What plans read and write. */
+export type DriverRows = Rows & RegistrationTable;
+
+/** One operation of a store, as the driver plans it. */
+export interface PlanRequest {
+  /** Pure: reads and writes `rows` alone. */
+  readonly plan: (rows: DriverRows, now: number) => unknown;
+  /** Whether a 2xx may rest on the answer: then it is committed even if nothing is written. */
+  readonly isBarrier: (answer: unknown) => boolean;
+  /** What is not known is taken to be absent at first: most accepts are the first of their event. */
+  readonly guessesAbsent: boolean;
+  /** Of an accept: what `usage` is held against. */
+  readonly limits?: StoreLimits;
+  tries: number;
+  answer?: unknown;
+}
+
+/** What is known of counts, and since when. */
+export interface KnownCount extends Counted {
+  readonly seenAt: number;
+}
+
+/** What one batch knows. */
+export interface Batch {
+  readonly entries: Map<string, Entry>;
+  /** Rows that this process wrote last; a guess. */
+  readonly remembered: (name: string) => Pick<Entry, 'version' | 'stored'> | undefined;
+  /** By `scopeName`. */
+  readonly counts: (name: string) => KnownCount | undefined;
+  readonly nonces: () => number;
+  /** Scopes whose counts were read for this batch: those near a cap. */
+  readonly exact: Set<string>;
+  /** Scopes whose counts are old: they are asked for with the next commit. */
+  readonly old: Map<string, Scope>;
+  /** What its plans are made with; made with the first of them. */
+  touched?: TouchedRows;
+  /** Scopes that were swept for this batch. */
+  readonly swept: Set<string>;
+  /** Until when processes are alive that were asked for. Unix ms. */
+  readonly processes: Map<string, number>;
+}
+
+/** What a plan makes of a row, and of its body: undefined, it stays; null, it goes. */
+export interface Change {
+  readonly row: AnyRow;
+  readonly body: Uint8Array | null | undefined;
+}
+
+/** One plan's view of a batch. */
+export interface Attempt {
+  readonly rows: DriverRows;
+  readonly reads: Set<Entry>;
+  readonly writes: Map<Entry, Change>;
+  readonly counts: Map<string, Counted>;
+  /** What it did to `Entry.waiters`. */
+  readonly waiters: ReadonlyMap<Entry, Waiters | undefined>;
+}
+
+/** Counts are asked for again after this. Ms. */
+const COUNT_AGE_MS = 1000;
+
+const nonceScope = (sender: string, keyid: string): Scope => ({ sender, keyid: fitted(keyid) });
+
+/** The scopes that an accept adds to. */
+export function scopesOf(sender: string, keyid: string | undefined): readonly Scope[] {
+  return keyid === undefined ? [{ sender }] : [{ sender }, nonceScope(sender, keyid)];
+}
+
+function isUnexpired(row: AnyRow, now: number): boolean {
+  return row.expiresAt === null || row.expiresAt > now;
+}
+
+/** Counts that are to be asked for again. */
+function noteOld({ counts, old }: Batch, scopes: readonly Scope[], names: readonly string[]): void {
+  const oldest = performance.now() - COUNT_AGE_MS;
+  for (const [at, name] of names.entries()) {
+    const scope = scopes[at];
+    if (scope && (counts(name)?.seenAt ?? 0) < oldest) old.set(name, scope);
+  }
+}
+
+/** `Rows` over what a batch knows: reads are noted, for they have to hold when it is committed (admission.md §8.3). */
+export function attemptOf(batch: Batch, job: PlanRequest): Attempt {
+  batch.touched ??= touchedRowsOf(batch);
+  return batch.touched.begin(job);
+}
+
+/** The rows of a batch, for one plan after the other. */
+interface TouchedRows {
+  readonly begin: (job: PlanRequest) => Attempt;
+}
+
+function touchedRowsOf(batch: Batch): TouchedRows {
+  let job: PlanRequest;
+  let reads: Attempt['reads'];
+  let writes: Attempt['writes'];
+  let counts: Attempt['counts'];
+  let waiters: Map<Entry, Waiters | undefined>;
+  // A plan asks for the same few rows again and again.
+  let last: { [K in RowKind]?: Scope & { readonly id: string; readonly entry: Entry } };
+  const waitersOf = (task: Entry): Waiters | undefined =>
+    waiters.has(task) ? waiters.get(task) : task.waiters;
+
+  const lookUp = (id: RowId): Entry => {
+    const name = nameOf(id);
+    let entry = batch.entries.get(name);
+    if (!entry) {
+      const known = job.tries === 0 ? batch.remembered(name) : undefined;
+      if (!known && !(job.guessesAbsent && job.tries === 0)) throw new Missing({ row: id });
+      entry = newEntry(id, name, known?.version, known?.stored, false);
+      batch.entries.set(name, entry);
+    }
+    reads.add(entry);
+    return entry;
+  };
+  const entryOf = (kind: RowKind, scope: Scope, id: string): Entry => {
+    const known = last[kind];
+    if (known?.id === id && known.sender === scope.sender && known.keyid === scope.keyid) return known.entry;
+    const entry = lookUp({ scope, kind, id: fitted(id) });
+    last[kind] = { ...scope, id, entry };
+    return entry;
+  };
+  const get = <K extends RowKind>(_kind: K, entry: Entry): RowData[K] | undefined =>
+    (writes.get(entry)?.row ?? entry.row) as RowData[K] | undefined;
+  const find = <K extends RowKind>(
+    kind: K,
+    scope: Scope,
+    id: string,
+    now: number,
+  ): RowData[K] | undefined => {
+    const row = get(kind, entryOf(kind, scope, id));
+    return row && isUnexpired(row, now) ? row : undefined;
+  };
+  const write = (entry: Entry, row: AnyRow, body?: Uint8Array | null): void => {
+    writes.set(entry, { row, body: body === undefined ? writes.get(entry)?.body : body });
+  };
+  const taskOf = (sender: string, id: string): Entry => entryOf('task', { sender }, id);
+
+  /** What leases, ends, parks or wakes a record writes its task's row (admission.md §8.4). */
+  const saveRecord = (row: RecordRow, body: Uint8Array | null | undefined): void => {
+    const entry = entryOf('record', { sender: row.sender }, row.key);
+    const before = get('record', entry);
+    write(entry, row, body);
+    const { task, state, owner, parkedUntil } = row;
+    if (!task || (before?.state === state && before.owner === owner && before.parkedUntil === parkedUntil))
+      return;
+    const of = taskOf(row.sender, task.id);
+    const known = get('task', of);
+    if (!known) return;
+    const wasParked = before !== undefined && before.parkedUntil > 0;
+    const isParked = parkedUntil > 0;
+    write(of, { ...known, waiting: known.waiting || isParked });
+    if (wasParked !== isParked)
+      waiters.set(of, isParked ? joined(waitersOf(of), entry) : left(waitersOf(of), entry));
+  };
+
+  // Most plans of a batch are of one sender, and of one of its keys.
+  let named: Named | undefined;
+  const namesOf = (sender: string, keyid: string | undefined): Named => {
+    if (named?.sender !== sender || named.keyid !== keyid) {
+      const scopes = scopesOf(sender, keyid);
+      named = { sender, keyid, scopes, names: scopes.map(scopeName) };
+    }
+    return named;
+  };
+  const usage = (sender: string, keyid: string | undefined): Usage => {
+    const { scopes, names } = namesOf(sender, keyid);
+    const known = names.map((name) => batch.counts(name));
+    if (known.includes(undefined)) throw new Missing({ counts: scopes });
+    const [own, key] = known;
+    noteOld(batch, scopes, names);
+    const used = usageOf(own, key, batch.nonces());
+    const { limits } = job;
+    if (!limits || isFar(used, limits, PRESSURE_SHARE, keyid !== undefined)) return used;
+    if (!names.every((name) => batch.exact.has(name))) throw new Missing({ counts: scopes });
+    // Far from the caps themselves, a count that has moved meanwhile changes no more than what the alarm says.
+    const isExact = !isFar(used, limits, 1, keyid !== undefined);
+    if (isExact) for (const count of known) if (count) counts.set(scopeName(count.scope), count);
+    return added(used, scopes, isExact);
+  };
+  /** With what the plans of this round add: near a cap an answer that counts it is theirs too (admission.md §8.9). */
+  const added = (used: Usage, of: readonly Scope[], isExact: boolean): Usage => {
+    const sum = { ...used };
+    const add = (entry: Entry, row: AnyRow | undefined): void => {
+      if (addTo(sum, entry, row, of) && isExact) reads.add(entry);
+    };
+    for (const entry of batch.entries.values()) {
+      if (entry.writer && !writes.has(entry)) add(entry, entry.row);
+    }
+    for (const [entry, { row }] of writes) add(entry, row);
+    return sum;
+  };
+  const sweep = (of: Sweep): void => {
+    if (!batch.swept.has(sweepName(of))) throw new Missing({ sweep: of });
+  };
+
+  const rows: DriverRows = {
+    nonce: ({ sender, keyid, nonce }, now) => find('nonce', nonceScope(sender, keyid), nonce, now),
+    saveNonce: (row) => write(entryOf('nonce', nonceScope(row.sender, row.keyid), row.nonce), row),
+    record: (sender, key, now) => find('record', { sender }, key, now),
+    body: (sender, key) => {
+      const entry = entryOf('record', { sender }, key);
+      if (get('record', entry)?.bodyBytes === 0) return new Uint8Array();
+      const body = writes.get(entry)?.body ?? entry.body ?? entry.storedBody;
+      if (!body) throw new Missing({ body: entry.id });
+      return body;
+    },
+    insertRecord: (row, body) => saveRecord(row, body && row.bodyBytes > 0 ? body : null),
+    updateRecord: (row) => saveRecord(row, row.bodyBytes === 0 ? null : undefined),
+    task: (sender, id, now) => find('task', { sender }, id, now),
+    saveTask: (row) => {
+      const entry = taskOf(row.sender, row.id);
+      write(entry, { ...row, waiting: get('task', entry)?.waiting ?? false });
+    },
+    parked: (sender, id) => {
+      const entry = taskOf(sender, id);
+      const task = get('task', entry);
+      if (!task?.waiting) return undefined;
+      const known = waitersOf(entry);
+      const [first] = known?.first ?? [];
+      if (first) {
+        reads.add(first);
+        return get('record', first);
+      }
+      if (!known?.areAll) throw new Missing(entry.writer ? 'next-round' : { row: entry.id });
+      write(entry, { ...task, waiting: false });
+      return undefined;
+    },
+    notification: (sender, id, now) => find('notification', { sender }, id, now),
+    saveNotification: (row) => write(entryOf('notification', { sender: row.sender }, row.id), row),
+    usage,
+    isProcessAlive: (id, now) => {
+      const until = batch.processes.get(id);
+      if (until === undefined) throw new Missing({ process: id });
+      return until > now;
+    },
+    saveProcess: (row) => write(entryOf('process', PROCESSES, row.id), row),
+    registration: (kind, sender, id, now) => find(kind, { sender }, id, now),
+    saveRegistration: (row) => write(entryOf(row.kind, { sender: row.sender }, row.id), row),
+    purge: () => {},
+    purgeSender: (sender) => sweep({ sender }),
+    purgeNonces: (_now, _most, of) => {
+      if (!of) sweep('nonces');
+      else sweep(of.keyid === undefined ? { noncesOf: of.sender } : nonceScope(of.sender, of.keyid));
+    },
+  };
+  return {
+    begin: (nextJob) => {
+      job = nextJob;
+      reads = new Set();
+      writes = new Map();
+      counts = new Map();
+      waiters = new Map();
+      last = {};
+      return { rows, reads, writes, counts, waiters };
+    },
+  };
+}
+
+interface Named {
+  readonly sender: string;
+  readonly keyid: string | undefined;
+  readonly scopes: readonly Scope[];
+  readonly names: readonly string[];
+}
+
+/** Which of two is older, the store has to say. */
+function joined(known: Waiters | undefined, entry: Entry): Waiters | undefined {
+  return known?.areAll && known.first.length === 0 ? { first: [entry], areAll: true } : undefined;
+}
+
+function left(known: Waiters | undefined, entry: Entry): Waiters | undefined {
+  return known && { ...known, first: known.first.filter((other) => other !== entry) };
+}
+
+export function newEntry(
+  id: RowId,
+  name: string,
+  version: number | undefined,
+  stored: AnyRow | undefined,
+  isVerified: boolean,
+): Entry {
+  return {
+    id,
+    name,
+    version,
+    stored,
+    row: stored,
+    body: undefined,
+    storedBody: undefined,
+    isVerified,
+    waiters: undefined,
+    writer: undefined,
+  };
+}

@@ -1,0 +1,218 @@
+import { Fault } from '../../shared/errors.ts';
+import type { RegistrationKind, RegistrationRow } from '../store.ts';
+import type { NoncesOf, Row, RowId, RowKind, Scope } from '../backend.ts';
+import type { NonceRow, NotificationRow, ProcessRow, RecordRow, TaskRow } from '../rules/rule-rows.ts';
+import { columnText, fromColumnText } from '../text.ts';
+
+/** What each kind of row says. */
+export interface RowData extends Readonly<Record<RegistrationKind, RegistrationRow>> {
+  readonly record: RecordRow;
+  /** `waiting`: records may be parked for it. Set with each, so that a free task without one is not searched. */
+  readonly task: TaskRow & { readonly waiting: boolean };
+  readonly nonce: NonceRow;
+  readonly notification: NotificationRow;
+  readonly process: ProcessRow;
+}
+
+export type AnyRow = RowData[RowKind];
+
+/** The longest id that an index takes as it is. */
+const MOST_ID = 512;
+
+/** Of an id that is longer: no id of a sender begins so, `columnText` would have encoded it. */
+const HASHED = '\u0001#';
+
+/** An id as rows are named by it: any string keeps its identity. */
+export function fitted(id: string): string {
+  const text = columnText(id);
+  return text.length <= MOST_ID && !text.startsWith(HASHED) ? text : HASHED + sha256Hex(text);
+}
+
+/** @throws Fault `store_unavailable` where the runtime has no `node:crypto`. */
+function sha256Hex(text: string): string {
+  const crypto = nodeCrypto();
+  if (!crypto)
+    throw new Fault(
+      'store_unavailable',
+      'An id of over 512 characters needs node:crypto, which is not there.',
+    );
+  return crypto.createHash('sha256').update(text).digest('hex');
+}
+
+/** Of the rows of processes. */
+export const PROCESSES: Scope = { sender: '' };
+
+/** A row's name as one text. */
+export function nameOf({ scope: { sender, keyid }, kind, id }: RowId): string {
+  return `${kind} ${sender.length} ${keyid?.length ?? ''} ${sender}${keyid ?? ''}${id}`;
+}
+
+export function scopeName({ sender, keyid }: Scope): string {
+  return keyid === undefined ? sender : `${keyid.length} ${keyid}${sender}`;
+}
+
+/** Expired rows to be deleted. */
+export type Sweep = Scope | NoncesOf | 'nonces';
+
+/** As one text. */
+export function sweepName(of: Sweep): string {
+  if (of === 'nonces') return of;
+  return 'noncesOf' in of ? `nonces of ${of.noncesOf}` : scopeName(of);
+}
+
+/** What a row's name says of it, and what is as it is in most rows, is left out: half of what is stored. */
+type Absent<K extends RowKind> = { readonly [M in keyof RowData[K]]?: RowData[K][M] };
+
+const REGISTRATION = { dueAt: null, list: null, expiresAt: null } as const;
+
+const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
+  record: {
+    owner: null,
+    fence: 0,
+    leaseUntil: 0,
+    attempts: 0,
+    spared: false,
+    crashes: 0,
+    suspect: false,
+    process: null,
+    crashedIn: null,
+    acked: false,
+    parkedUntil: 0,
+    lastError: null,
+    canonicalHash: null,
+    task: null,
+    reemission: false,
+    afterTerminal: false,
+    ahead: false,
+    afterFinal: false,
+    bodyBytes: 0,
+    expiresAt: null,
+  },
+  task: { holder: null, mark: null, markTerminal: false, terminal: null, told: null, waiting: false },
+  nonce: { key: null },
+  notification: { instant: null },
+  process: {},
+  operation: REGISTRATION,
+  route: REGISTRATION,
+  watch: REGISTRATION,
+};
+
+/** The member that the row's id says, unless it was hashed; scope says the others. */
+const ID_MEMBER = {
+  record: 'key',
+  task: 'id',
+  nonce: 'nonce',
+  notification: 'id',
+  process: 'id',
+  operation: 'id',
+  route: 'id',
+  watch: 'id',
+} as const;
+
+export function isRegistration(kind: RowKind): kind is RegistrationKind {
+  return kind === 'operation' || kind === 'route' || kind === 'watch';
+}
+
+const packRegistration = (row: RegistrationRow, id: string | undefined): object => ({
+  id,
+  value: row.value,
+  dueAt: row.dueAt ?? undefined,
+  list: row.list ?? undefined,
+  expiresAt: row.expiresAt ?? undefined,
+});
+
+const unless = <T>(value: T, absent: T): T | undefined => (value === absent ? undefined : value);
+
+/** Of each there may be rows. */
+export const ROW_KINDS: readonly RowKind[] = Object.keys(ID_MEMBER) as RowKind[];
+
+/** One object a kind, whose members are always the same: JSON leaves out those that are undefined. */
+const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined) => object } = {
+  record: (row, key) => ({
+    key,
+    state: row.state,
+    claim: row.claim,
+    claimedBy: row.claimedBy,
+    owner: row.owner ?? undefined,
+    fence: unless(row.fence, 0),
+    leaseUntil: unless(row.leaseUntil, 0),
+    attempts: unless(row.attempts, 0),
+    spared: unless(row.spared, false),
+    crashes: unless(row.crashes, 0),
+    suspect: unless(row.suspect, false),
+    process: row.process ?? undefined,
+    crashedIn: row.crashedIn ?? undefined,
+    acked: unless(row.acked, false),
+    insertedAt: row.insertedAt,
+    notBefore: row.notBefore,
+    parkedUntil: unless(row.parkedUntil, 0),
+    setAt: unless(row.setAt, row.insertedAt),
+    lastError: row.lastError ?? undefined,
+    rawHash: row.rawHash,
+    canonicalHash: row.canonicalHash ?? undefined,
+    task: row.task ?? undefined,
+    traceparent: row.traceparent,
+    reemission: unless(row.reemission, false),
+    afterTerminal: unless(row.afterTerminal, false),
+    ahead: unless(row.ahead, false),
+    afterFinal: unless(row.afterFinal, false),
+    bodyBytes: unless(row.bodyBytes, 0),
+    expiresAt: row.expiresAt ?? undefined,
+  }),
+  task: (row, id) => ({
+    id,
+    holder: row.holder ?? undefined,
+    mark: row.mark ?? undefined,
+    markTerminal: unless(row.markTerminal, false),
+    terminal: row.terminal ?? undefined,
+    told: row.told ?? undefined,
+    waiting: unless(row.waiting, false),
+    expiresAt: row.expiresAt,
+  }),
+  nonce: (row, nonce) => ({
+    nonce,
+    key: row.key ?? undefined,
+    acceptId: row.acceptId,
+    expiresAt: row.expiresAt,
+  }),
+  notification: (row, id) => ({
+    id,
+    key: row.key,
+    instant: row.instant ?? undefined,
+    expiresAt: row.expiresAt,
+  }),
+  process: (row, id) => ({ id, expiresAt: row.expiresAt }),
+  operation: packRegistration,
+  route: packRegistration,
+  watch: packRegistration,
+};
+
+/** JSON: no character in it needs more care, whatever a sender wrote. */
+export function packed({ kind, id }: Pick<RowId, 'kind' | 'id'>, row: AnyRow): string {
+  const named = row as unknown as Readonly<Record<string, string>>;
+  const name = id.startsWith(HASHED) ? named[ID_MEMBER[kind]] : undefined;
+  return JSON.stringify((PACK[kind] as (row: AnyRow, id: string | undefined) => object)(row, name));
+}
+
+export function unpacked({ scope, kind, id, data }: Pick<Row, 'scope' | 'kind' | 'id' | 'data'>): AnyRow {
+  const stored = JSON.parse(data) as { readonly insertedAt?: number };
+  return {
+    ...DEFAULTS[kind],
+    ...(kind === 'record' && { setAt: stored.insertedAt }),
+    ...(kind !== 'process' && { sender: scope.sender }),
+    ...(isRegistration(kind) && { kind }),
+    ...(scope.keyid !== undefined && { keyid: scope.keyid }),
+    ...(!id.startsWith(HASHED) && { [ID_MEMBER[kind]]: fromColumnText(id) }),
+    ...stored,
+  } as unknown as AnyRow;
+}
+
+interface Hash {
+  update(text: string): Hash;
+  digest(encoding: 'hex' | 'base64url'): string;
+}
+
+/** `node:crypto`, of which hashes are used; undefined where the runtime has none. Clients of databases run where it has. */
+export function nodeCrypto(): { createHash(name: 'sha1' | 'sha256'): Hash } | undefined {
+  return globalThis.process?.getBuiltinModule?.('node:crypto');
+}

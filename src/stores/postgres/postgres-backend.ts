@@ -1,0 +1,321 @@
+import type { CommitRequest, DueResult, LoadRequest, RowId } from '../backend.ts';
+import type { RegistrationKind, StoreIdentity } from '../store.ts';
+import { turnText } from '../optimistic/commit-unit.ts';
+import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/sql-backend.ts';
+import { type MadeAt, onConnection } from '../sql/connections.ts';
+import type { Query } from '../sql/sql-transaction.ts';
+import { LETTER, scopeFrom, type ScopeIds } from '../sql/row-lines.ts';
+import { columnText, fromColumnText } from '../text.ts';
+import {
+  connectionsOf,
+  type PgClient,
+  type PgPool,
+  poolMax,
+  query,
+  survive,
+  asFault,
+  isRetryable,
+  mayBeOneCalls,
+  wronglyGiven,
+} from './postgres-client.ts';
+import { commitValues, countsOf, nameValues, type RowColumns, rowOf } from './postgres-rows.ts';
+import { checkVersion, quoted } from './postgres-schema.ts';
+import { checkTransactions, sessionsOf } from './postgres-sessions.ts';
+import {
+  adviceOf,
+  checkSchema,
+  checkSettings,
+  durabilityOf,
+  type Kept,
+  keptText,
+  levelOf,
+  type Settings,
+  SETTINGS_SQL,
+} from './postgres-settings.ts';
+
+interface PostgresOptions extends SqlOptions {
+  readonly pool: PgPool;
+  readonly schema: string;
+}
+
+export type PostgresBackend = SqlBackend<PgClient>;
+
+type Rows = readonly unknown[];
+
+/** What `webhook_commit` says where the clock alone is not all. */
+interface TurnRow {
+  readonly now: number;
+  readonly kept?: readonly [names: string, sync: string, fsync: string] | null;
+  readonly old?: boolean;
+  readonly refused?: readonly number[];
+  readonly rows?:
+    readonly (readonly [scope: number, kind: string, id: string, version: number, data: string])[] | null;
+  readonly counts?: Parameters<typeof countsOf>[0];
+}
+
+/** The port on PostgreSQL. Nothing is kept in a session, so any pooler does; each statement is a transaction. */
+export function postgresBackend(options: PostgresOptions): PostgresBackend {
+  const { pool, timeoutMs, schema } = options;
+  const name = quoted(schema);
+  const madeAt: MadeAt = new WeakMap();
+  const connections = connectionsOf(pool, timeoutMs, madeAt);
+  const once: Query<Rows> = (text, values) =>
+    onConnection(connections, (client) => query(client, timeoutMs, text, [...values]));
+  const readVersion = async (): Promise<number> =>
+    Number(
+      answerOf(
+        await once(`SELECT coalesce(max(version), 0)::text AS answer FROM ${name}.webhook_schema`, []),
+      ),
+    );
+  const readSettings = async (): Promise<Settings> => {
+    const settings = await onConnection(
+      connections,
+      async (client) =>
+        JSON.parse(answerOf(await query(client, timeoutMs, SETTINGS_SQL, [schema]))) as Settings,
+      ({ standby, readOnly }) => standby || readOnly,
+    );
+    if (settings.schemaVersion === 0 || settings.grants.length > 0) return settings;
+    return { ...settings, schemaVersion: await readVersion() };
+  };
+  const sessions = sessionsOf(pool, timeoutMs);
+  const as = { standbyNames: '', synchronousCommit: 'off', fsync: 'on' };
+  let seen: Settings | undefined;
+  let endSurvival: (() => void) | undefined;
+  return sqlBackend(
+    {
+      name: 'postgres',
+      who: 'Postgres',
+      max: poolMax(pool),
+      maxOption: 'max',
+      once,
+      sessions,
+      callsOn: (ask, offset) =>
+        callsOn(ask, { name, offset, lockMs: Math.ceil(timeoutMs * LOCK_SHARE), kept: as }),
+      clock: async (offset) =>
+        Number(answerOf(await once(`SELECT ${name}.webhook_clock($1)::text AS answer`, [offset]))),
+      open: async () => {
+        // A connection that breaks ends the process where nobody listens; the pool replaces it by itself.
+        endSurvival ??= survive(pool, madeAt);
+        seen = await readSettings();
+        checkSettings(seen, schema);
+        await onConnection(connections, (client) => checkTransactions(client, sessions));
+        as.synchronousCommit = seen.synchronousCommit;
+        as.standbyNames = seen.standbyNames;
+      },
+      look: async () => checkVersion(await readVersion(), schema),
+      durability: async () => {
+        seen = await readSettings();
+        checkSchema(seen, schema);
+        as.standbyNames = seen.standbyNames;
+        return durabilityOf(seen);
+      },
+      advice: () => (seen ? adviceOf(seen) : ''),
+      close: () => endSurvival?.(),
+      isRetryable,
+      isAboutOne: mayBeOneCalls,
+      asFault,
+      wronglyGiven: (error) => wronglyGiven('postgresStore', error),
+    },
+    options,
+  );
+}
+
+interface Called {
+  /** Of the schema, quoted. */
+  readonly name: string;
+  readonly offset: () => number;
+  readonly lockMs: number;
+  /** What a commit is to rest on. */
+  readonly kept: Kept;
+}
+
+function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Calls {
+  const call = (what: string, count: number, columns = ''): string =>
+    `SELECT ${columns || '*'} FROM ${name}.webhook_${what}(${Array.from({ length: count }, (_, at) => `$${at + 1}`).join(', ')})`;
+  const texts = {
+    commit: call('commit', 37, 'webhook_commit AS answer'),
+    load: call('load', 6),
+    due: call('due', 4),
+    suspect: call('suspect', 2),
+    page: call('page', 5),
+    clear: call('clear', 3, 'webhook_clear::text AS answer'),
+    scopes: call('scopes', 2),
+  };
+  return {
+    idsOf: async (senders, keys) => {
+      const rows = (await query(texts.scopes, [senders, keys])) as readonly { readonly id: number }[];
+      return rows.map(({ id }) => id);
+    },
+    commit: async (request: CommitRequest, ids: ScopeIds, started) => {
+      const as = { ...kept };
+      const settings = [as.synchronousCommit, ...commitValues(request, ids), as.standbyNames];
+      const answer = answerOf(
+        await query(texts.commit, [request.at, offset(), lockMs, ...settings, started]),
+      );
+      const reply: TurnRow = answer.startsWith('{')
+        ? (JSON.parse(answer) as TurnRow)
+        : { now: Number(answer) };
+      const { now, old = false, refused = [], rows, counts } = reply;
+      const is = reply.kept ? keptOf(reply.kept) : as;
+      return {
+        now,
+        isOld: old,
+        refused,
+        rows: (rows ?? []).map(([scope_id, kind, id, version, data]) =>
+          rowOf({ scope_id, kind, id, version: String(version), data, body: null }, ids),
+        ),
+        ...countsOf(counts, ids),
+        level: levelOf(is),
+        settings: () => keptText(is),
+      };
+    },
+    load: async ({ rows, bodies, counts }: LoadRequest, ids) => {
+      const all: readonly RowId[] = [...rows, ...bodies];
+      const withBody = all.length > 0 ? all.map((_, at) => at >= rows.length) : null;
+      const counted = counts.length > 0 ? counts.map(ids.idOf) : null;
+      const answer = await query(texts.load, [offset(), ...nameValues(all, ids), withBody, counted]);
+      const [head, ...found] = answer as readonly RowColumns[];
+      return {
+        now: Number(head?.version),
+        rows: found.map((columns) => rowOf(columns, ids)),
+        ...countsOf(head?.data ? (JSON.parse(head.data) as TurnRow['counts']) : undefined, ids),
+      };
+    },
+    due: async ({ suspects, max, holdMs, after }, ids) => {
+      const answer = suspects
+        ? await query(texts.suspect, [offset(), holdMs])
+        : await query(texts.due, [offset(), max, holdMs, columnText(after)]);
+      const [head, ...rows] = answer as readonly RowColumns[];
+      const due = rows
+        .filter(({ place }) => place != null)
+        .toSorted((a, b) => Number(a.place) - Number(b.place));
+      const result: DueResult = {
+        now: Number(head?.version),
+        rows: rows.map((columns) => rowOf(columns, ids)),
+        due: due.map((columns) => rowOf(columns, ids)),
+        nextDueMs: head?.data == null ? undefined : Math.max(0, Number(head.data)),
+        isSuspectDue: head?.kind === 's',
+        counts: [],
+        nonces: undefined,
+      };
+      return result;
+    },
+    far: async ({ afterMs, max }) => {
+      const [{ now, rows } = { now: '0', rows: null }] = (await query(
+        `SELECT now, rows FROM ${name}.webhook_far($1, $2, $3)`,
+        [offset(), afterMs, max],
+      )) as readonly {
+        readonly now: string;
+        readonly rows: readonly (readonly [sender: string, id: string])[] | null;
+      }[];
+      const names = (rows ?? []).map(([sender, id]): RowId => ({
+        scope: { sender: fromColumnText(sender) },
+        kind: 'record',
+        id,
+      }));
+      return { now: Number(now), rows: names };
+    },
+    page: async ({ state, sender, limit, after = '0' }, ids) => {
+      const values = [offset(), state, sender === undefined ? null : columnText(sender), after, limit + 1];
+      const rows = (await query(texts.page, values)) as readonly RowColumns[];
+      return rows.map((columns) => ({ ...rowOf(columns, ids), place: String(columns.place) }));
+    },
+    overdueMs: async () => {
+      const [row] = (await query(overdueSql(name), [offset()])) as readonly {
+        readonly answer: string | null;
+      }[];
+      const ms = Number(row?.answer ?? -1);
+      return ms < 0 ? undefined : ms;
+    },
+    turns: async ({ kind, max, after }) => {
+      const values = [offset(), LETTER[kind], ...turnTexts(kind), max + 1, columnText(after)];
+      const rows = (await query(turnSql(name), values)) as readonly (RowColumns & {
+        readonly now: string;
+        readonly next: string | null;
+      })[];
+      const [{ now, next } = { now: '0', next: null }] = rows;
+      return {
+        now: Number(now),
+        next,
+        rows: rows.filter(({ id }) => id !== null).map((row) => rowOf(row, NO_IDS)),
+      };
+    },
+    listed: async ({ kind, list = null, sender, limit, after }) => {
+      const of = sender === undefined ? null : columnText(sender);
+      const behind = after ? [columnText(after.sender), after.id] : [null, ''];
+      const rows = await query(listSql(name), [LETTER[kind], list, of, limit, ...behind]);
+      return (rows as readonly RowColumns[]).map((row) => rowOf(row, NO_IDS));
+    },
+    clear: async (scope, most) => Number(answerOf(await query(texts.clear, [scope, most, offset()]))),
+    identity: async () => {
+      const [row] = (await query(identitySql(name), [])) as readonly StoreIdentity[];
+      return row && { id: row.id, isNew: row.isNew };
+    },
+    scopes: async () => {
+      const rows = await query(`SELECT sender, key FROM ${name}.webhook_scope ORDER BY id`, []);
+      return (rows as readonly { readonly sender: string; readonly key: string }[]).map(scopeFrom);
+    },
+  };
+}
+
+/** $1 is the clock's offset. Of each scope the first entry of its index is read. @param name of the schema, quoted. */
+export function overdueSql(name: string): string {
+  return `SELECT (${name}.webhook_clock($1) - min(d.due_at))::text AS answer FROM (
+    SELECT f.due_at FROM ${name}.webhook_scope s CROSS JOIN LATERAL
+      (SELECT r.due_at FROM ${name}.webhook_row r WHERE -r.scope_id = -s.id AND r.due_at IS NOT NULL ORDER BY r.due_at LIMIT 1) f
+      WHERE s.key = ''
+    UNION ALL SELECT min(r.suspect_at) FROM ${name}.webhook_row r WHERE r.suspect_at IS NOT NULL) d`;
+}
+
+/** Rows that say whose they are. */
+const NO_IDS: ScopeIds = { idOf: () => 0, scopeOf: () => undefined };
+
+/** Instants of `turnText`: the least, what stands before the digits, the greatest. */
+export function turnTexts(kind: RegistrationKind): readonly [string, string, string] {
+  const least = turnText(kind, 0);
+  return [least, least.slice(0, 2), turnText(kind, Number.MAX_SAFE_INTEGER)];
+}
+
+/**
+ * $1 offset, $2 kind, $3 to $5 `turnTexts`, $6 at most, $7 the sender whose turn was last. One row in any case, for the clock
+ * and for what comes due next. Of each sender its entries of the index of waiting records. @param name of the schema, quoted.
+ */
+export function turnSql(name: string): string {
+  const of = (what: string, condition: string, most: string): string =>
+    `${name}.webhook_scope c CROSS JOIN LATERAL (SELECT ${what} FROM ${name}.webhook_row r WHERE r.scope_id = c.id
+      AND ${condition} ORDER BY r.waits_for LIMIT ${most}) r WHERE c.key = ''`;
+  return `WITH clock AS MATERIALIZED (SELECT t.now, $4::text || lpad(t.now::text, 16, '0') AS latest
+      FROM (SELECT ${name}.webhook_clock($1) AS now) t),
+    found AS (SELECT c.sender, r.*, row_number() OVER (PARTITION BY r.scope_id ORDER BY r.waits_for, r.seq) AS turn
+      FROM clock CROSS JOIN ${of('r.scope_id, r.id, r.version, r.waits_for, r.seq', `r.waits_for >= $3 COLLATE "C" AND r.waits_for <= clock.latest COLLATE "C"`, '$6')}),
+    taken AS (SELECT f.*, row_number() OVER (ORDER BY f.turn, f.sender <= $7 COLLATE "C", f.sender) AS place FROM found f)
+    SELECT clock.now::text AS now, (SELECT min(r.waits_for) FROM ${of('r.waits_for', `r.waits_for > clock.latest COLLATE "C" AND r.waits_for <= $5 COLLATE "C"`, '1')}) AS next,
+      t.sender, t.scope_id, $2::text AS kind, t.id, r.version::text AS version, r.data, NULL AS body
+    FROM clock LEFT JOIN (taken t CROSS JOIN LATERAL (SELECT x.version, x.data FROM ${name}.webhook_row x
+        WHERE x.scope_id = t.scope_id AND x.kind = $2 COLLATE "C" AND x.id = t.id OFFSET 0) r)
+      ON t.place <= $6 ORDER BY t.place`;
+}
+
+/** $1 kind, $2 what it is listed as, $3 sender, $4 at most, $5 and $6 behind which. @param name of the schema, quoted. */
+export function listSql(name: string): string {
+  return `SELECT c.sender, $1::text AS kind, r.* , NULL AS body FROM ${name}.webhook_scope c CROSS JOIN LATERAL (
+      SELECT r.scope_id, r.id, r.version::text AS version, r.data FROM ${name}.webhook_row r
+        WHERE r.scope_id = c.id AND r.kind = $1 COLLATE "C" AND ($2::text IS NULL OR r.link = $2 COLLATE "C")
+          AND r.id > CASE WHEN c.sender = $5::text COLLATE "C" THEN $6::text ELSE '' END COLLATE "C" ORDER BY r.id LIMIT $4) r
+    WHERE c.key = '' AND CASE WHEN $3::text IS NULL THEN c.sender <> '' ELSE c.sender = $3 COLLATE "C" END
+      AND c.sender >= coalesce($5, '') COLLATE "C" ORDER BY c.sender, r.id LIMIT $4`;
+}
+
+/** Of several processes that ask at once one is told that the store is new. */
+function identitySql(name: string): string {
+  return `WITH told AS (UPDATE ${name}.webhook_identity SET told = true WHERE NOT told RETURNING id)
+    SELECT id, EXISTS (SELECT FROM told) AS "isNew" FROM ${name}.webhook_identity`;
+}
+
+function keptOf([standbyNames, synchronousCommit, fsync]: NonNullable<TurnRow['kept']>): Kept {
+  return { standbyNames, synchronousCommit, fsync };
+}
+
+function answerOf(rows: readonly unknown[]): string {
+  return (rows[0] as { readonly answer: string }).answer;
+}

@@ -1,0 +1,145 @@
+import { ConfigError, messageOf } from '../../shared/errors.ts';
+import { requireOptions } from '../text.ts';
+import { checkVersion as checkVersionOf, missingSteps, newest } from '../schema-version.ts';
+import {
+  type PgClient,
+  type PgPool,
+  checkOut,
+  giveBack,
+  requirePool,
+  survive,
+  asFault,
+  isServerError,
+  sqlState,
+  wronglyGiven,
+} from './postgres-client.ts';
+import { within } from '../sql/sql-transaction.ts';
+
+/**
+ * The schema that this package works with: the number of the last file of `migrations/`, whose README says what a version is,
+ * and how a newer one is made.
+ */
+export const SCHEMA_VERSION = 4;
+
+/** Where the tables are unless another schema is named. */
+export const DEFAULT_SCHEMA = 'proto_webhooks';
+
+/** An SQL identifier. @throws ConfigError for a name that PostgreSQL would cut or refuse. */
+export function quoted(schema: string): string {
+  const bytes = new TextEncoder().encode(schema).length;
+  if (typeof schema !== 'string' || bytes === 0 || bytes > 63 || schema.includes('\0')) {
+    throw new ConfigError('postgresStore: schema must be a name of 1 to 63 bytes.');
+  }
+  return `"${schema.replaceAll('"', '""')}"`;
+}
+
+/** `migrate`'s options. */
+export interface MigrateOptions {
+  /** Where the tables are. `proto_webhooks`; made where it does not exist and the role may. */
+  readonly schema?: string;
+  /** How long one statement may take, waiting for another process that migrates included. Ms; 60 000. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Brings the store's schema to the version of this package. Explicit: run it when you deploy, as a role that may create
+ * tables; the store itself only checks. In one transaction under an advisory lock, so that of several processes that
+ * start at once one does it and the others find it done.
+ * @returns versions before and after; 0 is none.
+ * @throws ConfigError where the schema has a newer version, or one from before the first release, or the server refuses;
+ *   Fault `store_unavailable` where it cannot be reached.
+ */
+export async function migrate(
+  pool: PgPool,
+  options: MigrateOptions = {},
+): Promise<{ from: number; to: number }> {
+  requirePool('migrate', 'await migrate(pool)', pool);
+  requireOptions('migrate', options, { schema: true, timeoutMs: true });
+  // Most processes never ask for it.
+  const { MIGRATIONS } = await import('./postgres-migrations.ts');
+  return migrateBy(MIGRATIONS, pool, options);
+}
+
+/** `migrate`, by steps that are given (`missingSteps`). */
+export async function migrateBy(
+  steps: readonly string[],
+  pool: PgPool,
+  { schema = DEFAULT_SCHEMA, timeoutMs = 60_000 }: MigrateOptions = {},
+): Promise<{ from: number; to: number }> {
+  const name = quoted(schema);
+  const end = survive(pool);
+  try {
+    return await migrateOn(pool, { steps, schema, name, timeoutMs });
+  } finally {
+    end();
+  }
+}
+
+interface Migration extends Required<MigrateOptions> {
+  readonly steps: readonly string[];
+  /** The schema, quoted. */
+  readonly name: string;
+}
+
+async function migrateOn(pool: PgPool, migration: Migration): Promise<{ from: number; to: number }> {
+  const { timeoutMs, steps } = migration;
+  const client = await checkOut(pool, timeoutMs).catch((error: unknown) => {
+    throw wronglyGiven('migrate', error) ?? asFault(error);
+  });
+  const run = (sql: string, values?: unknown[]): ReturnType<PgClient['query']> =>
+    within(client.query(sql, values), timeoutMs, 'Postgres: a statement of migrate()');
+  try {
+    const from = await migrateIn(run, migration);
+    giveBack(client);
+    return { from, to: newest(steps) };
+  } catch (error) {
+    await run('ROLLBACK').catch(() => undefined);
+    giveBack(client, error instanceof ConfigError ? undefined : error);
+    throw refusal(error);
+  }
+}
+
+type RunSql = (sql: string, values?: unknown[]) => ReturnType<PgClient['query']>;
+
+async function migrateIn(run: RunSql, { steps, schema, name }: Migration): Promise<number> {
+  await run('BEGIN ISOLATION LEVEL READ COMMITTED');
+  await run("SELECT pg_advisory_xact_lock(hashtext('proto-webhooks migrate'), hashtext($1))", [schema]);
+  // Asked first: CREATE SCHEMA IF NOT EXISTS needs the right to create one also where it exists.
+  const known = await run('SELECT FROM pg_namespace WHERE nspname = $1', [schema]);
+  if (known.rows.length === 0) await run(`CREATE SCHEMA ${name}`);
+  // Functions keep it (SET search_path FROM CURRENT); pg_temp last, so that nobody's temporary table hides one of ours.
+  await run(`SET LOCAL search_path TO ${name}, pg_temp`);
+  await run('CREATE TABLE IF NOT EXISTS webhook_schema (version integer NOT NULL)');
+  const [found] = (await run('SELECT coalesce(max(version), 0) AS version FROM webhook_schema')).rows;
+  const from = Number((found as { readonly version: unknown }).version);
+  const missing = missingSteps(STORE, steps, from);
+  for (const step of missing) await run(step);
+  if (missing.length > 0) {
+    await run('DELETE FROM webhook_schema');
+    await run(`INSERT INTO webhook_schema (version) VALUES (${newest(steps)})`);
+  }
+  await run('COMMIT');
+  return from;
+}
+
+const STORE = { store: 'postgresStore', place: 'the database has', own: 'a schema' };
+
+/** @throws ConfigError with what to do, unless it is the version of this package. 0: there are no tables. */
+export function checkVersion(version: number, schema: string): void {
+  checkVersionOf(STORE, SCHEMA_VERSION, version, `the schema "${schema}"`);
+}
+
+/** Others kept tables locked, or were in the way of each other: later it goes. */
+function isOfOthers(error: unknown): boolean {
+  const state = sqlState(error);
+  return state === '55P03' || state === '40P01';
+}
+
+function refusal(error: unknown): Error {
+  if (error instanceof ConfigError || !isServerError(error) || isOfOthers(error)) return asFault(error);
+  const reason = messageOf(error);
+  return new ConfigError(
+    `migrate: ${reason}. Run it as a role that may write and may create tables in the schema, the same one as before, on PostgreSQL 12 or newer.`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,133 @@
+import { ConfigError, Fault } from '../../shared/errors.ts';
+import type { StoreIdentity } from '../store.ts';
+import type {
+  Backend,
+  LoadRequest,
+  LoadResult,
+  ListRequest,
+  Row,
+  TurnRequest,
+  TurnResult,
+} from '../backend.ts';
+import { barrierOf } from './barrier.ts';
+import { commit } from './commit.ts';
+import { asFault, isAboutOne } from './redis-client.ts';
+import type { Session } from './sender-list.ts';
+import { indexOf, rowName, seenOf, letterOf, rowOf, textOf } from './redis-rows.ts';
+import { due, far, overdueMs, page, sweep, byRank, forEach } from './redis-senders.ts';
+import { openSession, type SessionOptions } from './redis-session.ts';
+import { ADVICE } from './redis-settings.ts';
+
+/** `Backend.load`. */
+async function load(session: Session, { rows, bodies, counts }: LoadRequest): Promise<LoadResult> {
+  const sender = (rows[0] ?? bodies[0])?.scope.sender ?? counts[0]?.sender ?? '';
+  // With it comes what others have told of all nonces.
+  if (counts.length > 0) await session.registry.register(sender);
+  const reply = await session.read('load', sender, {
+    names: [...rows, ...bodies].map(rowName),
+    bodies: bodies.map(({ id }) => id),
+    counts: counts.map(indexOf),
+  });
+  const { rest: _none, isOld: _never, ...seen } = seenOf(sender, counts, reply);
+  return { ...seen, nonces: session.counts.seen(sender, { ...seen, untilMs: 0 }) };
+}
+
+/** Nothing waits for an answer to another: Redis works on one script while the next one is planned. */
+export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChanged' | 'barrier'>): Backend {
+  const listeners = new Set<(identity: StoreIdentity) => void>();
+  const identityChanged = (identity: StoreIdentity): void => {
+    for (const listener of listeners) listener(identity);
+  };
+  // It outlives a session that could not be opened.
+  const barrier = barrierOf(sessionOptions.waitReplicas);
+  const options: SessionOptions = { ...sessionOptions, identityChanged, barrier };
+  let opening: Promise<Session> | undefined;
+  let advice = (): string => ADVICE;
+  const opened = async (): Promise<Session> => {
+    if (!opening) throw new Fault('store_unavailable', 'The Redis store is not open.');
+    return opening;
+  };
+  return {
+    name: 'redis',
+    concurrency: Infinity,
+    bySender: true,
+    timeoutMs: options.timeoutMs,
+    open: async () => {
+      opening = openSession(options);
+      const session = await opening;
+      advice = () => session.advice();
+    },
+    durability: async () => (await opened()).durability(),
+    identity: async () => (await opened()).identity(),
+    watchIdentity: (changed) => void listeners.add(changed),
+    keepDurability: barrier.keep,
+    advice: () => advice(),
+    clock: async () => (await opened()).clock(),
+    commit: async (request) => commit(await opened(), request),
+    load: async (request) => load(await opened(), request),
+    due: async (request) => due(await opened(), request),
+    far: async (request) => far(await opened(), request),
+    page: async (query) => page(await opened(), query),
+    registrations: {
+      due: async (request) => turns(await opened(), request),
+      list: async (request) => listed(await opened(), request),
+    },
+    overdueMs: async () => overdueMs(await opened()),
+    sweep: async (of, most) => sweep(await opened(), of, most),
+    isAboutOne,
+    asFault: (error) => (error instanceof ConfigError ? error : asFault(error)),
+    close: async () => {
+      const session = await opening?.catch(() => undefined);
+      await session?.close();
+    },
+  };
+}
+
+/** Names and rows, alternating. */
+function rowsOf(sender: string, reply: readonly unknown[]): readonly Row[] {
+  const rows: Row[] = [];
+  for (let at = 0; at < reply.length; at += 2) {
+    rows.push(rowOf(sender, textOf(reply[at]), textOf(reply[at + 1])));
+  }
+  return rows;
+}
+
+/** `Backend.registrations.due`. */
+export async function turns(
+  session: Session,
+  { kind, max, senders, after }: TurnRequest,
+): Promise<TurnResult> {
+  const all = [...new Set([...senders, ...(await session.registry.senders())])];
+  const told = { kind: letterOf(kind), max: max + 1 };
+  const asked = await forEach(all, async (sender) => {
+    const [now, rows, next] = (await session.read('turns', sender, told)) as [number, unknown[], unknown];
+    const waitMs = textOf(next) === '' ? Infinity : Number(textOf(next)) - now;
+    return { now, waitMs, rows: rowsOf(sender, rows) };
+  });
+  const found = asked
+    .flatMap(({ rows }) => rows.map((row, rank) => ({ row, rank, sender: row.scope.sender })))
+    .toSorted(byRank(after));
+  const waitMs = found.length > max ? 0 : Math.min(...asked.map((one) => one.waitMs));
+  return {
+    now: asked.length === 0 ? await session.clock() : Math.min(...asked.map(({ now }) => now)),
+    rows: found.slice(0, max).map(({ row }) => row),
+    nextDueMs: waitMs === Infinity ? undefined : Math.max(0, waitMs),
+  };
+}
+
+/** `Backend.registrations.list`. */
+export async function listed(
+  session: Session,
+  { kind, list, sender, limit, after }: ListRequest,
+): Promise<readonly Row[]> {
+  const known = sender === undefined ? await session.registry.senders() : [sender];
+  const rows: Row[] = [];
+  for (const of of known.filter((one) => one !== '' || sender === '').toSorted()) {
+    if (after && of < after.sender) continue;
+    const behind = of === after?.sender ? after.id : '';
+    const asked = { kind: letterOf(kind), list: list ?? false, behind, limit: limit - rows.length };
+    rows.push(...rowsOf(of, (await session.read('listed', of, asked)) as unknown[]));
+    if (rows.length >= limit) break;
+  }
+  return rows;
+}

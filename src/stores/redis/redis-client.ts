@@ -1,0 +1,189 @@
+import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
+
+/**
+ * A client of ioredis 5 or later: `new Redis(…)`, also with Sentinels, or `new Redis.Cluster(…)`. It need not be
+ * connected, and stays the caller's: the store works on a duplicate of it.
+ */
+export interface RedisClient {
+  readonly status: string;
+  readonly options: object;
+  /** As ioredis has it: another connection with the same settings. */
+  readonly duplicate: (...args: never[]) => unknown;
+}
+
+/** An argument of a command; text goes out as UTF-8. */
+export type Arg = string | number | Buffer;
+
+type Send = (script: string, keys: number, ...args: Arg[]) => Promise<unknown>;
+
+/** What the store calls of the client, on its duplicate. */
+export interface RedisConnection {
+  readonly status: string;
+  connect(): Promise<unknown>;
+  disconnect(): void;
+  on(event: string, listener: (error: unknown) => void): unknown;
+  once(event: string, listener: () => void): unknown;
+  removeListener(event: string, listener: () => void): unknown;
+  call(command: string, ...args: string[]): Promise<unknown>;
+  readonly evalBuffer: Send;
+  readonly evalshaBuffer: Send;
+  pipeline(): Pipeline;
+  /** Cluster only. */
+  nodes?(role: 'master'): RedisConnection[];
+}
+
+export interface Pipeline {
+  readonly evalBuffer: (script: string, keys: number, ...args: Arg[]) => unknown;
+  readonly evalshaBuffer: (script: string, keys: number, ...args: Arg[]) => unknown;
+  info(section: 'replication'): unknown;
+  wait(replicas: number, timeoutMs: number): unknown;
+  exec(): Promise<readonly (readonly [Error | null, unknown?])[] | null>;
+}
+
+interface ClientOptions {
+  readonly keyPrefix?: string;
+  readonly redisOptions?: Readonly<Record<string, unknown>>;
+}
+
+/** Longest wait between two tries to connect, or to hear that the server has loaded its data, ms. */
+const RECONNECT_MS = 1000;
+
+const retryStrategy = (times: number): number => Math.min(times * 50, RECONNECT_MS);
+
+/**
+ * What a node's connection must do whatever the caller's does.
+ * - Nothing is sent twice by the client: a `WAIT` resent on a new connection waits for nothing, and says that replicas
+ *   have what they may lack. So all that is under way fails with the connection, and the store sends script and WAIT
+ *   anew, together.
+ * - It reconnects without end, and away from a primary that became a replica.
+ * - A connection that answers nothing is given up.
+ * - A server that loads its data is asked again soon: sellers retry for some 15 s in all.
+ */
+function nodeOptions(timeoutMs: number): Record<string, unknown> {
+  return {
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    reconnectOnError: (error: Error) => /^(READONLY|UNBLOCKED)/.test(error.message),
+    socketTimeout: timeoutMs,
+    maxLoadingRetryTime: RECONNECT_MS,
+    enableAutoPipelining: false,
+    commandTimeout: undefined,
+    monitor: false,
+    // One shape of replies, whatever the client's version and settings.
+    protocol: 2,
+    stringNumbers: false,
+  };
+}
+
+/** A connection of the store's own. The caller's may be blocked, subscribed, or read from replicas. */
+export function duplicateOf(client: RedisClient, timeoutMs: number): RedisConnection {
+  const duplicate = client.duplicate as (...args: unknown[]) => unknown;
+  const node = nodeOptions(timeoutMs);
+  const { redisOptions } = client.options as ClientOptions;
+  const connection = isCluster(client)
+    ? duplicate.call(client, [], {
+        redisOptions: { ...redisOptions, ...node },
+        scaleReads: 'master',
+        clusterRetryStrategy: retryStrategy,
+        enableAutoPipelining: false,
+        enableOfflineQueue: true,
+        lazyConnect: true,
+      })
+    : duplicate.call(client, {
+        ...node,
+        retryStrategy,
+        sentinelRetryStrategy: retryStrategy,
+        readOnly: false,
+        role: 'master',
+        enableOfflineQueue: true,
+        lazyConnect: true,
+      });
+  return connection as RedisConnection;
+}
+
+export function isCluster(client: object): boolean {
+  return 'nodes' in client && typeof client.nodes === 'function';
+}
+
+/** Every primary that holds keys. */
+export function primaries(connection: RedisConnection): readonly RedisConnection[] {
+  return connection.nodes?.('master') ?? [connection];
+}
+
+/** @throws ConfigError for anything that is not an ioredis client, or whose prefix would cut a hash tag short. */
+export function checkClient(client: RedisClient): void {
+  const members = client as unknown as Partial<Record<string, unknown>> | undefined;
+  const known = ['duplicate', 'evalshaBuffer', 'evalBuffer', 'pipeline', 'call', 'connect'];
+  if (known.some((method) => typeof members?.[method] !== 'function')) {
+    throw new ConfigError(
+      'redisStore: client is not a client of ioredis. Pass new Redis(…) or new Redis.Cluster(…) of ioredis >= 5.',
+    );
+  }
+  checkPrefix('keyPrefix of the client', (client.options as ClientOptions).keyPrefix ?? '');
+}
+
+/** Redis Cluster takes the first `{…}` of a key for its slot, and that is to be the sender's. */
+export function checkPrefix(name: string, prefix: string): void {
+  if (/[{}]/.test(prefix)) {
+    throw new ConfigError(`redisStore: ${name} contains { or }. Take one without.`);
+  }
+}
+
+/** Answers of a server that may be other ones in a moment, or on another node. */
+const PASSING =
+  /^(READONLY|UNBLOCKED|LOADING|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|BUSY|Too many Cluster redirections)\b/;
+
+/** An error that the server answered begins with its code; all others are the connection's. */
+const ANSWERED = /^-?[A-Z]{2,}\b/;
+
+export function isNoScript(error: unknown): boolean {
+  return messageOf(error).startsWith('NOSCRIPT');
+}
+
+/** The node does not hold the slot (any more). */
+export function isMoved(error: unknown): boolean {
+  return messageOf(error).startsWith('MOVED');
+}
+
+/** The commands that a server forbids to this user, or does not have. */
+export function isForbidden(error: unknown): boolean {
+  return /^(NOPERM|NOAUTH|WRONGPASS|ERR unknown command|ERR The user executing the script)/.test(
+    messageOf(error),
+  );
+}
+
+/** Whether the same call may go better at once. Every script can be run again: by its owner or accept it is the same. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof Fault) return false;
+  const text = messageOf(error);
+  return PASSING.test(text) || !ANSWERED.test(text);
+}
+
+/**
+ * Whether what a script met may be in the rows of one request only, or one of them could not be packed, and the others go
+ * well alone.
+ */
+export function isAboutOne(error: unknown): boolean {
+  return !(error instanceof Fault) || /^(ERR|WRONGTYPE)\b/.test(messageOf(error.cause));
+}
+
+/** Fixed sentences for what an owner can mend; `cause` has the client's own words. */
+const MENDED: readonly (readonly [RegExp, string])[] = [
+  [/^OOM/, 'is out of memory: raise maxmemory, or lower the caps of senders'],
+  [/^MISCONF/, 'refuses writes because it cannot write to its disk: free space, then look into its log'],
+  [/^NOPERM|^NOAUTH|^WRONGPASS/, 'refuses this user'],
+  [/^READONLY/, 'is a replica'],
+  [/^LOADING/, 'is loading its data'],
+  [/^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|Too many)/, 'Cluster does not serve the slot now'],
+];
+
+/** What the client threw, as the pipeline's fault. */
+export function asFault(error: unknown): Fault {
+  if (error instanceof Fault) return error;
+  const text = messageOf(error);
+  if (text.startsWith('NOREPLICAS')) {
+    return new Fault('not_durable', `Redis: too few replicas (min-replicas-to-write).`, { cause: error });
+  }
+  const known = MENDED.find(([pattern]) => pattern.test(text))?.[1];
+  return new Fault('store_unavailable', known ? `Redis ${known}.` : `Redis: ${text}`, { cause: error });
+}

@@ -1,0 +1,77 @@
+import type { StoreIdentity } from '../store.ts';
+import { lookAgain, whileRunning, wrongVersion } from '../schema-version.ts';
+import { type RedisConnection, isCluster } from './redis-client.ts';
+import { type Keys, SCHEMA_VERSION } from './scripts.ts';
+import { textOf } from './redis-rows.ts';
+import { withTimeout } from './send-script.ts';
+import { isSilence, lookMs } from './redis-settings.ts';
+import { type Watch, watchBy } from './identity-check.ts';
+
+/**
+ * Version and identity, in one step: both are made where there is neither, and never expire. Nothing is made where there is
+ * another version; a registry without one is version 1's.
+ */
+const IDENTIFY = `
+local version = redis.call('GET', KEYS[2]) or (redis.call('EXISTS', KEYS[3]) == 1 and '1')
+if version and version ~= ARGV[2] then return { version } end
+if not version then redis.call('SET', KEYS[2], ARGV[2]) end
+if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return { ARGV[2], ARGV[1], version and 0 or 1 } end
+return { ARGV[2], redis.call('GET', KEYS[1]), 0 }`;
+
+/**
+ * Which store this is. `isNew`: by this very call.
+ * @throws ConfigError where the keys have another version.
+ */
+export async function identify(connection: RedisConnection, { identity }: Keys): Promise<StoreIdentity> {
+  const own = globalThis.crypto.randomUUID();
+  const reply = await connection.call('EVAL', IDENTIFY, '3', ...identity, own, String(SCHEMA_VERSION));
+  const [version, id, made] = reply as readonly unknown[];
+  expectVersion(version);
+  return { id: textOf(id), isNew: Number(made) === 1 };
+}
+
+/** @throws ConfigError where the keys have another version; where they have none, `identify` makes it. */
+export async function checkSchema(connection: RedisConnection, { version }: Keys): Promise<void> {
+  const found = await connection.call('GET', version);
+  if (found !== null) expectVersion(found);
+}
+
+function expectVersion(found: unknown): void {
+  const text = textOf(found);
+  if (text === String(SCHEMA_VERSION)) return;
+  const at = { store: 'redisStore', place: 'the keys have', own: 'a prefix' };
+  throw wrongVersion(at, SCHEMA_VERSION, /^[1-9]\d*$/.test(text) ? Number(text) : text);
+}
+
+interface SchemaWatchOptions {
+  readonly keys: Keys;
+  readonly timeoutMs: number;
+  readonly clockOffsetMs: () => number;
+  /** The identity that the store has, as far as is known. */
+  readonly known: () => string;
+  readonly identityChanged: (identity: StoreIdentity) => void;
+}
+
+/**
+ * Version and identity, every 10 s. Keys that are gone (`FLUSHALL`) get both anew.
+ * @throws Fault `misconfigured` where `identify` or `identityChanged` throws ConfigError.
+ */
+export function schemaWatchOf(
+  connection: RedisConnection,
+  { keys, timeoutMs, clockOffsetMs, known, identityChanged }: SchemaWatchOptions,
+): Watch {
+  const check = async (): Promise<void> => {
+    const found = await identify(connection, keys);
+    if (found.id !== known()) identityChanged(found);
+  };
+  const look = async (): Promise<void> => {
+    try {
+      await withTimeout(check(), lookMs(connection, timeoutMs));
+    } catch (error) {
+      // The node of this one slot: calls of the others go on.
+      if (isCluster(connection) && isSilence(error)) return;
+      throw whileRunning(error);
+    }
+  };
+  return watchBy(lookAgain(look, () => performance.now() + clockOffsetMs()));
+}

@@ -1,0 +1,167 @@
+import { ConfigError, Fault } from '../../shared/errors.ts';
+import type { Durability } from '../store.ts';
+import { type RedisConnection, isCluster, primaries, isForbidden, isPassing } from './redis-client.ts';
+import { type Attached, attachedIn } from './barrier.ts';
+import { withTimeout } from './send-script.ts';
+
+/** What one primary says of itself. */
+interface Server {
+  readonly info: ReadonlyMap<string, string>;
+  /** Replicas that it has in touch. */
+  readonly attached: number;
+  /** undefined where CONFIG GET is not allowed. */
+  readonly config: (name: string) => Promise<string | undefined>;
+}
+
+/** `SET … PXAT` is of 6.2. */
+const OLDEST = [6, 2] as const;
+
+async function serverOf(node: RedisConnection): Promise<Server> {
+  const text = String(await node.call('INFO'));
+  const info = new Map<string, string>();
+  for (const line of text.split('\r\n')) {
+    const colon = line.indexOf(':');
+    if (colon > 0) info.set(line.slice(0, colon), line.slice(colon + 1));
+  }
+  return { info, attached: attachedIn(text), config: (name) => configOf(node, name) };
+}
+
+/** Managed services often forbid CONFIG. */
+async function configOf(node: RedisConnection, name: string): Promise<string | undefined> {
+  try {
+    const reply = (await node.call('CONFIG', 'GET', name)) as readonly unknown[];
+    return typeof reply[1] === 'string' ? reply[1] : undefined;
+  } catch (error) {
+    if (isForbidden(error)) return undefined;
+    throw error;
+  }
+}
+
+function serversOf(connection: RedisConnection): Promise<Server[]> {
+  return Promise.all(primaries(connection).map(serverOf));
+}
+
+/**
+ * That every primary can keep the store's promise.
+ * @throws ConfigError with the setting to change.
+ */
+export async function checkServers(connection: RedisConnection): Promise<void> {
+  for (const server of await serversOf(connection)) {
+    checkVersion(server);
+    checkRole(server, connection);
+    await checkEviction(server);
+  }
+}
+
+function checkVersion({ info }: Server): void {
+  const version = info.get('redis_version') ?? '';
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
+  throw new ConfigError(
+    `redisStore: Redis ${version} is too old. Upgrade it to ${OLDEST.join('.')} or later.`,
+  );
+}
+
+function checkRole({ info }: Server, connection: RedisConnection): void {
+  if (info.get('role') === 'slave') {
+    throw new ConfigError('redisStore: the client is connected to a replica. Connect it to the primary.');
+  }
+  if (info.get('cluster_enabled') === '1' && !isCluster(connection)) {
+    throw new ConfigError('redisStore: the server is a node of a Cluster. Pass new Redis.Cluster([…]).');
+  }
+}
+
+/** Under any other policy a full server forgets events that were answered 2xx. */
+async function checkEviction({ info, config }: Server): Promise<void> {
+  const policy = (await config('maxmemory-policy')) ?? info.get('maxmemory_policy');
+  if (policy === undefined || policy === 'noeviction') return;
+  throw new ConfigError(
+    `redisStore: maxmemory-policy is ${policy}, which drops acknowledged events when memory is full. Set maxmemory-policy noeviction.`,
+  );
+}
+
+/** What was so when the store was opened, and for how long a server may be silent. */
+export interface KeptOptions {
+  /** Answers were on disk. */
+  readonly onDisk: boolean;
+  readonly timeoutMs: number;
+}
+
+/** Of the time of a call, what the look at one of several primaries may take: those of the others go on. */
+const SHARE = 1 / 4;
+
+export function lookMs(connection: RedisConnection, timeoutMs: number): number {
+  return primaries(connection).length > 1 ? timeoutMs * SHARE : timeoutMs;
+}
+
+/**
+ * That every primary keeps what is answered as it did before. One of several that does not answer is passed over: the
+ * calls of its own slots fail by themselves, and those of the others must not. It is looked at when it is back, which
+ * is a new connection, or with the next look.
+ * @throws ConfigError with the setting to change; what the connection said where no primary answers.
+ */
+export async function checkKept(connection: RedisConnection, options: KeptOptions): Promise<void> {
+  const nodes = primaries(connection);
+  const timeoutMs = lookMs(connection, options.timeoutMs);
+  const looks = await Promise.allSettled(
+    nodes.map((node) => withTimeout(checkNode(node, options.onDisk), timeoutMs)),
+  );
+  const failed = looks.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[];
+  const errors = failed.map(({ reason }): unknown => reason);
+  const answered = errors.find((error) => !isSilence(error));
+  if (answered !== undefined) throw answered;
+  if (errors.length > 0 && errors.length === nodes.length) throw errors[0];
+}
+
+/** No word of the server on what was asked. */
+export function isSilence(error: unknown): boolean {
+  return !(error instanceof ConfigError) && (error instanceof Fault || isPassing(error));
+}
+
+async function checkNode(node: RedisConnection, onDisk: boolean): Promise<void> {
+  const server = await serverOf(node);
+  await checkEviction(server);
+  if (onDisk && (await isOnDisk(server)) === false) {
+    throw new ConfigError(`redisStore: answers were on disk when the store was opened. ${ADVICE}`);
+  }
+}
+
+function attachedOf(servers: readonly Server[]): Attached {
+  const counts = servers.map(({ attached }) => attached);
+  return { least: Math.min(...counts), most: Math.max(...counts) };
+}
+
+export async function attachedTo(connection: RedisConnection): Promise<Attached> {
+  return attachedOf(await serversOf(connection));
+}
+
+/** What an owner has to change for more. */
+export const ADVICE: string =
+  "For 'disk' set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no on every primary; for 'failover' attach replicas to every primary, too.";
+
+/**
+ * - `disk`: the append-only file is synced before a reply. Under `everysec` a power cut takes up to two seconds, and
+ *   with `no-appendfsync-on-rewrite` whatever came during a rewrite: `process`.
+ * - `failover`: on disk, and confirmed before a reply by all replicas that could take the primary's place: by fewer, one
+ *   may be the primary already while another still confirms what the old one is told. A primary that restarts from an
+ *   older file would make its replicas forget too, so replicas alone are not enough.
+ */
+export async function durabilityOf(
+  connection: RedisConnection,
+  replicasOf: (attached: Attached) => number,
+): Promise<Durability | 'unknown'> {
+  const servers = await serversOf(connection);
+  const attached = attachedOf(servers);
+  const replicas = replicasOf(attached);
+  const disks = await Promise.all(servers.map(isOnDisk));
+  if (disks.includes(false)) return 'process';
+  if (disks.includes(undefined)) return 'unknown';
+  return replicas > 0 && replicas <= attached.least && replicas >= attached.most ? 'failover' : 'disk';
+}
+
+async function isOnDisk({ info, config }: Server): Promise<boolean | undefined> {
+  if (info.get('aof_enabled') === '0') return false;
+  const [fsync, rewrite] = [await config('appendfsync'), await config('no-appendfsync-on-rewrite')];
+  if (info.get('aof_enabled') === undefined || fsync === undefined || rewrite === undefined) return undefined;
+  return fsync === 'always' && rewrite === 'no';
+}

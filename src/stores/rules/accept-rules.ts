@@ -1,0 +1,388 @@
+import { PRESSURE_SHARE } from '../constants.ts';
+import type {
+  AcceptDecision,
+  AcceptRequest,
+  AcceptResult,
+  EventClaim,
+  Pressure,
+  StoreLimits,
+} from '../store.ts';
+import { requireLength, wonAnswer } from './lease-rules.ts';
+import { onRecord } from './duplicate.ts';
+import { holderOf, isAhead, markExpiry, runsHere, taskRow } from './order.ts';
+import { parkedUntil, stamped, type Accepting, steppedMs } from './task-wait.ts';
+import { isAfterFinal, noteNotification } from './final-report.ts';
+import {
+  type Claim,
+  type NonceRow,
+  PRESSURE_USAGE,
+  type RecordRow,
+  type Rows,
+  type TaskRow,
+  type Usage,
+} from './rule-rows.ts';
+import { dropsEnd, followsEnd, isSecondEnd, notNewer, secondTerminal, terminalAtInsert } from './terminal.ts';
+import { afterFirst, firstTold, type Found, heldTerminal, join } from './channels.ts';
+
+/** One refusal pays for at most so many deletions: a cap that was lowered by much is reached over several calls. */
+const PURGE_MOST = 4096;
+
+/** Bodies differ in size, so bytes are freed by so many rows at a time. */
+const PURGE_BYTES_STEP = 256;
+
+/** Rows purged at most before an alarm is raised for a limit that seems near. */
+const RELIEF_STEP = 1024;
+
+function excess(used: number, max: number): number {
+  return Math.min(used - max + 1, PURGE_MOST);
+}
+
+/**
+ * A sender's fair share of all nonces is so many times what is left of them (admission.md §6.7): one alone comes to 8/9,
+ * two to 8/17 each, and always there is room for another. No sender need be counted for it.
+ */
+const FAIR_SHARE = 8;
+
+/**
+ * Whether one more nonce would exceed a cap (verification.md §2.9a). What has expired never counts:
+ * it is purged before the answer is no.
+ */
+function noncesFull({ rows, request, now, used }: Accepting, keyid: string): boolean {
+  const { sender, limits } = request;
+  const { maxNoncesPerKey, maxNoncesPerSender = Infinity, maxNonces } = limits;
+  const isOver = ({ senderNonces, allNonces }: Usage): boolean =>
+    allNonces >= maxNonces || senderNonces > FAIR_SHARE * (maxNonces - allNonces);
+  const isFull = (now: Usage): boolean =>
+    now.nonces >= maxNoncesPerKey || now.senderNonces >= maxNoncesPerSender || isOver(now);
+  if (!isFull(used)) return false;
+  if (used.nonces >= maxNoncesPerKey) {
+    rows.purgeNonces(now, excess(used.nonces, maxNoncesPerKey), { sender, keyid });
+  }
+  if (used.senderNonces >= maxNoncesPerSender) {
+    rows.purgeNonces(now, excess(used.senderNonces, maxNoncesPerSender), { sender });
+  }
+  if (isOver(used)) {
+    rows.purgeNonces(now, RELIEF_STEP, { sender });
+    rows.purgeNonces(now, Math.max(RELIEF_STEP, excess(used.allNonces, maxNonces)));
+  }
+  return isFull(rows.usage(sender, keyid));
+}
+
+/** Whether the sender has no room for one more record (contract.md §9.6). */
+function entriesFull({ rows, request, now, used }: Accepting): boolean {
+  const max = request.limits.maxRecordsPerSender;
+  if (used.entries < max) return false;
+  rows.purgeSender(request.sender, now, excess(used.entries, max));
+  return rows.usage(request.sender, undefined).entries >= max;
+}
+
+/** Whether the sender has no room for `bytes` more of unfinished bodies. */
+function bytesFull({ rows, request, now, used }: Accepting, bytes: number): boolean {
+  const room = request.limits.maxPendingBytesPerSender - bytes;
+  let left = used;
+  for (let purged = 0; purged < PURGE_MOST && left.pendingBytes > room; purged += PURGE_BYTES_STEP) {
+    const before = left.entries;
+    rows.purgeSender(request.sender, now, PURGE_BYTES_STEP);
+    left = rows.usage(request.sender, undefined);
+    if (left.entries === before) return true;
+  }
+  return left.pendingBytes > room;
+}
+
+const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
+  records: 'maxRecordsPerSender',
+  'pending-bytes': 'maxPendingBytesPerSender',
+  nonces: 'maxNoncesPerKey',
+  'sender-nonces': 'maxNoncesPerSender',
+  'all-nonces': 'maxNonces',
+};
+
+/** What may have expired where a limit seems near. */
+const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number) => void> = {
+  records: (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP),
+  'pending-bytes': (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP),
+  nonces: (rows, { sender, nonce }, now) => {
+    if (nonce) rows.purgeNonces(now, RELIEF_STEP, { sender, keyid: nonce.keyid });
+  },
+  'sender-nonces': (rows, { sender }, now) => rows.purgeNonces(now, RELIEF_STEP, { sender }),
+  'all-nonces': (rows, _request, now) => rows.purgeNonces(now, RELIEF_STEP),
+};
+
+const WITHOUT_NONCE: readonly Pressure[] = ['records', 'pending-bytes'];
+const WITH_NONCE: readonly Pressure[] = [...WITHOUT_NONCE, 'nonces', 'sender-nonces', 'all-nonces'];
+
+/** The limits that are used to 80 % or more, for the owner's alarm; what has expired is purged first. */
+function pressure(rows: Rows, request: AcceptRequest, now: number): readonly Pressure[] {
+  const names = request.nonce ? WITH_NONCE : WITHOUT_NONCE;
+  const near = nearLimits(rows, request, names);
+  if (near.length === 0) return near;
+  for (const name of near) RELIEF[name](rows, request, now);
+  return nearLimits(rows, request, near);
+}
+
+const NONE: readonly Pressure[] = [];
+
+/** Of nearly every accept: by names, which is faster than the tables. */
+function isFar(used: Usage, limits: StoreLimits): boolean {
+  const { entries, pendingBytes, nonces, senderNonces, allNonces } = used;
+  const { maxNoncesPerSender = Infinity } = limits;
+  return (
+    entries < limits.maxRecordsPerSender * PRESSURE_SHARE &&
+    pendingBytes < limits.maxPendingBytesPerSender * PRESSURE_SHARE &&
+    nonces < limits.maxNoncesPerKey * PRESSURE_SHARE &&
+    senderNonces < maxNoncesPerSender * PRESSURE_SHARE &&
+    allNonces < limits.maxNonces * PRESSURE_SHARE
+  );
+}
+
+function nearLimits(rows: Rows, request: AcceptRequest, names: readonly Pressure[]): readonly Pressure[] {
+  const used = rows.usage(request.sender, request.nonce?.keyid);
+  if (isFar(used, request.limits)) return NONE;
+  let near = NONE;
+  for (const name of names) {
+    const most = (request.limits[PRESSURE_LIMIT[name]] ?? Infinity) * PRESSURE_SHARE;
+    if (used[PRESSURE_USAGE[name]] >= most) near = [...near, name];
+  }
+  return near;
+}
+
+/** What of a new record differs from case to case. */
+type Start = Pick<
+  RecordRow,
+  | 'state'
+  | 'claim'
+  | 'owner'
+  | 'process'
+  | 'leaseUntil'
+  | 'acked'
+  | 'parkedUntil'
+  | 'reemission'
+  | 'afterTerminal'
+  | 'afterFinal'
+  | 'bodyBytes'
+  | 'expiresAt'
+>;
+
+/** A new record: made at once and not by changes, for every delivery makes one. */
+function newRecord({ request, now }: Accepting, event: EventClaim, start: Start): RecordRow {
+  const runs = start.state === 'leased' ? 1 : 0;
+  return {
+    sender: request.sender,
+    key: event.key,
+    state: start.state,
+    claim: start.claim,
+    claimedBy: request.acceptId,
+    owner: start.owner,
+    process: start.process,
+    fence: runs,
+    leaseUntil: start.leaseUntil,
+    attempts: runs,
+    spared: false,
+    crashes: 0,
+    suspect: false,
+    crashedIn: null,
+    acked: start.acked,
+    insertedAt: now,
+    notBefore: now,
+    parkedUntil: start.parkedUntil,
+    setAt: now,
+    lastError: null,
+    rawHash: event.rawHash,
+    canonicalHash: event.canonicalHash ?? null,
+    task: event.task ?? null,
+    ...(event.traceparent !== undefined && { traceparent: event.traceparent }),
+    reemission: start.reemission,
+    afterTerminal: start.afterTerminal,
+    ahead: isAhead(event.task, now),
+    afterFinal: start.afterFinal,
+    bodyBytes: start.bodyBytes,
+    expiresAt: start.expiresAt,
+  };
+}
+
+/** Rule 3, where there is room: DONE(stale), so that the next copy is a duplicate. It was never handed on. */
+function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Found | undefined): void {
+  const start: Start = {
+    state: 'stale',
+    claim,
+    owner: null,
+    process: null,
+    leaseUntil: 0,
+    acked: true,
+    parkedUntil: 0,
+    reemission: false,
+    afterTerminal: false,
+    afterFinal: false,
+    bodyBytes: 0,
+    expiresAt: step.now + step.request.retentionMs,
+  };
+  step.rows.insertRecord(newRecord(step, event, start));
+  join(step, event.task, first);
+}
+
+/** Rule 5: record, task and notification id; inline and the task free, leased at once. */
+function insertEvent(
+  step: Accepting,
+  event: EventClaim,
+  task: TaskRow | undefined,
+  first: Found | undefined,
+): AcceptDecision {
+  const { rows, request, now } = step;
+  const reemission = noteNotification(step, event);
+  const record = newRecord(step, event, startOf(step, event, task, reemission));
+  rows.insertRecord(record, event.body);
+  if (event.task) {
+    const holder = record.state === 'leased' ? record.key : undefined;
+    const of = { sender: request.sender, id: event.task.id };
+    const terminal = terminalAtInsert(event, first);
+    const expiresAt = markExpiry(now, request.retentionMs);
+    rows.saveTask(taskRow(task, of, { holder, terminal, expiresAt }));
+    const { operation } = event.task.told ?? {};
+    if (operation !== undefined && terminal?.told) {
+      const known = rows.task(request.sender, operation, now);
+      rows.saveTask(taskRow(known, { sender: request.sender, id: operation }, { terminal, expiresAt }));
+    }
+  }
+  if (record.claim === 'won') return wonAnswer(record, false);
+  if (record.claim === 'queued') return { kind: 'queued', changed: false, reemission, ahead: record.ahead };
+  return { kind: 'task-busy', changed: false };
+}
+
+/** Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or QUEUED where another record holds the task. */
+function startOf(step: Accepting, event: EventClaim, task: TaskRow | undefined, reemission: boolean): Start {
+  const { rows, request, now } = step;
+  const holding = holderOf(rows, task, now, runsHere(request));
+  const holder = holding && stamped(rows, holding, now);
+  const common = { reemission, afterFinal: isAfterFinal(step), bodyBytes: event.body.length };
+  const queued = {
+    ...common,
+    state: 'queued',
+    owner: null,
+    process: null,
+    leaseUntil: 0,
+    afterTerminal: false,
+  } as const;
+  if (request.mode === 'inbox') {
+    const parked = holder ? parkedUntil(holder, now) : 0;
+    return { ...queued, claim: 'queued', acked: true, parkedUntil: parked, expiresAt: null };
+  }
+  const expiresAt = now + request.retentionMs;
+  if (holder) return { ...queued, claim: 'waiting', acked: false, parkedUntil: 0, expiresAt };
+  const leaseUntil = now + request.leaseMs;
+  return {
+    ...common,
+    state: 'leased',
+    claim: 'won',
+    owner: request.acceptId,
+    process: request.process || null,
+    leaseUntil,
+    acked: false,
+    parkedUntil: 0,
+    afterTerminal: followsEnd(rows, event, task, now),
+    // Never under a live lease.
+    expiresAt: Math.max(expiresAt, leaseUntil),
+  };
+}
+
+/**
+ * `Store.accept`, rules 1 to 5 in their order. Runs inside one atomic step of the backend.
+ * @throws ConfigError for a `leaseMs` that is not a length of time.
+ */
+export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptResult {
+  requireLength('leaseMs', request.leaseMs);
+  rows.purge(now);
+  const { sender, nonce } = request;
+  const known = nonce && rows.nonce({ sender, keyid: nonce.keyid, nonce: nonce.nonce }, now);
+  const replay = request.replay ?? (known !== undefined && known.acceptId !== request.acceptId);
+  const used = rows.usage(sender, nonce?.keyid);
+  const record = request.event && rows.record(sender, request.event.key, now);
+  const clockSteppedMs = record ? steppedMs(record, now) : 0;
+  const decision = decide({ rows, request, now, used, replay }, known, record);
+  return {
+    ...decision,
+    ...(clockSteppedMs > 0 && { clockSteppedMs }),
+    pressure: pressure(rows, request, now),
+  };
+}
+
+type Decided = AcceptDecision & Pick<AcceptResult, 'secondEnd' | 'endDropped'>;
+
+function decide(step: Accepting, known: NonceRow | undefined, record: RecordRow | undefined): Decided {
+  const { event } = step.request;
+  const refused = checkNonce(step, known, record);
+  if (refused) return { kind: refused };
+  const decision: Decided = event ? decideEvent(step, event, record) : { kind: 'burned' };
+  // The nonce goes with the event or not at all: burned before the event is safe, it would lose the event.
+  if (!UNRECORDED.has(decision.kind)) saveNonce(step, known);
+  return decision;
+}
+
+/** Of these nothing is kept: the same bytes, which their sender may send again, are to get the same answer. */
+const UNRECORDED: ReadonlySet<AcceptDecision['kind']> = new Set([
+  'over-cap',
+  'already-final',
+  'final-unsafe',
+] as const);
+
+/** Rule 1 (admission.md §3.1; verification.md §2.9a, §2.12 and §2.13). */
+function checkNonce(
+  step: Accepting,
+  known: NonceRow | undefined,
+  record: RecordRow | undefined,
+): 'replayed' | 'rate-abuse' | undefined {
+  const { request } = step;
+  if (!request.nonce) return undefined;
+  if (!known) return noncesFull(step, request.nonce.keyid) ? 'rate-abuse' : undefined;
+  const sameEvent = known.key === (request.event?.key ?? null);
+  if (sameEvent && known.acceptId === request.acceptId) return undefined;
+  // No record: the event ended and was forgotten, or was stale and left no record. Either way it was answered.
+  return sameEvent && record && !record.acked ? undefined : 'replayed';
+}
+
+/** Rule 2 where the record exists, else rules 3, 4 and 5. */
+function decideEvent(step: Accepting, event: EventClaim, record: RecordRow | undefined): Decided {
+  if (record)
+    return { ...onRecord(step, event, record), ...(dropsEnd(event, record) && { endDropped: true }) };
+  const { rows, request, now } = step;
+  const task = event.task && rows.task(request.sender, event.task.id, now);
+  const held = task && heldTerminal(rows, task, now);
+  const decision = decideNew(step, event, task, held);
+  return isSecondEnd(event, held) ? { ...decision, secondEnd: true } : decision;
+}
+
+function decideNew(
+  step: Accepting,
+  event: EventClaim,
+  task: TaskRow | undefined,
+  held: Found | undefined,
+): AcceptDecision {
+  const first = firstTold(step, event.task, task);
+  const ended =
+    afterFirst(step, event.task, first) ?? notNewer(event, task, held) ?? secondTerminal(event, held);
+  // A duplicate is recorded too, so that its next copy is one, whatever is applied to the task meanwhile.
+  const claim = ended && RECORDED[ended.kind];
+  if (claim && !entriesFull(step)) insertEnded(step, event, claim, first);
+  if (ended) return ended;
+  if (entriesFull(step)) return { kind: 'over-cap', limit: 'records' };
+  if (bytesFull(step, event.body.length)) return { kind: 'over-cap', limit: 'pending-bytes' };
+  return insertEvent(step, event, task, first ?? held);
+}
+
+/** What is kept of an event that is never handed on. */
+const RECORDED: Partial<Record<AcceptDecision['kind'], Claim>> = { stale: 'stale', done: 'waiting' };
+
+/** Check 13: kept from the store's now for as long as it has to live on the receiver's clock. */
+function saveNonce(step: Accepting, known: NonceRow | undefined): void {
+  const { rows, request, now } = step;
+  // It stays the first one's: bytes that come again are known for it, also where their own accept is sent again.
+  if (!request.nonce || known) return;
+  const { keyid, nonce, expiresAtMs, nowMs } = request.nonce;
+  rows.saveNonce({
+    sender: request.sender,
+    keyid,
+    nonce,
+    key: request.event?.key ?? null,
+    acceptId: request.acceptId,
+    expiresAt: now + Math.max(0, expiresAtMs - nowMs),
+  });
+}

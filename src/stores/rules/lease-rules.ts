@@ -1,0 +1,69 @@
+import { ConfigError } from '../../shared/errors.ts';
+import type { AcceptDecision, Lease } from '../store.ts';
+import type { RecordRow } from './rule-rows.ts';
+import { notBeforeAt, stepLeftMs } from './task-wait.ts';
+
+/** Who takes a lease, and for how long. */
+export interface Lessee {
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly retentionMs: number;
+  readonly process?: string;
+  /** Claimed by bytes that were seen before: they raise no attempts (admission.md §4.5). */
+  readonly replay?: boolean;
+}
+
+/** @throws ConfigError: a lease until `NaN` is over for no process, or fails deep in a backend. */
+export function requireLength(name: 'leaseMs' | 'forMs', ms: number): void {
+  if (Number.isFinite(ms) && ms > 0) return;
+  throw new ConfigError(`${name}: ${String(ms)} is not a number of ms over 0.`);
+}
+
+/**
+ * The record, leased: new owner, fence + 1, and the attempt counted now, not at its end. It is counted once a back-off
+ * step, and not for bytes that came before: else who has recorded a delivery could use all attempts up.
+ */
+export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRow {
+  const { owner, leaseMs, retentionMs, process = null, replay = false } = lessee;
+  const leaseUntil = now + leaseMs;
+  const spared = record.attempts > 0 && (replay || stepLeftMs(record, now) > 0);
+  return {
+    ...record,
+    state: 'leased',
+    owner,
+    process,
+    fence: record.fence + 1,
+    attempts: record.attempts + (spared ? 0 : 1),
+    spared,
+    leaseUntil,
+    notBefore: notBeforeAt(record, now),
+    parkedUntil: 0,
+    setAt: now,
+    // Never acknowledged: `retentionMs` after its last attempt, and never under a live lease.
+    expiresAt: record.acked ? null : Math.max(now + retentionMs, leaseUntil),
+  };
+}
+
+/** `attempts` without the last lease. */
+export function attemptsBefore({ attempts, spared }: RecordRow): number {
+  return attempts - (spared ? 0 : 1);
+}
+
+/** What who runs it is told of its lease. */
+export function leaseOf({ fence, attempts, suspect }: RecordRow, owner: string): Lease {
+  return { owner, fence, chargedAttempts: attempts, ...(suspect && { suspect }) };
+}
+
+/** `won` for a record that this accept has leased; `body` is the first copy, where it is not the caller's own. */
+export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array): AcceptDecision {
+  return {
+    kind: 'won',
+    changed,
+    lease: leaseOf(record, record.claimedBy),
+    ...(body && { body }),
+    reemission: record.reemission,
+    afterTerminal: record.afterTerminal,
+    afterFinal: record.afterFinal,
+    ahead: record.ahead,
+  };
+}

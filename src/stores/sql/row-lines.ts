@@ -1,0 +1,135 @@
+import type { CommitRequest, Expected, RowKind, Scope, Write } from '../backend.ts';
+import { columnText, fromColumnText } from '../text.ts';
+
+/** As the table has them. */
+export const LETTER: Readonly<Record<RowKind, string>> = {
+  task: 't',
+  record: 'r',
+  nonce: 'n',
+  notification: 'i',
+  process: 'p',
+  operation: 'O',
+  route: 'U',
+  watch: 'W',
+};
+const KIND: Readonly<Record<string, RowKind>> = {
+  t: 'task',
+  r: 'record',
+  n: 'nonce',
+  i: 'notification',
+  p: 'process',
+  O: 'operation',
+  U: 'route',
+  W: 'watch',
+};
+/** The order in which rows are locked begins with the task, which orders its records. */
+const LOCKED: Readonly<Record<RowKind, number>> = {
+  task: 0,
+  record: 1,
+  nonce: 2,
+  notification: 3,
+  process: 4,
+  operation: 5,
+  route: 6,
+  watch: 7,
+};
+
+export function kindOf(letter: string): RowKind {
+  return KIND[letter] ?? 'record';
+}
+
+/** Columns of `webhook_scope`. */
+export function scopeColumns({ sender, keyid }: Scope): readonly [sender: string, key: string] {
+  return [columnText(sender), keyid === undefined ? '' : `=${keyid}`];
+}
+
+export function scopeFrom({ sender, key }: { readonly sender: string; readonly key: string }): Scope {
+  return { sender: fromColumnText(sender), ...(key !== '' && { keyid: key.slice(1) }) };
+}
+
+/** Ids of scopes, and scopes by id. */
+export interface ScopeIds {
+  readonly idOf: (scope: Scope) => number;
+  readonly scopeOf: (id: number) => Scope | undefined;
+}
+
+/** A row that is compared, or written too. */
+export interface Line {
+  readonly of: Expected;
+  readonly unit: number;
+  readonly scopeId: number;
+  readonly write?: Write;
+}
+
+/** Of all units, in the order in which rows are locked. */
+export function linesOf({ units }: CommitRequest, { idOf }: ScopeIds): readonly Line[] {
+  const lines: Line[] = [];
+  for (const [unit, { expects, writes }] of units.entries()) {
+    for (const of of expects) lines.push({ of, unit, scopeId: idOf(of.scope) });
+    for (const write of writes) lines.push({ of: write, unit, scopeId: idOf(write.scope), write });
+  }
+  return lines.sort(byLock);
+}
+
+function byLock(a: Line, b: Line): number {
+  return (
+    LOCKED[a.of.kind] - LOCKED[b.of.kind] ||
+    a.scopeId - b.scopeId ||
+    (a.of.id < b.of.id ? -1 : a.of.id > b.of.id ? 1 : 0)
+  );
+}
+
+/** Rows and bytes of a scope, as a unit counts them. */
+export type Tally = readonly [unit: number, scopeId: number, rows: number, bytes: number];
+
+/** What each unit adds to the counts. */
+export function tallyOf(lines: readonly Line[]): readonly Tally[] {
+  const tally: Tally[] = [];
+  for (const { of, unit, scopeId, write } of lines) {
+    if (!write) continue;
+    const rows = of.version === undefined ? 1 : 0;
+    const bytes = write.bytes - write.bytesBefore;
+    if (rows !== 0 || bytes !== 0) tally.push([unit, scopeId, rows, bytes]);
+    if (rows !== 0 && of.kind === 'nonce') tally.push([unit, 0, rows, 0]);
+  }
+  return tally;
+}
+
+/** Counts that have to be what they were. */
+export function exactOf({ units }: CommitRequest, { idOf }: ScopeIds): readonly Tally[] {
+  return units.flatMap(({ counts }, unit) =>
+    counts.map(({ scope, rows, bytes }): Tally => [unit, idOf(scope), rows, bytes]),
+  );
+}
+
+/** Every scope that a commit names. */
+export function* scopesIn({ units, counts }: CommitRequest): Iterable<Scope> {
+  for (const { expects, writes, counts: exact } of units) {
+    for (const { scope } of expects) yield scope;
+    for (const { scope } of writes) yield scope;
+    for (const { scope } of exact) yield scope;
+  }
+  yield* counts;
+}
+
+const encoder = new TextEncoder();
+
+/** Texts and bodies travel side by side in one parameter, which the driver sends as bytes. */
+export function bytesOf(lines: readonly Line[]): {
+  readonly all: Uint8Array;
+  /** Each writes at a place, and says how many bytes it wrote. */
+  readonly text: (text: string, at: number) => number;
+  readonly body: (body: Uint8Array, at: number) => number;
+} {
+  let most = 0;
+  for (const { write } of lines) if (write) most += 3 * write.data.length + (write.body?.length ?? 0);
+  const all = new Uint8Array(most);
+  return {
+    all,
+    text: (text, at) => encoder.encodeInto(text, all.subarray(at)).written,
+    body: (body, at) => {
+      all.set(body, at);
+      return body.length;
+    },
+  };
+}

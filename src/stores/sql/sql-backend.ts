@@ -1,0 +1,317 @@
+import { ConfigError, Fault } from '../../shared/errors.ts';
+import type {
+  Backend,
+  CommitRequest,
+  CommitResult,
+  DueRequest,
+  DueResult,
+  FarRequest,
+  FarResult,
+  ListRequest,
+  LoadRequest,
+  LoadResult,
+  Row,
+  Scope,
+  TurnRequest,
+  Within,
+} from '../backend.ts';
+import type { Durability, InboxQuery, StoreIdentity } from '../store.ts';
+import { isLess } from '../durability.ts';
+import { scopeName } from '../optimistic/row-data.ts';
+import { turnIn } from '../optimistic/commit-unit.ts';
+import { whileRunning, lookAgain } from '../schema-version.ts';
+import { scopeColumns, type ScopeIds, scopesIn } from './row-lines.ts';
+import { retried, slotsOf, runTransaction, type Sessions, type Query } from './sql-transaction.ts';
+
+/** What answers have to survive, and who is told where they survive less than they did. */
+interface Keeping {
+  readonly keep: (required: Durability, lowered: (message: string) => void) => void;
+  /** What the server's settings were found to keep. */
+  readonly found: (level: Durability) => void;
+  /**
+   * By what a commit says of itself; `settings`: what it found.
+   * @throws Fault `not_durable` where that is less than is required.
+   */
+  readonly judge: (level: Durability, settings: () => string) => void;
+}
+
+/** @param who e.g. `Postgres`: for messages. */
+function keepingOf(who: string): Keeping {
+  const listeners = new Set<(message: string) => void>();
+  let required: Durability = 'process';
+  let found: Durability = 'process';
+  return {
+    keep: (level, lowered) => {
+      if (isLess(required, level)) required = level;
+      listeners.add(lowered);
+    },
+    found: (level) => {
+      found = level;
+    },
+    judge: (level, settings) => {
+      if (!isLess(level, found) && !isLess(level, required)) return;
+      const message = `${who}: a commit keeps '${level}' and no more: ${settings()}. Set them back.`;
+      if (isLess(level, required)) throw new Fault('not_durable', message);
+      for (const lowered of listeners) lowered(message);
+    },
+  };
+}
+
+/** Remembered at most; beyond, all are asked for again. */
+const MOST = 20_000;
+
+interface Scopes extends ScopeIds {
+  /** Until it has resolved, `idOf` knows not all of them. Undefined: it does. */
+  readonly know: (scopes: Iterable<Scope>) => Promise<void> | undefined;
+  /** What is remembered says nothing any more: the schema was made anew. */
+  readonly forget: () => void;
+}
+
+/** Ids never change, so each scope is asked for once. @param ask ids of scopes, made where they are new. */
+function scopesOf(
+  ask: (senders: readonly string[], keys: readonly string[]) => Promise<readonly number[]>,
+): Scopes {
+  const ids = new Map<string, number>();
+  const scopes = new Map<number, Scope>();
+  const learn = async (unknown: readonly Scope[]): Promise<void> => {
+    const columns = unknown.map(scopeColumns);
+    const found = await ask(
+      columns.map(([sender]) => sender),
+      columns.map(([, key]) => key),
+    );
+    if (ids.size > MOST) forget();
+    for (const [at, scope] of unknown.entries()) {
+      const id = found[at];
+      if (id === undefined) continue;
+      ids.set(scopeName(scope), id);
+      scopes.set(id, scope);
+    }
+  };
+  const forget = (): void => {
+    ids.clear();
+    scopes.clear();
+  };
+  return {
+    idOf: (scope) => ids.get(scopeName(scope)) ?? -1,
+    scopeOf: (id) => scopes.get(id),
+    forget,
+    know: (wanted) => {
+      const unknown = new Map<string, Scope>();
+      for (const scope of wanted) {
+        const name = scopeName(scope);
+        if (!ids.has(name)) unknown.set(name, scope);
+      }
+      return unknown.size > 0 ? learn([...unknown.values()]) : undefined;
+    },
+  };
+}
+
+/** What a backend on SQL tables is told beside its pool. */
+export interface SqlOptions {
+  readonly timeoutMs: number;
+  /** By default the longer of the lease and `LEAST_IDLE_MS`. */
+  readonly idleInTransactionMs?: number | undefined;
+  readonly clockOffsetMs: () => number;
+  /** 0 ≤ n < 1: spreads the tries of transactions that the server rolled back. */
+  readonly random: () => number;
+}
+
+/** What came of a commit, and what it rests on. */
+interface Committed extends CommitResult {
+  readonly level: Durability;
+  /** For a message: the settings that it found. */
+  readonly settings: () => string;
+}
+
+/** What is asked of the tables, each in one statement: with the clock's offset, and scopes by their ids. */
+export interface Calls {
+  /** @param started in a transaction of the owner's: what `Sessions.begin` said; null: a transaction of its own. */
+  commit(request: CommitRequest, ids: ScopeIds, started: string | null): Promise<Committed>;
+  load(request: LoadRequest, ids: ScopeIds): Promise<LoadResult>;
+  due(request: DueRequest, ids: ScopeIds): Promise<DueResult>;
+  far(request: FarRequest): Promise<FarResult>;
+  /** One row more than the page has, where there is one; `place`: what the next page begins behind. */
+  page(query: InboxQuery, ids: ScopeIds): Promise<readonly (Row & { readonly place: string })[]>;
+  overdueMs(): Promise<number | undefined>;
+  /** One row more than asked for, where one is due; `next`: `Write.waitsFor` of the first of those that come due later. */
+  turns(
+    request: TurnRequest,
+  ): Promise<{ readonly now: number; readonly next: string | null; readonly rows: readonly Row[] }>;
+  listed(request: ListRequest): Promise<readonly Row[]>;
+  /** Of a scope; 0: nonces of all; negative: those of all key ids of that sender. */
+  clear(scope: number, most: number): Promise<number>;
+  identity(): Promise<StoreIdentity | undefined>;
+  scopes(): Promise<readonly Scope[]>;
+  /** Ids of scopes, made where they are new. */
+  idsOf(senders: readonly string[], keys: readonly string[]): Promise<readonly number[]>;
+}
+
+/** A database of SQL with a pool of connections. */
+interface SqlDatabase<Tx extends object, R> {
+  readonly name: string;
+  /** For messages. */
+  readonly who: string;
+  /** Connections of the pool at most, and what to set it by. */
+  readonly max: number;
+  readonly maxOption: string;
+  readonly once: Query<R>;
+  readonly sessions: Sessions<Tx, R>;
+  readonly callsOn: (ask: Query<R>, offset: () => number) => Calls;
+  readonly clock: (offset: number) => Promise<number>;
+  /** Checks all that has to be as it is needed. @throws ConfigError with the fix. */
+  open(): Promise<void>;
+  /** Whether the schema is still this package's. @throws ConfigError */
+  look(): Promise<void>;
+  durability(): Promise<Durability>;
+  advice(): string;
+  close(): void;
+  readonly isRetryable: (error: unknown) => boolean;
+  readonly isAboutOne: (error: unknown) => boolean;
+  readonly asFault: (error: unknown) => Error;
+  /** ConfigError where the pool leads to no database. */
+  readonly wronglyGiven: (error: unknown) => Error | undefined;
+}
+
+export type SqlBackend<Tx> = Backend<Tx> &
+  Required<Pick<Backend<Tx>, 'transaction'>> & {
+    /** All that are known. @throws Fault */
+    readonly scopes: () => Promise<readonly Scope[]>;
+  };
+
+/** Batches under way at once: one is prepared while another is written to disk, and the pool is the owner's too. */
+const LANES = 2;
+
+/** A function that asks others between its statements is not a frozen process. Ms. */
+const LEAST_IDLE_MS = 30_000;
+
+/** Of the whole time: after so much of it nothing is tried again, so that it is the server that gives up. */
+export const LOCK_SHARE = 0.75;
+
+/** The port on tables of SQL: what is the same whatever the database. Nothing is kept in a session. */
+export function sqlBackend<Tx extends object, R>(
+  database: SqlDatabase<Tx, R>,
+  { timeoutMs, idleInTransactionMs, clockOffsetMs, random }: SqlOptions,
+): SqlBackend<Tx> {
+  const { name, who, max, once, isRetryable, asFault } = database;
+  const offset = (): number => Math.trunc(clockOffsetMs());
+  const retries = { isRetryable, random, forMs: timeoutMs * LOCK_SHARE };
+  // Another process may have migrated the schema meanwhile.
+  const known = lookAgain(
+    async () => {
+      try {
+        await database.look();
+      } catch (error) {
+        throw asFault(whileRunning(error));
+      }
+    },
+    () => performance.now() + clockOffsetMs(),
+  );
+  const ask: Query<R> = (text, values) => {
+    const looking = known.passed();
+    return looking ? looking.then(() => once(text, values)) : once(text, values);
+  };
+  const calls = database.callsOn(ask, offset);
+  const scopes = scopesOf((senders, keys) => retried(() => calls.idsOf(senders, keys), retries));
+  const slots = slotsOf(Math.max(1, max - 1));
+  const keeping = keepingOf(who);
+
+  const commit = async (on: Calls, request: CommitRequest, started: string | null): Promise<CommitResult> => {
+    const learning = scopes.know(scopesIn(request));
+    if (learning) await learning;
+    const result = await on.commit(request, scopes, started);
+    if (!result.isOld) keeping.judge(result.level, result.settings);
+    return result;
+  };
+  const load = async (on: Calls, request: LoadRequest): Promise<LoadResult> => {
+    const { rows, bodies, counts } = request;
+    const learning = scopes.know([...[...rows, ...bodies].map(({ scope }) => scope), ...counts]);
+    if (learning) await learning;
+    return on.load(request, scopes);
+  };
+  const withinOf = (query: Query<R>, started: string): Within => {
+    const on = database.callsOn(query, offset);
+    return {
+      commit: (request) => commit(on, request, started),
+      load: (request) => load(on, request),
+      sweep: async () => 0,
+      isAboutOne: () => false,
+    };
+  };
+
+  return {
+    name,
+    concurrency: Math.min(LANES, Math.max(1, max - 1)),
+    bySender: false,
+    timeoutMs,
+    open: async () => {
+      try {
+        await database.open();
+      } catch (error) {
+        throw database.wronglyGiven(error) ?? asFault(error);
+      }
+    },
+    durability: async () => {
+      const level = await database.durability();
+      keeping.found(level);
+      return level;
+    },
+    keepDurability: keeping.keep,
+    identity: async () => {
+      const identity = await calls.identity();
+      if (identity) return identity;
+      throw new ConfigError(
+        `${name}Store: webhook_identity has no row. Restore it from a backup, or make the schema anew.`,
+      );
+    },
+    advice: () => database.advice(),
+    clock: () => database.clock(offset()),
+    commit: (request) => retried(() => commit(calls, request, null), retries),
+    load: (request) => load(calls, request),
+    due: (request) => retried(() => calls.due(request, scopes), retries),
+    far: (request) => calls.far(request),
+    page: async (query) => {
+      const rows = await calls.page(query, scopes);
+      const page = { rows: rows.slice(0, query.limit) };
+      const last = rows.length > query.limit ? page.rows.at(-1) : undefined;
+      return last ? { ...page, next: last.place } : page;
+    },
+    overdueMs: () => calls.overdueMs(),
+    registrations: {
+      due: async (request) => {
+        const { now, next, rows } = await calls.turns(request);
+        const wait = next === null ? undefined : Math.max(0, turnIn(next) - now);
+        const nextDueMs = rows.length > request.max ? 0 : wait;
+        return { now, rows: rows.slice(0, request.max), nextDueMs };
+      },
+      list: (request) => calls.listed(request),
+    },
+    sweep: async (of, most) => {
+      const isOfSender = of !== 'nonces' && 'noncesOf' in of;
+      const scope = isOfSender ? { sender: of.noncesOf } : of;
+      const learning = scope === 'nonces' ? undefined : scopes.know([scope]);
+      if (learning) await learning;
+      const id = scope === 'nonces' ? 0 : scopes.idOf(scope);
+      return retried(() => calls.clear(isOfSender ? -id : id, most), retries);
+    },
+    scopes: async () => {
+      try {
+        return await calls.scopes();
+      } catch (error) {
+        throw asFault(error);
+      }
+    },
+    transaction: async ({ leaseMs = 0, onLateUse = () => undefined }, work, over) => {
+      if (max < 2) {
+        throw new ConfigError(
+          `ctx.transaction: the pool has one connection, which the transaction would keep from the store. Set its ${database.maxOption} to 2 or more.`,
+        );
+      }
+      const idleMs = idleInTransactionMs ?? Math.max(Math.ceil(leaseMs), LEAST_IDLE_MS);
+      const parts = { sessions: database.sessions, known: known.passed, withinOf, idleMs, onLateUse };
+      return slots.run(() => runTransaction(parts, work, over), over);
+    },
+    isAboutOne: database.isAboutOne,
+    asFault,
+    close: async () => database.close(),
+  };
+}

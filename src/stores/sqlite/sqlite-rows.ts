@@ -1,0 +1,250 @@
+import type { RegistrationRow } from '../store.ts';
+import { isRegistration, PROCESSES, ROW_KINDS, unpacked } from '../optimistic/row-data.ts';
+import { turnText } from '../optimistic/commit-unit.ts';
+import {
+  type RegistrationSearch,
+  type DueRegistrations,
+  type ListedRegistrations,
+  inTurns,
+} from '../rules/registration-rules.ts';
+import type { QueueRows, RecordRow } from '../rules/rule-rows.ts';
+import { columnText, fromColumnText } from '../text.ts';
+import { type SqliteHandle, type SqliteRow, textOf, type SqliteValue } from './handle.ts';
+import { type Scopes, scopesOf } from './scopes.ts';
+import { tableOf } from './sqlite-table.ts';
+
+type RegistrationSearches = Pick<
+  RegistrationSearch,
+  'dueRegistrations' | 'nextRegistration' | 'registrations'
+>;
+
+/**
+ * What is looked for among rows of registrations, sender by sender: they are few.
+ *
+ *     senders  → all of them
+ *     due      sender, earliest, latest, limit → its rows that are due between them, the earliest first; by `turnText`, in
+ *              the index of records that wait for a task
+ *     listed   kind, sender, id, list, list, limit → its rows behind that one, by their ids
+ */
+function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearches {
+  const senders = db.prepare('SELECT id, name FROM webhook_scope WHERE within = 0');
+  const due = db.prepare(
+    `SELECT name, data FROM webhook_row WHERE scope = ? AND waits_for >= ? AND waits_for <= ?
+      ORDER BY waits_for, id LIMIT ?`,
+  );
+  const listed = db.prepare(
+    `SELECT name, data FROM webhook_row WHERE kind = ? AND scope = ? AND name > ?
+      AND (? IS NULL OR json_extract(data, '$.list') = ?) ORDER BY name LIMIT ?`,
+  );
+  const all = (): readonly Sender[] =>
+    (senders.all() as SqliteRow[]).map((row) => ({
+      id: Number(row['id']),
+      sender: fromColumnText(textOf(row, 'name')),
+    }));
+  const dueOf = (
+    { kind }: Pick<DueRegistrations, 'kind'>,
+    of: Sender,
+    latest: number,
+    limit: number,
+  ): readonly RegistrationRow[] =>
+    rowsOf(kind, of.sender, due.all(of.id, turnText(kind, 0), turnText(kind, latest), limit));
+  const listedOf = (of: ListedRegistrations, sender: string, behind: string): readonly RegistrationRow[] => {
+    const { kind, list = null, limit } = of;
+    const values: SqliteValue[] = [kind, scopes.id({ sender }), columnText(behind), list, list, limit];
+    return rowsOf(kind, sender, listed.all(...values));
+  };
+  return {
+    dueRegistrations: (of, now) => {
+      const latest = Math.max(0, Math.floor(now));
+      return inTurns(new Map(all().map((one) => [one.sender, dueOf(of, one, latest, of.max)])), of);
+    },
+    nextRegistration: (kind) => {
+      const first = all().flatMap((one) => dueOf({ kind }, one, Number.MAX_SAFE_INTEGER, 1));
+      return first.length > 0 ? Math.min(...first.map(({ dueAt }) => dueAt ?? Infinity)) : undefined;
+    },
+    registrations: (of) => {
+      const { sender, after, limit } = of;
+      const behind = (name: string): string => (name === after?.sender ? after.id : '');
+      if (sender !== undefined) return listedOf(of, sender, behind(sender));
+      const names = all().map((one) => one.sender);
+      const rows: RegistrationRow[] = [];
+      for (const name of names.filter((one) => one >= (after?.sender ?? '')).sort()) {
+        rows.push(...listedOf({ ...of, limit: limit - rows.length }, name, behind(name)));
+        if (rows.length >= limit) break;
+      }
+      return rows;
+    },
+  };
+}
+
+interface Sender {
+  readonly id: number;
+  readonly sender: string;
+}
+
+function rowsOf(
+  kind: RegistrationRow['kind'],
+  sender: string,
+  found: readonly unknown[],
+): readonly RegistrationRow[] {
+  return (found as SqliteRow[]).map(
+    (row) =>
+      unpacked({
+        scope: { sender },
+        kind,
+        id: textOf(row, 'name'),
+        data: textOf(row, 'data'),
+      }) as RegistrationRow,
+  );
+}
+
+const ROW = `SELECT r.id, r.name, r.data, s.name AS sender FROM webhook_row r JOIN webhook_scope s ON s.id = r.scope`;
+
+type Searches = Pick<QueueRows, 'due' | 'nextDue' | 'far' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page'>;
+
+/**
+ * What workers and operators look for, each along an index of its own; none scans.
+ *
+ *     turn     sender, now → the sender behind it that has something due
+ *     first    sender → its row due earliest, of those the oldest
+ *     next     → when the earliest of all is due, or was
+ *     far      sender, instant, limit → its rows due later than that, the latest first
+ *     farther  instant, limit → suspects due later than that
+ *     suspect  now → of the suspects that are due the one with the fewest crashes, of those the oldest, of any sender
+ *     sooner   → when the earliest suspect is due, or was; suspects are few
+ *     parked   sender, task → the oldest row that waits for the task
+ *     list     sender, list, id, now, limit → its unexpired rows on the list behind that one, oldest first
+ *     senders  → all senders; few: a list of all goes through them and merges
+ *
+ * A worker's call runs in one transaction: what it found due is due until it is leased. Senders take turns by their ids,
+ * in each process from the one behind the last that it found something of.
+ */
+function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
+  // A partial index is used only where the statement has its condition.
+  const due = 'due_at IS NOT NULL AND crashes IS NULL';
+  const turn = db.prepare(
+    `SELECT id FROM webhook_scope WHERE id > ? AND EXISTS (
+      SELECT 1 FROM webhook_row WHERE scope = webhook_scope.id AND ${due} AND due_at <= ?) ORDER BY id LIMIT 1`,
+  );
+  const first = db.prepare(`${ROW} WHERE r.scope = ? AND ${due} ORDER BY r.due_at, r.id LIMIT 1`);
+  const next = db.prepare(
+    `SELECT min((SELECT due_at FROM webhook_row WHERE scope = webhook_scope.id AND ${due}
+      ORDER BY due_at LIMIT 1)) AS due_at FROM webhook_scope`,
+  );
+  const far = db.prepare(
+    `${ROW} WHERE r.scope = ? AND ${due} AND r.due_at > ? ORDER BY r.due_at DESC LIMIT ?`,
+  );
+  const suspect = db.prepare(
+    `${ROW} WHERE r.crashes IS NOT NULL AND r.due_at <= ? ORDER BY r.crashes, r.id LIMIT 1`,
+  );
+  const sooner = db.prepare('SELECT min(due_at) AS due_at FROM webhook_row WHERE crashes IS NOT NULL');
+  const farther = db.prepare(`${ROW} WHERE r.crashes IS NOT NULL AND r.due_at > ? LIMIT ?`);
+  const parked = db.prepare(`${ROW} WHERE r.scope = ? AND r.waits_for = ? ORDER BY r.id LIMIT 1`);
+  const list = db.prepare(
+    `${ROW} WHERE r.scope = ? AND r.list = ? AND r.id > ? AND (r.expires_at IS NULL OR r.expires_at > ?)
+      ORDER BY r.id LIMIT ?`,
+  );
+  const senders = db.prepare('SELECT id FROM webhook_scope WHERE within = 0');
+  const allSenders = (): number[] => (senders.all() as SqliteRow[]).map(({ id }) => Number(id));
+  const one = (row: unknown): RecordRow | undefined => (row ? recordOf(row as SqliteRow) : undefined);
+  const dueAt = (row: unknown): number | undefined => {
+    const at = (row as SqliteRow | undefined)?.['due_at'];
+    return at == null ? undefined : Number(at);
+  };
+  let last = 0;
+  return {
+    due: (now) => {
+      const sender = (turn.get(last, now) ?? turn.get(0, now)) as SqliteRow | undefined;
+      if (sender === undefined) return undefined;
+      last = Number(sender['id']);
+      return one(first.get(last));
+    },
+    nextDue: () => dueAt(next.get()),
+    far: (after, most) =>
+      allSenders()
+        .flatMap((id) => far.all(id, after, most) as SqliteRow[])
+        .concat(farther.all(after, most) as SqliteRow[])
+        .map(recordOf),
+    dueSuspect: (now) => one(suspect.get(now)),
+    nextSuspect: () => dueAt(sooner.get()),
+    parked: (sender, taskId) => one(parked.get(scopes.id({ sender }), columnText(taskId))),
+    page: ({ state, sender, limit, after }, now) => {
+      const ids = sender === undefined ? allSenders() : [scopes.id({ sender })];
+      // One more than asked for, of each: whether there is another page.
+      const found = ids.flatMap(
+        (id) => list.all(id, state, Number(after ?? 0), now, limit + 1) as SqliteRow[],
+      );
+      const behind = found.sort((a, b) => Number(a['id']) - Number(b['id']));
+      const rows = behind.slice(0, limit);
+      const end = rows.at(-1);
+      const hasMore = behind.length > rows.length && end !== undefined;
+      return { rows: rows.map(recordOf), ...(hasMore && { next: String(Number(end['id'])) }) };
+    },
+  };
+}
+
+function recordOf(row: SqliteRow): RecordRow {
+  const scope = { sender: fromColumnText(textOf(row, 'sender')) };
+  return unpacked({ scope, kind: 'record', id: textOf(row, 'name'), data: textOf(row, 'data') }) as RecordRow;
+}
+
+export type SqliteRows = QueueRows & RegistrationSearch & Pick<Scopes, 'begin' | 'save' | 'forget'>;
+
+/** Expired rows that one accept deletes at most, of one kind; each kind has its turn. An accept adds one of each at most. */
+const PURGE_AN_ACCEPT = 16;
+
+/** Those that accepts add to; rows of registrations go when others of their kind are saved. */
+const OF_EVENTS = ROW_KINDS.filter((kind) => !isRegistration(kind));
+
+/** What is counted as a sender's entries. */
+const ENTRIES = ROW_KINDS.filter((kind) => kind !== 'nonce' && kind !== 'process');
+
+/** `Rows` over one connection. Every statement is prepared here, once; the schema must exist. */
+export function sqliteRows(db: SqliteHandle): SqliteRows {
+  const scopes = scopesOf(db);
+  const table = tableOf(db, scopes);
+  let turn = 0;
+  return {
+    ...dueRows(db, scopes),
+    ...registrationRows(db, scopes),
+    registration: (kind, sender, id, now) => table.find(kind, { sender }, id, now),
+    saveRegistration: (row, now) => {
+      table.purge(row.kind, now, PURGE_AN_ACCEPT);
+      table.save(row.kind, row, row.id, row, true);
+    },
+    nonce: (of, now) => table.find('nonce', of, of.nonce, now),
+    saveNonce: (row) => table.save('nonce', row, row.nonce, row, false),
+    record: (sender, key, now) => table.find('record', { sender }, key, now),
+    body: (sender, key) => table.body('record', { sender }, key),
+    insertRecord: (row, body) => table.insert('record', row, row.key, row, body),
+    updateRecord: (row) => {
+      table.save('record', row, row.key, row, true);
+      if (row.bodyBytes === 0) table.dropBody('record', row, row.key);
+    },
+    task: (sender, id, now) => table.find('task', { sender }, id, now),
+    // One with a mark was there before.
+    saveTask: (row) => table.save('task', row, row.id, { ...row, waiting: false }, row.mark !== null),
+    notification: (sender, id, now) => table.find('notification', { sender }, id, now),
+    saveNotification: (row) => table.save('notification', row, row.id, row, false),
+    isProcessAlive: (id, now) => table.find('process', PROCESSES, id, now) !== undefined,
+    saveProcess: (row, now) => {
+      table.purge('process', now, PURGE_AN_ACCEPT);
+      table.save('process', PROCESSES, row.id, row, true);
+    },
+    usage: scopes.usage,
+    purge: (now) => {
+      turn = (turn + 1) % OF_EVENTS.length;
+      table.purge(OF_EVENTS[turn] ?? 'nonce', now, PURGE_AN_ACCEPT);
+    },
+    purgeSender: (sender, now, atLeast) => {
+      for (const kind of ENTRIES) table.purge(kind, now, atLeast, { sender });
+    },
+    purgeNonces: (now, atLeast, of) => {
+      if (!of || of.keyid !== undefined) table.purge('nonce', now, atLeast, of);
+      else for (const scope of scopes.keyids(of.sender)) table.purge('nonce', now, atLeast, scope);
+    },
+    begin: scopes.begin,
+    save: scopes.save,
+    forget: scopes.forget,
+  };
+}

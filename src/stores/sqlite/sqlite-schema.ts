@@ -1,0 +1,104 @@
+import { ConfigError } from '../../shared/errors.ts';
+import { leadsTo, missingSteps, newest, wrongVersion } from '../schema-version.ts';
+import type { SqliteHandle, SqliteRow } from './handle.ts';
+
+/**
+ * The first version of the schema. A test holds its hash: it is edited in place, with the hash, until 0.1.0 is published.
+ * From then on what is to be otherwise is a new version, and an open brings a file of a version before to the newest. A file
+ * has the version of the newest package that opened it; older ones refuse it, those that have it open with their next
+ * transaction.
+ *
+ * The tables live in the owner's own database file, so that `ctx.transaction` can write beside them:
+ * hence the prefix, and the version in a table of our own (`PRAGMA user_version` belongs to the owner's migrations).
+ *
+ *     webhook_scope  senders (within 0), key ids (within their sender); 0: processes, and all. With what is counted
+ *     webhook_row    (kind, scope, name) → data, opaque here; beside it what is searched
+ *     webhook_copy   id of a row → its body; apart, for an UPDATE rewrites the whole row
+ *     webhook_identity  which store this is: one row
+ *
+ * What an accept costs is the pages that it writes: its rows are inserted side by side, and all counts are on one page.
+ * Ids grow with insertion among the rows that there are: the order "oldest first". Instants are Unix ms; null is never.
+ * Names are encoded (`text.ts`). `crashes` makes a suspect, `list` and `waits_for` are as `Write` has them.
+ *
+ * Indexes are partial, so that a finished record is in none but its name's and the expiry's.
+ */
+const TABLES = `
+CREATE TABLE webhook_scope (
+  id INTEGER PRIMARY KEY,
+  within INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  rows INTEGER NOT NULL DEFAULT 0,
+  bytes INTEGER NOT NULL DEFAULT 0,
+  nonces INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (within, name)
+) STRICT;
+INSERT INTO webhook_scope (id, within, name) VALUES (0, -1, '');
+CREATE TABLE webhook_row (
+  id INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  scope INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  expires_at INTEGER,
+  due_at INTEGER,
+  crashes INTEGER,
+  list TEXT,
+  waits_for TEXT,
+  data TEXT NOT NULL,
+  UNIQUE (kind, scope, name)
+) STRICT;
+CREATE INDEX webhook_row_expiry ON webhook_row (kind, expires_at, scope) WHERE expires_at IS NOT NULL;
+CREATE INDEX webhook_row_due ON webhook_row (scope, due_at) WHERE due_at IS NOT NULL AND crashes IS NULL;
+CREATE INDEX webhook_row_suspect ON webhook_row (crashes) WHERE crashes IS NOT NULL;
+CREATE INDEX webhook_row_list ON webhook_row (scope, list) WHERE list IS NOT NULL;
+CREATE INDEX webhook_row_parked ON webhook_row (scope, waits_for) WHERE waits_for IS NOT NULL;
+CREATE TABLE webhook_copy (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE webhook_identity (id TEXT NOT NULL) STRICT;
+`;
+
+/** SQL that makes one version of the one before (`missingSteps`). */
+export const STEPS: readonly string[] = [TABLES];
+
+/** The version that this package works with. */
+export const KNOWN: number = newest(STEPS);
+
+const STORE = { store: 'sqliteStore', place: 'the database has', own: 'a database' };
+
+/**
+ * Brings the schema to this version. Runs inside one transaction, so that of several processes that start at once
+ * one does it and the others find it done.
+ * @returns the version before; 0: there was none.
+ * @throws ConfigError where a newer version of the package made the schema, or one from before the first release.
+ */
+export function migrate(db: SqliteHandle, steps: readonly string[] = STEPS): number {
+  db.exec('CREATE TABLE IF NOT EXISTS webhook_schema (version INTEGER NOT NULL) STRICT');
+  const found = versionOf(db.prepare(VERSION).get());
+  const missing = missingSteps(STORE, steps, found);
+  for (const step of missing) db.exec(step);
+  if (missing.length === 0) return found;
+  db.exec('DELETE FROM webhook_schema');
+  db.exec(`INSERT INTO webhook_schema (version) VALUES (${newest(steps)})`);
+  return found;
+}
+
+const VERSION = 'SELECT max(version) AS version FROM webhook_schema';
+
+/** 0: none yet. */
+const versionOf = (row: unknown): number => Number((row as SqliteRow)['version'] ?? 0);
+
+const REPLACED =
+  'sqliteStore: another database is in the place of the one that was opened. Restart this process.';
+
+/**
+ * For each transaction: another process may have opened the file with a newer package meanwhile, or somebody put another
+ * file in its place.
+ * @returns what throws ConfigError then.
+ */
+export function versionCheck(db: SqliteHandle): () => void {
+  const find = db.prepare(VERSION);
+  return () => {
+    const version = versionOf(find.get());
+    if (version === KNOWN) return;
+    if (leadsTo(KNOWN, version)) throw new ConfigError(REPLACED);
+    throw wrongVersion(STORE, KNOWN, version);
+  };
+}

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { parseInstant } from '../../events/instant.ts';
+import type {
+  AcceptRequest,
+  EventClaim,
+  FailRequest,
+  RetryLimits,
+  StoreLimits,
+  ToldClaim,
+} from '../../stores/store.ts';
+
+/** A delivery in the words of a test; what it leaves out has a default. */
+export interface Draft {
+  /** The accept's id; fresh by default, the same for a resend. */
+  readonly id?: string;
+  readonly sender?: string;
+  readonly mode?: 'inline' | 'inbox';
+  readonly key?: string;
+  /** Fresh by default; null: legacy authentication, which has none. */
+  readonly nonce?: string | null;
+  readonly keyid?: string;
+  readonly nonceMs?: number;
+  /** false: the body gave no event. */
+  readonly event?: false;
+  readonly body?: string;
+  /** Canonical JSON, where the edition compares that. */
+  readonly canonical?: string;
+  readonly onChanged?: EventClaim['onChanged'];
+  readonly task?: string;
+  /** RFC 3339, or ms from now: the event's timestamp. */
+  readonly at?: string | number;
+  readonly terminal?: boolean;
+  /** What a terminal status says, where a second one is refused. */
+  readonly says?: string | undefined;
+  /** It is not terminal, and is not applied once its task has ended. */
+  readonly keepsEnd?: true;
+  /** What a channel tells of the task; `askedMs`: when it was asked for, ms from now. */
+  readonly told?: Omit<ToldClaim, 'askedAt'> & { readonly askedMs?: number };
+  readonly notification?: string;
+  readonly traceparent?: string;
+  /** A delivery report of these media buys, comma-separated. */
+  readonly report?: string;
+  /** It is their last. */
+  readonly final?: boolean;
+  /** Of this media buy, and no report; with `at`. */
+  readonly mediaBuy?: string;
+  readonly leaseMs?: number;
+  readonly process?: string;
+  readonly isRunning?: boolean;
+  readonly runningKey?: string;
+  /** Its process has a place for a suspect: it has. */
+  readonly alone?: boolean;
+  readonly retentionMs?: number;
+  readonly limits?: Partial<StoreLimits>;
+  readonly retry?: Partial<RetryLimits>;
+}
+
+/** The end of a run, in the words of a test. */
+export interface FailDraft extends Draft {
+  readonly permanent?: boolean;
+  readonly unstarted?: boolean;
+  readonly overrun?: boolean;
+  readonly error?: string;
+  /** 60 000. */
+  readonly backoffMs?: number;
+}
+
+export const SENDER = 'https://seller.example/mcp';
+export const KEY = 'event-0001-of-the-seller';
+export const KEYID = 'seller-2026';
+export const LEASE_MS = 8000;
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 86_400_000;
+
+const LIMITS: StoreLimits = {
+  maxRecordsPerSender: 1_000_000,
+  maxPendingBytesPerSender: 268_435_456,
+  maxNoncesPerKey: 100_000,
+  maxNoncesPerSender: 1_000_000,
+  maxNonces: 10_000_000,
+};
+export const RETRY: RetryLimits = { attempts: 12, crashes: 5 };
+
+/** The store's clock as the suite moves it, and names that are new. */
+export interface Clock {
+  readonly now: () => number;
+  readonly advance: (ms: number) => void;
+  readonly unique: () => string;
+}
+
+export function failOf(owner: string, draft: FailDraft, of: { sender: string; key: string }): FailRequest {
+  return {
+    ...of,
+    owner,
+    permanent: draft.permanent ?? false,
+    retry: { ...RETRY, ...draft.retry },
+    backoffMs: draft.backoffMs ?? 60_000,
+    ...(draft.unstarted !== undefined && { unstarted: draft.unstarted }),
+    ...(draft.overrun !== undefined && { overrun: draft.overrun }),
+    ...(draft.error !== undefined && { error: draft.error }),
+    retentionMs: draft.retentionMs ?? DAY_MS,
+  };
+}
+
+export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
+  const { nonce = clock.unique(), nonceMs = 360_000 } = draft;
+  return {
+    acceptId: draft.id ?? clock.unique(),
+    sender: draft.sender ?? SENDER,
+    mode: draft.mode ?? 'inline',
+    ...(nonce !== null && {
+      // The receiver's clock is none of the store's business: far off, only the difference counts.
+      nonce: { keyid: draft.keyid ?? KEYID, nonce, nowMs: 1_000_000, expiresAtMs: 1_000_000 + nonceMs },
+    }),
+    ...(draft.event !== false && { event: eventOf(draft, clock) }),
+    leaseMs: draft.leaseMs ?? LEASE_MS,
+    ...defined({ process: draft.process, isRunning: draft.isRunning, runningKey: draft.runningKey }),
+    alone: draft.alone ?? true,
+    limits: { ...LIMITS, ...draft.limits },
+    retry: { ...RETRY, ...draft.retry },
+    retentionMs: draft.retentionMs ?? DAY_MS,
+  };
+}
+
+function eventOf(draft: Draft, clock: Clock): EventClaim {
+  const body = draft.body ?? '{"status":"completed"}';
+  const { instant } = instantOf(draft, clock);
+  return {
+    key: draft.key ?? KEY,
+    body: bytes(body),
+    rawHash: sha256(body),
+    ...defined({ canonicalHash: hashOf(draft.canonical), terminalHash: hashOf(draft.says) }),
+    onChanged: draft.onChanged ?? 'first-wins',
+    ...defined({ notificationId: draft.notification, traceparent: draft.traceparent }),
+    ...(draft.task !== undefined && {
+      task: {
+        id: draft.task,
+        ...instantOf(draft, clock),
+        ...defined({ keepsEnd: draft.keepsEnd }),
+        ...toldOf(draft, clock),
+      },
+    }),
+    ...(draft.report !== undefined && { report: reportOf(draft.report, draft.final, instant) }),
+    ...(draft.mediaBuy !== undefined && instant && { mediaBuy: { id: draft.mediaBuy, instant } }),
+  };
+}
+
+const hashOf = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : sha256(text);
+
+function toldOf({ told }: Draft, clock: Clock): { told?: ToldClaim } {
+  if (!told) return {};
+  const { askedMs, ...rest } = told;
+  return { told: { ...rest, ...(askedMs !== undefined && { askedAt: clock.now() + askedMs }) } };
+}
+
+function reportOf(report: string, final = false, instant?: string): NonNullable<EventClaim['report']> {
+  return { mediaBuyIds: report.split(','), final, ...defined({ instant }) };
+}
+
+type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** Without the members that are undefined. */
+function defined<T extends object>(members: T): Given<T> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Given<T>;
+}
+
+function instantOf(draft: Draft, clock: Clock): { instant?: string; instantMs?: number; terminal: boolean } {
+  const terminal = draft.terminal ?? false;
+  if (draft.at === undefined) return { terminal };
+  const text = typeof draft.at === 'number' ? new Date(clock.now() + draft.at).toISOString() : draft.at;
+  const instant = parseInstant(text);
+  assert.ok(instant, `${text} is an instant`);
+  return { instant: instant.key, instantMs: instant.ms, terminal };
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+export function bytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+export function text(body: Uint8Array | undefined): string | undefined {
+  return body && new TextDecoder().decode(body);
+}

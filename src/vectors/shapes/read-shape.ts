@@ -1,0 +1,339 @@
+import * as z from 'zod/mini';
+import { decodeBase64 } from '../../codec/encoding.ts';
+import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
+import type { Jwk } from '../../crypto/engine.ts';
+import { headerFields, type HeadersInput } from '../../shared/delivery.ts';
+import { editionFor, type EditionName } from '../../shared/wire-names.ts';
+import { ConfigError } from '../../shared/errors.ts';
+import { type NotJudgedCase, type UnreadableCase, VectorError } from '../vector-case.ts';
+import type { Setup, VectorRequest, VectorSender } from '../subject.ts';
+
+/** What a file is read with. */
+export interface ShapeContext {
+  /** For messages and results. */
+  readonly file: string;
+  /** The case's name where the file itself has none. */
+  readonly stem: string;
+  readonly protocol: string | undefined;
+  /** For vectors that name none. */
+  readonly edition: EditionName;
+  /** The caller has named that edition. */
+  readonly isEditionGiven?: boolean;
+  /** The `keys.json` beside the file; empty where there is none. */
+  readonly keys: () => readonly Jwk[];
+  /** Translates an expected code of the file. */
+  readonly codeOf: (code: string) => string;
+  /** Members that the caller declares to be comments. */
+  readonly ignore?: ReadonlySet<string>;
+  /** Called for each member that is not read and may be skipped. */
+  readonly passOver?: (member: string, why: string) => void;
+}
+
+/** For a request without a URL of its own: where it goes, who sends it, and when (Unix ms). */
+export const DEFAULT_URL = 'https://buyer.example/webhooks/proto';
+export const DEFAULT_AGENT = 'https://seller.example/mcp';
+export const DEFAULT_NOW_MS = 1_790_000_000_000;
+
+const encoder = new TextEncoder();
+
+/** Types of members, by the names of their schemas. */
+interface Members {
+  readonly text: string;
+  readonly texts: readonly string[];
+  readonly number: number;
+  readonly numberOrText: number | string;
+  readonly seconds: number;
+  readonly flag: boolean;
+  readonly object: JsonObject;
+  readonly objects: readonly JsonObject[];
+  readonly headers: HeadersInput;
+  readonly bytes: Uint8Array;
+  readonly base64: Uint8Array;
+}
+
+/** Schemas of members. Each message ends the sentence "<name> is missing or wrong: expected …". */
+export const required: { readonly [K in keyof Members]: z.ZodMiniType<Members[K]> } = {
+  text: z.string('a string'),
+  texts: z.array(z.string('an array of strings'), 'an array of strings'),
+  number: z.number('a number'),
+  numberOrText: z.union([z.number(), z.string()], 'a number or a text'),
+  seconds: z.number('a number of Unix seconds'),
+  flag: z.boolean('true or false'),
+  object: z.custom<JsonObject>(isJsonObject, 'an object'),
+  objects: z.custom<readonly JsonObject[]>(
+    (value) => Array.isArray(value) && value.every(isJsonObject),
+    'an array of objects',
+  ),
+  headers: z.custom<HeadersInput>(
+    isHeaders,
+    'an object of strings or arrays of strings, or [name, value] pairs',
+  ),
+  bytes: z.pipe(
+    z.string('a string'),
+    z.transform((text) => encoder.encode(text)),
+  ),
+  base64: z.pipe(
+    z.string('base64').check(z.refine((text) => decodeBase64(text) !== undefined, 'base64')),
+    z.transform((text) => decodeBase64(text) ?? new Uint8Array()),
+  ),
+};
+
+type Optional = { readonly [K in keyof Members]: z.ZodMiniOptional<z.ZodMiniType<Members[K]>> };
+export const optional: Optional = Object.fromEntries(
+  Object.entries(required).map(([name, schema]) => [name, z.optional<z.ZodMiniType>(schema)]),
+) as unknown as Optional;
+
+/** `headerFields` throws for what is not headers. */
+function isHeaders(value: unknown): boolean {
+  try {
+    return headerFields(value).size >= 0;
+  } catch {
+    return false;
+  }
+}
+
+type Shape = Readonly<Record<string, z.ZodMiniType>>;
+
+/** The same schema under several names. */
+export function each<N extends string, S extends z.ZodMiniType>(
+  names: readonly N[],
+  schema: S,
+): Record<N, S> {
+  return Object.fromEntries(names.map((name) => [name, schema])) as Record<N, S>;
+}
+
+const at = (where: string, name: string): string => (where === '' ? name : `${where}.${name}`);
+
+export function missing(name: string, expected: string): VectorError {
+  return new VectorError(`${name} is missing or wrong: expected ${expected}`);
+}
+
+/** A null counts as absent, but for a member that may be null. */
+function withoutNulls(json: JsonObject, shape: Shape): JsonObject {
+  return Object.fromEntries(
+    Object.entries(json).filter(([name, value]) => value !== null || shape[name]?.safeParse(null).success),
+  );
+}
+
+/**
+ * The members of an object by their schemas; others are not looked at.
+ * @param where its name, for messages.
+ * @throws VectorError for a member that is missing or wrong.
+ */
+export function parse<S extends Shape>(
+  schema: z.ZodMiniObject<S>,
+  json: JsonObject,
+  where = '',
+): z.output<z.ZodMiniObject<S>> {
+  const parsed = schema.safeParse(withoutNulls(json, schema.shape));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw missing(at(where, String(issue?.path[0])), issue?.message ?? 'another value');
+}
+
+/** Members that inform a reader and decide nothing. */
+const COMMENTS =
+  /^(?:[$_].*|x[-_].*|id|name|title|summary|description|comments?|notes?|remarks?|rationale|reasons?|reject_reason|black_box_behaviou?r|rfc9421_error_code|why|explanation|references?|spec|spec_references?|rules?|rule_refs?|links?|tags?|category|group|section|author|source|since|version|introduced|license|copyright|generated(?:_by|_at)?)$/i;
+
+/** Words in the names of members that say what must come, or what has to be set up before. */
+const DECIDING: ReadonlySet<string> = new Set(
+  [
+    'expect expected expects expectation expectations must should shall assert assertion assertions',
+    'outcome verdict result results decision reject rejected rejects refuse refused refuses accept accepted accepts',
+    'allow allowed deny denied valid invalid verify verified verifies success pass passed passes fail fails failed failure',
+    'error errors warning warnings state harness setup given precondition preconditions clock skew',
+  ].flatMap((words) => words.split(' ')),
+);
+
+const wordsOf = (name: string): readonly string[] =>
+  name
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z\d]+/);
+
+export const isListOfObjects = (value: unknown): value is readonly unknown[] =>
+  Array.isArray(value) && value.some(isJsonObject);
+
+/** Members that no schema names, without nulls and comments. */
+function unknownMembers(
+  json: JsonObject,
+  known: readonly string[],
+  context: ShapeContext,
+): readonly string[] {
+  const { ignore, passOver } = context;
+  const names = Object.keys(json).filter(
+    (name) => json[name] !== null && !known.includes(name) && !COMMENTS.test(name),
+  );
+  for (const name of names) if (ignore?.has(name)) passOver?.(name, 'named in ignore');
+  return names.filter((name) => ignore?.has(name) !== true);
+}
+
+const notRead = (name: string, why: string, known: readonly string[]): VectorError =>
+  new VectorError(
+    `${name} ${why}: expected one of ${known.join(', ')}; where it is a comment, name it in ignore`,
+  );
+
+/**
+ * For an object that may have more members than are read. Others are skipped and reported, except those whose names say
+ * that they decide, and lists, which may hold further vectors.
+ * @throws VectorError naming such a member.
+ */
+export function skipUnknown(
+  json: JsonObject,
+  where: string,
+  known: readonly string[],
+  context: ShapeContext,
+): void {
+  for (const name of unknownMembers(json, known, context)) {
+    if (wordsOf(name).some((word) => DECIDING.has(word)))
+      throw notRead(at(where, name), 'is not known', known);
+    if (isListOfObjects(json[name])) throw notRead(at(where, name), 'is a list that is not read', known);
+    context.passOver?.(name, 'not known');
+  }
+}
+
+/**
+ * `parse`, for an object with no members but these and comments; `others`: it may have more, as in `skipUnknown`.
+ * @throws VectorError for a member that is missing, wrong or not known.
+ */
+export function read<S extends Shape>(
+  schema: z.ZodMiniObject<S>,
+  json: JsonObject,
+  where: string,
+  context: ShapeContext,
+  others?: 'may have others',
+): z.output<z.ZodMiniObject<S>> {
+  const known = Object.keys(schema.shape);
+  if (others) skipUnknown(json, where, known, context);
+  const [unknown] = others ? [] : unknownMembers(json, known, context);
+  if (unknown !== undefined) throw notRead(at(where, unknown), 'is not known', known);
+  return parse(schema, json, where);
+}
+
+/**
+ * `parse`, for an object of which members that are not known are passed over and reported, whatever their names say: of
+ * published kinds, whose authors may add some.
+ * @throws VectorError for a member that is missing or wrong.
+ */
+export function passUnknown<S extends Shape>(
+  schema: z.ZodMiniObject<S>,
+  json: JsonObject,
+  context: ShapeContext,
+  where = '',
+): z.output<z.ZodMiniObject<S>> {
+  for (const name of unknownMembers(json, Object.keys(schema.shape), context)) {
+    context.passOver?.(at(where, name), 'not known');
+  }
+  return parse(schema, json, where);
+}
+
+/**
+ * The one that is there of several names for one thing.
+ * @throws VectorError where two are, and differ.
+ */
+export function aliasOf<N extends string>(
+  json: JsonObject,
+  where: string,
+  names: readonly N[],
+): N | undefined {
+  const [first, ...others] = names.filter((name) => present(json, name) !== undefined);
+  const other = others.find((name) => first !== undefined && json[name] !== json[first]);
+  if (other !== undefined) throw new VectorError(`${where}: ${first} and ${other} differ`);
+  return first;
+}
+
+export const RAW_BODY: {
+  readonly raw_body: Optional['bytes'];
+  readonly raw_body_base64: Optional['base64'];
+} = { raw_body: optional.bytes, raw_body_base64: optional.base64 };
+
+const REQUEST = z.object({
+  method: optional.text,
+  url: required.text,
+  headers: optional.headers,
+  body: optional.bytes,
+  body_base64: optional.base64,
+  ...RAW_BODY,
+});
+
+/** The body under one of its names, empty where there is none. @throws VectorError where two differ. */
+export function bodyOf(given: JsonObject, where: string): Uint8Array {
+  const names = ['raw_body_base64', 'raw_body', 'body_base64', 'body'].filter((name) => given[name]);
+  const [first, ...others] = names.map((name) => ({ name, body: given[name] as Uint8Array }));
+  if (!first) return new Uint8Array();
+  const other = others.find(({ body }) => Buffer.compare(body, first.body) !== 0);
+  if (other) throw new VectorError(`${where}: ${other.name} and ${first.name} differ`);
+  return first.body;
+}
+
+export function requestOf(json: JsonObject, where: string, context: ShapeContext): VectorRequest {
+  const given = read(REQUEST, json, where, context);
+  const { method = 'POST', url, headers = {} } = given;
+  return { method: method.toUpperCase(), url, headers, body: bodyOf(given, where) };
+}
+
+const EDITION = z.object({ edition: optional.text });
+
+/** @throws ConfigError for one that is not known. */
+export function editionOf(json: JsonObject, context: ShapeContext): EditionName {
+  const { edition } = parse(EDITION, json);
+  return edition === undefined ? context.edition : editionFor(edition as EditionName).name;
+}
+
+/** A setup with an empty store, no revoked keys and default limits. */
+export function plainSetup(
+  context: ShapeContext,
+  setup: Pick<Setup, 'url' | 'nowMs'> & { readonly senders: readonly VectorSender[] },
+): Setup {
+  return {
+    ...(context.protocol !== undefined && { protocol: context.protocol }),
+    usedNonces: [],
+    fullKids: [],
+    revokedKids: [],
+    limits: {},
+    ...setup,
+  };
+}
+
+/** Reads each vector of a file's list, named by its `id`, `name` or place. One that is wrong is a case that fails. */
+export function readList<C>(
+  json: JsonObject,
+  list: string,
+  context: ShapeContext,
+  readOne: (vector: JsonObject, name: string) => C,
+): readonly (C | UnreadableCase)[] {
+  const vectors = parse(z.object({ [list]: optional.objects }), json)[list] ?? [];
+  return readEach(vectors, list.replace(/s$/, ''), context, readOne);
+}
+
+/** @param what a vector is called that has no name: `vector` for "vector 1". */
+export function readEach<C>(
+  vectors: readonly JsonObject[],
+  what: string,
+  context: ShapeContext,
+  readOne: (vector: JsonObject, name: string) => C,
+): readonly (C | UnreadableCase)[] {
+  return vectors.map((vector, index) => {
+    const name = textMember(vector, 'id') ?? textMember(vector, 'name') ?? `${what} ${index + 1}`;
+    return readOr(name, context, () => readOne(vector, name));
+  });
+}
+
+/** What is read, or a case that fails with the reason why it cannot be. */
+export function readOr<C>(name: string, { file }: ShapeContext, readOne: () => C): C | UnreadableCase {
+  try {
+    return readOne();
+  } catch (error) {
+    // An edition that is not known is a ConfigError, and as much the vector's fault.
+    if (!(error instanceof VectorError) && !(error instanceof ConfigError)) throw error;
+    return { kind: 'unreadable', name, file, reason: `${file}: ${name}: ${error.message}` };
+  }
+}
+
+/** A vector, or a file, that nothing here can judge. */
+export const notJudged = (
+  { file }: ShapeContext,
+  name: string,
+  reason: string,
+  what: NotJudgedCase['what'] = 'vector',
+): NotJudgedCase => ({ kind: 'not-judged', name, file, what, reason });

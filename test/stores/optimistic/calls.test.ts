@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import { driven, recount, status } from '../../support/driven.ts';
+import { acceptRequest, leaseOf, key, RETENTION_MS } from '../requests.ts';
+
+/** What an operation costs in round trips, counts at hand (admission.md §8.11). */
+describe('how often the store calls its backend', () => {
+  it('an accept and its completion are one commit each, without a load', async () => {
+    const { a } = await driven();
+    await a.store.accept(acceptRequest({ key: key(1) }));
+    recount(a);
+    const request = acceptRequest({ key: key(2), task: 'task' });
+    expect(await a.store.accept(request)).toMatchObject({ kind: 'won' });
+    expect([a.commits.length, a.loads.length]).toEqual([1, 0]);
+    expect(await a.store.complete({ ...leaseOf(request), retentionMs: RETENTION_MS })).toBe('done');
+    expect([a.commits.length, a.loads.length]).toEqual([2, 0]);
+  });
+
+  it('a second status of a free task is one commit in the same process', async () => {
+    const { a } = await driven();
+    const first = status(key(1), 'task', 1);
+    await a.store.accept(first);
+    await a.store.complete({ ...leaseOf(first), retentionMs: RETENTION_MS });
+    recount(a);
+    expect(await a.store.accept(status(key(2), 'task', 2))).toMatchObject({ kind: 'won' });
+    expect([a.commits.length, a.loads.length]).toEqual([1, 0]);
+  });
+
+  it('a second status of a free task is two commits in another process, which guesses that the task is new', async () => {
+    const { a, b } = await driven();
+    const first = status(key(1), 'task', 1);
+    await a.store.accept(first);
+    await a.store.complete({ ...leaseOf(first), retentionMs: RETENTION_MS });
+    await b.store.accept(acceptRequest({ key: key(9) }));
+    recount(b);
+    expect(await b.store.accept(status(key(2), 'task', 2))).toMatchObject({ kind: 'won' });
+    expect([b.commits.length, b.loads.length]).toEqual([2, 0]);
+  });
+
+  it('a duplicate of a finished event is two commits: one finds the event, one makes the answer durable', async () => {
+    const { a, b } = await driven();
+    const first = acceptRequest({ key: key(1) });
+    await a.store.accept(first);
+    await a.store.complete({ ...leaseOf(first), retentionMs: RETENTION_MS });
+    await b.store.accept(acceptRequest({ key: key(9) }));
+    for (const handle of [a, b]) {
+      recount(handle);
+      expect(await handle.store.accept(acceptRequest({ key: key(1) }))).toMatchObject({ kind: 'done' });
+      expect([handle.commits.length, handle.loads.length]).toEqual([2, 0]);
+    }
+  });
+
+  it('64 accepts at once are one commit, also when they belong to one task', async () => {
+    const { a } = await driven({ of: (backend) => ({ ...backend, concurrency: 1 }) });
+    await a.store.accept(acceptRequest({ key: key(0) }));
+    for (const task of [undefined, 'task']) {
+      recount(a);
+      const many = Array.from({ length: 64 }, (_, n) =>
+        acceptRequest({ key: `${task}-${key(n)}`, ...(task && { task }) }),
+      );
+      const answers = await Promise.all(many.map((request) => a.store.accept(request)));
+      expect(answers.filter(({ kind }) => kind === 'won')).toHaveLength(task ? 1 : 64);
+      expect(answers.filter(({ kind }) => kind === 'task-busy')).toHaveLength(task ? 63 : 0);
+      expect([a.commits.length, a.loads.length]).toEqual([1, 0]);
+    }
+  });
+
+  it('an event that another process changed is loaded once and not guessed again', async () => {
+    const { a, b, later } = await driven();
+    const first = acceptRequest({ key: key(1) });
+    await a.store.accept(first);
+    later(10_000);
+    const second = acceptRequest({ key: key(1) });
+    expect(await b.store.accept(second)).toMatchObject({ kind: 'won' });
+    expect(await a.store.complete({ ...leaseOf(first), retentionMs: RETENTION_MS })).toBe('lost');
+    recount(a);
+    // It would be in flight as `a` left it, and refused for that.
+    expect(await a.store.accept(acceptRequest({ key: key(1) }))).toMatchObject({ kind: 'in-flight' });
+    expect(a.commits.map(({ units }) => units.length)).toEqual([1, 1]);
+    expect(a.commits[0]?.units[0]?.writes.length).toBeGreaterThan(1);
+  });
+});
