@@ -25,7 +25,8 @@ export {
   type ReadyContext,
   type WithContext as WithParts,
 } from './receiver/context.ts';
-export { EDITION_NAMES, editionFor, protocolFor, protocolsFor, purposesOf } from './shared/wire-names.ts';
+export { EDITION_NAMES, editionFor, purposesOf } from './shared/editions.ts';
+export { protocolFor, protocolsFor } from './shared/wire-names.ts';
 export { storableJson } from './queues/queue-job.ts';
 export { isAbortSignal, isBytes, isError, isPlainObject, isThenable } from './shared/realms.ts';
 export { receiverOf } from './receiver/receiver.ts';

@@ -5,7 +5,7 @@ export type { Alarm, AlarmCode, Logger } from './shared/alarms.ts';
 export type { ChallengeContext, OnChallenge } from './events/handlers.ts';
 export type { Jwk, Verification } from './crypto/engine.ts';
 export type { HeadersInput } from './shared/delivery.ts';
-export type { EditionName } from './shared/wire-names.ts';
+export type { EditionName } from './shared/editions.ts';
 export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/challenge.ts';
 export type * from './events/event.ts';
 export type { EventRegistrations, KnownRegistration } from './events/event-registration.ts';

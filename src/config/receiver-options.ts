@@ -1,7 +1,7 @@
 import type { Alarm, Logger } from '../shared/alarms.ts';
 import type { Verification } from '../crypto/engine.ts';
 import type { HeaderFields, HeadersInput } from '../shared/delivery.ts';
-import type { EditionName } from '../shared/wire-names.ts';
+import type { EditionName } from '../shared/editions.ts';
 import type { Event, ResultSchemas, TaskEvent } from '../events/event.ts';
 import type { HandlerContext, Handlers, OnChallenge } from '../events/handlers.ts';
 import type { Observe } from '../events/observation.ts';

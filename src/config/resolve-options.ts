@@ -1,5 +1,6 @@
 import type { Verification } from '../crypto/engine.ts';
-import { type Edition, editionFor, type Protocols, protocolsFor } from '../shared/wire-names.ts';
+import { type Edition, editionFor } from '../shared/editions.ts';
+import { type Protocols, protocolsFor } from '../shared/wire-names.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { WorkerOptions } from '../inbox/inbox-contract.ts';

@@ -1,4 +1,4 @@
-import type { Edition, EditionName } from '../shared/wire-names.ts';
+import type { Edition, EditionName } from '../shared/editions.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { Transport } from '../events/event.ts';
 

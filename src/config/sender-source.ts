@@ -1,6 +1,7 @@
 import { hmacSecretsOf } from '../auth/credentials.ts';
 import { ConfigError } from '../shared/errors.ts';
-import { type Edition, editionFor, type Protocols } from '../shared/wire-names.ts';
+import { type Edition, editionFor } from '../shared/editions.ts';
+import type { Protocols } from '../shared/wire-names.ts';
 import { checkPins } from '../keys/pinned-jwks.ts';
 import type { SenderSource } from './receiver-options.ts';
 import type { Sender, SenderEntry, SenderRevocation } from './sender-entry.ts';

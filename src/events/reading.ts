@@ -1,6 +1,7 @@
 import { type InexactFound, inexactNumbers } from '../codec/inexact-numbers.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
-import { type Edition, editionFor, type EditionName, type Protocols } from '../shared/wire-names.ts';
+import { type Edition, editionFor, type EditionName } from '../shared/editions.ts';
+import type { Protocols } from '../shared/wire-names.ts';
 import { readAgent } from './agent.ts';
 import { type AssembledEvent, assembleEvent, type EventOrigin } from './assemble.ts';
 import { isChallenge } from './challenge.ts';

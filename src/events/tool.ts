@@ -3,7 +3,7 @@ import type { Form, ToolShape } from './families.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './envelope.ts';
 import type { EventWarning } from './event.ts';
 import { type JsonObject, isJsonObject, present, textMember } from '../codec/members.ts';
-import type { Edition } from '../shared/wire-names.ts';
+import type { Edition } from '../shared/editions.ts';
 import { IDEMPOTENCY_KEY } from './schemas.ts';
 import { isMediaBuyWord, taskStatus } from './status.ts';
 import { eventWarning } from './warnings.ts';

@@ -3,7 +3,7 @@ import { type Poller, type PollerOptions, pollerOf } from './poller-options.ts';
 
 export type { TaskStatus, Transport } from '../events/event.ts';
 export type { Receiver } from '../config/receiver-options.ts';
-export type { EditionName } from '../shared/wire-names.ts';
+export type { EditionName } from '../shared/editions.ts';
 export type { Json, JsonObject } from '../registrations/answer-json.ts';
 export type { CallSeller } from '../registrations/registration.ts';
 export type { Registrations } from '../registrations/registrations.ts';

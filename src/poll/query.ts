@@ -2,7 +2,7 @@ import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject } from '../codec/members.ts';
 import type { CallSessions } from '../calls/sessions.ts';
 import type { TaskStatus, Transport } from '../events/event.ts';
-import type { EditionName } from '../shared/wire-names.ts';
+import type { EditionName } from '../shared/editions.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
 import type { CallSeller } from '../registrations/registration.ts';

@@ -2,7 +2,7 @@ import { requireUrl } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Transport } from '../events/event.ts';
-import { editionFor, type EditionName } from '../shared/wire-names.ts';
+import { editionFor, type EditionName } from '../shared/editions.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import type { LegacyAuthentication } from './request.ts';
 

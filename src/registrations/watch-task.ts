@@ -1,7 +1,7 @@
 import { putBounded } from '../shared/bounded.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
-import type { EditionName } from '../shared/wire-names.ts';
+import type { EditionName } from '../shared/editions.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import { storedObject } from './operation-rows.ts';
 

@@ -8,7 +8,8 @@ import type { DeliveryReportEvent, Event, EventChannel, TaskEvent } from '../eve
 import type { EventRegistrations } from '../events/event-registration.ts';
 import type { ChallengeReading, EventReading, ReadBody } from '../events/reading.ts';
 import { type Refusal, refused } from '../shared/outcome.ts';
-import { DEFAULT_EDITION, type Edition, type Protocols } from '../shared/wire-names.ts';
+import { DEFAULT_EDITION, type Edition } from '../shared/editions.ts';
+import type { Protocols } from '../shared/wire-names.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import { operationRowId } from '../stores/constants.ts';
 import type { EventClaim, ReportClaim, TaskClaim, ToldClaim } from '../stores/store.ts';

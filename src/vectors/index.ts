@@ -6,7 +6,7 @@ export type { CryptoEngine, Jwk } from '../crypto/engine.ts';
 export type { HeadersInput } from '../shared/delivery.ts';
 export type { Recovery } from '../events/error-codes.ts';
 export type { Transport } from '../events/event.ts';
-export type { EditionName } from '../shared/wire-names.ts';
+export type { EditionName } from '../shared/editions.ts';
 export type { VectorKind } from './vector-case.ts';
 export { VectorError } from './vector-case.ts';
 export type { VectorResult } from './judge.ts';

@@ -2,7 +2,7 @@ import type { Jwk } from '../crypto/engine.ts';
 import type { HeadersInput } from '../shared/delivery.ts';
 import type { Recovery } from '../events/error-codes.ts';
 import type { Transport } from '../events/event.ts';
-import type { EditionName } from '../shared/wire-names.ts';
+import type { EditionName } from '../shared/editions.ts';
 
 /** One HTTP request of a vector. */
 export interface VectorRequest {

@@ -4,7 +4,7 @@ import type { Candidate, RevocationState } from '../../keys/key-resolver.ts';
 import { type Refusal, type Unavailability, refused } from '../../shared/outcome.ts';
 import type { AuthContext, HeadRequest, Target } from '../auth-contract.ts';
 import type { CheckedSignature } from './checks.ts';
-import { purposesOf } from '../../shared/wire-names.ts';
+import { purposesOf } from '../../shared/editions.ts';
 import { compareHost, type HostComparison } from './host.ts';
 import { usableKey } from './key-policy.ts';
 import { isRevokedKey } from './revoked-at.ts';

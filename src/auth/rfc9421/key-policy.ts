@@ -1,5 +1,6 @@
 import type { Jwk, SignatureAlgorithm, VerifyKey } from '../../crypto/engine.ts';
-import { type Edition, type Protocol, type Protocols, purposesOf } from '../../shared/wire-names.ts';
+import { type Edition, purposesOf } from '../../shared/editions.ts';
+import type { Protocol, Protocols } from '../../shared/wire-names.ts';
 
 /** How a JWK names each algorithm (RFC 8037 §3.1, RFC 9864 §2.2, RFC 7518 §3.4); all three members have to agree. */
 const JWK_NAMES: Record<

@@ -3,7 +3,7 @@ import { quoted } from '../../codec/printable.ts';
 import { Fault } from '../../shared/errors.ts';
 import type { Candidate, KeySearch } from '../../keys/key-resolver.ts';
 import { type Refusal, type Unavailability, refused } from '../../shared/outcome.ts';
-import { editionAccepting, purposesOf } from '../../shared/wire-names.ts';
+import { editionAccepting, purposesOf } from '../../shared/editions.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
 import type { VerifiesFor, Target, AuthContext, HeadRequest, LateDelivery } from '../auth-contract.ts';
 import {

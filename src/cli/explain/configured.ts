@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
-import { DEFAULT_EDITION, type EditionName } from '../../shared/wire-names.ts';
+import { DEFAULT_EDITION, type EditionName } from '../../shared/editions.ts';
 import type { JsonObject } from '../../codec/members.ts';
 import type { ReportsAuth, Sender } from '../../config/sender-entry.ts';
 import { VectorError } from '../../vectors/vector-case.ts';

@@ -1,5 +1,5 @@
 import type { AuthContext, AuthRequest, Target } from '../../auth/auth-contract.ts';
-import type { EditionName } from '../../shared/wire-names.ts';
+import type { EditionName } from '../../shared/editions.ts';
 import type { Sender } from '../../config/sender-entry.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';

@@ -1,4 +1,4 @@
-import { EDITION_NAMES } from '../../shared/wire-names.ts';
+import { EDITION_NAMES } from '../../shared/editions.ts';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';

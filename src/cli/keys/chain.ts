@@ -6,13 +6,8 @@ import { createEngine } from '../../crypto/index.ts';
 import { createLocate } from '../../keys/agent-location.ts';
 import type { KeyFetch } from '../../keys/key-resolver.ts';
 import { JWKS, type KeySet } from '../../keys/jwks.ts';
-import {
-  EDITION_NAMES,
-  editionFor,
-  type EditionName,
-  type Protocols,
-  protocolsFor,
-} from '../../shared/wire-names.ts';
+import { EDITION_NAMES, editionFor, type EditionName } from '../../shared/editions.ts';
+import { type Protocols, protocolsFor } from '../../shared/wire-names.ts';
 import type { Sender, SenderEntry } from '../../config/sender-entry.ts';
 import { createDocuments, type Documents, type Link } from './documents.ts';
 import { countedKeys, publisherSets } from './pinned.ts';

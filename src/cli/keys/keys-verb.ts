@@ -8,7 +8,7 @@ import { ConfigError } from '../../shared/errors.ts';
 import { parseInstant } from '../../events/instant.ts';
 import type { NameLookUp } from '../../keys/key-resolver.ts';
 import { defaultFetch } from '../../keys/net/document-fetch.ts';
-import { EDITION_NAMES, type EditionName } from '../../shared/wire-names.ts';
+import { EDITION_NAMES, type EditionName } from '../../shared/editions.ts';
 import { generateKey, type KeyPair } from '../../sender/sign.ts';
 import { collect } from '../files.ts';
 import {

@@ -1,4 +1,5 @@
-import { editionFor, protocolFor, purposesOf } from '../../shared/wire-names.ts';
+import { editionFor, purposesOf } from '../../shared/editions.ts';
+import { protocolFor } from '../../shared/wire-names.ts';
 import { PROFILE_COMPONENTS } from '../../sender/sign.ts';
 import { ACCEPTED, later, type ProbeCase, type ProbeKit, refused } from './probe-kit.ts';
 

@@ -1,4 +1,5 @@
-import { type EditionName, firstNamed, type Protocols, protocolsFor } from '../../shared/wire-names.ts';
+import type { EditionName } from '../../shared/editions.ts';
+import { firstNamed, type Protocols, protocolsFor } from '../../shared/wire-names.ts';
 import {
   type Jwk,
   type PayloadInput,

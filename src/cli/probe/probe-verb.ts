@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
-import { EDITION_NAMES, type EditionName, protocolsFor } from '../../shared/wire-names.ts';
+import { EDITION_NAMES, type EditionName } from '../../shared/editions.ts';
+import { protocolsFor } from '../../shared/wire-names.ts';
 import type { Jwk } from '../../sender/sign.ts';
 import { collect, isPrivate, readKeys } from '../files.ts';
 import {

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { EDITION_NAMES, type EditionName } from '../../shared/wire-names.ts';
+import { EDITION_NAMES, type EditionName } from '../../shared/editions.ts';
 import { type Skipped, VectorError } from '../../vectors/vector-case.ts';
 import type { VectorResult } from '../../vectors/judge.ts';
 import { formatEnd, formatResult, runVectors } from '../../vectors/run.ts';

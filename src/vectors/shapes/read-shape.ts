@@ -3,7 +3,7 @@ import { decodeBase64 } from '../../codec/encoding.ts';
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import type { Jwk } from '../../crypto/engine.ts';
 import { headerFields, type HeadersInput } from '../../shared/delivery.ts';
-import { editionFor, type EditionName } from '../../shared/wire-names.ts';
+import { editionFor, type EditionName } from '../../shared/editions.ts';
 import { ConfigError } from '../../shared/errors.ts';
 import { type NotJudgedCase, type UnreadableCase, VectorError } from '../vector-case.ts';
 import type { Setup, VectorRequest, VectorSender } from '../subject.ts';

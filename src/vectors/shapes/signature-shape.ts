@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import type { Jwk } from '../../crypto/engine.ts';
 import { fieldValue, headerFields } from '../../shared/delivery.ts';
-import type { EditionName } from '../../shared/wire-names.ts';
+import type { EditionName } from '../../shared/editions.ts';
 import {
   type DeliveryCase,
   type Expectation,
