@@ -140,7 +140,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
             'messaging.message.id': deliveryId,
             'webhook.sender': labelOf(event.sender),
             'webhook.kind': event.kind,
-            'webhook.run': lease.fence,
+            'webhook.run': lease.run,
             'webhook.charged_attempts': lease.chargedAttempts,
             ...(event.kind === 'task' && { 'messaging.message.conversation_id': event.taskId }),
           }),

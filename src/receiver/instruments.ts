@@ -19,7 +19,7 @@ export interface HandlerRun {
   readonly deliveryId: string;
   /** A worker's: of the delivery that brought the event. W3C `traceparent`. */
   readonly traceparent?: string | undefined;
-  readonly lease: Pick<Lease, 'fence' | 'chargedAttempts'>;
+  readonly lease: Pick<Lease, 'run' | 'chargedAttempts'>;
 }
 
 /**

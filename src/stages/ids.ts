@@ -15,8 +15,8 @@ export function idsOf(event: Event | undefined): Pick<Handled, 'taskId' | 'opera
 }
 
 /** Which run of an event it is, and how many are charged, as `ctx`, hooks, log lines and alarms say it (admission.md §4.3). */
-export function runOf({ fence, chargedAttempts }: Lease): Pick<Handled, 'run' | 'chargedAttempts'> {
-  return { run: fence, chargedAttempts };
+export function runOf({ run, chargedAttempts }: Lease): Pick<Handled, 'run' | 'chargedAttempts'> {
+  return { run, chargedAttempts };
 }
 
 /**

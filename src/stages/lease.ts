@@ -36,7 +36,7 @@ function createRenewal(request: LeaseRequest): () => Promise<boolean> {
       return (await store.renew({ sender, key, owner, leaseMs })) === 'renewed';
     } catch (error) {
       // The lease may run out meanwhile. A store that was away for everybody still takes the renewal of its owner, and
-      // what somebody else has by then is lost when the store says so: the fence is for that.
+      // what somebody else has by then is lost when the store says so, by its owner.
       log.warn({ err: error }, 'a lease could not be renewed');
       return true;
     } finally {

@@ -234,8 +234,11 @@ export type AcceptDecision =
 export interface Lease {
   /** The `acceptId` of the accept that won (inline) or the worker's token (inbox). */
   readonly owner: string;
-  /** Grows by one with each lease of the record, and never back: 1 says that no handler of it can have begun before. */
-  readonly fence: number;
+  /**
+   * Counts the leases of the record, this one included, and never goes back: 1 says that no handler of it can have begun
+   * before. It decides nothing in the store.
+   */
+  readonly run: number;
   /**
    * Attempts that are charged towards DEAD, this lease's included: 1 for the first run of the handler. Runs within one
    * back-off step have the same number, and a crash gives its attempt back.

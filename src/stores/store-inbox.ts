@@ -8,7 +8,7 @@ export interface StoreInbox {
    * the process of that one is over too it is a crash: the attempt is given back, and the event becomes a suspect, which only
    * a call with `alone` is given; a suspect is charged, and then due no sooner than a minute later (admission.md §4.6). First the sweep of each candidate, in its own atomic step: attempts or crashes used up → DEAD,
    * told in `died`; older than its task's mark → DONE(stale); its task held by another record's live lease → left
-   * alone. Else LEASED: owner, fence + 1, attempts + 1. One event a task; senders that have any due take turns, from call
+   * alone. Else LEASED: owner, `run` + 1, attempts + 1. One event a task; senders that have any due take turns, from call
    * to call, and of each the oldest is first.
    *
    * A call that was not answered may have leased events that nobody runs. It is made again with its `owner`: a lease

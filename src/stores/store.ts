@@ -10,8 +10,8 @@ export type * from './store-registrations.ts';
  * What every store does, whatever it is built on. One record per `(sender, idempotency key)`; `sender` is the
  * seller's agent URL, never a key id, so that a record survives key rotation.
  *
- *     ∅ ─ accept ─► QUEUED ─ lease ─► LEASED(owner, fence, until) ─ complete(owner) ─► DONE(applied | stale)
- *                     ▲                 │        │ until passed: anyone may lease, new owner, fence + 1
+ *     ∅ ─ accept ─► QUEUED ─ lease ─► LEASED(owner, until) ─ complete(owner) ─► DONE(applied | stale)
+ *                     ▲                 │        │ until passed: anyone may lease, new owner
  *                     └─── fail(owner) ─┘        └─ attempts or crashes used up, or permanent ─► DEAD
  *
  * Rules for every method:
@@ -64,7 +64,7 @@ export interface Store<Tx = unknown> {
    *    - DONE, DEAD → `done`; live lease → `in-flight`; inbox → acknowledge it, `in-flight`;
    *    - QUEUED or lease over (a crash: counted, but for the caller's own, of which it was not told): attempts or crashes used up → DEAD, `done`; its task held by
    *      another record's live lease → `task-busy`; the first copy older than its task's mark (as in 3) →
-   *      DONE(stale), `stale`; else leased to `acceptId`, fence + 1 → `won` with the stored first copy. `attempts` + 1
+   *      DONE(stale), `stale`; else leased to `acceptId`, `run` + 1 → `won` with the stored first copy. `attempts` + 1
    *      where it is 0, or `notBefore` is over and the nonce is fresh. A suspect (admission.md §4.6) is leased to who asks
    *      `alone`; once it was charged, not before its wait is over: `backing-off`;
    *    - before all that: the nonce known (another `acceptId`, or `replay`) and `notBefore` not over → `backing-off`,

@@ -183,7 +183,7 @@ const VARIANTS: readonly Variant[] = [
   ['a transaction that commits twice', broken.TRANSACTION_WITHOUT_LEASE, 'inboxTransaction', TWICE, 10],
   ['get, run, set', GET_RUN_SET, 'inline', OVERLAP, 6],
   ['a lease that others can have', broken.LEASE_NOT_EXCLUSIVE, 'inline', OVERLAP, 6],
-  ['a lease without fencing', broken.LEASE_WITHOUT_FENCING, 'inline', OVERLAP, 12],
+  ['a lease without owner check', broken.LEASE_WITHOUT_OWNER, 'inline', OVERLAP, 12],
   ['the lease released at the deadline', broken.RELEASED_AT_THE_DEADLINE, 'inlineDeadline', OVERLAP, 7],
   ['a task that nobody holds', broken.TASK_NOT_HELD, 'inlineTask', OVERLAP, 6],
   ['a crash of events that ran together is charged to each', broken.CHARGED_TOGETHER, 'poison', CHARGED, 6],
@@ -230,7 +230,7 @@ const VARIANTS: readonly Variant[] = [
 
 /** Of what each of them breaks `npm test` has another variant, whose counterexample is not behind so many states. */
 const FAR: ReadonlySet<string> = new Set([
-  'a lease without fencing',
+  'a lease without owner check',
   'a completion of who has lost its task',
   'a task’s end is not kept',
   'the operation is not told',

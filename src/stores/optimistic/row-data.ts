@@ -68,7 +68,7 @@ const REGISTRATION = { dueAt: null, list: null, expiresAt: null } as const;
 const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
   record: {
     owner: null,
-    fence: 0,
+    runs: 0,
     leaseUntil: 0,
     attempts: 0,
     spared: false,
@@ -134,7 +134,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
     claim: row.claim,
     claimedBy: row.claimedBy,
     owner: row.owner ?? undefined,
-    fence: unless(row.fence, 0),
+    runs: unless(row.runs, 0),
     leaseUntil: unless(row.leaseUntil, 0),
     attempts: unless(row.attempts, 0),
     spared: unless(row.spared, false),

@@ -174,7 +174,7 @@ function newRecord({ request, now }: Accepting, event: EventClaim, start: Start)
     claimedBy: request.acceptId,
     owner: start.owner,
     process: start.process,
-    fence: runs,
+    runs,
     leaseUntil: start.leaseUntil,
     attempts: runs,
     spared: false,

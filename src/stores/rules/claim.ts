@@ -335,13 +335,13 @@ export function inspect(rows: Rows, { sender, key }: RecordName, now: number): I
 
 /** A record as its owner sees it. */
 export function seen(record: RecordRow): InboxRecord {
-  const { sender, key, state, acked, fence, attempts, crashes, insertedAt, notBefore, leaseUntil } = record;
+  const { sender, key, state, acked, runs, attempts, crashes, insertedAt, notBefore, leaseUntil } = record;
   return {
     sender,
     key,
     state,
     acked,
-    runs: fence,
+    runs,
     attempts,
     crashes,
     insertedAt,

@@ -20,7 +20,7 @@ export function requireLength(name: 'leaseMs' | 'forMs', ms: number): void {
 }
 
 /**
- * The record, leased: new owner, fence + 1, and the attempt counted now, not at its end. It is counted once a back-off
+ * The record, leased: new owner, one run more, and the attempt counted now, not at its end. It is counted once a back-off
  * step, and not for bytes that came before: else who has recorded a delivery could use all attempts up.
  */
 export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRow {
@@ -32,7 +32,7 @@ export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRo
     state: 'leased',
     owner,
     process,
-    fence: record.fence + 1,
+    runs: record.runs + 1,
     attempts: record.attempts + (spared ? 0 : 1),
     spared,
     leaseUntil,
@@ -50,8 +50,8 @@ export function attemptsBefore({ attempts, spared }: RecordRow): number {
 }
 
 /** What who runs it is told of its lease. */
-export function leaseOf({ fence, attempts, suspect }: RecordRow, owner: string): Lease {
-  return { owner, fence, chargedAttempts: attempts, ...(suspect && { suspect }) };
+export function leaseOf({ runs, attempts, suspect }: RecordRow, owner: string): Lease {
+  return { owner, run: runs, chargedAttempts: attempts, ...(suspect && { suspect }) };
 }
 
 /** `won` for a record that this accept has leased; `body` is the first copy, where it is not the caller's own. */

@@ -99,7 +99,8 @@ export interface RecordRow {
   readonly claimedBy: string;
   /** Of the last lease, kept after its end so that `complete` and `fail` can be repeated; null before the first. */
   readonly owner: string | null;
-  readonly fence: number;
+  /** Leases so far; decides nothing (admission.md §4.3). */
+  readonly runs: number;
   readonly leaseUntil: number;
   readonly attempts: number;
   /** The last lease has not raised `attempts` (admission.md §4.5): it has none to give back. */

@@ -23,8 +23,8 @@ interface LeaseClaim {
 
 /**
  * The record that `owner` has: LEASED to it, and its task too. Not by the clock: nobody has taken over what ran out while
- * the store was away. Authorized by equality of the owner, not by the fence: after a lost failover a fence can start
- * again.
+ * the store was away. Authorized by equality of the owner and not by a count of leases: after a lost failover a count can
+ * start again.
  */
 export function heldBy(rows: Rows, lease: LeaseClaim, now: number): RecordRow | undefined {
   const record = rows.record(lease.sender, lease.key, now);

@@ -200,19 +200,19 @@ export const expiryCases: Cases = {
     advance(60_001);
     assert.equal((await accept()).kind, 'won');
   },
-  'an expired key is new: attempts and fence begin again': async ({ win, apply, fail, peek, advance }) => {
+  'an expired key is new: attempts and runs begin again': async ({ win, apply, fail, peek, advance }) => {
     const { lease } = await win();
     await fail(lease.owner, { backoffMs: 0 });
     assert.equal((await apply()).lease.chargedAttempts, 2);
     advance(DAY_MS + 1);
     assert.equal(await peek(), 'absent');
-    assert.deepEqual((await win({ id: 'new' })).lease, { owner: 'new', fence: 1, chargedAttempts: 1 });
+    assert.deepEqual((await win({ id: 'new' })).lease, { owner: 'new', run: 1, chargedAttempts: 1 });
   },
   'an expired key is new on the other handle too': async ({ apply, win, fail, advance, b }) => {
     await apply({ body: 'first' });
     advance(DAY_MS + 1);
     const second = await win({ id: 'new', body: 'second' }, b);
-    assert.deepEqual(second.lease, { owner: 'new', fence: 1, chargedAttempts: 1 });
+    assert.deepEqual(second.lease, { owner: 'new', run: 1, chargedAttempts: 1 });
     assert.equal(await fail(second.lease.owner, {}, b), 'queued');
     assert.equal(text((await win({ body: 'third' }, b)).body), 'second');
   },

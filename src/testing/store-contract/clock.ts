@@ -63,7 +63,7 @@ export const clockBackCases: Cases = {
     assert.ok([KEY, key(2)].includes(next.key));
     assert.equal(next.lease.chargedAttempts >= 1, true);
   },
-  'a live owner keeps its lease: owner and fence are the same': async (kit) => {
+  'a live owner keeps its lease: owner and count of runs are the same': async (kit) => {
     await kit.accept(INBOX);
     const { lease: held } = await leaseOne(kit);
     kit.advance(-HOUR_MS);

@@ -59,7 +59,7 @@ export const inboxCases: Cases = {
   'an inline accept leases a queued event': async ({ accept, win, complete }) => {
     await accept(INBOX);
     const { lease } = await win({ id: 'inline' });
-    assert.deepEqual(lease, { owner: 'inline', fence: 1, chargedAttempts: 1 });
+    assert.deepEqual(lease, { owner: 'inline', run: 1, chargedAttempts: 1 });
     assert.equal(await complete(lease.owner), 'done');
     assert.equal((await accept(INBOX)).kind, 'done');
   },
@@ -102,7 +102,7 @@ export const inboxCases: Cases = {
     await win();
     advance(LEASE_MS + 1);
     assert.equal((await accept(INBOX)).kind, 'in-flight');
-    assert.equal((await win()).lease.fence, 2);
+    assert.equal((await win()).lease.run, 2);
   },
 };
 

@@ -19,7 +19,7 @@ export const inboxLeaseCases: Cases = {
     }
     assert.deepEqual((await leaseOne(kit, { owner: 'worker' }, kit.b)).lease, {
       owner: 'worker',
-      fence: 1,
+      run: 1,
       chargedAttempts: 1,
     });
   },
@@ -31,7 +31,7 @@ export const inboxLeaseCases: Cases = {
     assert.deepEqual(event, {
       sender: SENDER,
       key: KEY,
-      lease: { owner: 'worker', fence: 1, chargedAttempts: 1 },
+      lease: { owner: 'worker', run: 1, chargedAttempts: 1 },
       reemission: false,
       afterTerminal: false,
       afterFinal: false,
@@ -94,7 +94,7 @@ export const inboxLeaseCases: Cases = {
     assert.equal(await kit.fail(held.owner, { backoffMs: 0 }), 'queued');
     assert.deepEqual((await leaseOne(kit, { owner: 'worker' })).lease, {
       owner: 'worker',
-      fence: 2,
+      run: 2,
       chargedAttempts: 2,
     });
   },
@@ -109,7 +109,7 @@ export const inboxLeaseCases: Cases = {
     kit.advance(1001);
     assert.equal((await leaseOne(kit)).lease.chargedAttempts, 2);
   },
-  'an expired lease is a crash: the event is leased again with fence + 1, and the former owner is too late':
+  'an expired lease is a crash: the event is leased again as one run more, and the former owner is too late':
     async (kit) => {
       await kit.accept(INBOX);
       await leaseOne(kit, { owner: 'late' });
@@ -117,7 +117,7 @@ export const inboxLeaseCases: Cases = {
       await leaseNone(kit, {}, kit.b);
       assert.deepEqual((await leaseOne(kit, { owner: 'next', alone: true }, kit.b)).lease, {
         owner: 'next',
-        fence: 2,
+        run: 2,
         chargedAttempts: 1,
         suspect: true,
       });
@@ -131,9 +131,9 @@ export const inboxLeaseCases: Cases = {
   ) => {
     const retry = { attempts: 1, crashes: 1 };
     await kit.accept(INBOX);
-    for (const fence of [1, 2, 3]) {
-      const { lease: held } = await leaseOne(kit, { owner: 'unanswered', retry }, fence % 2 ? kit.a : kit.b);
-      assert.deepEqual(held, { owner: 'unanswered', fence, chargedAttempts: 1 });
+    for (const run of [1, 2, 3]) {
+      const { lease: held } = await leaseOne(kit, { owner: 'unanswered', retry }, run % 2 ? kit.a : kit.b);
+      assert.deepEqual(held, { owner: 'unanswered', run, chargedAttempts: 1 });
       const { attempts, crashes } = await seen(kit, KEY);
       assert.deepEqual([attempts, crashes], [1, 0]);
       kit.advance(LEASE_MS + 1);
@@ -183,7 +183,7 @@ export const inboxLeaseCases: Cases = {
     assert.equal(await kit.fail(held.owner, back, kit.b), 'queued');
     assert.deepEqual((await leaseOne(kit, { owner: 'next', retry }, kit.b)).lease, {
       owner: 'next',
-      fence: 2,
+      run: 2,
       chargedAttempts: 1,
     });
     assert.equal(await kit.fail(held.owner, back), 'lost');

@@ -22,7 +22,7 @@ export const inboxDeadCases: Cases = {
     const { attempts, crashes, acked } = await seen(kit, KEY);
     assert.deepEqual([attempts, crashes, acked], [0, 0, true]);
     const event = await leaseOne(kit, { owner: 'next' });
-    assert.deepEqual(event.lease, { owner: 'next', fence: 2, chargedAttempts: 1 });
+    assert.deepEqual(event.lease, { owner: 'next', run: 2, chargedAttempts: 1 });
     assert.equal(text(event.body), 'the first copy');
     assert.equal(await kit.complete('next'), 'done');
   },
@@ -39,7 +39,7 @@ export const inboxDeadCases: Cases = {
     assert.equal((await seen(kit, KEY)).suspect, undefined);
     assert.deepEqual((await leaseOne(kit, { owner: 'next', retry })).lease, {
       owner: 'next',
-      fence: 3,
+      run: 3,
       chargedAttempts: 1,
     });
   },

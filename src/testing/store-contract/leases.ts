@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { leaseOne } from './inbox-kit.ts';
 import { type Cases, CONFIG_ERROR, DAY_MS, decision, LEASE_MS, NO_LENGTHS } from './kit.ts';
 
-/** Owner, fence, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
+/** Owner, runs, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
 export const leaseCases: Cases = {
   'complete makes the event DONE, and gives the same when its owner repeats it': async ({
     win,
@@ -87,7 +87,7 @@ export const leaseCases: Cases = {
     const { lease } = await kit.win();
     kit.advance(LEASE_MS + 1);
     assert.equal(await kit.fail(lease.owner, { backoffMs: 0 }, kit.b), 'queued');
-    assert.deepEqual((await kit.win({ id: 'next' })).lease, { owner: 'next', fence: 2, chargedAttempts: 2 });
+    assert.deepEqual((await kit.win({ id: 'next' })).lease, { owner: 'next', run: 2, chargedAttempts: 2 });
   },
   'the owner of an expired lease has lost it once another event of its task was leased, also after that has ended':
     async (kit) => {
@@ -132,23 +132,23 @@ export const leaseCases: Cases = {
     assert.equal((await kit.accept({}, kit.b)).kind, 'in-flight');
     assert.equal(await kit.complete(lease.owner), 'done');
   },
-  'a takeover has a new owner, fence + 1 and the same attempt': async (kit) => {
+  'a takeover has a new owner, one run more and the same attempt': async (kit) => {
     await kit.win();
     kit.advance(LEASE_MS + 1);
     const second = (await kit.win({ id: 'second' }, kit.b)).lease;
-    assert.deepEqual(second, { owner: 'second', fence: 2, chargedAttempts: 1, suspect: true });
+    assert.deepEqual(second, { owner: 'second', run: 2, chargedAttempts: 1, suspect: true });
     kit.advance(LEASE_MS + 1);
     assert.equal((await kit.accept({ id: 'charged' })).kind, 'backing-off');
     kit.advance(60_000);
     const third = (await kit.win({ id: 'third' })).lease;
-    assert.deepEqual(third, { owner: 'third', fence: 3, chargedAttempts: 1, suspect: true });
+    assert.deepEqual(third, { owner: 'third', run: 3, chargedAttempts: 1, suspect: true });
   },
   'a retry after a failure does not wait for the back-off, which is for workers': async (kit) => {
     const { lease } = await kit.win();
     assert.equal(await kit.fail(lease.owner), 'queued');
     assert.deepEqual((await kit.win({ id: 'retry' })).lease, {
       owner: 'retry',
-      fence: 2,
+      run: 2,
       chargedAttempts: 1,
     });
   },
@@ -165,10 +165,10 @@ export const leaseCases: Cases = {
   'an event that used up its crashes is DEAD; its first crash is not counted': async (kit) => {
     const { accept, win, advance, peek } = kit;
     const retry = { attempts: 1, crashes: 2 };
-    for (const fence of [1, 2, 3]) {
-      assert.equal((await win({ retry })).lease.fence, fence);
+    for (const run of [1, 2, 3]) {
+      assert.equal((await win({ retry })).lease.run, run);
       advance(LEASE_MS + 1);
-      if (fence !== 2) continue;
+      if (run !== 2) continue;
       assert.equal((await accept({ retry })).kind, 'backing-off');
       advance(60_000);
     }

@@ -34,7 +34,7 @@ export const nonceCases: Cases = {
   'identical bytes after a crash are a retry, not a replay, and no attempt': async ({ win, advance }) => {
     await win(NONCE);
     advance(LEASE_MS + 1);
-    assert.equal((await win(NONCE)).lease.fence, 2);
+    assert.equal((await win(NONCE)).lease.run, 2);
   },
   'identical bytes of a DEAD event are replayed': async ({ accept, win, fail }) => {
     const { lease } = await win(NONCE);

@@ -7,9 +7,9 @@ const REORDERED = '{ "b": 2, "a": 1 }';
 
 /** Rule 2: the record exists (admission.md §3.2; contract.md §9.4, §9.5; verification.md §2.21). */
 export const recordCases: Cases = {
-  'a new event is won, with fence 1 and attempt 1': async ({ win, peek, b }) => {
+  'a new event is won, with run 1 and attempt 1': async ({ win, peek, b }) => {
     const { lease } = await win({ id: 'accept-1' });
-    assert.deepEqual(lease, { owner: 'accept-1', fence: 1, chargedAttempts: 1 });
+    assert.deepEqual(lease, { owner: 'accept-1', run: 1, chargedAttempts: 1 });
     assert.equal(await peek({}, b), 'busy');
   },
   'an event that was never sent is absent': async ({ peek }) => {
@@ -207,7 +207,7 @@ export const replayCases: Cases = {
     const own = { ...NONCE, id: 'own' };
     assert.equal((await kit.win(own)).lease.chargedAttempts, 1);
     kit.advance(LEASE_MS + 1);
-    assert.deepEqual((await kit.win(own)).lease, { owner: 'own', fence: 3, chargedAttempts: 1 });
+    assert.deepEqual((await kit.win(own)).lease, { owner: 'own', run: 3, chargedAttempts: 1 });
   },
   'the first run is attempt 1, also by identical bytes': async (kit) => {
     const other = { key: 'event-0002-of-the-seller', task: 't' };
@@ -230,7 +230,7 @@ export const resendCases: Cases = {
     assert.deepEqual(first, {
       kind: 'won',
       changed: false,
-      lease: { owner: 'accept-1', fence: 1, chargedAttempts: 1 },
+      lease: { owner: 'accept-1', run: 1, chargedAttempts: 1 },
       reemission: false,
       afterTerminal: false,
       afterFinal: false,
@@ -261,7 +261,7 @@ export const resendCases: Cases = {
   }) => {
     await accept(ID);
     assert.equal(await fail(ID.id, { backoffMs: 0 }), 'queued');
-    assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, chargedAttempts: 2 });
+    assert.deepEqual((await win(ID)).lease, { owner: ID.id, run: 2, chargedAttempts: 2 });
   },
   'after its lease expired: decided again, and no attempt is counted for the expired lease': async ({
     win,
@@ -269,7 +269,7 @@ export const resendCases: Cases = {
   }) => {
     await win(ID);
     advance(LEASE_MS + 1);
-    assert.deepEqual((await win(ID)).lease, { owner: ID.id, fence: 2, chargedAttempts: 1 });
+    assert.deepEqual((await win(ID)).lease, { owner: ID.id, run: 2, chargedAttempts: 1 });
   },
   'after another owner took the lease over: not won': async ({ accept, win, advance, complete }) => {
     await win(ID);

@@ -55,7 +55,7 @@ export const suspectCases: Cases = {
     const alone = await lease(kit, { ...ALONE, owner: 'worker', max: 10 }, kit.b);
     assert.deepEqual(
       alone.events.map((event) => [event.key, event.lease]),
-      [[key(1), { owner: 'worker', fence: 2, chargedAttempts: 1, suspect: true }]],
+      [[key(1), { owner: 'worker', run: 2, chargedAttempts: 1, suspect: true }]],
     );
     assert.equal(alone.suspectDue, true, 'the other one');
     assert.equal(await kit.complete('worker', { key: key(1) }), 'done');
@@ -133,7 +133,7 @@ export const suspectCases: Cases = {
       }
       assert.equal(await kit.complete('alone'), 'lost');
       kit.advance(MINUTE_MS);
-      assert.equal((await kit.win()).lease.fence, 3);
+      assert.equal((await kit.win()).lease.run, 3);
     },
   'a completion or a failure of the handler clears the mark; returning the event or an overrun does not':
     async (kit) => {
@@ -176,11 +176,11 @@ export const suspectCases: Cases = {
     if (!(await beat(kit, 'lives'))) return;
     kit.advance(LEASE_MS + 1);
     const { lease: second } = await leaseOne(kit, { owner: 'second', process: 'lives', retry });
-    assert.deepEqual(second, { owner: 'second', fence: 2, chargedAttempts: 2 });
+    assert.deepEqual(second, { owner: 'second', run: 2, chargedAttempts: 2 });
     await beat(kit, 'lives');
     kit.advance(LEASE_MS + 1);
     const third = await kit.win({ id: 'third', process: 'other', retry });
-    assert.deepEqual(third.lease, { owner: 'third', fence: 3, chargedAttempts: 3 });
+    assert.deepEqual(third.lease, { owner: 'third', run: 3, chargedAttempts: 3 });
   },
   'an expired lease is a crash if the process’s sign of life has expired or never came': async (kit) => {
     await beat(kit, 'died', LEASE_MS - 1000);
@@ -194,7 +194,7 @@ export const suspectCases: Cases = {
     await kit.win({ process: 'same' });
     kit.advance(LEASE_MS + 1);
     const { lease: second } = await kit.win({ id: 'second', process: 'same' });
-    assert.deepEqual(second, { owner: 'second', fence: 2, chargedAttempts: 2 });
+    assert.deepEqual(second, { owner: 'second', run: 2, chargedAttempts: 2 });
   },
   'a counted crash is taken back, once, when its process proves to be alive': async (kit) => {
     const retry = { crashes: 2 };

@@ -9,7 +9,7 @@ export const GET_RUN_SET: System = {
     (rows, { sender, event, acceptId: owner }, now) =>
       rows.record(sender, event?.key ?? '', now)
         ? { kind: 'done', state: 'applied', died: false, changed: false }
-        : { ...WON, lease: { owner, fence: 1, chargedAttempts: 1 } },
+        : { ...WON, lease: { owner, run: 1, chargedAttempts: 1 } },
   ],
   complete: (rows, { sender, key, owner }) => {
     rows.insertRecord({ ...APPLIED, sender, key, owner });
@@ -33,7 +33,7 @@ const APPLIED: RecordRow = {
   claim: 'won',
   claimedBy: '',
   owner: '',
-  fence: 1,
+  runs: 1,
   leaseUntil: 0,
   attempts: 1,
   spared: false,

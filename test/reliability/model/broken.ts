@@ -12,7 +12,7 @@ import { REAL, consequence } from './system.ts';
 type Owned = { readonly sender: string; readonly key: string; readonly owner: string };
 
 /** Every caller passes for the owner of the lease. */
-function unfenced<Request extends Owned, Result>(rule: Atomic<Request, Result>): Atomic<Request, Result> {
+function byAnyone<Request extends Owned, Result>(rule: Atomic<Request, Result>): Atomic<Request, Result> {
   return (rows, request, now) => {
     const owner = rows.record(request.sender, request.key, now)?.owner;
     return rule(rows, { ...request, owner: owner ?? request.owner }, now);
@@ -59,10 +59,10 @@ export const ACKNOWLEDGED_IN_FLIGHT: System = {
 };
 
 /** Who gives a lease back or prolongs it is not looked at. */
-export const LEASE_WITHOUT_FENCING: System = { ...REAL, fail: unfenced(fail), renew: unfenced(renew) };
+export const LEASE_WITHOUT_OWNER: System = { ...REAL, fail: byAnyone(fail), renew: byAnyone(renew) };
 
 /** Who completes is not looked at. */
-export const COMPLETION_WITHOUT_OWNER: System = { ...REAL, complete: unfenced(complete) };
+export const COMPLETION_WITHOUT_OWNER: System = { ...REAL, complete: byAnyone(complete) };
 
 /** JavaScript cannot stop a handler, but its lease is given back at its deadline. */
 export const RELEASED_AT_THE_DEADLINE: System = { ...REAL, releasesAtDeadline: true };
@@ -190,7 +190,7 @@ export const LAST_COPY_HANDLED: System = {
 export const TRANSACTION_WITHOUT_LEASE: System = {
   ...REAL,
   transaction: (rows, request, now) => {
-    unfenced(complete)(rows, request, now);
+    byAnyone(complete)(rows, request, now);
     return 'done';
   },
 };

@@ -35,7 +35,7 @@ function arrived(play: Play, world: World, thread: Thread): Steps {
 }
 
 function said(decision: AcceptDecision): string {
-  if (decision.kind === 'won') return `won, run ${decision.lease.fence}`;
+  if (decision.kind === 'won') return `won, run ${decision.lease.run}`;
   return decision.kind === 'done' ? `done (${decision.state})` : decision.kind;
 }
 
@@ -58,10 +58,10 @@ function withDecision(play: Play, world: World, thread: Thread, decision: Accept
     step: 0,
   };
   // The same lease, told again, lasts no longer for it.
-  if (decision.kind !== 'won' || decision.lease.fence === thread.fence) return withThread(world, decided);
+  if (decision.kind !== 'won' || decision.lease.run === thread.run) return withThread(world, decided);
   const { leases, attempts } = accountOf(world, thread.event);
-  const { fence, suspect = false } = decision.lease;
-  const leased = { ...decided, fence, suspect, until: heldUntil(world) };
+  const { run, suspect = false } = decision.lease;
+  const leased = { ...decided, run, suspect, until: heldUntil(world) };
   // The first run is one, in whatever way it comes.
   const isCounted = !thread.again || leases === 0;
   const counted = { leases: leases + 1, attempts: attempts + Number(isCounted) };
@@ -143,7 +143,7 @@ function waiting(play: Play, world: World, thread: Thread): Steps {
       id: `#${world.next}`,
       at: 'arrived',
       step: 0,
-      fence: -1,
+      run: -1,
       suspect: false,
       until: 0,
     } as const;

@@ -77,7 +77,7 @@ function arrival(world: World, { event, copy, nonce }: Sent, process: number): W
     at: 'arrived',
     step: 0,
     until: 0,
-    fence: -1,
+    run: -1,
     suspect: false,
     answerable: true,
   };
@@ -122,7 +122,7 @@ const IDLE = {
   at: 'looking',
   step: 0,
   until: 0,
-  fence: -1,
+  run: -1,
   answerable: false,
 } as const;
 
@@ -153,7 +153,7 @@ function leaseSteps(play: Play, world: World, { process, owner, alone }: Asking)
   };
   const { after, result } = onStore(world, (rows, now) => play.system.lease(rows, request, now));
   const [leased] = result.events;
-  const got = leased ? `${leased.key}, run ${leased.lease.fence}, lease ${owner}` : 'nothing';
+  const got = leased ? `${leased.key}, run ${leased.lease.run}, lease ${owner}` : 'nothing';
   const label = `process ${process + 1}'s worker: lease(${alone ? 'alone' : ''}) → ${got}`;
   if (!leased) {
     const swept =
@@ -174,7 +174,7 @@ function leaseSteps(play: Play, world: World, { process, owner, alone }: Asking)
     at: 'decided',
     step: 0,
     until: heldUntil(world),
-    fence: leased.lease.fence,
+    run: leased.lease.run,
     suspect: leased.lease.suspect ?? false,
     answerable: false,
   };

@@ -124,11 +124,10 @@ function seenPart(seen: Seen | undefined, { now, kept }: World, names: Names, is
 
 /** All of a thread but its names. */
 function ownPart(thread: Thread, left: Left, now: number): string {
-  const { at, event, copy, step, decision, settled, until, fence, worker, answerable, suspect, nonce } =
-    thread;
+  const { at, event, copy, step, decision, settled, until, run, worker, answerable, suspect, nonce } = thread;
   const { replay = false, again = false, askedAt } = thread;
   const flags = [worker, answerable, suspect, nonce !== undefined, replay, again].map(Number).join('');
-  return `${at},${event},${copy},${step},${decisionPart(decision)},${settled ?? ''},${left(until)},${fence},${flags}${askedPart(askedAt, now)}`;
+  return `${at},${event},${copy},${step},${decisionPart(decision)},${settled ?? ''},${left(until)},${run},${flags}${askedPart(askedAt, now)}`;
 }
 
 const askedPart = (askedAt: number | undefined, now: number): string =>
@@ -176,14 +175,14 @@ function recordPart(
   { nameOf, calledProcess }: Names,
   left: Left,
 ): string {
-  const { key, state, claim, claimedBy, owner, fence, attempts, crashes, acked, rawHash } = record;
+  const { key, state, claim, claimedBy, owner, runs, attempts, crashes, acked, rawHash } = record;
   return [
     key,
     state,
     claim,
     nameOf(claimedBy),
     nameOf(owner),
-    fence,
+    runs,
     state === 'leased' ? left(record.leaseUntil) : 0,
     attempts,
     Number(record.spared),

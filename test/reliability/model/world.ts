@@ -115,7 +115,7 @@ export interface Thread {
   readonly settled?: Settled;
   /** As its process was told: until then nobody else may run. Unix ms. */
   readonly until: number;
-  readonly fence: number;
+  readonly run: number;
   /** Of its lease, or, while it asks for one, that it asks for a suspect. */
   readonly suspect: boolean;
   /** What its operation on the store is planned on, which is under way since. */

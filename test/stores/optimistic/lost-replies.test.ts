@@ -31,7 +31,7 @@ const dead = async (driven: Driven): Promise<unknown> => {
 const CASES: Readonly<Record<string, Case>> = {
   'accept, won': {
     call: won,
-    again: { kind: 'won', lease: { owner: inline.acceptId, fence: 1, chargedAttempts: 1 } },
+    again: { kind: 'won', lease: { owner: inline.acceptId, run: 1, chargedAttempts: 1 } },
   },
   'accept, queued': { call: ({ a }) => a.store.accept(queued), again: { kind: 'queued', changed: false } },
   'accept, burned': { call: ({ a }) => a.store.accept(bare(inline)), again: { kind: 'burned' } },
@@ -107,7 +107,7 @@ describe('a commit whose reply was lost', () => {
     await expect(a.inbox.lease(leaseRequest('worker'))).rejects.toThrow('the reply is lost');
     later(9000);
     const { events } = await a.inbox.lease(leaseRequest('worker'));
-    expect(events.map(({ lease }) => lease)).toEqual([{ owner: 'worker', fence: 2, chargedAttempts: 1 }]);
+    expect(events.map(({ lease }) => lease)).toEqual([{ owner: 'worker', run: 2, chargedAttempts: 1 }]);
     expect(await a.inbox.inspect(SENDER, key(1))).toMatchObject({ crashes: 0, attempts: 1 });
   });
 

@@ -52,7 +52,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
     claim: fc.constantFrom('won', 'queued', 'stale', 'died', 'waiting'),
     claimedBy: text,
     owner: maybe(text),
-    fence: fc.nat(9),
+    runs: fc.nat(9),
     leaseUntil: instant,
     attempts: fc.nat(9),
     spared: fc.boolean(),

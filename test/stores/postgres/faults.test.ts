@@ -171,7 +171,7 @@ describe('a server that does not answer in time', () => {
     const answer = await next.accept(request);
     expect(answer).toMatchObject({
       kind: 'won',
-      lease: { owner: request.acceptId, fence: 1, chargedAttempts: 1 },
+      lease: { owner: request.acceptId, run: 1, chargedAttempts: 1 },
     });
     await next.close();
   });

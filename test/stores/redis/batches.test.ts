@@ -97,7 +97,7 @@ describe('concurrent accepts of one sender', () => {
     const sameTask = acceptRequest({ key: key(3), task: 'task-1' });
     const results = await together(store, [first, copy, first, sameNonce as AcceptRequest, sameTask, of(4)]);
     expect(kinds(results)).toEqual(['won', 'in-flight', 'won', 'replayed', 'task-busy', 'won']);
-    expect(results.map((result) => 'lease' in result && result.lease.fence)).toEqual([
+    expect(results.map((result) => 'lease' in result && result.lease.run)).toEqual([
       1,
       false,
       1,
@@ -195,7 +195,7 @@ describe('a connection that is lost during several accepts', () => {
     const met = proxy.arm(mishap, 'evalsha');
     const [results] = await Promise.all([together(store, many(6)), met.struck]);
     for (const result of results)
-      expect(result).toMatchObject({ kind: 'won', lease: { fence: 1, chargedAttempts: 1 } });
+      expect(result).toMatchObject({ kind: 'won', lease: { run: 1, chargedAttempts: 1 } });
     const entries = await ask(server.port, async (redis) => {
       const [index = ''] = await redis.keys('*:4:x');
       return redis.zcard(index);

@@ -30,7 +30,7 @@ export interface Granted extends Span {
   readonly sender: string;
   readonly key: string;
   readonly owner: string;
-  readonly fence: number;
+  readonly run: number;
   readonly chargedAttempts: number;
   readonly body: string;
 }

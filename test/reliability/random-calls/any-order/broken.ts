@@ -3,9 +3,9 @@ import type { Spoil } from './explore.ts';
 import type { Invariant } from './account.ts';
 
 /** What another kind of store would tell somebody who has the event. */
-function wonAnyway(owner: string, fence: number, { pressure }: AcceptResult): AcceptResult {
+function wonAnyway(owner: string, run: number, { pressure }: AcceptResult): AcceptResult {
   const place = { reemission: false, afterTerminal: false, afterFinal: false, ahead: false };
-  return { kind: 'won', changed: false, lease: { owner, fence, chargedAttempts: 1 }, ...place, pressure };
+  return { kind: 'won', changed: false, lease: { owner, run, chargedAttempts: 1 }, ...place, pressure };
 }
 
 /** Looks, and then writes by what it saw. */

@@ -67,7 +67,7 @@ export function createLedger(): Ledger {
   function granted(of: Granted, leaseMs: number): void {
     const account = accountOf(of.sender, of.key);
     // The same accept again is told of the same lease.
-    if (account.leases.some(({ owner, fence }) => owner === of.owner && fence === of.fence)) return;
+    if (account.leases.some(({ owner, run }) => owner === of.owner && run === of.run)) return;
     const lease: Held = {
       ...of,
       surelyUntil: of.sentAt + leaseMs - TICK_MS,
@@ -110,7 +110,7 @@ export function createLedger(): Ledger {
 
   function newest(of: Owned, before: number): Held | undefined {
     const known = accountOf(of.sender, of.key).leases.filter(({ heardSeq }) => heardSeq < before);
-    return known.toSorted((a, b) => b.fence - a.fence)[0];
+    return known.toSorted((a, b) => b.run - a.run)[0];
   }
 
   /** Told yes, an owner held the lease: nobody had a newer one of its event, or of its task, before it asked. */
@@ -121,7 +121,7 @@ export function createLedger(): Ledger {
     const what = `${of.owner} was told ${said} of ${of.key}`;
     if (own.length === 0) breach('an owner of old changes nothing', `${what}, and never had it`);
     const last = newest(of, sentSeq);
-    if (last && own.every(({ fence }) => fence < last.fence)) {
+    if (last && own.every(({ run }) => run < last.run)) {
       breach('an owner of old changes nothing', `${what}, which ${last.owner} had`);
     }
     // Told before, it is told again.
