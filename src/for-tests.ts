@@ -3,6 +3,7 @@
 
 export { EXPRESS_FIX } from './adapters/shared-adapter.ts';
 export type { RaiseAlarm } from './shared/alarms.ts';
+export { CODES, type ThrownCode } from './shared/codes.ts';
 export { finishOutcome } from './receiver/finish.ts';
 export { bounded, boundedJson, jsonRefusedReason, mostValues, requireBounded } from './calls/bounds.ts';
 export { eventsOf } from './calls/event-stream.ts';

@@ -1,7 +1,7 @@
 export { createReceiver } from './receiver/receiver.ts';
 export { ConfigError, Fault, PermanentError } from './shared/errors.ts';
 export { PrintableError } from './codec/printable-value.ts';
-export type { Alarm, AlarmCode, Logger } from './shared/alarms.ts';
+export type { Alarm, Logger } from './shared/alarms.ts';
 export type { ChallengeContext, OnChallenge } from './events/handlers.ts';
 export type { Jwk, Verification } from './crypto/engine.ts';
 export type { HeadersInput } from './shared/delivery.ts';
@@ -54,20 +54,24 @@ export type {
   WorkerHealth,
 } from './config/receiver-options.ts';
 export type {
-  Acceptance,
+  AlarmCode,
   AuthenticationCode,
+  EnvelopeCode,
+  RefusedCode,
+  UnavailableCode,
+  WarningCode,
+} from './shared/codes.ts';
+export type {
+  Acceptance,
   ChallengeEcho,
   CheckId,
   Duplication,
-  EnvelopeCode,
   EventState,
   Outcome,
   Refusal,
-  RefusedCode,
   Reply,
   Staleness,
   Unavailability,
-  UnavailableCode,
 } from './shared/outcome.ts';
 export type { ReportsAuth, Sender, SenderAuth, SenderRevocation } from './config/sender-entry.ts';
 export type * from './stores/store.ts';

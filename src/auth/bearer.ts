@@ -1,4 +1,5 @@
-import type { Refusal, RefusedCode } from '../shared/outcome.ts';
+import type { RefusedCode } from '../shared/codes.ts';
+import type { Refusal } from '../shared/outcome.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import { bearerToken, comparedWith } from './credentials.ts';
 import { type Authenticate, type AuthContext, type Prove, whole } from './auth-contract.ts';

@@ -9,7 +9,8 @@ import type { EventRegistrations } from '../events/event-registration.ts';
 import type { ReceiverInbox, WorkerOptions } from '../inbox/inbox-contract.ts';
 import type { AdmissionPressure, PressureState } from '../keys/admission-pressure.ts';
 import type { NameLookUp, KeyFetch } from '../keys/key-resolver.ts';
-import type { Outcome, UnavailableCode } from '../shared/outcome.ts';
+import type { UnavailableCode } from '../shared/codes.ts';
+import type { Outcome } from '../shared/outcome.ts';
 import type { Sender } from './sender-entry.ts';
 import type { Durability, Store } from '../stores/store.ts';
 

@@ -1,4 +1,4 @@
-import type { EnvelopeCode } from '../shared/outcome.ts';
+import type { EnvelopeCode } from '../shared/codes.ts';
 import type { EventChannel, EventWarning, TaskStatus, Transport } from './event.ts';
 import type { JsonObject } from '../codec/members.ts';
 

@@ -1,7 +1,8 @@
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { PublicUrl } from '../config/public-url.ts';
 import type { Store } from '../stores/store.ts';
-import type { Event, EventRegistration, TaskEvent, WarningCode } from './event.ts';
+import type { WarningCode } from '../shared/codes.ts';
+import type { Event, EventRegistration, TaskEvent } from './event.ts';
 import type { Observe } from './observation.ts';
 
 /** What the `senders` of registrations carries: a receiver that has it needs the registrations themselves. */

@@ -1,3 +1,4 @@
+import type { WarningCode } from '../shared/codes.ts';
 import type { ReportedError } from './error-object.ts';
 import type { NotificationFamily, Notifications, WholesaleFeedFamily } from './notification.ts';
 
@@ -107,57 +108,6 @@ export interface EventWarning {
   readonly code: WarningCode;
   readonly message: string;
 }
-
-/** Stable codes of warnings. */
-export type WarningCode =
-  /** `operation_id`, `task_type` or `timestamp` is absent from a tool-transport envelope. */
-  | 'missing_operation_id'
-  | 'missing_task_type'
-  | 'missing_timestamp'
-  /** `timestamp` is not an RFC 3339 instant: the event is not ordered. */
-  | 'invalid_timestamp'
-  /** A status this version does not know: handed to `other`. */
-  | 'unknown_status'
-  /** A non-terminal status newer than a terminal one that was applied. */
-  | 'after_terminal'
-  /** Another terminal status of the task came before, under another key (admission.md §5.4a). */
-  | 'second_terminal_status'
-  /** The key of this terminal status was used before for something else: no handler runs (admission.md §5.4a). */
-  | 'end_dropped'
-  /** The data part was only `{response: {…}}`: the sender's mistake, `data` is undefined. */
-  | 'wrapped_response'
-  | 'completed_without_data'
-  | 'later_artifact'
-  /** contract.md §6.9: must not appear there. */
-  | 'report_has_aggregated_totals'
-  | 'report_has_notification_id'
-  | 'report_after_final'
-  /** It says that it is a delivery report and is none by its members: handed to `other`. */
-  | 'invalid_delivery_report'
-  /**
-   * Of a sender with `notificationToken`: the delivery carries none, or another one. Of the delivery, so only on what
-   * is handled with it: a worker, and `redrive`, read the stored body.
-   */
-  | 'token_missing'
-  | 'token_mismatch'
-  /** The payload of a known family lacks what identifies it, or has a member of the wrong type: handed to `other`. */
-  | 'invalid_notification'
-  /** The result does not fit the schema given for its task type. */
-  | 'result_schema_mismatch'
-  /** `result` of a `working` or `input-required` status has members of the wrong type. */
-  | 'invalid_progress'
-  /** An agent-transport payload without `idempotency_key`: derived from the bytes. */
-  | 'derived_idempotency_key'
-  /** A number has more digits than a double holds: `data` and `envelope` have it changed, `rawBody` exactly. */
-  | 'inexact_number'
-  /** With `registrations`: no operation of this seller has the `operation_id` (any more), and none has the task. */
-  | 'operation_id_unknown'
-  /** With `registrations`: the event names one operation, and its task is another one's. */
-  | 'operation_id_mismatch'
-  /** With `registrations`: `context` is not what the call was given (compared as canonical JSON). */
-  | 'context_mismatch'
-  /** With `registrations`: the call was answered with the result at once, and no webhook should have followed. */
-  | 'webhook_after_terminal_response';
 
 /** `result` of a `working` status, where its members have these types. */
 export interface WorkingProgress {

@@ -1,5 +1,6 @@
 import { printableName } from '../codec/printable.ts';
-import type { EventWarning, WarningCode } from './event.ts';
+import type { WarningCode } from '../shared/codes.ts';
+import type { EventWarning } from './event.ts';
 
 const SENTENCES: Record<WarningCode, string> = {
   missing_operation_id: 'the envelope has no operation_id: it cannot be correlated with the request',

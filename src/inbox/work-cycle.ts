@@ -1,8 +1,8 @@
-import type { AlarmCode } from '../shared/alarms.ts';
+import type { AlarmCode } from '../shared/codes.ts';
 import { deliveryId } from '../shared/delivery.ts';
 import { Fault, isOfKind, messageOf } from '../shared/errors.ts';
 import { boundLogger } from '../shared/logging.ts';
-import type { UnavailableCode } from '../shared/outcome.ts';
+import type { UnavailableCode } from '../shared/codes.ts';
 import type { ReadyContext, ReceiverContext } from '../receiver/context.ts';
 import { announceStep } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';

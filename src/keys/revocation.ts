@@ -1,4 +1,5 @@
-import type { AlarmCode, RaiseAlarm } from '../shared/alarms.ts';
+import type { AlarmCode } from '../shared/codes.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import { processTimer } from '../shared/single-flight.ts';
 import { type Schedule, settledWithin } from '../shared/time-limits.ts';

@@ -1,4 +1,5 @@
-import type { AlarmCode, RaiseAlarm } from '../shared/alarms.ts';
+import type { AlarmCode } from '../shared/codes.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
 
 /**
  * The two commonest outages, each told once while it lasts and once when it is over: the store is away, every handler fails.

@@ -1,11 +1,11 @@
-import type { AlarmCode, SettingCode } from '../shared/alarms.ts';
+import type { AlarmCode, SettingCode } from '../shared/codes.ts';
 import { bearerToken, hmacSecretsOf, PUSH_TOKEN_FIELD } from '../auth/credentials.ts';
 import { signingField } from '../auth/mode.ts';
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
 import { isAdmissible } from '../config/content-types.ts';
 import type { HeaderFields } from '../shared/delivery.ts';
 import type { ReceiverOptions } from '../config/receiver-options.ts';
-import type { RefusedCode } from '../shared/outcome.ts';
+import type { RefusedCode } from '../shared/codes.ts';
 import type { Config } from '../config/resolve-options.ts';
 import type { HealthNotes } from './health.ts';
 import type { KeyResolver } from '../keys/key-resolver.ts';

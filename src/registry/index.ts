@@ -131,7 +131,8 @@ function misfit(status: number, path: readonly PropertyKey[] = []): RegistryErro
   return new RegistryError('invalid_answer', message, { status });
 }
 
-export { RegistryError, type RegistryErrorCode } from './types.ts';
+export type { RegistryErrorCode } from '../shared/codes.ts';
+export { RegistryError } from './types.ts';
 export type * from './types.ts';
 export type {
   AnyFetch as RegistryTransport,

@@ -1,5 +1,6 @@
 /* Errors that the registry's client makes. */
-import { RegistryError, type RegistryErrorCode } from './types.ts';
+import type { RegistryErrorCode } from '../shared/codes.ts';
+import { RegistryError } from './types.ts';
 
 const BY_STATUS: Readonly<Record<number, RegistryErrorCode>> = {
   401: 'unauthorized',

@@ -1,22 +1,7 @@
+import type { RegistryErrorCode } from '../shared/codes.ts';
 import type { StandardSchema } from '../events/event.ts';
 import type { AnyFetch } from '../keys/key-resolver.ts';
 import { PrintableError } from '../codec/printable-value.ts';
-
-/** Stable codes of `RegistryError`. */
-export type RegistryErrorCode =
-  /** An argument is wrong (nothing was sent, `status` is undefined), or the registry answered 400 or another 4xx. */
-  | 'bad_request'
-  /** 401, or there is no usable token. */
-  | 'unauthorized'
-  | 'forbidden'
-  | 'not_found'
-  | 'rate_limited'
-  /** 5xx. */
-  | 'server'
-  /** 2xx whose body is not what the contract says, or a redirect, which is not followed. */
-  | 'invalid_answer'
-  /** No whole answer: connection, time, size, or the caller's signal. */
-  | 'unreachable';
 
 interface Facts extends ErrorOptions {
   readonly status?: number | undefined;

@@ -1,4 +1,4 @@
-import type { UnavailableCode } from './outcome.ts';
+import type { UnavailableCode } from './codes.ts';
 import { isError } from './realms.ts';
 
 /**

@@ -1,4 +1,5 @@
-import { type Alarm, type AlarmCode, docsOf, type Logger, type RaiseAlarm } from './alarms.ts';
+import type { AlarmCode } from './codes.ts';
+import { type Alarm, docsOf, type Logger, type RaiseAlarm } from './alarms.ts';
 import { putBounded } from './bounded.ts';
 import { printableText } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';

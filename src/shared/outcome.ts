@@ -1,68 +1,9 @@
+import type { RefusedCode, UnavailableCode } from './codes.ts';
 import type { WebhookChallenge } from '../events/challenge.ts';
 import type { Event } from '../events/event.ts';
 
 /** The checks of verification.md §2, by their numbers there. */
 export type CheckId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | '9a' | 10 | 11 | 12 | 13 | 14;
-
-/** Refusals that authentication gives: all answered 401 but for `…_rate_abuse` (429). */
-export type AuthenticationCode =
-  | 'webhook_signature_header_malformed'
-  | 'webhook_signature_params_incomplete'
-  | 'webhook_signature_tag_invalid'
-  | 'webhook_signature_alg_not_allowed'
-  | 'webhook_signature_window_invalid'
-  | 'webhook_signature_components_incomplete'
-  | 'webhook_signature_key_unknown'
-  | 'webhook_signature_key_purpose_invalid'
-  | 'webhook_signature_key_revoked'
-  | 'webhook_signature_rate_abuse'
-  | 'webhook_target_uri_malformed'
-  | 'webhook_signature_invalid'
-  | 'webhook_signature_digest_mismatch'
-  | 'webhook_signature_replayed'
-  | 'webhook_body_malformed'
-  | 'webhook_mode_mismatch'
-  | 'webhook_token_mismatch';
-
-/** Refusals of an authentic body that is not a valid envelope: 400 (verification.md §7.5). */
-export type EnvelopeCode =
-  'missing_idempotency_key' | 'missing_envelope_fields' | 'invalid_envelope_status' | 'invalid_envelope';
-
-/** Every code of an outcome of kind `refused`: the sender's doing. */
-export type RefusedCode =
-  | 'method_not_allowed'
-  | 'unsupported_media_type'
-  | 'unsupported_content_encoding'
-  | 'payload_too_large'
-  | AuthenticationCode
-  | EnvelopeCode
-  | 'payload_changed'
-  /** A second terminal status of a task that says something else: 409 in edition 3.2. */
-  | 'task_already_final'
-  /** A proof of control that the owner did not say yes to, or could not be asked about: 403. */
-  | 'challenge_refused'
-  | 'sender_over_limit';
-
-/** Every code of an outcome of kind `unavailable`: a fault on our side, always 503, never 4xx. */
-export type UnavailableCode =
-  | 'keys_unavailable'
-  | 'store_unavailable'
-  /** The signature's window does not hold by this receiver's clock, and it is that clock which is wrong. */
-  | 'clock_skew'
-  | 'not_durable'
-  | 'in_flight'
-  | 'task_busy'
-  | 'lease_lost'
-  | 'handler_failed'
-  | 'handler_timeout'
-  | 'body_timeout'
-  | 'body_consumed'
-  | 'overloaded'
-  | 'shutting_down'
-  | 'misconfigured'
-  | 'webhook_signature_revocation_stale'
-  /** The signature verifies for our URL but `Host` names another: a proxy of ours rewrote it (verification.md §4.12). */
-  | 'webhook_target_uri_malformed';
 
 /** What an adapter writes, nothing added. `body` is UTF-8 text, empty where there is none. */
 export interface Reply {

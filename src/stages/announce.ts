@@ -1,5 +1,6 @@
 import type { RaiseAlarm } from '../shared/alarms.ts';
-import type { Event, WarningCode } from '../events/event.ts';
+import type { WarningCode } from '../shared/codes.ts';
+import type { Event } from '../events/event.ts';
 import type { Identity } from '../auth/auth-contract.ts';
 import type { AcceptResult } from '../stores/store.ts';
 

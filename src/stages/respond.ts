@@ -1,4 +1,5 @@
-import type { Refusal, RefusedCode, Reply, Unavailability, Verdict } from '../shared/outcome.ts';
+import type { RefusedCode } from '../shared/codes.ts';
+import type { Refusal, Reply, Unavailability, Verdict } from '../shared/outcome.ts';
 
 /** How a refusal is answered: which status, and which headers and body go with it. */
 type RefusalReply =

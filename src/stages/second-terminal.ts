@@ -1,5 +1,6 @@
 import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
-import type { Event, WarningCode } from '../events/event.ts';
+import type { WarningCode } from '../shared/codes.ts';
+import type { Event } from '../events/event.ts';
 import { withMembers } from '../events/event-members.ts';
 import type { Verdict } from '../shared/outcome.ts';
 import type { AcceptDecision, AcceptResult } from '../stores/store.ts';

@@ -6,13 +6,8 @@ import type { Config } from '../config/resolve-options.ts';
 import { MAX_SENDERS, type ResolveSenders } from '../config/sender-source.ts';
 import type { Head } from '../shared/delivery.ts';
 import { ConfigError, Fault, isOfKind, textOf } from '../shared/errors.ts';
-import {
-  type Refusal,
-  refused,
-  type RefusedCode,
-  type Unavailability,
-  unavailable,
-} from '../shared/outcome.ts';
+import type { RefusedCode } from '../shared/codes.ts';
+import { type Refusal, refused, type Unavailability, unavailable } from '../shared/outcome.ts';
 import type { KeyResolver } from '../keys/key-resolver.ts';
 import type { Protocols } from '../shared/wire-names.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';

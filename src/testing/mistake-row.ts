@@ -1,4 +1,4 @@
-import type { RefusedCode } from '../shared/outcome.ts';
+import type { RefusedCode } from '../shared/codes.ts';
 
 /*
  * The form of a row of the table of wrong deliveries, and what rows are written with. Rows are data: they import nothing

@@ -1,5 +1,5 @@
 import { type Altered, detail, type Given, type Rows, type WrongDelivery } from './mistake-row.ts';
-import type { EnvelopeCode } from '../shared/outcome.ts';
+import type { EnvelopeCode } from '../shared/codes.ts';
 
 /* Authentic bodies that are no envelope: 400, and not 401. */
 

@@ -11,7 +11,7 @@ import {
   textOf,
   type WrongDelivery,
 } from './mistake-row.ts';
-import type { RefusedCode } from '../shared/outcome.ts';
+import type { RefusedCode } from '../shared/codes.ts';
 
 /* What is decided before any signature is looked at, or by the scheme alone, and what the body says. */
 

@@ -1,11 +1,9 @@
-import { type ConfigError, createReceiver, PermanentError } from '../../src/index.ts';
+import { createReceiver, PermanentError } from '../../src/index.ts';
+import type { ThrownCode } from '../../src/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
-import { runVectors, type VectorError } from '../../src/vectors/index.ts';
+import { runVectors } from '../../src/vectors/index.ts';
 import { testReceiver, payloads } from '../receiver/setup.ts';
 import type { Row } from './row.ts';
-
-/** What is thrown to the caller, or by the handler. `Fault` has the codes of a 503. */
-type ThrownCode = ConfigError['code'] | PermanentError['code'] | VectorError['code'];
 
 /** Every other error with a code: how it comes about. */
 export const THROWN: Readonly<Record<ThrownCode, Row<unknown>>> = {

@@ -1,0 +1,268 @@
+/*
+ * Every stable code of this library, once, with how its owner meets it. The public unions of codes are made of this table; of all
+ * but warnings docs/errors.md has an entry. Imported as a type alone, so no bundle contains it.
+ */
+
+/**
+ * How a code shows. `refused`, `authentication` and `envelope`: of a 4xx (the sender's doing). `unavailable`: of a 503 (a
+ * fault on our side). `alarm`: of `onAlarm`; `setting`: of an alarm too, about a refusal of the same code. `warning`: of
+ * `event.warnings`. `thrown`, `registration`, `registry`: of an error that is thrown to the caller.
+ */
+type CodeKind =
+  | 'refused'
+  | 'authentication'
+  | 'envelope'
+  | 'unavailable'
+  | 'alarm'
+  | 'setting'
+  | 'warning'
+  | 'thrown'
+  | 'registration'
+  | 'registry';
+
+/** Code → where it shows. */
+export const CODES = {
+  // The request
+  method_not_allowed: ['refused'],
+  unsupported_media_type: ['refused', 'setting'],
+  unsupported_content_encoding: ['refused', 'setting'],
+  payload_too_large: ['refused', 'setting'],
+
+  // Authentication: all answered 401 but for `…_rate_abuse` (429)
+  webhook_signature_header_malformed: ['authentication', 'setting'],
+  webhook_signature_params_incomplete: ['authentication'],
+  webhook_signature_tag_invalid: ['authentication', 'setting'],
+  webhook_signature_alg_not_allowed: ['authentication'],
+  webhook_signature_window_invalid: ['authentication'],
+  webhook_signature_components_incomplete: ['authentication'],
+  webhook_signature_key_unknown: ['authentication', 'setting'],
+  webhook_signature_key_purpose_invalid: ['authentication'],
+  webhook_signature_key_revoked: ['authentication', 'setting'],
+  webhook_signature_rate_abuse: ['authentication'],
+  /** 503: the signature verifies for our URL but `Host` names another: a proxy of ours rewrote it (verification.md §4.12). */
+  webhook_target_uri_malformed: ['authentication', 'unavailable'],
+  webhook_signature_invalid: ['authentication', 'setting'],
+  webhook_signature_digest_mismatch: ['authentication', 'setting'],
+  webhook_signature_replayed: ['authentication'],
+  webhook_body_malformed: ['authentication'],
+  webhook_mode_mismatch: ['authentication', 'setting'],
+  webhook_token_mismatch: ['authentication'],
+
+  // An authentic body that is not a valid envelope: 400 (verification.md §7.5)
+  missing_idempotency_key: ['envelope'],
+  missing_envelope_fields: ['envelope'],
+  invalid_envelope_status: ['envelope'],
+  invalid_envelope: ['envelope'],
+
+  // The event
+  payload_changed: ['refused', 'alarm'],
+  /** A second terminal status of a task that says something else: 409 in edition 3.2. */
+  task_already_final: ['refused'],
+  /** A proof of control that the owner did not say yes to, or could not be asked about: 403. The alarm says what is missing. */
+  challenge_refused: ['refused', 'alarm'],
+  sender_over_limit: ['refused'],
+
+  // On our side: always 503, never 4xx
+  keys_unavailable: ['unavailable'],
+  store_unavailable: ['unavailable'],
+  /** The signature's window does not hold by this receiver's clock, and it is that clock which is wrong. */
+  clock_skew: ['unavailable', 'alarm'],
+  not_durable: ['unavailable'],
+  in_flight: ['unavailable'],
+  task_busy: ['unavailable'],
+  lease_lost: ['unavailable'],
+  handler_failed: ['unavailable'],
+  handler_timeout: ['unavailable'],
+  body_timeout: ['unavailable'],
+  body_consumed: ['unavailable'],
+  /** Bodies held at once reached `maxBufferedBytes`. */
+  overloaded: ['unavailable', 'alarm'],
+  shutting_down: ['unavailable'],
+  misconfigured: ['unavailable', 'alarm'],
+  webhook_signature_revocation_stale: ['unavailable'],
+
+  // Alarms: what the owner should look at. None changes an answer
+  dead: ['alarm'],
+  cap_near: ['alarm'],
+  cap_reached: ['alarm'],
+  /** Another terminal status of the task came before, under another key (admission.md §5.4a). */
+  second_terminal_status: ['alarm', 'warning'],
+  /** A task's terminal status came under a key that was used before for something else: it is not handled (admission.md §5.4a). */
+  end_dropped: ['alarm', 'warning'],
+  timestamp_ahead: ['alarm'],
+  nonconforming_sender: ['alarm'],
+  /** A proved sender's delivery carries another token than its `notificationToken`. */
+  token_mismatch: ['alarm', 'warning'],
+  /** The store's clock was set back (admission.md §4.11). */
+  clock_stepped: ['alarm'],
+  legacy_auth_used: ['alarm'],
+  host_rewritten: ['alarm'],
+  /** A signature verified for another URL than `publicUrl`: deliveries get 503 (verification.md §2.34). */
+  public_url_mismatch: ['alarm'],
+  /** brand.json has no entry for the agent URL, or several that differ (verification.md §2.28). */
+  agent_not_listed: ['alarm'],
+  /** Another edition accepts the purpose of the key that a delivery names: the sender may speak that one. */
+  key_purpose_refused: ['alarm'],
+  /** Two senders of one URL publish one key: it is one's that had it first, or nobody's (verification.md §2.36). */
+  key_shared: ['alarm'],
+  /** Another sender could not be asked whether a new key is its own. */
+  key_owner_unchecked: ['alarm'],
+  jwks_uri_moved: ['alarm'],
+  /** A publisher's adagents.json begins to pin an agent's keys, for this process: they decide from here on. */
+  publisher_pins: ['alarm'],
+  /** A publisher pins a key for an agent that is not in the agent's JWKS, and a delivery used it. */
+  pin_not_published: ['alarm'],
+  key_document_invalid: ['alarm'],
+  key_fetch_failing: ['alarm'],
+  revocation_stale: ['alarm'],
+  /** Lists of one `updated` revoke too many keys together: the newest counts alone (verification.md §5.23). */
+  revocation_overflow: ['alarm'],
+  admission_pressure: ['alarm'],
+  senders_failed: ['alarm'],
+  /** Events are due that no worker leases (admission.md §4.13). */
+  queue_unattended: ['alarm'],
+  /** A call that nobody has settled cannot be repeated any more: what came of it is not known. */
+  operation_orphaned: ['alarm'],
+  /** Two channels tell that a task has ended, and what they say of it differs: the first is kept. */
+  terminal_differs: ['alarm'],
+  /** A seller's answer was not taken: too large, too deep, not to be kept (calls.md §4.10). */
+  answer_refused: ['alarm'],
+  /** A seller has refused a repeated call for good. */
+  operation_refused: ['alarm'],
+  /** A task was polled for `giveUpMs`, or its seller says `completed` without a result: it is polled no more. */
+  task_unresolved: ['alarm'],
+  /** The seller does not know a task that it has begun. */
+  task_unknown: ['alarm'],
+  /** A seller refuses to be asked about its tasks, or gives no answer again and again. */
+  poll_failing: ['alarm'],
+  /** The store has not answered for 10 s; once more when it does again (`over`). */
+  store_away: ['alarm'],
+  /** The last 20 runs of handlers failed, over a minute at least; once more when one is done (`over`). */
+  handlers_failing: ['alarm'],
+  /** The store was made just now: where an older one should be there, its volume may not be. */
+  store_created: ['alarm'],
+  /** What is answered survives less than `ready()` found, or than `requireDurability` says: then deliveries get 503. */
+  durability_lowered: ['alarm'],
+  /** `sodium-native` is installed, and cannot be used: OpenSSL verifies (verification.md §3.9). */
+  sodium_unusable: ['alarm'],
+
+  // Warnings of an event: reported, not refused
+  /** `operation_id`, `task_type` or `timestamp` is absent from a tool-transport envelope. */
+  missing_operation_id: ['warning'],
+  missing_task_type: ['warning'],
+  missing_timestamp: ['warning'],
+  /** `timestamp` is not an RFC 3339 instant: the event is not ordered. */
+  invalid_timestamp: ['warning'],
+  /** A status this version does not know: handed to `other`. */
+  unknown_status: ['warning'],
+  /** A non-terminal status newer than a terminal one that was applied. */
+  after_terminal: ['warning'],
+  /** The data part was only `{response: {…}}`: the sender's mistake, `data` is undefined. */
+  wrapped_response: ['warning'],
+  completed_without_data: ['warning'],
+  later_artifact: ['warning'],
+  /** contract.md §6.9: must not appear there. */
+  report_has_aggregated_totals: ['warning'],
+  report_has_notification_id: ['warning'],
+  report_after_final: ['warning'],
+  /** It says that it is a delivery report and is none by its members: handed to `other`. */
+  invalid_delivery_report: ['warning'],
+  /**
+   * Of a sender with `notificationToken`: the delivery carries none (`token_mismatch`: another one). Of the delivery, so only
+   * on what is handled with it: a worker, and `redrive`, read the stored body.
+   */
+  token_missing: ['warning'],
+  /** The payload of a known family lacks what identifies it, or has a member of the wrong type: handed to `other`. */
+  invalid_notification: ['warning'],
+  /** The result does not fit the schema given for its task type. */
+  result_schema_mismatch: ['warning'],
+  /** `result` of a `working` or `input-required` status has members of the wrong type. */
+  invalid_progress: ['warning'],
+  /** An agent-transport payload without `idempotency_key`: derived from the bytes. */
+  derived_idempotency_key: ['warning'],
+  /** A number has more digits than a double holds: `data` and `envelope` have it changed, `rawBody` exactly. */
+  inexact_number: ['warning'],
+  /** With `registrations`: no operation of this seller has the `operation_id` (any more), and none has the task. */
+  operation_id_unknown: ['warning'],
+  /** With `registrations`: the event names one operation, and its task is another one's. */
+  operation_id_mismatch: ['warning'],
+  /** With `registrations`: `context` is not what the call was given (compared as canonical JSON). */
+  context_mismatch: ['warning'],
+  /** With `registrations`: the call was answered with the result at once, and no webhook should have followed. */
+  webhook_after_terminal_response: ['warning'],
+
+  // Thrown to the caller, or by a handler. A `Fault` has a code of a 503
+  config_error: ['thrown'],
+  permanent_error: ['thrown'],
+  vector_error: ['thrown'],
+
+  // `RegistrationError`
+  /** An argument of a method: the message names it. */
+  request_invalid: ['registration'],
+  /** A part is larger than its limit. */
+  request_too_large: ['registration'],
+  /** The result of `call`, or the argument of `settle`, is not an answer of an operation. */
+  answer_invalid: ['registration'],
+  /** `maxOpen` operations of the seller have not ended. */
+  too_many_open: ['registration'],
+  /** Encrypted under a secret that is not in `secrets`. */
+  secret_missing: ['registration'],
+  /** The stored ciphertext was changed, cut, or belongs to another row. */
+  sealed_text_invalid: ['registration'],
+
+  // `RegistryError`
+  /** An argument is wrong (nothing was sent, `status` is undefined), or the registry answered 400 or another 4xx. */
+  bad_request: ['registry'],
+  /** 401, or there is no usable token. */
+  unauthorized: ['registry'],
+  forbidden: ['registry'],
+  not_found: ['registry'],
+  rate_limited: ['registry'],
+  /** 5xx. */
+  server: ['registry'],
+  /** 2xx whose body is not what the contract says, or a redirect, which is not followed. */
+  invalid_answer: ['registry'],
+  /** No whole answer: connection, time, size, or the caller's signal. */
+  unreachable: ['registry'],
+} as const;
+
+type Table<T extends Readonly<Record<string, readonly CodeKind[]>>> = T;
+type Codes = Table<typeof CODES>;
+
+/** The codes that show in one of these ways. */
+type CodeOf<K extends CodeKind> = {
+  [C in keyof Codes]: Extract<Codes[C][number], K> extends never ? never : C;
+}[keyof Codes];
+
+/** Refusals that authentication gives: all answered 401 but for `…_rate_abuse` (429). */
+export type AuthenticationCode = CodeOf<'authentication'>;
+
+/** Refusals of an authentic body that is not a valid envelope: 400 (verification.md §7.5). */
+export type EnvelopeCode = CodeOf<'envelope'>;
+
+/** Every code of an outcome of kind `refused`: the sender's doing. */
+export type RefusedCode = CodeOf<'refused'> | AuthenticationCode | EnvelopeCode;
+
+/** Every code of an outcome of kind `unavailable`: a fault on our side, always 503, never 4xx. */
+export type UnavailableCode = CodeOf<'unavailable'>;
+
+/**
+ * Refusals that another setting of ours might not have made (verification.md §2.37): the alarm has the code of the refusal,
+ * and `option` names the setting, where it is one.
+ */
+export type SettingCode = CodeOf<'setting'>;
+
+/** What the owner should look at. None changes an answer. */
+export type AlarmCode = CodeOf<'alarm'> | SettingCode;
+
+/** Stable codes of warnings. */
+export type WarningCode = CodeOf<'warning'>;
+
+/** What is wrong with a registration, for programs. */
+export type RegistrationErrorCode = CodeOf<'registration'>;
+
+/** Stable codes of `RegistryError`. */
+export type RegistryErrorCode = CodeOf<'registry'>;
+
+/** Codes of every other error that has one: a `Fault` has an `UnavailableCode`. */
+export type ThrownCode = CodeOf<'thrown'>;
