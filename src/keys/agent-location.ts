@@ -4,7 +4,7 @@ import { MAX_URL_BYTES, printableName, quoted } from '../codec/printable.ts';
 import { placeName, type SenderEntry } from '../config/sender-entry.ts';
 import { entriesOf } from './agent-entry.ts';
 import { type BrandJson, brandJsonKind } from './brand-json.ts';
-import type { CopyResult, DocumentKind } from './document.ts';
+import type { CopyResult, DocumentKind, FetchMoment } from './document.ts';
 import { type BrandFiles, mayList, nextChange, registrableBrandJsonUrl } from './operators.ts';
 
 /** Enough to see the mistake. */
@@ -133,12 +133,19 @@ export interface Locator {
   readonly startOf: (sender: SenderEntry) => string | undefined;
 }
 
+/** The host's file, which the host answered with 404: the registrable domain's is in its place. */
+interface AbsentFile {
+  readonly url: string;
+  readonly absence: FetchMoment;
+}
+
 /** The file where a search begins, and where it is. */
 interface Begun {
   readonly first: CopyResult<BrandJson>;
   readonly start: string;
   /** Why it cannot be had, if two were asked for. */
   readonly trouble?: string;
+  readonly insteadOf?: AbsentFile;
 }
 
 interface LocateOptions {
@@ -177,15 +184,16 @@ export function createLocator(options: LocateOptions): Locator {
     const asksOn = sender.brandJsonUrl === undefined && sender.edition.asksRegistrableDomain;
     const first = await load(asksOn ? wellKnown : named, own);
     if (first.ok || first.elsewhere === undefined) return { first, start: own };
-    const second = await load(named, first.elsewhere);
+    const { url, absence } = first.elsewhere;
+    const second = await load(named, url);
     const trouble = second.ok ? {} : { trouble: `${second.reason} (${own} is absent)` };
-    return { first: second, start: first.elsewhere, ...trouble };
+    return { first: second, start: url, insteadOf: { url: own, absence }, ...trouble };
   };
   const locate: Locate = async (sender, load) => {
     const own = starts.get(sender) ?? brandJsonUrl(sender, options.allowLoopback);
     if (own === undefined) return { ok: false, renewable: false, reason: 'the agent URL is not a URL' };
     starts.set(sender, own);
-    const { first, start, trouble } = await begun(sender, own, load);
+    const { first, start, trouble, insteadOf } = await begun(sender, own, load);
     if (!first.ok) return missing(start, trouble ?? first.reason);
     found.set(sender, start);
     const configured = first.copy.value;
@@ -196,7 +204,7 @@ export function createLocator(options: LocateOptions): Locator {
     if (!answer.ok) return missing(at, answer.reason);
     const location = await judgements.find(sender, { configured, listing: answer.copy.value, at }, start);
     if (location.ok) noteMovedAt(sender, start, location.jwksUri);
-    return location;
+    return location.ok && insteadOf ? { ...location, insteadOf } : location;
   };
   const cachedUri: Locator['cachedUri'] = (sender, cached) => {
     const start = starts.get(sender);
@@ -256,7 +264,7 @@ export function createMoveWatch(
 
 /** Where a sender's JWKS lies. `renewable`: brand.json could be had, and a newer one may say otherwise. */
 export type Location =
-  | { readonly ok: true; readonly jwksUri: string }
+  | { readonly ok: true; readonly jwksUri: string; readonly insteadOf?: AbsentFile }
   | { readonly ok: false; readonly renewable: boolean; readonly reason: string };
 
 interface LocationFinding {

@@ -34,7 +34,7 @@ export interface DocumentCache {
   cached<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
   isFresh(copy: Copy<unknown>): boolean;
   /** Where a document may be that the server answered with 404 lately, so that it is not asked again yet. */
-  elsewhere<T>(kind: DocumentKind<T>, url: string): Promise<string | undefined>;
+  elsewhere<T>(kind: DocumentKind<T>, url: string): Promise<Elsewhere>;
   /** Drops a document that no sender needs any more. */
   forget(kind: Pick<DocumentKind<unknown>, 'name'>, url: string): void;
   /** Counts what is held of a document beside its copy, and is never dropped, in the bound of bytes; 0: nothing any more. */
@@ -53,6 +53,8 @@ export interface DocumentCache {
   /** Aborts running fetches and begins no more; cached copies still serve. */
   stop(): void;
 }
+
+type Elsewhere = Extract<CopyResult<unknown>, { ok: false }>['elsewhere'] | undefined;
 
 /** A URL can move to another fetch while a caller waits, but not without end. */
 const MAX_ROUNDS = 3;

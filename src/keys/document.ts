@@ -49,20 +49,12 @@ export interface DocumentKind<T> {
   onReplaced?(copy: Copy<T>, before: Copy<T> | undefined): void;
 }
 
-/** A document as one fetch brought it. */
-export interface Copy<T> {
-  readonly value: T;
-  /** When its fetch began, Unix ms. */
+/** One fetch among those of the cache. */
+export interface FetchMoment {
+  /** When it began, Unix ms. */
   readonly fetchedAt: number;
-  /** Place of its fetch among all that the cache began: decides "before or after" where the clock cannot. */
+  /** Place among all that the cache began: decides "before or after" where the clock cannot. */
   readonly fetchNumber: number;
-  /** Unix ms until which it is used without asking again. */
-  readonly freshUntil: number;
-  /** Unix ms until which it may serve while refreshes fail. */
-  readonly hardUntil: number;
-  /** Unix ms from which its next use begins a refresh in the background; none where absent. */
-  readonly refreshAt?: number;
-  readonly validators?: Validators;
   /**
    * The server did not send the document again but said that it had not changed (304), or a cache on the way sent what
    * it held. Good enough to serve on; too little to call a key unknown: validators can be as coarse as a second, caches
@@ -71,14 +63,26 @@ export interface Copy<T> {
   readonly isRevalidated?: boolean;
 }
 
+/** A document as one fetch brought it. */
+export interface Copy<T> extends FetchMoment {
+  readonly value: T;
+  /** Unix ms until which it is used without asking again. */
+  readonly freshUntil: number;
+  /** Unix ms until which it may serve while refreshes fail. */
+  readonly hardUntil: number;
+  /** Unix ms from which its next use begins a refresh in the background; none where absent. */
+  readonly refreshAt?: number;
+  readonly validators?: Validators;
+}
+
 /** A usable copy, or why there is none. */
 export type CopyResult<T> =
   | { readonly ok: true; readonly copy: Copy<T> }
   | {
       readonly ok: false;
       readonly reason: string;
-      /** The server answered 404, and the document may be here. */
-      readonly elsewhere?: string;
+      /** The server answered 404, and the document may be at `url`. */
+      readonly elsewhere?: { readonly url: string; readonly absence: FetchMoment };
     };
 
 /** How fresh a copy a caller needs, beyond the copy's own lifetime. */
@@ -86,7 +90,7 @@ export interface Freshness<T> {
   /** The copy has what is looked for, however old it is. */
   readonly hasWanted: (copy: Copy<T>) => boolean;
   /** The copy is recent enough to show that what is looked for does not exist. */
-  readonly isFreshEnough: (copy: Copy<T>) => boolean;
+  readonly isFreshEnough: (fetched: FetchMoment) => boolean;
   /** For a caller that asks too seldom to need the cooldown, and leaves it as it is for others. */
   readonly ignoresCooldown?: boolean;
 }
@@ -145,8 +149,8 @@ interface Failure {
   readonly count: number;
   /** The first of them, Unix ms. */
   readonly since: number;
-  /** One of them was a 404. */
-  readonly isAbsent: boolean;
+  /** The last of them that was a 404 while no copy could serve. */
+  readonly absence: FetchMoment | undefined;
 }
 
 interface Started {
@@ -237,10 +241,10 @@ async function run<T>(request: FetchRequest<T>, started: Started, purpose: Purpo
   const target = { url, maxBytes: kind.maxBytes, seller: budget.seller, redirects: kind.redirects };
   const fetched = await fetchDocument(rulesFor(request), target, started.controller, headers);
   if (entry.running?.fetchNumber === started.fetchNumber) entry.running = undefined;
-  if (!fetched.ok) return await recordFailure(request, 'key_fetch_failing', fetched);
+  if (!fetched.ok) return await recordFailure(request, started, 'key_fetch_failing', fetched);
   const unchanged = fetched.notModified === true ? known : undefined;
   const parsed: Parsed<T> = unchanged ? { ok: true, value: unchanged.value } : parse(request, fetched.bytes);
-  if (!parsed.ok) return await recordFailure(request, 'key_document_invalid', parsed);
+  if (!parsed.ok) return await recordFailure(request, started, 'key_document_invalid', parsed);
   const fromCache = isRefresh && ageSeconds(fetched.headers) > 0;
   const copy = copyOf(request, started, {
     value: parsed.value,
@@ -340,6 +344,7 @@ const MAX_REASON = 300;
 
 async function recordFailure<T>(
   request: FetchRequest<T>,
+  { began, fetchNumber }: Started,
   code: 'key_fetch_failing' | 'key_document_invalid',
   failed: { readonly reason: string; readonly isAbsent?: boolean },
 ): Promise<CopyResult<T>> {
@@ -349,22 +354,21 @@ async function recordFailure<T>(
   const { now, raiseAlarm, instruments } = state.options;
   instruments?.fetched?.(kind.name, code);
   const reason = printableText(failed.reason, MAX_REASON);
-  const { count = 0, since = now(), isAbsent: wasAbsent = false } = entry.failure ?? {};
+  const { count = 0, since = now(), absence: before } = entry.failure ?? {};
   const failures = count + 1;
-  const isAbsent = failed.isAbsent === true;
+  const copy = usableCopy(state, entry);
+  const isAbsent = failed.isAbsent === true && copy === undefined;
   entry.failure = {
     reason,
     at: now(),
     backOffMs: backOffMs(failures),
     count: failures,
     since,
-    isAbsent: isAbsent || wasAbsent,
+    absence: isAbsent ? { fetchedAt: began, fetchNumber } : before,
   };
   const result = await failureOf(request, reason);
   if (isAbsent && result.elsewhere !== undefined) return result;
-  const next = usableCopy(state, entry)
-    ? 'The earlier copy serves until its hard limit'
-    : 'There is no earlier copy';
+  const next = copy ? 'The earlier copy serves until its hard limit' : 'There is no earlier copy';
   const message = `${kind.name} at ${printableName(url, MAX_URL_BYTES)}: ${reason}. ${next}.`;
   raiseAlarm({ code, message, url, document: kind.name, failures, failingSince: since });
   return result;
@@ -375,7 +379,7 @@ export async function failureOf<T>(
   { state, kind, url, entry }: Omit<FetchRequest<T>, 'budget'>,
   reason: string,
 ): Promise<Extract<CopyResult<T>, { ok: false }>> {
-  const isGone = entry.failure?.isAbsent === true && usableCopy(state, entry) === undefined;
-  const elsewhere = isGone ? await kind.elsewhere?.(url) : undefined;
-  return { ok: false, reason, ...(elsewhere !== undefined && { elsewhere }) };
+  const absence = usableCopy(state, entry) === undefined ? entry.failure?.absence : undefined;
+  const other = absence && (await kind.elsewhere?.(url));
+  return { ok: false, reason, ...(absence && other !== undefined && { elsewhere: { url: other, absence } }) };
 }

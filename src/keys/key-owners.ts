@@ -8,7 +8,7 @@ import { singleFlight } from '../shared/single-flight.ts';
 import { settledWithin } from '../shared/time-limits.ts';
 import type { Candidate, KeyRequest, SenderKey } from './key-resolver.ts';
 import type { DocumentCache } from './document-cache.ts';
-import { type Copy, isWithin } from './document.ts';
+import { type Copy, type FetchMoment, isWithin } from './document.ts';
 import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
 import { allKeys, type KeySet } from './jwks.ts';
 import { isPinned } from './pins.ts';
@@ -256,7 +256,7 @@ async function refetchedKeys(
   const budget = unlimitedBudget(other.agentUrl);
   const freshness = {
     hasWanted: () => false,
-    isFreshEnough: (copy: Copy<unknown>) => copy.isRevalidated !== true && copy.fetchNumber > after,
+    isFreshEnough: (copy: FetchMoment) => copy.isRevalidated !== true && copy.fetchNumber > after,
     ignoresCooldown: true,
   };
   const pinned = await publishers.renewed(other, freshness, () => budget);

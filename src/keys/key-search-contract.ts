@@ -1,6 +1,6 @@
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { Candidate } from './key-resolver.ts';
-import type { Copy } from './document.ts';
+import type { FetchMoment } from './document.ts';
 import type { DeliveryBudget } from './safe-fetch.ts';
 
 /** What one sender has under a key id; both members where an old key is cached and a newer one could not be had. */
@@ -19,7 +19,7 @@ export interface Search {
    * (verification.md §2.26). The clock decides only where fetch numbers do not: two events of one millisecond have no
    * order, and a wrong "unknown" would end the event.
    */
-  readonly isFreshEnough: (copy: Copy<unknown>) => boolean;
+  readonly isFreshEnough: (fetched: FetchMoment) => boolean;
   /** Of one sender, or of one publisher's file. */
   readonly fetchBudget: DeliveryBudget['fetchBudget'];
 }

@@ -1,7 +1,7 @@
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { Candidate } from './key-resolver.ts';
-import { type Copy, type Freshness, isWithin } from './document.ts';
+import { type Copy, type FetchMoment, type Freshness, isWithin } from './document.ts';
 import { allKeys, type KeySet } from './jwks.ts';
 import { isPinned } from './pins.ts';
 import type { PinState, PublisherPins } from './publisher-pins.ts';
@@ -95,11 +95,11 @@ export function untriedFreshness(
   now: number,
   cooldownMs: number,
 ): { readonly hasWanted: () => boolean } & Pick<Search, 'isFreshEnough'> {
-  const isRecent = (copy: Copy<unknown>): boolean =>
+  const isRecent = (copy: FetchMoment): boolean =>
     copy.isRevalidated !== true && isWithin(now, copy.fetchedAt, cooldownMs);
   return {
     hasWanted: () => false,
-    isFreshEnough: (copy: Copy<unknown>) => search.isFreshEnough(copy) || isRecent(copy),
+    isFreshEnough: (copy: FetchMoment) => search.isFreshEnough(copy) || isRecent(copy),
   };
 }
 

@@ -57,11 +57,16 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     const isNamed = url !== undefined && urlRefusedReason(url, allowLoopback) === undefined;
     if (!isNamed && !(isAlone && keyOrigin !== undefined)) return [sender];
     if (isNamed) noteMoved(sender.agentUrl, url);
-    if (!isAlone && url === brandJsonUrl(sender, allowLoopback)) return [sender];
+    // A seller that says where its file is has no second place beside it (verification.md §5.1).
+    const own = isNamed
+      ? { ...sender, edition: { ...sender.edition, asksRegistrableDomain: false } }
+      : sender;
+    origins.set(own, sender);
+    if (!isAlone && url === brandJsonUrl(sender, allowLoopback)) return [own];
     const declared = { ...(keyOrigin !== undefined && { keyOrigin }) };
     const place = { ...sender, ...(isNamed && { brandJsonUrl: url }), declared };
     origins.set(place, sender);
-    return isAlone ? [place] : [place, sender];
+    return isAlone ? [place] : [place, own];
   };
   const of: Places['of'] = (given) => {
     const sender = origins.get(given) ?? given;

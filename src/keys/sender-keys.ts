@@ -119,7 +119,13 @@ export function createSenderKeys(
       const location = await find(sender, budget);
       if (!location.ok) return location;
       const { jwksUri } = location;
-      return noted(sender, jwksUri, await cache.renewed(jwks, jwksUri, freshness, budget));
+      const result = noted(sender, jwksUri, await cache.renewed(jwks, jwksUri, freshness, budget));
+      const { insteadOf } = location;
+      // The host may have its file again: only a 404 as recent as the JWKS has to be shows that a key does not exist.
+      const isTooOld =
+        insteadOf && freshness.ignoresCooldown !== true && !freshness.isFreshEnough(insteadOf.absence);
+      if (!result.ok || freshness.hasWanted(result.copy) || !isTooOld) return result;
+      return { ok: false, reason: `${insteadOf.url} was answered with 404 before, and not since` };
     },
   };
 }

@@ -1,20 +1,10 @@
-import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { EditionName, Jwk, Store } from '../../src/index.ts';
-import { type Declared, declaredRow, type KeySearch } from '../../src/keys/for-tests.ts';
+import type { Declared, KeySearch } from '../../src/keys/for-tests.ts';
 import { editionFor, type SenderEntry } from '../../src/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
-import { type Bench, BRAND, MINUTE, publicJwk, senderEntry, setup } from './setup.ts';
-
-const sha256Hex = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
-
-/** What a caller of sellers has stored of one. */
-async function declare(store: Store, agentUrl: string, declared: Declared): Promise<void> {
-  await store.registrations?.run('', (rows, now) => {
-    rows.save(declaredRow({ sha256Hex }, agentUrl, { ...declared, askAt: now }, now));
-  });
-}
+import { type Bench, BRAND, declare, MINUTE, publicJwk, senderEntry, setup } from './setup.ts';
 
 interface Agent {
   readonly server: KeyServer;

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { walkChain } from '../../src/cli/for-tests.ts';
-import type { EditionName, KeyTransport } from '../../src/index.ts';
+import type { EditionName, KeyTransport, Store } from '../../src/index.ts';
 import { EDITION_NAMES, editionFor, type SenderEntry } from '../../src/for-tests.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
 import { type Answerer, type KeyServer, startKeyServer } from './key-server.ts';
-import { type Bench, BRAND, JWKS_PATH, MINUTE, publicJwk, senderEntry, setup } from './setup.ts';
+import { type Bench, BRAND, declare, JWKS_PATH, MINUTE, publicJwk, senderEntry, setup } from './setup.ts';
 
 const HOST = 'sales.seller.example';
 const DOMAIN = 'seller.example';
@@ -26,13 +27,13 @@ interface Web extends Bench {
 }
 
 /** Sellers' hosts, all on one real server, each under a path of its own. */
-async function web(): Promise<Web> {
+async function web(store?: Store): Promise<Web> {
   const server = await startKeyServer();
   const transport: KeyTransport = async (url, init) => {
     const { host, pathname } = new URL(url);
     return await fetch(`${server.origin}/${host}${pathname}`, init);
   };
-  const bench = await setup({ fetch: transport, allowLoopback: false });
+  const bench = await setup({ fetch: transport, allowLoopback: false, ...(store && { store }) });
   return {
     ...bench,
     server,
@@ -55,8 +56,8 @@ const of = (edition?: EditionName, more: Partial<SenderEntry> = {}): SenderEntry
   senderEntry(AGENT, { edition: editionFor(edition), ...more });
 
 /** The registrable domain lists the agent, and the agent's host has no brand.json. */
-async function onlyAtDomain(): Promise<Web> {
-  const one = await web();
+async function onlyAtDomain(store?: Store): Promise<Web> {
+  const one = await web(store);
   one.server.serve(AT_DOMAIN, { agents: [{ url: AGENT, jwks_uri: `https://${DOMAIN}/keys` }] });
   one.server.serve(KEYS, { keys: [publicJwk('k')] });
   return one;
@@ -147,6 +148,51 @@ describe('brand.json at the registrable domain (verification.md §5.1)', () => {
     later();
     expect(await find('own')).toEqual(['own']);
     expect(await find('k')).toBe('unknown');
+  });
+
+  test('a 404 from before the delivery makes no key unknown: the host may have its file again', async () => {
+    const { find, server, later } = await onlyAtDomain();
+    expect(await find('k')).toEqual(['k']);
+    server.serve(AT_HOST, { agents: [{ url: AGENT }] });
+    server.serve(`/${HOST}${JWKS_PATH}`, { keys: [publicJwk('own')] });
+    expect(await find('own')).toContain(`${HOST}${BRAND} was answered with 404 before`);
+    later();
+    expect(await find('own')).toEqual(['own']);
+  });
+
+  test('nor does a host that fails in another way since', async () => {
+    const { find, server, later } = await onlyAtDomain();
+    expect(await find('k')).toEqual(['k']);
+    server.answer(AT_HOST, status(503));
+    later();
+    expect(await find('made up')).toContain(`${HOST}${BRAND} was answered with 404 before`);
+    expect(await find('k')).toEqual(['k']);
+  });
+
+  test('a 404 while a copy served is none of a host that fails in another way once the copy is over', async () => {
+    const { find, server, later } = await onlyAtDomain();
+    server.serve(AT_HOST, { agents: [{ url: AGENT }] });
+    server.serve(`/${HOST}${JWKS_PATH}`, { keys: [publicJwk('own')] });
+    expect(await find('own')).toEqual(['own']);
+    server.answer(AT_HOST, status(404));
+    later(10 * MINUTE);
+    expect(await find('own')).toEqual(['own']);
+    server.answer(AT_HOST, status(500));
+    later(31 * MINUTE);
+    expect(await find('k')).toContain('answered 500');
+    expect(server.count(AT_DOMAIN)).toBe(0);
+  });
+
+  test.each([
+    ['elsewhere', '/declared.json'],
+    ['at the host', BRAND],
+  ])('a seller that declares its brand.json %s has no other place', async (_what, path) => {
+    const store = memoryStore();
+    const brandJsonUrl = `https://${HOST}${path}`;
+    await declare(store, AGENT, { brandJsonUrl });
+    const { find, server } = await onlyAtDomain(store);
+    expect(await find('k')).toContain('answered 404');
+    expect(server.count(AT_DOMAIN)).toBe(0);
   });
 
   test('it may point on once, and no further', async () => {

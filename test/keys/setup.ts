@@ -1,6 +1,6 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import { onTestFinished } from 'vitest';
-import type { Alarm, AlarmCode, Jwk } from '../../src/index.ts';
+import type { Alarm, AlarmCode, Jwk, Store } from '../../src/index.ts';
 import { createEngine, type CryptoEngine } from '../../src/auth/rfc9421/index.ts';
 import {
   editionFor,
@@ -11,6 +11,8 @@ import {
 } from '../../src/for-tests.ts';
 import {
   createKeyResolver,
+  type Declared,
+  declaredRow,
   defaultTransport,
   type KeyResolver,
   type KeyResolverOptions,
@@ -111,3 +113,12 @@ export const MINUTE = 60_000;
 
 /** For `expect.poll`: what is waited for comes soon, on a busy machine too, or never. */
 export const PATIENT = { timeout: 30_000 };
+
+const sha256Hex = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
+
+/** What a caller of sellers has stored of one. */
+export async function declare(store: Store, agentUrl: string, declared: Declared): Promise<void> {
+  await store.registrations?.run('', (rows, now) => {
+    rows.save(declaredRow({ sha256Hex }, agentUrl, { ...declared, askAt: now }, now));
+  });
+}

@@ -1,5 +1,5 @@
 import type { KeyFetch } from '../../keys/key-resolver.ts';
-import type { CopyResult, DocumentKind } from '../../keys/document.ts';
+import type { CopyResult, DocumentKind, FetchMoment } from '../../keys/document.ts';
 import { ageSeconds, lifetimeMs } from '../../keys/lifetimes.ts';
 import { type Fetched, fetchDocument } from '../../keys/safe-fetch.ts';
 
@@ -61,9 +61,10 @@ async function failureOf(
   kind: DocumentKind<unknown>,
   url: string,
   { reason, isAbsent }: Extract<Fetched, { ok: false }>,
+  absence: FetchMoment,
 ): Promise<Extract<CopyResult<unknown>, { ok: false }>> {
-  const elsewhere = isAbsent === true ? await kind.elsewhere?.(url) : undefined;
-  return { ok: false, reason, ...(elsewhere !== undefined && { elsewhere }) };
+  const other = isAbsent === true ? await kind.elsewhere?.(url) : undefined;
+  return { ok: false, reason, ...(other !== undefined && { elsewhere: { url: other, absence } }) };
 }
 
 export function createDocuments({ fetch: fetchUrl, allowLoopback, now }: DocumentsOptions): Documents {
@@ -87,7 +88,7 @@ export function createDocuments({ fetch: fetchUrl, allowLoopback, now }: Documen
       );
       const link = { document: kind.name, url };
       if (!fetched.ok) {
-        const failed = await failureOf(kind, url, fetched);
+        const failed = await failureOf(kind, url, fetched, { fetchedAt: began, fetchNumber: order });
         const state = answered ? 'faulty' : 'unreachable';
         links.push({ ...link, state: 'elsewhere' in failed ? 'absent' : state, fault: fetched.reason });
         return failed;
