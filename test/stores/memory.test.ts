@@ -65,6 +65,28 @@ describe('memoryStore', () => {
     expect(rows.body(sender, key)).toEqual(new Uint8Array());
   });
 
+  it('gives a long queue in its order, and keeps no places of what has left it', async () => {
+    const state = createMemoryState();
+    const store = memoryStore({ state });
+    const count = 100;
+    for (let n = 0; n < count; n += 1) {
+      await store.accept({
+        ...acceptRequest({ key: `event-${n}-of-the-seller`, task: `t${n}` }),
+        mode: 'inbox',
+      });
+    }
+    const rows = memoryRows(state);
+    const { sender } = acceptRequest();
+    for (let n = 0; n < count; n += 1) {
+      const found = rows.due(Infinity);
+      expect(found?.key).toBe(`event-${n}-of-the-seller`);
+      const places = state.due.get(sender)?.rows ?? [];
+      expect(places.length).toBeLessThanOrEqual(2 * (count - n));
+      if (found) rows.updateRecord({ ...found, state: 'applied', bodyBytes: 0 });
+    }
+    expect(state.due.size).toBe(0);
+  });
+
   it('finds what is due, parked and far as a search of all records does', async () => {
     const template = createMemoryState();
     await memoryStore({ state: template }).accept({ ...acceptRequest({ task: 't' }), mode: 'inbox' });

@@ -5,9 +5,11 @@ import {
   dueTime,
   enter,
   find,
+  firstOf,
   forgetExpired,
   type HeldRecord,
   isOver,
+  lastOf,
   leave,
   type MemoryState,
   noncesOf,
@@ -135,7 +137,7 @@ function queueRows(state: MemoryState): Searches {
   return {
     due: (now) => {
       for (const [sender, queue] of due) {
-        const [first] = queue;
+        const first = firstOf(queue);
         if (!first || dueTime(first) > now) continue;
         // Its next turn comes after all others'.
         due.delete(sender);
@@ -144,20 +146,19 @@ function queueRows(state: MemoryState): Searches {
       }
       return undefined;
     },
-    nextDue: () => earliest([...due.values()].flatMap(([first]) => first ?? [])),
+    nextDue: () => earliest([...due.values()].flatMap((queue) => firstOf(queue) ?? [])),
     far: (after, most) =>
       [...due.values(), suspects].flatMap((queue) =>
-        queue
-          .slice(-most)
+        lastOf(queue, most)
           .filter((held) => dueTime(held) > after)
           .map(({ row }) => row)
           .toReversed(),
       ),
     dueSuspect: (now) =>
-      suspects
+      lastOf(suspects, Infinity)
         .filter((held) => dueTime(held) <= now)
         .toSorted((a, b) => a.row.crashes - b.row.crashes || a.serial - b.serial)[0]?.row,
-    nextSuspect: () => earliest(suspects.slice(0, 1)),
+    nextSuspect: () => earliest(lastOf(suspects, Infinity).slice(0, 1)),
     parked: (sender, taskId) => {
       let oldest: HeldRecord | undefined;
       for (const held of senderState(state, sender).parked.get(taskId) ?? []) {

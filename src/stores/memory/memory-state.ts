@@ -98,7 +98,7 @@ export function createMemoryState(): MemoryState {
   return {
     senders: new Map(),
     due: new Map(),
-    suspects: [],
+    suspects: newQueue(),
     processes: new Map(),
     serial: 0,
     allNonces: 0,
@@ -134,7 +134,25 @@ export function noncesOf({ nonces }: SenderState, keyid: string): Table<NonceRow
  * Records by when they are due, of one time the oldest first. It is kept sorted, for a worker asks for its first again
  * and again: a search of all would make ten thousand queued events a hundred million steps.
  */
-export type DueQueue = HeldRecord[];
+export interface DueQueue {
+  /** Sorted from `first` on. Places before it are empty, never more than the others. */
+  rows: (HeldRecord | undefined)[];
+  /** It grows where the first leaves: `shift()` of an array of a hundred thousand moves them all. */
+  first: number;
+}
+
+function newQueue(): DueQueue {
+  return { rows: [], first: 0 };
+}
+
+export function firstOf({ rows, first }: DueQueue): HeldRecord | undefined {
+  return rows[first];
+}
+
+/** Up to `most`, in the queue's order. */
+export function lastOf({ rows, first }: DueQueue, most: number): readonly HeldRecord[] {
+  return rows.slice(Math.max(first, rows.length - most)).flatMap((held) => held ?? []);
+}
 
 /** When a held record is due, Unix ms; Infinity: never. */
 export function dueTime({ row }: HeldRecord): number {
@@ -142,18 +160,38 @@ export function dueTime({ row }: HeldRecord): number {
 }
 
 /** The place of a record, be it there or not. */
-function placeIn(queue: DueQueue, held: HeldRecord): number {
+function placeIn({ rows, first }: DueQueue, held: HeldRecord): number {
   const at = dueTime(held);
-  let from = 0;
-  let to = queue.length;
+  let from = first;
+  let to = rows.length;
   while (from < to) {
     const middle = (from + to) >>> 1;
-    const other = queue[middle] ?? held;
+    const other = rows[middle] ?? held;
     const otherAt = dueTime(other);
     if (otherAt < at || (otherAt === at && other.serial < held.serial)) from = middle + 1;
     else to = middle;
   }
   return from;
+}
+
+function insert(queue: DueQueue, held: HeldRecord): void {
+  const place = placeIn(queue, held);
+  if (place === queue.first && place > 0) queue.rows[(queue.first -= 1)] = held;
+  else queue.rows.splice(place, 0, held);
+}
+
+function remove(queue: DueQueue, held: HeldRecord): void {
+  const { rows } = queue;
+  const place = placeIn(queue, held);
+  if (place > queue.first) {
+    rows.splice(place, 1);
+    return;
+  }
+  rows[place] = undefined;
+  queue.first += 1;
+  if (queue.first * 2 <= rows.length) return;
+  queue.rows = rows.slice(queue.first);
+  queue.first = 0;
 }
 
 /** Puts a record where it belongs beside its table; `leave` takes it from there. */
@@ -163,8 +201,8 @@ export function enter(state: MemoryState, held: HeldRecord): void {
   of.pendingBytes += bodyBytes;
   if (task && parkedUntil > 0) of.parked.set(task.id, (of.parked.get(task.id) ?? new Set()).add(held));
   if (dueAt(held.row) === null) return;
-  const queue = suspect ? state.suspects : (state.due.get(sender) ?? []);
-  queue.splice(placeIn(queue, held), 0, held);
+  const queue = suspect ? state.suspects : (state.due.get(sender) ?? newQueue());
+  insert(queue, held);
   if (!suspect) state.due.set(sender, queue);
 }
 
@@ -175,10 +213,8 @@ export function leave(state: MemoryState, held: HeldRecord): void {
   const parked = task ? of.parked.get(task.id) : undefined;
   if (task && parked?.delete(held) && parked.size === 0) of.parked.delete(task.id);
   if (dueAt(held.row) === null) return;
-  const queue = suspect ? state.suspects : (state.due.get(sender) ?? []);
-  const place = placeIn(queue, held);
-  // By far the usual case, and faster.
-  if (place === 0) queue.shift();
-  else queue.splice(place, 1);
-  if (!suspect && queue.length === 0) state.due.delete(sender);
+  const queue = suspect ? state.suspects : state.due.get(sender);
+  if (!queue) return;
+  remove(queue, held);
+  if (!suspect && queue.first === queue.rows.length) state.due.delete(sender);
 }
