@@ -53,7 +53,7 @@ async function agrees(
 /**
  * The native engine with Ed25519 by libsodium, which takes half of OpenSSL's time. P-256 stays OpenSSL's. Not every
  * build of libsodium gives the verdicts of the other engines, so each is asked where they part.
- * @throws Error (rejects) where its verdicts are others; what it throws itself counts as the verdict false.
+ * @throws Error (rejects) where its verdicts are others, or with what it throws itself.
  */
 export async function sodiumEngine(
   crypto: NodeCrypto,

@@ -38,22 +38,22 @@ describe('withPrechecks', () => {
     expect(asked.at(-1)).toBe('verify');
   });
 
-  it('never throws: an engine that throws has not verified, nor imported the key', async () => {
+  it('passes on what an engine throws, which says nothing of the signature; a key that it does not take is named', async () => {
     const fail = (): never => {
       throw new Error('engine');
     };
-    expect(
-      await verdict(
+    await expect(
+      verdict(
         engineWith(() => fail),
         signature,
       ),
-    ).toBe(false);
-    expect(
-      await verdict(
+    ).rejects.toThrow('engine');
+    await expect(
+      verdict(
         engineWith(() => async () => fail()),
         signature,
       ),
-    ).toBe(false);
+    ).rejects.toThrow('engine');
     expect(await verdict(engineWith(fail), signature)).toBe('the crypto engine does not take the key');
   });
 });

@@ -19,7 +19,12 @@ describe('engineWorks', () => {
     }
   });
 
-  it('is false for one that accepts or refuses everything', async () => {
+  it('is false for one that throws, accepts or refuses everything', async () => {
+    const fail = (): never => {
+      throw new Error('engine');
+    };
+    expect(await engineWorks(like({ verify: fail }))).toBe(false);
+    expect(await engineWorks(like({ verify: async () => fail() }))).toBe(false);
     expect(await engineWorks(like({ verify: () => true }))).toBe(false);
     expect(await engineWorks(like({ verify: async () => false }))).toBe(false);
   });

@@ -91,6 +91,10 @@ function leaveSodiumAlone(): void {
   onTestFinished(() => void vi.unstubAllEnvs());
 }
 
+const outOfMemory: Detached = () => {
+  throw new Error('out of memory');
+};
+
 /** How often libsodium was asked since the last look. */
 function watchSodium(verify?: Detached): () => number {
   const asked = vi.spyOn(sodiumNative, 'crypto_sign_verify_detached');
@@ -163,21 +167,34 @@ describe('sodium-native', () => {
     expect([resolved() > 0, asked(), places().length, unusable(at)]).toEqual([true, 0, 1, []]);
   });
 
-  it.each<[string, Detached]>([
-    ['gives other verdicts', (...[signature, message, key]) => ed25519.verify(signature, message, key)],
-    ['accepts everything', () => true],
+  it('that throws once it is in use is a fault of ours: 503, never 401, and heard', async () => {
+    const at = await ready();
+    const signed = await at.sign(completed());
+    let verify = outOfMemory;
+    const asked = watchSodium((...given) => verify(...given));
+    expect(said(await at.send(signed))).toBe('unavailable misconfigured 503');
+    expect(at.alarms.map(({ code, message }) => [code, message])).toContainEqual([
+      'misconfigured',
+      expect.stringContaining('out of memory'),
+    ]);
+    expect(asked()).toBe(1);
+    verify = (...[signature, message, key]) => ed25519.verify(signature, message, key);
+    expect(said(await at.send(signed))).toBe(ACCEPTED);
+  });
+
+  const OTHER_VERDICTS = 'does not give the verdicts on Ed25519 signatures';
+  it.each<[string, Detached, string]>([
     [
-      'throws',
-      () => {
-        throw new Error('out of memory');
-      },
+      'gives other verdicts',
+      (...[signature, message, key]) => ed25519.verify(signature, message, key),
+      OTHER_VERDICTS,
     ],
-  ])('that %s is not used, and ready() says so', async (_, verify) => {
+    ['accepts everything', () => true, OTHER_VERDICTS],
+    ['throws', outOfMemory, 'out of memory'],
+  ])('that %s is not used, and ready() says so', async (_, verify, reason) => {
     const asked = watchSodium(verify);
     const at = await ready();
-    expect(unusable(at)).toEqual([
-      expect.stringContaining('does not give the verdicts on Ed25519 signatures'),
-    ]);
+    expect(unusable(at)).toEqual([expect.stringContaining(reason)]);
     asked();
     const places = watch();
     expect(said(await at.deliver(completed()))).toBe(ACCEPTED);
@@ -192,8 +209,8 @@ describe('sodium-native', () => {
       },
       'no binary for this platform',
     ],
-    ['is something else', () => undefined, 'does not give the verdicts'],
-    ['lacks the function', () => ({}), 'does not give the verdicts'],
+    ['is something else', () => undefined, 'crypto_sign_verify_detached'],
+    ['lacks the function', () => ({}), 'crypto_sign_verify_detached'],
   ])('that %s is not used, and ready() says so', async (_, load, reason) => {
     const loaded = require.cache[require.resolve('sodium-native')];
     if (!loaded) throw new Error('sodium-native is not loaded');

@@ -1,6 +1,7 @@
 import { utf8 } from '../../codec/encoding.ts';
 import type { VerifyKey } from '../../crypto/engine.ts';
 import type { Candidate, RevocationState } from '../../keys/key-resolver.ts';
+import { Fault, textOf } from '../../shared/errors.ts';
 import { type Refusal, type Unavailability, refused } from '../../shared/outcome.ts';
 import type { AuthContext, HeadRequest, Target } from '../auth-contract.ts';
 import type { CheckedSignature } from './checks.ts';
@@ -112,8 +113,24 @@ async function verifyWith(
   key: VerifyKey,
 ): Promise<TrialResult> {
   if (host.kind === 'contradiction') return refused('webhook_target_uri_malformed', host.detail, 10);
-  const verified = await context.engine.verify(key, base, signed.signature);
+  const verified = await verdictOf(context, key, base, signed.signature);
   return verified ? { kind: 'verified', candidate } : signatureRefusal(host);
+}
+
+/** @throws Fault where the engine fails: that says nothing of the signature (verification.md §3.10). */
+async function verdictOf(
+  { engine, raiseAlarm }: AuthContext,
+  key: VerifyKey,
+  base: Uint8Array,
+  signature: Uint8Array,
+): Promise<boolean> {
+  try {
+    return await engine.verify(key, base, signature);
+  } catch (error) {
+    const message = `A signature could not be verified on this machine: ${textOf(error)}. Such deliveries are answered 503.`;
+    raiseAlarm({ code: 'misconfigured', message });
+    throw new Fault('misconfigured', message, { cause: error });
+  }
 }
 
 /** How much a failure says. One that might have been a success comes before any refusal: 503, never 401. */
