@@ -1,3 +1,4 @@
+import './scripts/needs-node.js';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';

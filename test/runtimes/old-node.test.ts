@@ -117,6 +117,12 @@ describe(`npm scripts of the repository on Node ${OLD_NODE.version}`, () => {
     },
   );
 
+  it('vitest by itself says it too, before it runs a file', async () => {
+    expect(await onOldNode('node_modules/vitest/vitest.mjs', 'run', 'test/config')).toEqual(
+      said('npm rebuild node --ignore-scripts=false'),
+    );
+  });
+
   it('after an installation without install scripts that is another command', async () => {
     const installed = join(folder, 'node_modules/node');
     mkdirSync(installed, { recursive: true });
