@@ -106,7 +106,7 @@ function explainer(flags: ExplainFlags, context: CliContext): Explain {
   const configured = async (file: string, capture: Capture): Promise<Configured> =>
     (await (reading ??= readConfigured(flags, context)))(file, capture);
   return async (file) => {
-    const bytes = await readInput(file, 'a captured delivery', context);
+    const bytes = await readInput(file, 'a captured delivery (a folder of them: --dir)', context);
     const capture = await readCapture(bytes, {
       file,
       readFile: (name) => readBeside(file, name, context),
