@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { httpText } from '../../src/cli/for-tests.ts';
 import { signHmac } from '../../src/sender/sign.ts';
@@ -83,7 +84,11 @@ describe('bad input ends with 2 and one line on stderr with what was expected', 
       ['explain', 'nowhere.http', '--keys', 'k'],
       /nowhere.http: there is no such file. Expected a captured delivery/,
     ],
-    ['a directory', ['explain', '.', '--keys', 'k'], /it is a directory/],
+    [
+      'a directory',
+      ['explain', '.', '--keys', 'k'],
+      /^proto-webhooks: \.: it is a directory\. Expected a captured delivery \(a folder of them: --dir\), or - for standard input\.$/m,
+    ],
     [
       'an unknown shape',
       ['explain', 'prose.txt', '--keys', 'jwks.json'],
@@ -534,6 +539,39 @@ describe('vectors probe', () => {
     const served = await cli([...args, '--fake-seller', String(port)]);
     expect(served.stdout.trim().split('\n').at(-1)).toBe('1 passed, 0 failed, 0 skipped');
     expect(served.stderr).toMatch(/^A good delivery gets 503: .* Waiting up to 65 s.\n$/);
+  });
+
+  it('with the revoked key among the cases waits until the receiver has asked for the list of revoked keys, too', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    const port = await freePort();
+    // A receiver that has the keys from the fourth good delivery on, and asks for the list with the sixth.
+    let good = 0;
+    const listen: RequestListener = (req, res) => {
+      const answer = async (): Promise<void> => {
+        if ((await text(req)).includes('"submitted"')) good += 1;
+        if (good === 6) await fetch(`http://127.0.0.1:${port}/.well-known/proto-revocations.json`);
+        res.writeHead(good < 4 ? 503 : 200, { 'Retry-After': '1' }).end();
+      };
+      answer().catch(() => res.destroy());
+    };
+    await using setup = await bench({}, () => listen);
+    const args = ['vectors', 'probe', setup.url, '--keys', probe, '--only', 'key-revoked'];
+    await cli([...args, '--fake-seller', String(port)]);
+    expect(good).toBe(6);
+  });
+
+  it('finds the revoked key refused by a receiver that `send` has shown the same fake seller before', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    const port = await freePort();
+    await using setup = await bench({ senders: [{ agentUrl: `http://127.0.0.1:${port}/mcp` }] });
+    const served = ['--keys', probe, '--fake-seller', String(port)];
+    expect(await cli(['send', setup.url, ...served])).toMatchObject({ code: 0, stderr: '' });
+    const args = ['vectors', 'probe', setup.url, ...served];
+    const { code, stdout } = await cli([...args, '--only', 'key-revoked', '--only', 'request-key']);
+    expect(stdout.trim().split('\n').at(-1)).toBe('2 passed, 0 failed, 0 skipped');
+    expect(code).toBe(0);
   });
 
   it('tries each name, and goes on with the one that the receiver takes, without a flag', async () => {

@@ -139,7 +139,9 @@ function waitingFor(
   { now, notice }: CliContext,
 ): ProbeStart['awaitKeys'] {
   if (identity.how !== 'fake-seller') return undefined;
-  const needsList = only.length === 0 || only.includes('revoked');
+  const needsList = PROBE_CASES.some(
+    ({ name, needs }) => needs === 'revoked' && (only.length === 0 || only.includes(name)),
+  );
   const patience: Patience = {
     ms: waitMs,
     now,

@@ -203,16 +203,16 @@ interface SendFlags extends PayloadFlags, PlanFlags, SecretFlags, IdentityFlags 
   readonly json?: boolean;
 }
 
-async function keyOf(flags: SendFlags, context: CliContext): Promise<Jwk> {
-  const keys = (await readKeys(flags.keys ?? [], context)).filter(isPrivate);
-  const key = flags.kid === undefined ? keys[0] : keys.find((jwk) => jwk['kid'] === flags.kid);
+/** @throws UsageError where none of the keys can sign, or none with the kid that is wanted. */
+function keyOf(flags: SendFlags, keys: readonly Jwk[]): Jwk {
+  const key = keys.find((jwk) => isPrivate(jwk) && (flags.kid === undefined || jwk['kid'] === flags.kid));
   if (key) return key;
   throw new UsageError(
     `${flags.kid === undefined ? 'no private key' : `no private key with the kid ${flags.kid}`}. Give --keys FILE (proto-webhooks keys generate --out FILE), or --hmac-secret-file / --bearer-token-file.`,
   );
 }
 
-/** Signs with the key, or as a legacy sender. */
+/** Signs with the key, or as a legacy sender. `keys`: all that the seller publishes, as for the probe, whose receiver this may be. */
 async function maker(
   url: string,
   flags: SendFlags,
@@ -220,9 +220,10 @@ async function maker(
 ): Promise<{ readonly make: Parameters<typeof planOf>[2]; readonly keys: readonly Jwk[] }> {
   const auth = await secretsOf(flags, context);
   const { protocol = 'proto' } = flags;
-  const key = auth ? {} : await keyOf(flags, context);
+  const keys = auth ? [] : await readKeys(flags.keys ?? [], context);
+  const key = auth ? {} : keyOf(flags, keys);
   return {
-    keys: auth ? [] : [key],
+    keys,
     make: (payload, mistake) =>
       makeDelivery({ url, payload, key, protocol, now: context.now, auth, mistake, sign: undefined }),
   };
@@ -335,7 +336,7 @@ export function addSend(parent: Command, run: RunVerb): void {
     .addOption(new Option('--family <name>', 'a webhook of another family instead').choices(SAMPLE_FAMILIES))
     .option('--body <file>', 'these bytes instead; - is standard input');
   addSecretFlags(addPlanFlags(verb))
-    .option('--fake-seller <port>', 'publish the key at http://127.0.0.1:<port>/mcp meanwhile', whole(0))
+    .option('--fake-seller <port>', 'publish the keys at http://127.0.0.1:<port>/mcp meanwhile', whole(0))
     .option('--to <url>', 'where to connect, if not where URL says')
     .option('--protocol <name>', 'name in wire identifiers (default: proto)')
     .option('--timeout-ms <n>', 'for one answer', whole(1), 15_000)
