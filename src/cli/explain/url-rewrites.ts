@@ -94,6 +94,9 @@ const COMMON_PREFIXES =
     ' ',
   );
 
+/** Lines of `X-Forwarded-Prefix` that are tried: each proxy adds one, and each makes the combinations more. */
+const MOST_PREFIXES = 4;
+
 /** Segments that are cut off a path. */
 const MOST_CUTS = 32;
 
@@ -115,7 +118,9 @@ function paths({ parts: { path }, headers, target }: UrlEvidence): Candidate[] {
     ['trailing-slash', path.endsWith('/') ? path.slice(0, -1) || '/' : `${path}/`],
     ...ORIGINAL_PATH.map((name) => passedOn('path-prefix', name, pathOf(fieldValue(headers, name) ?? ''))),
     ['path-prefix', pathOf(target), ', as it was received', 'shown'],
-    ...(headers.get('x-forwarded-prefix') ?? []).map((prefix) => longer(prefix, 'shown')),
+    ...(headers.get('x-forwarded-prefix') ?? [])
+      .slice(0, MOST_PREFIXES)
+      .map((prefix) => longer(prefix, 'shown')),
     ...COMMON_PREFIXES.map((prefix) => longer(prefix)),
     ...shorter,
     ...SPELLINGS.map((spelt): Candidate => ['path-encoding', spelt(path)]),

@@ -131,6 +131,23 @@ describe('explain: limits of the search', () => {
     );
   });
 
+  it('tries four lines of X-Forwarded-Prefix, however many a request has', () => {
+    const prefixes = Array.from({ length: 10_000 }, (_, i) => `/p${i}`);
+    const parts = { scheme: 'https', authority: 'buyer.example', path: '/a', query: '' };
+    const headers = new Map([['x-forwarded-prefix', prefixes]]);
+    const forms = urlForms('path', { parts, headers, target: '/a', captured: undefined });
+    expect(forms.filter(({ text }) => text.startsWith('/p')).map(({ text }) => text)).toEqual([
+      '/p0/a',
+      '/p1/a',
+      '/p2/a',
+      '/p3/a',
+      '/prod/a',
+      '/production/a',
+      '/public/a',
+      '/proto/a',
+    ]);
+  });
+
   it('searches a long URL and the body, and of a far longer one the body alone, and says so', async () => {
     for (const [segments, isTried] of [
       [5_000, true],
