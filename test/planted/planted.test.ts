@@ -38,6 +38,14 @@ describe('planted faults', () => {
     expect(patches.length).toBeGreaterThanOrEqual(40);
     expect(patches.filter((name) => !rows.has(name))).toEqual([]);
   });
+
+  it('fit the source as it is', () => {
+    const files = patches.map((name) => join(here, `${name}.patch`));
+    const misfits = files.filter(
+      (file) => spawnSync('git', ['apply', '--check', file], { cwd: root }).status !== 0,
+    );
+    expect(misfits).toEqual([]);
+  });
 });
 
 if (LONG) {
