@@ -1,8 +1,8 @@
 import type { InboxQuery, RegistrationRow } from '../store.ts';
 import { inTurns, type RegistrationName, type RegistrationSearch } from '../rules/registration-rules.ts';
-import type { QueueRows, RowPage, Rows, Usage } from '../rules/rule-rows.ts';
+import type { QueueRows, RecordRow, RowPage, Rows, Usage } from '../rules/rule-rows.ts';
+import { dueAt } from '../rules/task-wait.ts';
 import {
-  dueTime,
   enter,
   find,
   firstOf,
@@ -102,6 +102,14 @@ function purgeNonces(state: MemoryState, { nonces }: SenderState, now: number): 
   }
 }
 
+const heldRecord = (row: RecordRow, body: Uint8Array | undefined, serial: number): HeldRecord => ({
+  row,
+  expiresAt: row.expiresAt,
+  dueAt: dueAt(row) ?? Infinity,
+  body,
+  serial,
+});
+
 function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertRecord' | 'updateRecord'> {
   /** In the place of `before`, which may have expired. */
   const hold = (before: HeldRecord | undefined, held: HeldRecord): void => {
@@ -118,13 +126,13 @@ function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertR
     insertRecord: (row, body) => {
       const kept = body && row.bodyBytes > 0 ? new Uint8Array(body) : undefined;
       const serial = (state.serial += 1);
-      hold(held(row.sender, row.key), { row, expiresAt: row.expiresAt, body: kept, serial });
+      hold(held(row.sender, row.key), heldRecord(row, kept, serial));
     },
     updateRecord: (row) => {
       const before = held(row.sender, row.key);
       if (!before) return;
       const body = row.bodyBytes > 0 ? before.body : undefined;
-      hold(before, { row, expiresAt: row.expiresAt, body, serial: before.serial });
+      hold(before, heldRecord(row, body, before.serial));
     },
   };
 }
@@ -138,7 +146,7 @@ function queueRows(state: MemoryState): Searches {
     due: (now) => {
       for (const [sender, queue] of due) {
         const first = firstOf(queue);
-        if (!first || dueTime(first) > now) continue;
+        if (!first || first.dueAt > now) continue;
         // Its next turn comes after all others'.
         due.delete(sender);
         due.set(sender, queue);
@@ -150,13 +158,13 @@ function queueRows(state: MemoryState): Searches {
     far: (after, most) =>
       [...due.values(), suspects].flatMap((queue) =>
         lastOf(queue, most)
-          .filter((held) => dueTime(held) > after)
+          .filter((held) => held.dueAt > after)
           .map(({ row }) => row)
           .toReversed(),
       ),
     dueSuspect: (now) =>
       lastOf(suspects, Infinity)
-        .filter((held) => dueTime(held) <= now)
+        .filter((held) => held.dueAt <= now)
         .toSorted((a, b) => a.row.crashes - b.row.crashes || a.serial - b.serial)[0]?.row,
     nextSuspect: () => earliest(lastOf(suspects, Infinity).slice(0, 1)),
     parked: (sender, taskId) => {
@@ -171,7 +179,7 @@ function queueRows(state: MemoryState): Searches {
 }
 
 function earliest(found: readonly HeldRecord[]): number | undefined {
-  return found.length > 0 ? found.map(dueTime).reduce((a, b) => Math.min(a, b)) : undefined;
+  return found.length > 0 ? found.map((held) => held.dueAt).reduce((a, b) => Math.min(a, b)) : undefined;
 }
 
 function page(state: MemoryState, { state: wanted, sender, limit, after }: InboxQuery, now: number): RowPage {

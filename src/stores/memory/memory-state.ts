@@ -1,5 +1,4 @@
 import type { RegistrationKind, RegistrationRow } from '../store.ts';
-import { dueAt } from '../rules/task-wait.ts';
 import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../rules/rule-rows.ts';
 
 /** A row that is forgotten some day. Unix ms; null: never. */
@@ -55,6 +54,8 @@ export interface HeldRecord {
   readonly row: RecordRow;
   /** Of `row`. */
   readonly expiresAt: number | null;
+  /** When it is due, Unix ms; Infinity: never. */
+  readonly dueAt: number;
   readonly body: Uint8Array | undefined;
   /** Growing: which record is older. */
   readonly serial: number;
@@ -154,40 +155,41 @@ export function lastOf({ rows, first }: DueQueue, most: number): readonly HeldRe
   return rows.slice(Math.max(first, rows.length - most)).flatMap((held) => held ?? []);
 }
 
-/** When a held record is due, Unix ms; Infinity: never. */
-export function dueTime({ row }: HeldRecord): number {
-  return dueAt(row) ?? Infinity;
-}
+/** Whether the first of two comes before the other. */
+const isBefore = (a: HeldRecord, b: HeldRecord): boolean =>
+  a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.serial < b.serial);
 
 /** The place of a record, be it there or not. */
 function placeIn({ rows, first }: DueQueue, held: HeldRecord): number {
-  const at = dueTime(held);
   let from = first;
   let to = rows.length;
   while (from < to) {
     const middle = (from + to) >>> 1;
-    const other = rows[middle] ?? held;
-    const otherAt = dueTime(other);
-    if (otherAt < at || (otherAt === at && other.serial < held.serial)) from = middle + 1;
+    if (isBefore(rows[middle] ?? held, held)) from = middle + 1;
     else to = middle;
   }
   return from;
 }
 
 function insert(queue: DueQueue, held: HeldRecord): void {
+  const { rows, first } = queue;
+  const last = rows[rows.length - 1];
+  if (!last || isBefore(last, held)) {
+    rows.push(held);
+    return;
+  }
   const place = placeIn(queue, held);
-  if (place === queue.first && place > 0) queue.rows[(queue.first -= 1)] = held;
-  else queue.rows.splice(place, 0, held);
+  if (place === first && place > 0) rows[(queue.first -= 1)] = held;
+  else rows.splice(place, 0, held);
 }
 
 function remove(queue: DueQueue, held: HeldRecord): void {
-  const { rows } = queue;
-  const place = placeIn(queue, held);
-  if (place > queue.first) {
-    rows.splice(place, 1);
+  const { rows, first } = queue;
+  if (rows[first] !== held) {
+    rows.splice(placeIn(queue, held), 1);
     return;
   }
-  rows[place] = undefined;
+  rows[first] = undefined;
   queue.first += 1;
   if (queue.first * 2 <= rows.length) return;
   queue.rows = rows.slice(queue.first);
@@ -200,7 +202,7 @@ export function enter(state: MemoryState, held: HeldRecord): void {
   const of = senderState(state, sender);
   of.pendingBytes += bodyBytes;
   if (task && parkedUntil > 0) of.parked.set(task.id, (of.parked.get(task.id) ?? new Set()).add(held));
-  if (dueAt(held.row) === null) return;
+  if (held.dueAt === Infinity) return;
   const queue = suspect ? state.suspects : (state.due.get(sender) ?? newQueue());
   insert(queue, held);
   if (!suspect) state.due.set(sender, queue);
@@ -212,7 +214,7 @@ export function leave(state: MemoryState, held: HeldRecord): void {
   of.pendingBytes -= bodyBytes;
   const parked = task ? of.parked.get(task.id) : undefined;
   if (task && parked?.delete(held) && parked.size === 0) of.parked.delete(task.id);
-  if (dueAt(held.row) === null) return;
+  if (held.dueAt === Infinity) return;
   const queue = suspect ? state.suspects : state.due.get(sender);
   if (!queue) return;
   remove(queue, held);
