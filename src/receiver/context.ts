@@ -108,7 +108,7 @@ async function makeReady(parts: ReceiverContext, engine: Engine): Promise<ReadyC
   const context = { protocols, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
   const authContext = once(async () => ({ ...context, engine: await engine() }));
   // What is found on the machine is looked at before the first delivery.
-  if (installedSodium()) await engine();
+  if (config.verification !== 'pool' && installedSodium()) await engine();
   const tickets = createTickets(parts);
   if (parts.instruments.handled) Object.assign(parts.observed, observedBy(parts));
   return { ...parts, ...createQueueWatch(parts), hashes, readBody, tickets, authContext };
