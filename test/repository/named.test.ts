@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -9,8 +9,8 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
 const FOLDERS = ['.ci', 'bench', 'docs', 'examples', 'scripts', 'src', 'test', 'vectors'] as const;
 
-/** What is built or installed, and files of earlier versions, kept as they were. */
-const NOT_OURS = /(?:^|\/)(?:node_modules|dist|build)\/|^docs\/api\/|^test\/stores\/versions\/\d+\//;
+/** What is built or installed. */
+const NOT_OURS = /(?:^|\/)(?:node_modules|dist|build)\/|^docs\/api\//;
 
 const files: readonly string[] = [
   ...readdirSync(root, { withFileTypes: true }).flatMap((entry) => (entry.isFile() ? [entry.name] : [])),
@@ -112,6 +112,27 @@ describe('what comments and documents name is there', () => {
       );
       expect(builtAlready(headings, Object.keys(exports))).toEqual([]);
     }
+  });
+});
+
+/** Paths that settings of a tool name, each up to its first wildcard. */
+const pathsIn = (settings: string): readonly string[] =>
+  [
+    ...settings.matchAll(/(?<![\w./@-])(?:bench|examples|scripts|src|test|vectors)\/[\w./-]*(?=[*{"'\s])/g),
+  ].map(([path]) => path);
+
+describe('what the settings of tools name is there', () => {
+  it.each(['.prettierignore', '.oxlintrc.json', 'typedoc.json', 'tsup.config.ts', 'tsconfig.json'])(
+    '%s',
+    (file) => expect(pathsIn(read(file)).filter((path) => !existsSync(join(root, path)))).toEqual([]),
+  );
+
+  it('a path that leads nowhere is noticed, and a pattern is one up to its wildcard', () => {
+    expect(pathsIn('src/gone.ts\n"test/**/*.ts", \'vectors/a/*.json\' @types/src/x.ts')).toEqual([
+      'src/gone.ts',
+      'test/',
+      'vectors/a/',
+    ]);
   });
 });
 
