@@ -64,8 +64,12 @@ export async function sodiumEngine(
     verify,
     ed25519:
       ({ point }) =>
-      (data, signature) =>
-        sodium.crypto_sign_verify_detached(signature, data, point),
+      (data, signature) => {
+        const verdict: unknown = sodium.crypto_sign_verify_detached(signature, data, point);
+        if (typeof verdict === 'boolean') return verdict;
+        // As libsodium itself answers: 0 for a good signature, and -1.
+        throw new Error(`libsodium answered ${typeof verdict} and no verdict`);
+      },
   });
   for (const verdict of VERDICTS) {
     if (!(await agrees(engine, verdict))) {

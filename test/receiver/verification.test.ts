@@ -182,6 +182,19 @@ describe('sodium-native', () => {
     expect(said(await at.send(signed))).toBe(ACCEPTED);
   });
 
+  it.each<[string, unknown]>([
+    ['-1', -1],
+    ['0', 0],
+    ['nothing', undefined],
+    ['a promise', Promise.resolve(true)],
+  ])('that answers %s once it is in use has given no verdict', async (_, answer) => {
+    const at = await ready();
+    const signed = await at.sign(completed());
+    watchSodium((() => answer) as Detached);
+    expect(said(await at.send(signed))).toBe('unavailable misconfigured 503');
+    expect(at.alarms.map(({ message }) => message)).toContainEqual(expect.stringContaining('no verdict'));
+  });
+
   const OTHER_VERDICTS = 'does not give the verdicts on Ed25519 signatures';
   it.each<[string, Detached, string]>([
     [
