@@ -1,4 +1,5 @@
 import { gunzipSync } from 'node:zlib';
+import { stringEnd } from '../../codec/json-reader.ts';
 import { type Cause, type Change, CUT_SHORT, type Finding } from './explain-case.ts';
 import { serialisations, type Work } from './json-rewrites.ts';
 
@@ -110,7 +111,22 @@ function* signedForms(body: Uint8Array, json: string | undefined, work: Work): G
   }
 }
 
+/** Levels down to which a body is taken for JSON: the parser takes some 60 bytes for each. */
+const MOST_LEVELS = 1_000_000;
+
+function isTooDeep(text: string): boolean {
+  let level = 0;
+  for (let at = 0; at < text.length && level <= MOST_LEVELS; at++) {
+    const char = text.charAt(at);
+    if (char === '"') at = stringEnd(text, at);
+    else if ('[{'.includes(char)) level++;
+    else if (']}'.includes(char)) level--;
+  }
+  return level > MOST_LEVELS;
+}
+
 function isJson(text: string): boolean {
+  if (isTooDeep(text)) return false;
   try {
     JSON.parse(text);
     return true;
@@ -138,7 +154,10 @@ function guess(text: string | undefined, isWhole: boolean, isCut: boolean): Chan
       says: 'The body has U+FFFD in it, which readers of text put for bytes that are not UTF-8. Which bytes they were cannot be told; the seller may also have sent U+FFFD itself, and the body differs in something else.',
     };
   if (!isWhole)
-    return { cause: 'body-cut', says: 'The body is not a whole JSON text: it was cut short or changed.' };
+    return {
+      cause: 'body-cut',
+      says: 'The body is not a whole JSON text of a depth that parsers take: it was cut short or changed.',
+    };
   return {
     cause: 'body-other',
     says: isCut

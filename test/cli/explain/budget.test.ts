@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CUT_SHORT, type Finding, searchBody, urlForms } from '../../../src/cli/for-tests.ts';
 import { signHmac } from '../../../src/sender/sign.ts';
 import { BODY, bytes, captured, explained, NOW, signed, URL_GIVEN } from './captures.ts';
@@ -75,6 +75,20 @@ describe('explain: limits of the search', () => {
       { cause: 'body-spaced', proved: true },
     ]);
     expect(searched(deep, undefined, 64 * MIB).findings[0]?.says).toContain(CUT_SHORT);
+  });
+
+  it('parses no body of more than a million levels, which takes gigabytes', () => {
+    const parse = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => parse.mockRestore());
+    for (const [text, isParsed] of [
+      ['['.repeat(1_000_001), false],
+      [`{"a":"${'['.repeat(1_000_001)}"}`, true],
+      ['[]'.repeat(1_000_001), true],
+    ] as const) {
+      parse.mockClear();
+      searchBody(bytes(text), () => false, '11', 0);
+      expect(parse.mock.calls.some(([given]) => given === text)).toBe(isParsed);
+    }
   });
 
   it('stops within a form that is far larger than the body', () => {
