@@ -1,29 +1,29 @@
+import { ALGORITHM_NAMES, ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts';
+
 interface KnownAnswer {
-  readonly jwk: Jwk;
+  readonly point: { readonly x: string; readonly y?: string };
   readonly message: string;
   /** Standard base64. */
   readonly signature: string;
 }
 
-const KNOWN_ANSWERS: readonly KnownAnswer[] = [
+const KNOWN_ANSWERS: Readonly<Record<SignatureAlgorithm, KnownAnswer>> = {
   // RFC 8032 §7.1, TEST 2
-  {
-    jwk: { kty: 'OKP', crv: 'Ed25519', x: 'PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw' },
+  ed25519: {
+    point: { x: 'PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw' },
     message: 'r',
     signature: 'kqAJqfDUyrhyDoILX2QlQKKye1QWUD+Ps3YiI+vbadoIWsHkPhWZbkWPNhPQ8R2MOHsurrQwKu6wDSkWErsMAA==',
   },
   // RFC 6979 §A.2.5, SHA-256, "sample"
-  {
-    jwk: {
-      kty: 'EC',
-      crv: 'P-256',
+  'ecdsa-p256-sha256': {
+    point: {
       x: 'YP7UuiVanTHJYet0xjVtaMBJuJI7Yfps5mliLmDyn7Y',
       y: 'eQP-EAi4vJmkGunpVii8ZPLxsgwtfp9Rd6PClNRGIpk',
     },
     message: 'sample',
     signature: '79SLKqy2qP0RQN2c1F6B1p0sh3tWqvmRw00OqE6vNxb3yxyULWV8QdQ2x6G24p9l8+kA27mv9AZNxKsvhDrNqA==',
   },
-];
+};
 
 /**
  * Whether the runtime really has both algorithms: a name in a namespace does not say so (FIPS builds, WebCrypto
@@ -31,24 +31,23 @@ const KNOWN_ANSWERS: readonly KnownAnswer[] = [
  */
 export async function engineWorks(engine: CryptoEngine): Promise<boolean> {
   try {
-    for (const known of KNOWN_ANSWERS) if (!(await answers(engine, known))) return false;
+    for (const alg of ALGORITHM_NAMES) if (!(await answers(engine, alg))) return false;
     return true;
   } catch {
     return false;
   }
 }
 
-async function answers(engine: CryptoEngine, { jwk, message, signature }: KnownAnswer): Promise<boolean> {
-  const key = await engine.importKey(jwk);
+async function answers(engine: CryptoEngine, alg: SignatureAlgorithm): Promise<boolean> {
+  const { point, message, signature } = KNOWN_ANSWERS[alg];
+  const { kty, crv } = ALGORITHMS[alg];
+  const key = await engine.importKey({ kty, crv, ...point });
   if (typeof key === 'string') return false;
   const bytes = Uint8Array.from(atob(signature), (char) => char.charCodeAt(0));
   const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
   if (!(await engine.verify(key, encode(message), bytes))) return false;
   return !(await engine.verify(key, encode(`${message}!`), bytes));
 }
-
-/** The two algorithms of the profile, by their RFC 9421 names. */
-export type SignatureAlgorithm = 'ed25519' | 'ecdsa-p256-sha256';
 
 /** A JSON Web Key as found in a JWKS: any member may be anything. */
 export type Jwk = Readonly<Record<string, unknown>>;

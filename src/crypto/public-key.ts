@@ -1,4 +1,5 @@
-import type { CryptoEngine, Jwk, SignatureAlgorithm, VerifyKey } from './engine.ts';
+import { ALGORITHM_NAMES, algorithmOfKey, ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts';
+import type { CryptoEngine, Jwk, VerifyKey } from './engine.ts';
 
 /** The field's order p = 2^255 − 19 (RFC 8032 §5.1). */
 const FIELD_25519: bigint = 2n ** 255n - 19n;
@@ -150,34 +151,20 @@ interface PublicKey {
   readonly jwk: PublicJwk;
 }
 
-interface KeyKind {
-  readonly kty: string;
-  readonly crv: string;
+/** The point of an algorithm: its members of a JWK, the bytes before them, and what is wrong with one. */
+interface PointForm {
   readonly coordinates: readonly ('x' | 'y')[];
   readonly prefix: readonly number[];
   readonly invalidReason: (point: Uint8Array) => string | undefined;
 }
 
-const KINDS: Record<SignatureAlgorithm, KeyKind> = {
-  // RFC 8037 §2
-  ed25519: {
-    kty: 'OKP',
-    crv: 'Ed25519',
-    coordinates: ['x'],
-    prefix: [],
-    invalidReason: ed25519InvalidReason,
-  },
-  // RFC 7518 §6.2.1
-  'ecdsa-p256-sha256': {
-    kty: 'EC',
-    crv: 'P-256',
-    coordinates: ['x', 'y'],
-    prefix: [4],
-    invalidReason: p256InvalidReason,
-  },
+const POINTS: Readonly<Record<SignatureAlgorithm, PointForm>> = {
+  ed25519: { coordinates: ['x'], prefix: [], invalidReason: ed25519InvalidReason },
+  'ecdsa-p256-sha256': { coordinates: ['x', 'y'], prefix: [4], invalidReason: p256InvalidReason },
 };
 
-const ALGORITHMS: readonly SignatureAlgorithm[] = ['ed25519', 'ecdsa-p256-sha256'];
+/** In words, for who reads why a key is refused. */
+const KEY_TYPES = ALGORITHM_NAMES.map((name) => `${ALGORITHMS[name].kty} and ${ALGORITHMS[name].crv}`);
 
 /** Unpadded base64url of exactly 32 bytes (RFC 7515 §2): the last of 43 characters has its two lowest bits clear. */
 const BASE64URL_32 = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
@@ -192,12 +179,13 @@ function decode32(text: string): number[] {
  */
 export function readPublicKey(jwk: Jwk): PublicKey | string {
   if (typeof jwk !== 'object' || jwk === null) return 'the JWK is not an object';
-  const alg = ALGORITHMS.find((name) => KINDS[name].kty === jwk['kty'] && KINDS[name].crv === jwk['crv']);
-  if (alg === undefined) return 'kty and crv are neither OKP and Ed25519 nor EC and P-256';
-  const kind = KINDS[alg];
+  const alg = algorithmOfKey(jwk);
+  if (alg === undefined) return `kty and crv are neither ${KEY_TYPES.join(' nor ')}`;
+  const { kty, crv } = ALGORITHMS[alg];
+  const { coordinates, prefix, invalidReason } = POINTS[alg];
   const found: { x?: string; y?: string } = {};
-  const bytes = [...kind.prefix];
-  for (const name of kind.coordinates) {
+  const bytes = [...prefix];
+  for (const name of coordinates) {
     const text = jwk[name];
     if (typeof text !== 'string' || !BASE64URL_32.test(text)) {
       return `${name} is not the unpadded base64url of 32 bytes`;
@@ -207,7 +195,7 @@ export function readPublicKey(jwk: Jwk): PublicKey | string {
   }
   const point = Uint8Array.from(bytes);
   const { x = '', ...rest } = found;
-  return kind.invalidReason(point) ?? { alg, point, jwk: { kty: kind.kty, crv: kind.crv, x, ...rest } };
+  return invalidReason(point) ?? { alg, point, jwk: { kty, crv, x, ...rest } };
 }
 
 /** An imported key, ready to verify: only ever called with a signature that passed its algorithm's pre-check. */

@@ -2,7 +2,8 @@ import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
 import { decodeBase64 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
-import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
+import { ALGORITHM_NAMES, ALGORITHMS, type SignatureAlgorithm } from '../crypto/algorithms.ts';
+import type { Jwk } from '../crypto/engine.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { KeyFetch, KeyFetchInit } from './key-resolver.ts';
 import { unlimitedBudget } from './safe-fetch.ts';
@@ -27,7 +28,7 @@ export interface PublishedList {
 }
 
 /** What the profile's keys can sign with (verification.md §2.8); never `none`, never a MAC. */
-const LIST_ALGORITHMS: readonly string[] = ['EdDSA', 'Ed25519', 'ES256'];
+const LIST_ALGORITHMS: readonly string[] = ALGORITHM_NAMES.flatMap((name) => ALGORITHMS[name].algs);
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 /** RFC 7515 §7.1, the forms of an unsecured JWS and of a detached payload too: they are lists, and no good ones. */
@@ -268,13 +269,6 @@ async function fetchedKeys(
   return { found, ...(undecided !== undefined && { undecided }) };
 }
 
-/** RFC 8037 §3.1, RFC 9864 §2.2, RFC 7518 §3.4: what signs under which `alg`. */
-const ALGORITHMS: Readonly<Record<string, SignatureAlgorithm>> = {
-  EdDSA: 'ed25519',
-  Ed25519: 'ed25519',
-  ES256: 'ecdsa-p256-sha256',
-};
-
 /**
  * Whether the key signed the list. Any key of the operator with `use` = `sig` may: a list speaks for
  * all its keys, so no one purpose is asked for. The header was read already, strictly: nothing here reads it again.
@@ -299,15 +293,18 @@ export async function invalidSignatureReason(
   // RFC 7515 §5.2 step 8: over the header and the payload as they were sent.
   const signed = new TextEncoder().encode(`${jws.protected}.${jws.payload}`);
   const verified =
-    ALGORITHMS[alg] === key.alg &&
+    algorithmOfAlg(alg) === key.alg &&
     permits(jwk, alg) &&
     signature !== undefined &&
     (await engine.verify(key, signed, signature));
   return verified ? undefined : `the signature does not verify under the key ${quotedKid}`;
 }
 
+const algorithmOfAlg = (alg: string): SignatureAlgorithm | undefined =>
+  ALGORITHM_NAMES.find((name) => ALGORITHMS[name].algs.includes(alg));
+
 const algorithmOf = (name: unknown): unknown =>
-  typeof name === 'string' && Object.hasOwn(ALGORITHMS, name) ? ALGORITHMS[name] : name;
+  typeof name === 'string' ? (algorithmOfAlg(name) ?? name) : name;
 
 /** RFC 7517 §4.3 and §4.4: a key that says what it is for is for nothing else. */
 function permits({ alg: own, key_ops: operations }: Jwk, alg: string): boolean {

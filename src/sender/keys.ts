@@ -1,5 +1,11 @@
 import { encodeBase64Url } from '../codec/encoding.ts';
-import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
+import {
+  ALGORITHM_NAMES,
+  algorithmOfKey,
+  ALGORITHMS,
+  type SignatureAlgorithm,
+} from '../crypto/algorithms.ts';
+import type { Jwk } from '../crypto/engine.ts';
 import { oneOf, onlyKnown, text } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -23,43 +29,32 @@ export interface GenerateKeyOptions {
 
 type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
-/** How an algorithm of the profile is written in a JWK (verification.md §2.8) and in WebCrypto. */
+/** How WebCrypto names an algorithm of the profile. */
 interface Suite {
-  readonly jwk: { readonly kty: string; readonly crv: string; readonly alg: string };
   readonly key: { readonly name: string; readonly namedCurve?: string };
   readonly sign: { readonly name: string; readonly hash?: string };
-  /** RFC 7638 §3.2 and RFC 8037 §2: members of the thumbprint, in its order. */
-  readonly thumbprint: readonly string[];
 }
 
 const SUITES: Readonly<Record<SignatureAlgorithm, Suite>> = {
   ed25519: {
-    jwk: { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA' },
     key: { name: 'Ed25519' },
     sign: { name: 'Ed25519' },
-    thumbprint: ['crv', 'kty', 'x'],
   },
   'ecdsa-p256-sha256': {
-    jwk: { kty: 'EC', crv: 'P-256', alg: 'ES256' },
     key: { name: 'ECDSA', namedCurve: 'P-256' },
     // WebCrypto's ECDSA signatures are r‖s, as the profile wants them.
     sign: { name: 'ECDSA', hash: 'SHA-256' },
-    thumbprint: ['crv', 'kty', 'x', 'y'],
   },
 };
 
 const GENERATE_NAMES: Readonly<Record<keyof GenerateKeyOptions, true>> = { kid: true, protocol: true };
-
-const ALGORITHMS = Object.keys(SUITES) as readonly SignatureAlgorithm[];
 
 /**
  * The algorithm that a private JWK signs with, by its curve.
  * @throws ConfigError for any other key than Ed25519 and P-256.
  */
 export function algorithmOf(key: Jwk): SignatureAlgorithm {
-  const found = ALGORITHMS.find(
-    (alg) => SUITES[alg].jwk.kty === key['kty'] && SUITES[alg].jwk.crv === key['crv'],
-  );
+  const found = algorithmOfKey(key);
   if (found) return found;
   throw new ConfigError(
     'key: must be a private JWK of Ed25519 (kty OKP) or P-256 (kty EC), e.g. the privateJwk of generateKey().',
@@ -84,9 +79,9 @@ export async function signBytes(privateJwk: Jwk, data: Uint8Array): Promise<Uint
   return new Uint8Array(await crypto.subtle.sign(suite.sign, key, new Uint8Array(data)));
 }
 
-/** RFC 7638, SHA-256, base64url. */
-function thumbprint(members: Jwk, names: readonly string[]): string {
-  const text = JSON.stringify(Object.fromEntries(names.map((name) => [name, members[name]])));
+/** RFC 7638 §3.2 and RFC 8037 §2, SHA-256, base64url. @param members those of the key alone, in the order of their names. */
+function thumbprint(members: Jwk): string {
+  const text = JSON.stringify(members);
   return encodeBase64Url(createHashes().sha256(new TextEncoder().encode(text)));
 }
 
@@ -100,15 +95,16 @@ export async function generateKey(
   purpose = 'webhook-signing',
   options: GenerateKeyOptions = {},
 ): Promise<KeyPair> {
-  oneOf('generateKey: alg', alg, ALGORITHMS);
+  oneOf('generateKey: alg', alg, ALGORITHM_NAMES);
   text('generateKey: purpose', purpose);
   onlyKnown('generateKey', options, GENERATE_NAMES);
-  const suite = SUITES[alg];
-  const pair = await crypto.subtle.generateKey(suite.key, true, ['sign', 'verify']);
+  const { kty, crv, algs } = ALGORITHMS[alg];
+  const pair = await crypto.subtle.generateKey(SUITES[alg].key, true, ['sign', 'verify']);
   const signingKey: SigningKey = 'privateKey' in pair ? pair.privateKey : pair;
   const { x, y, d } = await crypto.subtle.exportKey('jwk', signingKey);
-  const point = { ...suite.jwk, x, ...(y !== undefined && { y }) };
-  const named = { ...point, kid: options.kid ?? thumbprint(point, suite.thumbprint), use: 'sig' };
+  const point = { x, ...(y !== undefined && { y }) };
+  const kid = options.kid ?? thumbprint({ crv, kty, ...point });
+  const named = { kty, crv, alg: algs[0], ...point, kid, use: 'sig' };
   const purposes = Object.fromEntries(
     protocolsFor(options.protocol).map(({ purposeMember }) => [purposeMember, purpose]),
   );

@@ -100,7 +100,8 @@ export function bearerDelivery(options: BearerDeliveryOptions): SignedDelivery {
   };
 }
 
-export type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
+export type { SignatureAlgorithm } from '../crypto/algorithms.ts';
+export type { Jwk } from '../crypto/engine.ts';
 export type { PayloadInput, SignedDelivery } from './signed-delivery.ts';
 export { generateKey, type GenerateKeyOptions, type KeyPair } from './keys.ts';
 

@@ -1,3 +1,4 @@
+import { KEY_NAMES } from './seller-keys.ts';
 import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
 import { encodeBase64, encodeBase64Url } from '../codec/encoding.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -93,11 +94,9 @@ function sequence(
   return `:${padded ? text.padEnd(Math.ceil(text.length / 4) * 4, '=') : text}:`;
 }
 
-const ALGORITHM_KEYS = { ed25519: 'ed25519', 'ecdsa-p256-sha256': 'p256' } as const;
-
 /** The key that signs: the delivery's own where it will do. */
 function keyFor({ key: needed }: WrongDelivery, own: Jwk, keys: NonNullable<MistakeMeans['keys']>): Jwk {
-  if (needed === undefined || ALGORITHM_KEYS[algorithmOf(own)] === needed) return own;
+  if (needed === undefined || KEY_NAMES[algorithmOf(own)] === needed) return own;
   const key = keys[needed];
   if (key) return key;
   throw new ConfigError(`mistake: it is made with a key that is ${needed}, and none was given. Give one.`);

@@ -1,6 +1,7 @@
 import { encodeBase64Url } from '../codec/encoding.ts';
 import { oneOf, onlyKnown } from '../config/validate.ts';
-import type { Jwk, SignatureAlgorithm } from '../crypto/engine.ts';
+import { ALGORITHM_NAMES, ALGORITHMS, type SignatureAlgorithm } from '../crypto/algorithms.ts';
+import type { Jwk } from '../crypto/engine.ts';
 import { algorithmOf, signBytes } from '../sender/keys.ts';
 import { generateKey, type KeyPair } from '../sender/sign.ts';
 
@@ -22,16 +23,21 @@ export interface SellerKeys {
   readonly rotate: (name: SellerKeyName, options?: RotateOptions) => Promise<KeyPair>;
 }
 
-const ROTATE_NAMES: Readonly<Record<keyof RotateOptions, true>> = { overlap: true, kid: true };
-
-const ALGORITHMS: Readonly<Record<SellerKeyName, SignatureAlgorithm>> = {
+/** The short name of an algorithm's key: of the fake seller, in the probe and on the command line. */
+export const KEY_NAMES: Readonly<Record<SignatureAlgorithm, SellerKeyName>> = {
   ed25519: 'ed25519',
-  p256: 'ecdsa-p256-sha256',
+  'ecdsa-p256-sha256': 'p256',
 };
+
+/** The algorithm of a key by its short name: each has its own. */
+export const algorithmNamed = (name: SellerKeyName): SignatureAlgorithm =>
+  ALGORITHM_NAMES.find((alg) => KEY_NAMES[alg] === name) as SignatureAlgorithm;
+
+const ROTATE_NAMES: Readonly<Record<keyof RotateOptions, true>> = { overlap: true, kid: true };
 
 /** @throws ConfigError for a key that a fake seller does not have. */
 export function requireKeyName(name: SellerKeyName): void {
-  oneOf('key', name, Object.keys(ALGORITHMS) as SellerKeyName[]);
+  oneOf('key', name, Object.values(KEY_NAMES));
 }
 
 /** Makes both keys. @param publish is given the JWKS at once and after every change. */
@@ -40,7 +46,7 @@ export async function sellerKeys(
   publish: (keySet: { readonly keys: readonly Jwk[] }) => void,
 ): Promise<SellerKeys> {
   const make = (name: SellerKeyName, kid?: string): Promise<KeyPair> =>
-    generateKey(ALGORITHMS[name], 'webhook-signing', {
+    generateKey(algorithmNamed(name), 'webhook-signing', {
       ...(protocol !== undefined && { protocol }),
       ...(kid !== undefined && { kid }),
     });
@@ -109,7 +115,7 @@ export async function revocationList(
   };
   if (form === 'plain') return list;
   const jwk = typeof key === 'string' ? keys[key].privateJwk : key;
-  const header = { alg: JWS_NAMES[algorithmOf(jwk)], kid: String(jwk['kid']) };
+  const header = { alg: ALGORITHMS[algorithmOf(jwk)].algs[0], kid: String(jwk['kid']) };
   const [head = '', payload = ''] = [header, list].map((part) =>
     encodeBase64Url(encode(JSON.stringify(part))),
   );
@@ -121,5 +127,3 @@ export async function revocationList(
 }
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
-
-const JWS_NAMES = { ed25519: 'EdDSA', 'ecdsa-p256-sha256': 'ES256' } as const;

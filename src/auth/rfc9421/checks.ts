@@ -1,6 +1,6 @@
 import { decodeBase64, fastBytes } from '../../codec/encoding.ts';
 import { quoted } from '../../codec/printable.ts';
-import type { SignatureAlgorithm } from '../../crypto/engine.ts';
+import { ALGORITHMS, type SignatureAlgorithm } from '../../crypto/algorithms.ts';
 import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
 import type { AuthenticationCode } from '../../shared/codes.ts';
 import { type Refusal, refused } from '../../shared/outcome.ts';
@@ -60,8 +60,6 @@ export interface CheckedSignature {
 }
 
 const MIN_NONCE_BYTES = 16;
-
-const ALGORITHMS: Record<SignatureAlgorithm, true> = { ed25519: true, 'ecdsa-p256-sha256': true };
 
 const malformed = (detail: string): Refusal => refused('webhook_signature_header_malformed', detail, 1);
 

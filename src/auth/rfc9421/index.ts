@@ -3,7 +3,8 @@
  * §5.10), for tools that sign, inspect or verify single messages.
  */
 import { utf8 } from '../../codec/encoding.ts';
-import type { CryptoEngine, Hashes, Jwk, SignatureAlgorithm } from '../../crypto/engine.ts';
+import type { SignatureAlgorithm } from '../../crypto/algorithms.ts';
+import type { CryptoEngine, Hashes, Jwk } from '../../crypto/engine.ts';
 import { createEngine } from '../../crypto/index.ts';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import { type Delivery, headerFields, type HeadersInput } from '../../shared/delivery.ts';
@@ -17,14 +18,8 @@ import { compareHost } from './host.ts';
 import { usableKey } from './key-policy.ts';
 import { canonicalTargetUri, signatureBase } from './signature-base.ts';
 
-export type {
-  CryptoEngine,
-  Hashes,
-  Jwk,
-  Sha256Stream,
-  SignatureAlgorithm,
-  VerifyKey,
-} from '../../crypto/engine.ts';
+export type { SignatureAlgorithm } from '../../crypto/algorithms.ts';
+export type { CryptoEngine, Hashes, Jwk, Sha256Stream, VerifyKey } from '../../crypto/engine.ts';
 export type { EngineOptions } from '../../crypto/index.ts';
 export { createEngine } from '../../crypto/index.ts';
 export type { UseThreadPool, PoolState } from '../../crypto/pool.ts';

@@ -1,15 +1,7 @@
-import type { Jwk, SignatureAlgorithm, VerifyKey } from '../../crypto/engine.ts';
+import { algorithmOfKey, ALGORITHMS, type SignatureAlgorithm } from '../../crypto/algorithms.ts';
+import type { Jwk, VerifyKey } from '../../crypto/engine.ts';
 import { type Edition, purposesOf } from '../../shared/editions.ts';
 import type { Protocol, Protocols } from '../../shared/wire-names.ts';
-
-/** How a JWK names each algorithm (RFC 8037 §3.1, RFC 9864 §2.2, RFC 7518 §3.4); all three members have to agree. */
-const JWK_NAMES: Record<
-  SignatureAlgorithm,
-  { readonly kty: string; readonly crv: string; readonly algs: readonly unknown[] }
-> = {
-  ed25519: { kty: 'OKP', crv: 'Ed25519', algs: ['EdDSA', 'Ed25519'] },
-  'ecdsa-p256-sha256': { kty: 'EC', crv: 'P-256', algs: ['ES256'] },
-};
 
 /** What check 8 compares a key with. */
 export interface KeyPolicy {
@@ -35,9 +27,9 @@ export function usableKey(jwk: Jwk, verifyKey: VerifyKey | string, policy: KeyPo
   if (typeof purpose !== 'string' || !purposes.includes(purpose)) {
     return `${protocol.purposeMember} is not ${purposes.join(' or ')}`;
   }
-  const { kty, crv, algs } = JWK_NAMES[alg];
+  const { algs } = ALGORITHMS[alg];
   const agree =
-    jwk['kty'] === kty && jwk['crv'] === crv && algs.includes(jwk['alg']) && verifyKey.alg === alg;
+    algorithmOfKey(jwk) === alg && algs.some((name) => name === jwk['alg']) && verifyKey.alg === alg;
   return agree ? verifyKey : `kty, crv and alg do not agree with ${alg}`;
 }
 

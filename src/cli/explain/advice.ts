@@ -1,3 +1,4 @@
+import { ALGORITHM_NAMES } from '../../crypto/algorithms.ts';
 import type { Cause, Finding, Step } from './explain-case.ts';
 
 /** What to do about a step whose code says it all, by cause and code. A code that is not here is looked into by a search of its own. */
@@ -20,8 +21,7 @@ const FIXES: Readonly<Partial<Record<Cause, Readonly<Record<string, string>>>>> 
     webhook_signature_header_malformed:
       'The seller has to send one sig1 in Signature-Input and Signature, byte sequences between colons; see that no proxy drops or joins these headers.',
     webhook_signature_params_incomplete: 'The seller has to put created, expires, nonce, keyid, alg and tag.',
-    webhook_signature_alg_not_allowed:
-      'The seller has to sign with ed25519 or ecdsa-p256-sha256, by these names.',
+    webhook_signature_alg_not_allowed: `The seller has to sign with ${ALGORITHM_NAMES.join(' or ')}, by these names.`,
     webhook_signature_components_incomplete:
       'The seller has to cover "@method" "@target-uri" "@authority" "content-type" "content-digest", without parameters.',
   },

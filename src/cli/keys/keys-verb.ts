@@ -3,7 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { materialOf } from '../../auth/rfc9421/revoked-at.ts';
 import { quoted } from '../../codec/printable.ts';
-import type { Jwk, SignatureAlgorithm } from '../../crypto/engine.ts';
+import type { SignatureAlgorithm } from '../../crypto/algorithms.ts';
+import { algorithmNamed, KEY_NAMES, type SellerKeyName } from '../../testing/seller-keys.ts';
+import type { Jwk } from '../../crypto/engine.ts';
 import { ConfigError } from '../../shared/errors.ts';
 import { parseInstant } from '../../events/instant.ts';
 import type { NameLookUp } from '../../keys/key-resolver.ts';
@@ -277,7 +279,7 @@ export const PROBE_KEYS: readonly ProbeKey[] = [
 ];
 
 interface GenerateFlags {
-  readonly alg: keyof typeof ALGORITHMS;
+  readonly alg: SellerKeyName;
   readonly kid?: string;
   readonly purpose: string;
   readonly protocol?: string;
@@ -286,16 +288,11 @@ interface GenerateFlags {
   readonly json?: boolean;
 }
 
-const ALGORITHMS = { ed25519: 'ed25519', p256: 'ecdsa-p256-sha256' } as const satisfies Record<
-  string,
-  SignatureAlgorithm
->;
-
 async function pairs(flags: GenerateFlags): Promise<KeyPair[]> {
   const named = flags.protocol === undefined ? {} : { protocol: flags.protocol };
   if (!flags.probe) {
     const kid = flags.kid === undefined ? {} : { kid: flags.kid };
-    return [await generateKey(ALGORITHMS[flags.alg], flags.purpose, { ...kid, ...named })];
+    return [await generateKey(algorithmNamed(flags.alg), flags.purpose, { ...kid, ...named })];
   }
   const made: KeyPair[] = [];
   for (const { kid, alg, purpose } of PROBE_KEYS)
@@ -334,7 +331,7 @@ export function addKeysGenerate(parent: Command, run: RunVerb): void {
     'keys generate --alg p256 --kid 2026-a --out seller.private.json',
     'keys generate --probe --out probe-keys.json > probe-jwks.json',
   ])
-    .addOption(new Option('--alg <name>', 'algorithm').choices(Object.keys(ALGORITHMS)).default('ed25519'))
+    .addOption(new Option('--alg <name>', 'algorithm').choices(Object.values(KEY_NAMES)).default('ed25519'))
     .option('--kid <kid>', 'key id (default: the RFC 7638 thumbprint)')
     .option('--purpose <name>', 'value of <protocol>_use', 'webhook-signing')
     .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')

@@ -1,3 +1,5 @@
+import { algorithmOfKey } from '../../crypto/algorithms.ts';
+import { KEY_NAMES } from '../../testing/seller-keys.ts';
 import type { EditionName } from '../../shared/editions.ts';
 import { firstNamed, type Protocols, protocolsFor } from '../../shared/wire-names.ts';
 import {
@@ -61,7 +63,7 @@ export function rolesOf(keys: readonly Jwk[], protocols: Protocols): Partial<Rec
   const roles: Partial<Record<KeyRole, Jwk>> = {};
   for (const key of keys) {
     const purpose = firstNamed(protocols, ({ purposeMember }) => key[purposeMember]) ?? 'webhook-signing';
-    const curve = key['crv'] === 'P-256' ? 'p256' : 'ed25519';
+    const curve = KEY_NAMES[algorithmOfKey(key) ?? 'ed25519'];
     const revoked = String(key['kid']).endsWith('-revoked');
     const other = purpose === 'request-signing' ? 'request' : 'other';
     const role: KeyRole = revoked ? 'revoked' : purpose === 'webhook-signing' ? curve : other;
