@@ -53,9 +53,12 @@ export function keepLease(request: LeaseRequest): LeaseKeeper {
   const { renewMs, maxRunMs, closed, beat } = request;
   const isHeld = createRenewal(request);
   let stop = (): void => {};
+  let isStopped = false;
 
   const ended = new Promise<'lost' | 'abandoned'>((resolve) => {
     const end = (why: 'lost' | 'abandoned'): void => {
+      // A renewal that was under way when the run was settled finds the lease gone, as it should be.
+      if (isStopped) return;
       stop();
       resolve(why);
     };
@@ -72,6 +75,7 @@ export function keepLease(request: LeaseRequest): LeaseKeeper {
     let cancelTick = tick();
     const cancelLimit = backgroundTimer(() => end('abandoned'), maxRunMs);
     stop = () => {
+      isStopped = true;
       cancelTick();
       cancelLimit();
       closed.removeEventListener('abort', stop);

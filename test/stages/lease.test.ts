@@ -168,6 +168,19 @@ describe('watchRun', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('tells the handler nothing of a lease that is lost once the run is settled', async () => {
+    const last = request();
+    const answer = Promise.withResolvers<'lost'>();
+    const store = { renew: () => answer.promise };
+    const { ended, stop } = watchRun({ ...last, lease: { ...last.lease, store } });
+    await vi.advanceTimersByTimeAsync(2_000);
+    ended({ kind: 'returned' });
+    stop();
+    answer.resolve('lost');
+    await vi.advanceTimersByTimeAsync(0);
+    expect([abort.signal.aborted, given, told]).toEqual([false, [], [{ kind: 'returned' }]]);
+  });
+
   it('renews the lease of a run that has ended and is not settled', async () => {
     const { ended, stop } = watchRun(request());
     ended({ kind: 'returned' });

@@ -40,7 +40,9 @@ function expectVersion(found: unknown): void {
   const text = textOf(found);
   if (text === String(SCHEMA_VERSION)) return;
   const at = { store: 'redisStore', place: 'the keys have', own: 'a prefix' };
-  throw wrongVersion(at, SCHEMA_VERSION, /^[1-9]\d*$/.test(text) ? Number(text) : text);
+  // A key of somebody else's may hold anything, and the message goes to logs and terminals.
+  const shown = /^[\x21-\x7e]{1,40}$/.test(text) ? text : 'that cannot be printed';
+  throw wrongVersion(at, SCHEMA_VERSION, /^[1-9]\d*$/.test(text) ? Number(text) : shown);
 }
 
 interface SchemaWatchOptions {

@@ -37,6 +37,15 @@ describe('one server', () => {
     },
   );
 
+  it('refuses what somebody else keeps under the key of its version, and prints nothing of what it holds', async () => {
+    const prefix = newPrefix();
+    await ask(server.port, (redis) => redis.set(`${prefix}{registry}:v`, '\u001b[2Jgone\u202e'));
+    await expect(redisStore({ client: clientOf.port(server.port), prefix }).open()).rejects.toMatchObject({
+      code: 'config_error',
+      message: expect.stringMatching(/^[\x20-\x7e]+$/) as string,
+    });
+  });
+
   it('names its version, and gives it to the names of all keys but those that say which store it is', async () => {
     const prefix = newPrefix();
     const store = redisStore({ client: clientOf.port(server.port), prefix });
