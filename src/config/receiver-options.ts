@@ -3,7 +3,8 @@ import type { Verification } from '../crypto/engine.ts';
 import type { HeaderFields, HeadersInput } from '../shared/delivery.ts';
 import type { EditionName } from '../shared/editions.ts';
 import type { Event, ResultSchemas, TaskEvent } from '../events/event.ts';
-import type { HandlerContext, Handlers, OnChallenge } from '../events/handlers.ts';
+import type { HandlerContext } from '../events/handler-context.ts';
+import type { Handlers, OnChallenge } from '../events/handlers.ts';
 import type { Observe } from '../events/observation.ts';
 import type { EventRegistrations } from '../events/event-registration.ts';
 import type { ReceiverInbox, WorkerOptions } from '../inbox/inbox-contract.ts';
@@ -186,7 +187,8 @@ export interface Ticket {
   readonly outcome: Promise<Outcome | undefined>;
 }
 
-export type { Handler, HandlerContext, Handlers, NotificationHandlers } from '../events/handlers.ts';
+export type { HandlerContext } from '../events/handler-context.ts';
+export type { Handler, Handlers, NotificationHandlers } from '../events/handlers.ts';
 
 /** Who may call: one list for one URL, or a function of the URL alone; `[]` answers 401, a failure 503. */
 export type SenderSource = readonly Sender[] | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);
