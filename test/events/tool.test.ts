@@ -134,6 +134,14 @@ describe('tool transport: task_id and status', () => {
     expect(codeOf(deliveryReport(), { format: 'agent' })).toBe('missing_envelope_fields');
   });
 
+  it('a report’s type beside a result makes no report of it', () => {
+    const typed = { notification_type: 'scheduled' };
+    expect(eventOf(toolEnvelope(typed)).kind).toBe('task');
+    // In its place it is a report that is not whole.
+    const event = eventOf(toolEnvelope({ ...typed, result: undefined }));
+    expect(warningCodes(event)).toEqual(['invalid_delivery_report']);
+  });
+
   it.each(['active', 'paused', 'reporting_delayed'])(
     'the media-buy word %s at the top level → invalid_envelope_status',
     (status) => {

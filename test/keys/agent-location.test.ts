@@ -379,6 +379,15 @@ describe('step 2: the entry', () => {
     });
   });
 
+  test('without jwks_uri: the well-known path at the origin, whatever the path of the agent', async () => {
+    const url = 'https://ads.seller.com/agents/7/mcp';
+    const { locate } = web({ [BRAND]: { agents: [{ url }] } });
+    expect(await locate(senderEntry(url))).toEqual({
+      ok: true,
+      jwksUri: 'https://ads.seller.com/.well-known/jwks.json',
+    });
+  });
+
   test('twice with different jwks_uri is ambiguous', async () => {
     const twice = [
       { url: AGENT, jwks_uri: 'https://a.example/' },

@@ -179,6 +179,28 @@ describe('find', () => {
     expect(seller.server.count(JWKS_PATH)).toBe(1);
   });
 
+  test('does not decide by a 304, which says nothing of a key that the copy lacks', async () => {
+    const seller = await startSeller();
+    const [old, added] = [publicJwk('k'), publicJwk('new')];
+    const etag = { etag: '"v1"' };
+    seller.server.serve(JWKS_PATH, { keys: [old] }, etag);
+    const bench = await setup();
+    await find(bench, 'k', seller);
+    bench.advance(6 * MINUTE);
+    const arrivedAt = bench.now();
+    bench.advance(1);
+    // The seller's cache answers conditions by an ETag that is no longer true.
+    const whole = sends(JSON.stringify({ keys: [old, added] }), etag);
+    seller.server.answer(JWKS_PATH, (req, res) => {
+      if (req.headers['if-none-match'] === undefined) whole(req, res);
+      else res.writeHead(304).end();
+    });
+    await find(bench, 'k', seller);
+    expect(seller.server.count(JWKS_PATH)).toBe(2);
+    const search = await bench.keys.find('new', { senders: [seller.sender], arrivedAt });
+    expect(told(search)).toMatchObject({ undecided: 0, found: [expect.anything()] });
+  });
+
   test('cold cache and outage: undecided, and found when the seller is back', async () => {
     const seller = await startSeller(publicJwk('k'));
     const bench = await setup();

@@ -27,6 +27,14 @@ test('a document of exactly the cap is read, one byte more is not', async () => 
   expect(await fetched(`${server.origin}/over`)).toEqual({ ok: false, reason: 'more than 1000 bytes' });
 });
 
+test('so it is by a Content-Length', async () => {
+  const server = await startKeyServer();
+  for (const length of [CAP, CAP + 1])
+    server.answer(`/${length}`, sends('x'.repeat(length), { 'content-length': `${length}` }));
+  expect(await fetched(`${server.origin}/${CAP}`)).toMatchObject({ ok: true });
+  expect(await fetched(`${server.origin}/${CAP + 1}`)).toEqual({ ok: false, reason: 'more than 1000 bytes' });
+});
+
 test('the cap counts what is read: an endless chunked answer is cut off', async () => {
   const server = await startKeyServer();
   const closed = latch();

@@ -482,6 +482,9 @@ describe('an accept of an event without attempts left', () => {
       response: { status: 200 },
     });
     expect(seen).toEqual([]);
+    // Its retries are duplicates of a dead event: they take nothing and alarm nobody.
+    expect(await deliver(payload)).toMatchObject({ kind: 'duplicate', state: 'dead' });
+    expect(seen).toEqual([]);
     const dead = { code: 'dead', sender: AGENT, key: payload.idempotency_key };
     expect(alarms.filter(({ code }) => code === 'dead')).toMatchObject([dead]);
   });

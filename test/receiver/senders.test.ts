@@ -119,6 +119,8 @@ describe('several senders on one endpoint', () => {
     };
     expect(await call('/webhooks/one')).toBe('accepted 200');
     expect(await call('/webhooks/one?a=1&b=%41')).toBe('accepted 200');
+    // The absolute form (RFC 9112 §3.2.2).
+    expect(await call('https://buyer.example/webhooks/one?c=1', '/webhooks/one?c=1')).toBe('accepted 200');
     expect(await call('/webhooks/two')).toBe('refused webhook_signature_key_unknown 401');
     expect(await call('/webhooks/one?b=2', '/webhooks/one?b=1')).toBe(
       'refused webhook_signature_invalid 401',
