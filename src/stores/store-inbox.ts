@@ -132,7 +132,7 @@ export interface InboxRecord {
   readonly attempts: number;
   readonly crashes: number;
   readonly insertedAt: number;
-  /** QUEUED: workers leave it alone until then. */
+  /** QUEUED: workers leave it alone until then. Of the other states it says nothing. */
   readonly notBefore: number;
   /** LEASED: until then. */
   readonly leaseUntil: number;

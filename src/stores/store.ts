@@ -88,7 +88,7 @@ export interface Store<Tx = unknown> {
   complete(request: CompleteRequest): Promise<CompleteResult>;
   /**
    * LEASED → QUEUED, or DEAD where `permanent` or attempts are used up; frees the task. `unstarted`: always QUEUED.
-   * `notBefore` stays where it is not over, else it is now + `backoffMs`.
+   * `notBefore` stays where it is not over and the lease raised no attempt, else it is now + `backoffMs`.
    */
   fail(request: FailRequest): Promise<FailResult>;
   /**

@@ -89,11 +89,12 @@ function takenBack(rows: Rows, found: RecordRow, now: number): RecordRow {
  * A lease that ran out. The claimant's own: it asks again because it was not told, so no handler ran. Of a process that
  * lives: the store was away, or the process was; the attempt stays counted. Else a crash, by whichever of the events that
  * ran there: the attempt is given back, and the record becomes a suspect; one that was a suspect ran alone, is charged, and has to wait.
- * The owner goes: the accept that won is not to find it its own.
+ * The owner goes: the accept that won is not to find it its own. It is due since its lease ran out.
  */
 function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): RecordRow {
   const { process, suspect, crashes } = found;
-  const queued = { ...found, state: 'queued', owner: null } as const;
+  const since = Math.max(found.notBefore, found.leaseUntil);
+  const queued = { ...found, state: 'queued', owner: null, notBefore: since } as const;
   const before = attemptsBefore(found);
   if (found.owner === claimant.owner) return { ...queued, attempts: before };
   if (process !== null && (process === claimant.process || rows.isProcessAlive(process, now))) return queued;
@@ -104,12 +105,12 @@ function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): 
   return { ...crashed, crashes: charged, crashedIn: process, notBefore, setAt: now };
 }
 
-/** Due since its lease ran out, or when it is put off no longer, for who takes suspects; its task is free for others meanwhile. */
+/** Due when it is put off no longer, for who takes suspects; its task is free for others meanwhile. */
 function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
   const record = {
     ...suspect,
     parkedUntil: 0,
-    notBefore: Math.max(notBeforeAt(suspect, now), suspect.leaseUntil),
+    notBefore: notBeforeAt(suspect, now),
     setAt: now,
   };
   rows.updateRecord(record);

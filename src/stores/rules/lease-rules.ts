@@ -21,22 +21,22 @@ export function requireLength(name: 'leaseMs' | 'forMs', ms: number): void {
 
 /**
  * The record, leased: new owner, one run more, and the attempt counted now, not at its end. It is counted once a back-off
- * step, and not for bytes that came before: else who has recorded a delivery could use all attempts up.
+ * step, which is used up by it (`notBefore` 0), and not for bytes that came before: else who has recorded a delivery could
+ * use all attempts up.
  */
 export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRow {
   const { owner, leaseMs, retentionMs, process = null, replay = false } = lessee;
   const leaseUntil = now + leaseMs;
-  const spared = record.attempts > 0 && (replay || stepLeftMs(record, now) > 0);
+  const isCharged = record.attempts === 0 || (!replay && stepLeftMs(record, now) === 0);
   return {
     ...record,
     state: 'leased',
     owner,
     process,
     runs: record.runs + 1,
-    attempts: record.attempts + (spared ? 0 : 1),
-    spared,
+    attempts: record.attempts + (isCharged ? 1 : 0),
     leaseUntil,
-    notBefore: notBeforeAt(record, now),
+    notBefore: isCharged ? 0 : notBeforeAt(record, now),
     parkedUntil: 0,
     setAt: now,
     // Never acknowledged: `retentionMs` after its last attempt, and never under a live lease.
@@ -44,9 +44,9 @@ export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRo
   };
 }
 
-/** `attempts` without the last lease. */
-export function attemptsBefore({ attempts, spared }: RecordRow): number {
-  return attempts - (spared ? 0 : 1);
+/** `attempts` without that of its lease, where that has raised them. */
+export function attemptsBefore({ attempts, notBefore }: RecordRow): number {
+  return attempts - (notBefore === 0 ? 1 : 0);
 }
 
 /** What who runs it is told of its lease. */

@@ -103,8 +103,6 @@ export interface RecordRow {
   readonly runs: number;
   readonly leaseUntil: number;
   readonly attempts: number;
-  /** The last lease has not raised `attempts` (admission.md §4.5): it has none to give back. */
-  readonly spared: boolean;
   readonly crashes: number;
   /** A lease of it ended by a crash: the next one is charged (admission.md §4.6). */
   readonly suspect: boolean;
@@ -115,7 +113,7 @@ export interface RecordRow {
   /** Safe: somebody was, or may be, told 2xx. */
   readonly acked: boolean;
   readonly insertedAt: number;
-  /** Workers leave a QUEUED record alone until then. */
+  /** QUEUED: workers leave it alone until then. LEASED: 0 where the lease has raised `attempts`, else as it was before. */
   readonly notBefore: number;
   /** Workers found its task held: they leave it alone until the task is freed, or then. 0: not found so. */
   readonly parkedUntil: number;

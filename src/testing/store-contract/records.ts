@@ -181,6 +181,18 @@ export const replayCases: Cases = {
     assert.equal(await failOnce(kit), 2);
     assert.equal(await failOnce(kit), 2);
   },
+  'the first failure after a fault of the store begins a step of its own': async (kit) => {
+    const { lease } = await kit.win();
+    const fault = { unstarted: true, backoffMs: STEP_MS };
+    assert.equal(await kit.fail(lease.owner, fault), 'queued');
+    kit.advance(STEP_MS / 2);
+    assert.equal(await failOnce(kit, NONCE), 1);
+    kit.advance(STEP_MS / 2 + 1000);
+    assert.equal((await kit.accept(NONCE)).kind, 'backing-off');
+    assert.equal(await failOnce(kit), 1);
+    kit.advance(STEP_MS / 2);
+    assert.equal(await failOnce(kit), 2);
+  },
   'twelve concurrent copies of a failing event do not use up its retries': async (kit) => {
     const retry = { attempts: 2 };
     const all = await Promise.all(

@@ -36,7 +36,6 @@ const APPLIED: RecordRow = {
   runs: 1,
   leaseUntil: 0,
   attempts: 1,
-  spared: false,
   crashes: 0,
   suspect: false,
   process: null,

@@ -185,7 +185,7 @@ function recordPart(
     runs,
     state === 'leased' ? left(record.leaseUntil) : 0,
     attempts,
-    Number(record.spared),
+    Number(record.notBefore === 0),
     crashes,
     Number(record.suspect),
     state === 'leased' ? calledProcess(record.process, kept) : '',

@@ -55,7 +55,6 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
     runs: fc.nat(9),
     leaseUntil: instant,
     attempts: fc.nat(9),
-    spared: fc.boolean(),
     crashes: fc.nat(9),
     suspect: fc.boolean(),
     process: maybe(text),
