@@ -19,13 +19,9 @@ export {
 } from './shared/delivery.ts';
 export { actOnMany, statsOf, WIDTH } from './inbox/operate.ts';
 export { createWakeSignal } from './inbox/wake-signal.ts';
-export { CONTEXT as PARTS } from './receiver/instruments.ts';
+export { CONTEXT } from './receiver/instruments.ts';
 export { alarmRaiser, boundLogger, safeLogger, type SafeLogger } from './shared/logging.ts';
-export {
-  createReceiverContext as createParts,
-  type ReadyContext,
-  type WithContext as WithParts,
-} from './receiver/context.ts';
+export { createReceiverContext, type ReadyContext, type WithContext } from './receiver/context.ts';
 export { EDITION_NAMES, editionFor, purposesOf } from './shared/editions.ts';
 export { protocolFor, protocolsFor } from './shared/wire-names.ts';
 export { storableJson } from './queues/queue-job.ts';

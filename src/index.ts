@@ -25,11 +25,7 @@ export type {
   SenderStats,
   WorkerOptions,
 } from './inbox/inbox-contract.ts';
-export type {
-  NameLookUp,
-  KeyFetch as KeyTransport,
-  KeyFetchInit as TransportInit,
-} from './keys/key-resolver.ts';
+export type { NameLookUp, KeyFetch, KeyFetchInit } from './keys/key-resolver.ts';
 export type {
   Door,
   Handled,

@@ -10,7 +10,7 @@ import {
 import { signatureBase, type VerifyKey } from '../../src/auth/rfc9421/index.ts';
 import { utf8 } from '../../src/codec/for-tests.ts';
 import {
-  createParts,
+  createReceiverContext,
   type Delivery,
   headerFields,
   methodOf,
@@ -51,7 +51,7 @@ export interface WalkContext {
 
 export async function contextOf(options: ReceiverOptions): Promise<WalkContext> {
   // A part is a call: in the thread pool it would be a promise.
-  const parts = await createParts({ ...options, verification: 'main' }).startup.check();
+  const parts = await createReceiverContext({ ...options, verification: 'main' }).startup.check();
   return { parts, auth: await parts.authContext() };
 }
 

@@ -2,7 +2,7 @@ import { type NodeRequest, type NodeResponse, serveSafely } from './node-adapter
 import { type AdapterReceiver, EXPRESS_FIX, wiringOf } from './shared-adapter.ts';
 
 export type { NodeRequest } from './node-adapter.ts';
-export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
+export type { AdapterReceiver } from './shared-adapter.ts';
 export type { NodeResponse } from './node-adapter.ts';
 
 /** What is needed of a request of Express 4 or 5. */

@@ -3,7 +3,7 @@ import { type AdapterReceiver, FASTIFY_FIX, wiringOf } from './shared-adapter.ts
 import { type NodeRequest, type NodeResponse, serveSafely } from './node-adapter.ts';
 
 export type { NodeRequest } from './node-adapter.ts';
-export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
+export type { AdapterReceiver } from './shared-adapter.ts';
 export type { NodeResponse } from './node-adapter.ts';
 
 /** What is needed of Fastify's request. */

@@ -2,7 +2,7 @@ import { pathAndQuery } from '../config/public-url.ts';
 import { type AdapterReceiver, FETCH_FIX, wiringOf } from './shared-adapter.ts';
 import { answerFetch, bodyOf } from './fetch-adapter.ts';
 
-export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
+export type { AdapterReceiver } from './shared-adapter.ts';
 
 /**
  * `Request` → `Response`, for Deno, Bun, workers, Next route handlers, Hono and whatever else speaks the Fetch API.

@@ -3,7 +3,7 @@ import { type AdapterReceiver, HONO_FIX, wiringOf } from './shared-adapter.ts';
 import { answerFetch, bodyOf, type FetchBody, type FetchExchange } from './fetch-adapter.ts';
 import { disconnectSignal, type NodeRequest, type NodeResponse, readStream } from './node-adapter.ts';
 
-export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
+export type { AdapterReceiver } from './shared-adapter.ts';
 
 /** What is needed of Hono's context, 3 or 4. */
 export interface HonoContext {

@@ -132,7 +132,7 @@ export function eventShape(event: LambdaEvent): EventShape {
   return [PAYLOAD_2, LOAD_BALANCER].find((shape) => shape.fits(event)) ?? PAYLOAD_1;
 }
 
-export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
+export type { AdapterReceiver } from './shared-adapter.ts';
 
 /** Something in front of the handler has decoded it. */
 const isParsed = ({ body }: { readonly body?: unknown }): boolean => body != null && typeof body !== 'string';

@@ -8,7 +8,7 @@ import { type AdapterReceiver, NODE_FIX, wiringOf } from './shared-adapter.ts';
 import { type NodeRequest, type NodeResponse, serveSafely } from './node-adapter.ts';
 
 export type { NodeRequest } from './node-adapter.ts';
-export type { AdapterReceiver as DoorReceiver } from './shared-adapter.ts';
+export type { AdapterReceiver } from './shared-adapter.ts';
 export type { NodeResponse } from './node-adapter.ts';
 
 /**

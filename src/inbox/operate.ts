@@ -41,16 +41,16 @@ interface Kept {
 }
 
 /** As a delivery of the same bytes would ask, but without a nonce: nobody signed this one. */
-function acceptRequest({ sender, body, copy }: Kept, parts: ReadyContext): AcceptRequest {
-  const { config, hashes, registrations } = parts;
+function acceptRequest({ sender, body, copy }: Kept, context: ReadyContext): AcceptRequest {
+  const { config, hashes, registrations } = context;
   const known = config.senders.fixed?.find(({ agentUrl }) => agentUrl === sender);
   return {
-    acceptId: parts.newId(),
+    acceptId: context.newId(),
     sender,
     mode: 'inline',
     event: claimOf(body, copy, { edition: known?.edition ?? config.edition, hashes, registrations }),
     leaseMs: config.leaseMs,
-    process: parts.running.process(),
+    process: context.running.process(),
     limits: config.limits,
     retry: config.retry,
     retentionMs: config.retentionMs,
@@ -62,13 +62,13 @@ type Win = Extract<AcceptDecision, { kind: 'won' }>;
 async function runHere(
   { sender, key, copy }: Kept,
   win: Win,
-  parts: ReadyContext,
+  context: ReadyContext,
   background: SettleDelivery['background'],
 ): Promise<RedriveResult> {
-  const id = deliveryId(parts.hashes, sender, key);
-  const arrivedAt = parts.now();
-  const log = boundLogger(parts.logger, { sender, key, deliveryId: id });
-  const origin = originOf(parts.config, sender);
+  const id = deliveryId(context.hashes, sender, key);
+  const arrivedAt = context.now();
+  const log = boundLogger(context.logger, { sender, key, deliveryId: id });
+  const origin = originOf(context.config, sender);
   // No seller brings it again, and no worker: a failure must not leave it waiting for either.
   const won: AdmittedEvent = {
     kind: 'won',
@@ -80,12 +80,12 @@ async function runHere(
     firstCopy: () => copy,
     once: true,
   };
-  const run = started(won, parts.running);
+  const run = started(won, context.running);
   if (!run) {
-    await giveBack({ sender, key, owner: win.lease.owner }, parts);
+    await giveBack({ sender, key, owner: win.lease.owner }, context);
     return 'busy';
   }
-  const result = await settle(await dispatch(run, parts, log), parts, { log, background, arrivedAt });
+  const result = await settle(await dispatch(run, context, log), context, { log, background, arrivedAt });
   // Not settled: it runs on past its deadline, or somebody else has it.
   return result.kind === 'settled' ? result.state : 'busy';
 }
@@ -105,7 +105,7 @@ function resultOf(decision: Exclude<AcceptDecision, Win>): RedriveResult {
 export async function redriveInline(
   { sender, key }: Pick<Kept, 'sender' | 'key'>,
   inbox: StoreInbox,
-  parts: ReadyContext,
+  context: ReadyContext,
   background: SettleDelivery['background'],
 ): Promise<RedriveResult> {
   const record = await inbox.inspect(sender, key);
@@ -113,20 +113,20 @@ export async function redriveInline(
   const { body } = record;
   if (!body) return 'other';
   // Its lease may be over, and what runs here is not started again here.
-  const id = deliveryId(parts.hashes, sender, key);
-  if (parts.running.has(id)) return 'busy';
+  const id = deliveryId(context.hashes, sender, key);
+  if (context.running.has(id)) return 'busy';
   const kept = {
     sender,
     key,
     body,
-    copy: readStored(originOf(parts.config, sender), { ...record, body }, parts),
+    copy: readStored(originOf(context.config, sender), { ...record, body }, context),
   };
   if (record.state === 'dead') await inbox.redrive(sender, key);
-  const decision = await acceptAlone(acceptRequest(kept, parts), id, parts);
-  announce(decision, { sender, key }, parts.raiseAlarm);
-  if (hasDied(decision)) await tellEnded({ sender, key }, 'dead', parts);
+  const decision = await acceptAlone(acceptRequest(kept, context), id, context);
+  announce(decision, { sender, key }, context.raiseAlarm);
+  if (hasDied(decision)) await tellEnded({ sender, key }, 'dead', context);
   if (decision.kind !== 'won') return resultOf(decision);
-  return runHere(kept, decision, parts, background);
+  return runHere(kept, decision, context, background);
 }
 
 /** A record with the ids by which alarms and log lines name it. */
@@ -308,8 +308,8 @@ async function counted<T>({ arrived, answered }: Lifecycle, work: () => Promise<
 }
 
 /** `receiver.inbox`: an open store's, and redriving by the receiver's mode. */
-export function createReceiverInbox(parts: ReceiverContext, lifecycle: Lifecycle): ReceiverInbox {
-  const { store, startup, config, wakeSignal } = parts;
+export function createReceiverInbox(context: ReceiverContext, lifecycle: Lifecycle): ReceiverInbox {
+  const { store, startup, config, wakeSignal } = context;
 
   /** @throws ConfigError where the store has none, or is not usable; Fault where it cannot be reached. */
   async function opened(): Promise<{ readonly inbox: StoreInbox; readonly ready: ReadyContext }> {

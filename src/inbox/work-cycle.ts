@@ -61,19 +61,19 @@ export function createFailures({
 }
 
 /** The pipeline's end, entered from the inbox. A sender that is no longer configured makes no difference. */
-export function wonOf(event: LeasedEvent, parts: ReadyContext): AdmittedEvent {
+export function wonOf(event: LeasedEvent, context: ReadyContext): AdmittedEvent {
   const { sender, key, lease, waitedMs, traceparent } = event;
-  const origin = originOf(parts.config, sender);
+  const origin = originOf(context.config, sender);
   return {
     kind: 'won',
     origin,
     key,
-    deliveryId: deliveryId(parts.hashes, sender, key),
+    deliveryId: deliveryId(context.hashes, sender, key),
     lease,
     ...(waitedMs !== undefined && { waitedMs }),
     ...(traceparent !== undefined && { traceparent }),
     flags: event,
-    firstCopy: () => readStored(origin, event, parts),
+    firstCopy: () => readStored(origin, event, context),
     once: false,
   };
 }
@@ -82,9 +82,9 @@ export function wonOf(event: LeasedEvent, parts: ReadyContext): AdmittedEvent {
  * Runs a leased event's handler and completes or fails it. Resolves when the handler has settled, or counts as
  * crashed; never rejects: what cannot be settled runs out, and is leased again.
  */
-export async function runLeased(run: Started, parts: ReadyContext, abort: AbortController): Promise<void> {
+export async function runLeased(run: Started, context: ReadyContext, abort: AbortController): Promise<void> {
   const { deliveryId: id, key, lease, origin } = run.won;
-  const log = boundLogger(parts.logger, { sender: origin.agentUrl, key, deliveryId: id });
+  const log = boundLogger(context.logger, { sender: origin.agentUrl, key, deliveryId: id });
   const late: Promise<unknown>[] = [];
   const delivery = {
     log,
@@ -92,8 +92,8 @@ export async function runLeased(run: Started, parts: ReadyContext, abort: AbortC
     isUnattended: true,
   };
   try {
-    const dispatched = await dispatch(run, parts, log, abort);
-    const result = await settle(dispatched, parts, delivery);
+    const dispatched = await dispatch(run, context, log, abort);
+    const result = await settle(dispatched, context, delivery);
     const fields = { ...idsOf(dispatched.run.event), ...runOf(lease) };
     if (result.kind === 'settled') {
       log.info({ ...fields, state: result.state }, `event ${result.state}`);
@@ -167,15 +167,15 @@ function createGap(leaseMs: number): Gap {
   };
 }
 
-export function createWorkCycle(parts: ReadyContext, inbox: StoreInbox): WorkCycle {
-  const { running, config } = parts;
+export function createWorkCycle(context: ReadyContext, inbox: StoreInbox): WorkCycle {
+  const { running, config } = context;
   const { leaseMs, renewMs, retry, retentionMs, senders, worker } = config;
   const agentUrls = (senders.fixed ?? []).map(({ agentUrl }) => agentUrl);
-  const failures = createFailures(parts);
+  const failures = createFailures(context);
   const gap = createGap(leaseMs);
   let quietUntil = -Infinity;
   // Kept until a call is answered: what one gave that was not, and that nobody runs, is then known for the worker's own.
-  let owner = parts.newId();
+  let owner = context.newId();
 
   /** Ms until something may be leased. Rejects where the store is still away. */
   async function quietMs(): Promise<number> {
@@ -202,14 +202,14 @@ export function createWorkCycle(parts: ReadyContext, inbox: StoreInbox): WorkCyc
       retentionMs,
       senders: agentUrls,
     });
-    owner = parts.newId();
+    owner = context.newId();
     gap.heard(asked);
-    announceStep(result, parts.raiseAlarm);
+    announceStep(result, context.raiseAlarm);
     const { events, died, stale = [] } = result;
     await Promise.all([
       ...events.map(take),
-      ...died.map((name) => tellEnded(name, 'dead', parts)),
-      ...stale.map((name) => tellEnded(name, 'stale', parts)),
+      ...died.map((name) => tellEnded(name, 'dead', context)),
+      ...stale.map((name) => tellEnded(name, 'stale', context)),
     ]);
     return result;
   }

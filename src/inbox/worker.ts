@@ -29,13 +29,13 @@ interface Runs {
   readonly settled: () => Promise<unknown>;
 }
 
-function createRuns(parts: ReadyContext, wakeSignal: WakeSignal): Runs {
+function createRuns(context: ReadyContext, wakeSignal: WakeSignal): Runs {
   const running = new Map<AbortController, Promise<void>>();
   return {
     size: () => running.size,
     begin(one) {
       const abort = new AbortController();
-      const run = runLeased(one, parts, abort).finally(() => {
+      const run = runLeased(one, context, abort).finally(() => {
         running.delete(abort);
         // A handler is free, and perhaps a task.
         wakeSignal.notify();
@@ -57,11 +57,11 @@ async function waitFor(over: Promise<unknown>, graceMs: number, warn: () => void
 }
 
 /** @param inbox the store's. */
-export function createWorker(parts: ReadyContext, inbox: StoreInbox, wakeSignal: WakeSignal): Worker {
-  const { running } = parts;
-  const { concurrency, batch, pollMs } = parts.config.worker;
-  const runs = createRuns(parts, wakeSignal);
-  const round = createWorkCycle(parts, inbox);
+export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSignal: WakeSignal): Worker {
+  const { running } = context;
+  const { concurrency, batch, pollMs } = context.config.worker;
+  const runs = createRuns(context, wakeSignal);
+  const round = createWorkCycle(context, inbox);
   let next: Next = 'any';
   let stopping = false;
   let working: Promise<void> | undefined;
@@ -69,10 +69,10 @@ export function createWorker(parts: ReadyContext, inbox: StoreInbox, wakeSignal:
   async function take(event: LeasedEvent): Promise<void> {
     const { sender, key, lease } = event;
     const unstarted = { sender, key, owner: lease.owner };
-    if (stopping) return giveBack(unstarted, parts);
-    const run = started(wonOf(event, parts), running);
+    if (stopping) return giveBack(unstarted, context);
+    const run = started(wonOf(event, context), running);
     // Of a store that knows no `except`: what it gives a second time is not started a second time.
-    if (!run) return giveBack(unstarted, parts, AGAIN_MS);
+    if (!run) return giveBack(unstarted, context, AGAIN_MS);
     runs.begin(run);
   }
 
@@ -93,7 +93,7 @@ export function createWorker(parts: ReadyContext, inbox: StoreInbox, wakeSignal:
   async function work(): Promise<void> {
     for (;;) {
       if (stopping) return;
-      parts.watchQueue();
+      context.watchQueue();
       const idleMs = await look();
       if (idleMs <= 0 || stopping) continue;
       const began = performance.now();
@@ -113,7 +113,7 @@ export function createWorker(parts: ReadyContext, inbox: StoreInbox, wakeSignal:
       const over = Promise.resolve(working).then(() => runs.settled());
       await waitFor(over, graceMs, () => runs.abort(new Fault('shutting_down', 'the worker stops')));
       const left = runs.size();
-      if (left > 0) parts.logger.error({ running: left }, 'handlers still run: their leases run out');
+      if (left > 0) context.logger.error({ running: left }, 'handlers still run: their leases run out');
     },
   };
 }
@@ -128,16 +128,16 @@ const NO_WORKER =
  * @throws ConfigError (rejects) in mode `inline`, after `stop`, and where the startup check throws one.
  */
 export async function startWorker(
-  parts: ReceiverContext,
+  context: ReceiverContext,
   begin: (make: () => Worker) => void,
 ): Promise<void> {
-  const { config, store, registrations, wakeSignal, startup, lifecycle, notes } = parts;
+  const { config, store, registrations, wakeSignal, startup, lifecycle, notes } = context;
   const { inbox } = store;
   if ((config.mode !== 'inbox' && !registrations) || !inbox) throw new ConfigError(NO_WORKER);
   if (lifecycle.stopping()) throw new ConfigError('start: the receiver was stopped. Make a new one.');
   wakeSignal.listened = true;
   if (notes.worker.state === 'off') notes.worker.state = 'starting';
-  const failures = createFailures(parts);
+  const failures = createFailures(context);
   while (!lifecycle.stopping()) {
     try {
       const ready = await startup.passed();

@@ -52,12 +52,7 @@ export {
   type Resolve,
   systemResolve,
 } from './net/name-lookup.ts';
-export {
-  defaultFetch as defaultTransport,
-  platformFetch as fetchTransport,
-  nodeFetch as nodeTransport,
-  type NodeFetchOptions as NodeTransportOptions,
-} from './net/document-fetch.ts';
+export { defaultFetch, platformFetch, nodeFetch, type NodeFetchOptions } from './net/document-fetch.ts';
 export { keysOnDemand } from './on-demand.ts';
 export { checkPins } from './pinned-jwks.ts';
 export { registrableDomain, sameRegistrableDomain } from './registrable-domain.ts';

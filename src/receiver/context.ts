@@ -186,14 +186,14 @@ export function createReceiverContext(
   const keys = keysOnDemand(source);
   const checked = { config, options, keys, raiseAlarm, outages };
   const closing = new AbortController();
-  const parts: ReceiverContext = {
+  const context: ReceiverContext = {
     config,
     protocols,
     ...handedIn(options),
     keys,
     waiting: createWaiting(options.store),
     running: createRunning({ store: options.store, config, logger, newId }),
-    startup: createStartup({ ...checked, load: () => makeReady(parts, engine) }),
+    startup: createStartup({ ...checked, load: () => makeReady(context, engine) }),
     lifecycle,
     wakeSignal,
     logger,
@@ -213,7 +213,7 @@ export function createReceiverContext(
     closed: closing.signal,
     close: () => closing.abort(),
   };
-  return parts;
+  return context;
 }
 
 /** A receiver as this package makes it. */

@@ -49,10 +49,10 @@ function printable(verdict: Verdict): Verdict {
 }
 
 /** Nobody waits for it: the answer has been decided. */
-function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: ReceiverContext): void {
+function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: ReceiverContext): void {
   import('./rare.ts')
-    .then((it) => it.noteRefusal(outcome, known, parts))
-    .catch((error: unknown) => parts.logger.error({ err: error }, 'a refusal could not be explained'));
+    .then((it) => it.noteRefusal(outcome, known, context))
+    .catch((error: unknown) => context.logger.error({ err: error }, 'a refusal could not be explained'));
 }
 
 /** What is an alarm by its outcome alone. */
@@ -69,20 +69,20 @@ function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: ReceiverContext)
 }
 
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
-export function finishOutcome(raw: Verdict, known: OutcomeContext, parts: ReceiverContext): Outcome {
+export function finishOutcome(raw: Verdict, known: OutcomeContext, context: ReceiverContext): Outcome {
   const { who, event } = known;
   const verdict = printable(raw);
-  const response = frozen(respond(verdict, parts.config.retryAfterSeconds));
+  const response = frozen(respond(verdict, context.config.retryAfterSeconds));
   // Frozen: it is what the hook sees, and what the answer is read from after it.
   const outcome: Outcome = Object.freeze({ ...who, ...(event && { event }), ...verdict, response });
   const ids = event && { key: event.idempotencyKey, ...idsOf(event) };
   const fields = { ...who, ...ids, ...loggable(verdict), status: response.status };
-  parts.logger[levelOf(outcome)](fields, `delivery ${outcome.kind}`);
-  if (outcome.kind === 'refused') tellRefusal(outcome, known, parts);
-  raiseAlarms(outcome, parts);
-  noteOutcome(parts.notes, outcome, known.selected?.senders, parts.now);
+  context.logger[levelOf(outcome)](fields, `delivery ${outcome.kind}`);
+  if (outcome.kind === 'refused') tellRefusal(outcome, known, context);
+  raiseAlarms(outcome, context);
+  noteOutcome(context.notes, outcome, known.selected?.senders, context.now);
   known.watch?.ended(outcome, known.delivery?.headers);
-  parts.onOutcome(outcome);
+  context.onOutcome(outcome);
   return outcome;
 }
 
@@ -90,13 +90,13 @@ export function finishOutcome(raw: Verdict, known: OutcomeContext, parts: Receiv
 const NOBODY: OutcomeContext = { who: {} };
 
 /** Answers that adapters need besides those of `open` and `verifyAndDispatch`. */
-export function createDoor(parts: ReceiverContext): Door {
+export function createDoor(context: ReceiverContext): Door {
   return {
-    maxBodyBytes: parts.config.maxBodyBytes,
+    maxBodyBytes: context.config.maxBodyBytes,
     consumed(detail) {
-      parts.raiseAlarm({ code: 'misconfigured', message: detail });
-      return finishOutcome(unavailable('body_consumed', detail), NOBODY, parts);
+      context.raiseAlarm({ code: 'misconfigured', message: detail });
+      return finishOutcome(unavailable('body_consumed', detail), NOBODY, context);
     },
-    fault: (error) => finishOutcome(faultVerdict(error, parts), NOBODY, parts),
+    fault: (error) => finishOutcome(faultVerdict(error, context), NOBODY, context),
   };
 }

@@ -93,14 +93,14 @@ interface HealthParts {
 }
 
 /** `receiver.health`. Never rejects. */
-export function createHealth(parts: HealthParts): () => Promise<Health> {
-  const { notes, startup, lifecycle, closed, running, keys } = parts;
-  const askStore = createStoreProbe(parts);
+export function createHealth(context: HealthParts): () => Promise<Health> {
+  const { notes, startup, lifecycle, closed, running, keys } = context;
+  const askStore = createStoreProbe(context);
 
   const worker = (): WorkerHealth => ({ ...notes.worker, handlers: running.all().length });
 
   return async () => {
-    const [store, senders] = await Promise.all([askStore(), sendersOf(parts)]);
+    const [store, senders] = await Promise.all([askStore(), sendersOf(context)]);
     const isStopping = lifecycle.stopping();
     const ready = store.ok && startup.hasPassed() && !isStopping;
     const admissionPressure = keys.pressure?.();
@@ -116,14 +116,14 @@ export function createHealth(parts: HealthParts): () => Promise<Health> {
 }
 
 /** Asked for all who want to know at once, and not again for a second. */
-function createStoreProbe(parts: HealthParts): () => Promise<StoreHealth> {
-  const { notes, now } = parts;
+function createStoreProbe(context: HealthParts): () => Promise<StoreHealth> {
+  const { notes, now } = context;
   const asking = new Map<'store', Promise<StoreHealth>>();
   let last: StoreHealth | undefined;
 
   async function ask(): Promise<StoreHealth> {
     const isTroubled = last?.ok === false;
-    const fault = await settledWithin(faultOf(parts, isTroubled), PATIENCE_MS);
+    const fault = await settledWithin(faultOf(context, isTroubled), PATIENCE_MS);
     const checkedAt = now();
     if (fault === 'none') last = { ok: true, checkedAt };
     else last = { ok: false, checkedAt, fault: fault ?? late(checkedAt) };

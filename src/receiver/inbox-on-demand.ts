@@ -12,30 +12,30 @@ interface WorkerOnDemand extends Pick<Worker, 'stop'> {
 }
 
 /** The worker of a process that calls `start`; the code of it is loaded then. */
-export function workerOnDemand(parts: ReceiverContext): WorkerOnDemand {
+export function workerOnDemand(context: ReceiverContext): WorkerOnDemand {
   let worker: Worker | undefined;
   let starting: Promise<void> | undefined;
   const begin = (make: () => Worker): void => (worker ??= make()).start();
   return {
     start: () =>
       (starting ??= import('../inbox/work.ts')
-        .then(({ startWorker }) => startWorker(parts, begin))
+        .then(({ startWorker }) => startWorker(context, begin))
         .finally(() => {
           starting = undefined;
         })),
     stop: async (graceMs) => {
       // One that has not begun yet waits for the next try.
-      parts.wakeSignal.notify();
-      if (parts.notes.worker.state !== 'off') parts.notes.worker.state = 'stopped';
+      context.wakeSignal.notify();
+      if (context.notes.worker.state !== 'off') context.notes.worker.state = 'stopped';
       await worker?.stop(graceMs);
     },
   };
 }
 
 /** `receiver.inbox`; the code of it is loaded when one of its methods is called. */
-export function inboxOnDemand(parts: ReceiverContext, lifecycle: Lifecycle): ReceiverInbox {
+export function inboxOnDemand(context: ReceiverContext, lifecycle: Lifecycle): ReceiverInbox {
   const inbox = async (): Promise<ReceiverInbox> =>
-    (await import('../inbox/work.ts')).createReceiverInbox(parts, lifecycle);
+    (await import('../inbox/work.ts')).createReceiverInbox(context, lifecycle);
   return {
     list: async (query) => (await inbox()).list(query),
     inspect: async (sender, key) => (await inbox()).inspect(sender, key),
@@ -48,7 +48,7 @@ export function inboxOnDemand(parts: ReceiverContext, lifecycle: Lifecycle): Rec
 }
 
 /** `Receiver.observe`; the code of it is loaded when it is called. */
-export function observeOnDemand(parts: ReceiverContext): Observe {
-  const observe = once(async () => (await import('../inbox/work.ts')).observeWith(parts));
+export function observeOnDemand(context: ReceiverContext): Observe {
+  const observe = once(async () => (await import('../inbox/work.ts')).observeWith(context));
   return async (observation) => (await observe())(observation);
 }

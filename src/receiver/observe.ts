@@ -230,8 +230,8 @@ async function observed(
 }
 
 /** @throws ConfigError (rejects) for the caller's mistakes, Fault where the store or the receiver cannot take it now. */
-export function observeWith(parts: ReceiverContext): Observe {
-  const { config, registrations, store, lifecycle, startup } = parts;
+export function observeWith(context: ReceiverContext): Observe {
+  const { config, registrations, store, lifecycle, startup } = context;
   return async (observation) => {
     if (!registrations) {
       fail(

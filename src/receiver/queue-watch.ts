@@ -31,8 +31,8 @@ export interface QueueWatch {
  * `queueUnattendedMs` after an event was queued, or a worker looked for one: one at a time, none where nothing comes, and
  * no delivery waits for it. No looks where a timer ends with the request that set it (`processTimer`).
  */
-export function createQueueWatch(parts: WatchedParts): QueueWatch {
-  const { wakeSignal, closed, config, logger, raiseAlarm, store } = parts;
+export function createQueueWatch(context: WatchedParts): QueueWatch {
+  const { wakeSignal, closed, config, logger, raiseAlarm, store } = context;
   const limitMs = config.queueUnattendedMs;
   let isSet = false;
   let isFirst = true;

@@ -42,21 +42,22 @@ interface Pipeline {
 async function withToken<R extends Read | ReadChallenge>(
   body: R,
   { headers }: Head,
-  parts: ReadyContext,
+  context: ReadyContext,
 ): Promise<R | Refusal> {
   const { notificationToken } = body.identity.sender;
-  const isPush = parts.registrations?.tokenOf && body.reading.ok && body.reading.event.transport === 'agent';
+  const isPush =
+    context.registrations?.tokenOf && body.reading.ok && body.reading.event.transport === 'agent';
   if (!notificationToken && !isPush) return body;
   const { checkToken, registeredToken } = await import('./rare.ts');
-  const policy = notificationToken ?? (await registeredToken(body, parts.registrations));
-  return policy ? checkToken(body, headers, policy, parts) : body;
+  const policy = notificationToken ?? (await registeredToken(body, context.registrations));
+  return policy ? checkToken(body, headers, policy, context) : body;
 }
 
 /** A proof of control is a question to the owner. */
-async function challenged(body: ReadChallenge, parts: ReadyContext): Promise<Verdict> {
+async function challenged(body: ReadChallenge, context: ReadyContext): Promise<Verdict> {
   const { answerChallenge } = await import('./rare.ts');
-  const log = boundLogger(parts.logger, { sender: body.identity.sender.agentUrl });
-  return answerChallenge(body, parts, { log, background: parts.lifecycle.background });
+  const log = boundLogger(context.logger, { sender: body.identity.sender.agentUrl });
+  return answerChallenge(body, context, { log, background: context.lifecycle.background });
 }
 
 /** What is known of an event before it is admitted. */
@@ -74,8 +75,8 @@ function withTraceparent(body: Read, { watch }: OutcomeContext): Read {
 }
 
 /** It runs here already, or is a suspect and another one runs: one at a time (admission.md §4.6). */
-async function notStarted({ origin, key, lease }: AdmittedEvent, parts: ReadyContext): Promise<Verdict> {
-  await giveBack({ sender: origin.agentUrl, key, owner: lease.owner }, parts);
+async function notStarted({ origin, key, lease }: AdmittedEvent, context: ReadyContext): Promise<Verdict> {
+  await giveBack({ sender: origin.agentUrl, key, owner: lease.owner }, context);
   return unavailable('in_flight', 'this process cannot run the event now');
 }
 
@@ -94,23 +95,23 @@ function passed({ watch }: OutcomeContext, what: Parameters<DeliveryWatch['passe
 
 /** Up to the body: guard, select, authenticate. */
 async function enter(
-  { parts, lifecycle }: Pipeline,
+  { parts: context, lifecycle }: Pipeline,
   head: Head,
   known: OutcomeContext,
 ): Promise<Verdict | Entered> {
-  const arrivedAt = parts.now();
+  const arrivedAt = context.now();
   if (lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
 
   // A body that is there already declares its length best.
   const { rawBytes } = known;
-  const guarded = rawBytes ? guard({ ...head, rawBody: rawBytes }, parts) : guardHead(head, parts);
+  const guarded = rawBytes ? guard({ ...head, rawBody: rawBytes }, context) : guardHead(head, context);
   if (isRejection(guarded)) return guarded;
 
-  const ready = await parts.startup.ready();
+  const ready = await context.startup.ready();
   const selected = await select(guarded, ready);
   if (isRejection(selected)) return selected;
   known.selected = selected;
-  const unasked = guardAgentPush(head.headers, selected.senders, parts);
+  const unasked = guardAgentPush(head.headers, selected.senders, context);
   if (unasked) return unasked;
 
   const auth = await ready.authContext();
@@ -124,7 +125,7 @@ async function enter(
 /** With the body: authenticate, read, admit, dispatch, settle. */
 async function proceed(
   { lifecycle, legacySeen }: Pipeline,
-  { parts, selected, proof, arrivedAt }: Entered,
+  { parts: context, selected, proof, arrivedAt }: Entered,
   whole: WholeBody,
   signal: AbortSignal | undefined,
   known: OutcomeContext,
@@ -135,25 +136,25 @@ async function proceed(
   passed(known, 'verified');
   const sender = authentic.identity.sender.agentUrl;
   known.who = { sender };
-  announceLegacy(authentic.identity, legacySeen, parts.raiseAlarm);
+  announceLegacy(authentic.identity, legacySeen, context.raiseAlarm);
 
-  const found = read(authentic, parts);
-  const body = beyondReports(found) ?? (await withToken(found, selected.delivery, parts));
+  const found = read(authentic, context);
+  const body = beyondReports(found) ?? (await withToken(found, selected.delivery, context));
   if (isRejection(body)) return body;
-  if (isChallenge(body)) return challenged(body, parts);
+  if (isChallenge(body)) return challenged(body, context);
   note(known, body);
 
-  const admitted = await admit(withTraceparent(body, known), parts, signal);
+  const admitted = await admit(withTraceparent(body, known), context, signal);
   passed(known, 'admitted');
-  if (admitted.kind === 'stale') parts.observed.stale?.(admitted.event, body.deliveryId ?? '');
+  if (admitted.kind === 'stale') context.observed.stale?.(admitted.event, body.deliveryId ?? '');
   if (admitted.kind !== 'won') return admitted;
 
   const { deliveryId, key } = admitted;
-  const log = boundLogger(parts.logger, { sender, key, deliveryId });
-  const run = started(admitted, parts.running);
-  if (!run) return notStarted(admitted, parts);
-  const dispatched = await dispatch(run, parts, log);
-  const settled = await settle(dispatched, parts, { log, background: lifecycle.background, arrivedAt });
+  const log = boundLogger(context.logger, { sender, key, deliveryId });
+  const run = started(admitted, context.running);
+  if (!run) return notStarted(admitted, context);
+  const dispatched = await dispatch(run, context, log);
+  const settled = await settle(dispatched, context, { log, background: lifecycle.background, arrivedAt });
   return isRejection(settled) ? settled : handled(admitted, dispatched, settled.state);
 }
 
@@ -165,16 +166,16 @@ function handled(admitted: WonDelivery, { run }: Dispatched, state: 'applied' | 
 
 /** `start` and `stop`: the worker, where the mode has one, and the end of everything. */
 function running(
-  parts: ReceiverContext,
+  context: ReceiverContext,
   lifecycle: Lifecycle,
 ): Pick<Receiver, 'start' | 'stop' | typeof Symbol.asyncDispose> {
-  const { leaseMs } = parts.config;
-  const worker = workerOnDemand(parts);
+  const { leaseMs } = context.config;
+  const worker = workerOnDemand(context);
   const stop = async (): Promise<void> => {
     await Promise.all([lifecycle.drain(leaseMs), worker.stop(leaseMs)]);
-    parts.close();
-    parts.keys.stop();
-    await parts.store.close();
+    context.close();
+    context.keys.stop();
+    await context.store.close();
   };
   return { start: worker.start, stop, [Symbol.asyncDispose]: stop };
 }
@@ -190,19 +191,19 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
 }
 
 /** The receiver that parts make. By itself only for `vectors/`, whose parts have the crypto engine that is to be tested. */
-export function receiverOf(parts: ReceiverContext): Receiver {
-  const { lifecycle } = parts;
-  const pipeline: Pipeline = { parts, lifecycle, legacySeen: new Set() };
+export function receiverOf(context: ReceiverContext): Receiver {
+  const { lifecycle } = context;
+  const pipeline: Pipeline = { parts: context, lifecycle, legacySeen: new Set() };
 
   const sampling = once(async () =>
-    (await import('./rare.ts')).createBodySampling(parts, (verdict, known) =>
-      finishOutcome(verdict, known, parts),
+    (await import('./rare.ts')).createBodySampling(context, (verdict, known) =>
+      finishOutcome(verdict, known, context),
     ),
   );
 
   function headOf(headers: unknown, { method, url, urlNormalised = false }: RequestInfo): Head {
     const head = { method: methodOf(method), url, urlNormalised, headers: headerFields(headers) };
-    requireUrl(parts.config.publicUrl, url);
+    requireUrl(context.config.publicUrl, url);
     return head;
   }
 
@@ -212,7 +213,7 @@ export function receiverOf(parts: ReceiverContext): Receiver {
     try {
       return await work();
     } catch (error) {
-      return finishOutcome(faultVerdict(error, parts), known, parts);
+      return finishOutcome(faultVerdict(error, context), known, context);
     } finally {
       lifecycle.answered();
     }
@@ -230,9 +231,9 @@ export function receiverOf(parts: ReceiverContext): Receiver {
     const known: OutcomeContext = { watch, who: {}, delivery: head, rawBytes: rawBody };
     return counted(known, async () => {
       const entered = await enter(pipeline, head, known);
-      if (entered.kind !== 'entered') return finishOutcome(entered, known, parts);
+      if (entered.kind !== 'entered') return finishOutcome(entered, known, context);
       const whole = { rawBody, wholeAt: entered.arrivedAt };
-      return finishOutcome(await proceed(pipeline, entered, whole, request.signal, known), known, parts);
+      return finishOutcome(await proceed(pipeline, entered, whole, request.signal, known), known, context);
     });
   }
 
@@ -248,7 +249,7 @@ export function receiverOf(parts: ReceiverContext): Receiver {
       const verdict = lifecycle.stopping()
         ? unavailable('shutting_down', 'the receiver stops')
         : await proceed(pipeline, entered, whole, signal, known);
-      return finishOutcome(verdict, known, parts);
+      return finishOutcome(verdict, known, context);
     });
   }
 
@@ -269,30 +270,30 @@ export function receiverOf(parts: ReceiverContext): Receiver {
               proof: entered.proof,
               hashes: entered.parts.hashes,
               declared: declaredLength(head.headers),
-              maxBytes: parts.config.maxBodyBytes,
+              maxBytes: context.config.maxBodyBytes,
               finish: (whole) => {
                 const second = () => finish(entered, whole, request.signal, known);
                 return watch ? watch.resumed(second) : second();
               },
-              fail: (verdict) => finishOutcome(verdict, known, parts),
+              fail: (verdict) => finishOutcome(verdict, known, context),
             }
-          : entered.kind === 'refused' && parts.onRefused
+          : entered.kind === 'refused' && context.onRefused
             ? await (
                 await sampling()
               )(entered, known)
             : entered;
-      if (upload.kind !== 'upload') return finishOutcome(upload, known, parts);
-      const { tickets } = await parts.startup.ready();
+      if (upload.kind !== 'upload') return finishOutcome(upload, known, context);
+      const { tickets } = await context.startup.ready();
       const opened = tickets(upload);
-      return opened.kind === 'ticket' ? opened : finishOutcome(opened, known, parts);
+      return opened.kind === 'ticket' ? opened : finishOutcome(opened, known, context);
     });
   }
 
-  const observe = observeOnDemand(parts);
-  if (parts.store.inbox) parts.registrations?.observeBy?.(observe, parts.raiseAlarm);
+  const observe = observeOnDemand(context);
+  if (context.store.inbox) context.registrations?.observeBy?.(observe, context.raiseAlarm);
 
-  const { instruments } = parts;
-  const inside: WithContext = { [CONTEXT]: parts };
+  const { instruments } = context;
+  const inside: WithContext = { [CONTEXT]: context };
   return {
     ...inside,
     verifyAndDispatch: (rawBytes, headers, request) =>
@@ -304,13 +305,13 @@ export function receiverOf(parts: ReceiverContext): Receiver {
         ? instruments.delivery((watch) => openTicket(headers, request, watch))
         : openTicket(headers, request),
     ready: async () => {
-      await tryFor(parts.config.startMs, () => parts.startup.check(), lifecycle.stopping);
-      return { storeId: parts.startup.storeId() };
+      await tryFor(context.config.startMs, () => context.startup.check(), lifecycle.stopping);
+      return { storeId: context.startup.storeId() };
     },
-    ...running(parts, lifecycle),
-    health: createHealth(parts),
-    inbox: inboxOnDemand(parts, lifecycle),
+    ...running(context, lifecycle),
+    health: createHealth(context),
+    inbox: inboxOnDemand(context, lifecycle),
     observe,
-    door: createDoor(parts),
+    door: createDoor(context),
   };
 }

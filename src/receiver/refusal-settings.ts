@@ -45,15 +45,17 @@ const hasBearer = (headers: HeaderFields): boolean =>
   (headers.get('authorization') ?? []).some((line) => bearerToken(line) !== undefined);
 
 /** Whether it was meant to be a delivery: it is signed, or has a token. */
-const isCredentialed = ({ headers, parts }: RefusedCase): boolean =>
-  signingField(headers, parts.protocols) !== undefined || hasBearer(headers) || headers.has(PUSH_TOKEN_FIELD);
+const isCredentialed = ({ headers, parts: context }: RefusedCase): boolean =>
+  signingField(headers, context.protocols) !== undefined ||
+  hasBearer(headers) ||
+  headers.has(PUSH_TOKEN_FIELD);
 
 const mediaType: Find = (refused) => {
-  const { headers, senders, parts } = refused;
+  const { headers, senders, parts: context } = refused;
   const [media = ''] = (headers.get('content-type') ?? []).map(mediaName);
   const isPush = media === AGENT_PUSH && senders.length > 0;
   if (!isCredentialed(refused) && !isPush) return undefined;
-  const isOpen = isAdmissible(media) && !parts.config.contentTypes.has(media);
+  const isOpen = isAdmissible(media) && !context.config.contentTypes.has(media);
   // What a stranger wrote is repeated only where the option takes it.
   return isOpen
     ? {
@@ -68,9 +70,9 @@ const contentEncoding: Find = (refused) =>
     ? { advice: 'Sellers do not compress, a proxy of yours may: turn that off for this path.' }
     : undefined;
 
-const bodySize: Find = ({ parts }) => ({
+const bodySize: Find = ({ parts: context }) => ({
   option: 'maxBodyBytes',
-  advice: `If a seller's events are larger, raise maxBodyBytes (${parts.config.maxBodyBytes}), and the limit of a proxy in front.`,
+  advice: `If a seller's events are larger, raise maxBodyBytes (${context.config.maxBodyBytes}), and the limit of a proxy in front.`,
 });
 
 const TOKEN_FIELD = "auth: { bearer: { token, header: 'X-A2A-Notification-Token' } }";
@@ -90,10 +92,10 @@ function tokenElsewhere({ headers }: RefusedCase, auth: SenderEntry['auth']): Su
 }
 
 /** HMAC fields that are there by a name of the protocol which is not accepted. */
-function unknownHmacName({ headers, parts }: RefusedCase): string | undefined {
+function unknownHmacName({ headers, parts: context }: RefusedCase): string | undefined {
   for (const field of headers.keys()) {
     const name = /^x-([a-z][a-z0-9-]{0,31})-signature$/.exec(field)?.[1];
-    const isKnown = parts.protocols.some((protocol) => protocol.name === name);
+    const isKnown = context.protocols.some((protocol) => protocol.name === name);
     if (name !== undefined && !isKnown && headers.has(`x-${name}-timestamp`)) return name;
   }
   return undefined;
@@ -111,10 +113,10 @@ function otherScheme(refused: RefusedCase, auth: SenderEntry['auth']): Suspect |
 }
 
 const fields: Find = (refused) => {
-  const { headers, senders, parts } = refused;
+  const { headers, senders, parts: context } = refused;
   const [sender] = senders;
   if (!sender) return undefined;
-  const names = parts.protocols.filter(
+  const names = context.protocols.filter(
     ({ hmacSignatureHeader, hmacTimestampHeader }) =>
       headers.has(hmacSignatureHeader) || headers.has(hmacTimestampHeader),
   );
@@ -138,13 +140,13 @@ const tag: Find = ({ headers }) => {
 };
 
 const unknownKey: Find = (refused) => {
-  const { keyid, senders, parts } = refused;
+  const { keyid, senders, parts: context } = refused;
   if (senders.length === 0) {
     return isCredentialed(refused)
       ? { option: 'senders', advice: 'If you gave the URL to a seller, let senders give that seller for it.' }
       : undefined;
   }
-  const owner = keyid === undefined ? undefined : parts.keys.whose(keyid);
+  const owner = keyid === undefined ? undefined : context.keys.whose(keyid);
   if (owner !== undefined && !senders.some(({ agentUrl }) => agentUrl === owner)) {
     return {
       option: 'senders',
@@ -189,7 +191,7 @@ const SECRETS: Readonly<Record<'hmac' | 'bearer', string>> = {
   bearer: 'compare the token with the one that the seller has; during a rotation set previousToken',
 };
 
-const failedProof: Find = ({ headers, keyid, senders, parts }) => {
+const failedProof: Find = ({ headers, keyid, senders, parts: context }) => {
   const [sender] = senders;
   if (!sender) return undefined;
   const { auth } = sender;
@@ -197,8 +199,8 @@ const failedProof: Find = ({ headers, keyid, senders, parts }) => {
     return { option: 'auth', advice: `If it is the seller, ${SECRETS[auth.scheme]}.` };
   if (!headers.has('signature-input'))
     return { option: 'auth', advice: `If it is the seller, ${SECRETS.hmac}.` };
-  const owner = keyid === undefined ? undefined : parts.keys.whose(keyid, senders);
-  if (owner !== undefined && parts.notes.senders.get(owner)?.lastAcceptedAt === undefined) {
+  const owner = keyid === undefined ? undefined : context.keys.whose(keyid, senders);
+  if (owner !== undefined && context.notes.senders.get(owner)?.lastAcceptedAt === undefined) {
     return {
       option: 'publicUrl',
       advice: `Nothing of ${owner} was accepted since the start: compare publicUrl with the URL that the seller was given, and see whether a proxy changes what is signed (npx proto-webhooks explain).`,

@@ -59,25 +59,25 @@ function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: RefusalP
 }
 
 /** What the owner is told of a refusal, beside the line at level info that each has. */
-export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, parts: RefusalParts): void {
+export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: RefusalParts): void {
   const { delivery, rawBytes } = known;
   if (!delivery) return;
-  raiseSettingAlarm(outcome, known, parts);
-  const sender = whoseIs(known, parts);
-  logFirst(outcome, sender, known, parts);
+  raiseSettingAlarm(outcome, known, context);
+  const sender = whoseIs(known, context);
+  logFirst(outcome, sender, known, context);
   if (sender !== undefined) {
-    const note = noteOf(parts.notes, sender, known.selected?.senders);
-    note.lastRefusedAt = parts.now();
+    const note = noteOf(context.notes, sender, known.selected?.senders);
+    note.lastRefusedAt = context.now();
     note.lastCode = outcome.code;
   }
   const { headers, method, url } = delivery;
-  const targetUri = targetOf(known, parts);
-  parts.onRefused?.({ headers, method, url, targetUri, sender, outcome, ...(rawBytes && { rawBytes }) });
+  const targetUri = targetOf(known, context);
+  context.onRefused?.({ headers, method, url, targetUri, sender, outcome, ...(rawBytes && { rawBytes }) });
 }
 
 /** The URL that was asked for, as far as it is known; as it is configured where that is exact. */
-const urlOf = (known: OutcomeContext, parts: RefusalParts): string | undefined =>
-  targetOf(known, parts) ?? known.delivery?.url;
+const urlOf = (known: OutcomeContext, context: RefusalParts): string | undefined =>
+  targetOf(known, context) ?? known.delivery?.url;
 
 function targetOf({ selected }: OutcomeContext, { config }: RefusalParts): string | undefined {
   const { publicUrl } = config;
@@ -89,10 +89,10 @@ function targetOf({ selected }: OutcomeContext, { config }: RefusalParts): strin
 function aboutOf(
   known: OutcomeContext,
   senders: readonly SenderEntry[],
-  parts: RefusalParts,
+  context: RefusalParts,
 ): { readonly about: Pick<Alarm, 'sender' | 'url' | 'registered'>; readonly whose: string } {
   const sender = known.who.sender ?? known.proved;
-  const url = printableName(urlOf(known, parts) ?? '', MAX_URL_BYTES);
+  const url = printableName(urlOf(known, context) ?? '', MAX_URL_BYTES);
   const registered = senders.map(({ agentUrl }) => agentUrl).join(', ');
   const there = `${registered === '' ? 'nobody' : registered} is registered there`;
   return { about: { ...(sender !== undefined && { sender }), url, registered }, whose: sender ?? there };
@@ -105,18 +105,18 @@ function aboutOf(
 function raiseSettingAlarm(
   { code, detail, response, challenge }: Outcome & Refusal,
   known: OutcomeContext,
-  parts: RefusalParts,
+  context: RefusalParts,
 ): void {
   const { delivery, selected } = known;
   if (!delivery) return;
   const { headers } = delivery;
-  const senders = selected?.senders ?? parts.config.senders.fixed ?? [];
-  const suspect = suspectOf(code, { headers, keyid: keyidOf(headers), senders, parts });
+  const senders = selected?.senders ?? context.config.senders.fixed ?? [];
+  const suspect = suspectOf(code, { headers, keyid: keyidOf(headers), senders, parts: context });
   if (!suspect) return;
   const { option, advice } = suspect;
-  const { about, whose } = aboutOf(known, senders, parts);
+  const { about, whose } = aboutOf(known, senders, context);
   const final = challenge === 'bearer' ? '' : ', final for the seller';
-  parts.raiseAlarm({
+  context.raiseAlarm({
     ...about,
     code: suspect.code,
     ...(option !== undefined && { option }),
@@ -162,15 +162,15 @@ export type BodySampling = (refusal: Refusal, known: OutcomeContext) => Promise<
  * Whether the body of a delivery that its headers refused is read all the same, for `onRefused`: one a second, of who
  * names a key of a known sender. It decides nothing: the answer is the refusal, with or without the body.
  */
-export function createBodySampling(parts: RefusalParts, finish: Finish): BodySampling {
-  const maxBytes = parts.onRefused ? parts.refusedBodyBytes : 0;
+export function createBodySampling(context: RefusalParts, finish: Finish): BodySampling {
+  const maxBytes = context.onRefused ? context.refusedBodyBytes : 0;
   let last = Number.NEGATIVE_INFINITY;
   return async (refusal, known) => {
     const { delivery, selected } = known;
-    const now = parts.now();
+    const now = context.now();
     if (maxBytes === 0 || !delivery || !selected || Math.abs(now - last) < SAMPLE_EVERY_MS) return refusal;
     const keyid = keyidOf(delivery.headers);
-    if (keyid === undefined || parts.keys.whose(keyid, selected.senders) === undefined) return refusal;
+    if (keyid === undefined || context.keys.whose(keyid, selected.senders) === undefined) return refusal;
     const declared = declaredLength(delivery.headers);
     if (declared !== undefined && declared > maxBytes) return refusal;
     last = now;

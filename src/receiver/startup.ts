@@ -83,8 +83,8 @@ export interface StartupParts<T> {
 }
 
 /** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
-export function createStartup<T>(parts: StartupParts<T>): Startup<T> {
-  const { config, options, keys, raiseAlarm, outages, load } = parts;
+export function createStartup<T>(context: StartupParts<T>): Startup<T> {
+  const { config, options, keys, raiseAlarm, outages, load } = context;
   let loaded: T | undefined;
   const running = new Map<'check', Promise<T>>();
   let storeId: string | undefined;

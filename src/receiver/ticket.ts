@@ -174,8 +174,8 @@ function createBody(hashes: Hashes, signed: boolean): Body {
  * Takes bodies of deliveries whose headers passed: counts them, keeps them while there is room, and lets one body at a
  * time come for a nonce, so that headers that were captured hold no more than one.
  */
-export function createTickets(parts: TicketParts): Tickets {
-  const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs, senders } = parts.config;
+export function createTickets(context: TicketParts): Tickets {
+  const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs, senders } = context.config;
   const isAlone = senders.fixed?.length === 1;
   const proved = createBufferBudget(maxBufferedBytes, isAlone ? maxBufferedBytes : maxBodyBytes);
   const shared = Math.max(maxBodyBytes, maxBufferedBytes / UNPROVED_SHARE);
@@ -184,12 +184,12 @@ export function createTickets(parts: TicketParts): Tickets {
 
   function bufferFull(): Unavailability {
     const detail = `the bodies of deliveries under way fill maxBufferedBytes (${maxBufferedBytes}), or its sender's share of it; raise it, or add processes`;
-    parts.raiseAlarm({ code: 'overloaded', message: detail });
+    context.raiseAlarm({ code: 'overloaded', message: detail });
     return unavailable('overloaded', detail);
   }
 
   function notBytes(): Unavailability {
-    parts.raiseAlarm({ code: 'misconfigured', message: NOT_BYTES });
+    context.raiseAlarm({ code: 'misconfigured', message: NOT_BYTES });
     return unavailable('body_consumed', NOT_BYTES);
   }
 
@@ -249,7 +249,7 @@ export function createTickets(parts: TicketParts): Tickets {
       async end() {
         if (ended) return (await outcome) ?? misused();
         close();
-        settle(finish({ ...body.whole(), wholeAt: parts.now() }).finally(release));
+        settle(finish({ ...body.whole(), wholeAt: context.now() }).finally(release));
         return (await outcome) ?? misused();
       },
       abort() {

@@ -134,10 +134,7 @@ function misfit(status: number, path: readonly PropertyKey[] = []): RegistryErro
 export type { RegistryErrorCode } from '../shared/codes.ts';
 export { RegistryError } from './types.ts';
 export type * from './types.ts';
-export type {
-  AnyFetch as RegistryTransport,
-  AnyFetchInit as RegistryRequestInit,
-} from '../keys/key-resolver.ts';
+export type { AnyFetch as RegistryFetch, AnyFetchInit as RegistryRequestInit } from '../keys/key-resolver.ts';
 
 const CALL: Readonly<Record<keyof CallOptions, true>> = { signal: true };
 const DIAGNOSTICS: Readonly<Record<keyof DiagnosticsQuery, true>> = { ...CALL, runId: true, maxRows: true };

@@ -1,4 +1,4 @@
-import type { DoorReceiver } from '../../src/adapters/node.ts';
+import type { AdapterReceiver } from '../../src/adapters/node.ts';
 import { createTickets, fieldValue, headerFields, type SenderEntry } from '../../src/for-tests.ts';
 import type { HeaderFields } from '../../src/auth/rfc9421/index.ts';
 import type { Outcome, Refusal, Reply, RequestInfo, Unavailability } from '../../src/index.ts';
@@ -12,7 +12,7 @@ export interface Handed {
   readonly request: RequestInfo;
 }
 
-export interface RecordingReceiver extends DoorReceiver {
+export interface RecordingReceiver extends AdapterReceiver {
   readonly handed: readonly Handed[];
   readonly refused: readonly { readonly code: string; readonly detail: string }[];
   readonly faults: readonly unknown[];

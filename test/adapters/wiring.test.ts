@@ -4,7 +4,7 @@ import fastify from 'fastify';
 import { Hono } from 'hono';
 import { createServer } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { type DoorReceiver, webhookHandler as nodeHandler } from '../../src/adapters/node.ts';
+import { type AdapterReceiver, webhookHandler as nodeHandler } from '../../src/adapters/node.ts';
 import { webhookHandler as expressHandler } from '../../src/adapters/express.ts';
 import { webhookPlugin } from '../../src/adapters/fastify.ts';
 import { webhookHandler as fetchHandler } from '../../src/adapters/fetch.ts';
@@ -24,7 +24,7 @@ const post = (url: string): Promise<Response> =>
 const MISTAKES: readonly (readonly [
   name: string,
   fix: RegExp,
-  wired: (receiver: DoorReceiver) => Promise<number>,
+  wired: (receiver: AdapterReceiver) => Promise<number>,
 ])[] = [
   [
     'Express’s in a Fastify route',
@@ -131,7 +131,7 @@ describe('an argument that is no receiver', () => {
     ['hono', honoHandler],
     ['fetch', fetchHandler],
     ['lambda', lambdaHandler],
-    ['fastify', (receiver: DoorReceiver) => webhookPlugin(receiver, '/')],
+    ['fastify', (receiver: AdapterReceiver) => webhookPlugin(receiver, '/')],
   ])('%s throws when it is made', (name, make) => {
     const { verifyAndDispatch } = recordingReceiver();
     for (const wrong of [undefined, null, {}, verifyAndDispatch]) {

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import type { Jwk, KeyTransport } from '../../src/index.ts';
+import type { Jwk, KeyFetch } from '../../src/index.ts';
 import { MINUTE, publicJwk, senderEntry, setup, START } from '../keys/setup.ts';
 import { FORM } from '../reliability/form.ts';
 import { type Random, randomOf } from '../reliability/processes/random.ts';
@@ -86,7 +86,7 @@ it(
     const random = randomOf(seed);
     const own = publicJwk('honest');
     let at = START;
-    const transport: KeyTransport = async (url) => {
+    const transport: KeyFetch = async (url) => {
       const { hostname, pathname } = new URL(url);
       if (hostname !== 'honest.example') return answerOf(pathname, random, at);
       if (pathname.endsWith('brand.json')) return Response.json({ agents: [{ url: HONEST }] });

@@ -1,6 +1,6 @@
 import type { CryptoEngine } from '../../src/auth/rfc9421/index.ts';
 import type { Outcome, Receiver, ReceiverOptions, Sender } from '../../src/index.ts';
-import { createParts, receiverOf } from '../../src/for-tests.ts';
+import { createReceiverContext, receiverOf } from '../../src/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { DOORS } from '../adapters/contract/doors.ts';
 import { firstAnswer, message, type WireAnswer, type WireRequest } from '../adapters/contract/wire.ts';
@@ -88,7 +88,9 @@ interface Engine {
 const called =
   ({ engine, ...options }: Engine, call: Call = threeArguments): Way['open'] =>
   async (endpoint, also) => {
-    const receiver = receiverOf(createParts({ ...fuzzOptions(endpoint), ...options, ...also }, engine));
+    const receiver = receiverOf(
+      createReceiverContext({ ...fuzzOptions(endpoint), ...options, ...also }, engine),
+    );
     return {
       deliver: async (request) => verdictOf(await call(receiver, request)),
       stop: receiver.stop,
@@ -129,7 +131,7 @@ const throughDoor =
       ...also,
       onOutcome: (outcome: Outcome) => void (last = outcome),
     };
-    const receiver = receiverOf(createParts(options));
+    const receiver = receiverOf(createReceiverContext(options));
     const open = await harness.open(receiver);
     return {
       deliver: async (request) => {

@@ -4,7 +4,7 @@ import {
   type CacheOptions,
   type CopyResult,
   createDocumentCache,
-  defaultTransport,
+  defaultFetch,
   type DocumentCache,
   type DocumentKind,
   type FetchBudget,
@@ -52,7 +52,7 @@ export async function setup(
   const server = await startKeyServer();
   const url = `${server.origin}/doc`;
   const cache = createDocumentCache({
-    fetch: defaultTransport(true),
+    fetch: defaultFetch(true),
     allowLoopback: true,
     deadlineMs: 10_000,
     now: () => now,

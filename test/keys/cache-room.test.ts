@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { KeyTransport } from '../../src/index.ts';
+import type { KeyFetch } from '../../src/index.ts';
 import {
   createDocumentCache,
   type DocumentKind,
@@ -19,7 +19,7 @@ const TEXT: DocumentKind<string> = {
 function cacheOf({ bytes = 1_000, maxBytes = KEY_LIMITS.maxBytes ?? 0, status = 200 } = {}) {
   let time = START;
   let asked = 0;
-  const transport: KeyTransport = async () => {
+  const transport: KeyFetch = async () => {
     asked += 1;
     return new Response('x'.repeat(bytes), { status });
   };
@@ -99,7 +99,7 @@ test('a seller that moves its brand.json every minute for a day keeps its key', 
   const sender = senderEntry('https://seller.example/mcp');
   const jwk = publicJwk('k');
   let minute = 0;
-  const transport: KeyTransport = async (url) => {
+  const transport: KeyFetch = async (url) => {
     const { hostname, pathname } = new URL(url);
     if (pathname.endsWith('jwks.json')) return Response.json({ keys: [jwk] });
     const headers = { 'cache-control': 'max-age=60' };

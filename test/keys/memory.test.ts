@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { setImmediate } from 'node:timers/promises';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import type { KeyTransport } from '../../src/index.ts';
+import type { KeyFetch } from '../../src/index.ts';
 import type { SenderEntry } from '../../src/for-tests.ts';
 import { type Bench, MINUTE, publicJwk, senderEntry, setup } from './setup.ts';
 
@@ -51,7 +51,7 @@ async function heldAfterADay({ keys, now, advance }: Bench, sender: SenderEntry)
 
 test('a brand.json that points elsewhere every minute of a day leaves what its hard limit allows', async () => {
   let pointers = 0;
-  const transport: KeyTransport = async (url) => {
+  const transport: KeyFetch = async (url) => {
     const { hostname, pathname } = new URL(url);
     if (pathname.endsWith('jwks.json')) return jwks();
     // In the last half hour those that are held at the end, of 512 KiB: as they are they would take 20 MiB.
@@ -75,7 +75,7 @@ test('a brand.json that points elsewhere every minute of a day leaves what its h
 
 test('an adagents.json that points elsewhere every minute of a day is an alarm, and stays within the bound', async () => {
   let pointers = 0;
-  const transport: KeyTransport = async (url) => {
+  const transport: KeyFetch = async (url) => {
     const { hostname } = new URL(url);
     if (hostname !== 'publisher.example') {
       const authorized_agents = [{ url: AGENT, signing_keys: [JWK] }, ...otherAgents(hostname)];
@@ -98,7 +98,7 @@ test('an adagents.json that points elsewhere every minute of a day is an alarm, 
 });
 
 test('of a publisher whose file was dropped only the keys of its sender are held', async () => {
-  const transport: KeyTransport = async (url) => {
+  const transport: KeyFetch = async (url) => {
     const authorized_agents = [{ url: AGENT, signing_keys: [JWK] }, ...otherAgents(new URL(url).hostname)];
     return Response.json({ authorized_agents });
   };
@@ -121,7 +121,7 @@ test.each([
 ])('the JWKS that a brand.json named before: %s', async (_, others, fetches) => {
   const asked: string[] = [];
   let place = 'a';
-  const transport: KeyTransport = async (url) => {
+  const transport: KeyFetch = async (url) => {
     const { origin, pathname } = new URL(url);
     asked.push(url);
     if (pathname.endsWith('jwks.json'))
@@ -147,7 +147,7 @@ test.each([
 test('documents and revocation lists have one bound', async () => {
   const asked: string[] = [];
   const kids = Array.from({ length: 5_000 }, (_, index) => `revoked-${index}`);
-  const transport: KeyTransport = async (url) => {
+  const transport: KeyFetch = async (url) => {
     const { origin, pathname } = new URL(url);
     if (pathname.endsWith('brand.json')) {
       asked.push(url);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { KeyTransport } from '../../src/index.ts';
+import type { KeyFetch } from '../../src/index.ts';
 import { fetchDocument } from '../../src/keys/for-tests.ts';
 
 const FIRST = 'https://publisher.example/.well-known/adagents.json';
@@ -10,7 +10,7 @@ async function redirected(
   { first = FIRST, redirects = true, allowLoopback = false } = {},
 ) {
   const asked: string[] = [];
-  const transport: KeyTransport = async (url) => {
+  const transport: KeyFetch = async (url) => {
     asked.push(url);
     const hop = hops.find(([from]) => from === url);
     if (hop === undefined) return Response.json({});

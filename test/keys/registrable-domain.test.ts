@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { walkChain } from '../../src/cli/for-tests.ts';
-import type { EditionName, KeyTransport, Store } from '../../src/index.ts';
+import type { EditionName, KeyFetch, Store } from '../../src/index.ts';
 import { EDITION_NAMES, editionFor, type SenderEntry } from '../../src/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { type Answerer, type KeyServer, startKeyServer } from './key-server.ts';
@@ -20,7 +20,7 @@ const status =
 
 interface Web extends Bench {
   readonly server: KeyServer;
-  readonly transport: KeyTransport;
+  readonly transport: KeyFetch;
   readonly find: (keyid: string, sender?: SenderEntry) => Promise<unknown>;
   /** Moves past the memory of a failure and of a copy's life. */
   readonly later: (ms?: number) => void;
@@ -29,7 +29,7 @@ interface Web extends Bench {
 /** Sellers' hosts, all on one real server, each under a path of its own. */
 async function web(store?: Store): Promise<Web> {
   const server = await startKeyServer();
-  const transport: KeyTransport = async (url, init) => {
+  const transport: KeyFetch = async (url, init) => {
     const { host, pathname } = new URL(url);
     return await fetch(`${server.origin}/${host}${pathname}`, init);
   };

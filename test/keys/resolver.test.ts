@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { defaultTransport, type KeySearch } from '../../src/keys/for-tests.ts';
-import type { KeyTransport } from '../../src/index.ts';
+import { defaultFetch, type KeySearch } from '../../src/keys/for-tests.ts';
+import type { KeyFetch } from '../../src/index.ts';
 import { gate, sends, startKeyServer } from './key-server.ts';
 import {
   type Bench,
@@ -35,9 +35,9 @@ test('each document is fetched on behalf of its seller', async () => {
   const publisher = await startKeyServer();
   publisher.serve('/.well-known/adagents.json', { authorized_agents: [] });
   const fetched: (string | undefined)[][] = [];
-  const transport: KeyTransport = (url, init) => {
+  const transport: KeyFetch = (url, init) => {
     fetched.push([new URL(url).pathname, init.seller]);
-    return defaultTransport(true)(url, init);
+    return defaultFetch(true)(url, init);
   };
   const { keys, now } = await setup({ fetch: transport });
   const sender = { ...seller.sender, publishers: [publisher.host] };

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
-import type { KeyTransport } from '../../src/index.ts';
-import { defaultTransport } from '../../src/keys/for-tests.ts';
+import type { KeyFetch } from '../../src/index.ts';
+import { defaultFetch } from '../../src/keys/for-tests.ts';
 import type { SenderEntry } from '../../src/for-tests.ts';
 import { type KeyServer, startKeyServer } from './key-server.ts';
 import { onWorkerd } from '../support/workerd.ts';
@@ -92,9 +92,9 @@ describe('a list is polled', () => {
     const { server, sender } = await polled();
     const { schedule, next } = timers();
     let sent = 0;
-    const transport: KeyTransport = (url, init) => {
+    const transport: KeyFetch = (url, init) => {
       sent += 1;
-      return defaultTransport(true)(url, init);
+      return defaultFetch(true)(url, init);
     };
     const { keys, advance } = await setup({ schedule, fetch: transport });
     await keys.revocation(sender, 'k');

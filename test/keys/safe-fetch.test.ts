@@ -1,11 +1,11 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import type { KeyTransport } from '../../src/index.ts';
-import { defaultTransport, fetchDocument, type Fetched, type FetchRules } from '../../src/keys/for-tests.ts';
+import type { KeyFetch } from '../../src/index.ts';
+import { defaultFetch, fetchDocument, type Fetched, type FetchRules } from '../../src/keys/for-tests.ts';
 import { gate, latch, sends, startKeyServer } from './key-server.ts';
 
 const CAP = 1000;
-const RULES: FetchRules = { fetch: defaultTransport(true), allowLoopback: true, deadlineMs: 5000 };
+const RULES: FetchRules = { fetch: defaultFetch(true), allowLoopback: true, deadlineMs: 5000 };
 
 async function fetched(url: string, rules: Partial<FetchRules> = {}): Promise<Fetched> {
   return await fetchDocument({ ...RULES, ...rules }, { url, maxBytes: CAP }, new AbortController());
@@ -84,7 +84,7 @@ test('a redirect that a transport followed by itself is refused', async () => {
     res.writeHead(302, { location: '/doc' }).end();
   });
   server.serve('/doc', {});
-  const following: KeyTransport = async (url, init) => await fetch(url, { ...init, redirect: 'follow' });
+  const following: KeyFetch = async (url, init) => await fetch(url, { ...init, redirect: 'follow' });
   expect(await fetched(`${server.origin}/moved`, { fetch: following })).toEqual({
     ok: false,
     reason: 'answered with a redirect',
@@ -127,7 +127,7 @@ test('one deadline applies to the whole: a slow body does not prolong it', async
 });
 
 test('the deadline applies to a transport that ignores its signal', async () => {
-  const deaf: KeyTransport = () => new Promise(() => undefined);
+  const deaf: KeyFetch = () => new Promise(() => undefined);
   const result = await fetched('https://seller.example/', { fetch: deaf, deadlineMs: 50 });
   expect(result).toEqual({ ok: false, reason: 'no whole answer within 50 ms' });
 });
@@ -150,7 +150,7 @@ test('once a transport has rejected its signal fires no more: for Node’s own f
     sends('{}', { 'content-encoding': Array.from({ length: 20 }, () => 'gzip').join() }),
   );
   const signals: AbortSignal[] = [];
-  const transport: KeyTransport = async (url, init) => {
+  const transport: KeyFetch = async (url, init) => {
     signals.push(init.signal);
     return await globalThis.fetch(url, init);
   };
@@ -167,7 +167,7 @@ test('an unreachable server is a reason, not an exception', async () => {
 });
 
 test('a transport that throws anything is a reason, not an exception', async () => {
-  const throws: KeyTransport = () => {
+  const throws: KeyFetch = () => {
     throw 'text';
   };
   expect(await fetched('https://seller.example/', { fetch: throws })).toEqual({
@@ -178,7 +178,7 @@ test('a transport that throws anything is a reason, not an exception', async () 
 
 test('the URL rules apply to every transport', async () => {
   let called = 0;
-  const counting: KeyTransport = async (url, init) => {
+  const counting: KeyFetch = async (url, init) => {
     called += 1;
     return await fetch(url, init);
   };
@@ -200,5 +200,5 @@ test('the default transport refuses by itself', async () => {
     redirect: 'manual',
     signal: new AbortController().signal,
   } as const;
-  await expect(defaultTransport(false)('https://127.0.0.1/', init)).rejects.toThrow('not a public host');
+  await expect(defaultFetch(false)('https://127.0.0.1/', init)).rejects.toThrow('not a public host');
 });

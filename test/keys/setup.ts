@@ -13,7 +13,7 @@ import {
   createKeyResolver,
   type Declared,
   declaredRow,
-  defaultTransport,
+  defaultFetch,
   type KeyResolver,
   type KeyResolverOptions,
 } from '../../src/keys/for-tests.ts';
@@ -88,7 +88,7 @@ export async function setup(options: Partial<KeyResolverOptions> = {}): Promise<
   const keys = createKeyResolver({
     protocols: protocolsFor(),
     engine: () => engine,
-    fetch: defaultTransport(true),
+    fetch: defaultFetch(true),
     now: () => now,
     allowLoopback: true,
     raiseAlarm: (alarm) => alarms.push(alarm),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AlarmCode } from '../../src/index.ts';
-import { defaultTransport } from '../../src/keys/for-tests.ts';
+import { defaultFetch } from '../../src/keys/for-tests.ts';
 import type { NamedFault, SellerFault } from '../../src/testing/index.ts';
 import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from './rehearsal.ts';
 
@@ -48,7 +48,7 @@ describe.each(Object.entries(ALARMS))('JWKS fault %s', (fault, alarm) => {
 
 test.each(['silent', 'drip'] as const)('JWKS fault %s: given up at the deadline, 503', async (fault) => {
   // The fetcher's own deadline is 10 s; the transport's is shorter here.
-  const patient = defaultTransport(true);
+  const patient = defaultFetch(true);
   const transport: typeof patient = (url, init) =>
     patient(url, { ...init, signal: AbortSignal.any([init.signal, AbortSignal.timeout(1_000)]) });
   const { seller, deliver, alarmsOf } = await rehearse({ fetch: transport });

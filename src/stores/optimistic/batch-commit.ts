@@ -72,18 +72,18 @@ export interface Known {
 
 /** Plans and commits until each job has its answer. Never rejects. */
 export async function runJobs(
-  jobs: readonly QueuedPlan[],
+  requests: readonly QueuedPlan[],
   within: Within,
   shared: Shared,
   known?: Known,
 ): Promise<void> {
   const batch = newBatch(shared);
-  let left = jobs;
+  let left = requests;
   let idle = 0;
   try {
     if (known) note(batch, shared, known.result, known.since);
     while (left.length > 0) {
-      const tries = Math.max(...left.map((job) => job.tries));
+      const tries = Math.max(...left.map((request) => request.tries));
       if (tries >= PAUSED_TRY) await pause(tries - PAUSED_TRY, shared.random());
       const again = await runRound(left, batch, within, shared);
       idle = again.length < left.length ? 0 : idle + 1;
@@ -107,8 +107,8 @@ function pause(tries: number, random: number): Promise<void> {
   return sleep(Math.min(PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS) * random);
 }
 
-function failAll(jobs: readonly PlanRequest[], error: unknown): void {
-  for (const job of jobs) (job as QueuedPlan).reject(error);
+function failAll(requests: readonly PlanRequest[], error: unknown): void {
+  for (const request of requests) (request as QueuedPlan).reject(error);
 }
 
 function newBatch(shared: Shared): Batch {
@@ -126,13 +126,13 @@ function newBatch(shared: Shared): Batch {
 
 /** @returns the jobs that come again. */
 async function runRound(
-  jobs: readonly QueuedPlan[],
+  requests: readonly QueuedPlan[],
   batch: Batch,
   within: Within,
   shared: Shared,
 ): Promise<readonly QueuedPlan[]> {
   const now = shared.clock.now();
-  const { drafts, needs, waiting } = planAll(jobs, batch, now);
+  const { drafts, needs, waiting } = planAll(requests, batch, now);
   for (const draft of drafts) draft.next = shared.nextVersion();
   const units = drafts.map(unitOf);
   const counts = [...batch.old.values()];
@@ -156,44 +156,44 @@ interface Planned {
 }
 
 /** Plans one after the other, each over what those before it have left. */
-function planAll(jobs: readonly QueuedPlan[], batch: Batch, now: number): Planned {
+function planAll(requests: readonly QueuedPlan[], batch: Batch, now: number): Planned {
   const drafts = new Set<Draft>();
   const needs: Need[] = [];
   const waiting: QueuedPlan[] = [];
-  for (const job of jobs) {
-    const attempt = attemptOf(batch, job);
+  for (const request of requests) {
+    const attempt = attemptOf(batch, request);
     try {
-      job.answer = job.plan(attempt.rows, now);
+      request.answer = request.plan(attempt.rows, now);
     } catch (error) {
       if (error instanceof Missing) {
         needs.push(error.need);
-        waiting.push(job);
-      } else job.reject(error);
+        waiting.push(request);
+      } else request.reject(error);
       continue;
     }
-    const guessed = guesses(job, attempt);
+    const guessed = guesses(request, attempt);
     if (guessed.length > 0) {
       for (const { id } of guessed) needs.push({ row: id });
-      waiting.push(job);
-    } else if (isAnswerable(job, attempt)) job.resolve(job.answer);
-    else join(drafts, job, attempt);
+      waiting.push(request);
+    } else if (isAnswerable(request, attempt)) request.resolve(request.answer);
+    else join(drafts, request, attempt);
   }
   return { drafts: [...drafts], needs, waiting };
 }
 
 /** An answer that nothing is committed for rests on what the store said, not on a guess (admission.md §8.7). */
-function guesses(job: QueuedPlan, { reads, writes }: Attempt): readonly Entry[] {
-  if (writes.size > 0 || job.isBarrier(job.answer)) return [];
+function guesses(request: QueuedPlan, { reads, writes }: Attempt): readonly Entry[] {
+  if (writes.size > 0 || request.isBarrier(request.answer)) return [];
   return [...reads].filter(({ isVerified, writer }) => !isVerified && !writer);
 }
 
 /** Rests on nothing that a plan of this round has written. */
-function isAnswerable(job: QueuedPlan, { reads, writes }: Attempt): boolean {
-  return writes.size === 0 && !job.isBarrier(job.answer) && ![...reads].some(({ writer }) => writer);
+function isAnswerable(request: QueuedPlan, { reads, writes }: Attempt): boolean {
+  return writes.size === 0 && !request.isBarrier(request.answer) && ![...reads].some(({ writer }) => writer);
 }
 
 /** What one has written and another has read is taken together (admission.md §8.12). */
-function join(drafts: Set<Draft>, job: QueuedPlan, attempt: Attempt): void {
+function join(drafts: Set<Draft>, request: QueuedPlan, attempt: Attempt): void {
   const others = new Set<Draft>();
   for (const { writer } of attempt.reads) if (writer) others.add(writer);
   for (const [entry, { row, body }] of attempt.writes) {
@@ -202,7 +202,7 @@ function join(drafts: Set<Draft>, job: QueuedPlan, attempt: Attempt): void {
   }
   for (const [task, waiters] of attempt.waiters) task.waiters = waiters;
   const { reads, writes, counts } = attempt;
-  const draft: Draft = { jobs: [job], reads, writes, counts, next: 0 };
+  const draft: Draft = { jobs: [request], reads, writes, counts, next: 0 };
   for (const other of others) {
     drafts.delete(other);
     draft.jobs.unshift(...other.jobs);
@@ -330,12 +330,12 @@ async function rolledBack(
   { within, shared }: Context,
 ): Promise<void> {
   for (const draft of drafts) undo(draft);
-  const jobs = drafts.flatMap((draft) => draft.jobs as QueuedPlan[]);
-  if (jobs.length === 1 || !within.isAboutOne(reason)) failAll(jobs, reason);
+  const requests = drafts.flatMap((draft) => draft.jobs as QueuedPlan[]);
+  if (requests.length === 1 || !within.isAboutOne(reason)) failAll(requests, reason);
   else if (drafts.length > 1) {
     // What one sender sent must not fail the others: each finds out by itself.
     await Promise.all(drafts.map((draft) => runJobs(draft.jobs as QueuedPlan[], within, shared)));
-  } else for (const job of jobs) await runJobs([job], within, shared);
+  } else for (const request of requests) await runJobs([request], within, shared);
 }
 
 /** @returns the jobs whose rows others have changed, or all where the plans were made on an old clock. */
@@ -346,7 +346,7 @@ function taken(drafts: readonly Draft[], result: CommitResult, context: Context)
   for (const [place, draft] of drafts.entries()) {
     if (refused.has(place)) continue;
     keep(draft, shared);
-    for (const job of draft.jobs as QueuedPlan[]) job.resolve(job.answer);
+    for (const request of draft.jobs as QueuedPlan[]) request.resolve(request.answer);
   }
   const again: QueuedPlan[] = [];
   for (const place of refused) {

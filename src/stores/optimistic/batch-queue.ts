@@ -14,7 +14,7 @@ export interface Queued extends QueuedPlan {
 
 export interface BatchOptions {
   /** Never rejects. */
-  readonly run: (jobs: readonly Queued[]) => Promise<void>;
+  readonly run: (requests: readonly Queued[]) => Promise<void>;
   /** Batches under way at once, of a sender where each has its own. */
   readonly lanes: number;
   readonly bySender: boolean;
@@ -27,7 +27,7 @@ export interface BatchOptions {
  * commit. A job that comes alone is sent alone.
  */
 export interface Batches {
-  readonly add: (job: Queued) => void;
+  readonly add: (request: Queued) => void;
   /** Resolves when nothing is waiting or under way. */
   readonly idle: () => Promise<void>;
 }
@@ -90,15 +90,15 @@ export function createBatches(options: BatchOptions): Batches {
   };
 
   return {
-    add: (job) => {
+    add: (request) => {
       if (waiting >= MOST_WAITING) {
-        job.reject(new Fault('store_unavailable', 'Too many calls are waiting for the store.'));
+        request.reject(new Fault('store_unavailable', 'Too many calls are waiting for the store.'));
         return;
       }
-      const name = options.bySender ? job.sender : '';
+      const name = options.bySender ? request.sender : '';
       let queue = queues.get(name);
       if (!queue) queues.set(name, (queue = { jobs: [], busy: 0 }));
-      queue.jobs.push(job);
+      queue.jobs.push(request);
       waiting += 1;
       schedule();
     },
@@ -118,17 +118,17 @@ function shareOf(waiting: number, free: number): number {
 
 /** The next batch, first come first served; who waited too long is told so instead. */
 function take(queue: Queued[], most: number, timeoutMs: number): { jobs: Queued[]; taken: number } {
-  const jobs: Queued[] = [];
+  const requests: Queued[] = [];
   const now = performance.now();
   let bytes = 0;
   let taken = 0;
-  for (let next = queue[0]; next && jobs.length < most; next = queue[0]) {
+  for (let next = queue[0]; next && requests.length < most; next = queue[0]) {
     bytes += next.bytes;
-    if (jobs.length > 0 && bytes > MOST_BYTES) break;
+    if (requests.length > 0 && bytes > MOST_BYTES) break;
     queue.shift();
     taken += 1;
-    if (now - next.since <= timeoutMs) jobs.push(next);
+    if (now - next.since <= timeoutMs) requests.push(next);
     else next.reject(new Fault('store_unavailable', `The store gave no turn within ${timeoutMs} ms.`));
   }
-  return { jobs, taken };
+  return { jobs: requests, taken };
 }

@@ -45,7 +45,7 @@ interface Mended {
 async function mendRows(backend: Backend, shared: Shared, ids: readonly RowId[]): Promise<readonly Mended[]> {
   const since = performance.now();
   const result = await backend.load({ rows: ids, bodies: [], counts: [] });
-  const jobs: QueuedPlan[] = [];
+  const requests: QueuedPlan[] = [];
   const asked = new Set(ids.map(({ id }) => id));
   const came = result.rows
     .filter(({ kind, id }) => kind === 'record' && asked.has(id))
@@ -57,10 +57,10 @@ async function mendRows(backend: Backend, shared: Shared, ids: readonly RowId[])
         return { backMs: steppedMs(record, now), isMended: mend(rows, record, now) };
       };
       return new Promise<Mended>((resolve) => {
-        jobs.push(queuedPlan(plan, READING, resolve, () => resolve({ isMended: false, backMs: 0 })));
+        requests.push(queuedPlan(plan, READING, resolve, () => resolve({ isMended: false, backMs: 0 })));
       });
     });
-  await runJobs(jobs, backend, shared, { result, since });
+  await runJobs(requests, backend, shared, { result, since });
   return Promise.all(came);
 }
 
@@ -199,7 +199,7 @@ async function leaseFound(
   const records = new Map(found.rows.map((row) => [nameOf(row), row]));
   const came: Promise<Looked>[] = [];
   const faults: unknown[] = [];
-  const jobs = new Map<string, QueuedPlan[]>();
+  const requests = new Map<string, QueuedPlan[]>();
   for (const id of found.due) {
     const row = records.get(nameOf(id));
     if (!row) continue;
@@ -212,11 +212,11 @@ async function leaseFound(
           faults.push(error);
           resolve({});
         });
-        jobs.set(group, [...(jobs.get(group) ?? []), job]);
+        requests.set(group, [...(requests.get(group) ?? []), job]);
       }),
     );
   }
-  await Promise.all([...jobs.values()].map((group) => runJobs(group, backend, shared, known)));
+  await Promise.all([...requests.values()].map((group) => runJobs(group, backend, shared, known)));
   return { came: await Promise.all(came), faults };
 }
 

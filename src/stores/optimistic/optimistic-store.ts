@@ -147,9 +147,9 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
     lanes: backend.concurrency,
     bySender: backend.bySender,
     timeoutMs: backend.timeoutMs,
-    run: async (jobs) => {
-      await runJobs(jobs, backend, shared);
-      await sweepSome(jobs, backend, options.random);
+    run: async (requests) => {
+      await runJobs(requests, backend, shared);
+      await sweepSome(requests, backend, options.random);
     },
   });
 
@@ -268,12 +268,12 @@ function runOne<T>(plan: Plan<T>, ask: Ask, within: Within, shared: Shared): Pro
 
 /** What an accept adds to is swept now and then: what is kept stays in proportion to what comes. */
 async function sweepSome(
-  jobs: readonly Queued[],
+  requests: readonly Queued[],
   backend: Pick<Backend, 'sweep'>,
   random: () => number,
 ): Promise<void> {
   const due = new Map<string, Scope>();
-  for (const { scopes = [] } of jobs) {
+  for (const { scopes = [] } of requests) {
     if (scopes.length === 0 || random() * SWEEP_EVERY >= 1) continue;
     for (const scope of scopes) due.set(scopeName(scope), scope);
   }
@@ -359,7 +359,7 @@ async function due(
       groups.set(group, [...(groups.get(group) ?? []), queuedPlan(plan, READING, resolve, reject)]);
     });
   });
-  for (const jobs of groups.values()) void runJobs(jobs, backend, shared, known);
+  for (const requests of groups.values()) void runJobs(requests, backend, shared, known);
   // What could not be put off now is found again: it takes nothing from what was.
   const settled = await Promise.allSettled(claims);
   const rows = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));

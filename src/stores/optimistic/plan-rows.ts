@@ -177,9 +177,9 @@ function noteOld({ counts, old }: Batch, scopes: readonly Scope[], names: readon
 }
 
 /** `Rows` over what a batch knows: reads are noted, for they have to hold when it is committed (admission.md §8.3). */
-export function attemptOf(batch: Batch, job: PlanRequest): Attempt {
+export function attemptOf(batch: Batch, request: PlanRequest): Attempt {
   batch.touched ??= touchedRowsOf(batch);
-  return batch.touched.begin(job);
+  return batch.touched.begin(request);
 }
 
 /** The rows of a batch, for one plan after the other. */
@@ -188,7 +188,7 @@ interface TouchedRows {
 }
 
 function touchedRowsOf(batch: Batch): TouchedRows {
-  let job: PlanRequest;
+  let request: PlanRequest;
   let reads: Attempt['reads'];
   let writes: Attempt['writes'];
   let counts: Attempt['counts'];
@@ -202,8 +202,8 @@ function touchedRowsOf(batch: Batch): TouchedRows {
     const name = nameOf(id);
     let entry = batch.entries.get(name);
     if (!entry) {
-      const known = job.tries === 0 ? batch.remembered(name) : undefined;
-      if (!known && !(job.guessesAbsent && job.tries === 0)) throw new Missing({ row: id });
+      const known = request.tries === 0 ? batch.remembered(name) : undefined;
+      if (!known && !(request.guessesAbsent && request.tries === 0)) throw new Missing({ row: id });
       entry = newEntry(id, name, known?.version, known?.stored, false);
       batch.entries.set(name, entry);
     }
@@ -267,7 +267,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
     const [own, key] = known;
     noteOld(batch, scopes, names);
     const used = usageOf(own, key, batch.nonces());
-    const { limits } = job;
+    const { limits } = request;
     if (!limits || isFar(used, limits, PRESSURE_SHARE, keyid !== undefined)) return used;
     if (!names.every((name) => batch.exact.has(name))) throw new Missing({ counts: scopes });
     // Far from the caps themselves, a count that has moved meanwhile changes no more than what the alarm says.
@@ -343,7 +343,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   };
   return {
     begin: (nextJob) => {
-      job = nextJob;
+      request = nextJob;
       reads = new Set();
       writes = new Map();
       counts = new Map();

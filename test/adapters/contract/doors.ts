@@ -7,7 +7,7 @@ import { Hono } from 'hono';
 import { Hono as Hono3 } from 'hono3';
 import { createServer as createHttp, type RequestListener, type Server } from 'node:http';
 import { createServer as createHttp2, type Http2Server } from 'node:http2';
-import { type DoorReceiver, webhookHandler as nodeHandler } from '../../../src/adapters/node.ts';
+import { type AdapterReceiver, webhookHandler as nodeHandler } from '../../../src/adapters/node.ts';
 import { webhookHandler as expressHandler } from '../../../src/adapters/express.ts';
 import { webhookPlugin } from '../../../src/adapters/fastify.ts';
 import { webhookHandler as fetchHandler } from '../../../src/adapters/fetch.ts';
@@ -62,7 +62,7 @@ const inFastify =
     return serve(app.server as unknown as S);
   };
 
-function honoApp(make: () => Hono, receiver: DoorReceiver, consumed: true | undefined): Hono {
+function honoApp(make: () => Hono, receiver: AdapterReceiver, consumed: true | undefined): Hono {
   const app = make();
   if (consumed) {
     app.use('*', async (c, next) => {

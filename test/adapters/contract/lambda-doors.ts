@@ -1,5 +1,5 @@
 import {
-  type DoorReceiver,
+  type AdapterReceiver,
   type LambdaEvent,
   type LambdaResult,
   webhookHandler,
@@ -164,7 +164,7 @@ const withLength = (request: WireRequest): WireRequest =>
 export const LAMBDA_DOORS: readonly DoorHarness[] = FRONTS.map(({ name, lacks, event, read }) => ({
   name,
   lacks,
-  open: async (receiver: DoorReceiver) => {
+  open: async (receiver: AdapterReceiver) => {
     const handle = webhookHandler(receiver);
     return {
       port: 0,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type Http2Server, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import type { DoorReceiver } from '../../../src/adapters/node.ts';
+import type { AdapterReceiver } from '../../../src/adapters/node.ts';
 import { rawClient } from '../raw-client.ts';
 import { answerOf, firstAnswer, message, type WireAnswer, type WireRequest } from './wire.ts';
 
@@ -46,7 +46,7 @@ export interface DoorHarness {
   readonly name: string;
   /** What it cannot have, and why. */
   readonly lacks: Partial<Record<Capability, string>>;
-  readonly open: (receiver: DoorReceiver, options?: OpenOptions) => Promise<Asking>;
+  readonly open: (receiver: AdapterReceiver, options?: OpenOptions) => Promise<Asking>;
 }
 
 export interface OpenOptions {

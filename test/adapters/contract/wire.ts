@@ -1,4 +1,4 @@
-import type { DoorReceiver } from '../../../src/adapters/node.ts';
+import type { AdapterReceiver } from '../../../src/adapters/node.ts';
 import type { Reply } from '../../../src/index.ts';
 
 /** A request as it goes over the wire, before a protocol or a platform gives it its form. */
@@ -47,7 +47,7 @@ const fromReply = ({ status, headers, body }: Reply, method: string): WireAnswer
   );
 
 /** What the receiver itself answers to these bytes: what every door has to answer. */
-export async function receiverAnswer(receiver: DoorReceiver, request: WireRequest): Promise<WireAnswer> {
+export async function receiverAnswer(receiver: AdapterReceiver, request: WireRequest): Promise<WireAnswer> {
   const { method, target, authority } = request;
   const pseudo = authority === undefined ? [] : [[':authority', authority] as const];
   const length = ['content-length', String(request.body.byteLength)] as const;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { walkChain } from '../../../src/cli/for-tests.ts';
-import { defaultTransport } from '../../../src/keys/for-tests.ts';
+import { defaultFetch } from '../../../src/keys/for-tests.ts';
 import { generateKey } from '../../../src/sender/sign.ts';
 import { createFakeSeller } from '../../../src/testing/index.ts';
 
@@ -13,7 +13,7 @@ it('keys check: reports a clock of this machine that differs from the servers’
       sender: { agentUrl: seller.agentUrl },
       protocol: undefined,
       allowLoopback: true,
-      fetch: defaultTransport(true),
+      fetch: defaultFetch(true),
       now: () => Date.now() + offsetMs,
     });
   const right = await walk(0);

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type Chain, walkChain } from '../../../src/cli/for-tests.ts';
-import type { KeyTransport } from '../../../src/index.ts';
-import { defaultTransport } from '../../../src/keys/for-tests.ts';
+import type { KeyFetch } from '../../../src/index.ts';
+import { defaultFetch } from '../../../src/keys/for-tests.ts';
 import { generateKey, type Jwk } from '../../../src/sender/sign.ts';
 import { createFakeSeller, type FakeSeller } from '../../../src/testing/index.ts';
 
@@ -12,7 +12,7 @@ const walk = ({ agentUrl }: FakeSeller): Promise<Chain> =>
     sender: { agentUrl },
     protocol: undefined,
     allowLoopback: true,
-    fetch: defaultTransport(true),
+    fetch: defaultFetch(true),
     now: Date.now,
   });
 
@@ -60,7 +60,7 @@ it('keys check: a publisher’s pins of one kid take no others along, and a list
       sender: { agentUrl: seller.agentUrl, publishers: [new URL(publisher.agentUrl).host] },
       protocol: undefined,
       allowLoopback: true,
-      fetch: defaultTransport(true),
+      fetch: defaultFetch(true),
       now: Date.now,
     });
   };
@@ -86,7 +86,7 @@ it('keys check: follows a publisher’s file to where it is, and says where that
       sender: { agentUrl: seller.agentUrl, publishers: [new URL(publisher.agentUrl).host] },
       protocol: undefined,
       allowLoopback: true,
-      fetch: defaultTransport(true),
+      fetch: defaultFetch(true),
       now: Date.now,
     });
   const origin = new URL(publisher.agentUrl).origin;
@@ -122,7 +122,7 @@ it('keys check: explains pins without a purpose, and pins that the JWKS lacks, b
       protocol: undefined,
       edition,
       allowLoopback: true,
-      fetch: defaultTransport(true),
+      fetch: defaultFetch(true),
       now: Date.now,
     });
   const kid = JSON.stringify(publicJwk['kid']);
@@ -157,7 +157,7 @@ it.each([
     asked += 1;
     return what === moving ? String(asked) : '';
   };
-  const transport: KeyTransport = async (url) => {
+  const transport: KeyFetch = async (url) => {
     const { hostname, pathname } = new URL(url);
     const list = hostname.startsWith('list');
     if (pathname === JWKS) return Response.json({ keys: [key] });
@@ -213,7 +213,7 @@ it.each(['3.3', undefined] as const)(
         protocol: undefined,
         ...(edition && { edition }),
         allowLoopback: true,
-        fetch: defaultTransport(true),
+        fetch: defaultFetch(true),
         now: Date.now,
       });
       expect(keys.map(({ kid, revoked, revokedAt }) => [kid, revoked, revokedAt])).toEqual([

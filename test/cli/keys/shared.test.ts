@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { blockingFaults, sharedNotes, walkChain } from '../../../src/cli/for-tests.ts';
-import { defaultTransport } from '../../../src/keys/for-tests.ts';
+import { defaultFetch } from '../../../src/keys/for-tests.ts';
 import { generateKey, type Jwk } from '../../../src/sender/sign.ts';
 import { createFakeSeller } from '../../../src/testing/index.ts';
 
@@ -20,7 +20,7 @@ it('keys check --beside: names the key ids that another seller publishes too', a
       sender: { agentUrl },
       protocol: undefined,
       allowLoopback: true,
-      fetch: defaultTransport(true),
+      fetch: defaultFetch(true),
       now: Date.now,
     });
   const [mine, beside] = await Promise.all([walk(one), walk(other)]);
@@ -39,7 +39,7 @@ it('keys check --beside: says who would block whom at one URL, and where two pub
       sender: { agentUrl },
       protocol: undefined,
       allowLoopback: true,
-      fetch: defaultTransport(true),
+      fetch: defaultFetch(true),
       now: Date.now,
     });
   expect(blockingFaults(await walk(one), await walk(other))).toEqual([]);

@@ -1,4 +1,4 @@
-import type { KeyTransport } from '../../../src/index.ts';
+import type { KeyFetch } from '../../../src/index.ts';
 import { netModules, type NetModules } from '../../../src/keys/for-tests.ts';
 
 export const HOST = 'seller.example';
@@ -11,7 +11,7 @@ export function modules(): NetModules {
 
 /** One call of the transport itself, without the document's rules around it. */
 export async function called(
-  transport: KeyTransport,
+  transport: KeyFetch,
   url = `https://${HOST}/doc`,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Response> {

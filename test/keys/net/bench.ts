@@ -1,11 +1,11 @@
 import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
-import type { KeyTransport } from '../../../src/index.ts';
+import type { KeyFetch } from '../../../src/index.ts';
 import {
   fetchDocument,
   type Fetched,
-  nodeTransport,
-  type NodeTransportOptions,
+  nodeFetch,
+  type NodeFetchOptions,
 } from '../../../src/keys/for-tests.ts';
 import { createTestNetwork, PUBLIC, type TestNetwork } from '../../support/network.ts';
 import { called, HOST, modules } from './bench-transport.ts';
@@ -26,16 +26,12 @@ export interface Bench {
   readonly ca: TestCa;
   readonly server: LoopbackServer;
   readonly network: TestNetwork;
-  readonly transport: KeyTransport;
+  readonly transport: KeyFetch;
 }
 
-export function transportIn(
-  network: TestNetwork,
-  ca: TestCa,
-  options: NodeTransportOptions = {},
-): KeyTransport {
+export function transportIn(network: TestNetwork, ca: TestCa, options: NodeFetchOptions = {}): KeyFetch {
   const { resolve, dial } = network;
-  return nodeTransport(modules(), { resolve, dial, ca: ca.pem, ...options });
+  return nodeFetch(modules(), { resolve, dial, ca: ca.pem, ...options });
 }
 
 export async function httpsBench(listener: RequestListener): Promise<Bench> {
@@ -60,7 +56,7 @@ function benchOf(ca: TestCa, server: LoopbackServer): Bench {
 }
 
 export async function fetched(
-  transport: KeyTransport,
+  transport: KeyFetch,
   url = `https://${HOST}/doc`,
   deadlineMs = 5000,
 ): Promise<Fetched> {

@@ -5,7 +5,7 @@ import {
   IPV4_BEYOND,
   IPV4_SPECIAL,
   IPV6_SPECIAL,
-  nodeTransport,
+  nodeFetch,
   systemDial,
   systemResolve,
 } from '../../../src/keys/for-tests.ts';
@@ -100,7 +100,7 @@ describe('a server on loopback gets no connection', () => {
   test('with the system’s own resolver and sockets, for every spelling of loopback', async () => {
     const canary = await startCanary();
     const { dns, net } = modules();
-    const transport = nodeTransport(modules(), { resolve: systemResolve(dns), dial: systemDial(net) });
+    const transport = nodeFetch(modules(), { resolve: systemResolve(dns), dial: systemDial(net) });
     const hosts = [
       ...LOOPBACK.flatMap((address) => [...ipv4Spellings(address), ...embeddingSpellings(address)]),
       ...ipv6Spellings('::1'),
@@ -119,7 +119,7 @@ describe('a server on loopback gets no connection', () => {
     ]);
     expect(await outcomes(urls, async (url) => await called(transport, url))).toEqual([]);
     expect(canary.connections()).toBe(0);
-    const open = nodeTransport(modules(), { allowLoopback: true });
+    const open = nodeFetch(modules(), { allowLoopback: true });
     await outcomes([`http://127.0.0.1:${canary.port}/`], async (url) => await called(open, url));
     expect(canary.connections()).toBe(1);
   });

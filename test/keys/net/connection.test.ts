@@ -2,7 +2,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { connectAny, type Dial, nodeTransport, plainFailure } from '../../../src/keys/for-tests.ts';
+import { connectAny, type Dial, nodeFetch, plainFailure } from '../../../src/keys/for-tests.ts';
 import { limited } from '../../../src/for-tests.ts';
 import { createTestNetwork, OTHER_PUBLIC, PUBLIC } from '../../support/network.ts';
 import { listening } from '../../support/tls.ts';
@@ -417,7 +417,7 @@ describe('invalid answers', () => {
         socket.once('data', () => socket.resetAndDestroy());
       }),
     );
-    const transport = nodeTransport(modules(), { allowLoopback: true });
+    const transport = nodeFetch(modules(), { allowLoopback: true });
     await expect(called(transport, `http://127.0.0.1:${server.port}/`)).rejects.toThrow(CLOSED);
   });
 });

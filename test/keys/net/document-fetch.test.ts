@@ -3,13 +3,13 @@ import { createServer } from 'node:http';
 import { createServer as createTcpServer, Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import {
-  defaultTransport,
+  defaultFetch,
   dnsModule,
   exchange,
-  fetchTransport,
+  platformFetch,
   netModules,
-  nodeTransport,
-  type NodeTransportOptions,
+  nodeFetch,
+  type NodeFetchOptions,
 } from '../../../src/keys/for-tests.ts';
 import { gate, testReceiver } from '../../receiver/setup.ts';
 import { createTestNetwork, OTHER_PUBLIC, PUBLIC, PUBLIC_V6 } from '../../support/network.ts';
@@ -29,7 +29,7 @@ async function userAgentOf(): Promise<string | undefined> {
       res.end('{}');
     }),
   );
-  const response = await called(defaultTransport(true), `http://127.0.0.1:${server.port}/`);
+  const response = await called(defaultFetch(true), `http://127.0.0.1:${server.port}/`);
   await response.text();
   return connection;
 }
@@ -39,7 +39,7 @@ test('with sockets it uses its own connections, closed after one answer', async 
 });
 
 test('it refuses non-public addresses by itself', async () => {
-  await expect(called(defaultTransport(false), 'https://127.0.0.1/')).rejects.toThrow('not a public host');
+  await expect(called(defaultFetch(false), 'https://127.0.0.1/')).rejects.toThrow('not a public host');
 });
 
 test.each([
@@ -79,7 +79,7 @@ describe('names are looked up', () => {
       .spyOn(nodeDns.promises.Resolver.prototype, 'resolve4')
       .mockRejectedValue(new Error('asked'));
     vi.spyOn(nodeDns.promises.Resolver.prototype, 'resolve6').mockRejectedValue(new Error('asked'));
-    await expect(called(defaultTransport(false, how), 'https://seller.example/')).rejects.toThrow(
+    await expect(called(defaultFetch(false, how), 'https://seller.example/')).rejects.toThrow(
       times === 1 ? 'looked up' : 'asked',
     );
     expect([lookup.mock.calls.length, direct.mock.calls.length]).toEqual([times, 1 - times]);
@@ -130,10 +130,10 @@ test('the platform’s fetch, behind the URL rules', async () => {
     }),
   );
   const url = `http://127.0.0.1:${server.port}/`;
-  const response = await called(fetchTransport({ allowLoopback: true }), url);
+  const response = await called(platformFetch({ allowLoopback: true }), url);
   expect(await response.text()).toBe('{}');
   for (const refused of [url, `https://127.0.0.1:${server.port}/`, 'https://u@seller.example/', 'nonsense']) {
-    await expect(called(fetchTransport({ allowLoopback: false }), refused)).rejects.toThrow(TypeError);
+    await expect(called(platformFetch({ allowLoopback: false }), refused)).rejects.toThrow(TypeError);
   }
   expect(server.connections()).toBe(1);
 });
@@ -144,14 +144,14 @@ test('a redirect is handed back', async () => {
       res.writeHead(302, { location: '/elsewhere' }).end();
     }),
   );
-  const response = await called(fetchTransport({ allowLoopback: true }), `http://127.0.0.1:${server.port}/`);
+  const response = await called(platformFetch({ allowLoopback: true }), `http://127.0.0.1:${server.port}/`);
   expect(response.status).toBe(302);
   expect(server.connections()).toBe(1);
 });
 
 test('resolved addresses are checked where names can be resolved', async () => {
   const resolve = async (): Promise<string[]> => [OTHER_PUBLIC, '10.0.0.1'];
-  await expect(called(fetchTransport({ allowLoopback: false, resolve }))).rejects.toThrow(
+  await expect(called(platformFetch({ allowLoopback: false, resolve }))).rejects.toThrow(
     'seller.example resolves to 10.0.0.1, which is not public',
   );
 });
@@ -159,7 +159,7 @@ test('resolved addresses are checked where names can be resolved', async () => {
 test('the signal ends a resolution that never does', async () => {
   const resolve = (): Promise<string[]> => new Promise(() => undefined);
   const signal = AbortSignal.abort(new Error('stopped'));
-  await expect(called(fetchTransport({ allowLoopback: false, resolve }), undefined, signal)).rejects.toThrow(
+  await expect(called(platformFetch({ allowLoopback: false, resolve }), undefined, signal)).rejects.toThrow(
     'stopped',
   );
 });
@@ -318,7 +318,7 @@ test('the peer is checked on real connections too: 0.0.0.0 leads to 127.0.0.1', 
       res.end('{}');
     }),
   );
-  const transport = nodeTransport(modules(), { allowLoopback: true });
+  const transport = nodeFetch(modules(), { allowLoopback: true });
   const control = await called(transport, `http://127.0.0.1:${server.port}/`);
   expect(await control.text()).toBe('{}');
   await expect(called(transport, `http://0.0.0.0:${server.port}/`)).rejects.toThrow(
@@ -350,7 +350,7 @@ test('an unknown certificate authority is refused', async () => {
     res.end('{}');
   });
   const { resolve, dial } = bench.network;
-  const result = await fetched(nodeTransport(modules(), { resolve, dial }));
+  const result = await fetched(nodeFetch(modules(), { resolve, dial }));
   expect(result).toMatchObject({ ok: false, reason: expect.stringMatching(/unable to (?:verify|get)/) });
 });
 
@@ -378,12 +378,12 @@ test('the time for connecting is 5 s where none is given', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
     const dialled = gate();
-    const dial: NonNullable<NodeTransportOptions['dial']> = () => {
+    const dial: NonNullable<NodeFetchOptions['dial']> = () => {
       dialled.open();
       return { socket: Object.assign(new Socket(), { connecting: true }), peerAddress: () => undefined };
     };
     const ended = fetched(
-      nodeTransport(modules(), { resolve: async () => [PUBLIC], dial }),
+      nodeFetch(modules(), { resolve: async () => [PUBLIC], dial }),
       `https://${HOST}/doc`,
       600_000,
     );
@@ -422,7 +422,7 @@ test('allowLoopback, for development: http, private addresses, names that resolv
       res.end(req.headers.host);
     }),
   );
-  const transport = nodeTransport(modules(), { allowLoopback: true });
+  const transport = nodeFetch(modules(), { allowLoopback: true });
   for (const host of [`127.0.0.1:${server.port}`, `localhost:${server.port}`]) {
     const response = await called(transport, `http://${host}/`);
     expect(await response.text()).toBe(host);

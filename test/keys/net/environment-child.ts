@@ -2,7 +2,7 @@
  * Run in a process of its own, whose environment names a proxy and turns off certificate checks: fetches by the
  * transport, then by the platform, and says as JSON what came of it.
  */
-import { nodeTransport } from '../../../src/keys/for-tests.ts';
+import { nodeFetch } from '../../../src/keys/for-tests.ts';
 import { createTestNetwork, PUBLIC } from '../../support/network.ts';
 import { called, HOST, modules } from './bench-transport.ts';
 
@@ -19,8 +19,8 @@ async function outcome(fetching: Promise<Response>): Promise<string> {
 }
 
 const ca = process.env['CA_PEM'];
-const trusting = nodeTransport(modules(), { resolve, dial, ...(ca !== undefined && { ca }) });
-const strict = nodeTransport(modules(), { resolve, dial });
+const trusting = nodeFetch(modules(), { resolve, dial, ...(ca !== undefined && { ca }) });
+const strict = nodeFetch(modules(), { resolve, dial });
 
 const result = {
   trusted: await outcome(called(trusting)),

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import {
   createSellerQueue,
   directResolve,
-  nodeTransport,
+  nodeFetch,
   publicAddresses,
   type Resolve,
   systemResolve,
@@ -67,7 +67,7 @@ describe('DNS servers are asked', () => {
     const { resolve } = await bench({ [HOST]: { ipv4: [PUBLIC] } });
     const lookup = vi.spyOn(nodeDns.promises, 'lookup');
     await resolve(HOST, lookUp);
-    await called(nodeTransport(modules()), `https://${'a'.repeat(64)}.example/`).catch(() => undefined);
+    await called(nodeFetch(modules()), `https://${'a'.repeat(64)}.example/`).catch(() => undefined);
     expect(lookup).not.toHaveBeenCalled();
     lookup.mockRestore();
   });
@@ -103,7 +103,7 @@ describe('with a failure that names the option for names only the system knows',
 
   test('also in the alarm of the document, without the address of a server', async () => {
     const { resolve } = await bench({});
-    const result = await fetched(nodeTransport(modules(), { resolve }));
+    const result = await fetched(nodeFetch(modules(), { resolve }));
     expect(result).toMatchObject({ ok: false, reason: expect.stringContaining("dns: 'system'") });
   });
 });

@@ -1,4 +1,4 @@
-import { createSessions, PARTS, type WithParts } from '../../../src/for-tests.ts';
+import { createSessions, CONTEXT, type WithContext } from '../../../src/for-tests.ts';
 import { pollerLoop, type PollerLoop } from '../../../src/poll/for-tests.ts';
 import type { CallSeller } from '../../../src/registrations/index.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from '../../../src/registrations/for-tests.ts';
@@ -160,7 +160,7 @@ function loopOf(
   call: CallSeller,
   { leaseMs, clock, random }: LoopParts,
 ): PollerLoop {
-  const { [PARTS]: parts } = receiver as unknown as WithParts;
+  const { [CONTEXT]: parts } = receiver as unknown as WithContext;
   const { [WATCHED_TASKS]: tasks } = registrations as unknown as WithWatchedTasks;
   return pollerLoop({
     parts,
