@@ -95,6 +95,21 @@ describe('options: defaults (admission.md §2.12)', () => {
   it('renews at a quarter of the lease', () => {
     expect(resolveOptions(given({ leaseMs: 1_000 })).renewMs).toBe(250);
   });
+
+  it('takes each time that is given (admission.md §7.6)', () => {
+    const times = {
+      bodyDeadlineMs: 101,
+      handlerDeadlineMs: 102,
+      maxRunMs: 103,
+      leaseMs: 104,
+      renewMs: 5,
+      waitMs: 0,
+      retentionMs: 86_400_106,
+      retry: { attempts: 7, baseMs: 108, maxMs: 109, crashes: 10 },
+      worker: { concurrency: 11, batch: 12, pollMs: 113 },
+    };
+    expect(resolveOptions(given(times))).toMatchObject(times);
+  });
 });
 
 describe('options: a mistake is a ConfigError that names the option', () => {

@@ -133,6 +133,15 @@ const RACES = {
     const answer = await a.store.accept(capped(acceptRequest({ key: key(3) }), limits));
     expect(answer).toMatchObject({ kind: 'over-cap', limit: 'records' });
   },
+  'a record that comes while its accept finds no place': async ({ a, b }) => {
+    const limits = { maxRecordsPerSender: 1 };
+    await a.store.accept(capped(acceptRequest({ key: key(1) }), limits));
+    a.between.beforeCommit = async () => {
+      expect(await b.store.accept(acceptRequest({ key: key(2) }))).toMatchObject({ kind: 'won' });
+    };
+    const answer = await a.store.accept(capped(acceptRequest({ key: key(2) }), limits));
+    expect(answer).toMatchObject({ kind: 'in-flight' });
+  },
   'a notification id that comes under another key': async ({ a, b }) => {
     await warm(a, 1);
     a.between.beforeCommit = async () => {
@@ -191,6 +200,7 @@ const SHOWN_BY: Readonly<Record<PlantedName, readonly Race[]>> = {
     'two fresh inserts of one key',
     'a nonce that is bound to another event',
     'a new task that is leased',
+    'a record that comes while its accept finds no place',
     'a notification id that comes under another key',
     'a fast insert beside a plan that others have overtaken once',
   ],
