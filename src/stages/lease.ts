@@ -4,8 +4,6 @@ import type { Store } from '../stores/store.ts';
 import { backgroundTimer } from '../shared/time-limits.ts';
 
 export interface LeaseKeeper {
-  /** Resolves when the run is over: the store says that the lease is lost, or `maxRunMs` is over. Never rejects. */
-  readonly ended: Promise<'lost' | 'abandoned'>;
   /** Stops renewing; the lease stays as it is. */
   readonly stop: () => void;
 }
@@ -49,41 +47,41 @@ function createRenewal(request: LeaseRequest): () => Promise<boolean> {
  * Renews a lease until told to stop. JavaScript cannot stop a handler, and a lease released under one that runs
  * would let two overlap; so it is renewed past the handler's deadline, up to `maxRunMs` (a crash, for the store).
  */
-export function keepLease(request: LeaseRequest): LeaseKeeper {
+export function keepLease(
+  request: LeaseRequest,
+  /** Called once, if the run is over: the store says that the lease is lost, or `maxRunMs` is over. */
+  ended: (why: 'lost' | 'abandoned') => void,
+): LeaseKeeper {
   const { renewMs, maxRunMs, closed, beat } = request;
   const isHeld = createRenewal(request);
-  let stop = (): void => {};
   let isStopped = false;
-
-  const ended = new Promise<'lost' | 'abandoned'>((resolve) => {
-    const end = (why: 'lost' | 'abandoned'): void => {
-      // A renewal that was under way when the run was settled finds the lease gone, as it should be.
-      if (isStopped) return;
-      stop();
-      resolve(why);
-    };
-    const renew = async (): Promise<void> => {
-      beat();
-      if (!(await isHeld())) end('lost');
-    };
-    // A handler that never settles must not hold a process that is stopping; one at work has its own I/O.
-    const tick = (): (() => void) =>
-      backgroundTimer(() => {
-        cancelTick = tick();
-        void renew();
-      }, renewMs);
-    let cancelTick = tick();
-    const cancelLimit = backgroundTimer(() => end('abandoned'), maxRunMs);
-    stop = () => {
-      isStopped = true;
-      cancelTick();
-      cancelLimit();
-      closed.removeEventListener('abort', stop);
-    };
-    if (closed.aborted) stop();
-    else closed.addEventListener('abort', stop);
-  });
-  return { ended, stop };
+  const end = (why: 'lost' | 'abandoned'): void => {
+    // A renewal that was under way when the run was settled finds the lease gone, as it should be.
+    if (isStopped) return;
+    stop();
+    ended(why);
+  };
+  const renew = async (): Promise<void> => {
+    beat();
+    if (!(await isHeld())) end('lost');
+  };
+  // A handler that never settles must not hold a process that is stopping; one at work has its own I/O.
+  const tick = (): (() => void) =>
+    backgroundTimer(() => {
+      cancelTick = tick();
+      void renew();
+    }, renewMs);
+  let cancelTick = tick();
+  const cancelLimit = backgroundTimer(() => end('abandoned'), maxRunMs);
+  const stop = (): void => {
+    isStopped = true;
+    cancelTick();
+    cancelLimit();
+    closed.removeEventListener('abort', stop);
+  };
+  if (closed.aborted) stop();
+  else closed.addEventListener('abort', stop);
+  return { stop };
 }
 
 /** How a handler's run ended. `lost`: the store says that another owner has the event. `abandoned`: `maxRunMs` is over. */
@@ -146,8 +144,7 @@ export function watchRun(request: WatchRequest): Watch {
     givenUp(why);
     finish({ kind });
   };
-  const keeper = keepLease(lease);
-  void keeper.ended.then(giveUp);
+  const keeper = keepLease(lease, giveUp);
   // As in `keepLease`: a receiver that has stopped is not to be kept alive by a handler that never settles.
   const leftMs = handlerDeadlineMs - (performance.now() - began);
   const cancelDeadline = backgroundTimer(overrun, Math.max(0, leftMs));

@@ -32,7 +32,7 @@ describe('keepLease', () => {
     const beat = (): void => {
       beats += 1;
     };
-    keeper = keepLease({
+    const request = {
       ...LEASE,
       renewMs: 2000,
       maxRunMs,
@@ -40,8 +40,8 @@ describe('keepLease', () => {
       log: SILENT_LOGGER,
       closed: closing.signal,
       beat,
-    });
-    void keeper.ended.then((why) => (ended = why));
+    };
+    keeper = keepLease(request, (why) => (ended = why));
   }
 
   beforeEach(() => {
