@@ -77,7 +77,8 @@ describe('readJson accepts what JSON.parse accepts, and nothing else', () => {
       }),
       { numRuns: runs(100) },
     );
-    expect(taken).toBeGreaterThan(runs(100));
+    // Each text is a prefix of its own, and none of the others need be JSON.
+    expect(taken).toBeGreaterThanOrEqual(runs(100));
   });
 
   it('for texts with insertions, deletions and replacements', () => {
