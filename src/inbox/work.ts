@@ -1,4 +1,4 @@
-/** Worker, operator and `observe` in one module, so that they are one chunk that is loaded on demand (`on-demand.ts`). */
+/** Worker, operator and `observe` in one module, so that they are one chunk that is loaded on demand (`receiver/inbox-on-demand.ts`). */
 export { observeWith } from '../receiver/observe.ts';
 export { createReceiverInbox } from './operate.ts';
 export { startWorker } from './worker.ts';

@@ -129,7 +129,7 @@ export interface Locator {
     sender: SenderEntry,
     cached: (url: string) => BrandJson | undefined,
   ) => string | undefined;
-  /** Where the search for the sender's brand.json began last, or will begin. */
+  /** Gives the URL at which the search for the sender's brand.json began last, or will begin. */
   readonly startOf: (sender: SenderEntry) => string | undefined;
 }
 

@@ -33,7 +33,7 @@ export interface DocumentCache {
   /** The copy within its hard limit; nothing is fetched. */
   cached<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
   isFresh(copy: Copy<unknown>): boolean;
-  /** Where a document may be that the server answered with 404 lately, so that it is not asked again yet. */
+  /** Gives the second place of a document, if its server answered 404 lately and is not asked again yet. */
   elsewhere<T>(kind: DocumentKind<T>, url: string): Promise<Elsewhere>;
   /** Drops a document that no sender needs any more. */
   forget(kind: Pick<DocumentKind<unknown>, 'name'>, url: string): void;

@@ -33,7 +33,7 @@ export interface DocumentKind<T> {
   readonly redirects?: boolean;
   /** Reads answers in its own way, e.g. one that says that there is no such document. */
   readonly through?: (fetchUrl: KeyFetch) => KeyFetch;
-  /** Where the document may be if the server answers 404 and no copy of it is held; such a 404 is no alarm. */
+  /** Gives a second place of the document, for a 404 while no copy of it is held; such a 404 is no alarm. */
   elsewhere?(url: string): Promise<string | undefined>;
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;

@@ -1,79 +1,59 @@
-import type { RaiseAlarm } from '../shared/alarms.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import type { AuthContext } from '../auth/auth-contract.ts';
-import { resolveOptions, type Config } from '../config/resolve-options.ts';
+import { resolveOptions } from '../config/resolve-options.ts';
 import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
 import { loadHashes } from '../crypto/native-hashes.ts';
 import { threadPoolRule } from '../crypto/pool.ts';
 import type { ReadBody } from '../events/reading.ts';
 import type { EventRegistrations } from '../events/event-registration.ts';
-import type { HealthNotes } from './health.ts';
 import { createOutages, type Outages } from './outages.ts';
 import type { QueueWatch } from './queue-watch.ts';
 import { createWakeSignal, type WakeSignal } from '../inbox/wake-signal.ts';
 import type { Instruments, CONTEXT } from './instruments.ts';
 import { keysOnDemand } from '../keys/on-demand.ts';
-import type { KeyResolver } from '../keys/key-resolver.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import {
   alarmRaiser,
   consoleLogger,
   createThinning,
   harmless,
-  type SafeLogger,
   safeLogger,
   type Thinning,
 } from '../shared/logging.ts';
 import type { ResultSchemas } from '../events/event.ts';
 import { once } from '../shared/single-flight.ts';
-import type { Handlers, ReceiverOptions, RefusedDelivery } from '../config/receiver-options.ts';
+import type { Handlers, ReceiverOptions } from '../config/receiver-options.ts';
 import type { Outcome } from '../shared/outcome.ts';
-import type { Protocols } from '../shared/wire-names.ts';
-import type { RunObserver } from '../stages/on-handled.ts';
 import { createRunning, type Running } from '../stages/running.ts';
 import { createSetUpWatch } from '../stages/misconfiguration.ts';
 import { createWaiting, type Waiting } from '../stages/wait.ts';
 import { createStartup, type Startup } from './startup.ts';
 import type { Store } from '../stores/store.ts';
-import type { Tickets } from './ticket.ts';
-import { createTickets } from './ticket.ts';
+import { createTickets, type Tickets } from './ticket.ts';
+import type { RefusalParts } from './refused.ts';
 import { createQueueWatch } from './queue-watch.ts';
-import { observedBy } from '../stages/on-handled.ts';
+import { observedBy, type RunObserver } from '../stages/on-handled.ts';
 
 /** Everything a receiver is made of, made once from its options. */
-export interface ReceiverContext {
-  readonly config: Config;
-  readonly protocols: Protocols;
+export interface ReceiverContext extends RefusalParts {
   readonly handlers: Handlers;
   readonly onChallenge: ReceiverOptions['onChallenge'];
   readonly resultSchemas: ResultSchemas | undefined;
   readonly registrations: EventRegistrations | undefined;
   readonly store: Store;
-  readonly keys: KeyResolver;
   readonly waiting: Waiting;
   readonly running: Running;
   readonly startup: Startup<ReadyContext>;
   readonly lifecycle: Lifecycle;
   /** Notified when there is work for a worker of this process. */
   readonly wakeSignal: WakeSignal;
-  readonly logger: SafeLogger;
-  readonly raiseAlarm: RaiseAlarm;
-  /** Refusals that are a line at level warn. */
-  readonly refusals: Thinning;
   /** Errors of handlers whose stack is logged. */
   readonly handlerErrors: Thinning;
   /** `onHandled` among them. */
   readonly instruments: Instruments;
   readonly observed: RunObserver;
   readonly onOutcome: (outcome: Outcome) => void;
-  readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
-  /** What `onRefused` wants to see of bodies that were not read. */
-  readonly refusedBodyBytes: number;
-  /** For `receiver.health()`. */
-  readonly notes: HealthNotes;
   readonly outages: Outages;
-  /** Unix ms. */
-  readonly now: () => number;
   readonly newId: () => string;
   readonly random: () => number;
   /** Aborts when the receiver has stopped. */

@@ -37,7 +37,7 @@ export interface RefusalParts extends SettingParts {
   /** Refusals that are a line at level warn. */
   readonly refusals: Thinning;
   readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
-  /** What `onRefused` wants to see of bodies that were not read. */
+  /** The most that `onRefused` wants of a body that was not read. Bytes. */
   readonly refusedBodyBytes: number;
   /** Unix ms. */
   readonly now: () => number;

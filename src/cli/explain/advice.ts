@@ -1,7 +1,7 @@
 import { ALGORITHM_NAMES } from '../../crypto/algorithms.ts';
 import type { Cause, Finding, Step } from './explain-case.ts';
 
-/** What to do about a step whose code says it all, by cause and code. A code that is not here is looked into by a search of its own. */
+/** Advice for a step whose code says it all, by cause and code. Any other code has a search of its own. */
 const FIXES: Readonly<Partial<Record<Cause, Readonly<Record<string, string>>>>> = {
   request: {
     method_not_allowed:

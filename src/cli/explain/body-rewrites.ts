@@ -39,7 +39,7 @@ function undoneMojibake(body: Uint8Array): Uint8Array | undefined {
   return bytes && utf8(bytes) !== undefined ? bytes : undefined;
 }
 
-/** What happens to bytes without regard to the JSON in them, and the bytes before it. */
+/** Changes made to bytes without regard to the JSON in them, and the bytes before each change. */
 const BYTE_FORMS: readonly (readonly [
   cause: Cause,
   how: string,
@@ -135,7 +135,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** What can be said where nothing matched. */
+/** The finding if nothing matched. */
 function guess(text: string | undefined, isWhole: boolean, isCut: boolean): Change {
   if (text === '')
     return {

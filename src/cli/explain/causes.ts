@@ -222,7 +222,7 @@ function timeFinding(timestamp: string, receivedAt: number, step: string): Findi
   };
 }
 
-/** What the legacy signature is made over, or how it is written: `prefix` stands before the body. */
+/** A way in which the legacy signature may have been made or written: `prefix` stands before the body. */
 interface HmacForm {
   readonly prefix: (timestamp: string) => string;
   readonly says: string;

@@ -75,7 +75,7 @@ function underPrefix(url: string, capture: Capture): string {
   );
 }
 
-/** Whether the host is this machine, for which nobody has a certificate. */
+/** Tells the hosts that are this machine, for which nobody has a certificate. */
 const isLoopbackHost = (host: string): boolean =>
   /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host);
 

@@ -107,7 +107,7 @@ export interface Repair {
 /** The two fields that hold a byte sequence, and its label in them. */
 const LABELS: Readonly<Record<string, string>> = { signature: 'sig1', 'content-digest': 'sha-256' };
 
-/** What mends the text of a byte sequence; undefined where it does not apply. `says` is as in `Reading`. */
+/** A repair of the text of a byte sequence; undefined if it does not apply. `says` is as in `Reading`. */
 interface Mending extends Change {
   readonly mend: (text: string) => string | undefined;
 }
@@ -128,7 +128,7 @@ const MENDINGS: readonly Mending[] = [
   })),
 ];
 
-/** What can be done about headers that cannot be read: one repair at a time, of each field that it changes. */
+/** Tries to make unreadable headers readable: one repair at a time, of each field that it changes. */
 export function headerRepairs(headers: Headers): Repair[] {
   return MENDINGS.flatMap(({ mend, says, ...change }) => {
     const names: string[] = [];

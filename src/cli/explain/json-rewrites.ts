@@ -1,17 +1,17 @@
 import { nameOf, stringEnd } from '../../codec/json-reader.ts';
 import type { Cause, Change } from './explain-case.ts';
 
-/** What a search may still do, in bytes hashed and not in time: the same capture has the same answer everywhere. */
+/** The work left to a search, in bytes hashed and not in time: the same capture has the same answer everywhere. */
 export interface Work {
   /** Below 0 it is spent, and what was made last is not whole. */
   left: number;
 }
 
-/** What a token of JSON costs to write: a little for itself, and by its length. */
+/** The cost of writing a token of JSON: a little for itself, and by its length. */
 const TOKEN_COST = 16;
 const CHAR_COST = 4;
 
-/** What a number or literal ends at. */
+/** The characters that end a number or literal. */
 const ENDS = ' \t\r\n[]{},:"';
 
 /** The tokens of a valid JSON text as they were written, which keeps a number's digits. It ends early where the work is spent. */
@@ -71,7 +71,7 @@ interface Open {
 
 const memberName = (member: string): string => nameOf(member.slice(0, stringEnd(member, 0) + 1));
 
-/** By UTF-16 code units, as most serialisers sort. */
+/** Sorts by UTF-16 code units, as most serialisers do. */
 function byName(members: readonly string[]): string[] {
   const named = members.map((member) => ({ member, name: memberName(member) }));
   return named
@@ -147,7 +147,7 @@ const SPELLINGS = {
   ],
 } as const satisfies Record<string, Spelling>;
 
-/** What usual serialisers write; the white space alone first, and last what may become far larger than the body. */
+/** Usual serialisations: those of white space alone first, and last those that may become far larger than the body. */
 const SERIALISERS: readonly (readonly [
   keyof typeof LAYOUTS,
   readonly (keyof typeof SPELLINGS)[],
