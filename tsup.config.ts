@@ -13,7 +13,7 @@ export default defineConfig({
     sqlite: 'src/stores/sqlite.ts',
     postgres: 'src/stores/postgres.ts',
     mysql: 'src/stores/mysql.ts',
-    backend: 'src/stores/index.ts',
+    store: 'src/stores/index.ts',
     redis: 'src/stores/redis.ts',
     bullmq: 'src/queues/bullmq.ts',
     'pg-boss': 'src/queues/pg-boss.ts',

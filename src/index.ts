@@ -1,16 +1,66 @@
 export { createReceiver } from './receiver/receiver.ts';
 export { ConfigError, Fault, PermanentError } from './shared/errors.ts';
 export { PrintableError } from './codec/printable-value.ts';
-export type { Alarm, Logger } from './shared/alarms.ts';
-export type { ChallengeContext, OnChallenge } from './events/handlers.ts';
-export type { Jwk, Verification } from './crypto/engine.ts';
-export type { HeadersInput } from './shared/delivery.ts';
+
+// What a receiver is made of.
+export type {
+  Door,
+  Readiness,
+  Receiver,
+  ReceiverOptions,
+  RequestInfo,
+  RetryOptions,
+  SenderSource,
+  Ticket,
+} from './config/receiver-options.ts';
+export type { ReportsAuth, Sender, SenderAuth, SenderRevocation } from './config/sender-entry.ts';
 export type { EditionName } from './shared/editions.ts';
-export type { ChallengeAuth, ChallengeBody, WebhookChallenge } from './events/challenge.ts';
-export type * from './events/event.ts';
-export type { EventRegistrations, KnownRegistration } from './events/event-registration.ts';
-export type { Observation, Observe, Observed } from './events/observation.ts';
+export type { HeadersInput } from './shared/delivery.ts';
+export type { Jwk, Verification } from './crypto/engine.ts';
+export type { NameLookUp, KeyFetch, KeyFetchInit } from './keys/key-resolver.ts';
 export type { AdmissionPressure, PressureState } from './keys/admission-pressure.ts';
+export type { Durability, Store } from './stores/store.ts';
+
+// What its handlers get: `proto-webhooks/events` has what is in an event.
+export type { Handler, HandlerContext, Handlers, NotificationHandlers } from './config/receiver-options.ts';
+export type { ChallengeContext, OnChallenge } from './events/handlers.ts';
+export type { WebhookChallenge } from './events/challenge.ts';
+export type {
+  DeliveryReportEvent,
+  Event,
+  NotificationEvent,
+  ResultSchemas,
+  TaskEvent,
+  TaskStatus,
+  UntypedEvent,
+} from './events/event.ts';
+export type { EventRegistrations } from './events/event-registration.ts';
+export type { Observation, Observe, Observed } from './events/observation.ts';
+
+// What it answers, and tells its owner.
+export type {
+  Acceptance,
+  ChallengeEcho,
+  CheckId,
+  Duplication,
+  Outcome,
+  Refusal,
+  Reply,
+  Staleness,
+  Unavailability,
+} from './shared/outcome.ts';
+export type { AlarmCode, RefusedCode, UnavailableCode, WarningCode } from './shared/codes.ts';
+export type { Alarm, Logger } from './shared/alarms.ts';
+export type {
+  Handled,
+  Health,
+  OnHandled,
+  OnRefused,
+  RefusedDelivery,
+  SenderHealth,
+  StoreHealth,
+  WorkerHealth,
+} from './config/receiver-options.ts';
 export type {
   DiscardManyQuery,
   DiscardResult,
@@ -22,52 +72,5 @@ export type {
   RedriveResult,
   SeenEvent,
   SeenEvents,
-  SenderStats,
   WorkerOptions,
 } from './inbox/inbox-contract.ts';
-export type { NameLookUp, KeyFetch, KeyFetchInit } from './keys/key-resolver.ts';
-export type {
-  Door,
-  Handled,
-  Handler,
-  HandlerContext,
-  Handlers,
-  Health,
-  HealthFault,
-  OnHandled,
-  OnRefused,
-  NotificationHandlers,
-  Readiness,
-  Receiver,
-  ReceiverOptions,
-  RefusedDelivery,
-  RequestInfo,
-  RetryOptions,
-  SenderHealth,
-  SenderSource,
-  StoreHealth,
-  Ticket,
-  WorkerHealth,
-} from './config/receiver-options.ts';
-export type {
-  AlarmCode,
-  AuthenticationCode,
-  EnvelopeCode,
-  RefusedCode,
-  UnavailableCode,
-  WarningCode,
-} from './shared/codes.ts';
-export type {
-  Acceptance,
-  ChallengeEcho,
-  CheckId,
-  Duplication,
-  EventState,
-  Outcome,
-  Refusal,
-  Reply,
-  Staleness,
-  Unavailability,
-} from './shared/outcome.ts';
-export type { ReportsAuth, Sender, SenderAuth, SenderRevocation } from './config/sender-entry.ts';
-export type * from './stores/store.ts';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { AcceptRequest, Store } from '../../dist/index.js';
+import type { Store } from '../../dist/index.js';
+import type { AcceptRequest } from '../../dist/store.js';
 import { envelope } from './deliveries.ts';
 import { concurrently } from './measure.ts';
 

@@ -1,4 +1,5 @@
-import type { AcceptRequest, Store } from '../../dist/index.js';
+import type { Store } from '../../dist/index.js';
+import type { AcceptRequest } from '../../dist/store.js';
 import { acceptOne, acceptRequest, completeOne } from './accepts.ts';
 import type { Opened } from './backends.ts';
 import { concurrently } from './measure.ts';

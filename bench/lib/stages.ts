@@ -11,7 +11,7 @@ import {
   started,
   type WonDelivery,
 } from '../../src/stages/for-tests.ts';
-import type { AcceptRequest } from '../../src/index.ts';
+import type { AcceptRequest } from '../../src/stores/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { PartName } from './breakdown.ts';
 import type { Wire } from './deliveries.ts';

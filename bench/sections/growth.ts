@@ -1,4 +1,4 @@
-import type { AcceptRequest } from '../../dist/index.js';
+import type { AcceptRequest } from '../../dist/store.js';
 import { acceptOne, acceptRequest, completeOne, fill } from '../lib/accepts.ts';
 import { BACKENDS, type Backend, type Opened } from '../lib/backends.ts';
 import type { BackendName } from '../lib/places.ts';

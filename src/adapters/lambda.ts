@@ -11,9 +11,6 @@ import {
   wiringOf,
 } from './shared-adapter.ts';
 
-type Single = Readonly<Record<string, string | undefined>>;
-type Multi = Readonly<Record<string, readonly string[] | undefined>>;
-
 /** What is needed of an HTTP event of Lambda, in any of its forms; `undefined`, because `@types/aws-lambda` says it. */
 export interface LambdaEvent {
   /** `2.0`: HTTP APIs and function URLs. */
@@ -22,10 +19,11 @@ export interface LambdaEvent {
   readonly path?: string | undefined;
   readonly rawPath?: string | undefined;
   readonly rawQueryString?: string | undefined;
-  readonly headers?: Single | null | undefined;
-  readonly multiValueHeaders?: Multi | null | undefined;
-  readonly queryStringParameters?: Single | null | undefined;
-  readonly multiValueQueryStringParameters?: Multi | null | undefined;
+  readonly headers?: Readonly<Record<string, string | undefined>> | null | undefined;
+  readonly multiValueHeaders?: Readonly<Record<string, readonly string[] | undefined>> | null | undefined;
+  readonly queryStringParameters?: Readonly<Record<string, string | undefined>> | null | undefined;
+  readonly multiValueQueryStringParameters?:
+    Readonly<Record<string, readonly string[] | undefined>> | null | undefined;
   readonly requestContext?:
     | {
         /** Application Load Balancer. */
@@ -61,7 +59,7 @@ interface EventShape {
   readonly result: (reply: Reply, event: LambdaEvent) => LambdaResult;
 }
 
-function pairs(single: Single | null | undefined, multi: Multi | null | undefined): Pairs {
+function pairs(single: LambdaEvent['headers'], multi: LambdaEvent['multiValueHeaders']): Pairs {
   const many = Object.entries(multi ?? {}).flatMap(([name, values]) =>
     (values ?? []).map((value) => [name, value] as const),
   );
@@ -128,7 +126,7 @@ const PAYLOAD_1: EventShape = {
 };
 
 /** The first that fits. */
-export function eventShape(event: LambdaEvent): EventShape {
+function eventShape(event: LambdaEvent): EventShape {
   return [PAYLOAD_2, LOAD_BALANCER].find((shape) => shape.fits(event)) ?? PAYLOAD_1;
 }
 

@@ -10,7 +10,7 @@ import { type EventReading, readBody, type ReadOptions } from './reading.ts';
 import { toolData } from './tool.ts';
 
 export type * from './event.ts';
-export type { WarningCode } from '../shared/codes.ts';
+export type { EnvelopeCode, WarningCode } from '../shared/codes.ts';
 export type { AssembledEvent } from './assemble.ts';
 export type { EnvelopeFailure } from './envelope.ts';
 export type { Instant } from './instant.ts';

@@ -253,7 +253,7 @@ export type UnavailableCode = CodeOf<'unavailable'>;
 export type SettingCode = CodeOf<'setting'>;
 
 /** What the owner should look at. None changes an answer. */
-export type AlarmCode = CodeOf<'alarm'> | SettingCode;
+export type AlarmCode = CodeOf<'alarm' | 'setting'>;
 
 /** Stable codes of warnings. */
 export type WarningCode = CodeOf<'warning'>;

@@ -56,7 +56,7 @@ export interface Backend<Tx = unknown> {
   /** For `Store.registrations`; absent where there are to be none. Both read only. */
   readonly registrations?: {
     /**
-     * Rows of a kind that are due at the store's clock: those whose `waitsFor` is `turnText` of an instant that has come.
+     * Rows of a kind that are due at the store's clock: those whose `waitsFor` (`Write.waitsFor`) says an instant that has come.
      * Senders take turns, as in `due`, of each its earliest first.
      */
     due(request: TurnRequest): Promise<TurnResult>;
@@ -133,7 +133,7 @@ export interface Write extends Expected {
   readonly suspect: DueSuspect | null;
   /** The list that it is on, for operators. */
   readonly list: InboxQuery['state'] | null;
-  /** Id of the task that it waits for; of a row of a registration that is due, `turnText`. */
+  /** Id of the task that it waits for; of a row of a registration that is due, its instant: U+0001, the first letter of the kind, Unix ms as 16 digits. */
   readonly waitsFor: string | null;
   /** Of a record the id of its task, of a task that of the record which holds it, of a registration what it is listed as. */
   readonly link: string | null;

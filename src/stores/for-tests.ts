@@ -2,6 +2,7 @@
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
 export { MARK_RETENTION_MS, operationRowId } from './constants.ts';
+export { turnText } from './optimistic/commit-unit.ts';
 export { createBatches, type Queued } from './optimistic/batch-queue.ts';
 export { type Attempt, attemptOf, type Batch, type Entry, newEntry } from './optimistic/plan-rows.ts';
 export {

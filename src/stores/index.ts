@@ -1,7 +1,6 @@
-// `proto-webhooks/backend`: a store for another database.
+// `proto-webhooks/store`: what a store is, and how one is made for another database.
 export { storeOf } from './optimistic/optimistic-store.ts';
 export type { DrivenStore, DriverOptions } from './optimistic/optimistic-store.ts';
-export { turnText } from './optimistic/commit-unit.ts';
 export type {
   Backend,
   CommitRequest,
@@ -28,3 +27,51 @@ export type {
   Within,
   Write,
 } from './backend.ts';
+export type {
+  AliveRequest,
+  CompleteRequest,
+  CompleteResult,
+  Durability,
+  FailRequest,
+  FailResult,
+  PeekResult,
+  RenewRequest,
+  Store,
+  StoreIdentity,
+  StoreOptions,
+  TransactionRequest,
+} from './store.ts';
+export type {
+  AcceptDecision,
+  AcceptRequest,
+  AcceptResult,
+  EventClaim,
+  Lease,
+  MediaBuyClaim,
+  NonceClaim,
+  Pressure,
+  ReportClaim,
+  RetryLimits,
+  StoreLimits,
+  TaskClaim,
+  ToldClaim,
+} from './store-accept.ts';
+export type {
+  InboxPage,
+  InboxQuery,
+  InboxRecord,
+  LeaseDueRequest,
+  LeaseDueResult,
+  LeasedEvent,
+  StoreInbox,
+} from './store-inbox.ts';
+export type {
+  RegistrationDueRequest,
+  RegistrationDueResult,
+  RegistrationKind,
+  RegistrationPage,
+  RegistrationQuery,
+  RegistrationRow,
+  RegistrationRows,
+  StoreRegistrations,
+} from './store-registrations.ts';

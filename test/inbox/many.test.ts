@@ -1,11 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  ConfigError,
-  type DiscardManyQuery,
-  type InboxQuery,
-  PermanentError,
-  type Receiver,
-} from '../../src/index.ts';
+import { ConfigError, type DiscardManyQuery, PermanentError, type Receiver } from '../../src/index.ts';
+import type { InboxQuery } from '../../src/stores/index.ts';
 import { actOnMany, statsOf, WIDTH } from '../../src/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, gate, testReceiver, said, type TestReceiverOptions } from '../receiver/setup.ts';

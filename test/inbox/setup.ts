@@ -1,6 +1,7 @@
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import type { InboxRecord, Store, StoreInbox } from '../../src/index.ts';
+import type { Store } from '../../src/index.ts';
+import type { InboxRecord, StoreInbox } from '../../src/stores/index.ts';
 import {
   testReceiver,
   payloads,

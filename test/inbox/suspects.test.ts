@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Fault, type LeaseDueRequest, type LeaseDueResult, type Store } from '../../src/index.ts';
+import { Fault, type Store } from '../../src/index.ts';
+import type { LeaseDueRequest, LeaseDueResult } from '../../src/stores/index.ts';
 import { AGENT, gate, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import {
   BACKENDS,

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Fault, type Logger, type Store, type StoreInbox } from '../../src/index.ts';
+import { Fault, type Logger, type Store } from '../../src/index.ts';
+import type { StoreInbox } from '../../src/stores/index.ts';
 import { gate, said, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import { BACKENDS, channel, eventKey, inboxSetup, inboxOf, status, type Backend } from './setup.ts';
 

@@ -1,14 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  Fault,
-  type HandlerContext,
-  type InboxRecord,
-  type LeaseDueRequest,
-  type LeaseDueResult,
-  PermanentError,
-  type Store,
-} from '../../src/index.ts';
+import { Fault, type HandlerContext, PermanentError, type Store } from '../../src/index.ts';
+import type { InboxRecord, LeaseDueRequest, LeaseDueResult } from '../../src/stores/index.ts';
 import { gate, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import {
   BACKENDS,

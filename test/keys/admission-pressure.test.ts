@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { AdmissionPressure, Alarm, PressureState } from '../../src/index.ts';
+import type { AdmissionPressure, Alarm } from '../../src/index.ts';
+import type { PressureState } from '../../src/index.ts';
 import { createKeyHistory, createPressureGauge } from '../../src/keys/for-tests.ts';
 import { MINUTE, publicJwk, setup, START, startSeller } from './setup.ts';
 

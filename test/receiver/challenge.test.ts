@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import type {
-  AcceptRequest,
   ChallengeContext,
   OnChallenge,
   Sender,
@@ -9,6 +8,7 @@ import type {
   Store,
   WebhookChallenge,
 } from '../../src/index.ts';
+import type { AcceptRequest } from '../../src/stores/index.ts';
 import { bearerDelivery, generateKey, signHmac } from '../../src/sender/sign.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';

@@ -1,13 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import {
-  type AcceptRequest,
-  ConfigError,
-  Fault,
-  type Health,
-  type LeaseDueRequest,
-  type Receiver,
-  type Store,
-} from '../../src/index.ts';
+import { ConfigError, Fault, type Health, type Receiver, type Store } from '../../src/index.ts';
+import type { AcceptRequest, LeaseDueRequest } from '../../src/stores/index.ts';
 import { generateKey } from '../../src/sender/sign.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { channel, eventKey, status } from '../inbox/setup.ts';

@@ -1,11 +1,6 @@
 import { expect, it } from 'vitest';
-import {
-  type Durability,
-  Fault,
-  type LeaseDueRequest,
-  type LeaseDueResult,
-  type Store,
-} from '../../src/index.ts';
+import { type Durability, Fault, type Store } from '../../src/index.ts';
+import type { LeaseDueRequest, LeaseDueResult } from '../../src/stores/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { testReceiver, payloads, said } from './setup.ts';
 

@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type AcceptRequest,
-  type FailRequest,
-  Fault,
-  PermanentError,
-  type Receiver,
-  type Store,
-} from '../../src/index.ts';
+import { Fault, PermanentError, type Receiver, type Store } from '../../src/index.ts';
+import type { AcceptRequest, FailRequest } from '../../src/stores/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, gate, heldHandler, testReceiver, payloads, said } from './setup.ts';
 

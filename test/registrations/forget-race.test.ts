@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createRegistrations, type Registrations } from '../../src/registrations/index.ts';
-import type { RegistrationKind, Store } from '../../src/index.ts';
+import type { Store } from '../../src/index.ts';
+import type { RegistrationKind } from '../../src/stores/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { NEWEST } from './kit.ts';

@@ -10,7 +10,7 @@ import {
   toolArguments,
 } from '../../src/registrations/for-tests.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import type { StoreRegistrations } from '../../src/index.ts';
+import type { StoreRegistrations } from '../../src/stores/index.ts';
 import { counted, FOREIGN, hashes, NEWEST, OLDER, WHOLE } from './kit.ts';
 
 const SELLER = 'https://seller.example/mcp';

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, type Mock, vi } from 'vitest';
-import { ConfigError, Fault, type StoreRegistrations } from '../../src/index.ts';
+import { ConfigError, Fault } from '../../src/index.ts';
+import type { StoreRegistrations } from '../../src/stores/index.ts';
 import {
   makeRouteToken,
   REFRESH_MS,

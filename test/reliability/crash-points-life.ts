@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { type SqliteHandle, type SqliteStore, sqliteStore } from '../../src/stores/sqlite.ts';
-import type { Store, StoreInbox } from '../../src/index.ts';
+import type { Store } from '../../src/index.ts';
+import type { StoreInbox } from '../../src/stores/index.ts';
 
 /** One process's life, which ends at one of the points that it passes. */
 export interface Life {

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { AcceptDecision } from '../../src/index.ts';
+import type { AcceptDecision } from '../../src/stores/index.ts';
 import { inThisForm, LONG, ROWS } from './form.ts';
 import { GET_RUN_SET, POP_THEN_RUN } from './model/broken-queues.ts';
 import * as broken from './model/broken.ts';

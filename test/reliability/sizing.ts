@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import type { AcceptRequest, Store } from '../../src/index.ts';
+import type { Store } from '../../src/index.ts';
+import type { AcceptRequest } from '../../src/stores/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { redisStore } from '../../src/stores/redis.ts';
 import { acceptRequest, leaseOf } from '../stores/requests.ts';

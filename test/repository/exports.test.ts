@@ -78,7 +78,7 @@ describe('package exports', () => {
       './lambda',
       './memory',
       './sqlite',
-      './backend',
+      './store',
       './postgres',
       './mysql',
       './redis',

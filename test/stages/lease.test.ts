@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Fault, type RenewRequest } from '../../src/index.ts';
+import { Fault } from '../../src/index.ts';
+import type { RenewRequest } from '../../src/stores/index.ts';
 import {
   type DeadlineExceeded,
   keepLease,

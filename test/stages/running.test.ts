@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type AliveRequest, Fault, type Store } from '../../src/index.ts';
+import { Fault, type Store } from '../../src/index.ts';
+import type { AliveRequest } from '../../src/stores/index.ts';
 import { safeLogger } from '../../src/for-tests.ts';
 import { createRunning, type Running, type RunStart } from '../../src/stages/for-tests.ts';
 import { onWorkerd } from '../support/workerd.ts';

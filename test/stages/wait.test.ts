@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createWaiting } from '../../src/stages/for-tests.ts';
-import type { PeekResult } from '../../src/index.ts';
+import type { PeekResult } from '../../src/stores/index.ts';
 import { onWorkerd } from '../support/workerd.ts';
 
 const request = {

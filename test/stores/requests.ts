@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { AcceptRequest, CompleteRequest } from '../../src/index.ts';
+import type { AcceptRequest, CompleteRequest } from '../../src/stores/index.ts';
 
 /** How long an accept's record is kept. A day. */
 export const RETENTION_MS = 86_400_000;

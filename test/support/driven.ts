@@ -7,7 +7,7 @@ import {
   type LoadResult,
   storeOf,
 } from '../../src/stores/index.ts';
-import type { AcceptRequest } from '../../src/index.ts';
+import type { AcceptRequest } from '../../src/stores/index.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import type { KeptRows } from './row-backend.ts';
 import { keptRows, rowBackend } from './row-backend.ts';

@@ -1,4 +1,5 @@
-import { Fault, type InboxQuery } from '../../src/index.ts';
+import { Fault } from '../../src/index.ts';
+import type { InboxQuery } from '../../src/stores/index.ts';
 import {
   type Backend,
   type CommitRequest,
@@ -15,11 +16,10 @@ import {
   type RowId,
   type RowKind,
   type Scope,
-  turnText,
   type Unit,
   type Write,
 } from '../../src/stores/index.ts';
-import { nameOf, scopeName } from '../../src/stores/for-tests.ts';
+import { nameOf, scopeName, turnText } from '../../src/stores/for-tests.ts';
 
 /** A row as it is kept, with what it is searched by. */
 interface Kept extends Row {

@@ -7,7 +7,8 @@ import { vectorFiles } from '../../scripts/vectors/files.ts';
 import { ANSWERS } from '../../src/stages/for-tests.ts';
 import { mistakesFor } from '../../src/testing/for-tests.ts';
 import { runVectors } from '../../src/vectors/index.ts';
-import type { CheckId, EnvelopeCode, RefusedCode } from '../../src/index.ts';
+import type { CheckId, RefusedCode } from '../../src/index.ts';
+import type { EnvelopeCode } from '../../src/events/index.ts';
 
 const folder = fileURLToPath(new URL('../../vectors/', import.meta.url));
 const made = vectorFiles();

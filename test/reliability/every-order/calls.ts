@@ -4,7 +4,7 @@ import type {
   RegistrationRow,
   RegistrationRows,
   ToldClaim,
-} from '../../../src/index.ts';
+} from '../../../src/stores/index.ts';
 import { registrationsOf } from '../../../src/testing/for-tests.ts';
 import { acceptRequest, RETENTION_MS } from '../../stores/requests.ts';
 import type { Call } from './one-by-one.ts';

@@ -1,4 +1,4 @@
-import type { AcceptRequest, TaskClaim } from '../../../src/index.ts';
+import type { AcceptRequest, TaskClaim } from '../../../src/stores/index.ts';
 import {
   accept,
   complete,

@@ -1,4 +1,4 @@
-import type { AcceptDecision } from '../../../src/index.ts';
+import type { AcceptDecision } from '../../../src/stores/index.ts';
 import { answered } from './answers.ts';
 import { startSteps } from './handler.ts';
 import type { Play, Steps } from './play.ts';

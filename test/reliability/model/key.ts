@@ -1,5 +1,5 @@
 import { dueAt, type NonceRow, type RecordRow } from '../../../src/stores/for-tests.ts';
-import type { ToldClaim } from '../../../src/index.ts';
+import type { ToldClaim } from '../../../src/stores/index.ts';
 import type { Play } from './play.ts';
 import { isObservation } from './play.ts';
 import type { Kept } from './rows.ts';

@@ -1,4 +1,4 @@
-import type { AcceptRequest, CompleteRequest, FailRequest, TaskClaim } from '../../../src/index.ts';
+import type { AcceptRequest, CompleteRequest, FailRequest, TaskClaim } from '../../../src/stores/index.ts';
 import type { QueueRows } from '../../../src/stores/for-tests.ts';
 import type { Step } from './explore.ts';
 import type { Protocol } from './world.ts';

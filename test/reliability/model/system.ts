@@ -10,7 +10,7 @@ import type {
   PeekResult,
   RegistrationRows,
   RenewRequest,
-} from '../../../src/index.ts';
+} from '../../../src/stores/index.ts';
 import {
   accept,
   complete,

@@ -1,4 +1,4 @@
-import type { AcceptDecision, RetryLimits, ToldClaim } from '../../../src/index.ts';
+import type { AcceptDecision, RetryLimits, ToldClaim } from '../../../src/stores/index.ts';
 import type { Breach } from './explore.ts';
 import type { Entry } from '../../../src/stores/for-tests.ts';
 import type { Kept } from './rows.ts';

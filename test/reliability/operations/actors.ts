@@ -7,7 +7,8 @@ import {
   registrationOf,
   secretsOf,
 } from '../../../src/registrations/for-tests.ts';
-import type { Observe, Observed, RegistrationRow, StoreRegistrations } from '../../../src/index.ts';
+import type { Observe, Observed } from '../../../src/index.ts';
+import type { RegistrationRow, StoreRegistrations } from '../../../src/stores/index.ts';
 import { safeLogger } from '../../../src/for-tests.ts';
 import { hashes, NEWEST } from '../../registrations/kit.ts';
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { endedWatch, rowOf, type Stored, storedIn } from '../../../src/registrations/for-tests.ts';
-import type { RegistrationRow } from '../../../src/index.ts';
+import type { RegistrationRow } from '../../../src/stores/index.ts';
 import { LONG } from '../form.ts';
 import { told } from '../model/explore.ts';
 import { explore, type Scenario } from './explore.ts';

@@ -1,6 +1,6 @@
 import type { JsonObject, OperationState } from '../../../src/registrations/index.ts';
 import { type Stored, storedIn, watchIn } from '../../../src/registrations/for-tests.ts';
-import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../../src/index.ts';
+import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../../src/stores/index.ts';
 import {
   memoryRows,
   put,

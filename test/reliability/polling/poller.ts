@@ -1,7 +1,8 @@
 import { createPoller, type Poller, type Receiver } from '../../../src/poll/index.ts';
 import type { CallSeller, JsonObject, Registrations } from '../../../src/registrations/index.ts';
 import { SELLER_ROW_ID } from '../../../src/registrations/for-tests.ts';
-import type { RegistrationRow, RegistrationRows, Store, StoreRegistrations } from '../../../src/index.ts';
+import type { Store } from '../../../src/index.ts';
+import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../../src/stores/index.ts';
 import { clientOf } from '../market/buyer.ts';
 import { storeWith } from '../processes/breaks.ts';
 import type { Write } from '../processes/ledger.ts';

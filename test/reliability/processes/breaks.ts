@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import type { AcceptRequest, Store, StoreInbox } from '../../../src/index.ts';
+import type { Store } from '../../../src/index.ts';
+import type { AcceptRequest, StoreInbox } from '../../../src/stores/index.ts';
 import type { StoreLocation } from './stores.ts';
 
 type WholeStore = Store & { readonly inbox: StoreInbox };

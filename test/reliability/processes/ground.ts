@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { statsOf } from '../../../src/for-tests.ts';
-import type { InboxRecord } from '../../../src/index.ts';
+import type { InboxRecord } from '../../../src/stores/index.ts';
 import { sellerKey } from '../../receiver/setup.ts';
 import { BACKENDS, type Backend } from './backends.ts';
 import type { Break } from './breaks.ts';

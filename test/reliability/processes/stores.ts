@@ -1,7 +1,8 @@
 import { Redis } from 'ioredis';
 import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
-import type { Store, StoreInbox } from '../../../src/index.ts';
+import type { Store } from '../../../src/index.ts';
+import type { StoreInbox } from '../../../src/stores/index.ts';
 import type { MysqlConnection } from '../../../src/stores/mysql.ts';
 import type { PgClient } from '../../../src/stores/postgres.ts';
 import type { SqliteHandle } from '../../../src/stores/sqlite.ts';

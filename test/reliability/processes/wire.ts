@@ -1,5 +1,5 @@
 import type { Jwk } from '../../../src/sender/sign.ts';
-import type { RetryLimits } from '../../../src/index.ts';
+import type { RetryLimits } from '../../../src/stores/index.ts';
 import type { Break } from './breaks.ts';
 import type { KindName, QueueLocation } from '../../queues/kinds.ts';
 import type { StoreLocation } from './stores.ts';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import type { StoreInbox, StoreRegistrations, TaskClaim } from '../../../src/index.ts';
+import type { StoreInbox, StoreRegistrations, TaskClaim } from '../../../src/stores/index.ts';
 import type { Call, Form } from './calls.ts';
 import { answerOf, call, capped, STEP_MS, stepBefore, timeless } from './calls.ts';
 import type { Verdict } from './histories.ts';

@@ -2,14 +2,14 @@ import * as fc from 'fast-check';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
 import type { EventChannel } from '../../../src/events/index.ts';
+import type { Store } from '../../../src/index.ts';
 import type {
   AcceptRequest,
   EventClaim,
   LeaseDueResult,
-  Store,
   TaskClaim,
   ToldClaim,
-} from '../../../src/index.ts';
+} from '../../../src/stores/index.ts';
 import { operationRowId } from '../../../src/stores/for-tests.ts';
 import { registrationsOf } from '../../../src/testing/for-tests.ts';
 import { acceptRequest } from '../../stores/requests.ts';

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
+import type { Store } from '../../../src/index.ts';
 import type {
   AcceptRequest,
   RegistrationKind,
   RegistrationRow,
   RegistrationRows,
-  Store,
-} from '../../../src/index.ts';
+} from '../../../src/stores/index.ts';
 import { listedIds, registrationsOf } from '../../../src/testing/for-tests.ts';
 import type { Calls } from './calls.ts';
 import { acceptRequest } from '../../stores/requests.ts';

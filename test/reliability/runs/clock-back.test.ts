@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { LeaseDueRequest } from '../../../src/index.ts';
+import type { LeaseDueRequest } from '../../../src/stores/index.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { tempFile } from '../../stores/sqlite-files.ts';

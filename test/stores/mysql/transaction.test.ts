@@ -1,6 +1,6 @@
 import { createPool, type Pool } from 'mysql2/promise';
 import { describe, expect, it } from 'vitest';
-import type { CompleteRequest } from '../../../src/index.ts';
+import type { CompleteRequest } from '../../../src/stores/index.ts';
 import type { MysqlConnection } from '../../../src/stores/mysql.ts';
 import { ownDatabase, TAKE_OVER } from '../mysql-databases.ts';
 import { describeTransactions } from '../sql/transaction-tests.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type AcceptRequest, Fault } from '../../../src/index.ts';
+import { Fault } from '../../../src/index.ts';
+import type { AcceptRequest } from '../../../src/stores/index.ts';
 import { type Backend, storeOf } from '../../../src/stores/index.ts';
 import { capped, driven, inbox, leaseRequest, recount, SENDER, status } from '../../support/driven.ts';
 import { keptRows, rowBackend } from '../../support/row-backend.ts';

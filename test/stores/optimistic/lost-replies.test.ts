@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type AcceptRequest, Fault } from '../../../src/index.ts';
+import { Fault } from '../../../src/index.ts';
+import type { AcceptRequest } from '../../../src/stores/index.ts';
 import type { Driven } from '../../support/driven.ts';
 import { driven, inbox, leaseRequest, SENDER, status } from '../../support/driven.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';

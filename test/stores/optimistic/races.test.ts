@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { AcceptRequest, AcceptResult } from '../../../src/index.ts';
+import type { AcceptRequest, AcceptResult } from '../../../src/stores/index.ts';
 import type { Driven, Handle } from '../../support/driven.ts';
 import { capped, driven, inbox, leaseRequest, recount, SENDER, status } from '../../support/driven.ts';
 import type { Planted, PlantedName } from '../../support/planted.ts';

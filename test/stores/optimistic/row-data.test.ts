@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RowId, RowKind } from '../../../src/stores/index.ts';
-import type { RegistrationKind, RegistrationRow } from '../../../src/index.ts';
+import type { RegistrationKind, RegistrationRow } from '../../../src/stores/index.ts';
 import {
   type AnyRow,
   fitted,

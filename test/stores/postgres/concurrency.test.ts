@@ -1,6 +1,7 @@
 import { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AcceptRequest, Store } from '../../../src/index.ts';
+import type { Store } from '../../../src/index.ts';
+import type { AcceptRequest } from '../../../src/stores/index.ts';
 import type { PostgresStore } from '../../../src/stores/postgres.ts';
 import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
 import { acceptRequest, RETENTION_MS } from '../requests.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { AcceptRequest, AcceptResult } from '../../../src/index.ts';
+import type { AcceptRequest, AcceptResult } from '../../../src/stores/index.ts';
 import { expectCountsRight, ownSchema } from '../postgres-schemas.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AcceptRequest } from '../../../src/index.ts';
+import type { AcceptRequest } from '../../../src/stores/index.ts';
 import { overdueSql } from '../../../src/stores/postgres/for-tests.ts';
 import { ownSchema, type TestSchema } from '../postgres-schemas.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';

@@ -1,6 +1,6 @@
 import { Pool } from 'pg';
 import { describe, expect, it } from 'vitest';
-import type { CompleteRequest } from '../../../src/index.ts';
+import type { CompleteRequest } from '../../../src/stores/index.ts';
 import type { PgClient } from '../../../src/stores/postgres.ts';
 import { ownSchema, TAKE_OVER } from '../postgres-schemas.ts';
 import { describeTransactions } from '../sql/transaction-tests.ts';

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { AcceptRequest, AcceptResult, Store } from '../../../src/index.ts';
+import type { Store } from '../../../src/index.ts';
+import type { AcceptRequest, AcceptResult } from '../../../src/stores/index.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startServer } from '../../support/redis.ts';

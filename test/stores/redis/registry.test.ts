@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { AcceptRequest } from '../../../src/index.ts';
+import type { AcceptRequest } from '../../../src/stores/index.ts';
 import { type RedisStore, redisStore } from '../../../src/stores/redis.ts';
 import { clientOf, newPrefix, ownRedis } from '../redis-harness.ts';
 import { acceptRequest } from '../requests.ts';

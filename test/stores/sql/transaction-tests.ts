@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type CompleteRequest, ConfigError, type Store } from '../../../src/index.ts';
+import { ConfigError, type Store } from '../../../src/index.ts';
+import type { CompleteRequest } from '../../../src/stores/index.ts';
 import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
 
 /** What both clients of `ctx.transaction` have. */

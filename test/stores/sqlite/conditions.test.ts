@@ -1,14 +1,14 @@
 import { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Store } from '../../../src/index.ts';
 import type {
   AcceptRequest,
   RegistrationKind,
   RegistrationRow,
-  Store,
   StoreInbox,
   StoreRegistrations,
-} from '../../../src/index.ts';
+} from '../../../src/stores/index.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { acceptRequest } from '../requests.ts';

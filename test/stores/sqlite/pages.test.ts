@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AcceptRequest } from '../../../src/index.ts';
+import type { AcceptRequest } from '../../../src/stores/index.ts';
 import { type SqliteStore, sqliteStore } from '../../../src/stores/sqlite.ts';
 import { acceptRequest, leaseOf, RETENTION_MS } from '../requests.ts';
 import type { TempFile } from '../sqlite-files.ts';

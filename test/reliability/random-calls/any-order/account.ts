@@ -1,4 +1,4 @@
-import type { AcceptRequest, AcceptResult } from '../../../../src/index.ts';
+import type { AcceptRequest, AcceptResult } from '../../../../src/stores/index.ts';
 
 /** What an order of calls can break. Each is judged by what was told, never by what the store holds. */
 export type Invariant =

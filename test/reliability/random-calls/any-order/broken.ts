@@ -1,4 +1,5 @@
-import type { AcceptResult, Store } from '../../../../src/index.ts';
+import type { Store } from '../../../../src/index.ts';
+import type { AcceptResult } from '../../../../src/stores/index.ts';
 import type { Spoil } from './explore.ts';
 import type { Invariant } from './account.ts';
 

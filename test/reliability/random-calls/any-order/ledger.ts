@@ -1,4 +1,4 @@
-import type { AcceptRequest, AcceptResult, LeasedEvent } from '../../../../src/index.ts';
+import type { AcceptRequest, AcceptResult, LeasedEvent } from '../../../../src/stores/index.ts';
 import type { Account, Granted, Held, Span, StatusOf } from './account.ts';
 import {
   ACKNOWLEDGED,

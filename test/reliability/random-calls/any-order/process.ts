@@ -1,12 +1,11 @@
-import {
-  type AcceptRequest,
-  type AcceptResult,
-  type EventClaim,
-  type FailRequest,
-  Fault,
-  type LeaseDueRequest,
-  type Store,
-} from '../../../../src/index.ts';
+import { Fault, type Store } from '../../../../src/index.ts';
+import type {
+  AcceptRequest,
+  AcceptResult,
+  EventClaim,
+  FailRequest,
+  LeaseDueRequest,
+} from '../../../../src/stores/index.ts';
 import type { StoreEffects } from '../../../../src/testing/index.ts';
 import type { Call } from '../calls.ts';
 import { requestOf } from '../calls.ts';
