@@ -49,7 +49,7 @@ export type Cap =
 
 export const DEFAULT_CAPS: Readonly<Record<Cap, number>> = {
   maxNoncesPerKey: 100_000,
-  maxNoncesPerSender: 1_000_000,
+  maxNoncesPerSender: 200_000,
   maxNonces: 10_000_000,
   maxRecordsPerSender: 1_000_000,
   maxPendingBytesPerSender: 268_435_456,

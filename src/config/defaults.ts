@@ -103,7 +103,7 @@ export const OPTIONS: {
   maxRecordsPerSender: count(1_000_000),
   maxPendingBytesPerSender: count(268_435_456),
   maxNoncesPerKey: count(100_000),
-  maxNoncesPerSender: count(1_000_000),
+  maxNoncesPerSender: count(200_000),
   maxNonces: count(10_000_000),
   requireDurability: choice(DURABILITIES, 'disk'),
   declaredDurability: choice(DURABILITIES, undefined),

@@ -279,7 +279,7 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly maxPendingBytesPerSender?: number;
   /** Live nonces per key id. 100 000. */
   readonly maxNoncesPerKey?: number;
-  /** Live nonces of one sender, over all its key ids. 1 000 000. */
+  /** Live nonces of one sender, over all its key ids. 200 000. */
   readonly maxNoncesPerSender?: number;
   /** Live nonces of all senders, approximate. 10 000 000. */
   readonly maxNonces?: number;

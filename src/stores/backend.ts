@@ -155,8 +155,6 @@ export interface Unit {
   /** Only read. */
   readonly expects: readonly Expected[];
   readonly writes: readonly Write[];
-  /** Counts that have to be what they were: near a cap. */
-  readonly counts: readonly Counted[];
 }
 
 /** Rows and bytes of a scope. */

@@ -131,7 +131,7 @@ export interface ToldClaim {
   readonly newest?: string | null;
 }
 
-/** What one sender, and all of them, may have stored. */
+/** What one sender, and all of them, may have stored; over it comes what processes have under way (admission.md §8.9). */
 export interface StoreLimits {
   /** Records, task marks and notification ids of one sender. */
   readonly maxRecordsPerSender: number;
@@ -139,7 +139,7 @@ export interface StoreLimits {
   readonly maxPendingBytesPerSender: number;
   /** Live nonces of one (sender, keyid). */
   readonly maxNoncesPerKey: number;
-  /** Live nonces of one sender, over all its key ids; may be approximate. Absent: no such cap. */
+  /** Live nonces of one sender, over all its key ids. Absent: no such cap. */
   readonly maxNoncesPerSender?: number;
   /** Live nonces of all senders; may be approximate. */
   readonly maxNonces: number;
@@ -225,7 +225,7 @@ export type AcceptDecision =
   /** No event in the request: the nonce is burned. */
   | { readonly kind: 'burned' }
   | { readonly kind: 'replayed' }
-  /** Over `maxNoncesPerKey`, `maxNoncesPerSender`, `maxNonces` or a fair share of that; nothing written. */
+  /** Over `maxNoncesPerKey`, `maxNoncesPerSender` or `maxNonces`; nothing written. */
   | { readonly kind: 'rate-abuse' }
   /** Over a sender's cap; nothing written. */
   | { readonly kind: 'over-cap'; readonly limit: 'records' | 'pending-bytes' };

@@ -48,7 +48,7 @@ describe('options: defaults (admission.md §2.12)', () => {
         maxRecordsPerSender: 1_000_000,
         maxPendingBytesPerSender: 268_435_456,
         maxNoncesPerKey: 100_000,
-        maxNoncesPerSender: 1_000_000,
+        maxNoncesPerSender: 200_000,
         maxNonces: 10_000_000,
       },
       retry: { attempts: 12, baseMs: 1_000, maxMs: 300_000, crashes: 5 },

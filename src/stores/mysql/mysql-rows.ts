@@ -1,6 +1,6 @@
 import type { CommitRequest, Counted, Row, RowId, Scope } from '../backend.ts';
 import type { Line, ScopeIds, Tally } from '../sql/row-lines.ts';
-import { bytesOf, exactOf, kindOf, LETTER, linesOf, scopeFrom, tallyOf } from '../sql/row-lines.ts';
+import { bytesOf, kindOf, LETTER, linesOf, scopeFrom, tallyOf } from '../sql/row-lines.ts';
 import type { Columns } from './mysql-client.ts';
 import { textOf } from './mysql-client.ts';
 import { isBytes } from '../../shared/realms.ts';
@@ -39,11 +39,6 @@ export function commitValues(request: CommitRequest, ids: ScopeIds): readonly un
     JSON.stringify(columns),
     bytes.all.subarray(0, at),
     listOf(tallyOf(lines).map(withBit)),
-    listOf(
-      exactOf(request, ids)
-        .toSorted(([, a], [, b]) => a - b)
-        .map(withBit),
-    ),
     countedOf(request.counts, ids),
   ];
 }

@@ -10,7 +10,7 @@ const TABLES = { row: 'version', scope: 'id', tally: 'bytes', turn: 'id', identi
 const CALLS: readonly string[] = [
   'begin(NULL)',
   'clear(0, 0, 0)',
-  'commit(TRUE, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)',
+  'commit(TRUE, 0, 0, 0, NULL, NULL, NULL, NULL)',
   "counts('[]')",
   "due(FALSE, 0, 0, 0, '')",
   'far(0, 0, 0)',

@@ -117,7 +117,7 @@ function newBatch(shared: Shared): Batch {
     remembered: shared.rows.get,
     counts: shared.counts.get,
     nonces: shared.counts.nonces,
-    exact: new Set(),
+    fresh: new Set(),
     old: new Map(),
     swept: new Set(),
     processes: new Map(),
@@ -201,14 +201,13 @@ function join(drafts: Set<Draft>, request: QueuedPlan, attempt: Attempt): void {
     if (body !== undefined) entry.body = body;
   }
   for (const [task, waiters] of attempt.waiters) task.waiters = waiters;
-  const { reads, writes, counts } = attempt;
-  const draft: Draft = { jobs: [request], reads, writes, counts, next: 0 };
+  const { reads, writes } = attempt;
+  const draft: Draft = { jobs: [request], reads, writes, next: 0 };
   for (const other of others) {
     drafts.delete(other);
     draft.jobs.unshift(...other.jobs);
     for (const entry of other.reads) reads.add(entry);
     for (const [entry, change] of other.writes) if (!writes.has(entry)) writes.set(entry, change);
-    for (const [name, count] of other.counts) counts.set(name, count);
   }
   for (const entry of writes.keys()) entry.writer = draft;
   drafts.add(draft);
@@ -221,7 +220,7 @@ async function lookUp(needs: readonly Need[], batch: Batch, within: Within): Pro
     await within.sweep(scope, SWEEP_MOST);
     batch.swept.add(name);
     // What was counted before it is over.
-    batch.exact.clear();
+    batch.fresh.clear();
   }
   if (processes.size > 0) await lookUpProcesses([...processes], batch, within);
   if (rows.size + bodies.size + counts.size === 0) return undefined;
@@ -231,7 +230,7 @@ async function lookUp(needs: readonly Need[], batch: Batch, within: Within): Pro
     counts: [...counts.values()],
   });
   for (const id of [...rows.values(), ...bodies.values()]) verifyAbsent(batch, id);
-  for (const name of counts.keys()) batch.exact.add(name);
+  for (const name of counts.keys()) batch.fresh.add(name);
   return result;
 }
 
@@ -359,7 +358,7 @@ function taken(drafts: readonly Draft[], result: CommitResult, context: Context)
   if (result.isOld) shared.clock.seen(result.now, since, true);
   note(batch, shared, result, since);
   if (!result.isOld) for (const job of again) job.tries += 1;
-  if (refused.size > 0) batch.exact.clear();
+  if (refused.size > 0) batch.fresh.clear();
   return again;
 }
 

@@ -8,14 +8,10 @@ import { fitted, isRegistration, packed } from './row-data.ts';
 
 /** What a backend is told of plans that stand or fall together. */
 export function unitOf(draft: Draft): Unit {
-  const { reads, writes, counts, next } = draft;
+  const { reads, writes, next } = draft;
   const expects: Expected[] = [];
   for (const entry of reads) if (!writes.has(entry)) expects.push({ ...entry.id, version: entry.version });
-  return {
-    expects,
-    writes: [...writes.keys()].map((entry) => writeOf(entry, next)),
-    counts: [...counts.values()],
-  };
+  return { expects, writes: [...writes.keys()].map((entry) => writeOf(entry, next)) };
 }
 
 const isRecord = (kind: string, _row: AnyRow): _row is RecordRow => kind === 'record';

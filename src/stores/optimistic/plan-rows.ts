@@ -1,6 +1,5 @@
 import type { Counted, RowId, RowKind, Scope } from '../backend.ts';
 import type { StoreLimits } from '../store.ts';
-import { PRESSURE_SHARE } from '../constants.ts';
 import type { RegistrationTable } from '../rules/registration-rules.ts';
 import type { RecordRow, Rows, Usage } from '../rules/rule-rows.ts';
 import type { AnyRow, RowData, Sweep } from './row-data.ts';
@@ -41,7 +40,6 @@ export interface Draft {
   readonly jobs: PlanRequest[];
   readonly reads: Set<Entry>;
   readonly writes: Map<Entry, Change>;
-  readonly counts: Map<string, Counted>;
   /** The version of what it writes. */
   next: number;
 }
@@ -126,7 +124,7 @@ export interface Batch {
   readonly counts: (name: string) => KnownCount | undefined;
   readonly nonces: () => number;
   /** Scopes whose counts were read for this batch: those near a cap. */
-  readonly exact: Set<string>;
+  readonly fresh: Set<string>;
   /** Scopes whose counts are old: they are asked for with the next commit. */
   readonly old: Map<string, Scope>;
   /** What its plans are made with; made with the first of them. */
@@ -148,7 +146,6 @@ export interface Attempt {
   readonly rows: DriverRows;
   readonly reads: Set<Entry>;
   readonly writes: Map<Entry, Change>;
-  readonly counts: Map<string, Counted>;
   /** What it did to `Entry.waiters`. */
   readonly waiters: ReadonlyMap<Entry, Waiters | undefined>;
 }
@@ -191,7 +188,6 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   let request: PlanRequest;
   let reads: Attempt['reads'];
   let writes: Attempt['writes'];
-  let counts: Attempt['counts'];
   let waiters: Map<Entry, Waiters | undefined>;
   // A plan asks for the same few rows again and again.
   let last: { [K in RowKind]?: Scope & { readonly id: string; readonly entry: Entry } };
@@ -264,28 +260,14 @@ function touchedRowsOf(batch: Batch): TouchedRows {
     const { scopes, names } = namesOf(sender, keyid);
     const known = names.map((name) => batch.counts(name));
     if (known.includes(undefined)) throw new Missing({ counts: scopes });
-    const [own, key] = known;
     noteOld(batch, scopes, names);
-    const used = usageOf(own, key, batch.nonces());
+    const used = usageOf(known[0], known[1], batch.nonces());
     const { limits } = request;
-    if (!limits || isFar(used, limits, PRESSURE_SHARE, keyid !== undefined)) return used;
-    if (!names.every((name) => batch.exact.has(name))) throw new Missing({ counts: scopes });
-    // Far from the caps themselves, a count that has moved meanwhile changes no more than what the alarm says.
-    const isExact = !isFar(used, limits, 1, keyid !== undefined);
-    if (isExact) for (const count of known) if (count) counts.set(scopeName(count.scope), count);
-    return added(used, scopes, isExact);
-  };
-  /** With what the plans of this round add: near a cap an answer that counts it is theirs too (admission.md §8.9). */
-  const added = (used: Usage, of: readonly Scope[], isExact: boolean): Usage => {
-    const sum = { ...used };
-    const add = (entry: Entry, row: AnyRow | undefined): void => {
-      if (addTo(sum, entry, row, of) && isExact) reads.add(entry);
-    };
-    for (const entry of batch.entries.values()) {
-      if (entry.writer && !writes.has(entry)) add(entry, entry.row);
-    }
-    for (const [entry, { row }] of writes) add(entry, row);
-    return sum;
+    if (batch.swept.size === 0 && (!limits || isFar(used, limits, keyid !== undefined))) return used;
+    // Near a cap, and after a sweep, by a count of this moment; and not by what other plans mean to add (admission.md §8.9).
+    if (!names.every((name) => batch.fresh.has(name))) throw new Missing({ counts: scopes });
+    for (const [entry, { row }] of writes) addTo(used, entry, row);
+    return used;
   };
   const sweep = (of: Sweep): void => {
     if (!batch.swept.has(sweepName(of))) throw new Missing({ sweep: of });
@@ -346,10 +328,9 @@ function touchedRowsOf(batch: Batch): TouchedRows {
       request = nextJob;
       reads = new Set();
       writes = new Map();
-      counts = new Map();
       waiters = new Map();
       last = {};
-      return { rows, reads, writes, counts, waiters };
+      return { rows, reads, writes, waiters };
     },
   };
 }

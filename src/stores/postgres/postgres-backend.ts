@@ -133,7 +133,7 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
   const call = (what: string, count: number, columns = ''): string =>
     `SELECT ${columns || '*'} FROM ${name}.webhook_${what}(${Array.from({ length: count }, (_, at) => `$${at + 1}`).join(', ')})`;
   const texts = {
-    commit: call('commit', 37, 'webhook_commit AS answer'),
+    commit: call('commit', 33, 'webhook_commit AS answer'),
     load: call('load', 6),
     due: call('due', 4),
     suspect: call('suspect', 2),

@@ -1,6 +1,6 @@
 import type { CommitRequest, Counted, Row, RowId, Write } from '../backend.ts';
 import type { ScopeIds, Tally } from '../sql/row-lines.ts';
-import { bytesOf, exactOf, kindOf, LETTER, linesOf, tallyOf } from '../sql/row-lines.ts';
+import { bytesOf, kindOf, LETTER, linesOf, tallyOf } from '../sql/row-lines.ts';
 import { fromColumnText } from '../text.ts';
 import { isBytes } from '../../shared/realms.ts';
 
@@ -70,7 +70,6 @@ export function commitValues(request: CommitRequest, ids: ScopeIds): readonly un
     ...[...names, ...contents, ...places].map(valueOf),
     bytes.all.subarray(0, at),
     ...tallyColumns([BARRIER, ...tallyOf(lines)]).map(valueOf),
-    ...tallyColumns(exactOf(request, ids)).map(valueOf),
     request.counts.length > 0 ? `{${request.counts.map(ids.idOf).join(',')}}` : null,
   ];
 }

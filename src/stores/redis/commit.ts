@@ -1,4 +1,4 @@
-import type { CommitRequest, CommitResult, Counted, Expected, Scope, Unit, Write } from '../backend.ts';
+import type { CommitRequest, CommitResult, Expected, Scope, Unit, Write } from '../backend.ts';
 import { PROCESSES } from '../optimistic/row-data.ts';
 import { changesOf, indexOf, listName, rowName, rowText, seenOf, ttlOf, versionText } from './redis-rows.ts';
 import type { Session } from './sender-list.ts';
@@ -9,7 +9,7 @@ const BODY = { stays: -1, dropped: -2 } as const;
 interface Asked {
   readonly names: string[];
   readonly versions: string[];
-  readonly units: (readonly [rows: number, writes: number, counts: readonly unknown[]])[];
+  readonly units: (readonly [rows: number, writes: number])[];
   readonly writes: (readonly unknown[])[];
   readonly rows: string[];
   readonly bodies: Uint8Array[];
@@ -44,13 +44,13 @@ function senderOf({ units, counts }: CommitRequest): string {
   return scope?.sender ?? '';
 }
 
-function addUnit(asked: Asked, { writes, expects, counts }: Unit, offsetMs: number): void {
+function addUnit(asked: Asked, { writes, expects }: Unit, offsetMs: number): void {
   for (const write of writes) {
     addRow(asked, write);
     addWrite(asked, write, offsetMs);
   }
   for (const row of expects) addRow(asked, row);
-  asked.units.push([writes.length + expects.length, writes.length, counts.map(countArgs)]);
+  asked.units.push([writes.length + expects.length, writes.length]);
 }
 
 function addRow({ names, versions }: Asked, row: Expected): void {
@@ -69,5 +69,3 @@ function addWrite({ writes, rows, bodies }: Asked, write: Write, offsetMs: numbe
   const change = [list, bytes - bytesBefore, ttl, Buffer.byteLength(row), kept];
   writes.push([...change, ...changesOf(write)]);
 }
-
-const countArgs = ({ scope, rows, bytes }: Counted): readonly unknown[] => [indexOf(scope), rows, bytes];

@@ -38,22 +38,14 @@ function excess(used: number, max: number): number {
 }
 
 /**
- * A sender's fair share of all nonces is so many times what is left of them (admission.md §6.7): one alone comes to 8/9,
- * two to 8/17 each, and always there is room for another. No sender need be counted for it.
- */
-const FAIR_SHARE = 8;
-
-/**
  * Whether one more nonce would exceed a cap (verification.md §2.9a). What has expired never counts:
  * it is purged before the answer is no.
  */
 function noncesFull({ rows, request, now, used }: Accepting, keyid: string): boolean {
   const { sender, limits } = request;
   const { maxNoncesPerKey, maxNoncesPerSender = Infinity, maxNonces } = limits;
-  const isOver = ({ senderNonces, allNonces }: Usage): boolean =>
-    allNonces >= maxNonces || senderNonces > FAIR_SHARE * (maxNonces - allNonces);
-  const isFull = (now: Usage): boolean =>
-    now.nonces >= maxNoncesPerKey || now.senderNonces >= maxNoncesPerSender || isOver(now);
+  const isFull = ({ nonces, senderNonces, allNonces }: Usage): boolean =>
+    nonces >= maxNoncesPerKey || senderNonces >= maxNoncesPerSender || allNonces >= maxNonces;
   if (!isFull(used)) return false;
   if (used.nonces >= maxNoncesPerKey) {
     rows.purgeNonces(now, excess(used.nonces, maxNoncesPerKey), { sender, keyid });
@@ -61,10 +53,7 @@ function noncesFull({ rows, request, now, used }: Accepting, keyid: string): boo
   if (used.senderNonces >= maxNoncesPerSender) {
     rows.purgeNonces(now, excess(used.senderNonces, maxNoncesPerSender), { sender });
   }
-  if (isOver(used)) {
-    rows.purgeNonces(now, RELIEF_STEP, { sender });
-    rows.purgeNonces(now, Math.max(RELIEF_STEP, excess(used.allNonces, maxNonces)));
-  }
+  if (used.allNonces >= maxNonces) rows.purgeNonces(now, excess(used.allNonces, maxNonces));
   return isFull(rows.usage(sender, keyid));
 }
 

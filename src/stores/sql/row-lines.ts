@@ -95,19 +95,11 @@ export function tallyOf(lines: readonly Line[]): readonly Tally[] {
   return tally;
 }
 
-/** Counts that have to be what they were. */
-export function exactOf({ units }: CommitRequest, { idOf }: ScopeIds): readonly Tally[] {
-  return units.flatMap(({ counts }, unit) =>
-    counts.map(({ scope, rows, bytes }): Tally => [unit, idOf(scope), rows, bytes]),
-  );
-}
-
 /** Every scope that a commit names. */
 export function* scopesIn({ units, counts }: CommitRequest): Iterable<Scope> {
-  for (const { expects, writes, counts: exact } of units) {
+  for (const { expects, writes } of units) {
     for (const { scope } of expects) yield scope;
     for (const { scope } of writes) yield scope;
-    for (const { scope } of exact) yield scope;
   }
   yield* counts;
 }

@@ -77,7 +77,7 @@ const LIMITS: StoreLimits = {
   maxRecordsPerSender: 1_000_000,
   maxPendingBytesPerSender: 268_435_456,
   maxNoncesPerKey: 100_000,
-  maxNoncesPerSender: 1_000_000,
+  maxNoncesPerSender: 200_000,
   maxNonces: 10_000_000,
 };
 export const RETRY: RetryLimits = { attempts: 12, crashes: 5 };

@@ -197,19 +197,20 @@ export const nonceCases: Cases = {
     }
     assert.deepEqual(seen, [[], [], [], ['sender-nonces']]);
   },
-  'near maxNonces a sender above its fair share is refused first, and others are not': async (kit) => {
-    const limits = { maxNonces: 20 };
-    let taken = 0;
-    const next = (sender: string): Draft => ({ sender, key: `event-${(taken += 1)}-of-the-seller`, limits });
-    const flood = async (): Promise<number> => {
-      for (let n = 0; ; n += 1) if ((await kit.accept(next(SENDER))).kind === 'rate-abuse') return n;
-    };
-    const alone = await flood();
-    assert.ok(alone >= 16 && alone < 20, `${alone} of 20 are for one alone`);
-    await kit.win(next(ELSE));
-    assert.equal((await kit.accept(next(SENDER))).kind, 'rate-abuse');
-    await kit.win(next('https://third.example/mcp'));
-  },
+  'a sender that makes up nonces and key ids takes maxNoncesPerSender of maxNonces, and the rest is others’':
+    async (kit) => {
+      const limits = { maxNoncesPerSender: 3, maxNonces: 6 };
+      let taken = 0;
+      const next = (sender: string): Draft => {
+        taken += 1;
+        return { sender, key: `event-${taken}-of-the-seller`, keyid: `kid-${taken}`, limits };
+      };
+      const kinds: string[] = [];
+      for (let n = 0; n < 9; n += 1) kinds.push((await kit.accept(next(SENDER))).kind);
+      assert.deepEqual(kinds, [...Array<string>(3).fill('won'), ...Array<string>(6).fill('rate-abuse')]);
+      for (let n = 0; n < 3; n += 1) await kit.win(next(ELSE));
+      assert.equal((await kit.accept(next('https://third.example/mcp'))).kind, 'rate-abuse');
+    },
   'over maxNonces, of all senders together, a new nonce is rate-abuse': async ({ accept, win }) => {
     const limits = { maxNonces: 1 };
     await win({ limits });

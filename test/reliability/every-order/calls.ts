@@ -66,8 +66,6 @@ export const acceptLast: Call = {
   },
 };
 
-export const peekLast: Call = { name: 'peek(last)', make: (store) => store.peek(SENDER, 'last') };
-
 export const failEnd: Call = {
   name: 'fail for good',
   make: (store) =>

@@ -73,7 +73,7 @@ function batchOf(kept: Kept): Batch {
     remembered: () => undefined,
     counts: () => none,
     nonces: () => 0,
-    exact: new Set(),
+    fresh: new Set(),
     old: new Map(),
     swept: new Set(),
     processes: {

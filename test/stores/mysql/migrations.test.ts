@@ -7,7 +7,7 @@ import { acceptRequest } from '../requests.ts';
 import { describeMigrationFiles } from '../sql/migration-files.ts';
 
 const HASHES: Readonly<Record<string, string>> = {
-  '0004.sql': 'b0e773bd93ca99a8d9170221b15abfeabea956204ce66f717691c62ae2cb0966',
+  '0004.sql': '4275b9b2c0f7ba1062ecb59c4097dac967b8e631fd5e26fc0ceb711564eb77b8',
 };
 
 /** What a later version may bring. */

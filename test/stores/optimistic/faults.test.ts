@@ -1,8 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../../src/index.ts';
-import type { AcceptRequest } from '../../../src/stores/index.ts';
-import { type Backend, storeOf } from '../../../src/stores/index.ts';
-import { capped, driven, inbox, leaseRequest, recount, SENDER, status } from '../../support/driven.ts';
+import { type AcceptResult, type Backend, storeOf } from '../../../src/stores/index.ts';
+import {
+  capped,
+  driven,
+  type Handle,
+  inbox,
+  leaseRequest,
+  recount,
+  SENDER,
+  status,
+} from '../../support/driven.ts';
 import { keptRows, rowBackend } from '../../support/row-backend.ts';
 import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
 
@@ -201,44 +209,7 @@ describe('retries of a batch', () => {
     expect(events.map((event) => event.key)).toEqual([key(1)]);
   });
 
-  it('do not refuse an accept because of rows that are not written in the end', async () => {
-    const { a, b } = await driven({ of: (backend) => ({ ...backend, concurrency: 1 }) });
-    const limits = { maxRecordsPerSender: 1 };
-    const first = capped(acceptRequest({ key: key(1) }), limits);
-    const second = capped(acceptRequest({ key: key(2) }), limits);
-    const { event: _event, ...bare } = first;
-    const burn = async (accept: AcceptRequest): Promise<void> => {
-      expect(await b.store.accept(accept)).toMatchObject({ kind: 'burned' });
-    };
-    // Another nonce: the counts have changed, and all of it is planned again, what has expired being swept by then.
-    a.between.beforeCommit = async () => {
-      await burn({ ...bare, ...(bare.nonce && { nonce: { ...bare.nonce, nonce: 'other' } }) });
-      // The first one's: it is replayed, and takes no room.
-      a.between.beforeCommit = () => burn({ ...bare, acceptId: 'other' });
-    };
-    const answers = await Promise.all([a.store.accept(first), a.store.accept(second)]);
-    expect(answers.map(({ kind }) => kind)).toEqual(['replayed', 'won']);
-  });
-
-  it('do not give away room under a cap before the completion that makes it is written', async () => {
-    const { a, b } = await driven({ of: (backend) => ({ ...backend, concurrency: 1 }) });
-    const limits = { maxPendingBytesPerSender: 30 };
-    const first = capped(acceptRequest({ key: key(1) }), limits);
-    await a.store.accept(first);
-    // Another process ends it; between plan and commit its lease is given back.
-    b.between.beforeCommit = async () => {
-      const retry = { attempts: 12, crashes: 5 };
-      const how = { ...leaseOf(first), ...ends, permanent: false, retry, backoffMs: 0 };
-      expect(await a.store.fail(how)).toBe('queued');
-    };
-    const [ended, came] = await Promise.all([
-      b.store.complete({ ...leaseOf(first), ...ends }),
-      b.store.accept(capped(acceptRequest({ key: key(2) }), limits)),
-    ]);
-    expect([ended, came.kind]).toEqual(['lost', 'over-cap']);
-  });
-
-  it('do not conflict with other accepts of the sender between 80 % of a cap and the cap', async () => {
+  it('do not conflict with other accepts of the sender between 80 % of a cap and the cap, nor read counts', async () => {
     const { a, b } = await driven();
     const limits = { maxRecordsPerSender: 1_000_000, maxPendingBytesPerSender: 80_000_000 };
     await a.store.accept(capped(acceptRequest({ key: key(1) }), limits));
@@ -249,6 +220,70 @@ describe('retries of a batch', () => {
     expect(await a.store.accept(capped(acceptRequest({ key: key(3) }), limits))).toMatchObject({
       kind: 'won',
     });
-    expect(a.commits).toHaveLength(1);
+    expect([a.commits.length, a.loads.length]).toEqual([1, 0]);
+  });
+
+  it('of two processes exceed a cap at most by what both have under way, and not at all once it is reached', async () => {
+    const { kept, a, b } = await driven({ of: (backend) => ({ ...backend, concurrency: 1 }) });
+    const limits = { maxRecordsPerSender: 10 };
+    const accepts = (handle: Handle, from: number, many: number): Promise<AcceptResult>[] =>
+      Array.from({ length: many }, (_, n) =>
+        handle.store.accept(capped(acceptRequest({ key: key(from + n) }), limits)),
+      );
+    const records = (): number => [...kept.rows.values()].filter(({ kind }) => kind === 'record').length;
+    for (let n = 0; n < 9; n += 1) await Promise.all(accepts(a, n, 1));
+    // Both have counted and planned before one of them commits.
+    const both = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+    const together = (own: 0 | 1) => async (): Promise<void> => {
+      both[own].resolve();
+      await both[1 - own]?.promise;
+    };
+    a.between.beforeCommit = together(0);
+    b.between.beforeCommit = together(1);
+    const answers = await Promise.all([...accepts(a, 100, 5), ...accepts(b, 200, 3)]);
+    expect(answers.map(({ kind }) => kind)).toEqual(Array(8).fill('won'));
+    expect(records()).toBe(9 + 5 + 3);
+    const later = await Promise.all([...accepts(a, 300, 5), ...accepts(b, 400, 3)]);
+    expect(later.map(({ kind }) => kind)).toEqual(Array(8).fill('over-cap'));
+    expect(records()).toBe(9 + 5 + 3);
+  });
+
+  it('are not refused by a count that is old: it is read again first', async () => {
+    const { a, b } = await driven();
+    const limits = { maxPendingBytesPerSender: 30 };
+    const first = capped(acceptRequest({ key: key(1) }), limits);
+    await a.store.accept(first);
+    expect(await a.store.accept(capped(acceptRequest({ key: key(2) }), limits))).toMatchObject({
+      kind: 'over-cap',
+    });
+    expect(await b.store.complete({ ...leaseOf(first), ...ends })).toBe('done');
+    recount(a);
+    expect(await a.store.accept(capped(acceptRequest({ key: key(3) }), limits))).toMatchObject({
+      kind: 'won',
+    });
+    expect(a.loads.map(({ counts }) => counts.length > 0)).toContain(true);
+  });
+
+  it('are not refused for what another accept of the batch does not write in the end', async () => {
+    const { a, b } = await driven({ of: (backend) => ({ ...backend, concurrency: 1 }) });
+    const limits = { maxRecordsPerSender: 1 };
+    const first = capped(acceptRequest({ key: key(1) }), limits);
+    const { event: _event, ...bare } = first;
+    // The first one's nonce: it is replayed, and takes no room.
+    a.between.beforeCommit = async () => {
+      expect(await b.store.accept({ ...bare, acceptId: 'other' })).toMatchObject({ kind: 'burned' });
+    };
+    const second = capped(acceptRequest({ key: key(2) }), limits);
+    const answers = await Promise.all([a.store.accept(first), a.store.accept(second)]);
+    expect(answers.map(({ kind }) => kind)).toEqual(['replayed', 'won']);
+  });
+
+  it('count right in a process that has just started', async () => {
+    const { a, b } = await driven();
+    const limits = { maxRecordsPerSender: 2 };
+    for (const n of [1, 2]) await a.store.accept(capped(acceptRequest({ key: key(n) }), limits));
+    await a.store.close();
+    const answer = await b.store.accept(capped(acceptRequest({ key: key(3) }), limits));
+    expect(answer).toMatchObject({ kind: 'over-cap', limit: 'records' });
   });
 });

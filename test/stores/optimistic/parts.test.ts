@@ -75,7 +75,7 @@ describe('countBook', () => {
         remembered: () => undefined,
         counts: () => ({ scope: scope(1), rows: 0, bytes: 0, seenAt: 5000 }),
         nonces: () => 0,
-        exact: new Set(),
+        fresh: new Set(),
         old: new Map(),
         swept: new Set(),
         processes: new Map(),

@@ -122,17 +122,6 @@ const RACES = {
     await renewing;
     expect(await answer).toMatchObject({ kind: 'task-busy' });
   },
-  'the last place under a cap': async ({ a, b }) => {
-    const limits = { maxRecordsPerSender: 2 };
-    await a.store.accept(capped(acceptRequest({ key: key(1) }), limits));
-    a.between.beforeCommit = async () => {
-      expect(await b.store.accept(capped(acceptRequest({ key: key(2) }), limits))).toMatchObject({
-        kind: 'won',
-      });
-    };
-    const answer = await a.store.accept(capped(acceptRequest({ key: key(3) }), limits));
-    expect(answer).toMatchObject({ kind: 'over-cap', limit: 'records' });
-  },
   'a record that comes while its accept finds no place': async ({ a, b }) => {
     const limits = { maxRecordsPerSender: 1 };
     await a.store.accept(capped(acceptRequest({ key: key(1) }), limits));
@@ -209,7 +198,6 @@ const SHOWN_BY: Readonly<Record<PlantedName, readonly Race[]>> = {
     'a newer status that is completed',
     'a record that is parked while its task is freed',
   ],
-  'counts are not compared': ['the last place under a cap'],
   'any clock is taken': ['a delivery under whose way the lease before it runs out'],
   'what waits for a task does not come with it': ['two that are parked, both told in the end'],
 };

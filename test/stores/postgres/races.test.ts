@@ -108,10 +108,6 @@ describeConditions(database, {
       ],
       ['WHERE c.unit <> ALL (v_refused)', ''],
     ],
-    exactCounts: [
-      ['PERFORM FROM webhook_scope WHERE id = ANY (p_exact_scope) ORDER BY id FOR UPDATE;', ''],
-      ['IS DISTINCT FROM ROW(e.rows, e.bytes)', 'IS NULL'],
-    ],
     restarted: [['p_started <> transaction_timestamp()::text', 'false']],
   }),
   'of two units that insert one row the second is refused, and none of its other rows is inserted': {

@@ -46,7 +46,6 @@ function write(id: RowId, before?: Row, change: Partial<Write> = {}): Write {
 
 const unit = (writes: readonly Write[], more: Partial<Unit> = {}): Unit => ({
   expects: [],
-  counts: [],
   ...more,
   writes,
 });
@@ -94,21 +93,6 @@ const RACES: Readonly<Record<string, (first: Backend, second: Backend) => Promis
     const expects = [{ ...recordId('a'), version: undefined }];
     expect((await commit(first, unit([write(recordId('b'))], { expects }))).refused).toEqual([0]);
   },
-  'rows are counted meanwhile': async (first, second) => {
-    const counts = [{ scope: SCOPE, rows: 0, bytes: 0 }];
-    await commit(second, unit([write(recordId('a'))]));
-    expect((await commit(first, unit([write(recordId('b'))], { counts }))).refused).toEqual([0]);
-    const right = [{ scope: SCOPE, rows: 1, bytes: 0 }];
-    expect((await commit(first, unit([write(recordId('b'))], { counts: right }))).refused).toEqual([]);
-  },
-  'bytes are counted meanwhile': async (first, second) => {
-    await commit(first, unit([write(recordId('a'))]));
-    const read = await rowOf(first, recordId('a'));
-    const body = new Uint8Array(10);
-    await commit(second, unit([write(recordId('a'), read, { body, bytes: 10, list: 'queued' })]));
-    const counts = [{ scope: SCOPE, rows: 1, bytes: 0 }];
-    expect((await commit(first, unit([write(recordId('b'))], { counts }))).refused).toEqual([0]);
-  },
   'the plan is of an old clock': async (first) => {
     const at = (await first.clock()) - 1001;
     const result = await first.commit({ at, units: [unit([write(recordId('a'))])], counts: [] });
@@ -152,8 +136,6 @@ const TAKEN_OUT: readonly (readonly [race: string, condition: string, without: s
     'for i = from, from + unit[1] - 1 do\n    if',
     'for i = from, from + unit[2] - 1 do\n    if',
   ],
-  ['rows are counted meanwhile', 'has[1] ~= count[2] or', ''],
-  ['bytes are counted meanwhile', 'or has[2] ~= count[3]', ''],
   ['the plan is of an old clock', 'asked.at < now - 1000 or', ''],
   ['the plan is of a clock that is ahead', 'or asked.at > now + 5', ''],
   ['one unit of two is overtaken', 'if taken then take(', 'if #refused == 0 then take('],

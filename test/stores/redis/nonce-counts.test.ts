@@ -66,7 +66,7 @@ describe('key ids of a sender', () => {
       bytes: 0,
       bytesBefore: 0,
     };
-    return [{ expects: [], counts: [], writes: [{ ...row, ...none, before: undefined }] }];
+    return [{ expects: [], writes: [{ ...row, ...none, before: undefined }] }];
   };
   const { toNote, noted } = keyidsOf();
 

@@ -39,7 +39,6 @@ export const write = (id: string, version: number | undefined, next: number): Wr
 
 export const unit = (writes: readonly Write[], more: Partial<Unit> = {}): Unit => ({
   expects: [],
-  counts: [],
   writes,
   ...more,
 });
@@ -144,7 +143,6 @@ export function commonConditions<Client>(
     readonly deletedRow: readonly Replacement[];
     readonly absentRow: readonly Replacement[];
     readonly refusedUnit: readonly Replacement[];
-    readonly exactCounts: readonly Replacement[];
     readonly restarted: readonly Replacement[];
   },
 ): Readonly<Record<string, Condition>> {
@@ -205,19 +203,6 @@ export function commonConditions<Client>(
       },
       expected: [[0], ['a 2', 'b 1', 'd 3'], [{ n: 3 }]],
       breaking: breaking.refusedUnit,
-    },
-    'of two units with the same exact counts the second is refused': {
-      run: async () => {
-        await commit(kit.first, [unit([write('a', undefined, 1)])]);
-        const counts = [{ scope: SCOPE, rows: 1, bytes: 1 }];
-        const { refused } = await race(
-          [unit([write('b', undefined, 2)], { counts })],
-          [unit([write('c', undefined, 3)], { counts })],
-        );
-        return [refused, await stored()];
-      },
-      expected: [[0], ['a 1', 'b 2']],
-      breaking: breaking.exactCounts,
     },
     'a plan made more than a second ago is refused as old': {
       run: () => commitAt(-1001),

@@ -101,13 +101,12 @@ END IF;;
 --             where its data begins in p_bytes, of how many bytes, its body, of how many bytes], …]; a version that is
 --             null: it has to be absent; next null: it is only compared; a body at -1: dropped; null: stays
 --   p_tally   [[unit, scope, rows, bytes], …]: what a unit adds to the counts
---   p_exact   the same, sorted by scope: counts that have to be what they were
 --   p_counts  scopes whose counts are told
 -- Not by ROW_COUNT(): what it says of a row that is there goes by a flag of the connection.
 DROP PROCEDURE IF EXISTS webhook_commit;;
 CREATE PROCEDURE webhook_commit(p_own BOOLEAN, p_at BIGINT, p_offset BIGINT, p_wait INT,
   p_lines LONGTEXT CHARACTER SET utf8mb4, p_bytes LONGBLOB, p_tally LONGTEXT CHARACTER SET utf8mb4,
-  p_exact LONGTEXT CHARACTER SET utf8mb4, p_counts LONGTEXT CHARACTER SET utf8mb4)
+  p_counts LONGTEXT CHARACTER SET utf8mb4)
 SQL SECURITY INVOKER
 BEGIN
   DECLARE v_now BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000 + p_offset;
@@ -129,22 +128,12 @@ BEGIN
       -- It is gone where the function has ended the transaction, or the server has (a deadlock).
       RELEASE SAVEPOINT proto_webhooks;
     END IF;
-    -- Near a cap: one at a time for each scope, and over what they have counted.
-    IF p_exact IS NOT NULL THEN
-      SELECT COUNT(*) INTO v_turn FROM JSON_TABLE(p_exact, '$[*]' COLUMNS (scope INT PATH '$[1]')) e
-        STRAIGHT_JOIN webhook_scope s FORCE INDEX (PRIMARY) ON s.id = e.scope FOR UPDATE;
-      SELECT BIT_OR(IF(e.entries = (SELECT COALESCE(SUM(t.entries), 0) FROM webhook_tally t WHERE t.scope_id = e.scope)
-          AND e.bytes = (SELECT COALESCE(SUM(t.bytes), 0) FROM webhook_tally t WHERE t.scope_id = e.scope), 0, 1 << e.unit))
-        INTO v_refused FROM JSON_TABLE(p_exact, '$[*]' COLUMNS (unit INT PATH '$[0]', scope INT PATH '$[1]',
-          entries BIGINT PATH '$[2]', bytes BIGINT PATH '$[3]')) e;
-    END IF;
     -- Locked in their order, and compared as they are then.
-    SELECT BIT_OR(IF(r.version <=> e.version, 0, 1 << e.unit)) INTO v_more
+    SELECT BIT_OR(IF(r.version <=> e.version, 0, 1 << e.unit)) INTO v_refused
       FROM JSON_TABLE(p_lines, '$[*]' COLUMNS (unit INT PATH '$[0]', scope INT PATH '$[1]', kind BINARY(1) PATH '$[2]',
         id VARBINARY(1536) PATH '$[3]', version BIGINT PATH '$[4]', next BIGINT PATH '$[5]')) e
       LEFT JOIN webhook_row r FORCE INDEX (PRIMARY) ON r.scope_id = e.scope AND r.kind = e.kind AND r.id = e.id
       WHERE e.version IS NOT NULL OR e.next IS NULL FOR UPDATE;
-    SET v_refused = v_refused | v_more;
     INSERT INTO webhook_turn () VALUES ();
     SET v_turn = LAST_INSERT_ID();
     DELETE FROM webhook_turn WHERE id = v_turn;

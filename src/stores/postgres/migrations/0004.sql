@@ -132,7 +132,6 @@ $$;
 --   p_suspect, p_crashes  of suspects; none is inserted
 --   p_at_data, p_at_body  where they begin in p_bytes; a body at -1: dropped; null: stays
 --   p_tally_*  what a unit adds to the counts; unit -1: in any case
---   p_exact_*  counts that have to be what they were, by unit
 --   p_counts   scopes whose counts are told
 --   p_names    synchronous_standby_names as it was; where it, p_sync or fsync is otherwise, that is told
 --   p_started  in a transaction of the owner's: when it began, for a function may have ended it
@@ -143,8 +142,7 @@ CREATE FUNCTION webhook_commit(p_at bigint, p_offset bigint, p_lock_ms integer, 
   p_expires bigint[], p_due bigint[], p_suspect bigint[], p_crashes integer[], p_list text[], p_waits text[], p_link text[], p_of integer[],
   p_at_data integer[], p_of_data integer[], p_at_body integer[], p_of_body integer[], p_bytes bytea,
   p_tally_unit integer[], p_tally_scope integer[], p_tally_rows bigint[], p_tally_bytes bigint[],
-  p_exact_unit integer[], p_exact_scope integer[], p_exact_rows bigint[], p_exact_bytes bigint[], p_counts integer[],
-  p_names text, p_started text)
+  p_counts integer[], p_names text, p_started text)
 RETURNS text LANGUAGE plpgsql
 SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
@@ -169,17 +167,9 @@ BEGIN
     v_kept := json_build_array(current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
       current_setting('fsync'));
   END IF;
-  -- Near a cap: one at a time for each scope, and over what they have counted.
-  IF p_exact_unit IS NOT NULL THEN
-    PERFORM FROM webhook_scope WHERE id = ANY (p_exact_scope) ORDER BY id FOR UPDATE;
-    v_refused := ARRAY(SELECT DISTINCT e.unit
-      FROM unnest(p_exact_unit, p_exact_scope, p_exact_rows, p_exact_bytes) e (unit, scope, rows, bytes)
-      WHERE (SELECT ROW(coalesce(sum(t.rows), 0)::bigint, coalesce(sum(t.bytes), 0)::bigint) FROM webhook_tally t
-        WHERE t.scope_id = e.scope) IS DISTINCT FROM ROW(e.rows, e.bytes));
-  END IF;
   -- Locked in their order, and compared as they are then.
   IF p_version IS NOT NULL THEN
-    v_refused := v_refused || ARRAY(SELECT e.unit
+    v_refused := ARRAY(SELECT e.unit
       FROM unnest(p_unit, p_scope, p_kind, p_id, p_version) e (unit, scope, kind, id, version)
       WHERE e.version IS NOT NULL AND e.version IS DISTINCT FROM (SELECT r.version FROM webhook_row r
         WHERE r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C" FOR UPDATE));

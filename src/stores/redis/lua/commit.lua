@@ -1,7 +1,7 @@
 -- Takes each unit whose rows have the versions that it expects.
 --
 --   ARGV[1]  at; names, versions ('': absent) of all rows, unit by unit, those that are written first; units (of each:
---            how many rows, how many it writes, its counts as { index, rows, bytes }); writes (of each: the list it was on,
+--            how many rows, how many it writes); writes (of each: the list it was on,
 --            bytes added, expiry by Redis (0: none), length of its row, length of its body (-1: stays, -2: dropped), then
 --            index and score in pairs: at false it leaves the index, at true it is put at its place); keyids { keyid, until
 --            when }; counts
@@ -45,10 +45,6 @@ end
 local function holds(unit, from)
   for i = from, from + unit[1] - 1 do
     if (is[i] and is[i]:sub(1, 16) or '') ~= asked.versions[i] then return false end
-  end
-  for _, count in ipairs(unit[3]) do
-    local has = countOf(count[1])
-    if has[1] ~= count[2] or has[2] ~= count[3] then return false end
   end
   return true
 end

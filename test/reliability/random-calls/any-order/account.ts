@@ -61,6 +61,8 @@ export interface Account {
   /** Its seller was told that it need not come again: by what. */
   acknowledged: string | undefined;
   admitted: boolean;
+  /** How many others of its sender were known to be admitted when it was sent first. */
+  readonly admittedBefore: number;
   /** When it was known to be discarded. */
   discardedSeq: number;
   /** Transactions that committed. */
@@ -104,7 +106,7 @@ const PASSED: ReadonlySet<AcceptResult['kind']> = new Set([
   'conflict',
 ]);
 
-export function newAccount(sender: string, key: string, status: StatusOf): Account {
+export function newAccount(sender: string, key: string, status: StatusOf, admittedBefore: number): Account {
   return {
     sender,
     key,
@@ -115,6 +117,7 @@ export function newAccount(sender: string, key: string, status: StatusOf): Accou
     firstCopy: undefined,
     acknowledged: undefined,
     admitted: false,
+    admittedBefore,
     discardedSeq: Infinity,
     commits: 0,
     deaths: 0,

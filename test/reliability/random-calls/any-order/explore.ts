@@ -8,14 +8,11 @@ import type { Gate, Play, Subject } from '../subject.ts';
 import { handleOf, onNewStore } from '../subject.ts';
 import { createLedger } from './ledger.ts';
 import type { World } from './process.ts';
-import { runScript } from './process.ts';
+import { PROCESSES, runScript } from './process.ts';
 import { settle } from './settle.ts';
 
 /** What a store does to a call before it is done: `gate` lets other processes in between. */
 export type Spoil = (store: Store, gate: Gate) => Store;
-
-/** On two handles. */
-const PROCESSES = 4;
 
 const worlds: fc.Arbitrary<World> = fc.record({
   events: fc.array(fc.record({ task: fc.nat(2), second: fc.nat(3), flags: fc.nat(3) }), {

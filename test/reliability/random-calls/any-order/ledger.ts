@@ -94,17 +94,19 @@ export function createLedger(): Ledger {
     }
     if (answer.kind === 'done' && answer.died) account.deaths += 1;
     if (ADMITTED.has(answer.kind)) account.admitted = true;
+    checkCap(account, request);
     const safe = ACKNOWLEDGED[request.mode].has(answer.kind);
     const replayed = answer.kind === 'replayed' && nonceOf(request)?.keys.size === 1;
     if (safe || replayed) account.acknowledged ??= answer.kind;
-    checkCap(request);
   }
 
-  /** Entries are more than records; so many keys are never let in. */
-  function checkCap({ sender, limits }: AcceptRequest): void {
-    const admitted = [...accounts.values()].filter((each) => each.sender === sender && each.admitted).length;
-    if (admitted > limits.maxRecordsPerSender) {
-      breach('caps hold', `${admitted} events of ${sender}, where ${limits.maxRecordsPerSender} may be`);
+  const admittedOf = (sender: string): number =>
+    [...accounts.values()].filter((each) => each.sender === sender && each.admitted).length;
+
+  /** What is under way may exceed a cap; what is sent when it is known to be reached is not let in. */
+  function checkCap({ admitted, admittedBefore, key }: Account, { limits }: AcceptRequest): void {
+    if (admitted && admittedBefore >= limits.maxRecordsPerSender) {
+      breach('caps hold', `${key} came after ${admittedBefore}, where ${limits.maxRecordsPerSender} may be`);
     }
   }
 
@@ -139,7 +141,7 @@ export function createLedger(): Ledger {
       const { event, sender } = request;
       if (!event) return;
       const id = idOf(sender, event.key);
-      if (!accounts.has(id)) accounts.set(id, newAccount(sender, event.key, status));
+      if (!accounts.has(id)) accounts.set(id, newAccount(sender, event.key, status, admittedOf(sender)));
       nonceOf(request)?.keys.add(event.key);
     },
     accepted,

@@ -44,6 +44,9 @@ export interface World {
   readonly maxBytes: number;
 }
 
+/** On two handles, each with one call under way. */
+export const PROCESSES = 4;
+
 const LEASE_MS = 8000;
 const RETENTION_MS = 86_400_000;
 export const RETRY = { attempts: 4, crashes: 2 } as const;
