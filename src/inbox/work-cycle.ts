@@ -8,9 +8,10 @@ import { announceStep } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
 import { tellEnded } from '../stages/on-handled.ts';
 import { idsOf, runOf } from '../stages/ids.ts';
+import { WORKER } from '../stages/running.ts';
 import { settle } from '../stages/settle.ts';
 import { originOf, readStored, type Started, type AdmittedEvent } from '../stages/admitted-event.ts';
-import type { LeasedEvent, StoreInbox } from '../stores/store.ts';
+import type { LeasedEvent, LeaseDueRequest, StoreInbox } from '../stores/store.ts';
 
 /** A store that fails is asked again after `pollMs`, twice that, and so on up to this, with jitter. Ms. */
 const LONGEST_IDLE_MS = 30_000;
@@ -191,7 +192,7 @@ export function createWorkCycle(context: ReadyContext, inbox: StoreInbox): WorkC
   async function ask({ max, next }: RoundRequest, take: (event: LeasedEvent) => Promise<unknown>) {
     const except = running.all();
     const asked = performance.now();
-    const result = await inbox.lease({
+    const request: LeaseDueRequest = {
       owner,
       max,
       leaseMs,
@@ -201,7 +202,16 @@ export function createWorkCycle(context: ReadyContext, inbox: StoreInbox): WorkC
       retry,
       retentionMs,
       senders: agentUrls,
-    });
+    };
+    const result =
+      next === 'alone'
+        ? await running.askAlone(
+            WORKER,
+            () => inbox.lease(request),
+            ({ events }) => events.length > 0,
+          )
+        : await inbox.lease(request);
+    if (!result) return undefined;
     owner = context.newId();
     gap.heard(asked);
     announceStep(result, context.raiseAlarm);
@@ -220,7 +230,10 @@ export function createWorkCycle(context: ReadyContext, inbox: StoreInbox): WorkC
       try {
         const quiet = await quietMs();
         if (quiet > 0) return { idleMs: quiet, next: request.next };
-        const { events, died, suspectDue, nextDueMs = worker.pollMs } = await ask(request, take);
+        const result = await ask(request, take);
+        // The place for a suspect is kept for another one: the others have their turn.
+        if (!result) return { idleMs: worker.pollMs, next: 'any' };
+        const { events, died, suspectDue, nextDueMs = worker.pollMs } = result;
         failures.over();
         // After a suspect, or where another worker has it, the others have their turn.
         const next = suspectDue && request.next === 'any' ? 'alone' : 'any';

@@ -3,6 +3,7 @@ import { ConfigError, Fault, isOfKind } from '../shared/errors.ts';
 import type { ReadyContext, ReceiverContext } from '../receiver/context.ts';
 import { giveBack } from '../stages/settle.ts';
 import { started, type Started } from '../stages/admitted-event.ts';
+import { WORKER } from '../stages/running.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/store.ts';
 import type { WakeSignal } from './wake-signal.ts';
 import { createFailures, createWorkCycle, type Next, runLeased, wonOf } from './work-cycle.ts';
@@ -69,6 +70,8 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
   async function take(event: LeasedEvent): Promise<void> {
     const { sender, key, lease } = event;
     const unstarted = { sender, key, owner: lease.owner };
+    // A suspect takes the place at once, under its own name.
+    running.release(WORKER);
     if (stopping) return giveBack(unstarted, context);
     const run = started(wonOf(event, context), running);
     // Of a store that knows no `except`: what it gives a second time is not started a second time.

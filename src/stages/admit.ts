@@ -19,7 +19,7 @@ import { tellEnds, toldBefore, withWarnings } from './second-terminal.ts';
 
 interface AcceptAloneContext {
   readonly store: Pick<Store, 'accept'>;
-  readonly running: Pick<Running, 'reserve' | 'release'>;
+  readonly running: Pick<Running, 'askAlone'>;
   readonly newId: () => string;
   readonly outages: Outages;
 }
@@ -36,18 +36,12 @@ export async function acceptAlone(
 ): Promise<AcceptResult> {
   const first = await store.accept(request);
   outages.store();
-  if (first.kind !== 'in-flight' || !first.suspect || !running.reserve(deliveryId)) return first;
+  if (first.kind !== 'in-flight' || !first.suspect) return first;
   // The first accept has bound the nonce; this one is another accept of the same event without it.
   const { nonce: _bound, ...bare } = request;
   const again = { ...bare, acceptId: newId(), alone: true, ...(first.replay && { replay: true }) };
-  let isWon = false;
-  try {
-    const result = await store.accept(again);
-    isWon = result.kind === 'won';
-    return result;
-  } finally {
-    if (!isWon) running.release();
-  }
+  const isLeased = ({ kind }: AcceptResult): boolean => kind === 'won';
+  return (await running.askAlone(deliveryId, () => store.accept(again), isLeased)) ?? first;
 }
 
 interface AcceptContext {

@@ -29,12 +29,19 @@ export interface Running {
   readonly all: () => readonly EventName[];
   readonly hasSuspect: () => boolean;
   /**
-   * Keeps the one place for a suspect for this event, before its lease is asked for: of two that are leased at once each
-   * would be charged with the other's crash. False where one runs, or the place is kept for one. Until `begin` or
-   * `release`, at most for a lease.
+   * Asks for a suspect's lease, and keeps this process's one place for a suspect first: of two that are leased at once each
+   * would be charged with the other's crash. Resolves with `undefined`, and asks nothing, where a suspect runs or the place
+   * is kept for one. Where `isLeased` says so of the answer, the place stays kept until `begin` or `release`, at most for a
+   * lease. Where `ask` rejects, the lease may have been given all the same: the place stays kept for one lease.
+   * @param holder a delivery id, or `WORKER`.
    */
-  readonly reserve: (deliveryId: string) => boolean;
-  readonly release: () => void;
+  readonly askAlone: <T>(
+    holder: string,
+    ask: () => Promise<T>,
+    isLeased: (answer: T) => boolean,
+  ) => Promise<T | undefined>;
+  /** Frees the place, if it is kept for `holder`. */
+  readonly release: (holder: string) => void;
   /**
    * Undefined where it runs here already, or is a suspect and another one runs: it must not be started. Else to be
    * called twice: when its handler has settled, and when the store knows, or will not be told. Until both, and at
@@ -46,6 +53,9 @@ export interface Running {
   /** Tells the store at once that this process is alive. Rejects where the store cannot be reached. */
   readonly announce: () => Promise<void>;
 }
+
+/** Holder of the place for a suspect of which a worker does not know yet which event it is; no delivery id. */
+export const WORKER = 'worker';
 
 export interface RunningOptions {
   readonly store: Pick<Store, 'alive'>;
@@ -78,7 +88,7 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
   /** Delivery ids of those that run, by their tasks. */
   const tasks = new Map<string, string>();
   let beatenAt = -Infinity;
-  let reserved = { deliveryId: '', until: -Infinity };
+  let reserved = { holder: '', until: -Infinity };
   // Made at first use: some runtimes give no random value before the first request.
   let id: string | undefined;
   const process = (): string => (id ??= newId());
@@ -109,13 +119,17 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
 
   const isReserved = (): boolean => performance.now() < reserved.until;
 
-  function release(): void {
-    reserved = { deliveryId: '', until: -Infinity };
+  function reserve(holder: string): void {
+    reserved = { holder, until: performance.now() + leaseMs };
+  }
+
+  function release(holder: string): void {
+    if (reserved.holder === holder) reserved = { holder: '', until: -Infinity };
   }
 
   /** Whether another suspect runs, or is about to. */
   function isSuspectTaken(deliveryId: string): boolean {
-    return hasSuspect() || (isReserved() && reserved.deliveryId !== deliveryId);
+    return hasSuspect() || (isReserved() && reserved.holder !== deliveryId);
   }
 
   async function announce(): Promise<void> {
@@ -131,16 +145,23 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
     keyOf,
     all: () => all().map(({ sender, key }) => ({ sender, key })),
     hasSuspect,
-    reserve(deliveryId) {
-      if (remembers && (hasSuspect() || isReserved())) return false;
-      reserved = { deliveryId, until: performance.now() + leaseMs };
-      return true;
+    async askAlone(holder, ask, isLeased) {
+      if (remembers && (hasSuspect() || isReserved())) return undefined;
+      reserve(holder);
+      try {
+        const answer = await ask();
+        if (!isLeased(answer)) release(holder);
+        return answer;
+      } catch (error) {
+        reserve(holder);
+        throw error;
+      }
     },
     release,
     begin({ deliveryId, sender, key, suspect, taskId }) {
       if (!remembers) return () => {};
       if (has(deliveryId) || (suspect && isSuspectTaken(deliveryId))) return undefined;
-      if (suspect) release();
+      if (suspect) release(deliveryId);
       const task = taskId === undefined ? undefined : taskName(sender, taskId);
       const run: RunningEvent = { sender, key, suspect, task, until: performance.now() + maxRunMs, left: 2 };
       runs.set(deliveryId, run);

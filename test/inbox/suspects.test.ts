@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault, type Store } from '../../src/index.ts';
 import type { LeaseDueRequest, LeaseDueResult } from '../../src/stores/index.ts';
+import { createRegistrations } from '../../src/registrations/index.ts';
 import { AGENT, gate, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import {
   BACKENDS,
@@ -14,6 +15,7 @@ import {
   type Backend,
   type Channel,
 } from './setup.ts';
+import { NEWEST } from '../registrations/kit.ts';
 
 const [A, B, C] = [eventKey(1), eventKey(2), eventKey(3)];
 
@@ -125,6 +127,67 @@ describe('a worker with a suspect event', () => {
     await setup.receiver.start();
     expect(await started.next()).toBe(A);
     expect(calls.slice(0, 3)).toEqual([false, true, false]);
+  });
+});
+
+describe('a worker and the deliveries of its process', () => {
+  const NONE: LeaseDueResult = { events: [], died: [] };
+  const SUSPECT = { kind: 'in-flight', changed: false, suspect: true, pressure: [] } as const;
+
+  /** An inline door with a worker, for a store whose events are all suspects. */
+  function both(lease: Lease, alone: Store['accept']): Promise<TestReceiver> {
+    const store = backend.open();
+    const registrations = createRegistrations({
+      store,
+      baseUrl: 'https://buyer.example',
+      secrets: [NEWEST],
+    });
+    const accept: Store['accept'] = async (request) => (request.alone ? alone(request) : SUSPECT);
+    return open(lease, { mode: 'inline', registrations, worker: { pollMs: 1 } }, { ...store, accept });
+  }
+
+  it('have one place for a suspect: the worker asks for none while a delivery does', async () => {
+    const asks = gate();
+    const answered = gate();
+    const setup = await both(
+      async () => ({ ...NONE, suspectDue: true }),
+      async () => {
+        asks.open();
+        await answered.opened;
+        return SUSPECT;
+      },
+    );
+    const delivered = setup.deliver(status(A, 'task-1'));
+    await asks.opened;
+    await setup.receiver.start();
+    const looks: (boolean | undefined)[] = [];
+    for (let look = 0; look < 3; look += 1) looks.push((await asked.next()).alone);
+    answered.open();
+    expect(looks).toEqual([undefined, undefined, undefined]);
+    expect(await delivered).toMatchObject({ kind: 'unavailable', code: 'in_flight' });
+    while (!(await asked.next()).alone);
+  });
+
+  it('a delivery asks for none while the worker does, nor for a lease after that got no answer', async () => {
+    const asks = gate();
+    const failed = gate();
+    const setup = await both(
+      async ({ alone }) => {
+        if (!alone) return { ...NONE, suspectDue: true };
+        asks.open();
+        await failed.opened;
+        throw new Fault('store_unavailable', 'the answer did not arrive');
+      },
+      () => expect.fail('a delivery has asked'),
+    );
+    await setup.receiver.start();
+    await asks.opened;
+    expect(await setup.deliver(status(A, 'task-1'))).toMatchObject({ code: 'in_flight' });
+    failed.open();
+    while ((await asked.next()).alone !== true);
+    // The look after that which failed.
+    await asked.next();
+    expect(await setup.deliver(status(B, 'task-2'))).toMatchObject({ code: 'in_flight' });
   });
 });
 

@@ -97,6 +97,48 @@ describe('inline: suspect events that come at once', () => {
   });
 });
 
+describe('inline: a suspect whose lease may have been given', () => {
+  it('keeps the place where its accept failed: no other one is leased, which its crash would be charged to too', async () => {
+    let offsetMs = 0;
+    const store = memoryStore({ clockOffsetMs: () => offsetMs });
+    const alone: string[] = [];
+    const spied: Store = {
+      ...store,
+      accept: async (request) => {
+        const result = await store.accept(request);
+        if (!request.alone) return result;
+        alone.push(String(request.event?.key));
+        throw new Fault('store_unavailable', 'the answer did not arrive');
+      },
+    };
+    const events = [1, 2].map((n) =>
+      payloads.report('scheduled', {}, { idempotency_key: `suspect-of-the-seller-${n}` }),
+    );
+    const started = gate();
+    const over = gate();
+    let begun = 0;
+    const dies = await testReceiver({
+      store,
+      handler: () => {
+        begun += 1;
+        if (begun === events.length) started.open();
+        return over.opened;
+      },
+    });
+    const left = events.map((event) => dies.deliver(event));
+    await started.opened;
+    // What its process ran is over with it: for the store a handler that has not settled is the same.
+    offsetMs = 60_000;
+    const next = await testReceiver({ store: spied, handler: () => {} });
+    const answers = [];
+    for (const event of events) answers.push(said(await next.deliver(event)));
+    expect(answers).toEqual(['unavailable store_unavailable 503', 'unavailable in_flight 503']);
+    expect(alone).toEqual(['suspect-of-the-seller-1']);
+    over.open();
+    await Promise.all(left);
+  });
+});
+
 describe('inline: after a process died', () => {
   it('ctx.run is 2, and 3 where the event is redriven after that; neither is charged for the crash', async () => {
     let offsetMs = 0;

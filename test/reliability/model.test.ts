@@ -38,6 +38,7 @@ const AT_LEAST: Record<ScenarioName, number> = {
   mixedTerminals: 14_000,
   poison: 20_000,
   inlinePoison: 1_000,
+  observedPoison: 65_000,
   told: 41_000,
   toldInbox: 33_000,
   toldTerminals: 8_600,
@@ -187,6 +188,7 @@ const VARIANTS: readonly Variant[] = [
   ['the lease released at the deadline', broken.RELEASED_AT_THE_DEADLINE, 'inlineDeadline', OVERLAP, 7],
   ['a task that nobody holds', broken.TASK_NOT_HELD, 'inlineTask', OVERLAP, 6],
   ['a crash of events that ran together is charged to each', broken.CHARGED_TOGETHER, 'poison', CHARGED, 6],
+  ['a worker’s suspect beside one of a delivery', broken.PLACE_OF_ITS_OWN, 'observedPoison', CHARGED, 17],
   ['a completion of who has lost its task', broken.LATE_FOR_THE_TASK, 'inlineTask', OLDER, 11],
   [
     'the last copy is handled',
@@ -231,6 +233,7 @@ const VARIANTS: readonly Variant[] = [
 /** Of what each of them breaks `npm test` has another variant, whose counterexample is not behind so many states. */
 const FAR: ReadonlySet<string> = new Set([
   'a lease without owner check',
+  'a worker’s suspect beside one of a delivery',
   'a completion of who has lost its task',
   'a task’s end is not kept',
   'the operation is not told',

@@ -3,6 +3,7 @@ import { Fault, type Store } from '../../src/index.ts';
 import type { AliveRequest } from '../../src/stores/index.ts';
 import { safeLogger } from '../../src/for-tests.ts';
 import { createRunning, type Running, type RunStart } from '../../src/stages/for-tests.ts';
+import { gate } from '../receiver/setup.ts';
 import { onWorkerd } from '../support/workerd.ts';
 
 const config = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000 };
@@ -33,6 +34,9 @@ const start = (deliveryId: string, suspect = false): RunStart => ({
   key: `key of ${deliveryId}`,
   suspect,
 });
+
+/** The store is not asked. */
+const NEVER = (): never => expect.fail('asked');
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -92,36 +96,58 @@ describe('runs of this process', () => {
     expect(key()).toBe('key of b');
   });
 
-  it('include one suspect at a time, beside others', () => {
+  it('include one suspect at a time, beside others', async () => {
     const running = table();
     begun(running, 'healthy');
     const over = begun(running, 'suspect', true);
     expect([running.hasSuspect(), running.begin(start('another', true))]).toEqual([true, undefined]);
     begun(running, 'healthy too');
-    expect(running.reserve('another')).toBe(false);
+    expect(await running.askAlone('another', NEVER, Boolean)).toBeUndefined();
     over();
     over();
     expect(running.hasSuspect()).toBe(false);
     begun(running, 'another', true);
   });
 
-  it('reserve the place of a suspect for the one whose lease is asked for', () => {
+  it('keep the place of a suspect for the one whose lease is asked for', async () => {
     const running = table();
-    expect([running.reserve('a'), running.reserve('b'), running.reserve('a')]).toEqual([true, false, false]);
+    const { opened, open } = gate<'leased'>();
+    const asked = running.askAlone('a', () => opened, Boolean);
+    for (const other of ['a', 'b']) {
+      expect(await running.askAlone(other, NEVER, Boolean)).toBeUndefined();
+      running.release('b');
+    }
     expect(running.begin(start('b', true))).toBeUndefined();
     begun(running, 'healthy');
+    open('leased');
+    expect(await asked).toBe('leased');
+    expect(running.begin(start('b', true))).toBeUndefined();
     begun(running, 'a', true);
-    running.release();
-    expect(running.reserve('b')).toBe(false);
+    running.release('a');
+    expect(await running.askAlone('b', NEVER, Boolean)).toBeUndefined();
   });
 
-  it('free that place when nothing was leased, and after a lease without news', () => {
+  it('free that place when nothing was leased, and after a lease without news', async () => {
     const running = table();
-    running.reserve('a');
-    running.release();
-    expect(running.reserve('b')).toBe(true);
-    vi.advanceTimersByTime(8_000);
+    expect(await running.askAlone('a', async () => '', Boolean)).toBe('');
+    expect(await running.askAlone('b', async () => 'leased', Boolean)).toBe('leased');
+    vi.advanceTimersByTime(7_999);
+    expect(running.begin(start('c', true))).toBeUndefined();
+    vi.advanceTimersByTime(1);
     begun(running, 'c', true);
+  });
+
+  it('keep it for a lease where the store gave no answer: it may have leased', async () => {
+    const running = table();
+    const { opened, open } = gate();
+    const asked = running.askAlone('a', () => opened.then(() => Promise.reject(new Error('reset'))), Boolean);
+    vi.advanceTimersByTime(5_000);
+    open();
+    await expect(asked).rejects.toThrow('reset');
+    vi.advanceTimersByTime(7_999);
+    expect(await running.askAlone('b', NEVER, Boolean)).toBeUndefined();
+    vi.advanceTimersByTime(1);
+    expect(await running.askAlone('b', async () => 'leased', Boolean)).toBe('leased');
   });
 
   it('are not remembered where a request may end without notice', () => {

@@ -67,6 +67,9 @@ export const COMPLETION_WITHOUT_OWNER: System = { ...REAL, complete: byAnyone(co
 /** JavaScript cannot stop a handler, but its lease is given back at its deadline. */
 export const RELEASED_AT_THE_DEADLINE: System = { ...REAL, releasesAtDeadline: true };
 
+/** A worker asks for a suspect beside what its process's deliveries run, and beside the suspect that one of them has asked for. */
+export const PLACE_OF_ITS_OWN: System = { ...REAL, sharesPlace: false };
+
 /** 2xx first, the store after it. */
 export const ACKNOWLEDGED_BEFORE_INSERT: System = { ...REAL, answersFirst: true };
 

@@ -108,14 +108,15 @@ function decided(play: Play, world: World, thread: Thread): Steps {
   return [{ label, state }, ...resendSteps(world, thread)];
 }
 
-/** Whether its process runs a suspect already, or has kept the place for one (admission.md §4.6). */
+/** Whether its process runs another suspect already, or has kept the place for one (admission.md §4.6). */
 function isTaken({ threads }: World, { id, process }: Thread): boolean {
-  return threads.some(
-    (other) => other.id !== id && other.process === process && other.suspect && HAS_PLACE.has(other.at),
-  );
+  return threads.some((other) => other.id !== id && other.process === process && hasPlace(other));
 }
 
-const HAS_PLACE: ReadonlySet<Thread['at']> = new Set(['arrived', 'decided', 'running', 'effected']);
+/** Whether it runs in its process's one place for a suspect, or asks for a suspect's lease, for which that is kept. */
+export function hasPlace({ suspect, at }: Thread): boolean {
+  return suspect && at !== 'waiting' && at !== 'settled';
+}
 
 function handBack(play: Play, world: World, thread: Thread): Steps[number] {
   const { after, label } = given(play, world, thread);

@@ -1,5 +1,6 @@
 import type { Play, Steps } from './play.ts';
 import { copyOf, given, heldUntil, isObservation, keyOf, onStore, doer } from './play.ts';
+import { hasPlace } from './door.ts';
 import { died, startSteps } from './handler.ts';
 import type { Sent, Thread, World } from './world.ts';
 import {
@@ -91,11 +92,20 @@ export function workSteps(play: Play, world: World): Steps {
   return processesOf(play, world).flatMap((process) => {
     const running = world.threads.filter((thread) => thread.worker && thread.process === process);
     if (running.length >= runs || running.some(({ suspect }) => suspect)) return [];
-    // A suspect has its process's worker to itself.
-    const asks = running.length > 0 ? [false] : [false, true];
+    const asks = running.length === 0 && mayAskAlone(play, world, process) ? [false, true] : [false];
     return asks.flatMap((alone) => askSteps(play, world, process, alone));
   });
 }
+
+/** A worker runs a suspect beside nothing else, in the one place of its process (admission.md §4.6). */
+function mayAskAlone({ system }: Play, world: World, process: number): boolean {
+  if (!system.sharesPlace) return true;
+  return !world.threads.some(
+    (thread) => thread.process === process && (hasPlace(thread) || (thread.run >= 0 && RUNS.has(thread.at))),
+  );
+}
+
+const RUNS: ReadonlySet<Thread['at']> = new Set(['decided', 'running', 'effected']);
 
 function askSteps(play: Play, world: World, process: number, alone: boolean): Steps {
   const owner = `#${world.next}`;
@@ -191,11 +201,11 @@ export function leasedSteps(play: Play, world: World, thread: Thread): Steps {
   return [...starts, { label, state: withoutThread(after, thread) }];
 }
 
-export function crashSteps(world: World): Steps {
+export function crashSteps(play: Play, world: World): Steps {
   if (world.budget.crashes === 0) return [];
   return [0, 1].flatMap((process) => {
     if (!world.threads.some((thread) => thread.process === process)) return [];
-    return [{ label: `process ${process + 1} dies`, state: died(spend(world, 'crashes'), process) }];
+    return [{ label: `process ${process + 1} dies`, state: died(play, spend(world, 'crashes'), process) }];
   });
 }
 

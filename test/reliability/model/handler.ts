@@ -40,18 +40,17 @@ export function startSteps(play: Play, world: World, thread: Thread): Steps {
 }
 
 /** All that a process had in its memory is gone; the store and what senders were told stay. */
-export function died(world: World, process: number): World {
+export function died(play: Play, world: World, process: number): World {
   const left = world.threads.filter((thread) => thread.process !== process);
   let charged = world;
-  for (const thread of world.threads) {
-    if (thread.process !== process || !hasSuspectLease(thread)) continue;
-    // Of two suspects neither was alone.
-    if (
-      world.threads.some((other) => other !== thread && other.process === process && hasSuspectLease(other))
-    )
-      continue;
-    const { crashedAlone } = accountOf(charged, thread.event);
-    charged = withAccount(charged, thread.event, { crashedAlone: crashedAlone + 1 });
+  const suspects = world.threads.filter(
+    (thread) => thread.process === process && hasSuspectLease(play, world, thread),
+  );
+  const [suspect] = suspects;
+  // Of two neither was alone.
+  if (suspect && suspects.length === 1) {
+    const { crashedAlone } = accountOf(world, suspect.event);
+    charged = withAccount(world, suspect.event, { crashedAlone: crashedAlone + 1 });
   }
   const [first, second] = world.deaths;
   const deaths = process === 0 ? ([first + 1, second] as const) : ([first, second + 1] as const);
@@ -61,9 +60,15 @@ export function died(world: World, process: number): World {
   return { ...charged, threads: left, deaths, kept: { ...world.kept, processes } };
 }
 
-/** From the store's answer until it is given back. */
-function hasSuspectLease({ suspect, at }: Thread): boolean {
-  return suspect && (at === 'decided' || at === 'running' || at === 'effected');
+/**
+ * A handler that runs as its process's one suspect, or is about to: from the store's lease on, for as long as the store
+ * has that. Whether its process was told of the lease does not matter: it has kept its place for it since it asked.
+ */
+function hasSuspectLease(play: Play, { kept }: World, thread: Thread): boolean {
+  if (!thread.suspect || thread.at === 'looking') return false;
+  if (thread.at === 'running' || thread.at === 'effected') return true;
+  const record = kept.records.get(keyOf(play, thread.event));
+  return record?.state === 'leased' && record.owner === thread.id;
 }
 
 /** The effect itself; in a transaction the completion goes with it. */
@@ -72,7 +77,7 @@ function workStep(play: Play, world: World, thread: Thread): Step<World> {
   const { effects } = accountOf(world, thread.event);
   if (eventOf(play.scenario, thread.event).poison) {
     const label = `${doer(thread)}: the handler of ${key} ends its process`;
-    return { label, state: died(world, thread.process) };
+    return { label, state: died(play, world, thread.process) };
   }
   if (play.scenario.effects === 'outside') {
     const done = withAccount(world, thread.event, { effects: 1 });

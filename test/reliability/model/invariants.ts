@@ -13,9 +13,9 @@ export function standing(play: Play, world: World): Broken {
   if (world.breach) return world.breach;
   for (let event = 0; event < play.scenario.events.length; event += 1) {
     const broken =
+      charged(play, world, event) ??
       lost(play, world, event) ??
       twice(play, world, event) ??
-      charged(play, world, event) ??
       replayed(play, world, event);
     if (broken) return broken;
   }

@@ -18,7 +18,7 @@ export function modelOf(play: Play & Endings): Model<World, Invariant> {
       ...world.threads.flatMap((thread) => threadSteps(play, world, thread)),
       ...workSteps(play, world),
       ...sendSteps(play, world),
-      ...crashSteps(world),
+      ...crashSteps(play, world),
       ...jumpSteps(play, world),
     ],
     key: (world) => keyOfWorld(play, world),

@@ -122,6 +122,7 @@ export type ScenarioName =
   | 'mixedTerminals'
   | 'poison'
   | 'inlinePoison'
+  | 'observedPoison'
   | 'told'
   | 'toldInbox'
   | 'toldTerminals'
@@ -262,6 +263,13 @@ export const SCENARIOS: Record<ScenarioName, Scenario> = {
     events: [A, POISON],
     retry: { attempts: 20, crashes: 1 },
     budget: { ...NONE, sends: 3, jumps: 2 },
+  },
+  observedPoison: {
+    ...TOLD,
+    name: 'inline, an event whose handler ends its process, and an observation that a worker runs beside it',
+    events: [tells('poll', 'working'), POISON],
+    retry: { attempts: 20, crashes: 1 },
+    budget: { ...NONE, sends: 3, crashes: 1, jumps: 2 },
   },
   told: {
     ...TOLD,

@@ -49,6 +49,8 @@ export interface System {
   readonly consequence: (decision: AcceptDecision, mode: AcceptRequest['mode']) => Consequence;
   /** Whether the lease is given back when the handler's deadline passes. */
   readonly releasesAtDeadline: boolean;
+  /** Whether a process's worker and its deliveries have one place for a suspect together. */
+  readonly sharesPlace: boolean;
   /** Whether the inbox answers before it stores. */
   readonly answersFirst: boolean;
 }
@@ -128,6 +130,7 @@ export const REAL: System = {
   transaction,
   consequence,
   releasesAtDeadline: false,
+  sharesPlace: true,
   answersFirst: false,
 };
 

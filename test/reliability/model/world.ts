@@ -141,7 +141,7 @@ export interface Account {
   readonly attempts: number;
   readonly failed: number;
   readonly returned: number;
-  /** Processes that ended while it ran there as their suspect. */
+  /** Processes that ended while it ran there as their one suspect, or was leased to. */
   readonly crashedAlone: number;
   readonly permanent: boolean;
   /** The copy that was stored first. */
