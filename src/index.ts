@@ -13,7 +13,14 @@ export type {
   SenderSource,
   Ticket,
 } from './config/receiver-options.ts';
-export type { ReportsAuth, Sender, SenderAuth, SenderRevocation } from './config/sender-entry.ts';
+export type {
+  BearerAuth,
+  NotificationToken,
+  ReportsAuth,
+  Sender,
+  SenderAuth,
+  SenderRevocation,
+} from './config/sender-entry.ts';
 export type { EditionName } from './shared/editions.ts';
 export type { HeadersInput } from './shared/delivery.ts';
 export type { Jwk, Verification } from './crypto/engine.ts';
@@ -54,6 +61,7 @@ export type { Alarm, Logger } from './shared/alarms.ts';
 export type {
   Handled,
   Health,
+  HealthFault,
   OnHandled,
   OnRefused,
   RefusedDelivery,
@@ -72,5 +80,6 @@ export type {
   RedriveResult,
   SeenEvent,
   SeenEvents,
+  SenderStats,
   WorkerOptions,
 } from './inbox/inbox-contract.ts';

@@ -4,7 +4,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { createReceiver, Fault, type Sender } from '../../src/index.ts';
 import { bearerDelivery, generateKey, type KeyPair, signDelivery, signHmac } from '../../src/sender/sign.ts';
 import { createFakeSeller } from '../../src/testing/index.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { AGENT, testReceiver, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
