@@ -37,6 +37,7 @@ function bench(...waits: readonly (() => Promise<void>)[]): Bench {
     revocation: () => Promise.reject(new Error('not asked')),
     warm: () => Promise.resolve(),
     stop: () => {},
+    resume: () => {},
   };
   const config = resolveOptions(options);
   const load = () => Promise.resolve('loaded');
@@ -46,6 +47,7 @@ function bench(...waits: readonly (() => Promise<void>)[]): Bench {
     keys,
     raiseAlarm: () => {},
     outages: { store() {}, handler() {} },
+    isStopped: () => false,
     load,
   });
   return { startup, opens: () => opens };

@@ -71,8 +71,13 @@ export async function measure(part: string): Promise<Figures> {
   const opened = OPEN[part]?.();
   if (!opened) throw new Error(`no store ${part}`);
   const { store, bytes } = opened;
+  let polled = 0;
   const registrations = createRegistrations({
     store,
+    call: async (_agentUrl, _operation, { task_id: taskId }) => {
+      polled += 1;
+      return { task_id: taskId, status: 'submitted' };
+    },
     baseUrl: 'https://buyer.example/webhooks',
     secrets: [Buffer.alloc(32, 7).toString('base64')],
     maxOpen: 2 * TASKS,
@@ -89,7 +94,6 @@ export async function measure(part: string): Promise<Figures> {
   await registrations.ready();
 
   let answered = 0;
-  let polled = 0;
   const watch = (count: number): Promise<void> =>
     concurrently(count, AT_ONCE, async () => {
       answered += 1;
@@ -101,19 +105,14 @@ export async function measure(part: string): Promise<Figures> {
         arguments: { buyer_ref: `order-${answered}`, packages: [] },
         ref: `order-${answered}`,
       });
-      await registration.call(async () => ({ task_id: taskId, status: 'submitted' }));
+      await registration.settle({ task_id: taskId, status: 'submitted' });
     });
   const poller = createPoller({
     receiver,
     registrations,
-    transport: 'tool',
     perSeller: AT_ONCE,
-    call: async (_agentUrl, _operation, { task_id: taskId }) => {
-      polled += 1;
-      return { task_id: taskId, status: 'submitted' };
-    },
   });
-  poller.start();
+  await poller.start();
   const pollAll = async (): Promise<void> => {
     const from = polled;
     offsetMs += LATER_MS;

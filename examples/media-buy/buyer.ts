@@ -31,8 +31,17 @@ await once(server, 'listening');
 const { port } = server.address() as AddressInfo;
 
 const allowLoopback = true; // for a seller on this machine: leave it out
+const auth = { type: 'bearer', token } as const;
+const overTool = mcpCaller({ auth, allowLoopback });
+const overAgent = a2aCaller({ auth, allowLoopback });
+const isAgent = (agentUrl: string) => agentUrl === seller.a2a;
+const call: CallSeller = Object.assign<CallSeller, Pick<CallSeller, 'transport'>>(
+  (agentUrl, ...rest) => (isAgent(agentUrl) ? overAgent : overTool)(agentUrl, ...rest),
+  { transport: (agentUrl) => (isAgent(agentUrl) ? 'agent' : 'tool') }, // the poller asks accordingly
+);
 const registrations = createRegistrations({
   store,
+  call,
   baseUrl: `http://127.0.0.1:${port}/webhooks`,
   secrets: [randomBytes(32).toString('base64')], // yours: process.env.WEBHOOK_SECRET
   allowLoopback,
@@ -61,13 +70,7 @@ const receiver = createReceiver({
 await receiver.ready();
 server.on('request', webhookHandler(receiver));
 await receiver.start(); // its worker runs what an answer or a poll has told
-
-const auth = { type: 'bearer', token } as const;
-const overTool = mcpCaller({ auth, allowLoopback });
-const overAgent = a2aCaller({ auth, allowLoopback });
-const call: CallSeller = (agentUrl, ...rest) =>
-  (agentUrl === seller.a2a ? overAgent : overTool)(agentUrl, ...rest);
-registrations.start({ call }); // makes the calls of a process that died before they were answered
+await registrations.start(); // makes the calls of a process that died before they were answered
 
 async function buy(
   ref: string,
@@ -82,7 +85,7 @@ async function buy(
     arguments: { buyer_ref: ref, budget: args.budget, ...(reporting && { reporting_webhook: reporting }) },
     ref,
   });
-  await registration.call(call);
+  await registration.call();
   const seen = await registrations.get(registration);
   console.log(`buyer   ${ref}: called at ${agentUrl}, now ${seen?.state}`);
 }
@@ -116,15 +119,8 @@ async function until(isOver: () => boolean): Promise<void> {
 await until(() => seller.answers.length === 6 && happened().length === PROMISED.length - 1);
 
 // Started so late that what webhooks tell is told by them: yours runs all the time, every 30 s.
-const poller = createPoller({
-  receiver,
-  registrations,
-  call,
-  transport: (agentUrl) => (agentUrl === seller.a2a ? 'agent' : 'tool'),
-  fastMs: 100,
-  slowMs: 100,
-});
-poller.start();
+const poller = createPoller({ receiver, registrations, fastMs: 100, slowMs: 100 });
+await poller.start();
 await until(() => happened().length >= PROMISED.length);
 await poller.stop();
 

@@ -1,4 +1,4 @@
-import type { CallSeller } from '../registrations/registration.ts';
+import type { CallSeller } from '../registrations/call-seller.ts';
 import { requireBounded } from './bounds.ts';
 
 /**

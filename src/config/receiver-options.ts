@@ -99,7 +99,7 @@ export interface StoreHealth {
 /** The worker of this process. */
 export interface WorkerHealth {
   /**
-   * - `off`: `start()` was not called, or the mode is `inline`.
+   * - `off`: `start()` was not called, or nothing is left to a worker: mode `inline` without registrations.
    * - `starting`: the store has not answered it yet.
    * - `running`: its last call of the store was answered.
    * - `failing`: its last call failed; it tries again, at least every 30 s.
@@ -129,7 +129,7 @@ export interface SenderHealth {
 
 /** How a receiver and its process are: what `receiver.health()` resolves with. */
 export interface Health {
-  /** False once `stop()` is over: such a process never takes anything again. No fault of a store, seller or worker changes it. */
+  /** False once `stop()` is over, until `start()` is called. No fault of a store, seller or worker changes it. */
   readonly live: boolean;
   /** Deliveries are taken: the checks of `ready()` have succeeded, the store answers, and nothing is stopping. */
   readonly ready: boolean;
@@ -347,21 +347,24 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /**
    * Checks store, schema and settings, and fetches keys ahead (what cannot be had is an alarm). Called again it checks
    * again.
-   * @throws ConfigError (rejects) with the fix; Fault `store_unavailable` where the store cannot be reached.
+   * @throws ConfigError (rejects) with the fix; Fault `shutting_down` after `stop`, `store_unavailable` where the store cannot be reached.
    */
   readonly ready: () => Promise<Readiness>;
   /**
-   * Mode `inbox`: checks the store, then leases events and runs their handlers in this process, until `stop`. A
-   * process that only works is the same receiver without a door. Called again, nothing.
+   * Checks the store, and after `stop` opens it again: deliveries are taken. Mode `inbox`, and with `registrations` in both
+   * modes: leases events and runs their handlers in this process, until `stop`. A process that only works is the same receiver
+   * without a door. Called again, nothing; it may follow `stop`.
    *
    * Resolves when the worker runs. Where the store cannot be reached it stays pending and tries again, at most every 30 s,
-   * each time with a line at level error, until it can or `stop` is called, which resolves it.
-   * @throws ConfigError (rejects) with the fix, and nothing else: in mode `inline`, after `stop`, and where `ready` would.
+   * each time with a line at level error, until it can or `stop` is called, which resolves it. Mode `inline` without
+   * `registrations`: settles as `ready` does.
+   * @throws ConfigError (rejects) with the fix, where `ready` would.
    */
   readonly start: () => Promise<void>;
   /**
    * Running deliveries finish, new ones get 503 `shutting_down`; the worker leases nothing more, and its handlers
-   * have `leaseMs` to finish, their signals firing after three quarters of it. Then the store is closed.
+   * have `leaseMs` to finish, their signals firing after three quarters of it. Then the store is closed, until `start`. Called
+   * again, nothing.
    */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */

@@ -121,33 +121,31 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
   };
 }
 
-const NO_WORKER =
-  "start: in mode 'inline' handlers run before the reply, and without registrations there is nothing else to run. Leave start out, or set mode: 'inbox'. If you use createRegistrations, give it as registrations.";
-
 /**
- * `Receiver.start` (admission.md §4.14). A store that is away is not a reason to give up: a process that starts with its database would else have
- * to be started again by somebody. Resolves when the worker has begun, or is to stop.
- * @param begin begins the worker that it is given, or the one that it was given before.
- * @throws ConfigError (rejects) in mode `inline`, after `stop`, and where the startup check throws one.
+ * Begins the worker of a started receiver (admission.md §4.14). A store that is away is not a reason to give up: a process that starts
+ * with its database would else have to be started again by somebody.
+ * @param stopping ends the tries.
+ * @param begin gets the worker that is to be begun.
+ * @throws ConfigError (rejects) where the startup check throws one.
  */
 export async function startWorker(
   context: ReceiverContext,
-  begin: (make: () => Worker) => void,
+  stopping: AbortSignal,
+  begin: (worker: Worker) => void,
 ): Promise<void> {
-  const { config, store, registrations, wakeSignal, startup, lifecycle, notes } = context;
-  const { inbox } = store;
-  if ((config.mode !== 'inbox' && !registrations) || !inbox) throw new ConfigError(NO_WORKER);
-  if (lifecycle.stopping()) throw new ConfigError('start: the receiver was stopped. Make a new one.');
+  const { store, wakeSignal, startup, notes } = context;
+  const inbox = store.inbox as StoreInbox;
   wakeSignal.listened = true;
-  if (notes.worker.state === 'off') notes.worker.state = 'starting';
+  notes.worker.state = 'starting';
   const failures = createFailures(context);
-  while (!lifecycle.stopping()) {
+  while (!stopping.aborted) {
     try {
       const ready = await startup.passed();
-      if (lifecycle.stopping()) return;
-      begin(() => createWorker(ready, inbox, wakeSignal));
+      if (stopping.aborted) return;
+      begin(createWorker(ready, inbox, wakeSignal));
       return;
     } catch (error) {
+      if (stopping.aborted) return;
       if (isOfKind(error, ConfigError)) {
         notes.worker.state = 'off';
         throw error;

@@ -16,6 +16,7 @@ import {
   type Purpose,
   type Running,
   runningFetch,
+  STOPPED,
   usableCopy,
 } from './document.ts';
 import { type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
@@ -52,6 +53,8 @@ export interface DocumentCache {
   ): Promise<CopyResult<T>>;
   /** Aborts running fetches and begins no more; cached copies still serve. */
   stop(): void;
+  /** After `stop`, fetches are begun again. */
+  resume(): void;
 }
 
 type Elsewhere = Extract<CopyResult<unknown>, { ok: false }>['elsewhere'] | undefined;
@@ -96,7 +99,10 @@ export function createDocumentCache(options: CacheOptions): DocumentCache {
     renewed: (kind, url, freshness, budget) => renewed(state, kind, url, freshness, budget),
     stop: () => {
       state.stopped = true;
-      for (const entry of state.entries.values()) entry.running?.controller.abort(new Error('stopped'));
+      for (const entry of state.entries.values()) entry.running?.controller.abort(STOPPED);
+    },
+    resume: () => {
+      state.stopped = false;
     },
   };
 }

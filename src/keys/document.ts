@@ -342,15 +342,18 @@ function copyOf<T>(
 /** Code points of a reason, which may have a counterparty's words in it. */
 const MAX_REASON = 300;
 
+/** Why a fetch was aborted, where the cache was stopped. */
+export const STOPPED: Error = new Error('stopped');
+
 async function recordFailure<T>(
   request: FetchRequest<T>,
-  { began, fetchNumber }: Started,
+  { began, fetchNumber, controller }: Started,
   code: 'key_fetch_failing' | 'key_document_invalid',
   failed: { readonly reason: string; readonly isAbsent?: boolean },
 ): Promise<CopyResult<T>> {
   const { state, kind, url, entry } = request;
   // Our own stop ended it, which is not a failure of the server.
-  if (state.stopped) return { ok: false, reason: 'stopped' };
+  if (controller.signal.reason === STOPPED) return { ok: false, reason: 'stopped' };
   const { now, raiseAlarm, instruments } = state.options;
   instruments?.fetched?.(kind.name, code);
   const reason = printableText(failed.reason, MAX_REASON);

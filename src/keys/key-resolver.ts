@@ -85,6 +85,8 @@ export interface KeyResolver {
   warm(senders: readonly SenderEntry[]): Promise<void>;
   /** Ends background work; running fetches are aborted. */
   stop(): void;
+  /** After `stop`: documents are fetched again. */
+  resume(): void;
 }
 
 /** The part of `fetch` that key documents need: GET only, no redirects followed, body as a stream. */

@@ -29,5 +29,9 @@ export function keysOnDemand(options: KeyResolverOptions): KeyResolver {
       stopped = true;
       made?.stop();
     },
+    resume: () => {
+      stopped = false;
+      made?.resume();
+    },
   };
 }

@@ -243,5 +243,9 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
       revocations.stop();
       cache.stop();
     },
+    resume: () => {
+      cache.resume();
+      revocations.resume();
+    },
   };
 }

@@ -47,6 +47,7 @@ interface Revocations {
   /** Fetches the sender's list and keeps it fresh. Never rejects. */
   readonly warm: (sender: SenderEntry) => Promise<void>;
   readonly stop: () => void;
+  readonly resume: () => void;
 }
 
 interface Context {
@@ -93,6 +94,7 @@ export function createRevocations(options: RevocationOptions): Revocations {
     stop: () => {
       poll.stop();
     },
+    resume: poll.resume,
   };
 }
 
@@ -209,6 +211,8 @@ interface Poll {
   /** Makes sure that the list at `url` is asked for when it is due. */
   keep(url: string): void;
   stop(): void;
+  /** Lists that were kept when it stopped are kept again. */
+  readonly resume: () => void;
 }
 
 interface PollOptions {
@@ -228,6 +232,7 @@ interface PollOptions {
 function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
   const waiting = new Map<string, () => void>();
   let stopped = false;
+  let keptBefore: readonly string[] = [];
   const keep = (url: string): void => {
     const due = dueAt(url);
     if (stopped || due === undefined || waiting.has(url)) return;
@@ -247,8 +252,14 @@ function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
     keep,
     stop: () => {
       stopped = true;
+      keptBefore = [...keptBefore, ...waiting.keys()];
       for (const cancel of waiting.values()) cancel();
       waiting.clear();
+    },
+    resume: () => {
+      stopped = false;
+      for (const url of keptBefore) keep(url);
+      keptBefore = [];
     },
   };
 }

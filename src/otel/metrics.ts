@@ -203,7 +203,7 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
 
   // A store that is away leaves its gauges out: a number that was true once is none.
   const observe = async (result: BatchObservableResult): Promise<void> => {
-    if (closed.aborted) return;
+    if (closed().aborted) return;
     await Promise.allSettled([observeQueue(result), observeKeys(result), observeTasks(result)]);
   };
   meter.addBatchObservableCallback(observe, gauges);

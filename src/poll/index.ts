@@ -5,7 +5,7 @@ export type { TaskStatus, Transport } from '../events/event.ts';
 export type { Receiver } from '../config/receiver-options.ts';
 export type { EditionName } from '../shared/editions.ts';
 export type { Json, JsonObject } from '../registrations/answer-json.ts';
-export type { CallSeller } from '../registrations/registration.ts';
+export type { CallSeller } from '../registrations/call-seller.ts';
 export type { Registrations } from '../registrations/registrations.ts';
 export type { Poller, PollerOptions } from './poller-options.ts';
 export type { Poll, PollerStats, PollResult } from './poller.ts';

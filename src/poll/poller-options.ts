@@ -9,12 +9,13 @@ import { CONTEXT } from '../receiver/instruments.ts';
 import { createThinning, harmless } from '../shared/logging.ts';
 import type { Receiver } from '../config/receiver-options.ts';
 import type { ReceiverContext, WithContext } from '../receiver/context.ts';
-import { requireCaller } from '../registrations/option-checks.ts';
+import { givenCaller, TRANSPORTS } from '../registrations/option-checks.ts';
 import { CAPABILITIES, type WithCapabilities } from '../registrations/capabilities.ts';
 import { backgroundTimer, limited } from '../shared/time-limits.ts';
-import type { CallSeller } from '../registrations/registration.ts';
+import type { CallSeller } from '../registrations/call-seller.ts';
 import type { Registrations } from '../registrations/registrations.ts';
-import { WATCHED_TASKS, type WatchedTasks, type WithWatchedTasks } from '../registrations/watch-task.ts';
+import { startStop } from '../shared/start-stop.ts';
+import { WATCHED_TASKS, type WithWatchedTasks } from '../registrations/watch-task.ts';
 import { type Poll, type PollerContext, pollerLoop, type PollerStats } from './poller.ts';
 import { type Lists, listsOf, type PolledTask, type TaskQuery } from './query.ts';
 
@@ -22,12 +23,8 @@ import { type Lists, listsOf, type PolledTask, type TaskQuery } from './query.ts
 export interface PollerOptions {
   /** Has `registrations`: what a poll finds goes to its handlers. */
   readonly receiver: Receiver;
-  /** The same as the receiver's. */
+  /** The same as the receiver's, with `call`: sellers are asked by it, as its `transport` says. */
   readonly registrations: Registrations;
-  /** Your client, as of `registrations.start`: `mcpCaller`, `a2aCaller`, or your own. */
-  readonly call: CallSeller;
-  /** The transport by which a seller is called, which decides how it is asked. By default, and where a function gives undefined: that of `call`, else `tool`. */
-  readonly transport?: Transport | ((agentUrl: string) => Transport | undefined) | undefined;
   /** Between two polls of a task without webhooks. Ms; 30 000. */
   readonly fastMs?: number | undefined;
   /** Between two polls of a task whose seller sends its webhooks. Ms; 120 000. */
@@ -53,9 +50,11 @@ export interface PollerOptions {
 
 /** Polls tasks until each has ended, by any channel. */
 export interface Poller {
-  /** Starts polling in this process; any number of processes may. @throws ConfigError after `stop`. */
-  readonly start: () => void;
-  /** Begins no more questions and aborts those under way; resolves when they have ended. */
+  /** The receiver's `ready`: its store, settings and keys. */
+  readonly ready: Receiver['ready'];
+  /** Starts polling in this process; any number of processes may. Resolves when it has begun; called again, nothing. It may follow `stop`. */
+  readonly start: () => Promise<void>;
+  /** Begins no more questions and aborts those under way; resolves when they have ended. Called again, nothing. */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
@@ -66,8 +65,6 @@ export interface Poller {
 const KNOWN: Readonly<Record<keyof PollerOptions, true>> = {
   receiver: true,
   registrations: true,
-  call: true,
-  transport: true,
   fastMs: true,
   slowMs: true,
   giveUpMs: true,
@@ -86,11 +83,12 @@ export type PollerParts = Pick<PollerContext, 'clock' | 'sleep'> & { readonly ra
 
 /** @throws ConfigError */
 export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }: PollerParts): Poller {
+  requireNoCaller(options);
   onlyKnown('createPoller', options, KNOWN);
-  const { receiver, call, query } = options;
+  const { receiver, query } = options;
   const parts = partsOf(options);
   const tasks = tasksOf(options);
-  requireCaller(call);
+  const call = givenCaller('createPoller', tasks.call);
   if (query !== undefined) requireFunction('query', query, '(task) => ({ operation, arguments })');
   if (options.onPoll !== undefined) requireFunction('onPoll', options.onPoll, '(poll) => …');
   const callMs = wholeNumber('callMs', options.callMs, 20_000, 1, MAX_TIMER_MS / 2);
@@ -104,7 +102,7 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
     tasks,
     call: bounded,
     lists,
-    transport: transportOf(options),
+    transport: transportOf(call),
     query,
     pace: {
       fastMs: wholeNumber('fastMs', options.fastMs, 30_000),
@@ -123,17 +121,21 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
     clock,
     sleep: wait,
   });
-  let isStopped = false;
-  const stop = async (): Promise<void> => {
-    isStopped = true;
-    await loop.stop();
+  let stopping = new AbortController();
+  let polling: Promise<void> | undefined;
+  const begin = async (): Promise<void> => {
+    stopping = new AbortController();
+    polling = loop.run(stopping.signal);
+  };
+  const end = async (): Promise<void> => {
+    stopping.abort(new DOMException('The poller stops.', 'AbortError'));
+    await polling;
     await sessions.end();
   };
+  const { start, stop } = startStop(begin, end);
   return {
-    start: () => {
-      if (isStopped) throw new ConfigError('start: was stopped before. Make a new poller to start again.');
-      loop.start();
-    },
+    ready: receiver.ready,
+    start,
     stop,
     [Symbol.asyncDispose]: stop,
     stats: loop.stats,
@@ -142,7 +144,7 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
 
 /** A poll's lease is twice `callMs`, and its own question may have taken that once. */
 function learnerOf(
-  { registrations, call }: PollerOptions,
+  { registrations }: PollerOptions,
   { sessions, lists, callMs }: Pick<PollerContext, 'sessions' | 'callMs'> & { readonly lists: Lists },
 ): NonNullable<PollerContext['learn']> {
   const { [CAPABILITIES]: capabilities } = registrations as Registrations & WithCapabilities;
@@ -150,7 +152,7 @@ function learnerOf(
   return async (agentUrl, ref, stopping) =>
     limited(limit, stopping, async (signal) => {
       const names = async () => lists.of({ sender: agentUrl, ...(ref !== undefined && { ref }) }, signal);
-      await capabilities.ask(call, { agentUrl, ref, sessions, names }, signal);
+      await capabilities.ask({ agentUrl, ref, sessions, names }, signal);
     });
 }
 
@@ -159,12 +161,18 @@ function requireFunction(name: string, value: unknown, example: string): void {
   throw new ConfigError(`createPoller: ${name} is not a function. Give ${example}.`);
 }
 
-function transportOf({ transport, call }: PollerOptions): (agentUrl: string) => Transport {
-  const checked = (given: Transport | undefined): Transport =>
-    oneOf('createPoller: transport', given ?? undefined, ['tool', 'agent']) ?? call.transport ?? 'tool';
-  if (typeof transport === 'function') return (agentUrl) => checked(transport(agentUrl));
-  const same = checked(transport);
-  return () => same;
+function transportOf({ transport = 'tool' }: CallSeller): (agentUrl: string) => Transport {
+  if (typeof transport !== 'function') return () => transport;
+  return (agentUrl) => oneOf('call.transport', transport(agentUrl) ?? undefined, TRANSPORTS) ?? 'tool';
+}
+
+/** A client is given in one place. @throws ConfigError */
+function requireNoCaller(options: PollerOptions): void {
+  const given = ['call', 'transport'].find((name) => name in Object(options));
+  if (given === undefined) return;
+  throw new ConfigError(
+    `createPoller: ${given} is the registrations'. Give createRegistrations({ call, … }), and call.transport where it is not the tool transport.`,
+  );
 }
 
 /** Whatever it does, polls go on: what it fails of is told in the log. */
@@ -203,7 +211,7 @@ function partsOf({ receiver, registrations }: PollerOptions): ReceiverContext {
   return parts;
 }
 
-function tasksOf({ registrations }: PollerOptions): WatchedTasks {
+function tasksOf({ registrations }: PollerOptions): WithWatchedTasks[typeof WATCHED_TASKS] {
   const tasks = (registrations as Partial<Registrations & WithWatchedTasks> | undefined)?.[WATCHED_TASKS];
   if (tasks) return tasks;
   throw new ConfigError(

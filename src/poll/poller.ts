@@ -83,8 +83,8 @@ export interface PollerContext extends QuestionContext {
 
 /** Polls what is due, in this process. */
 export interface PollerLoop {
-  readonly start: () => void;
-  readonly stop: () => Promise<void>;
+  /** Until the signal aborts: then it begins no more polls, and resolves when the running ones have ended. */
+  readonly run: (stopping: AbortSignal) => Promise<void>;
   readonly stats: () => PollerStats;
 }
 
@@ -100,7 +100,6 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   const { logger } = parts;
   const { leaseMs, fastMs, slowMs } = context.pace;
   const mostMs = Math.min(LOOK_MS, fastMs, slowMs);
-  const stopping = new AbortController();
   const running = new Set<Promise<void>>();
   const counts: Record<PollResult, number> = {
     changed: 0,
@@ -113,30 +112,29 @@ export function pollerLoop(context: PollerContext): PollerLoop {
     unresolved: 0,
   };
   let endedBefore = 0;
-  let working: Promise<void> | undefined;
-  const ask = asker(context, stopping.signal);
+  const ask = asker(context);
   const alarms = alarmsOf(context);
   const thinning = createThinning();
   const paceOf = pacing(context);
 
-  const poll = async (row: Held): Promise<void> => {
-    if (stopping.signal.aborted) return;
+  const poll = async (row: Held, stopping: AbortSignal): Promise<void> => {
+    if (stopping.aborted) return;
     const pace = paceOf(row.sender);
     const begun = await beginPoll(tasks, row, pace);
     if (begun.kind === 'ended') endedBefore += 1;
     if (begun.kind !== 'poll') return;
     const { watch, held } = begun;
     const since = clock();
-    const asked = await ask(watch, held);
-    if (asked.end.kind === 'answered') await context.learn?.(held.sender, watch.ref, stopping.signal);
+    const asked = await ask(watch, held, stopping);
+    if (asked.end.kind === 'answered') await context.learn?.(held.sender, watch.ref, stopping);
     const told = resultOf(asked, await endPoll(tasks, held, asked.end, pace));
     alarms(watch, held, told);
     if (told.result === 'stopped') return;
     counts[told.result] += 1;
     context.onPoll({ ...namesOf(watch, held), ...factsOf(told), durationMs: Math.max(0, clock() - since) });
   };
-  const begin = (row: Held): void => {
-    const run = poll(row)
+  const begin = (row: Held, stopping: AbortSignal): void => {
+    const run = poll(row, stopping)
       .catch((error: unknown) => {
         const suppressed = thinning('store', parts.now());
         if (suppressed === undefined) return;
@@ -148,11 +146,11 @@ export function pollerLoop(context: PollerContext): PollerLoop {
       .finally(() => running.delete(run));
     running.add(run);
   };
-  const look = async (): Promise<number> => {
+  const look = async (stopping: AbortSignal): Promise<number> => {
     const max = concurrency - running.size;
     try {
       const found = await tasks.rows.due({ kind: 'watch', max, holdMs: leaseMs, senders: [] });
-      for (const { sender, id, dueAt } of found.rows) begin({ sender, id, dueAt });
+      for (const { sender, id, dueAt } of found.rows) begin({ sender, id, dueAt }, stopping);
       if (found.rows.length === max) return 0;
       return Math.max(LEAST_MS, Math.min(found.nextDueMs ?? mostMs, mostMs));
     } catch (error) {
@@ -161,21 +159,15 @@ export function pollerLoop(context: PollerContext): PollerLoop {
     }
   };
   return {
-    start: () => {
-      working ??= (async () => {
-        while (!stopping.signal.aborted) {
-          if (running.size >= concurrency) {
-            await Promise.race(running);
-            continue;
-          }
-          const idleMs = await look();
-          if (idleMs > 0) await sleep(idleMs, stopping.signal);
+    run: async (stopping) => {
+      while (!stopping.aborted) {
+        if (running.size >= concurrency) {
+          await Promise.race(running);
+          continue;
         }
-      })();
-    },
-    stop: async () => {
-      stopping.abort(new DOMException('The poller stops.', 'AbortError'));
-      await working;
+        const idleMs = await look(stopping);
+        if (idleMs > 0) await sleep(idleMs, stopping);
+      }
       await Promise.all(running);
     },
     stats: () => ({ inFlight: running.size, polls: { ...counts }, endedBefore }),
@@ -258,7 +250,7 @@ async function hashOf(data: unknown, hashes: Hashes, maxBytes: number): Promise<
 }
 
 /** Asks the seller, and observes what is new. @throws what the store fails with. */
-function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, held: Held) => Promise<Told> {
+function asker(context: PollerContext): (watch: Polled, held: Held, stopping: AbortSignal) => Promise<Told> {
   const { parts, observe, tasks, hashes, callMs } = context;
   const question = questioner(context);
   const {
@@ -311,7 +303,7 @@ function asker(context: PollerContext, stopping: AbortSignal): (watch: Polled, h
   };
 
   const reason = `the seller did not answer within ${callMs} ms`;
-  return async (watch, held) => {
+  return async (watch, held, stopping) => {
     const askedAt = parts.now();
     let seen: TaskSeen;
     try {

@@ -5,7 +5,7 @@ import type { TaskStatus, Transport } from '../events/event.ts';
 import type { EditionName } from '../shared/editions.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
-import type { CallSeller } from '../registrations/registration.ts';
+import type { CallSeller } from '../registrations/call-seller.ts';
 import { type TaskSeen, taskSeenIn } from './poll-answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
 

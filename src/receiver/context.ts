@@ -56,9 +56,8 @@ export interface ReceiverContext extends RefusalParts {
   readonly outages: Outages;
   readonly newId: () => string;
   readonly random: () => number;
-  /** Aborts when the receiver has stopped. */
-  readonly closed: AbortSignal;
-  readonly close: () => void;
+  /** As of `Lifecycle`. */
+  readonly closed: () => AbortSignal;
 }
 
 /** Everything that a delivery needs: the parts, and what was loaded by the check before the first one. */
@@ -164,8 +163,7 @@ export function createReceiverContext(
     store: options.store,
   };
   const keys = keysOnDemand(source);
-  const checked = { config, options, keys, raiseAlarm, outages };
-  const closing = new AbortController();
+  const checked = { config, options, keys, raiseAlarm, outages, isStopped: lifecycle.stopping };
   const context: ReceiverContext = {
     config,
     protocols,
@@ -190,8 +188,7 @@ export function createReceiverContext(
     now,
     newId,
     random: () => Math.random(),
-    closed: closing.signal,
-    close: () => closing.abort(),
+    closed: lifecycle.closed,
   };
   return context;
 }

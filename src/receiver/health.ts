@@ -89,7 +89,7 @@ interface HealthParts {
   /** Unix ms. */
   readonly now: () => number;
   /** Aborts when the receiver has stopped. */
-  readonly closed: AbortSignal;
+  readonly closed: () => AbortSignal;
 }
 
 /** `receiver.health`. Never rejects. */
@@ -105,7 +105,7 @@ export function createHealth(context: HealthParts): () => Promise<Health> {
     const ready = store.ok && startup.hasPassed() && !isStopping;
     const admissionPressure = keys.pressure?.();
     return {
-      live: !closed.aborted,
+      live: !closed().aborted,
       ready,
       store,
       worker: worker(),
@@ -117,21 +117,25 @@ export function createHealth(context: HealthParts): () => Promise<Health> {
 
 /** Asked for all who want to know at once, and not again for a second. */
 function createStoreProbe(context: HealthParts): () => Promise<StoreHealth> {
-  const { notes, now } = context;
+  const { notes, now, closed } = context;
   const asking = new Map<'store', Promise<StoreHealth>>();
   let last: StoreHealth | undefined;
+  /** The run of the receiver that it is of. */
+  let run: AbortSignal | undefined;
 
   async function ask(): Promise<StoreHealth> {
     const isTroubled = last?.ok === false;
     const fault = await settledWithin(faultOf(context, isTroubled), PATIENCE_MS);
     const checkedAt = now();
+    run = closed();
     if (fault === 'none') last = { ok: true, checkedAt };
     else last = { ok: false, checkedAt, fault: fault ?? late(checkedAt) };
     return last;
   }
 
   return async () => {
-    const isRecent = last !== undefined && Math.abs(now() - last.checkedAt) < ASK_EVERY_MS;
+    const isRecent =
+      last !== undefined && run === closed() && Math.abs(now() - last.checkedAt) < ASK_EVERY_MS;
     const found = isRecent && last ? last : await singleFlight(asking, 'store', ask);
     return { ...found, ...(notes.storeFault && { deliveryFault: notes.storeFault }) };
   };

@@ -5,29 +5,33 @@ import { once } from '../shared/single-flight.ts';
 import type { ReceiverInbox } from '../inbox/inbox-contract.ts';
 import type { Worker } from '../inbox/worker.ts';
 
-/** `Worker`, but that to begin takes a while. */
+/** `Worker`, but that to begin takes a while, and that it may begin again after `stop`. */
 interface WorkerOnDemand extends Pick<Worker, 'stop'> {
-  /** `Receiver.start`. */
+  /** Resolves when the worker runs, or is to stop. */
   readonly start: () => Promise<void>;
 }
 
 /** The worker of a process that calls `start`; the code of it is loaded then. */
 export function workerOnDemand(context: ReceiverContext): WorkerOnDemand {
+  const { notes, wakeSignal } = context;
   let worker: Worker | undefined;
-  let starting: Promise<void> | undefined;
-  const begin = (make: () => Worker): void => (worker ??= make()).start();
+  let stopping = new AbortController();
   return {
-    start: () =>
-      (starting ??= import('../inbox/work.ts')
-        .then(({ startWorker }) => startWorker(context, begin))
-        .finally(() => {
-          starting = undefined;
-        })),
+    start: async () => {
+      const { signal } = (stopping = new AbortController());
+      const { startWorker } = await import('../inbox/work.ts');
+      await startWorker(context, signal, (made) => {
+        worker = made;
+        made.start();
+      });
+    },
     stop: async (graceMs) => {
+      stopping.abort();
       // One that has not begun yet waits for the next try.
-      context.wakeSignal.notify();
-      if (context.notes.worker.state !== 'off') context.notes.worker.state = 'stopped';
+      wakeSignal.notify();
+      if (notes.worker.state !== 'off') notes.worker.state = 'stopped';
       await worker?.stop(graceMs);
+      worker = undefined;
     },
   };
 }

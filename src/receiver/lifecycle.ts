@@ -1,7 +1,11 @@
 import { settledWithin } from '../shared/time-limits.ts';
+
 /** Counts what is under way, so that a receiver can stop without dropping any of it. */
 export interface Lifecycle {
+  /** From `drain` to `resume`. */
   readonly stopping: () => boolean;
+  /** Aborts when this run of the receiver is over, its store about to be closed; `resume` makes a new one. */
+  readonly closed: () => AbortSignal;
   /** Deliveries that have arrived and are not yet answered. */
   readonly inFlight: () => number;
   /** A delivery has arrived. The caller calls `answered` once, however the delivery ends. */
@@ -11,6 +15,10 @@ export interface Lifecycle {
   readonly background: (work: Promise<unknown>) => void;
   /** Resolves when every delivery is answered, and background work is over or `graceMs` have passed since. */
   readonly drain: (graceMs: number) => Promise<void>;
+  /** Ends the run, once it is drained. */
+  readonly close: () => void;
+  /** Deliveries are taken again; nothing where they are. */
+  readonly resume: () => void;
 }
 
 export function createLifecycle(): Lifecycle {
@@ -18,6 +26,7 @@ export function createLifecycle(): Lifecycle {
   const idlers: (() => void)[] = [];
   let deliveries = 0;
   let stopping = false;
+  let closing = new AbortController();
 
   const allAnswered = async (): Promise<void> => {
     if (deliveries > 0) await new Promise<void>((resolve) => idlers.push(resolve));
@@ -25,6 +34,7 @@ export function createLifecycle(): Lifecycle {
 
   return {
     stopping: () => stopping,
+    closed: () => closing.signal,
     inFlight: () => deliveries,
     // Counted, and not kept: every delivery comes by here.
     arrived: () => {
@@ -42,6 +52,11 @@ export function createLifecycle(): Lifecycle {
       stopping = true;
       await allAnswered();
       await settledWithin(Promise.all(late), graceMs);
+    },
+    close: () => closing.abort(),
+    resume() {
+      stopping = false;
+      if (closing.signal.aborted) closing = new AbortController();
     },
   };
 }

@@ -11,7 +11,7 @@ const SHORTEST_SHARE = 0.1;
 interface WatchedParts {
   readonly wakeSignal: WakeSignal;
   /** Aborts when the receiver has stopped. */
-  readonly closed: AbortSignal;
+  readonly closed: () => AbortSignal;
   readonly config: Pick<Config, 'queueUnattendedMs'>;
   readonly logger: SafeLogger;
   readonly raiseAlarm: RaiseAlarm;
@@ -47,7 +47,7 @@ export function createQueueWatch(context: WatchedParts): QueueWatch {
     isSet = false;
     // A store that cannot say is heard of by deliveries and workers.
     const overdueMs = await (async () => store.inbox?.overdueMs?.())().catch(() => undefined);
-    if (overdueMs === undefined || closed.aborted) return;
+    if (overdueMs === undefined || closed().aborted) return;
     if (overdueMs >= limitMs) raise(overdueMs);
     if (isSet) return;
     set(Math.max(overdueMs < limitMs ? limitMs - overdueMs : limitMs, limitMs * SHORTEST_SHARE));

@@ -8,7 +8,13 @@ import { inboxOnDemand, observeOnDemand, workerOnDemand } from './inbox-on-deman
 import { once } from '../shared/single-flight.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { boundLogger } from '../shared/logging.ts';
-import type { Receiver, ReceiverOptions, RequestInfo, Ticket } from '../config/receiver-options.ts';
+import type {
+  Readiness,
+  Receiver,
+  ReceiverOptions,
+  RequestInfo,
+  Ticket,
+} from '../config/receiver-options.ts';
 import { type Outcome, type Refusal, unavailable, type Verdict } from '../shared/outcome.ts';
 import {
   createReceiverContext,
@@ -30,6 +36,7 @@ import type { Selected } from '../stages/select.ts';
 import { settle } from '../stages/settle.ts';
 import { started, type AdmittedEvent } from '../stages/admitted-event.ts';
 import type { Upload } from './ticket.ts';
+import { startStop } from '../shared/start-stop.ts';
 import { tryFor } from '../shared/time-limits.ts';
 
 interface Pipeline {
@@ -164,20 +171,33 @@ function handled(admitted: WonDelivery, { run }: Dispatched, state: 'applied' | 
   return { kind: 'accepted', state, event: run.event ?? event, changed };
 }
 
-/** `start` and `stop`: the worker, where the mode has one, and the end of everything. */
+/** `ready`, `start` and `stop`: the checks, the worker where there is one, and the end of everything. */
 function running(
   context: ReceiverContext,
-  lifecycle: Lifecycle,
-): Pick<Receiver, 'start' | 'stop' | typeof Symbol.asyncDispose> {
-  const { leaseMs } = context.config;
+): Pick<Receiver, 'ready' | 'start' | 'stop' | typeof Symbol.asyncDispose> {
+  const { config, lifecycle, startup, keys, store, registrations } = context;
+  const { leaseMs } = config;
   const worker = workerOnDemand(context);
-  const stop = async (): Promise<void> => {
-    await Promise.all([lifecycle.drain(leaseMs), worker.stop(leaseMs)]);
-    context.close();
-    context.keys.stop();
-    await context.store.close();
+  const hasWorker = store.inbox !== undefined && (config.mode === 'inbox' || registrations !== undefined);
+  const ready = async (): Promise<Readiness> => {
+    await tryFor(config.startMs, startup.check, lifecycle.stopping);
+    return { storeId: startup.storeId() };
   };
-  return { start: worker.start, stop, [Symbol.asyncDispose]: stop };
+  const begin = async (): Promise<void> => {
+    lifecycle.resume();
+    keys.resume();
+    if (hasWorker) await worker.start();
+    else await ready();
+  };
+  const end = async (): Promise<void> => {
+    await Promise.all([lifecycle.drain(leaseMs), worker.stop(leaseMs)]);
+    lifecycle.close();
+    keys.stop();
+    await startup.reset(leaseMs);
+    await store.close();
+  };
+  const { start, stop } = startStop(begin, end);
+  return { ready, start, stop, [Symbol.asyncDispose]: stop };
 }
 
 /**
@@ -304,11 +324,7 @@ export function receiverOf(context: ReceiverContext): Receiver {
       instruments.delivery
         ? instruments.delivery((watch) => openTicket(headers, request, watch))
         : openTicket(headers, request),
-    ready: async () => {
-      await tryFor(context.config.startMs, () => context.startup.check(), lifecycle.stopping);
-      return { storeId: context.startup.storeId() };
-    },
-    ...running(context, lifecycle),
+    ...running(context),
     health: createHealth(context),
     inbox: inboxOnDemand(context, lifecycle),
     observe,

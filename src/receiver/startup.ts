@@ -1,4 +1,5 @@
 import { singleFlight } from '../shared/single-flight.ts';
+import { settledWithin } from '../shared/time-limits.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Config } from '../config/resolve-options.ts';
 import { OPTIONS } from '../config/defaults.ts';
@@ -8,6 +9,7 @@ import type { ReceiverOptions } from '../config/receiver-options.ts';
 import type { Outages } from './outages.ts';
 import type { Store, StoreIdentity } from '../stores/store.ts';
 import { isLess } from '../stores/durability.ts';
+import { toldIdentity } from '../stores/identity.ts';
 
 /**
  * What the store's settings keep, or what its owner declared where they cannot be read.
@@ -36,18 +38,8 @@ async function checkDurability(
 
 /** @throws ConfigError where it is another store than `expectStoreId` says. */
 async function checkIdentity(options: ReceiverOptions, raiseAlarm: RaiseAlarm): Promise<string | undefined> {
-  const { store } = options;
-  const identity = await store.identity?.();
-  if (!identity) return undefined;
-  const { id, isNew } = identity;
-  if (isNew) {
-    raiseAlarm({
-      code: 'store_created',
-      message: `the ${store.name} store was made just now and remembers no event: its identity is ${id}`,
-      storeId: id,
-    });
-  }
-  requireExpected(options, id);
+  const id = await toldIdentity(options.store, raiseAlarm);
+  if (id !== undefined) requireExpected(options, id);
   return id;
 }
 
@@ -59,6 +51,10 @@ function requireExpected({ store, expectStoreId }: ReceiverOptions, id: string):
   );
 }
 
+const STOPPED = 'the receiver was stopped. Call start(): it opens the store again, and deliveries are taken.';
+
+const noop = (): void => undefined;
+
 /** @typeParam T What a receiver works with once it has started. */
 export interface Startup<T> {
   /** Checks again, whatever the last check gave. */
@@ -68,6 +64,8 @@ export interface Startup<T> {
   /** The same for deliveries. @throws Fault `misconfigured` or `store_unavailable`. */
   readonly ready: () => Promise<T>;
   readonly hasPassed: () => boolean;
+  /** The store is closed: what has passed counts no more. Resolves when no check is under way, at most after `graceMs`. */
+  readonly reset: (graceMs: number) => Promise<void>;
   /** Which store the last check that succeeded found. */
   readonly storeId: () => string | undefined;
 }
@@ -78,14 +76,19 @@ export interface StartupParts<T> {
   readonly keys: KeyResolver;
   readonly raiseAlarm: RaiseAlarm;
   readonly outages: Outages;
+  /** Then nothing is checked: a store that was closed stays so until the receiver starts. */
+  readonly isStopped: () => boolean;
   /** Loads what no receiver needs before its first delivery. */
   readonly load: () => Promise<T>;
 }
 
 /** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
 export function createStartup<T>(context: StartupParts<T>): Startup<T> {
-  const { config, options, keys, raiseAlarm, outages, load } = context;
+  const { config, options, keys, raiseAlarm, outages, isStopped, load } = context;
   let loaded: T | undefined;
+  /** `loaded`, where a check of this run has succeeded. */
+  let usable: T | undefined;
+  let runs = 0;
   const running = new Map<'check', Promise<T>>();
   let storeId: string | undefined;
 
@@ -99,14 +102,17 @@ export function createStartup<T>(context: StartupParts<T>): Startup<T> {
   };
 
   async function checkAll(): Promise<T> {
+    if (isStopped()) throw new Fault('shutting_down', STOPPED);
+    const run = runs;
     await options.store.open();
     options.store.watchIdentity?.(identityChanged);
     await checkDurability(options.store, options, lowered);
     storeId = await checkIdentity(options, raiseAlarm);
     const [first] = await Promise.all([load(), keys.warm(config.senders.fixed ?? [])]);
     // Later on its accepts say so: a check writes nothing.
-    if (!loaded) outages.store();
+    if (!usable) outages.store();
     loaded ??= first;
+    if (run === runs) usable = loaded;
     return loaded;
   }
 
@@ -121,7 +127,7 @@ export function createStartup<T>(context: StartupParts<T>): Startup<T> {
 
   const check = (): Promise<T> => singleFlight(running, 'check', checkNoted);
 
-  const passed = async (): Promise<T> => loaded ?? (await check());
+  const passed = async (): Promise<T> => usable ?? (await check());
 
   async function checkForDelivery(): Promise<T> {
     try {
@@ -134,13 +140,21 @@ export function createStartup<T>(context: StartupParts<T>): Startup<T> {
     }
   }
 
-  const hasPassed = (): boolean => loaded !== undefined;
+  const hasPassed = (): boolean => usable !== undefined;
+
+  async function reset(graceMs: number): Promise<void> {
+    runs += 1;
+    usable = undefined;
+    const last = running.get('check');
+    if (last) await settledWithin(last.then(noop, noop), graceMs);
+  }
 
   return {
     check,
     passed,
     hasPassed,
-    ready: async () => loaded ?? checkForDelivery(),
+    reset,
+    ready: async () => usable ?? checkForDelivery(),
     storeId: () => storeId,
   };
 }

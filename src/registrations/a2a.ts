@@ -27,7 +27,7 @@ import {
   type SellerCall,
   tokenCall,
 } from './caller.ts';
-import type { CallSeller } from './registration.ts';
+import type { CallSeller } from './call-seller.ts';
 import {
   AGENT_FORMS,
   AGENT_PROFILE,
@@ -37,7 +37,7 @@ import {
   profileMessage,
 } from './request.ts';
 
-export type { CallSeller } from './registration.ts';
+export type { CallSeller } from './call-seller.ts';
 export type { AgentVersion } from './request.ts';
 export { AnswerRefusedError } from '../calls/refused-answer.ts';
 export type { CallSessions } from '../calls/sessions.ts';

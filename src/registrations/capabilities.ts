@@ -7,12 +7,12 @@ import { type Declared, declaredIn, declaredRow, type DeclaredRow } from '../key
 import type { StoreRegistrations } from '../stores/store.ts';
 import { limited, orAborted } from '../shared/time-limits.ts';
 import { unwrapped } from './answer.ts';
-import type { AskedSeller, CallSeller } from './registration.ts';
+import type { AskedSeller, CallSeller } from './call-seller.ts';
 
 /** Asks sellers what they declare, and keeps it (verification.md §5.29). */
 export interface Capabilities {
   /** Asks a seller, where that is due and it lists the operation. Never rejects. */
-  readonly ask: (call: CallSeller, of: AskedSeller, signal: AbortSignal) => Promise<void>;
+  readonly ask: (of: AskedSeller, signal: AbortSignal) => Promise<void>;
   /** What the seller declared last. */
   readonly of: (agentUrl: string) => Promise<Declared>;
 }
@@ -25,6 +25,8 @@ export interface WithCapabilities {
 }
 
 interface CapabilitiesOptions {
+  /** Absent: nobody is asked. */
+  readonly call: CallSeller | undefined;
   readonly rows: StoreRegistrations;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
   /** Unix ms. */
@@ -40,7 +42,7 @@ const HOUR_MS = 3_600_000;
 /** Sellers of which is known that they need not be asked now. */
 const MAX_SELLERS = 10_000;
 
-export function capabilitiesOf({ rows, hashes, now, limitMs }: CapabilitiesOptions): Capabilities {
+export function capabilitiesOf({ call, rows, hashes, now, limitMs }: CapabilitiesOptions): Capabilities {
   // The store is not asked each time: by this process's clock.
   const lookAt = new Map<string, number>();
 
@@ -68,9 +70,9 @@ export function capabilitiesOf({ rows, hashes, now, limitMs }: CapabilitiesOptio
   };
 
   return {
-    ask: async (call, seller, signal) => {
+    ask: async (seller, signal) => {
       const { agentUrl } = seller;
-      if (signal.aborted || !call.operations || (lookAt.get(agentUrl) ?? 0) > now()) return;
+      if (signal.aborted || !call?.operations || (lookAt.get(agentUrl) ?? 0) > now()) return;
       putBounded(lookAt, agentUrl, now() + HOUR_MS, MAX_SELLERS);
       try {
         if (!(await claim(agentUrl))) return;

@@ -17,7 +17,8 @@ export type { OperationName, OperationSeen, OperationState, Settled } from './op
 export type { OperationPage, OperationQuery } from './list-operations.ts';
 export type { Adoption } from './adopt.ts';
 export type { OperationRequest } from './operations.ts';
-export type { CallSeller, Registration } from './registration.ts';
+export type { CallSeller } from './call-seller.ts';
+export type { CallOptions, Registration } from './registration.ts';
 export type { Registrations, RegistrationsOptions, Rewrapped } from './registrations.ts';
 export type { AgentVersion, LegacyAuthentication, Reporting, ReportingFrequency } from './request.ts';
 export type { Damage, DamagedRow } from './operation-rows.ts';

@@ -23,10 +23,10 @@ import {
   tokenCall,
   type TokenCall,
 } from './caller.ts';
-import type { CallSeller } from './registration.ts';
+import type { CallSeller } from './call-seller.ts';
 import { toolObject, toolRefusal } from './tool-answer.ts';
 
-export type { CallSeller } from './registration.ts';
+export type { CallSeller } from './call-seller.ts';
 export { AnswerRefusedError } from '../calls/refused-answer.ts';
 export type { CallSessions } from '../calls/sessions.ts';
 export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';

@@ -1,8 +1,10 @@
 import { requireUrl } from '../config/public-url.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
+import type { Transport } from '../events/event.ts';
 import { CALLER_MAKER, type CallerMaker } from './caller.ts';
-import { RegistrationError } from './registrations-errors.ts';
+import type { CallSeller } from './call-seller.ts';
+import type { CallOptions } from './registration.ts';
 import type { Given } from './answer-json.ts';
 import type { OperationName, OperationState } from './operation.ts';
 import { LISTED, type OperationQuery } from './list-operations.ts';
@@ -107,23 +109,48 @@ export function requireQuery(query: OperationQuery): void {
   });
 }
 
-/** A client of sellers, as of `start` and of pollers. @throws ConfigError */
-export function requireCaller(call: unknown): void {
+/** `createRegistrations({ call })`: a client of sellers. @throws ConfigError */
+export function requireCaller(call: unknown): asserts call is CallSeller {
   if (typeof call !== 'function') {
     throw new ConfigError(
       'call: is not a function. Give your client: (agentUrl, operation, args, { signal }) => …, or mcpCaller({ auth }).',
     );
   }
-  const maker = (call as Partial<CallerMaker>)[CALLER_MAKER];
-  if (maker === undefined) return;
+  const { [CALLER_MAKER]: maker, transport } = call as Partial<CallerMaker & CallSeller>;
+  if (maker !== undefined) {
+    throw new ConfigError(
+      `call: ${maker} is no client, but makes one. Give what it returns: ${maker}({ auth }).`,
+    );
+  }
+  if (typeof transport !== 'function') oneOf('call.transport', transport, TRANSPORTS);
+}
+
+export const TRANSPORTS: readonly Transport[] = ['tool', 'agent'];
+
+/** A client, for whoever is about to call. @param who e.g. `registrations.start`. @throws ConfigError where none was given. */
+export function givenCaller(who: string, call: CallSeller | undefined): CallSeller {
+  if (call) return call;
   throw new ConfigError(
-    `call: ${maker} is no client, but makes one. Give what it returns: ${maker}({ auth }).`,
+    `${who}: these registrations have no client. Give it once: createRegistrations({ call, … }), e.g. mcpCaller({ auth }).`,
   );
 }
 
-/** @throws RegistrationError */
-export function requireCall(call: unknown, signal: unknown): void {
-  checked(() => requireCaller(call));
-  if (signal === undefined || isAbortSignal(signal)) return;
-  throw new RegistrationError('request_invalid', 'signal: is not an AbortSignal. Give one, or leave it out.');
+/** Of `Registration.call`. @throws RegistrationError */
+export function requireCall(
+  seller: CallSeller | undefined,
+  options: CallOptions = {},
+): CallOptions & { readonly call: CallSeller } {
+  return checked(() => {
+    if (typeof options === 'function') {
+      throw new ConfigError(
+        'call: the client is given to createRegistrations({ call, … }). Write: await registration.call().',
+      );
+    }
+    onlyKnown('call', options, { signal: true });
+    const { signal } = options;
+    if (signal !== undefined && !isAbortSignal(signal)) {
+      throw new ConfigError('signal: is not an AbortSignal. Give one, or leave it out.');
+    }
+    return { call: givenCaller('registration.call', seller), signal };
+  });
 }

@@ -6,7 +6,9 @@ import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
 import { closedRow, type OperationName, type OperationSeen, rowOf, seenOf, storedIn } from './operation.ts';
-import type { Registration } from './registration.ts';
+import { requireCall } from './option-checks.ts';
+import type { CallSeller } from './call-seller.ts';
+import type { AnyonesRegistration, Registration } from './registration.ts';
 
 /*
  * Answers that are refused are answers all the same: the seller may have done what it was asked, and would answer so again each time.
@@ -17,6 +19,8 @@ const MOST_REFUSED = 3;
 
 /** What refused answers are counted with. */
 export interface RefusedAnswers {
+  /** The owner's client; undefined where calls are made by hand. */
+  readonly seller: CallSeller | undefined;
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
   /** How long an operation is known after its end. Ms. */
@@ -24,8 +28,8 @@ export interface RefusedAnswers {
   readonly raise: RaiseAlarm;
 }
 
-/** The registration, with answers that are counted and told of where they are refused. */
-export function countingRefused(registration: Registration, counting: RefusedAnswers): Registration {
+/** The registration as its owner has it: answers that are refused are counted, and told of. */
+export function countingRefused(registration: AnyonesRegistration, counting: RefusedAnswers): Registration {
   const { agentUrl, operationId } = registration;
   const judged = async <T>(isAnswered: () => boolean, work: () => Promise<T>): Promise<T> => {
     try {
@@ -37,16 +41,16 @@ export function countingRefused(registration: Registration, counting: RefusedAns
       throw refused;
     }
   };
+  const { callBy, ...own } = registration;
   return {
-    ...registration,
-    call: async (call, signal) => {
+    ...own,
+    call: async (options) => {
+      const { call, signal = new AbortController().signal } = requireCall(counting.seller, options);
       let isAnswered = false;
-      // What is no caller is refused by the registration itself.
-      if (typeof call !== 'function') return registration.call(call, signal);
       const bounded = boundedCall(call, () => (isAnswered = true));
       return judged(
         () => isAnswered,
-        () => registration.call(bounded, signal),
+        () => callBy(bounded, signal),
       );
     },
     settle: (answer) =>

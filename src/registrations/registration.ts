@@ -1,61 +1,31 @@
 import type { RaiseAlarm } from '../shared/alarms.ts';
-import type { CallSessions } from '../calls/sessions.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import { oneOf } from '../config/validate.ts';
 import { Fault } from '../shared/errors.ts';
-import type { Transport } from '../events/event.ts';
 import type { Observe } from '../events/observation.ts';
 import { isTerminal } from '../events/status.ts';
 import { answerIn, refusalIn } from './answer.ts';
 import { attemptsOf } from './attempts.ts';
-import { requireCall } from './option-checks.ts';
 import type { JsonObject } from './answer-json.ts';
+import type { AskedSeller, CallSeller } from './call-seller.ts';
 import { mediaBuyIn, type OperationName, type SellerAnswer, type Settled } from './operation.ts';
 import type { Operation, Operations } from './registrations-contract.ts';
 import { agentConfiguration, agentRequest, type AgentVersion, toolArguments } from './request.ts';
 import { checked } from './seller.ts';
 
-/** Calls an operation of a seller: the caller's own client. */
-export interface CallSeller {
-  (
-    agentUrl: string,
-    operation: string,
-    args: JsonObject,
-    options: {
-      readonly signal: AbortSignal;
-      /** The operation's `ref`, where it has one. */
-      readonly ref?: string;
-      /** Of a poller, to be passed on to another caller: its sessions outlive the call. */
-      readonly sessions?: CallSessions;
-    },
-  ): Promise<unknown>;
-  /** By which transport; the tool transport unless it says. A poller asks accordingly. */
-  readonly transport?: Transport;
-  /**
-   * Names of the operations that a seller has: tools, or skills of its agent card; undefined where it has no list. A poller asks
-   * for a task by one of them; absent: by the names that it knows, one after the other.
-   */
-  readonly operations?: (
-    agentUrl: string,
-    options: { readonly signal: AbortSignal; readonly ref?: string; readonly sessions?: CallSessions },
-  ) => Promise<readonly string[] | undefined>;
-}
-
-/** A seller that is asked what it declares. */
-export interface AskedSeller {
-  readonly agentUrl: string;
-  /** Of the operation or the task on whose occasion it is asked. */
-  readonly ref?: string | undefined;
-  /** Of a poller. */
-  readonly sessions?: CallSessions;
-  /** What it lists, where somebody has that; else the caller is asked. */
-  readonly names?: () => Promise<readonly string[] | undefined>;
+/** Options of `Registration.call`. */
+export interface CallOptions {
+  /** Aborts the call: whether the seller has done it is then not known, and it is repeated. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** An operation that is registered, and how to call it. */
 export interface Registration extends OperationName {
-  /** Calls it, once more without the registration where the seller refuses that, and settles it. @throws SellerError */
-  readonly call: (call: CallSeller, signal?: AbortSignal) => Promise<unknown>;
+  /**
+   * Calls it by the client of `createRegistrations({ call })`, once more without the registration where the seller refuses that,
+   * and settles it. @throws SellerError
+   */
+  readonly call: (options?: CallOptions) => Promise<unknown>;
   /** For a call by hand over the tool transport; then `settle`. */
   readonly toolArguments: JsonObject;
   /** `configuration` of a call by hand over the agent transport. */
@@ -71,6 +41,12 @@ export interface Registration extends OperationName {
   readonly again: () => Registration | undefined;
 }
 
+/** A registration that is called by whichever client. */
+export interface AnyonesRegistration extends Omit<Registration, 'call' | 'again'> {
+  readonly callBy: (call: CallSeller, signal: AbortSignal) => Promise<unknown>;
+  readonly again: () => AnyonesRegistration | undefined;
+}
+
 /** What a registration works with. */
 export interface RegistrationContext {
   readonly operations: Operations;
@@ -81,10 +57,10 @@ export interface RegistrationContext {
   /** Nobody is given the error of the call: its refusal is an alarm. */
   readonly isUnattended?: boolean;
   /** Asks the seller what it declares, where that is due. Nobody waits for it. */
-  readonly learn: (call: CallSeller, seller: AskedSeller) => void;
+  readonly learn: (seller: AskedSeller) => void;
 }
 
-export function registrationOf(operation: Operation, context: RegistrationContext): Registration {
+export function registrationOf(operation: Operation, context: RegistrationContext): AnyonesRegistration {
   const { operations, logger } = context;
   const { agentUrl, operationId, ref, call: is } = operation;
   const of = { agentUrl, operationId };
@@ -124,8 +100,7 @@ export function registrationOf(operation: Operation, context: RegistrationContex
     });
   return {
     ...of,
-    call: async (call, signal = new AbortController().signal) => {
-      requireCall(call, signal);
+    callBy: async (call, signal) => {
       for (;;) {
         const answer = await attempts.make((asked) =>
           call(agentUrl, is.taskType, toolArguments(asked), {
@@ -137,11 +112,11 @@ export function registrationOf(operation: Operation, context: RegistrationContex
         if (!refusal) {
           await settle(answer);
           // It answers, so that it can be asked.
-          context.learn(call, { agentUrl, ref });
+          context.learn({ agentUrl, ref });
           return answer;
         }
         // Nobody waits for it any more: the next repeat is refused too, and told of.
-        if (signal?.aborted) throw refusal;
+        if (signal.aborted) throw refusal;
         if (!(await attempts.refused(refusal, answer))) throw refusal;
       }
     },

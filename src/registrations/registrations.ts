@@ -1,17 +1,17 @@
-import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import type { Hashes } from '../crypto/engine.ts';
-import type { Alarm, Logger, RaiseAlarm } from '../shared/alarms.ts';
+import type { Alarm, Logger } from '../shared/alarms.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
-import { ConfigError, isOfKind, textOf } from '../shared/errors.ts';
+import { ConfigError, textOf } from '../shared/errors.ts';
 import type { Observe } from '../events/observation.ts';
 import { type EventRegistrations, OF_REGISTRATIONS } from '../events/event-registration.ts';
-import { alarmRaiser, consoleLogger, safeLogger, type SafeLogger } from '../shared/logging.ts';
+import { alarmRaiser, consoleLogger, safeLogger } from '../shared/logging.ts';
+import type { Readiness } from '../config/receiver-options.ts';
 import type { Sender } from '../config/sender-entry.ts';
 import type { Store, StoreRegistrations } from '../stores/store.ts';
 import { CAPABILITIES, capabilitiesOf, type WithCapabilities } from './capabilities.ts';
 import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
-import { SellerError } from './answer.ts';
 import {
+  givenCaller,
   requireAgentUrl,
   requireCaller,
   requireName,
@@ -26,8 +26,9 @@ import type { OperationName, OperationSeen } from './operation.ts';
 import type { OperationPage, OperationQuery } from './list-operations.ts';
 import type { OperationRequest } from './operations.ts';
 import { operationsOf } from './operations.ts';
+import type { CallSeller } from './call-seller.ts';
 import {
-  type CallSeller,
+  type AnyonesRegistration,
   type Registration,
   type RegistrationContext,
   registrationOf,
@@ -39,11 +40,12 @@ import type { Damage } from './operation-rows.ts';
 import { requestInvalid, type Seller, sellerIn, signsReports } from './seller.ts';
 import { countingRefused } from './refused-answers.ts';
 import { routesOf } from './routes.ts';
-import type { Repeater, RepeaterNews } from './retry-loop.ts';
+import { teller } from './repeater-news.ts';
 import { repeaterOf } from './retry-loop.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from './watch-task.ts';
-import { isError } from '../shared/realms.ts';
+import { startStop } from '../shared/start-stop.ts';
 import { tryFor } from '../shared/time-limits.ts';
+import { toldIdentity } from '../stores/identity.ts';
 
 /** What a buyer has registered with sellers. */
 export interface Registrations extends EventRegistrations {
@@ -72,15 +74,19 @@ export interface Registrations extends EventRegistrations {
   readonly list: (query?: OperationQuery) => Promise<OperationPage>;
   /**
    * Repeats calls that were not settled, in any number of processes: the same bytes, under the same request key. A call
-   * that is refused, or cannot be repeated, is an alarm.
+   * that is refused, or cannot be repeated, is an alarm. Resolves when it has begun; called again, nothing. It may follow `stop`.
+   * @throws ConfigError (rejects) without `call`, and where no receiver of this process has these registrations.
    */
-  readonly start: (options: { readonly call: CallSeller }) => void;
-  /** Begins no more calls; resolves when the running ones have ended. */
+  readonly start: () => Promise<void>;
+  /** Begins no more calls; resolves when the running ones have ended. Called again, nothing. The store stays its receiver's. */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
-  /** Tries for `startMs` while the store cannot be reached. Rejects with ConfigError where URLs, or calls that have not ended, need a secret that is not in `secrets`. */
-  readonly ready: () => Promise<void>;
+  /**
+   * Tries for `startMs` while the store cannot be reached, and resolves as the receiver's. Rejects with ConfigError where URLs, or
+   * calls that have not ended, need a secret that is not in `secrets`.
+   */
+  readonly ready: () => Promise<Readiness>;
   /**
    * Encrypts all stored texts under the newest secret, any number of times, while everything runs. `needed` counts what still
    * needs an older secret: URLs that sellers have, and tokens of operations that have not ended. Damaged rows are skipped:
@@ -100,6 +106,11 @@ export interface Rewrapped extends Damage {
 /** Options of `createRegistrations`. */
 export interface RegistrationsOptions {
   readonly store: Store;
+  /**
+   * Calls operations of sellers: `mcpCaller`, `a2aCaller`, or your own client. `registration.call`, `start` and a poller of these
+   * registrations use it. Absent: each call is made by hand, and settled.
+   */
+  readonly call?: CallSeller | undefined;
   /** Sellers get URLs below it, e.g. `https://buyer.example/webhooks`. */
   readonly baseUrl: string;
   /** The newest first, each at least 32 random characters. An undefined one, of an unset environment variable, is a ConfigError. */
@@ -125,6 +136,7 @@ export interface RegistrationsOptions {
 
 const KNOWN: Readonly<Record<keyof RegistrationsOptions, true>> = {
   store: true,
+  call: true,
   baseUrl: true,
   secrets: true,
   allowLoopback: true,
@@ -175,16 +187,16 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   const retentionMs = wholeNumber('retentionMs', options.retentionMs, RETENTION_MS);
   const logger = safeLogger(options.logger ?? consoleLogger());
   let raise = alarmRaiser(logger, options, Date.now);
-  let repeater: Repeater | undefined;
-  let isStopped = false;
+  const { call, store } = options;
+  if (call !== undefined) requireCaller(call);
   let observe: Observe | undefined;
   const context = (): RegistrationContext => ({
     operations,
     logger,
     raise: (alarm) => raise(alarm),
     observe: () => observe,
-    learn: (call, seller) => {
-      const question = capabilities.ask(call, seller, stopping.signal).finally(() => asking.delete(question));
+    learn: (seller) => {
+      const question = capabilities.ask(seller, stopping.signal).finally(() => asking.delete(question));
       asking.add(question);
     },
   });
@@ -195,38 +207,55 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     retentionMs,
     maxOpen: wholeNumber('maxOpen', options.maxOpen, MAX_OPEN),
   });
-  const counted = (registration: Registration): Registration =>
+  const counted = (registration: AnyonesRegistration): Registration =>
     countingRefused(registration, {
+      seller: call,
       registrations,
       hashes: parts.hashes,
       retentionMs,
       raise: (alarm) => raise(alarm),
     });
   const capabilities = capabilitiesOf({
+    call,
     rows: registrations,
     hashes: parts.hashes,
     now: parts.now,
     limitMs: Math.min(callMs, CAPABILITIES_MS),
   });
   const watched: WithWatchedTasks & WithCapabilities = {
-    [WATCHED_TASKS]: { rows: registrations, hashes: parts.hashes, retentionMs },
+    [WATCHED_TASKS]: { rows: registrations, hashes: parts.hashes, retentionMs, call },
     [CAPABILITIES]: capabilities,
   };
   /** Not looked up where the owner says it. */
   const declaredEdition = async ({ agentUrl, edition }: Seller): Promise<string | undefined> =>
     edition === undefined ? (await capabilities.of(agentUrl)).edition : undefined;
   const asking = new Set<Promise<void>>();
-  const stopping = new AbortController();
+  let stopping = new AbortController();
+  let repeating: Promise<void> | undefined;
   const own = {
     publicUrl: `${baseUrl}/*`,
     senders: Object.assign(routes.senders, { [OF_REGISTRATIONS]: true }),
   };
-  const stop = async (): Promise<void> => {
-    isStopped = true;
+  const repeater = repeaterOf({
+    due: (max) => operations.due(max, []),
+    make: (operation, signal) =>
+      counted(registrationOf(operation, { ...context(), isUnattended: true })).call({ signal }),
+    tell: teller(logger, (alarm) => raise(alarm)),
+    sleep: parts.sleep,
+    deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
+  });
+  const begin = async (): Promise<void> => {
+    givenCaller('registrations.start', call);
+    if (!observe) throw new ConfigError(NO_RECEIVER);
+    if (stopping.signal.aborted) stopping = new AbortController();
+    repeating = repeater.run(stopping.signal);
+  };
+  const end = async (): Promise<void> => {
     stopping.abort(new DOMException('The registrations stop.', 'AbortError'));
-    await repeater?.stop();
+    await repeating;
     await Promise.all(asking);
   };
+  const { start, stop } = startStop(begin, end);
   return {
     ...watched,
     ...own,
@@ -275,29 +304,13 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         throw requestInvalid(error);
       });
     },
-    start: (startOptions) => {
-      if (typeof startOptions === 'function') {
-        throw new ConfigError('start: is a function. Give it by its name: start({ call }).');
-      }
-      onlyKnown('start', startOptions, { call: true });
-      const { call } = startOptions;
-      requireCaller(call);
-      if (isStopped)
-        throw new ConfigError('start: was stopped before. Make new registrations to start again.');
-      if (!observe) {
+    start: async (...given: readonly unknown[]) => {
+      if (given.length > 0) {
         throw new ConfigError(
-          'start: no receiver of this process has these registrations, so that an answer which ends its call would reach no handler. Give them to createReceiver first: createReceiver({ registrations, … }).',
+          'registrations.start: takes nothing. Give the client once: createRegistrations({ call, … }).',
         );
       }
-      repeater ??= repeaterOf({
-        due: (max) => operations.due(max, []),
-        make: (operation, signal) =>
-          counted(registrationOf(operation, { ...context(), isUnattended: true })).call(call, signal),
-        tell: teller(logger, (alarm) => raise(alarm)),
-        sleep: parts.sleep,
-        deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
-      });
-      repeater.start();
+      await start();
     },
     stop,
     [Symbol.asyncDispose]: stop,
@@ -305,7 +318,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       const [urls, calls] = await tryFor(startMs, () =>
         Promise.all([routes.unreadable(), operations.unreadable()]),
       );
-      if (urls + calls === 0) return;
+      if (urls + calls === 0) return { storeId: await toldIdentity(store, (alarm) => raise(alarm)) };
       throw new ConfigError(
         `secrets: ${urls} URLs of sellers and ${calls} calls that have not ended need a secret that is no longer in the list. Add it at the end.`,
       );
@@ -331,6 +344,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   };
 }
 
+const NO_RECEIVER =
+  'registrations.start: no receiver of this process has these registrations, so that an answer which ends its call would reach no handler. Give them to createReceiver first: createReceiver({ registrations, … }).';
+
 /** @throws ConfigError if the store has no registrations. */
 function registrationsIn(store: Store): StoreRegistrations {
   if (store?.registrations) return store.registrations;
@@ -339,38 +355,6 @@ function registrationsIn(store: Store): StoreRegistrations {
       ? `the ${store.name} store has no registrations`
       : `store: ${textOf(store)} is not a store`;
   throw new ConfigError(`createRegistrations: ${which}. Use a store of this package.`);
-}
-
-/** Reports a repeated call: an alarm if it is over, else a log line. A refusal was told where it was kept. */
-function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNews) => Promise<void> {
-  return async (news) => {
-    if (news.kind === 'orphaned') {
-      const { agentUrl: sender, operationId, taskType, ref } = news.operation;
-      raise({
-        code: 'operation_orphaned',
-        message: `Whether ${taskType} was done is not known: the call was not answered, and cannot be repeated. Ask the seller.`,
-        sender,
-        operationId,
-        taskType,
-        ...(ref !== undefined && { ref }),
-      });
-      return;
-    }
-    const { error } = news;
-    // It was told of where it was counted.
-    if (isOfKind(error, AnswerRefusedError)) return;
-    const message = isError(error) ? error.message : 'The thrown value is not an Error.';
-    if (news.kind === 'store') {
-      logger.warn(
-        { error },
-        `Registrations: the store could not be asked which calls are to be repeated. ${message}`,
-      );
-      return;
-    }
-    if (error instanceof SellerError && error.recovery !== 'transient') return;
-    const { agentUrl: sender, operationId } = news.operation;
-    logger.warn({ sender, operationId, error }, `A call is repeated later: it was not answered. ${message}`);
-  };
 }
 
 function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): string {

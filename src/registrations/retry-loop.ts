@@ -25,10 +25,8 @@ export interface RepeaterOptions {
 
 /** Repeats calls whose caller has not settled them, in any number of processes: each by one at a time. */
 export interface Repeater {
-  /** Idempotent until `stop`. */
-  readonly start: () => void;
-  /** Begins no more calls; resolves when the running ones have ended. */
-  readonly stop: () => Promise<void>;
+  /** Until the signal aborts: then it begins no more calls, and resolves when the running ones have ended. */
+  readonly run: (stopping: AbortSignal) => Promise<void>;
 }
 
 /** The longest wait between two looks, and so the longest until the operation of a process that died is found. Ms. */
@@ -41,14 +39,11 @@ const LEAST_MS = 100;
 const MOST = 10;
 
 export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptions): Repeater {
-  const stopping = new AbortController();
-  let running: Promise<void> | undefined;
-
-  const repeat = async (operation: Operation): Promise<void> => {
+  const repeat = async (operation: Operation, stopping: AbortSignal): Promise<void> => {
     const ended = new AbortController();
     const aborter = new AbortController();
-    const end = (): void => aborter.abort(stopping.signal.reason);
-    stopping.signal.addEventListener('abort', end);
+    const end = (): void => aborter.abort(stopping.reason);
+    stopping.addEventListener('abort', end);
     const expire = async (): Promise<void> => {
       await sleep(deadlineMs, ended.signal);
       if (!ended.signal.aborted) aborter.abort(new DOMException('The call took too long.', 'TimeoutError'));
@@ -61,16 +56,16 @@ export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptio
       const { agentUrl, operationId } = operation;
       await tell({ kind: 'failed', operation: { agentUrl, operationId }, error });
     } finally {
-      stopping.signal.removeEventListener('abort', end);
+      stopping.removeEventListener('abort', end);
       ended.abort();
     }
   };
-  const look = async (): Promise<number> => {
+  const look = async (stopping: AbortSignal): Promise<number> => {
     try {
       const { operations, orphaned, failed, nextDueMs = LOOK_MS } = await due(MOST);
       for (const operation of orphaned) await tell({ kind: 'orphaned', operation });
       for (const { error, ...operation } of failed) await tell({ kind: 'failed', operation, error });
-      await Promise.all(operations.map(repeat));
+      await Promise.all(operations.map((operation) => repeat(operation, stopping)));
       return Math.max(LEAST_MS, Math.min(nextDueMs, LOOK_MS));
     } catch (error) {
       await tell({ kind: 'store', error });
@@ -78,14 +73,8 @@ export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptio
     }
   };
   return {
-    start: () => {
-      running ??= (async () => {
-        while (!stopping.signal.aborted) await sleep(await look(), stopping.signal);
-      })();
-    },
-    stop: async () => {
-      stopping.abort();
-      await running;
+    run: async (stopping) => {
+      while (!stopping.aborted) await sleep(await look(stopping), stopping);
     },
   };
 }

@@ -2,6 +2,7 @@ import { putBounded } from '../shared/bounded.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
 import type { EditionName } from '../shared/editions.ts';
+import type { CallSeller } from './call-seller.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import { storedObject } from './operation-rows.ts';
 
@@ -129,5 +130,5 @@ export interface WatchedTasks {
 export const WATCHED_TASKS: unique symbol = Symbol.for('proto-webhooks.watched-tasks') as never;
 
 export interface WithWatchedTasks {
-  readonly [WATCHED_TASKS]: WatchedTasks;
+  readonly [WATCHED_TASKS]: WatchedTasks & { readonly call: CallSeller | undefined };
 }

@@ -123,7 +123,7 @@ interface DispatchContext extends HandleContext {
   /** Receiver's clock, Unix ms. */
   readonly now: () => number;
   /** Aborts when the receiver has stopped. */
-  readonly closed: AbortSignal;
+  readonly closed: () => AbortSignal;
 }
 
 /** A transaction that was neither awaited nor noticed leaves its writes out of an event that is done. */
@@ -208,7 +208,8 @@ export function dispatch(
   log: SafeLogger,
   abort: AbortController = new AbortController(),
 ): Promise<Dispatched> {
-  const { config, store, closed, running } = context;
+  const { config, store, running } = context;
+  const closed = context.closed();
   const { leaseMs, renewMs, maxRunMs, retentionMs, handlerDeadlineMs } = config;
   const began = performance.now();
   const { agentUrl: sender } = won.origin;

@@ -69,7 +69,7 @@ interface SettleContext {
   /** In [0, 1). */
   readonly random: () => number;
   /** Aborts when the receiver has stopped: its store is closed. */
-  readonly closed: AbortSignal;
+  readonly closed: () => AbortSignal;
 }
 
 /** What belongs to one delivery. */
@@ -121,7 +121,7 @@ async function persistAgain<T>(operation: () => Promise<T>, first: unknown, cont
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(4 * pauseMs, LONGEST_PAUSE_MS)) {
     if (!(error instanceof Fault) || error.code !== 'store_unavailable') throw error;
     // It answers nobody any more.
-    if (closed.aborted || pausedMs >= config.maxRunMs) throw error;
+    if (closed().aborted || pausedMs >= config.maxRunMs) throw error;
     if (pausedMs >= PATIENCE_MS) context.replyWith(error);
     pausedMs += pauseMs;
     await sleep(pauseMs);

@@ -37,6 +37,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const state = stateOf(options);
   const rows = memoryRows(state);
   const watch = stepWatch();
+  // Its rows stay over a close, as those of every store do.
   let closed = false;
   const now = (): number => {
     if (closed) throw new Fault('store_unavailable', 'The memory store is closed.');
@@ -44,11 +45,16 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     watch.seen(at);
     return at;
   };
+  const close = async (): Promise<void> => {
+    closed = true;
+  };
   // Each method runs to its end without yielding, so that steps never overlap, whichever handle they come from.
   const atomic = async <T>(step: (rows: MemoryRows, now: number) => T): Promise<T> => step(rows, now());
   return {
     name: 'memory',
-    open: async () => void now(),
+    open: async () => {
+      closed = false;
+    },
     durability: async () => 'process',
     identity: async () => ({ id: (state.id ??= globalThis.crypto.randomUUID()), isNew: false }),
     accept: async (request) => watch.told(accept(rows, request, now())),
@@ -59,9 +65,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     peek: async (sender, key) => peek(rows, sender, key, now()),
     inbox: inboxOf(atomic, watch),
     registrations: registrationsOf(atomic),
-    close: async () => {
-      closed = true;
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

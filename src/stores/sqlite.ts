@@ -127,6 +127,7 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
     inbox: inboxOf(step, watch),
     registrations: registrationsOf(step),
     close: connection.close,
+    [Symbol.asyncDispose]: connection.close,
   };
 }
 
@@ -145,6 +146,8 @@ function requireDatabase(database: unknown): void {
   );
 }
 
+const WITHOUT_FILE: ReadonlySet<string> = new Set([':memory:', '']);
+
 interface SqliteConnection extends Pick<State, 'open'> {
   /** @throws Fault `store_unavailable` before `open` and after `close`. */
   readonly current: () => OpenDatabase;
@@ -152,11 +155,15 @@ interface SqliteConnection extends Pick<State, 'open'> {
 }
 
 function connectionOf(fileOrHandle: string | SqliteHandle, options: BusyOptions): SqliteConnection {
-  // A handle that was passed in stays its owner's to close.
-  const isOwn = typeof fileOrHandle === 'string';
-  const connect = (): SqliteHandle => (isOwn ? openFile(fileOrHandle) : fileOrHandle);
+  // A handle that was passed in stays its owner's to close; a database without a file is its connection's, and opens again.
+  const isFile = typeof fileOrHandle === 'string' && !WITHOUT_FILE.has(fileOrHandle);
+  let only: SqliteHandle | undefined;
+  const connect = (): SqliteHandle => {
+    if (typeof fileOrHandle !== 'string') return fileOrHandle;
+    return isFile ? openFile(fileOrHandle) : (only ??= openFile(fileOrHandle));
+  };
   const release = (db: SqliteHandle): void => {
-    if (isOwn) db.close();
+    if (isFile) db.close();
   };
   let opened: OpenDatabase | undefined;
   const state = stateOf({

@@ -24,7 +24,10 @@ export type * from './store-registrations.ts';
 export interface Store<Tx = unknown> {
   /** e.g. `memory`, `sqlite`: for logs. */
   readonly name: string;
-  /** Opens, creates or checks the schema, reads the settings back. Idempotent. @throws ConfigError with the fix. */
+  /**
+   * Opens, creates or checks the schema, reads the settings back. Idempotent. After `close` it opens again, with the rows that
+   * were there: `receiver.start()` does so. @throws ConfigError with the fix.
+   */
   open(): Promise<void>;
   /** What an answered operation survives, read from the backend's real settings (`unknown` where they cannot be read). Call after `open`. */
   durability(): Promise<Durability | 'unknown'>;
@@ -126,8 +129,13 @@ export interface Store<Tx = unknown> {
   readonly inbox?: StoreInbox;
   /** What is kept of registrations; absent in a store that keeps none. */
   readonly registrations?: StoreRegistrations;
-  /** Waits for running operations, releases the backend. Later calls reject with `store_unavailable`. */
+  /**
+   * Waits for running operations, releases the backend; what was handed in (a pool, a handle, a client) stays its owner's.
+   * Idempotent. Until `open` is called again, calls reject with `store_unavailable`.
+   */
   close(): Promise<void>;
+  /** `close`, for `await using`; absent in a store that is written without it. */
+  [Symbol.asyncDispose]?(): Promise<void>;
 }
 
 /** What `Store.identity` says. */

@@ -20,6 +20,7 @@ const NO_KEYS: KeyResolver = {
   whose: () => undefined,
   warm: () => Promise.resolve(),
   stop: () => undefined,
+  resume: () => undefined,
 };
 
 const engine = await createEngine();

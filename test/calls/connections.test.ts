@@ -2,7 +2,6 @@ import nodeDns from 'node:dns';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createSessions, hostsOf, reachOf } from '../../src/for-tests.ts';
 import { ConfigError } from '../../src/index.ts';
-import { createPoller } from '../../src/poll/index.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
 import { type CallerOptions, mcpCaller } from '../../src/registrations/mcp.ts';
 import { type CallSeller, createRegistrations } from '../../src/registrations/index.ts';
@@ -20,6 +19,7 @@ import {
   type HostileSeller,
   sayResult,
 } from './hostile-seller.ts';
+import { anyClient, pollerBy } from '../support/any-client.ts';
 
 const CALLERS = ['mcpCaller', 'a2aCaller'] as const;
 const AUTH = { type: 'bearer', token: 's3cret' } as const;
@@ -405,6 +405,7 @@ describe('sessions of mcpCaller', () => {
 it('a poller asks all of its questions in one session, also through a caller that chooses, and ends it', async () => {
   const store = memoryStore();
   const registrations = createRegistrations({
+    call: anyClient,
     store,
     baseUrl: 'https://buyer.example',
     secrets: [NEWEST],
@@ -414,7 +415,7 @@ it('a poller asks all of its questions in one session, also through a caller tha
   const over = { tool: mcpCaller({ allowLoopback: true }), agent: a2aCaller({ allowLoopback: true }) };
   const call: CallSeller = (agentUrl, ...rest) =>
     over[agentUrl.endsWith('mcp') ? 'tool' : 'agent'](agentUrl, ...rest);
-  const poller = createPoller({ receiver, registrations, call, fastMs: 1 });
+  const poller = pollerBy({ receiver, registrations, call, fastMs: 1 });
   seller.say = (heard, res) => {
     const { arguments: args } = (heard.message?.params ?? {}) as {
       readonly arguments: { readonly task_id: string };
@@ -431,7 +432,7 @@ it('a poller asks all of its questions in one session, also through a caller tha
     });
     await made.settle({ status: 'working', task_id: `task-${task}` });
   }
-  poller.start();
+  await poller.start();
   await expect.poll(() => callsIn(seller).length, { timeout: 20_000 }).toBeGreaterThan(12);
   await poller.stop();
   await receiver.stop();

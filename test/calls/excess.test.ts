@@ -214,7 +214,9 @@ describe('timeoutMs', () => {
 it('a Task that goes on under an id which is too long to be kept is asked about under its own', async () => {
   const buyer = world();
   try {
-    const one = await buyer.process({ transport: 'agent' });
+    const one = await buyer.process({
+      call: Object.assign(buyer.seller.call, { transport: 'agent' as const }),
+    });
     const made = await submitted(one, 't-1');
     const data = { status: 'working', task_id: 'x'.repeat(MAX_TEXT + 1) };
     buyer.seller.answers.set('t-1', () => ({
@@ -223,7 +225,7 @@ it('a Task that goes on under an id which is too long to be kept is asked about 
       status: { state: 'completed' },
       artifacts: [{ artifactId: 'a', parts: [{ kind: 'data', data }] }],
     }));
-    one.poller.start();
+    await one.poller.start();
     for (let step = 0; step < 20 && buyer.seller.questions.length < 2; step += 1)
       await buyer.clock.pass(15_000);
     expect(new Set(buyer.seller.questions.map(({ args }) => args['id']))).toEqual(new Set(['t-1']));
@@ -250,11 +252,14 @@ describe('tasks that take the place of one another', () => {
   ])('%s are one task to giveUpMs: the operation is open until then, and told of', async (_what, idOf) => {
     const buyer = world();
     try {
-      const one = await buyer.process({ transport: 'agent', giveUpMs: 300_000 });
+      const one = await buyer.process({
+        call: Object.assign(buyer.seller.call, { transport: 'agent' as const }),
+        giveUpMs: 300_000,
+      });
       const made = await submitted(one, 't-0');
       for (let at = 0; at < 60; at += 1)
         buyer.seller.answers.set(idOf(at), () => goesOn(idOf(at), idOf(at + 1)));
-      one.poller.start();
+      await one.poller.start();
       for (let step = 0; step < 10; step += 1) await buyer.clock.pass(15_000);
       expect(await one.registrations.get(made)).toMatchObject({ state: 'open', status: 'working' });
       expect(buyer.seller.questions.length).toBeGreaterThan(3);

@@ -14,6 +14,7 @@ import { submitted, world } from '../poll/kit.ts';
 import { testReceiver } from '../receiver/setup.ts';
 import { NEWEST } from '../registrations/kit.ts';
 import { callsIn, hostileSeller, type HostileSeller, sayResult } from './hostile-seller.ts';
+import { anyClient, callBy } from '../support/any-client.ts';
 
 const deep = (levels: number): unknown => {
   let value: unknown = 1;
@@ -32,6 +33,7 @@ describe('the answer of a call', () => {
     alarms = [];
     const store = memoryStore();
     registrations = createRegistrations({
+      call: anyClient,
       store,
       baseUrl: 'https://buyer.example/webhooks',
       secrets: [NEWEST],
@@ -53,7 +55,7 @@ describe('the answer of a call', () => {
     const made = await create();
     const call = mcpCaller({ allowLoopback: true });
     for (const state of ['calling', 'calling', 'orphaned']) {
-      await expect(made.call(call)).rejects.toBeInstanceOf(AnswerRefusedError);
+      await expect(callBy(made, call)).rejects.toBeInstanceOf(AnswerRefusedError);
       expect(await registrations.get(made)).toMatchObject({ state });
     }
     const sender = seller.url;
@@ -85,7 +87,7 @@ describe('the answer of a call', () => {
       return true;
     };
     for (let times = 0; times < 4; times += 1) {
-      const asking = made.call(call);
+      const asking = callBy(made, call);
       await expect(asking).rejects.toThrow(`The call was not made: ${words}`);
       await expect(asking).rejects.toThrow('is refused, it nests deeper than 256 levels.');
       await expect(asking).rejects.not.toBeInstanceOf(AnswerRefusedError);
@@ -101,7 +103,7 @@ describe('the answer of a call', () => {
     seller.say = sayResult(
       '{"structuredContent":{"status":"submitted","task_id":"t-1"},"task":{"id":"t-1","contextId":"c","status":{"state":"TASK_STATE_SUBMITTED"}}}',
     );
-    await made.call(call);
+    await callBy(made, call);
     expect(await registrations.get(made)).toMatchObject({ state: 'open', taskId: 't-1' });
   });
 
@@ -117,7 +119,7 @@ describe('the answer of a call', () => {
   ])('of a client that gives one %s: it is the fault of the answer', async (what, answer, message) => {
     const made = await create();
     const given: unknown = what === 'in a circle' ? circle() : answer;
-    const asking = made.call(async () => given);
+    const asking = callBy(made, async () => given);
     await expect(asking).rejects.toBeInstanceOf(AnswerRefusedError);
     await expect(asking).rejects.toThrow(message);
     expect(alarms.map(({ code }) => code)).toEqual(['answer_refused']);
@@ -130,11 +132,11 @@ describe('the answer of a call', () => {
     const failing: CallSeller = async () => {
       throw new TypeError('fetch failed');
     };
-    await expect(made.call(failing)).rejects.toThrow('fetch failed');
+    await expect(callBy(made, failing)).rejects.toThrow('fetch failed');
     const faulty: CallSeller = async () => {
       throw new Fault('store_unavailable', 'away');
     };
-    await expect(made.call(faulty)).rejects.toThrow('away');
+    await expect(callBy(made, faulty)).rejects.toThrow('away');
     expect(alarms).toEqual([]);
     expect(await registrations.get(made)).toMatchObject({ state: 'calling' });
   });
@@ -177,7 +179,7 @@ describe('the work for an answer', () => {
         lengths.push(text.length);
         return parse(text, reviver);
       });
-      one.poller.start();
+      await one.poller.start();
       for (let step = 0; step < 60 && one.polls.length === 0; step += 1) await buyer.clock.pass(15_000);
       expect(one.polls).toHaveLength(1);
       return lengths;
@@ -222,7 +224,7 @@ describe('the answer to a poll', () => {
       const logger = { ...silent, warn: (_fields: object, line: string) => void lines.push(line) };
       const one = await buyer.process({}, { logger });
       await submitted(one, 't-1');
-      one.poller.start();
+      await one.poller.start();
       for (let step = 0; step < 60 && buyer.seller.questions.length < 4; step += 1)
         await buyer.clock.pass(15_000);
       const refused = one.alarms.filter(({ code }) => code === 'answer_refused');

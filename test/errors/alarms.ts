@@ -9,7 +9,6 @@ import {
   type Sender,
 } from '../../src/registrations/index.ts';
 import { type AlarmCode, Fault, PermanentError, type Store } from '../../src/index.ts';
-import { createPoller } from '../../src/poll/index.ts';
 import { generateKey, type Jwk } from '../../src/sender/sign.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller } from '../../src/testing/index.ts';
@@ -26,6 +25,7 @@ import {
 import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 import type { Row } from './row.ts';
+import { anyClient, pollerBy, startBy } from '../support/any-client.ts';
 
 type Alarms = readonly Alarm[];
 
@@ -63,6 +63,7 @@ async function repeating(requestKeyMs: number, call: CallSeller): Promise<Alarms
   const alarms: Alarm[] = [];
   const store = memoryStore();
   const registrations = createRegistrations({
+    call: anyClient,
     store,
     baseUrl: 'https://buyer.example/webhooks',
     secrets: ['a-secret-of-forty-characters-and-no-more'],
@@ -83,16 +84,21 @@ async function repeating(requestKeyMs: number, call: CallSeller): Promise<Alarms
   });
   const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: {}, requestKeyMs };
   await registrations.create(request);
-  registrations.start({ call });
+  void startBy(registrations, call);
   return alarms;
 }
 
 /** The alarms of a receiver whose tasks are polled; by what their seller answers. */
 async function polling(answer: CallSeller): Promise<Alarms> {
   const store = memoryStore();
-  const registrations = createRegistrations({ store, baseUrl: 'https://buyer.example', secrets: [TOKEN] });
+  const registrations = createRegistrations({
+    call: anyClient,
+    store,
+    baseUrl: 'https://buyer.example',
+    secrets: [TOKEN],
+  });
   const at = await testReceiver({ store, registrations });
-  const poller = createPoller({ receiver: at.receiver, registrations, call: answer, fastMs: 1 });
+  const poller = pollerBy({ receiver: at.receiver, registrations, call: answer, fastMs: 1 });
   onTestFinished(async () => {
     await poller.stop();
     await at.receiver.stop();
@@ -103,7 +109,7 @@ async function polling(answer: CallSeller): Promise<Alarms> {
     arguments: {},
   });
   await made.settle({ status: 'submitted', task_id: 'task-1' });
-  poller.start();
+  await poller.start();
   return at.alarms;
 }
 
@@ -497,6 +503,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     test: async () => {
       const store = memoryStore();
       const registrations = createRegistrations({
+        call: anyClient,
         store,
         baseUrl: 'https://buyer.example',
         secrets: [TOKEN],

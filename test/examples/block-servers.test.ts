@@ -356,13 +356,9 @@ describe('register-with-a-seller.md and poll.md', () => {
     await programs.write('buyer.mjs', asWritten('docs/register-with-a-seller.md', 'createServer'));
     await programs.write('order.mjs', asWritten('docs/register-with-a-seller.md', "ref: 'order-4711'"));
     await programs.write('call.mjs', asWritten('docs/register-with-a-seller.md', 'a2aCaller'));
-    await programs.write(
-      'start.mjs',
-      asWritten('docs/register-with-a-seller.md', 'registrations.start({ call })'),
-    );
+    await programs.write('start.mjs', asWritten('docs/register-with-a-seller.md', 'registrations.start()'));
     await programs.write('observe.ts', asWritten('docs/register-with-a-seller.md', 'receiver.observe'));
-    await programs.write('poll.mjs', asWritten('docs/poll.md', 'call: mcpCaller'));
-    await programs.write('poll-both.mjs', asWritten('docs/poll.md', 'call, transport'));
+    await programs.write('poll.mjs', asWritten('docs/poll.md', 'createPoller'));
     await programs.write('poll-measured.mjs', asWritten('docs/observability.md', 'pollMetrics'));
     await programs.write('given.mjs', GIVEN);
     await programs.write('measured.mjs', MEASURED);
@@ -402,6 +398,22 @@ describe('register-with-a-seller.md and poll.md', () => {
     });
   });
 
+  it('a client of both transports calls each seller by its own', async () => {
+    await using open = await market();
+    const main = `
+import { call } from './call.mjs';
+const { signal } = new AbortController();
+console.log(call.transport('https://other.example/a2a'), call.transport('https://seller.example/mcp'));
+console.log(await call('https://seller.example/mcp', 'get_task_status', { task_id: 'task-1' }, { signal }));
+const holding = setInterval(() => {}, 1000);
+process.once('SIGTERM', () => clearInterval(holding));
+`;
+    await open.buyer(main, async ({ printed }) => {
+      await expect.poll(printed).toContain("result: { media_buy_id: 'mb-1' }");
+      expect(printed()).toMatch(/^agent tool$/m);
+    });
+  });
+
   it('what is learned by asking reaches the handler', async () => {
     await using open = await market();
     await open.buyer("await import('./observe.ts');", async ({ printed }) => {
@@ -411,7 +423,7 @@ describe('register-with-a-seller.md and poll.md', () => {
   });
 
   // The first poll is half a minute after the call: all at once.
-  it('a task whose webhook does not come is polled: by one caller, by two, and measured', async () => {
+  it('a task whose webhook does not come is polled, beside the repeating of calls, and measured', async () => {
     const polled = async (poll: string, ...printed: readonly string[]): Promise<void> => {
       await using open = await market();
       await open.buyer(`await import('./order.mjs');\n${poll}`, async (server) => {
@@ -423,7 +435,7 @@ describe('register-with-a-seller.md and poll.md', () => {
     };
     await Promise.all([
       polled("await import('./poll.mjs');"),
-      polled("await import('./start.mjs'); await import('./poll-both.mjs');"),
+      polled("await import('./start.mjs'); await import('./poll.mjs');"),
       polled("await import('./measured.mjs');", 'webhook.polls 1 ended'),
     ]);
   });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createPoller, type Poll } from '../../src/poll/index.ts';
+import { type Poll } from '../../src/poll/index.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
 import { type CallSeller, createRegistrations, type Registrations } from '../../src/registrations/index.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
@@ -13,6 +13,7 @@ import { NEWEST } from '../registrations/kit.ts';
 import { LONG } from '../reliability/form.ts';
 import { gate } from '../support/gate.ts';
 import { type FuzzedAnswer, fuzzedAnswer, KINDS } from './answers.ts';
+import { anyClient, callBy, pollerBy } from '../support/any-client.ts';
 
 /** Inputs of a kind, transport and channel; how large the largest are; ms for an answer. */
 const { inputs, size, timeoutMs } = LONG
@@ -99,6 +100,7 @@ async function buyer(): Promise<Buyer> {
   const logger = { debug() {}, info() {}, warn: note, error: note };
   const store = memoryStore();
   const registrations = createRegistrations({
+    call: anyClient,
     store,
     baseUrl: 'https://buyer.example/webhooks',
     secrets: [NEWEST],
@@ -179,10 +181,10 @@ async function heldByPolls(call: CallSeller, say: (id: number) => FuzzedAnswer):
     next = say;
     const polled = gate();
     const onPoll = (): void => polled.open();
-    const poller = createPoller({ receiver, registrations, call, fastMs: 1, concurrency: 1, onPoll });
+    const poller = pollerBy({ receiver, registrations, call, fastMs: 1, concurrency: 1, onPoll });
     const made = await registrations.create({ agentUrl: url, taskType: 'get_products', arguments: {} });
     await made.settle({ status: 'submitted', task_id: 'task-1' });
-    poller.start();
+    await poller.start();
     await polled.opened;
     over.push(watch.longest() - 4 * parseMs(lastBody));
     watch.stop();
@@ -218,7 +220,7 @@ describe.each(CASES)('answers of the kind "%s" by the %s transport', (kind, tran
             arguments: {},
           });
           requests = 0;
-          const error = await registration.call(call).then(
+          const error = await callBy(registration, call).then(
             () => undefined,
             (thrown: unknown) => thrown,
           );
@@ -269,7 +271,7 @@ describe.each(CASES)('answers of the kind "%s" by the %s transport', (kind, tran
       next = (id) => fuzzedAnswer(kind, (seed = seedOf((index += 1))), id, size);
       /** Seeds of answers at which the event loop was held for too long. */
       const slow: number[] = [];
-      const poller = createPoller({
+      const poller = pollerBy({
         receiver: made.receiver,
         registrations: made.registrations,
         call,
@@ -292,7 +294,7 @@ describe.each(CASES)('answers of the kind "%s" by the %s transport', (kind, tran
           });
           await registration.settle({ status: 'working', task_id: `task-${task}` });
         }
-        poller.start();
+        await poller.start();
         const deadline = performance.now() + 3_000_000;
         while (polls.length < inputs && performance.now() < deadline) await sleep(20);
         expect(polls.length).toBeGreaterThanOrEqual(inputs);

@@ -49,7 +49,7 @@ describe('budget: what a watched task costs', () => {
     const one = await at.process({ perSeller: 10 }, { store });
     for (let nth = 0; nth < 10; nth += 1) await submitted(one, `task-${nth}`);
     await at.clock.pass(FAST);
-    one.poller.start();
+    await one.poller.start();
     await at.clock.settled();
     calls.length = 0;
     const before = at.seller.questions.length;
@@ -70,7 +70,7 @@ describe('budget: what a watched task costs', () => {
     await at.clock.pass(FAST);
     calls.length = 0;
     at.seller.answers.set('task-1', () => ({ status: 'working', task_id: 'task-1' }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(0);
     await at.clock.settled();
     expect(of(calls, 'accept')).toBe(1);
@@ -80,7 +80,7 @@ describe('budget: what a watched task costs', () => {
     const { store, calls } = counted();
     const one = await at.process({}, { store });
     for (let nth = 0; nth < 200; nth += 1) await submitted(one, `task-${nth}`);
-    one.poller.start();
+    await one.poller.start();
     // Their first times are set.
     await at.clock.pass(1000);
     calls.length = 0;
@@ -100,7 +100,7 @@ describe('budget: what a watched task costs', () => {
         return { status: 'submitted' };
       });
     }
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(5 * FAST);
     calls.length = 0;
     const before = at.seller.questions.length;
@@ -115,7 +115,7 @@ describe('budget: what a watched task costs', () => {
     const { store } = counted();
     const one = await at.process({ perSeller: 4 }, { store });
     for (let nth = 0; nth < 20; nth += 1) await submitted(one, `task-${nth}`);
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(40 * FAST);
     const watches = await store.registrations?.page({ kind: 'watch', sender: AGENT, limit: 100 });
     expect(watches?.rows).toHaveLength(20);

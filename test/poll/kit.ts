@@ -76,7 +76,7 @@ export interface World {
   readonly seller: TestSeller;
   /** @param works whether its worker runs what is queued. */
   readonly process: (
-    options?: Partial<PollerOptions>,
+    options?: Partial<PollerOptions> & { readonly call?: CallSeller },
     receiving?: TestReceiverOptions,
     works?: boolean,
   ) => Promise<Process>;
@@ -92,10 +92,10 @@ export function world(random: () => number = () => 0.5): World {
   return {
     clock,
     seller,
-    process: async (options = {}, receiving = {}, works = true) => {
+    process: async ({ call = seller.call, ...options } = {}, receiving = {}, works = true) => {
       const store = receiving.store ?? memoryStore({ state });
       const registrations = registrationsOf(
-        { store, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] },
+        { store, call, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] },
         {
           hashes,
           randomBytes: (count) => new Uint8Array(randomBytes(count)),
@@ -119,7 +119,6 @@ export function world(random: () => number = () => 0.5): World {
         {
           receiver: made.receiver,
           registrations,
-          call: seller.call,
           onPoll: (poll) => void polls.push(poll),
           ...options,
         },

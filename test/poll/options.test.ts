@@ -1,27 +1,38 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConfigError } from '../../src/index.ts';
 import { createPoller } from '../../src/poll/index.ts';
-import { a2aCaller } from '../../src/registrations/a2a.ts';
-import { mcpCaller } from '../../src/registrations/mcp.ts';
-import { createRegistrations } from '../../src/registrations/index.ts';
+import { type CallSeller, createRegistrations } from '../../src/registrations/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, testReceiver } from '../receiver/setup.ts';
 import { NEWEST } from '../registrations/kit.ts';
 
-async function good() {
+async function good(call: CallSeller | undefined = async () => ({})) {
   const store = memoryStore();
-  const registrations = createRegistrations({ store, baseUrl: 'https://buyer.example', secrets: [NEWEST] });
+  const baseUrl = 'https://buyer.example';
+  const registrations = createRegistrations({ store, call, baseUrl, secrets: [NEWEST] });
   const at = await testReceiver({ store, registrations });
   onTestFinished(() => at.receiver.stop());
-  return { ...at, options: { receiver: at.receiver, registrations, call: async () => ({}) } };
+  return { ...at, options: { receiver: at.receiver, registrations } };
+}
+
+/** Registrations without a client. */
+async function registered() {
+  const store = memoryStore();
+  const registrations = createRegistrations({ store, baseUrl: 'https://buyer.example', secrets: [NEWEST] });
+  const { receiver } = await testReceiver({ store, registrations });
+  onTestFinished(() => receiver.stop());
+  return { receiver, registrations };
 }
 
 const WRONG: readonly (readonly [string, object, RegExp])[] = [
   ['an option that does not exist', { fast: 5 }, /fast is not known/],
   ['no receiver', { receiver: {} }, /receiver is not a receiver. Give what createReceiver returned/],
-  ['call', { call: undefined }, /call: is not a function/],
-  ['what makes a caller', { call: mcpCaller }, /call: mcpCaller is no client.*mcpCaller\(\{ auth \}\)/],
-  ['the other one', { call: a2aCaller }, /call: a2aCaller is no client.*a2aCaller\(\{ auth \}\)/],
+  ['call, which is given once', { call: async () => ({}) }, /call is the registrations'/],
+  [
+    'transport, which follows the client',
+    { transport: 'agent' },
+    /transport is the registrations'.*call\.transport/,
+  ],
   ['fastMs', { fastMs: 0 }, /fastMs: 0/],
   ['slowMs', { slowMs: 1.5 }, /slowMs: 1.5/],
   ['giveUpMs', { giveUpMs: Number.NaN }, /giveUpMs: NaN/],
@@ -31,7 +42,6 @@ const WRONG: readonly (readonly [string, object, RegExp])[] = [
   ['callMs over what a timer can hold', { callMs: 2 ** 31 }, /callMs/],
   ['perSeller', { perSeller: 0 }, /perSeller/],
   ['concurrency', { concurrency: -1 }, /concurrency/],
-  ['transport', { transport: 'mcp' }, /transport: "mcp" is not one of tool, agent/],
   ['query', { query: 'get_task_status' }, /query is not a function/],
   ['onPoll', { onPoll: true }, /onPoll is not a function/],
 ];
@@ -54,34 +64,72 @@ describe('createPoller', () => {
     }
   });
 
-  it('functions may leave a seller to the default', async () => {
-    const { options, alarms } = await good();
+  it('asks each seller by the transport that the client says', async () => {
+    const asked: string[] = [];
+    const client = async (_agentUrl: string, operation: string): Promise<object> => {
+      asked.push(operation);
+      return { id: 'task-1', status: { state: 'working' } };
+    };
+    const transport = (agentUrl: string) => (agentUrl === AGENT ? ('agent' as const) : ('tool' as const));
+    const { options } = await good(Object.assign(client, { transport }));
     const made = await options.registrations.create({ agentUrl: AGENT, taskType: 'a', arguments: {} });
     await made.settle({ status: 'submitted', task_id: 'task-1' });
-    const asked: string[] = [];
-    const call = Object.assign(
-      async (_agentUrl: string, operation: string) => {
-        asked.push(operation);
-        return { id: 'task-1', status: { state: 'working' } };
-      },
-      { transport: 'agent' as const },
-    );
-    const poller = createPoller({
-      ...options,
-      call,
-      fastMs: 1,
-      transport: () => undefined,
-      silentMs: () => undefined,
-    });
+    const poller = createPoller({ ...options, fastMs: 1 });
     onTestFinished(() => poller.stop());
-    poller.start();
+    await poller.start();
     await expect.poll(() => asked[0]).toBe('tasks/get');
+  });
+
+  it('refuses registrations that have no client', async () => {
+    const { receiver, registrations } = await registered();
+    expect(() => createPoller({ receiver, registrations })).toThrow(
+      'createPoller: these registrations have no client. Give it once: createRegistrations({ call, … })',
+    );
+  });
+
+  it('starts and stops ten times, polls in between, and is ready as its receiver is', async () => {
+    let asked = 0;
+    const { options } = await good(async () => {
+      asked += 1;
+      return { status: 'submitted', task_id: 'task-1' };
+    });
+    const made = await options.registrations.create({ agentUrl: AGENT, taskType: 'a', arguments: {} });
+    await made.settle({ status: 'submitted', task_id: 'task-1' });
+    const poller = createPoller({ ...options, fastMs: 1 });
+    expect(await poller.ready()).toEqual(await options.receiver.ready());
+    for (let round = 0; round < 10; round += 1) {
+      const before = asked;
+      await Promise.all([poller.start(), poller.start()]);
+      await expect.poll(() => asked).toBeGreaterThan(before);
+      await Promise.all([poller.stop(), poller.stop()]);
+      expect(poller.stats().inFlight).toBe(0);
+    }
+    void poller.start();
+    await poller[Symbol.asyncDispose]();
+    const after = asked;
+    await poller.stop();
+    expect(asked).toBe(after);
+  });
+
+  it('functions may leave a seller to the default', async () => {
+    const asked: string[] = [];
+    const client = async (_agentUrl: string, operation: string): Promise<object> => {
+      asked.push(operation);
+      return { status: 'working', task_id: 'task-1' };
+    };
+    const { options, alarms } = await good(Object.assign(client, { transport: () => undefined }));
+    const made = await options.registrations.create({ agentUrl: AGENT, taskType: 'a', arguments: {} });
+    await made.settle({ status: 'submitted', task_id: 'task-1' });
+    const poller = createPoller({ ...options, fastMs: 1, silentMs: () => undefined });
+    onTestFinished(() => poller.stop());
+    await poller.start();
+    await expect.poll(() => asked[0]).toBe('get_task_status');
     await expect.poll(() => poller.stats().polls.changed).toBe(1);
     expect(alarms).toEqual([]);
   });
 
   it('polls a seller fast whose silentMs nobody can say, with an alarm', async () => {
-    const { options, alarms } = await good();
+    const { options, alarms } = await good(async () => ({ status: 'submitted', task_id: 'task-1' }));
     const made = await options.registrations.create({
       agentUrl: AGENT,
       taskType: 'create_media_buy',
@@ -91,7 +139,6 @@ describe('createPoller', () => {
     const polls: string[] = [];
     const poller = createPoller({
       ...options,
-      call: async () => ({ status: 'submitted', task_id: 'task-1' }),
       fastMs: 1,
       silentMs: () => {
         throw new Error('no such seller');
@@ -99,7 +146,7 @@ describe('createPoller', () => {
       onPoll: ({ result }) => void polls.push(result),
     });
     onTestFinished(() => poller.stop());
-    poller.start();
+    await poller.start();
     await expect.poll(() => polls[0]).toBe('unchanged');
     expect(alarms[0]).toMatchObject({ code: 'misconfigured', sender: AGENT });
     expect(alarms[0]?.message).toContain('silentMs: no such seller');

@@ -74,8 +74,8 @@ it('a seller is asked with the ref of the operation, as it was called', async ()
   };
   const one = await at.process({ call: Object.assign(call, { operations: lists }) });
   const made = await one.registrations.create({ ...REQUEST, ref: 'account 7' });
-  await made.call(call);
-  one.poller.start();
+  await made.call();
+  await one.poller.start();
   await at.clock.pass(10 * MINUTE);
   expect(refs.length).toBeGreaterThan(2);
   expect(new Set(refs)).toEqual(new Set(['account 7']));
@@ -85,7 +85,7 @@ describe('how often', () => {
   it('fast while no webhook has come; the first after one interval', async () => {
     const one = await at.process();
     await submitted(one, 'task-1');
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(10 * MINUTE);
     expect(times()[0]).toBe(FAST);
     expect(new Set(gaps())).toEqual(new Set([FAST]));
@@ -103,7 +103,7 @@ describe('how often', () => {
     await submitted(one, 'task-1');
     await submitted(one, 'task-2');
     expect(said(await one.deliver(webhook('completed', { task_id: 'task-2' })))).toBe('accepted 200');
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(HOUR);
     expect(times()[0]).toBe(SLOW);
     expect(new Set(gaps())).toEqual(new Set([SLOW]));
@@ -113,27 +113,29 @@ describe('how often', () => {
   });
 
   it('fast where the seller has refused to be told where to send, whatever it delivers else', async () => {
-    const one = await at.process();
+    const call: CallSeller = async (agentUrl, operation, args, how) => {
+      if (operation !== 'create_media_buy') return at.seller.call(agentUrl, operation, args, how);
+      return args['push_notification_config']
+        ? { error: { code: 'INVALID_REQUEST', message: 'no webhooks here' } }
+        : { status: 'submitted', task_id: 'task-1' };
+    };
+    const one = await at.process({ call });
     const made = await one.registrations.create({
       agentUrl: AGENT,
       taskType: 'create_media_buy',
       arguments: {},
     });
-    await made.call(async (_agentUrl, _operation, args) =>
-      args['push_notification_config']
-        ? { error: { code: 'INVALID_REQUEST', message: 'no webhooks here' } }
-        : { status: 'submitted', task_id: 'task-1' },
-    );
+    await made.call();
     await submitted(one, 'task-2');
     await one.deliver(webhook('completed', { task_id: 'task-2' }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(5 * MINUTE);
     expect(new Set(gaps())).toEqual(new Set([FAST]));
   });
 
   it('as often as fastMs and slowMs say where they are short, too', async () => {
     const one = await at.process({ fastMs: 2 * S, slowMs: 2 * S });
-    one.poller.start();
+    await one.poller.start();
     // It has looked, and found nothing.
     await at.clock.pass(S);
     await submitted(one, 'task-1');
@@ -149,7 +151,7 @@ describe('how often', () => {
     at = world(() => randoms[(next += 1) % randoms.length] ?? 0);
     const one = await at.process();
     for (let nth = 0; nth < 8; nth += 1) await submitted(one, `task-${nth}`);
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(20 * MINUTE);
     for (const asked of byTaskId().values()) {
       const own = gapsOf(asked);
@@ -172,7 +174,7 @@ describe('how often', () => {
     const one = await at.process();
     await submitted(one, 'task-1');
     at.seller.answers.set('task-1', () => ({ status: 'working', task_id: 'task-1', [name]: value }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(3 * HOUR);
     expect(new Set(gaps())).toEqual(new Set([seconds * 1_000]));
   });
@@ -181,7 +183,7 @@ describe('how often', () => {
     const one = await at.process();
     await submitted(one, 'task-1');
     at.seller.answers.set('task-1', () => ({ status: 'working', task_id: 'task-1', retry_after: 600 }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(HOUR);
     expect(new Set(gaps())).toEqual(new Set([10 * MINUTE]));
   });
@@ -191,7 +193,7 @@ describe('what a poll tells', () => {
   it('an end goes to the handler once, with its result, and nobody asks again', async () => {
     const one = await at.process();
     const { operationId } = await submitted(one, 'task-1', { ref: 'order 7' });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     at.seller.answers.set('task-1', () => ({
       status: 'completed',
@@ -228,7 +230,7 @@ describe('what a poll tells', () => {
     const context = { order: 7 };
     await submitted(one, 'task-1', { context });
     at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1', result: RESULT }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     await until(() => one.seen.length > 0);
     expect(one.seen[0]?.event).toMatchObject({ source: 'poll', context, warnings: [] });
@@ -239,7 +241,7 @@ describe('what a poll tells', () => {
     await submitted(one, 'task-1');
     const statuses = ['submitted', 'working', 'working', 'input-required', 'working', 'working'];
     at.seller.answers.set('task-1', () => ({ status: statuses.shift() ?? 'working', task_id: 'task-1' }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(10 * MINUTE);
     await until(() => one.seen.length >= 3);
     expect(one.seen.map(({ event }) => event.kind === 'task' && event.status)).toEqual([
@@ -253,7 +255,7 @@ describe('what a poll tells', () => {
     const one = await at.process();
     await submitted(one, 'task-1');
     at.seller.answers.set('task-1', () => ({ status: 'working', task_id: 'task-1' }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(FAST + S);
     await until(() => one.seen.length === 1);
     await one.deliver(
@@ -279,7 +281,7 @@ describe('what a poll tells', () => {
       isFirst = false;
       return { status: 'input-required', task_id: 'task-1' };
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(FAST + 2 * S);
     await until(() => one.polls.length === 1);
     expect(one.polls[0]).toMatchObject({ result: 'unchanged' });
@@ -298,7 +300,7 @@ describe('what a poll tells', () => {
       updated_at: new Date().toISOString(),
       progress: { current_step: steps.shift() ?? 2 },
     }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(10 * MINUTE);
     await until(() => one.seen.length >= 2);
     expect(one.seen.map(({ event }) => event.data)).toEqual([{ current_step: 1 }, { current_step: 2 }]);
@@ -310,7 +312,7 @@ describe('what a poll tells', () => {
     });
     const { operationId } = await submitted(one, 'task-1');
     at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1' }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(HOUR);
     expect(at.seller.questions.map(({ args }) => args)).toEqual([
       { task_id: 'task-1' },
@@ -331,7 +333,7 @@ describe('what a poll tells', () => {
     const before = await at.process();
     await submitted(before, 'task-1');
     await at.clock.pass(DAYS_30 - 2 * MINUTE);
-    before.poller.start();
+    await before.poller.start();
     await at.clock.pass(MINUTE);
     expect(before.polls.length).toBeGreaterThan(0);
     expect(before.polls.filter(({ result }) => result !== 'unchanged' && result !== 'changed')).toEqual([]);
@@ -344,7 +346,7 @@ describe('what a poll tells', () => {
     await submitted(one, 'task-1');
     at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1', result: RESULT }));
     await at.clock.pass(31 * 24 * HOUR);
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     await until(() => one.seen.length > 0);
     expect(alarmsOf(one, 'task_unresolved')).toEqual([]);
@@ -358,7 +360,7 @@ describe('what a poll tells', () => {
       status: 'active',
       result: { media_buy_id: 'mb-1', status: 'canceled' },
     }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     expect(one.seen).toEqual([]);
     expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ refusal: 'answer_invalid' });
@@ -372,7 +374,7 @@ describe('what a poll tells', () => {
       task_id: 'task-1',
       ...(at.seller.questions.length > 1 && { result: RESULT }),
     }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     await until(() => one.seen.length > 0);
     expect(one.seen[0]?.event.data).toEqual(RESULT);
@@ -383,7 +385,7 @@ describe('what a poll tells', () => {
     await submitted(one, 'task-1');
     const error = { code: 'BUDGET', message: 'too low' };
     at.seller.answers.set('task-1', () => ({ status: 'failed', task_id: 'task-1', error }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     await until(() => one.seen.length > 0);
     expect(one.seen[0]?.event).toMatchObject({ status: 'failed', data: { error } });
@@ -394,7 +396,7 @@ describe('what another channel tells', () => {
   it('a webhook that was handled ends the polls', async () => {
     const one = await at.process();
     const { operationId } = await submitted(one, 'task-1');
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     const asked = at.seller.questions.length;
     expect(asked).toBeGreaterThan(0);
@@ -409,7 +411,7 @@ describe('what another channel tells', () => {
     const one = await at.process({}, { mode: 'inbox' }, false);
     await submitted(one, 'task-1');
     expect(said(await one.deliver(webhook('completed')))).toBe('accepted 200');
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(HOUR);
     expect([at.seller.questions, one.seen]).toEqual([[], []]);
     await one.receiver.start();
@@ -425,7 +427,7 @@ describe('what another channel tells', () => {
     const early = new Date(Date.now() - MINUTE).toISOString();
     await one.deliver(webhook('working'));
     expect(said(await one.deliver(webhook('completed', { timestamp: early })))).toBe('stale 200');
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(5 * MINUTE);
     expect(at.seller.questions.length).toBeGreaterThan(0);
     expect(await listed(one, 'watched')).toEqual(['task-1']);
@@ -448,7 +450,7 @@ describe('what another channel tells', () => {
     expect(await listed(one, 'watched')).toEqual(['task-1']);
     fails = false;
     at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1', result: RESULT }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(5 * MINUTE);
     await until(() => one.seen.length === 2);
     expect(one.seen[1]?.event).toMatchObject({ source: 'webhook', status: 'completed' });
@@ -468,7 +470,7 @@ describe('what another channel tells', () => {
       },
     );
     const { operationId } = await submitted(one, 'task-1');
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(5 * MINUTE);
     expect(await listed(one, 'unresolved')).toEqual(['task-1']);
     await one.deliver(webhook('completed', { operation_id: operationId }));
@@ -483,7 +485,7 @@ describe('what another channel tells', () => {
     at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1' }));
     const delivery = one.deliver(webhook('completed', { operation_id: operationId }));
     await until(() => one.seen.length === 1);
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(SLOW + S);
     expect(at.seller.questions.length).toBeGreaterThan(0);
     release();
@@ -521,7 +523,7 @@ describe('what another channel tells', () => {
     });
     await made.settle({ status: 'completed', task_id: 'task-1', result: RESULT });
     await until(() => one.seen.length === 1);
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(HOUR);
     expect(at.seller.questions).toEqual([]);
   });
@@ -542,7 +544,7 @@ describe('a store that fails while an answer is kept', () => {
     await submitted(one, 'task-1');
     at.seller.answers.set('task-1', () => ({ task_id: 'task-1', status: 'completed', result: RESULT }));
     isAway = true;
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(10 * MINUTE);
     expect(alarmsOf(one, 'poll_failing')).toEqual([]);
     // The lease, and what a look may add.
@@ -583,7 +585,7 @@ describe('a poller that dies once its answer is observed', () => {
     await submitted(one, 'task-1');
     const answers = (status: string) => () => ({ task_id: 'task-1', status });
     at.seller.answers.set('task-1', answers('input-required'));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(FAST);
     await until(() => one.seen.length === 1);
     // Asked again after the lease: told already.
@@ -608,7 +610,7 @@ describe('forget', () => {
       await answered.opened;
       return { task_id: 'task-1', status: 'working' };
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(FAST);
     await asked.opened;
     await one.registrations.forget(AGENT);
@@ -629,7 +631,7 @@ describe('a seller that does not answer', () => {
       if (isAway) throw new Error('socket hang up');
       return { status: 'submitted', task_id: 'task-1' };
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(4 * HOUR);
     expect(gaps().slice(0, 7)).toEqual([2, 4, 8, 16, 32, 60, 60].map((times_) => times_ * FAST));
     expect(alarmsOf(one, 'poll_failing').length).toBeGreaterThan(0);
@@ -649,8 +651,8 @@ describe('a seller that does not answer', () => {
       return { status: 'submitted' };
     };
     for (const task of ['task-1', 'task-2', 'task-3']) at.seller.answers.set(task, answer);
-    one.poller.start();
-    two.poller.start();
+    await one.poller.start();
+    await two.poller.start();
     await at.clock.pass(9 * MINUTE);
     const first = at.seller.questions.length;
     expect(first).toBeLessThanOrEqual(3);
@@ -670,7 +672,7 @@ describe('a seller that does not answer', () => {
         throw new SellerBusyError(429, undefined);
       });
     }
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(2 * FAST - S);
     // As many as are asked at once.
     expect(at.seller.questions).toHaveLength(4);
@@ -687,7 +689,7 @@ describe('a seller that does not answer', () => {
     at.seller.answers.set('task-2', () => {
       throw new SellerBusyError(429, undefined);
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(25 * MINUTE);
     expect(at.seller.questions.length).toBeLessThanOrEqual(2);
   });
@@ -700,7 +702,7 @@ describe('a seller that does not answer', () => {
       at.seller.answers.set('task-1', () => {
         throw new SellerBusyError(429, ms);
       });
-      one.poller.start();
+      await one.poller.start();
       await at.clock.pass(26 * HOUR);
       expect(one.polls.length).toBeGreaterThanOrEqual(2);
       expect(one.polls.every(({ result }) => result === 'busy')).toBe(true);
@@ -713,7 +715,7 @@ describe('a seller that does not answer', () => {
     at.seller.answers.set('task-1', () => ({
       error: { code: 'RATE_LIMITED', message: 'slower', retry_after: 900 },
     }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(HOUR);
     expect(Math.min(...gaps())).toBeGreaterThanOrEqual(15 * MINUTE);
   });
@@ -724,7 +726,7 @@ describe('a seller that does not answer', () => {
     at.seller.answers.set('task-1', () => {
       throw new TaskUnknownError('no such task');
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(HOUR);
     expect(at.seller.questions.length).toBeGreaterThan(3);
     expect(alarmsOf(one, 'task_unknown')).toMatchObject([
@@ -746,7 +748,7 @@ describe('a seller that does not answer', () => {
     at.seller.answers.set('task-1', () => {
       throw new SellerError('AUTH_INVALID', 'expired');
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(5 * MINUTE);
     expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ sender: AGENT, refusal: 'AUTH_INVALID' });
     expect(at.seller.questions.length).toBeGreaterThan(1);
@@ -756,7 +758,7 @@ describe('a seller that does not answer', () => {
     const one = await at.process();
     await submitted(one, 'task-1');
     at.seller.answers.set('task-1', () => ({ error: { code: 'TASK_NOT_FOUND', message: 'no' } }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(FAST);
     expect(alarmsOf(one, 'task_unknown')[0]?.message).toBe(
       'The seller answers TASK_NOT_FOUND: no. That says nothing of how the task ended: it is asked about again, less and less often.',
@@ -771,7 +773,7 @@ describe('a seller that does not answer', () => {
     const one = await at.process();
     await submitted(one, 'task-1');
     at.seller.answers.set('task-1', () => answer);
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(2 * MINUTE);
     expect(one.seen).toEqual([]);
     expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ refusal: 'answer_invalid' });
@@ -809,7 +811,7 @@ describe('a seller that does not answer', () => {
     const one = await at.process();
     await submitted(one, 'task-1');
     at.seller.answers.set('task-1', () => answer);
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(2 * HOUR);
     expect(alarmsOf(one, code)[0]?.message).toContain(said);
     expect(one.polls[0]?.error).toContain(said);
@@ -824,7 +826,7 @@ describe('a seller that does not answer', () => {
         ? { task_id: 'task-1', status: 'completed', result: RESULT }
         : { isError: true, content: [{ type: 'text', text: `Unknown tool: ${operation}` }] },
     );
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     await until(() => one.seen.length === 1);
   });
@@ -832,7 +834,7 @@ describe('a seller that does not answer', () => {
   it('for giveUpMs: an alarm, unresolved, polled no more, and still open for a webhook', async () => {
     const one = await at.process({ giveUpMs: HOUR });
     const { operationId } = await submitted(one, 'task-1');
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(2 * HOUR);
     // Asked once more when the time is over.
     expect(Math.max(...times())).toBeGreaterThanOrEqual(HOUR);
@@ -849,7 +851,7 @@ describe('a task that was given up', () => {
   it('is polled again where it is adopted', async () => {
     const one = await at.process({ giveUpMs: MINUTE });
     await submitted(one, 'task-1');
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(5 * MINUTE);
     expect(await listed(one, 'unresolved')).toEqual(['task-1']);
     at.seller.answers.set('task-1', () => ({ status: 'completed', task_id: 'task-1', result: RESULT }));
@@ -872,7 +874,7 @@ describe('several processes', () => {
     const [one] = processes;
     if (!one) return expect.fail('three were made');
     for (let nth = 0; nth < 12; nth += 1) await submitted(one, `task-${nth}`);
-    for (const { poller } of processes) poller.start();
+    for (const { poller } of processes) await poller.start();
     await at.clock.pass(10 * MINUTE);
     expect(at.seller.most.get(AGENT)).toBe(2);
     const byTask = byTaskId();
@@ -886,12 +888,12 @@ describe('several processes', () => {
     const dead = await at.process({ callMs: 20 * S });
     await submitted(dead, 'task-1');
     at.seller.answers.set('task-1', () => new Promise(() => {}));
-    dead.poller.start();
+    await dead.poller.start();
     await at.clock.pass(FAST);
     expect(times()).toEqual([FAST]);
     at.seller.answers.delete('task-1');
     const other = await at.process({ callMs: 20 * S });
-    other.poller.start();
+    await other.poller.start();
     await at.clock.pass(2 * MINUTE);
     expect(times()[1]).toBeGreaterThanOrEqual(FAST + 40 * S);
     expect(times()[1]).toBeLessThanOrEqual(FAST + 40 * S + 10 * S);
@@ -910,8 +912,8 @@ describe('several processes', () => {
       });
     }
     for (let nth = 0; nth < 10; nth += 1) await submitted(one, `quick-${nth}`, { agentUrl: quick });
-    one.poller.start();
-    two.poller.start();
+    await one.poller.start();
+    await two.poller.start();
     await at.clock.pass(10 * MINUTE);
     const asked = at.seller.questions.filter(({ agentUrl }) => agentUrl === quick);
     // Ten tasks, each at least every 33 s and what a look may add.
@@ -928,7 +930,7 @@ describe('a seller with more tasks than it answers in time', () => {
     const one = await at.process({ perSeller: 1 });
     at.seller.takesMs = S;
     for (let nth = 0; nth < 200; nth += 1) await submitted(one, `task-${nth}`);
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(HOUR);
     const polls = [...byTaskId().values()].map(({ length }) => length);
     expect(polls).toHaveLength(200);
@@ -943,7 +945,7 @@ describe('a seller with more tasks than it answers in time', () => {
     at.seller.answers.set('task-0', () => {
       throw new SellerBusyError(429, undefined);
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(6 * HOUR);
     const polls = [...byTaskId()].flatMap(([id, { length }]) => (id === 'task-0' ? [] : [length]));
     expect(polls).toHaveLength(19);
@@ -957,15 +959,14 @@ describe('stop', () => {
     const one = await at.process();
     await submitted(one, 'task-1');
     at.seller.takesMs = 10 * S;
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(FAST + S);
     expect(one.poller.stats().inFlight).toBe(1);
     await one.poller.stop();
     expect(one.poller.stats()).toMatchObject({ inFlight: 0, polls: { failed: 0 } });
-    expect(() => one.poller.start()).toThrow('Make a new poller');
     const other = await at.process();
     at.seller.takesMs = 0;
-    other.poller.start();
+    await other.poller.start();
     await at.clock.pass(0);
     await at.clock.pass(100);
     expect(times()).toHaveLength(2);
@@ -976,7 +977,7 @@ describe('the question', () => {
   it('is get_task_status with the result, and the account of the call', async () => {
     const one = await at.process();
     await submitted(one, 'task-1', { arguments: { account: { account_id: 'acc-1' }, budget: 1 } });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     expect(at.seller.questions[0]).toMatchObject({
       agentUrl: AGENT,
@@ -992,7 +993,7 @@ describe('the question', () => {
       if (operation !== 'tasks/get') throw new Error('MCP error -32602: Tool get_task_status not found');
       return { status: 'working', task_id: 'task-1' };
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(2 * MINUTE);
     expect(at.seller.questions.map(({ operation }) => operation).slice(0, 4)).toEqual([
       'get_task_status',
@@ -1011,7 +1012,7 @@ describe('the question', () => {
       if (operation !== has) throw new Error(`Tool ${operation} not found`);
       return { status: 'working', task_id: 'task-1' };
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     has = 'get_task_status';
     await at.clock.pass(5 * MINUTE);
@@ -1024,7 +1025,7 @@ describe('the question', () => {
     at.seller.answers.set('task-1', ({ operation }) => {
       throw new Error(`MCP error -32602: Tool ${operation} not found`);
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(FAST + S);
     expect(at.seller.questions.map(({ operation }) => operation)).toEqual([
       'get_task_status',
@@ -1046,7 +1047,7 @@ describe('the question', () => {
       status: { state: 'TASK_STATE_COMPLETED', timestamp: new Date().toISOString() },
       artifacts: [{ artifactId: 'a', parts: [{ kind: 'data', data: RESULT }] }],
     }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     await until(() => one.seen.length > 0);
     expect(at.seller.questions[0]).toMatchObject({ operation: 'tasks/get', args: { id: 'task-1' } });
@@ -1073,7 +1074,7 @@ describe('the names of the question (calls.md §3.1)', () => {
       const { call, lists } = listing(['create_media_buy', name]);
       const one = await at.process({ call });
       await submitted(one, 'task-1', { edition: '3.2' });
-      one.poller.start();
+      await one.poller.start();
       await at.clock.pass(5 * MINUTE);
       expect(new Set(asked())).toEqual(new Set([name]));
       expect(asked().length).toBeGreaterThan(3);
@@ -1085,7 +1086,7 @@ describe('the names of the question (calls.md §3.1)', () => {
     const { call, lists } = listing(new Error('MCP error -32601: Method not found'));
     const one = await at.process({ call });
     await submitted(one, 'task-1');
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(2 * MINUTE);
     expect(new Set(asked())).toEqual(new Set(['get_task_status']));
     expect(lists.length).toBeGreaterThan(0);
@@ -1098,7 +1099,7 @@ describe('the names of the question (calls.md §3.1)', () => {
     at.seller.answers.set('task-1', () => {
       throw new Error('MCP error -32602: Tool get_task not found');
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(5 * MINUTE);
     expect(lists.length).toBeGreaterThan(1);
   });
@@ -1122,7 +1123,7 @@ describe('the names of the question (calls.md §3.1)', () => {
         ],
       };
     });
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     await until(() => one.seen.length > 0);
     expect(asked()).toEqual(names);
@@ -1148,7 +1149,7 @@ describe('a call that is over while its work goes on (calls.md §1.5)', () => {
     await made.settle(task('call-1', 'working'));
     at.seller.answers.set('call-1', () => task('call-1', 'completed', BEGUN));
     at.seller.answers.set('work-1', () => task('work-1', 'completed', RESULT));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(FAST + S);
     expect(await one.registrations.get(made)).toMatchObject({ state: 'open', taskId: 'work-1' });
     expect(one.seen.map(({ event }) => event)).toMatchObject([
@@ -1176,7 +1177,7 @@ describe('a call that is over while its work goes on (calls.md §1.5)', () => {
     // What ended by it is told once, whoever tells it.
     await one.deliver({ ...task('work-1', 'completed', RESULT), metadata: { operation_id: operationId } });
     at.seller.answers.set('work-1', () => task('work-1', 'completed', RESULT));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(5 * MINUTE);
     expect(one.seen).toHaveLength(2);
     expect(await one.registrations.get(made)).toMatchObject({ state: 'ended', status: 'completed' });
@@ -1220,7 +1221,7 @@ describe('an error in the place of an answer (calls.md §2.8)', () => {
     at.seller.answers.set('task-1', () => ({
       adcp_error: { code, message: 'm', retry_after: seconds ?? null },
     }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(30 * S);
     expect(one.polls[0]).toMatchObject({ result });
     expect(one.seen).toEqual([]);
@@ -1244,7 +1245,7 @@ describe('an error in the place of an answer (calls.md §2.8)', () => {
       const error = { code, message: 'the operation is not available', retry_after: 900 };
       at.seller.answers.set('task-1', () => ({ adcp_error: error }));
       at.seller.answers.set('task-2', () => ({ adcp_error: error }));
-      one.poller.start();
+      await one.poller.start();
       await at.clock.pass(30 * MINUTE);
       expect(one.polls[0]).toMatchObject({ result });
       const first = at.seller.questions[0]?.at ?? expect.fail('not asked');
@@ -1271,7 +1272,7 @@ describe('an error in the place of an answer (calls.md §2.8)', () => {
     const failed = { status: 'failed', ...members };
     const isTool = what === 'a failed tool';
     at.seller.answers.set('task-1', () => (isTool ? { isError: true, structuredContent: failed } : failed));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(10 * MINUTE);
     expect(one.seen).toEqual([]);
     expect(one.polls.length).toBeGreaterThan(0);
@@ -1292,7 +1293,7 @@ describe('an error in the place of an answer (calls.md §2.8)', () => {
       updated_at: null,
       result: RESULT,
     }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(MINUTE);
     await until(() => one.seen.length > 0);
     expect(one.seen[0]?.event).toMatchObject({ status: 'completed', data: RESULT });
@@ -1315,7 +1316,7 @@ describe('a completion without data (calls.md §1.6)', () => {
     expect(await one.registrations.get(answered)).toMatchObject({ state: 'open', taskId: 'task-2' });
     for (const task_id of ['task-1', 'task-2'])
       at.seller.answers.set(task_id, () => ({ status: 'completed', task_id, result: RESULT }));
-    one.poller.start();
+    await one.poller.start();
     await at.clock.pass(5 * MINUTE);
     await until(() => one.seen.length === 4);
     expect(one.seen.slice(2).map(({ event }) => event)).toMatchObject([
@@ -1330,8 +1331,8 @@ describe('mistakes of its owner', () => {
   const misconfigured: readonly (readonly [string, object, string])[] = [
     [
       'a transport that there is none of',
-      { transport: () => 'mcp' },
-      'createPoller: transport: "mcp" is not one of tool, agent.',
+      { call: Object.assign(async () => ({}), { transport: () => 'mcp' }) },
+      'call.transport: "mcp" is not one of tool, agent.',
     ],
     ['a query that is a name', { query: () => 'get' }, 'query: give { operation, arguments }'],
     ['a query that is a promise', { query: async () => undefined }, 'query: give { operation, arguments }'],
@@ -1351,7 +1352,7 @@ describe('mistakes of its owner', () => {
     async (_what, options, says) => {
       const one = await at.process(options);
       await submitted(one, 'task-1');
-      one.poller.start();
+      await one.poller.start();
       await at.clock.pass(FAST);
       expect(times()).toEqual([]);
       expect(one.polls[0]).toMatchObject({
@@ -1388,7 +1389,7 @@ describe('mistakes of its owner', () => {
       };
       const one = await at.process({ onPoll, fastMs: 20 * S }, { logger });
       await submitted(one, 'task-1');
-      one.poller.start();
+      await one.poller.start();
       await at.clock.pass(2 * MINUTE);
       expect(times()).toHaveLength(6);
       const told = lines.filter((line) => line.startsWith('onPoll'));

@@ -1,8 +1,8 @@
 import { createRegistrations, type Registrations } from '../../src/registrations/index.ts';
-import { createPoller } from '../../src/poll/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller } from '../../src/testing/index.ts';
 import { gate, testReceiver, payloads, URL_GIVEN } from './setup.ts';
+import { anyClient, pollerBy } from '../support/any-client.ts';
 
 /* A program that ends when nothing holds it, or says what does. */
 
@@ -17,7 +17,12 @@ function registered(): {
   const secrets = ['a-secret-of-forty-two-characters-0000000001'];
   return {
     store,
-    registrations: createRegistrations({ store, baseUrl: 'https://buyer.example/hooks', secrets }),
+    registrations: createRegistrations({
+      call: anyClient,
+      store,
+      baseUrl: 'https://buyer.example/hooks',
+      secrets,
+    }),
   };
 }
 
@@ -68,7 +73,7 @@ const PROGRAMS: Readonly<Record<string, () => Promise<void>>> = {
     });
     await inline.receiver.ready();
     await registrations.ready();
-    createPoller({ receiver: inline.receiver, registrations, call });
+    pollerBy({ receiver: inline.receiver, registrations, call });
     say(`failed ${kind}`);
   },
   worker: async () => {
@@ -90,8 +95,8 @@ const PROGRAMS: Readonly<Record<string, () => Promise<void>>> = {
     });
     await receiver.ready();
     const before = held();
-    const poller = createPoller({ receiver, registrations, call });
-    poller.start();
+    const poller = pollerBy({ receiver, registrations, call });
+    await poller.start();
     await holding(before);
     say('poller true');
     process.exit();

@@ -136,6 +136,7 @@ it.each(SAID)('an answer, %s: to a call and to a poll', async (_, answers) => {
     const store = memoryStore();
     const registrations = registrationsOf(
       {
+        call: async () => answer(),
         store,
         baseUrl: 'https://buyer.example/webhooks',
         secrets: [NEWEST],
@@ -152,19 +153,18 @@ it.each(SAID)('an answer, %s: to a call and to a poll', async (_, answers) => {
     );
     const made = await listened(to, { store, registrations });
     await made.receiver.start();
-    const call = async (): Promise<unknown> => answer();
     const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: {} };
     const called = await registrations.create(request);
-    await called.call(call).catch(to.hear);
+    await called.call().catch(to.hear);
     const polled = await registrations.create(request);
     await polled.settle({ status: 'submitted', task_id: 't-1' });
     const odd = await registrations.create(request);
     await odd.settle({ status: 'submitted', task_id: HOSTILE.slice(0, 300) });
     const poller = pollerOf(
-      { receiver: made.receiver, registrations, call, onPoll: to.hear },
+      { receiver: made.receiver, registrations, onPoll: to.hear },
       { clock: clock.now, sleep: clock.sleep, random: () => 0.5 },
     );
-    poller.start();
+    await poller.start();
     for (let polls = 0; polls < 2; polls += 1) await clock.pass(600_000);
     await poller.stop();
     await made.receiver.stop();

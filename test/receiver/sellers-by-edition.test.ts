@@ -7,6 +7,7 @@ import { type CallSeller, createRegistrations } from '../../src/registrations/in
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { alarmsTold, payloads, said, testReceiver, URL_GIVEN } from './setup.ts';
+import { anyClient, callBy } from '../support/any-client.ts';
 
 /*
  * What sellers of each edition send, under either name of the protocol, to a receiver that knows their agent URL and
@@ -270,6 +271,7 @@ const ROWS = NAMES.flatMap((name) =>
 /** A call of the seller by another process of the buyer, which asks what it declares and keeps it in the store. */
 async function called(store: Store, agentUrl: string, edition: Edition, identity: object): Promise<void> {
   const registrations = createRegistrations({
+    call: anyClient,
     store,
     baseUrl: 'https://buyer.example/webhooks',
     secrets: ['a-secret-of-forty-characters-and-no-more'],
@@ -284,10 +286,10 @@ async function called(store: Store, agentUrl: string, edition: Edition, identity
     { operations: async () => operations },
   );
   const made = await registrations.create({ agentUrl, taskType: 'get_products', arguments: {} });
-  await made.call(call);
+  await callBy(made, call);
   const { registrations: rows } = store;
   if (!rows) throw new Error('no rows');
-  const kept = capabilitiesOf({ rows, hashes: createHashes(), now: Date.now, limitMs: 1 });
+  const kept = capabilitiesOf({ call: undefined, rows, hashes: createHashes(), now: Date.now, limitMs: 1 });
   await expect.poll(async () => (await kept.of(agentUrl)).edition).toBe(edition);
   await registrations.stop();
 }
@@ -414,6 +416,7 @@ describe('reports of sellers of every edition are understood with nothing to set
     const store = memoryStore();
     if (way.declares) await called(store, agentUrl, edition, {});
     const registrations = createRegistrations({
+      call: anyClient,
       store,
       baseUrl: 'https://buyer.example/webhooks',
       secrets: ['a-secret-of-forty-characters-and-no-more'],

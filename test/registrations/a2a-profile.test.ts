@@ -14,10 +14,10 @@ import { createRegistrations, type JsonObject } from '../../src/registrations/in
 import { failureOf } from '../../src/poll/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createReceiver } from '../../src/index.ts';
-import { createPoller } from '../../src/poll/index.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import { NEWEST } from './kit.ts';
+import { anyClient, callBy, pollerBy } from '../support/any-client.ts';
 
 const PROFILE = 'https://adcontextprotocol.org/extensions/adcp/v3';
 
@@ -251,6 +251,7 @@ describe('an agent whose card requires the profile extension (calls.md §4.14)',
         : submitted();
     const store = memoryStore();
     const registrations = createRegistrations({
+      call: anyClient,
       store,
       baseUrl: 'https://buyer.example/webhooks',
       secrets: [NEWEST],
@@ -269,16 +270,16 @@ describe('an agent whose card requires the profile extension (calls.md §4.14)',
       handlers: { completed: (event) => void ended.push(event.data), other: () => {} },
     });
     await receiver.start();
-    const poller = createPoller({ receiver, registrations, call: caller(), fastMs: 10 });
+    const poller = pollerBy({ receiver, registrations, call: caller(), fastMs: 10 });
     try {
       const reg = await registrations.create({
         agentUrl,
         taskType: 'create_media_buy',
         arguments: { buyer_ref: 'spring', account },
       });
-      await reg.call(caller());
+      await callBy(reg, caller());
       expect(await registrations.get(reg)).toMatchObject({ state: 'open', taskId: 'work-1' });
-      poller.start();
+      await poller.start();
       await vi.waitFor(() => expect(ended).toEqual([{ media_buy_id: 'mb-1' }]), { timeout: 20_000 });
       expect(called.at(-1)).toMatchObject({
         skill: 'get_task_status',

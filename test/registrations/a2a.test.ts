@@ -14,6 +14,7 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { type Agent, agent03, agent10, type Said } from './agents.ts';
 import { NEWEST } from './kit.ts';
+import { anyClient, callBy } from '../support/any-client.ts';
 
 interface Sent {
   readonly path: string | undefined;
@@ -359,6 +360,7 @@ describe('with registrations', () => {
   beforeEach(async () => {
     await listen((url) => agent03({ url, answer: () => answer() }));
     registrations = createRegistrations({
+      call: anyClient,
       store: memoryStore(),
       baseUrl: 'https://buyer.example/webhooks',
       secrets: [NEWEST],
@@ -370,7 +372,7 @@ describe('with registrations', () => {
 
   it('a task is begun: what the seller is told is what was registered', async () => {
     const registration = await create();
-    await registration.call(a2aCaller({ allowLoopback: true }));
+    await callBy(registration, a2aCaller({ allowLoopback: true }));
     expect(bodies()).toMatchObject([{ params: registration.agentRequest('0.3') }]);
     const { taskId = '' } = (await registrations.get(registration)) ?? {};
     expect(await agent.registeredFor(taskId)).toMatchObject([{ operation_id: registration.operationId }]);
@@ -382,7 +384,7 @@ describe('with registrations', () => {
         ? [{ state: 'failed', data: { error: { code: 'INVALID_REQUEST', message: 'no webhooks' } } }]
         : [{ state: 'submitted' }];
     const registration = await create();
-    await registration.call(a2aCaller({ allowLoopback: true }));
+    await callBy(registration, a2aCaller({ allowLoopback: true }));
     const requests = bodies().map(
       ({ params }) => params as { message: JsonObject; configuration: JsonObject },
     );
@@ -396,12 +398,12 @@ describe('with registrations', () => {
   it('busy, the operation stays calling and is called again with the same bytes', async () => {
     instead = (req, res) => req.method === 'POST' && respond(429, { 'retry-after': '1' })(req, res);
     const registration = await create();
-    await expect(registration.call(a2aCaller({ allowLoopback: true }))).rejects.toBeInstanceOf(
+    await expect(callBy(registration, a2aCaller({ allowLoopback: true }))).rejects.toBeInstanceOf(
       SellerBusyError,
     );
     expect(await registrations.get(registration)).toMatchObject({ state: 'calling' });
     instead = () => false;
-    await registration.call(a2aCaller({ allowLoopback: true }));
+    await callBy(registration, a2aCaller({ allowLoopback: true }));
     const [first, second] = posts();
     expect(second?.body).toEqual(first?.body);
     expect(await registrations.get(registration)).toMatchObject({ state: 'open' });

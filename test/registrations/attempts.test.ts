@@ -12,6 +12,7 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import { counted, hashes, NEWEST } from './kit.ts';
+import { anyClient, callBy, startBy } from '../support/any-client.ts';
 
 /* calls.md §2.5 to §2.9: what an error does to a call, by the attempts before it, and that a refused purchase is called once. */
 
@@ -42,6 +43,7 @@ function world() {
   const process = (): Registrations => {
     const made = registrationsOf(
       {
+        call: anyClient,
         store: memoryStore({ state, clockOffsetMs: () => offsetMs }),
         baseUrl: 'https://buyer.example/webhooks',
         secrets: [NEWEST],
@@ -105,11 +107,11 @@ async function aDayOf(script: readonly Says[], untilMs = DAY_MS + CALL_MS) {
     return said;
   };
   const made = await buyer.create(REQUEST);
-  const error: unknown = await made.call(call).then(
+  const error: unknown = await callBy(made, call).then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  repeating.start({ call });
+  void startBy(repeating, call);
   while (at.now() < untilMs) await turn();
   await repeating.stop();
   const is = await buyer.get(made);
@@ -227,8 +229,8 @@ describe('a simulated day of a purchase', () => {
 it('an attempt that is under way may be done: the error of another one refuses nothing', async () => {
   const made = await buyer.create(REQUEST);
   let end = (): void => {};
-  const first = made.call(() => new Promise((_resolve, reject) => (end = () => reject(lost()))));
-  const second = made.call(async () => says(BUDGET));
+  const first = callBy(made, () => new Promise((_resolve, reject) => (end = () => reject(lost()))));
+  const second = callBy(made, async () => says(BUDGET));
   await expect(second).rejects.toMatchObject({ code: 'BUDGET_TOO_LOW' });
   expect((await buyer.get(made))?.state).toBe('orphaned');
   end();
@@ -240,7 +242,7 @@ it('by hand an error is a refusal too, unless a call of it was not answered', as
   await expect(one.settle(says(BUDGET))).rejects.toMatchObject({ code: 'BUDGET_TOO_LOW' });
   expect((await buyer.get(one))?.state).toBe('refused');
   const two = await buyer.create(REQUEST);
-  await expect(two.call(() => Promise.reject(lost()))).rejects.toThrow('socket');
+  await expect(callBy(two, () => Promise.reject(lost()))).rejects.toThrow('socket');
   await expect(two.settle(says(BUDGET))).rejects.toMatchObject({ code: 'BUDGET_TOO_LOW' });
   expect((await buyer.get(two))?.state).toBe('orphaned');
 });
@@ -251,8 +253,8 @@ describe('an answer that is not taken', () => {
     const script = [first, says(BUDGET)];
     const made = await buyer.create(REQUEST);
     const call = async (): Promise<unknown> => script.shift();
-    await expect(made.call(call)).rejects.toThrow(/not known|refused/);
-    await expect(made.call(call)).rejects.toMatchObject({ code: 'BUDGET_TOO_LOW' });
+    await expect(callBy(made, call)).rejects.toThrow(/not known|refused/);
+    await expect(callBy(made, call)).rejects.toMatchObject({ code: 'BUDGET_TOO_LOW' });
     return [(await buyer.get(made))?.state, ...at.alarms.map(({ code }) => code)];
   }
 

@@ -9,6 +9,7 @@ import { type Process, submitted, world } from '../poll/kit.ts';
 import { AGENT } from '../receiver/setup.ts';
 import { SILENT } from '../keys/setup.ts';
 import { hashes, NEWEST } from './kit.ts';
+import { anyClient, callBy } from '../support/any-client.ts';
 
 const OPERATION = 'get_adcp_capabilities';
 const MINUTE = 60_000;
@@ -99,7 +100,7 @@ const rowsOf = ({ registrations }: Store): NonNullable<Store['registrations']> =
 };
 
 const readOf = (store: Store): Promise<Declared> =>
-  capabilitiesOf({ rows: rowsOf(store), hashes, now: Date.now, limitMs: 1 }).of(AGENT);
+  capabilitiesOf({ call: undefined, rows: rowsOf(store), hashes, now: Date.now, limitMs: 1 }).of(AGENT);
 
 describe('a poller asks each seller once a day', () => {
   let at: ReturnType<typeof world>;
@@ -130,7 +131,7 @@ describe('a poller asks each seller once a day', () => {
       made.push(await at.process({ call, fastMs: 10 * MINUTE, ...options }, { store }));
     const [first] = made;
     if (first) for (const id of ['1', '2', '3']) await submitted(first, `task-${id} at ${at.clock.now()}`);
-    for (const { poller } of made) poller.start();
+    for (const { poller } of made) await poller.start();
     return async (): Promise<unknown> => Promise.all(made.map(({ poller }) => poller.stop()));
   }
 
@@ -197,7 +198,13 @@ describe('registrations', () => {
   const made = () => {
     const store = memoryStore();
     const baseUrl = 'https://buyer.example/webhooks';
-    const registrations = createRegistrations({ store, baseUrl, secrets: [NEWEST], logger: SILENT });
+    const registrations = createRegistrations({
+      call: anyClient,
+      store,
+      baseUrl,
+      secrets: [NEWEST],
+      logger: SILENT,
+    });
     return { store, registrations };
   };
   const declaring = (adcp_version: string): CallSeller =>
@@ -222,7 +229,7 @@ describe('registrations', () => {
       taskType: 'get_products',
       arguments: {},
     });
-    await operation.call(declaring(version));
+    await callBy(operation, declaring(version));
     await expect.poll(() => readOf(store)).toHaveProperty('brandJsonUrl', BRAND);
     const webhook = await registrations.reportingWebhook({ agentUrl: AGENT }, reporting);
     expect('authentication' in webhook).toBe(hasCredentials);
@@ -240,7 +247,7 @@ describe('registrations', () => {
       return { products: [{ product_id: 'p' }] };
     };
     const call = async (by: CallSeller): Promise<unknown> =>
-      (await registrations.create({ agentUrl: AGENT, taskType: 'get_products', arguments: {} })).call(by);
+      callBy(await registrations.create({ agentUrl: AGENT, taskType: 'get_products', arguments: {} }), by);
     await call(plain);
     const silent = Object.assign(
       async (_agentUrl: string, operation: string) =>

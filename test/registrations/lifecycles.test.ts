@@ -16,6 +16,7 @@ import { sellerKey, testReceiver } from '../receiver/setup.ts';
 import { type VirtualClock, virtualClock } from '../support/virtual-clock.ts';
 import { hashes, NEWEST } from './kit.ts';
 import { type LifecycleSeller, lifecycleSeller, type Says } from './lifecycle-seller.ts';
+import { callBy, startBy } from '../support/any-client.ts';
 
 /*
  * calls.md §1.3, row by row: sellers on the server SDKs of both transports, called by this package's callers, asked by its poller,
@@ -929,7 +930,14 @@ async function buyer(transport: Transport, edition: '3.1' | '3.2' = '3.1') {
   const alarms: string[] = [];
   const onAlarm = ({ code }: { readonly code: string }): void => void alarms.push(code);
   const registrations = registrationsOf(
-    { store, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST], allowLoopback: true, onAlarm },
+    {
+      call,
+      store,
+      baseUrl: 'https://buyer.example/webhooks',
+      secrets: [NEWEST],
+      allowLoopback: true,
+      onAlarm,
+    },
     {
       hashes,
       randomBytes: (count) => new Uint8Array(randomBytes(count)),
@@ -951,7 +959,7 @@ async function buyer(transport: Transport, edition: '3.1' | '3.2' = '3.1') {
   await loadOnDemand();
   const polls: Poll[] = [];
   const poller = pollerOf(
-    { receiver: receiving.receiver, registrations, call, onPoll: (poll) => void polls.push(poll) },
+    { receiver: receiving.receiver, registrations, onPoll: (poll) => void polls.push(poll) },
     { clock: clock.now, sleep: clock.sleep, random: () => 0.5 },
   );
   ending.push(
@@ -975,7 +983,7 @@ async function outcomeOf({ transport, calls, polls = [], webhooks = [] }: Case) 
   seller.polls = [...polls];
   let rejected: string | undefined;
   const attempt = async (): Promise<void> => {
-    await registration.call(call).catch((error: Error & { readonly code?: string }) => {
+    await callBy(registration, call).catch((error: Error & { readonly code?: string }) => {
       rejected ??= error.name === 'SellerError' ? error.code : 'Error';
     });
   };
@@ -987,7 +995,7 @@ async function outcomeOf({ transport, calls, polls = [], webhooks = [] }: Case) 
   }
   const known = async () => registrations.get(registration);
   if (polls.length > 0) {
-    at.poller.start();
+    await at.poller.start();
     for (let left = 10; left > 0 && seller.polls.length > 0; left -= 1) {
       const before = at.polls.length;
       await clock.pass(FAST_MS);
@@ -997,7 +1005,7 @@ async function outcomeOf({ transport, calls, polls = [], webhooks = [] }: Case) 
   }
   const isOver = ['refused', 'orphaned'].includes((await known())?.state ?? '');
   if (isOver) {
-    registrations.start({ call });
+    void startBy(registrations, call);
     await clock.pass(DAY_MS);
   }
   // What would run once too often has its turns.
@@ -1057,12 +1065,12 @@ describe('calls.md §3.1, on the server SDKs of both transports', () => {
   async function askedBy(transport: Transport, edition: '3.1' | '3.2', polls: readonly Says[]) {
     const at = await buyer(transport, edition);
     seller.calls = [BEGUN[transport]];
-    await at.registration.call(at.call);
+    await callBy(at.registration, at.call);
     seller.polls = [...polls];
     // What the seller declares is asked for after its first answer, which nobody waits for.
     if (transport === 'tool') await until(() => seller.asked.includes('the list'));
     seller.asked.length = 0;
-    at.poller.start();
+    await at.poller.start();
     for (let times = 1; times <= 2; times += 1) {
       await clock.pass(FAST_MS);
       await until(() => at.polls.length >= times);

@@ -15,6 +15,7 @@ import { type CallerOptions, mcpCaller } from '../../src/registrations/mcp.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { NEWEST } from './kit.ts';
+import { anyClient, callBy } from '../support/any-client.ts';
 
 /** A seller on the real server SDK: a server for each request, as the SDK wants where there are no sessions. */
 let server: Listening;
@@ -178,6 +179,7 @@ describe('with registrations', () => {
   let registrations: Registrations;
   beforeEach(() => {
     registrations = createRegistrations({
+      call: anyClient,
       store: memoryStore(),
       baseUrl: 'https://buyer.example/webhooks',
       secrets: [NEWEST],
@@ -193,7 +195,7 @@ describe('with registrations', () => {
 
   it('a task is begun: what the seller is told is what was registered', async () => {
     const registration = await create();
-    await registration.call(mcpCaller({ allowLoopback: true }));
+    await callBy(registration, mcpCaller({ allowLoopback: true }));
     expect(calls.map(({ args }) => args)).toEqual([registration.toolArguments]);
     expect(await registrations.get(registration)).toMatchObject({ state: 'open', taskId: 'task-1' });
   });
@@ -205,13 +207,13 @@ describe('with registrations', () => {
         ? { isError: true, content: [{ type: 'text', text: JSON.stringify(refusing) }] }
         : { content: [], structuredContent: { status: 'submitted', task_id: 'task-2' } };
     const registration = await create();
-    await registration.call(mcpCaller({ allowLoopback: true }));
+    await callBy(registration, mcpCaller({ allowLoopback: true }));
     expect(calls.map(({ args }) => 'push_notification_config' in args)).toEqual([true, false]);
     answer = () => ({
       content: [],
       structuredContent: { error: { code: 'AUTH_INVALID', message: 'expired' } },
     });
-    const refused = (await create()).call(mcpCaller({ allowLoopback: true }));
+    const refused = callBy(await create(), mcpCaller({ allowLoopback: true }));
     await expect(refused).rejects.toMatchObject({ name: 'SellerError', code: 'AUTH_INVALID' });
     await expect(refused).rejects.toThrow('Get a new token');
   });

@@ -9,7 +9,12 @@ import {
   type ReceiverOptions,
 } from '../../src/index.ts';
 import type { Event } from '../../src/events/index.ts';
-import { createRegistrations, type JsonObject, type Registrations } from '../../src/registrations/index.ts';
+import {
+  type CallSeller,
+  createRegistrations,
+  type JsonObject,
+  type Registrations,
+} from '../../src/registrations/index.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { registrationsOf } from '../../src/registrations/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
@@ -17,6 +22,7 @@ import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { hashes, NEWEST, OLDER } from './kit.ts';
+import { anyClient, callBy, startBy } from '../support/any-client.ts';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const parts = {
@@ -33,7 +39,7 @@ beforeEach(() => {
 });
 
 const process = (baseUrl: string, secrets = [NEWEST], store = memoryStore({ state })): Registrations =>
-  registrationsOf({ store, baseUrl, secrets, allowLoopback: true }, parts);
+  registrationsOf({ store, call: anyClient, baseUrl, secrets, allowLoopback: true }, parts);
 
 it('open operations of a seller are 10 000 at most where maxOpen is not said', async () => {
   const store = memoryStore({ state });
@@ -154,7 +160,7 @@ describe('with a receiver and a seller', () => {
   it('a task’s webhook goes to the URL that the call has told, and is handled; to no other', async () => {
     const registration = await registrations.create({ ...who(), ...request });
     let told: { url?: string; operation_id?: string } = {};
-    await registration.call(async (agentUrl, operation, args) => {
+    await callBy(registration, async (agentUrl, operation, args) => {
       expect([agentUrl, operation]).toEqual([seller.agentUrl, 'create_media_buy']);
       told = args['push_notification_config'] as typeof told;
       return { status: 'submitted', task_id: 'task-1' };
@@ -181,6 +187,7 @@ describe('with a receiver and a seller', () => {
   it('begun work that its seller does not name is an alarm, once, and no other begun work is', async () => {
     const alarms: { readonly code: string }[] = [];
     const made = createRegistrations({
+      call: anyClient,
       store: memoryStore(),
       baseUrl: 'https://buyer.example/webhooks',
       secrets: [NEWEST],
@@ -189,7 +196,7 @@ describe('with a receiver and a seller', () => {
     });
     const begun = async (answer: object, ref: string): Promise<string> => {
       const one = await made.create({ agentUrl: 'https://seller.example/mcp', ...request, ref });
-      await one.call(async () => answer);
+      await callBy(one, async () => answer);
       await one.settle(answer);
       return one.operationId;
     };
@@ -218,6 +225,7 @@ describe('with a receiver and a seller', () => {
     const withAlarms = (onAlarm?: (alarm: { code: string }) => void): Registrations => {
       const store = memoryStore();
       const made = createRegistrations({
+        call: anyClient,
         store,
         baseUrl: 'https://buyer.example/webhooks',
         secrets: [NEWEST],
@@ -244,7 +252,7 @@ describe('with a receiver and a seller', () => {
     const both = [withAlarms(), withAlarms(({ code }) => void own.push(code))];
     for (const made of both) {
       await made.create({ agentUrl: 'https://seller.example/mcp', ...request, requestKeyMs: 0 });
-      made.start({ call: () => expect.fail('its key is over') });
+      void startBy(made, () => expect.fail('its key is over'));
     }
     await vi.waitFor(() => expect([codes, own]).toEqual([['operation_orphaned'], ['operation_orphaned']]));
   });
@@ -370,7 +378,7 @@ describe('call', () => {
   ])('once more without the registration where the seller refuses it (%s)', async (_how, refuse) => {
     const registration = await registrations.create(request);
     const calls: JsonObject[] = [];
-    const answer = await registration.call(async (_agentUrl, _operation, args) => {
+    const answer = await callBy(registration, async (_agentUrl, _operation, args) => {
       calls.push(args);
       return args['push_notification_config'] ? refuse() : { status: 'submitted', task_id: 'task-1' };
     });
@@ -383,7 +391,7 @@ describe('call', () => {
   it('twice at most: then it is the caller’s error, and the end', async () => {
     const registration = await registrations.create(request);
     let calls = 0;
-    const calling = registration.call(async () => {
+    const calling = callBy(registration, async () => {
       calls += 1;
       return refusal;
     });
@@ -394,7 +402,7 @@ describe('call', () => {
 
   it('of a seller that refuses the caller ends it; of one that cannot answer now it stays to be repeated', async () => {
     const ended = await registrations.create(request);
-    await expect(ended.call(async () => ({ error: { code: 'AUTH_INVALID' } }))).rejects.toMatchObject({
+    await expect(callBy(ended, async () => ({ error: { code: 'AUTH_INVALID' } }))).rejects.toMatchObject({
       code: 'AUTH_INVALID',
     });
     expect((await registrations.get(ended))?.state).toBe('refused');
@@ -403,7 +411,7 @@ describe('call', () => {
       async () => ({ error: { code: 'RATE_LIMITED' } }),
       () => Promise.reject(new Error('socket hang up')),
     ]) {
-      await expect(open.call(answer)).rejects.toThrow(/RATE_LIMITED|socket/);
+      await expect(callBy(open, answer)).rejects.toThrow(/RATE_LIMITED|socket/);
       expect((await registrations.get(open))?.state).toBe('calling');
     }
   });
@@ -412,33 +420,52 @@ describe('call', () => {
     const { signal } = new AbortController();
     const registration = await registrations.create(request);
     let given: unknown;
-    await registration.call(async (_agentUrl, _operation, _args, options) => {
-      given = options;
-      return { media_buy_id: 'mb-1' };
-    }, signal);
+    await callBy(
+      registration,
+      async (_agentUrl, _operation, _args, options) => {
+        given = options;
+        return { media_buy_id: 'mb-1' };
+      },
+      signal,
+    );
     expect(given).toEqual({ signal });
   });
 
   it('by a client that throws at once, or gives its answer without a promise', async () => {
     const refused = Object.assign(new Error('no'), { code: 'AUTH_INVALID' });
-    const throwing = await registrations.create(request);
-    const calling = throwing.call(() => {
-      throw refused;
-    });
-    await expect(calling).rejects.toMatchObject({ name: 'SellerError', code: 'AUTH_INVALID' });
+    const clients: readonly CallSeller[] = [
+      () => {
+        throw refused;
+      },
+      (() => ({ status: 'submitted', task_id: 'task-1' })) as never,
+    ];
+    const [of, and] = clients.map((call) =>
+      registrationsOf(
+        { store: memoryStore({ state }), call, baseUrl: 'https://buyer.example/hooks', secrets: [NEWEST] },
+        parts,
+      ),
+    ) as [Registrations, Registrations];
+    const throwing = await of.create(request);
+    await expect(throwing.call()).rejects.toMatchObject({ name: 'SellerError', code: 'AUTH_INVALID' });
     expect((await registrations.get(throwing))?.state).toBe('refused');
-    const plain = await registrations.create(request);
-    await plain.call((() => ({ status: 'submitted', task_id: 'task-1' })) as never);
+    const plain = await and.create(request);
+    await plain.call();
     expect((await registrations.get(plain))?.state).toBe('open');
   });
 
-  it('start after stop says that nothing would be repeated', async () => {
-    await registrations.stop();
-    expect(() => registrations.start({ call: async () => ({}) })).toThrow(/was stopped before/);
-    expect(() => process('http://127.0.0.1/webhooks').start({} as never)).toThrow(/call: is not a function/);
-    expect(() => process('http://127.0.0.1/webhooks').start({ call: mcpCaller as never })).toThrow(
-      'call: mcpCaller is no client, but makes one. Give what it returns: mcpCaller({ auth }).',
+  it('start takes nothing: the client is given once, at construction, and is needed', async () => {
+    const made = process('http://127.0.0.1/webhooks');
+    await expect((made.start as (given: unknown) => Promise<void>)({ call: anyClient })).rejects.toThrow(
+      'registrations.start: takes nothing. Give the client once: createRegistrations({ call, … }).',
     );
+    const options = { store: memoryStore(), baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] };
+    const without = createRegistrations(options);
+    await expect(without.start()).rejects.toThrow('registrations.start: these registrations have no client.');
+    await expect((await without.create(request)).call()).rejects.toMatchObject({ code: 'request_invalid' });
+    for (const call of [{}, mcpCaller, Object.assign(async () => ({}), { transport: 'mcp' })]) {
+      const make = (): unknown => createRegistrations({ ...options, call: call as CallSeller });
+      expect(make).toThrow(/^call: is not a function|^call: mcpCaller is no client|^call\.transport: "mcp"/);
+    }
   });
 
   it('by hand: the arguments, then settle', async () => {
@@ -480,8 +507,8 @@ describe('call', () => {
       if (answer instanceof Error) throw answer;
       return answer;
     };
-    await expect(made.call(call(new Error('socket hang up')))).rejects.toThrow('socket hang up');
-    await expect(made.call(call({ error: { code: 'AUTH_INVALID' } }))).rejects.toMatchObject({
+    await expect(callBy(made, call(new Error('socket hang up')))).rejects.toThrow('socket hang up');
+    await expect(callBy(made, call({ error: { code: 'AUTH_INVALID' } }))).rejects.toMatchObject({
       code: 'AUTH_INVALID',
     });
     expect((await registrations.get(made))?.state).toBe('calling');
@@ -494,7 +521,7 @@ describe('call', () => {
       aborter.abort();
       return { error: { code: 'INVALID_REQUEST' } };
     };
-    await expect(made.call(late, aborter.signal)).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
+    await expect(callBy(made, late, aborter.signal)).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
     expect((await registrations.get(made))?.state).toBe('calling');
     expect(made.again()).toBeUndefined();
   });
@@ -503,6 +530,7 @@ describe('call', () => {
     const warnings: string[] = [];
     const logger = { ...silent, warn: (_fields: object, line: string) => void warnings.push(line) };
     const alone = createRegistrations({
+      call: anyClient,
       store: memoryStore(),
       baseUrl: 'https://buyer.example/webhooks',
       secrets: [NEWEST],
@@ -518,6 +546,7 @@ describe('options', () => {
   it.each([undefined, 'webhooks.db', {}])('store %j is not a store', (store) => {
     const make = (): unknown =>
       createRegistrations({
+        call: anyClient,
         store: store as never,
         baseUrl: 'https://buyer.example',
         secrets: [NEWEST],
@@ -575,6 +604,7 @@ describe('options', () => {
 describe('createRegistrations, on the timers of the runtime', () => {
   const made = (): Registrations =>
     createRegistrations({
+      call: anyClient,
       store: memoryStore({ state }),
       baseUrl: 'https://buyer.example/webhooks',
       secrets: [NEWEST],
@@ -594,11 +624,9 @@ describe('createRegistrations, on the timers of the runtime', () => {
         () => expect.fail('nothing is observed'),
         () => {},
       );
-      registrations.start({
-        call: async (_agentUrl, _operation, args) => {
-          resolve(args);
-          return { status: 'submitted' };
-        },
+      void startBy(registrations, async (_agentUrl, _operation, args) => {
+        resolve(args);
+        return { status: 'submitted' };
       });
     });
     expect(await called).toEqual(registration.toolArguments);
@@ -612,7 +640,7 @@ describe('createRegistrations, on the timers of the runtime', () => {
       () => expect.fail('nothing is observed'),
       () => {},
     );
-    registrations.start({ call: async () => ({}) });
+    void startBy(registrations, async () => ({}));
     await registrations.stop();
   });
 });

@@ -20,6 +20,7 @@ import {
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { counted, FOREIGN, hashes, NEWEST } from './kit.ts';
+import { anyClient, startBy } from '../support/any-client.ts';
 
 const CALL_MS = 60_000;
 const request = {
@@ -50,6 +51,7 @@ function world() {
   const process = (secret = NEWEST, baseUrl = 'https://buyer.example/webhooks'): Registrations => {
     const made = registrationsOf(
       {
+        call: anyClient,
         store: memoryStore({ state, clockOffsetMs: () => offsetMs }),
         baseUrl,
         secrets: [secret],
@@ -127,7 +129,7 @@ describe('start', () => {
   it('calls for a process that died, byte for byte, once, and settles it', async () => {
     const dead = await one.create(request);
     const { call, calls, all } = collecting(1);
-    two.start({ call });
+    void startBy(two, call);
     await all;
     await until(async () => (await one.get(dead))?.state === 'open');
     expect(calls).toEqual([dead.toolArguments]);
@@ -142,8 +144,8 @@ describe('start', () => {
     const { call, calls, all } = collecting(25);
     at.pass(CALL_MS);
     at.stand();
-    one.start({ call });
-    two.start({ call });
+    void startBy(one, call);
+    void startBy(two, call);
     await all;
     await until(async () => (await one.list({ state: 'open', limit: 100 })).operations.length === 25);
     expect(new Set(calls.map((args) => args['idempotency_key'])).size).toBe(25);
@@ -157,7 +159,7 @@ describe('start', () => {
       if ((failures -= 1) >= 0) throw new Error('socket hang up');
       return { status: 'submitted', task_id: 'task-1' };
     });
-    two.start({ call });
+    void startBy(two, call);
     await all;
     await until(async () => (await one.get(made))?.state === 'open');
     expect(calls).toEqual([made.toolArguments, made.toolArguments, made.toolArguments]);
@@ -172,7 +174,7 @@ describe('start', () => {
       calledAt.push(at.pass(0));
       throw new SellerBusyError(429, 10 * CALL_MS);
     });
-    two.start({ call });
+    void startBy(two, call);
     await all;
     const gaps = calledAt.slice(1).map((time, nth) => time - (calledAt[nth] ?? 0));
     for (const gap of gaps) {
@@ -188,7 +190,7 @@ describe('start', () => {
       const { call, all } = collecting(2, async () => {
         throw new SellerBusyError(429, ms);
       });
-      two.start({ call });
+      void startBy(two, call);
       await all;
       await two.stop();
       expect((await one.get(made))?.state).toBe('calling');
@@ -201,7 +203,7 @@ describe('start', () => {
   it('of a seller that refuses it is an alarm, and orphaned: an attempt before may have been done', async () => {
     const made = await one.create(request);
     const { call } = collecting(1, async () => ({ error: { code: 'INVALID_REQUEST', message: 'a budget' } }));
-    two.start({ call });
+    void startBy(two, call);
     await until(async () => at.alarms.length > 0);
     const { agentUrl: sender, operationId } = made;
     expect(at.alarms).toMatchObject([
@@ -218,7 +220,7 @@ describe('start', () => {
         ? { error: { code: 'AUTH_INVALID', message: 'expired' } }
         : { status: 'submitted', task_id: 'task-1' },
     );
-    two.start({ call });
+    void startBy(two, call);
     await all;
     await until(async () => (await one.get(made))?.state === 'open');
     expect(calls).toEqual([made.toolArguments, made.toolArguments, made.toolArguments]);
@@ -232,7 +234,7 @@ describe('start', () => {
     const { call } = collecting(1, async () => ({
       error: { code: 'IDEMPOTENCY_CONFLICT', message: 'other arguments' },
     }));
-    two.start({ call });
+    void startBy(two, call);
     await until(async () => at.alarms.length > 0);
     const { agentUrl: sender, operationId } = made;
     expect(at.alarms).toMatchObject([{ code: 'operation_orphaned', sender, operationId }]);
@@ -244,7 +246,7 @@ describe('start', () => {
     const dead = await one.create(request);
     const moved = at.process(NEWEST, 'https://new.buyer.example/hooks');
     const { call, calls, all } = collecting(1);
-    moved.start({ call });
+    void startBy(moved, call);
     await all;
     await moved.stop();
     expect(calls).toEqual([dead.toolArguments]);
@@ -254,11 +256,12 @@ describe('start', () => {
 
   it('needs a receiver: an answer that ends its call would reach no handler', async () => {
     const alone = createRegistrations({
+      call: anyClient,
       store: memoryStore(),
       baseUrl: 'https://buyer.example/webhooks',
       secrets: [NEWEST],
     });
-    expect(() => alone.start({ call: async () => ({}) })).toThrow(/start: no receiver of this process/);
+    await expect(alone.start()).rejects.toThrow(/start: no receiver of this process/);
   });
 
   it('a refusal that comes after the answer of another process is no alarm', async () => {
@@ -267,7 +270,7 @@ describe('start', () => {
       await made.settle({ status: 'submitted', task_id: 'task-1' });
       return { error: { code: 'IDEMPOTENCY_CONFLICT', message: 'late' } };
     });
-    two.start({ call });
+    void startBy(two, call);
     await all;
     const looks = at.waits.length;
     await until(async () => at.waits.length > looks + 2);
@@ -279,7 +282,7 @@ describe('start', () => {
     const made = await one.create({ ...request, requestKeyMs: CALL_MS });
     const kept = await at.process(FOREIGN).create({ ...request, agentUrl: 'https://foreign.example/mcp' });
     const { call, calls } = collecting(1);
-    two.start({ call });
+    void startBy(two, call);
     await until(async () => at.alarms.length > 0 && at.lines.length > 1);
     await two.stop();
     expect(calls).toEqual([]);
@@ -293,7 +296,7 @@ describe('start', () => {
     const made = await one.create(request);
     await made.settle({ status: 'submitted', task_id: 'task-1' });
     const { call, calls } = collecting(1);
-    two.start({ call });
+    void startBy(two, call);
     await until(async () => at.waits.length > 10);
     expect(calls).toEqual([]);
     expect(new Set(at.waits)).toEqual(new Set([LOOK_MS]));
@@ -313,22 +316,42 @@ describe('stop', () => {
         });
       });
     });
-    two.start({ call });
+    void startBy(two, call);
     await all;
     await two.stop();
     expect(ended).toBe(2);
     expect((await one.list({ state: 'calling', limit: 9 })).operations).toHaveLength(2);
   });
 
-  it('is over at once where nothing was started, and nothing is started afterwards', async () => {
-    const registration = await one.create(request);
+  it('is over at once where nothing was started', async () => {
     await one.stop();
     expect(at.waits).toEqual([]);
+  });
+
+  it('may be followed by a start, ten times, and what is due is called in each of them', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const registration = await one.create(request);
+      const { call, all } = collecting(1);
+      await startBy(two, call);
+      await startBy(two, call);
+      at.pass(CALL_MS);
+      await all;
+      await Promise.all([two.stop(), two.stop()]);
+      expect((await two.get(registration))?.state).toBe('open');
+    }
+  });
+
+  it('that comes during a start, or before the one that follows it, is decided by the last call', async () => {
     const { call, calls } = collecting(1);
-    expect(() => one.start({ call })).toThrow('start: was stopped before');
+    void startBy(two, call);
+    await two.stop();
+    await one.create(request);
+    at.pass(CALL_MS);
     expect(calls).toEqual([]);
-    // Another process has the call.
-    expect((await two.get(registration))?.state).toBe('calling');
+    void two.stop();
+    const { call: again, all } = collecting(1);
+    await startBy(two, again);
+    await all;
   });
 });
 
@@ -353,14 +376,16 @@ describe('a call that takes too long', () => {
       },
       deadlineMs: 45_000,
     });
-    repeater.start();
+    const stopping = new AbortController();
+    const running = repeater.run(stopping.signal);
     await until(async () => deadlines.length === 1);
     expect(news).toEqual([]);
     deadlines[0]?.();
     await until(async () => news.length === 1);
     expect(reason).toMatchObject({ name: 'TimeoutError' });
     expect(news).toEqual([{ kind: 'failed', operation, error: reason }]);
-    await repeater.stop();
+    stopping.abort();
+    await running;
   });
 
   it('and does not hold up the others, or the end, where it does not heed that', async () => {
@@ -383,11 +408,13 @@ describe('a call that takes too long', () => {
       },
       deadlineMs: 45_000,
     });
-    repeater.start();
+    const stopping = new AbortController();
+    const running = repeater.run(stopping.signal);
     await until(async () => deadlines.length === 1);
     deadlines[0]?.();
     await until(async () => made.includes('b'));
-    await repeater.stop();
+    stopping.abort();
+    await running;
   });
 
   it('and a store that cannot be asked is told of, and asked again', async () => {
@@ -403,9 +430,11 @@ describe('a call that takes too long', () => {
       },
       deadlineMs: 1,
     });
-    repeater.start();
+    const stopping = new AbortController();
+    const running = repeater.run(stopping.signal);
     await until(async () => waits.length >= 3);
-    await repeater.stop();
+    stopping.abort();
+    await running;
     expect(news[0]).toMatchObject({ kind: 'store', error: { message: 'away' } });
     expect(new Set(waits)).toEqual(new Set([LOOK_MS]));
   });

@@ -158,7 +158,10 @@ export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection>
         return durabilityOf(seen);
       },
       advice: () => (seen ? adviceOf(seen) : ''),
-      close: () => endWatch?.(),
+      close: () => {
+        endWatch?.();
+        endWatch = undefined;
+      },
       isRetryable,
       isAboutOne: mayBeOneCalls,
       asFault,

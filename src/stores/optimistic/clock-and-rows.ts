@@ -40,6 +40,7 @@ export function storeClock(clockOffsetMs: () => number, watch: StepWatch = stepW
 
 /** Whether a store is open, and what it has under way. */
 export interface State {
+  /** Opens, also after `close`, for which it waits; called again, nothing. */
   readonly open: () => Promise<void>;
   /** @throws Fault `store_unavailable` before `open` and after `close`. */
   readonly check: () => void;
@@ -56,23 +57,40 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
   let closing: Promise<void> | undefined;
   const check = (): void => {
     if (state === 'open') return;
-    const fix =
-      state === 'closed' ? '' : ' Await receiver.ready(), or store.open() where no receiver has it.';
-    throw new Fault('store_unavailable', `The ${backend.name} store is ${state}.${fix}`);
+    throw new Fault(
+      'store_unavailable',
+      `The ${backend.name} store is ${state}. Await receiver.${state === 'closed' ? 'start' : 'ready'}(), or store.open() where no receiver has it.`,
+    );
+  };
+  const begin = async (): Promise<void> => {
+    try {
+      await backend.open();
+      // Unless it was closed meanwhile.
+      if (closing === undefined) state = 'open';
+    } finally {
+      opening = undefined;
+    }
+  };
+  const release = async (idle: () => Promise<void>): Promise<void> => {
+    try {
+      await opening?.catch(() => undefined);
+      await idle();
+      while (running.size > 0) await Promise.allSettled(running);
+      await backend.close();
+    } finally {
+      closing = undefined;
+    }
+  };
+  const open = async (): Promise<void> => {
+    if (closing) {
+      await closing.catch(() => undefined);
+      return open();
+    }
+    if (state !== 'open') await (opening ??= begin());
   };
   return {
     check,
-    open: async () => {
-      if (state === 'closed') check();
-      opening ??= backend.open();
-      try {
-        await opening;
-      } catch (error) {
-        opening = undefined;
-        throw error;
-      }
-      if (state === 'not open yet') state = 'open';
-    },
+    open,
     during: async (work) => {
       check();
       const done = work();
@@ -83,15 +101,10 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
         running.delete(done);
       }
     },
-    close: (idle) => {
+    close: async (idle) => {
+      if (state === 'closed' && !closing) return;
       state = 'closed';
-      closing ??= (async () => {
-        await opening?.catch(() => undefined);
-        await idle();
-        while (running.size > 0) await Promise.allSettled(running);
-        await backend.close();
-      })();
-      return closing;
+      await (closing ??= release(idle));
     },
   };
 }

@@ -170,6 +170,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
     });
 
   const { identity } = backend;
+  const close = (): Promise<void> => state.close(() => batches.idle());
   const store: DrivenStore<Tx> = {
     name: backend.name,
     open: async () => {
@@ -229,7 +230,8 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
     },
     ...registrationsIn(backend, shared, run, direct),
     sweep: (scopes) => direct(() => sweepAll(backend, scopes)),
-    close: () => state.close(() => batches.idle()),
+    close,
+    [Symbol.asyncDispose]: close,
   };
   if (!backend.transaction) return store;
   const { transaction } = backend;

@@ -110,7 +110,10 @@ export function postgresBackend(options: PostgresOptions): PostgresBackend {
         return durabilityOf(seen);
       },
       advice: () => (seen ? adviceOf(seen) : ''),
-      close: () => endSurvival?.(),
+      close: () => {
+        endSurvival?.();
+        endSurvival = undefined;
+      },
       isRetryable,
       isAboutOne: mayBeOneCalls,
       asFault,

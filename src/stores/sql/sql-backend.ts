@@ -244,6 +244,7 @@ export function sqlBackend<Tx extends object, R>(
     bySender: false,
     timeoutMs,
     open: async () => {
+      scopes.forget();
       try {
         await database.open();
       } catch (error) {

@@ -158,6 +158,7 @@ export function bench(published: Published = {}, context: Partial<AuthContext> =
     whose: () => undefined,
     warm: () => Promise.resolve(),
     stop: () => undefined,
+    resume: () => undefined,
   };
   const raiseAlarm = (alarm: Alarm) => alarms.push(alarm);
   const usual = { protocols: protocolsFor(), engine, hashes, keys, hostCheck: 'strict' as const, raiseAlarm };

@@ -12,6 +12,7 @@ import type {
 import type { Store } from '../../../src/index.ts';
 import { storeWith } from '../processes/breaks.ts';
 import type { Buys } from '../processes/wire.ts';
+import { callBy } from '../../support/any-client.ts';
 
 /** Where a process dies that makes a call. */
 export type CrashPoint =
@@ -161,7 +162,7 @@ export function buyerOf({ registersLate }: Buys, die: (order: Order) => void): B
     make: (registrations, order) =>
       current.run({ order, calls: 0, answers: 0, wasRefused: false }, async () => {
         if (registersLate) return makeFirst(registrations, order);
-        return (await create(registrations, order)).call(call);
+        return callBy(await create(registrations, order), call);
       }),
     call,
   };

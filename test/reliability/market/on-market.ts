@@ -7,6 +7,7 @@ import type { Buys } from '../processes/wire.ts';
 import { startFront } from './front.ts';
 import { type SellerProcess, startSeller } from './seller-process.ts';
 import type { AgentPolicy } from './wire.ts';
+import { anyClient } from '../../support/any-client.ts';
 
 export interface MarketOptions extends Omit<GroundOptions, 'buys'> {
   readonly buys: Omit<Buys, 'baseUrl'>;
@@ -44,6 +45,7 @@ export async function onMarket<T>(
       });
       const open = openStore(ground.backend.place);
       const registrations = createRegistrations({
+        call: anyClient,
         store: open.store,
         baseUrl,
         secrets: ['of-every-process-of-this-one-run'],

@@ -134,7 +134,7 @@ const called = ({ operations, observe, call }: Hands, operation: Operation): Pro
     logger,
     raise: () => {},
     learn: () => {},
-  }).call(call);
+  }).callBy(call, new AbortController().signal);
 
 /** The handler of the end's event, however it came. */
 async function handled({ gate, operations }: Hands, names: EventNames, isWebhook: boolean): Promise<void> {

@@ -110,6 +110,8 @@ export async function run({ tasks: count, sellers, seed, leaseMs, forMs }: Form)
     processes.push(process);
     loops.push(loopOf(process, call, { leaseMs, clock, random: () => random.next() }));
   }
+  const stopping = new AbortController();
+  let polling: readonly Promise<void>[] = [];
   const [one] = processes;
   if (!one) throw new Error('there are three');
 
@@ -136,15 +138,15 @@ export async function run({ tasks: count, sellers, seed, leaseMs, forMs }: Form)
       await clock.sleep(endsAt);
       await one.deliver(payloads.tool('completed', { task_id: id, result: { media_buy_id: id } }));
     });
-    for (const loop of loops) loop.start();
+    polling = loops.map((loop) => loop.run(stopping.signal));
     await clock.pass(forMs);
     await Promise.all(telling);
     const stats = loops.map((loop) => loop.stats());
     return judged([...tasks.values()], { most, stats, forMs });
   } finally {
-    const stopping = loops.map((loop) => loop.stop());
+    stopping.abort();
     await clock.pass(TAKES_MS);
-    await Promise.all(stopping);
+    await Promise.all(polling);
     await at.end();
   }
 }

@@ -1,4 +1,4 @@
-import { createPoller, type Poller, type Receiver } from '../../../src/poll/index.ts';
+import { type Poller, type Receiver } from '../../../src/poll/index.ts';
 import type { CallSeller, JsonObject, Registrations } from '../../../src/registrations/index.ts';
 import { SELLER_ROW_ID } from '../../../src/registrations/for-tests.ts';
 import type { Store } from '../../../src/index.ts';
@@ -7,6 +7,7 @@ import { clientOf } from '../market/buyer.ts';
 import { storeWith } from '../processes/breaks.ts';
 import type { Write } from '../processes/ledger.ts';
 import type { Polls } from '../processes/wire.ts';
+import { pollerBy } from '../../support/any-client.ts';
 
 /** A process's poller, and what it writes down of itself. */
 export interface Polling {
@@ -96,11 +97,13 @@ export function pollingOf(polls: Polls, write: Write): Polling {
       return storeWith(store, { registrations: seen(store.registrations) });
     },
     poller: (receiver, registrations) =>
-      createPoller({
+      pollerBy({
         receiver,
         registrations,
-        call: ask,
-        transport: (agentUrl) => (agentUrl.endsWith('/a2a') ? 'agent' : 'tool'),
+        call: Object.assign(ask, {
+          transport: (agentUrl: string) =>
+            agentUrl.endsWith('/a2a') ? ('agent' as const) : ('tool' as const),
+        }),
         ...times,
       }),
   };

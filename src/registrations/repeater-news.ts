@@ -1,0 +1,39 @@
+import { AnswerRefusedError } from '../calls/refused-answer.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import { isOfKind } from '../shared/errors.ts';
+import type { SafeLogger } from '../shared/logging.ts';
+import { isError } from '../shared/realms.ts';
+import { SellerError } from './answer.ts';
+import type { RepeaterNews } from './retry-loop.ts';
+
+/** Reports a repeated call: an alarm if it is over, else a log line. A refusal was told where it was kept. */
+export function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNews) => Promise<void> {
+  return async (news) => {
+    if (news.kind === 'orphaned') {
+      const { agentUrl: sender, operationId, taskType, ref } = news.operation;
+      raise({
+        code: 'operation_orphaned',
+        message: `Whether ${taskType} was done is not known: the call was not answered, and cannot be repeated. Ask the seller.`,
+        sender,
+        operationId,
+        taskType,
+        ...(ref !== undefined && { ref }),
+      });
+      return;
+    }
+    const { error } = news;
+    // It was told of where it was counted.
+    if (isOfKind(error, AnswerRefusedError)) return;
+    const message = isError(error) ? error.message : 'The thrown value is not an Error.';
+    if (news.kind === 'store') {
+      logger.warn(
+        { error },
+        `Registrations: the store could not be asked which calls are to be repeated. ${message}`,
+      );
+      return;
+    }
+    if (error instanceof SellerError && error.recovery !== 'transient') return;
+    const { agentUrl: sender, operationId } = news.operation;
+    logger.warn({ sender, operationId, error }, `A call is repeated later: it was not answered. ${message}`);
+  };
+}
