@@ -3,24 +3,20 @@ export { ConfigError, Fault, PermanentError } from './shared/errors.ts';
 export { PrintableError } from './codec/printable-value.ts';
 
 // What a receiver is made of.
+export type { AdvancedOptions } from './config/advanced-options.ts';
 export type {
   Door,
+  DurabilityOptions,
   Readiness,
   Receiver,
   ReceiverOptions,
   RequestInfo,
   RetryOptions,
   SenderSource,
+  ShorterRetention,
   Ticket,
 } from './config/receiver-options.ts';
-export type {
-  BearerAuth,
-  NotificationToken,
-  ReportsAuth,
-  Sender,
-  SenderAuth,
-  SenderRevocation,
-} from './config/sender-entry.ts';
+export type { ReportsAuth, Sender, SenderAuth, SenderRevocation } from './config/sender-entry.ts';
 export type { EditionName } from './shared/editions.ts';
 export type { HeadersInput } from './shared/delivery.ts';
 export type { Jwk, Verification } from './crypto/engine.ts';
@@ -61,7 +57,6 @@ export type { Alarm, Logger } from './shared/alarms.ts';
 export type {
   Handled,
   Health,
-  HealthFault,
   OnHandled,
   OnRefused,
   RefusedDelivery,
@@ -80,6 +75,5 @@ export type {
   RedriveResult,
   SeenEvent,
   SeenEvents,
-  SenderStats,
   WorkerOptions,
 } from './inbox/inbox-contract.ts';

@@ -21,7 +21,7 @@ it('a handler’s exception goes to the console without a logger, and ordinary o
       publicUrl: URL_GIVEN,
       senders: [{ agentUrl: AGENT, pins: [publicJwk] }],
       store: memoryStore(),
-      requireDurability: 'process',
+      durability: { require: 'process' },
       handlers: {
         completed: () => {},
         other: () => Promise.reject(new Error('the ad server is away')),

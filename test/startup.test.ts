@@ -26,7 +26,7 @@ function bench(...waits: readonly (() => Promise<void>)[]): Bench {
     publicUrl: 'https://buyer.example/hook',
     senders: [{ agentUrl: 'https://seller.example/mcp' }],
     store,
-    requireDurability: 'process',
+    durability: { require: 'process' },
     handlers: { other: () => {} },
   };
   const keys = {
@@ -85,7 +85,7 @@ describe('createStartup', () => {
   });
 });
 
-describe('ready: declaredDurability counts only where the settings cannot be read', () => {
+describe('ready: durability.declared counts only where the settings cannot be read', () => {
   const ready = (read: Durability | 'unknown', more: Partial<ReceiverOptions>): Promise<unknown> =>
     createReceiver({
       publicUrl: 'https://buyer.example/hook',
@@ -97,20 +97,24 @@ describe('ready: declaredDurability counts only where the settings cannot be rea
     }).ready();
 
   it.each<[Durability | 'unknown', Partial<ReceiverOptions>]>([
-    ['unknown', { declaredDurability: 'disk' }],
-    ['unknown', { declaredDurability: 'failover' }],
-    ['unknown', { declaredDurability: 'process', requireDurability: 'process' }],
-    ['disk', { declaredDurability: 'process' }],
+    ['unknown', { durability: { declared: 'disk' } }],
+    ['unknown', { durability: { declared: 'failover' } }],
+    ['unknown', { durability: { declared: 'process', require: 'process' } }],
+    ['disk', { durability: { declared: 'process' } }],
     ['disk', {}],
   ])('read %s, %o: taken', async (read, more) => {
     await expect(ready(read, more)).resolves.toHaveProperty('storeId');
   });
 
   it.each<[Durability | 'unknown', Partial<ReceiverOptions>, RegExp]>([
-    ['unknown', {}, /cannot be read \(declaredDurability: … if you know them\)/],
-    ['unknown', { declaredDurability: 'process' }, /requireDurability: 'disk'.*keeps 'process'/],
-    ['process', { declaredDurability: 'failover' }, /keeps 'process'/],
-    ['disk', { requireDurability: 'failover', declaredDurability: 'failover' }, /keeps 'disk'/],
+    ['unknown', {}, /cannot be read \(durability: \{ declared: … \} if you know them\)/],
+    [
+      'unknown',
+      { durability: { declared: 'process' } },
+      /durability: \{ require: 'disk' \}.*keeps 'process'/,
+    ],
+    ['process', { durability: { declared: 'failover' } }, /keeps 'process'/],
+    ['disk', { durability: { require: 'failover', declared: 'failover' } }, /keeps 'disk'/],
   ])('read %s, %o: a ConfigError', async (read, more, message) => {
     await expect(ready(read, more)).rejects.toThrow(ConfigError);
     await expect(ready(read, more)).rejects.toThrow(message);
@@ -118,7 +122,7 @@ describe('ready: declaredDurability counts only where the settings cannot be rea
 
   it('an unreachable store is a Fault, so that a start can be repeated', async () => {
     const away = { ...memoryStore(), open: () => Promise.reject(new Fault('store_unavailable', 'away')) };
-    await expect(ready('disk', { store: away, startMs: 0 })).rejects.toMatchObject({
+    await expect(ready('disk', { store: away, advanced: { startMs: 0 } })).rejects.toMatchObject({
       name: 'Fault',
       code: 'store_unavailable',
     });

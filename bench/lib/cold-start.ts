@@ -33,7 +33,7 @@ const STARTS: Readonly<Record<ColdJob['contestant'], Start>> = {
         publicUrl: url,
         senders: [{ agentUrl: 'https://seller.example/mcp', pins: [jwk] }],
         store: memoryStore(),
-        requireDurability: 'process',
+        durability: { require: 'process' },
         logger: { debug() {}, info() {}, warn() {}, error() {} },
         handlers: { other: () => undefined },
       });

@@ -18,7 +18,7 @@ export function receiverFor(
     publicUrl: PUBLIC_URL,
     senders: [{ agentUrl: AGENT_URL, pins: [key.publicJwk], ...sender }],
     store: memoryStore(),
-    requireDurability: 'process',
+    durability: { require: 'process' },
     logger: SILENT,
     handlers: { other: async () => {} },
     ...options,

@@ -159,7 +159,9 @@ export async function listenFor({ framework, kind, key, samples, place }: Server
   const kinds: Readonly<Record<ServerJob['kind'], Listen>> = {
     bare: async () => (place ? listenBareWriting(verifyOne, await bareWriteAt(place)) : made.bare(verifyOne)),
     door: async () =>
-      made.door(receiverFor(key, {}, place && { store: await openAt(place), requireDurability: 'disk' })),
+      made.door(
+        receiverFor(key, {}, place && { store: await openAt(place), durability: { require: 'disk' } }),
+      ),
     'on-thread': () => made.door(receiverFor(key, {}, ON_THREAD)),
     'off-thread': () => made.door(receiverFor(key, {}, OFF_THREAD)),
   };

@@ -28,7 +28,7 @@ function optionsFor(key: KeyPair): ReceiverOptions {
     publicUrl: PUBLIC_URL,
     senders: [{ agentUrl: AGENT_URL, pins: [key.publicJwk] }],
     store: memoryStore(),
-    requireDurability: 'process',
+    durability: { require: 'process' },
     logger: SILENT,
     handlers: { other: async () => {} },
   };

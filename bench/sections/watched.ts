@@ -88,7 +88,7 @@ export async function measure(part: string): Promise<Figures> {
     senders: registrations.senders,
     registrations,
     handlers: { other: async () => undefined },
-    ...(part === 'memory' && { requireDurability: 'process' }),
+    ...(part === 'memory' && { durability: { require: 'process' as const } }),
   });
   await receiver.ready();
   await registrations.ready();

@@ -83,8 +83,7 @@ function ownVersion(): string {
   return own.version;
 }
 
-/** The command line: verbs and their flags. */
-export function cliProgram(run: RunVerb, process: Pick<CliProcess, 'stdout' | 'stderr'>): Command {
+function program(run: RunVerb, process: CliProcess): Command {
   const top = new Command('proto-webhooks')
     .description('Tools for signed advertising webhooks: look into deliveries, probe a receiver, check keys.')
     .version(ownVersion())
@@ -133,12 +132,12 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     return EXIT.usage;
   };
   if (args.length === 0) {
-    const names = cliProgram(run, process).commands.map((command) => command.name());
+    const names = program(run, process).commands.map((command) => command.name());
     write(process.stderr, `${PREFIX}name a command: ${names.join(', ')}. --help says what each does.`);
     return EXIT.usage;
   }
   try {
-    await cliProgram(run, process).parseAsync([...args], { from: 'user' });
+    await program(run, process).parseAsync([...args], { from: 'user' });
     return exit;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.pass;

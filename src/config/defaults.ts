@@ -1,21 +1,25 @@
 import { ConfigError } from '../shared/errors.ts';
 import type { WorkerOptions } from '../inbox/inbox-contract.ts';
-import type { ReceiverOptions, RetryOptions } from './receiver-options.ts';
+import type { AdvancedOptions } from './advanced-options.ts';
+import type { DurabilityOptions, ReceiverOptions, RetryOptions } from './receiver-options.ts';
+import type { Durability } from '../stores/store.ts';
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
 
 /** When handlers run: before the reply, or later from the inbox. */
 export type Mode = NonNullable<ReceiverOptions['mode']>;
 
-/** Options that are whole numbers. */
-type NumberName = {
-  [K in keyof ReceiverOptions]-?: NonNullable<ReceiverOptions[K]> extends number ? K : never;
-}[keyof ReceiverOptions];
+/** Members of `O` that are whole numbers. */
+type NumberNames<O> = { [K in keyof O]-?: NonNullable<O[K]> extends number ? K : never }[keyof O];
+
+/** Options that are whole numbers, and those under `advanced`. */
+type NumberName = NumberNames<ReceiverOptions>;
+type AdvancedNumber = NumberNames<AdvancedOptions>;
 
 /** Every one of them, given or by default. */
-export type Numbers = Readonly<Record<NumberName, number>>;
+export type Numbers = Readonly<Record<NumberName | AdvancedNumber, number>>;
 
-/** What is read before a default that depends on it. */
-type Before = Pick<Numbers, 'maxBodyBytes' | 'leaseMs'> & { readonly mode: Mode };
+/** Options that a default depends on: they are read before it. */
+type Before = Pick<Numbers, 'maxBodyBytes' | 'leaseMs' | 'handlerDeadlineMs'> & { readonly mode: Mode };
 
 interface NumberRule<S = number | ((before: Before) => number)> {
   readonly kind: 'number';
@@ -32,7 +36,7 @@ interface ChoiceRule<T, S = T> {
 }
 
 /** Options that are one of some words, and have a default. */
-type ChoiceName = 'mode' | 'requireDurability' | 'verification' | 'hostCheck';
+type ChoiceName = 'mode' | 'verification' | 'hostCheck';
 
 /** `special`: checked by a function of its own. A flag is off by default. */
 type Rule =
@@ -57,12 +61,16 @@ const SPECIAL: Rule = { kind: 'special' };
 export const DAY_MS = 86_400_000;
 /** A record must outlive the nonces that are bound to it (at most 7 min), or a retry would count as a replay. */
 const MIN_RETENTION_MS = 600_000;
+const MAX_RETENTION_MS = 8 * DAY_MS;
 
 /** In the inbox nobody waits for the handler, and a worker holds many leases: both may be longer. */
 const byMode =
   (inline: number, inbox: number) =>
   ({ mode }: Before): number =>
     mode === 'inbox' ? inbox : inline;
+
+/** Twice that, and not less than `least`; a timer has to hold it. */
+const twice = (ms: number, least: number): number => Math.min(Math.max(least, 2 * ms), MAX_TIMER_MS);
 
 const DURABILITIES = ['process', 'disk', 'failover'] as const;
 
@@ -83,46 +91,61 @@ export const OPTIONS: {
   edition: SPECIAL,
   mode: choice(['inline', 'inbox'], 'inline'),
   worker: SPECIAL,
-  queueUnattendedMs: timer(60_000),
   resultSchemas: SPECIAL,
   registrations: SPECIAL,
   contentTypes: SPECIAL,
   maxBodyBytes: count(1_048_576),
-  maxBufferedBytes: count(({ maxBodyBytes }) => Math.max(134_217_728, 8 * maxBodyBytes)),
-  maxKeyDocumentBytes: count(536_870_912, 16_777_216),
-  startMs: timer(30_000, 0),
-  bodyDeadlineMs: timer(10_000),
   handlerDeadlineMs: timer(byMode(8_000, 900_000)),
-  maxRunMs: timer(900_000),
   // Renewed four times, at least once a ms.
   leaseMs: timer(byMode(8_000, 30_000), 4),
-  renewMs: timer(({ leaseMs }) => Math.floor(leaseMs / 4)),
-  waitMs: timer(8_000, 0),
-  retentionMs: count(DAY_MS, MIN_RETENTION_MS, 8 * DAY_MS),
-  shorterRetentionToldToSenders: FLAG,
+  retentionMs: SPECIAL,
   maxRecordsPerSender: count(1_000_000),
   maxPendingBytesPerSender: count(268_435_456),
   maxNoncesPerKey: count(100_000),
   maxNoncesPerSender: count(200_000),
   maxNonces: count(10_000_000),
-  requireDurability: choice(DURABILITIES, 'disk'),
-  declaredDurability: choice(DURABILITIES, undefined),
+  durability: SPECIAL,
   expectStoreId: SPECIAL,
   verification: choice(['main', 'pool', 'auto'], 'auto'),
   hostCheck: choice(['strict', 'off'], 'strict'),
   allowLoopback: FLAG,
   retry: SPECIAL,
-  admissionPressure: SPECIAL,
-  retryAfterSeconds: count(5, 0, DAY_MS / 1000),
   now: FUNCTION,
   fetch: FUNCTION,
-  // `direct`, where connections are made: src/keys/net/document-fetch.ts.
-  dns: choice(['direct', 'system'], undefined),
   logger: SPECIAL,
   onOutcome: FUNCTION,
   onHandled: FUNCTION,
   onAlarm: FUNCTION,
   onRefused: FUNCTION,
+  advanced: SPECIAL,
+};
+
+/** Every option under `advanced`, likewise. */
+export const ADVANCED: {
+  readonly [K in keyof Required<AdvancedOptions>]: K extends AdvancedNumber ? NumberRule : Rule;
+} = {
+  renewMs: timer(({ leaseMs }) => Math.floor(leaseMs / 4)),
+  // The first copy is answered by its deadline, too.
+  waitMs: timer(({ mode, handlerDeadlineMs }) => (mode === 'inbox' ? 8_000 : handlerDeadlineMs), 0),
+  maxRunMs: timer(({ handlerDeadlineMs }) => twice(handlerDeadlineMs, 900_000)),
+  queueUnattendedMs: timer(({ leaseMs }) => twice(leaseMs, 60_000)),
+  retryAfterMs: count(5_000, 0, DAY_MS),
+  startMs: timer(30_000, 0),
+  bodyDeadlineMs: timer(10_000),
+  maxBufferedBytes: count(({ maxBodyBytes }) => Math.max(134_217_728, 8 * maxBodyBytes)),
+  maxKeyDocumentBytes: count(536_870_912, 16_777_216),
+  // `direct`, where connections are made: src/keys/net/document-fetch.ts.
+  dns: choice(['direct', 'system'], undefined),
+  admissionPressure: SPECIAL,
+};
+
+/** What to write for names of other places, or of before. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(Object.keys(ADVANCED).map((name) => [name, `advanced: { ${name}: … }`])),
+  requireDurability: "durability: { require: 'process' | 'disk' | 'failover' }",
+  declaredDurability: "durability: { declared: 'process' | 'disk' | 'failover' }",
+  shorterRetentionToldToSenders: 'retentionMs: { ms: …, toldToSenders: true }',
+  retryAfterSeconds: 'advanced: { retryAfterMs: … }, in milliseconds',
 };
 
 /** Options that are objects of numbers. */
@@ -142,9 +165,21 @@ export const WORKER: { readonly [K in keyof Required<WorkerOptions>]: NumberRule
 /** Names, and each option by itself, but for the special ones. @throws ConfigError with the fix. */
 export function checkEach(options: ReceiverOptions): void {
   // A misspelt one would silently do nothing.
-  onlyKnown('options', options, OPTIONS);
-  for (const [name, rule] of Object.entries(OPTIONS) as [keyof ReceiverOptions, Rule][]) {
-    const value: unknown = options[name];
+  onlyKnown('options', options, OPTIONS, INSTEAD);
+  checkRules('', options, OPTIONS);
+  const { advanced = {} } = options;
+  onlyKnown('advanced', advanced, ADVANCED, { retryAfterSeconds: 'retryAfterMs, in milliseconds' });
+  checkRules('advanced.', advanced, ADVANCED);
+}
+
+function checkRules<O extends object>(
+  where: string,
+  options: O,
+  rules: { readonly [K in keyof Required<O>]: Rule },
+): void {
+  for (const [member, rule] of Object.entries(rules) as [keyof O & string, Rule][]) {
+    const value: unknown = options[member];
+    const name = where + member;
     if (rule.kind === 'choice') oneOf(name, value as string | undefined, rule.of);
     if (rule.kind === 'flag') flag(name, value);
     // What is called later: there a slip would be swallowed, for a hook cannot break an answer.
@@ -156,20 +191,63 @@ export function checkEach(options: ReceiverOptions): void {
 
 /** @throws ConfigError where one is not a whole number within its bounds, or two contradict each other. */
 export function numbersIn(options: ReceiverOptions): Numbers {
-  const before: { -readonly [K in keyof Before]: Before[K] } & Partial<Record<NumberName, number>> = {
-    mode: options.mode ?? OPTIONS.mode.standard,
-    maxBodyBytes: 0,
-    leaseMs: 0,
+  const numbers: Record<string, number> = {};
+  const mode = options.mode ?? OPTIONS.mode.standard;
+  const read = (where: string, given: object, rules: Readonly<Record<string, Rule>>): void => {
+    for (const [name, rule] of Object.entries(rules)) {
+      if (rule.kind !== 'number') continue;
+      const { standard, min, max } = rule;
+      // Those that it depends on are read: they stand in the table before.
+      const fallback = typeof standard === 'number' ? standard : standard({ ...(numbers as Numbers), mode });
+      const value = (given as Readonly<Record<string, number | undefined>>)[name];
+      numbers[name] = wholeNumber(where + name, value, fallback, min, max);
+    }
   };
-  for (const [name, rule] of Object.entries(OPTIONS) as [NumberName, Rule][]) {
-    if (rule.kind !== 'number') continue;
-    const { standard, min, max } = rule;
-    const fallback = typeof standard === 'number' ? standard : standard(before);
-    before[name] = wholeNumber(name, options[name], fallback, min, max);
-  }
-  const { mode: _mode, ...numbers } = before;
+  read('', options, OPTIONS);
+  read('advanced.', options.advanced ?? {}, ADVANCED);
   checkTogether(numbers as Numbers);
   return numbers as Numbers;
+}
+
+/** Ms. @throws ConfigError where records are forgotten sooner than senders were told. */
+export function retentionIn({ retentionMs = DAY_MS }: ReceiverOptions): number {
+  if (typeof retentionMs !== 'object' || retentionMs === null) {
+    const ms = wholeNumber('retentionMs', retentionMs, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
+    if (ms >= DAY_MS) return ms;
+    throw new ConfigError(
+      `retentionMs: ${ms} is under 24 h (${DAY_MS}), which the contract requires. Raise it, or tell every sender its shorter window and write retentionMs: { ms: ${ms}, toldToSenders: true }.`,
+    );
+  }
+  onlyKnown('retentionMs', retentionMs, { ms: true, toldToSenders: true });
+  const { ms, toldToSenders }: { readonly ms?: number; readonly toldToSenders?: unknown } = retentionMs;
+  if (ms === undefined || toldToSenders !== true) {
+    throw new ConfigError(
+      'retentionMs: must be a number of ms, or { ms, toldToSenders: true } where every sender was told its shorter window.',
+    );
+  }
+  return wholeNumber('retentionMs.ms', ms, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
+}
+
+/** What a store has to keep, and what its owner knows of it. */
+export interface RequiredDurability {
+  readonly required: Durability;
+  readonly declared: Durability | undefined;
+}
+
+const DURABILITY_NAMES: Readonly<Record<keyof DurabilityOptions, true>> = { require: true, declared: true };
+
+/** @throws ConfigError */
+export function durabilityIn(options: ReceiverOptions): RequiredDurability {
+  const { durability = {}, store, allowLoopback } = options;
+  if (typeof durability !== 'object' || durability === null) {
+    throw new ConfigError("durability: must be an object like { require: 'disk' }.");
+  }
+  onlyKnown('durability', durability, DURABILITY_NAMES);
+  const required = oneOf('durability.require', durability.require, DURABILITIES);
+  const declared = oneOf('durability.declared', durability.declared, DURABILITIES);
+  // Development: nobody expects memory to survive.
+  const standard = store.name === 'memory' && allowLoopback ? 'process' : 'disk';
+  return { required: required ?? standard, declared };
 }
 
 /**
@@ -199,17 +277,17 @@ function checkTogether(numbers: Numbers): void {
   const { maxBodyBytes, maxBufferedBytes, renewMs, leaseMs, maxRunMs, handlerDeadlineMs } = numbers;
   if (maxBufferedBytes < maxBodyBytes) {
     throw new ConfigError(
-      `maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}): a body of that size could never be taken.`,
+      `advanced.maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}): a body of that size could never be taken.`,
     );
   }
   if (renewMs >= leaseMs) {
     throw new ConfigError(
-      `renewMs: ${renewMs} must be under leaseMs (${leaseMs}); a quarter of it is the default.`,
+      `advanced.renewMs: ${renewMs} must be under leaseMs (${leaseMs}); a quarter of it is the default.`,
     );
   }
   if (maxRunMs < handlerDeadlineMs) {
     throw new ConfigError(
-      `maxRunMs: ${maxRunMs} must not be under handlerDeadlineMs (${handlerDeadlineMs}).`,
+      `advanced.maxRunMs: ${maxRunMs} must not be under handlerDeadlineMs (${handlerDeadlineMs}); twice that is the default.`,
     );
   }
 }

@@ -4,6 +4,7 @@
 export { contentTypes } from './content-types.ts';
 export { pressureThresholds } from './handed-in.ts';
 export { publicUrlOf } from './public-url.ts';
-export { resolveOptions } from './resolve-options.ts';
+export { type Config, resolveOptions } from './resolve-options.ts';
 export { checkRevocation, publisherDomains } from './sender-source.ts';
-export { numbersIn, OPTIONS, RETRY, WORKER } from './defaults.ts';
+export { ADVANCED, numbersIn, OPTIONS, RETRY, WORKER } from './defaults.ts';
+export { MAX_TIMER_MS } from './validate.ts';

@@ -123,9 +123,9 @@ export function checkParts(options: ReceiverOptions): void {
       `store: the ${options.store.name} store has no inbox, which mode 'inbox' needs. Use one that has (${DURABLE_STORES}), or mode: 'inline'.`,
     );
   }
-  if (options.dns !== undefined && options.fetch !== undefined) {
+  if (options.advanced?.dns !== undefined && options.fetch !== undefined) {
     throw new ConfigError(
-      'dns: has no effect beside fetch, which connects by itself. Leave one of them out.',
+      'advanced.dns: has no effect beside fetch, which connects by itself. Leave one of them out.',
     );
   }
   checkExpectedStore(options);
@@ -172,16 +172,18 @@ const CEILING_NAMES = { absolute: true, proportional: true } as const;
 
 function checkThreshold(name: string, value: unknown, least: number): void {
   if (typeof value === 'number' && Number.isFinite(value) && value >= least) return;
-  throw new ConfigError(`admissionPressure.${name}: ${notANumber(value)} not a number of at least ${least}.`);
+  throw new ConfigError(
+    `advanced.admissionPressure.${name}: ${notANumber(value)} not a number of at least ${least}.`,
+  );
 }
 
 /** @throws ConfigError where a threshold is unknown or is not a number in its range. */
 export function pressureThresholds(thresholds: AdmissionPressure | undefined): AdmissionPressure {
   if (thresholds === undefined) return {};
   if (typeof thresholds !== 'object' || thresholds === null) {
-    throw new ConfigError('admissionPressure: must be an object like { shortRatio: 5 }.');
+    throw new ConfigError('advanced.admissionPressure: must be an object like { shortRatio: 5 }.');
   }
-  onlyKnown('admissionPressure', thresholds, PRESSURE_NAMES);
+  onlyKnown('advanced.admissionPressure', thresholds, PRESSURE_NAMES);
   for (const name of PRESSURE_RATIOS) {
     // Below one, every key would be an alarm.
     if (thresholds[name] !== undefined) checkThreshold(name, thresholds[name], 1);
@@ -190,10 +192,10 @@ export function pressureThresholds(thresholds: AdmissionPressure | undefined): A
   if (ceiling === undefined) return { ...thresholds };
   if (typeof ceiling !== 'object' || ceiling === null) {
     throw new ConfigError(
-      'admissionPressure.ceiling: must be an object like { absolute: 20, proportional: 0.1 }.',
+      'advanced.admissionPressure.ceiling: must be an object like { absolute: 20, proportional: 0.1 }.',
     );
   }
-  onlyKnown('admissionPressure.ceiling', ceiling, CEILING_NAMES);
+  onlyKnown('advanced.admissionPressure.ceiling', ceiling, CEILING_NAMES);
   checkThreshold('ceiling.absolute', ceiling.absolute, 0);
   checkThreshold('ceiling.proportional', ceiling.proportional, 0);
   return { ...thresholds, ceiling: { ...ceiling } };

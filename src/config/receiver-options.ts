@@ -8,10 +8,11 @@ import type { Handlers, OnChallenge } from '../events/handlers.ts';
 import type { Observe } from '../events/observation.ts';
 import type { EventRegistrations } from '../events/event-registration.ts';
 import type { ReceiverInbox, WorkerOptions } from '../inbox/inbox-contract.ts';
-import type { AdmissionPressure, PressureState } from '../keys/admission-pressure.ts';
-import type { NameLookUp, KeyFetch } from '../keys/key-resolver.ts';
+import type { PressureState } from '../keys/admission-pressure.ts';
+import type { KeyFetch } from '../keys/key-resolver.ts';
 import type { UnavailableCode } from '../shared/codes.ts';
 import type { Outcome } from '../shared/outcome.ts';
+import type { AdvancedOptions } from './advanced-options.ts';
 import type { Sender } from './sender-entry.ts';
 import type { Durability, Store } from '../stores/store.ts';
 
@@ -205,6 +206,21 @@ export interface RetryOptions {
   readonly crashes?: number;
 }
 
+/** Events are remembered for less than the contract requires, which every sender was told. */
+export interface ShorterRetention {
+  /** At least 600 000. */
+  readonly ms: number;
+  readonly toldToSenders: true;
+}
+
+/** What an answered event has to survive, and what a store keeps whose settings cannot be read. */
+export interface DurabilityOptions {
+  /** A store that keeps less is refused, at the start and while it runs. `disk`; `process` for memory with `allowLoopback`. */
+  readonly require?: Durability;
+  /** What the backend's settings keep; it counts only where they cannot be read. */
+  readonly declared?: Durability;
+}
+
 /** `createReceiver`'s options. Mistakes throw `ConfigError` at construction, with the fix in the message. */
 export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = unknown> {
   /** Exactly the URL that sellers were given; one that ends in `/*` takes path and query from the request. */
@@ -232,11 +248,6 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly mode?: 'inline' | 'inbox';
   /** Mode `inbox`: how this process works, once started. */
   readonly worker?: WorkerOptions;
-  /**
-   * Mode `inbox`: where an event has been due for so many ms and no worker has leased it, the alarm `queue_unattended` is
-   * raised, by processes that only receive too. 60 000.
-   */
-  readonly queueUnattendedMs?: number;
   /** Standard Schemas by task type: what fits is `event.parsed`. */
   readonly resultSchemas?: S;
   /**
@@ -251,28 +262,15 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly contentTypes?: readonly string[];
   /** Bytes. 1 048 576. */
   readonly maxBodyBytes?: number;
-  /** Bytes of bodies held at once, not yet answered; over it 503. 134 217 728, or eight of `maxBodyBytes` if more. */
-  readonly maxBufferedBytes?: number;
-  /** Bytes of memory for key documents and revocation lists together, as estimated. 536 870 912. */
-  readonly maxKeyDocumentBytes?: number;
-  /** Ms for which `ready()` tries again while the store cannot be reached. 30 000; 0: one try. */
-  readonly startMs?: number;
-  /** Ms from the first byte to the last. 10 000. */
-  readonly bodyDeadlineMs?: number;
   /** Ms until `ctx.signal` fires, and inline the reply is 503. 8 000; inbox 900 000. */
   readonly handlerDeadlineMs?: number;
-  /** Ms until a handler that does not settle counts as crashed. 900 000. */
-  readonly maxRunMs?: number;
   /** Ms a lease holds without renewal. 8 000; inbox 30 000. */
   readonly leaseMs?: number;
-  /** Ms between renewals. A quarter of `leaseMs`. */
-  readonly renewMs?: number;
-  /** Ms a duplicate waits for the first copy's handler. 8 000. */
-  readonly waitMs?: number;
-  /** Ms a finished event is remembered: 24 h (86 400 000) to 8 days. */
-  readonly retentionMs?: number;
-  /** Set where `retentionMs` is under 24 h and every sender was told (contract.md §9.3). */
-  readonly shorterRetentionToldToSenders?: boolean;
+  /**
+   * Ms a finished event is remembered, at most 8 days; under 24 h only as `{ ms, toldToSenders: true }`, where every sender
+   * was told (contract.md §9.3). 86 400 000.
+   */
+  readonly retentionMs?: number | ShorterRetention;
   /** 1 000 000. */
   readonly maxRecordsPerSender?: number;
   /** Bytes. 268 435 456. */
@@ -283,15 +281,13 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly maxNoncesPerSender?: number;
   /** Live nonces of all senders, approximate. 10 000 000. */
   readonly maxNonces?: number;
-  /** Refuse to start on a store that promises less. `disk`. */
-  readonly requireDurability?: Durability;
+  /** What an answered event has to survive. Nothing has to be said for a memory store where `allowLoopback` is set. */
+  readonly durability?: DurabilityOptions;
   /**
    * Refuse every store but the one with this identity (`storeId` of `ready()`): an empty one in its place, where a volume
    * was not mounted, would take finished events for new ones.
    */
   readonly expectStoreId?: string;
-  /** Counts where the backend's settings cannot be read. */
-  readonly declaredDurability?: Durability;
   /** Which threads verify signatures. `auto`. */
   readonly verification?: Verification;
   /** `off`: the request's `Host` is not compared with `publicUrl`. `strict`. */
@@ -299,19 +295,10 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   /** Development: http and private addresses in `publicUrl`, agent and key URLs. */
   readonly allowLoopback?: boolean;
   readonly retry?: RetryOptions;
-  /** When to raise the alarm `admission_pressure`: more new key ids than usual. No threshold is set. */
-  readonly admissionPressure?: AdmissionPressure;
-  /** `Retry-After` of 429 and 503, seconds. 5. */
-  readonly retryAfterSeconds?: number;
   /** Unix ms. `Date.now`. */
   readonly now?: () => number;
   /** Fetches key documents. The platform's own by default. */
   readonly fetch?: KeyFetch;
-  /**
-   * How Node looks up the names in key URLs: `direct` asks DNS servers, so that one seller's silent name server holds up
-   * no other seller; `system` is for hosts files, split DNS and names of a container's network. `direct`.
-   */
-  readonly dns?: NameLookUp;
   readonly logger?: Logger;
   /** Told of each delivery, before its answer leaves: what it throws or promises changes no answer. */
   readonly onOutcome?: (outcome: Outcome<Event<S>>) => void;
@@ -324,6 +311,8 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
    * `proto-webhooks/node` writes them to files that `explain` reads.
    */
   readonly onRefused?: OnRefused;
+  /** Derived from the other options, or seldom changed. */
+  readonly advanced?: AdvancedOptions;
 }
 
 /** What `ready()` found. */

@@ -10,7 +10,17 @@ import { contentTypes } from './content-types.ts';
 import { checkParts, pressureThresholds } from './handed-in.ts';
 import { publicUrlOf, type PublicUrl } from './public-url.ts';
 import { senderSource, type ResolveSenders } from './sender-source.ts';
-import { DAY_MS, type Mode, type Numbers, numbersIn, numbersOf, OPTIONS, RETRY, WORKER } from './defaults.ts';
+import {
+  durabilityIn,
+  type Mode,
+  numbersIn,
+  numbersOf,
+  OPTIONS,
+  type RequiredDurability,
+  RETRY,
+  retentionIn,
+  WORKER,
+} from './defaults.ts';
 
 /** `ReceiverOptions` after validation, every default applied. Durations in ms. */
 export interface Config {
@@ -35,21 +45,14 @@ export interface Config {
   readonly renewMs: number;
   readonly waitMs: number;
   readonly retentionMs: number;
+  readonly durability: RequiredDurability;
   readonly limits: StoreLimits;
   readonly retry: RetryLimits & { readonly baseMs: number; readonly maxMs: number };
   readonly admissionPressure: AdmissionPressure;
-  readonly retryAfterSeconds: number;
+  readonly retryAfterMs: number;
   readonly verification: Verification;
   readonly hostCheck: 'strict' | 'off';
   readonly allowLoopback: boolean;
-}
-
-/** @throws ConfigError where records are forgotten sooner than senders were told. */
-function checkRetention({ retentionMs }: Numbers, { shorterRetentionToldToSenders }: ReceiverOptions): void {
-  if (retentionMs >= DAY_MS || shorterRetentionToldToSenders) return;
-  throw new ConfigError(
-    `retentionMs: ${retentionMs} is under 24 h (${DAY_MS}), which the contract requires. Raise it, or tell every sender its shorter window and set shorterRetentionToldToSenders: true.`,
-  );
 }
 
 /** As many are leased at once as may run, unless `batch` says otherwise. */
@@ -74,7 +77,6 @@ export function resolveOptions(options: ReceiverOptions): Config {
   const protocols = protocolsFor(options.protocol);
   const edition = editionFor(options.edition);
   const numbers = numbersIn(options);
-  checkRetention(numbers, options);
   const {
     maxRecordsPerSender,
     maxPendingBytesPerSender,
@@ -85,6 +87,8 @@ export function resolveOptions(options: ReceiverOptions): Config {
   } = numbers;
   return {
     ...times,
+    retentionMs: retentionIn(options),
+    durability: durabilityIn(options),
     protocols,
     edition,
     mode,
@@ -102,7 +106,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
       maxNonces,
     },
     retry: numbersOf('retry', retry, RETRY),
-    admissionPressure: pressureThresholds(options.admissionPressure),
+    admissionPressure: pressureThresholds(options.advanced?.admissionPressure),
     verification,
   };
 }

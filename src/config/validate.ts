@@ -2,15 +2,24 @@ import type { Logger } from '../shared/alarms.ts';
 import { ConfigError, textOf } from '../shared/errors.ts';
 
 /**
+ * @param instead by a name that does not exist, what to write for it.
  * @throws ConfigError for what is not an object, and for a member that does not exist, naming those that do: misspelt, it
  *   would silently do nothing.
  */
-export function onlyKnown(where: string, options: unknown, known: object): void {
+export function onlyKnown(
+  where: string,
+  options: unknown,
+  known: object,
+  instead: Readonly<Record<string, string>> = {},
+): void {
   const names = Object.keys(known);
   if (typeof options !== 'object' || options === null) {
     throw new ConfigError(`${where}: is not an object. Known: ${names.join(', ')}.`);
   }
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));
+  if (unknown !== undefined && Object.hasOwn(instead, unknown)) {
+    throw new ConfigError(`${where}: ${unknown} is not known. Write ${instead[unknown]}.`);
+  }
   if (unknown !== undefined) {
     throw new ConfigError(`${where}: ${unknown} is not known. Known: ${names.join(', ')}.`);
   }

@@ -129,7 +129,7 @@ export function createReceiverContext(
   options.registrations?.requireTheirs?.({ ...options, publicUrl: config.publicUrl });
   const logger = safeLogger(options.logger ?? consoleLogger());
   const { protocols, allowLoopback, admissionPressure: thresholds } = config;
-  const { fetch, dns, now = Date.now } = options;
+  const { fetch, now = Date.now } = options;
   const raiseAlarm = alarmRaiser(logger, options, now);
   const outages = createOutages(now, raiseAlarm);
   const wakeSignal = createWakeSignal();
@@ -153,7 +153,7 @@ export function createReceiverContext(
     protocols,
     engine,
     fetch,
-    dns,
+    dns: options.advanced?.dns,
     now,
     allowLoopback,
     raiseAlarm,

@@ -72,7 +72,7 @@ function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: ReceiverContext)
 export function finishOutcome(raw: Verdict, known: OutcomeContext, context: ReceiverContext): Outcome {
   const { who, event } = known;
   const verdict = printable(raw);
-  const response = frozen(respond(verdict, context.config.retryAfterSeconds));
+  const response = frozen(respond(verdict, context.config.retryAfterMs));
   // Frozen: it is what the hook sees, and what the answer is read from after it.
   const outcome: Outcome = Object.freeze({ ...who, ...(event && { event }), ...verdict, response });
   const ids = event && { key: event.idempotencyKey, ...idsOf(event) };

@@ -2,7 +2,6 @@ import { singleFlight } from '../shared/single-flight.ts';
 import { settledWithin } from '../shared/time-limits.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Config } from '../config/resolve-options.ts';
-import { OPTIONS } from '../config/defaults.ts';
 import { ConfigError, Fault, isOfKind, messageOf } from '../shared/errors.ts';
 import type { KeyResolver } from '../keys/key-resolver.ts';
 import type { ReceiverOptions } from '../config/receiver-options.ts';
@@ -17,22 +16,21 @@ import { toldIdentity } from '../stores/identity.ts';
  */
 async function checkDurability(
   store: Store,
-  options: ReceiverOptions,
+  { required, declared }: Config['durability'],
   lowered: (message: string) => void,
 ): Promise<void> {
-  const required = options.requireDurability ?? OPTIONS.requireDurability.standard;
   const read = await store.durability();
-  const actual = read === 'unknown' ? options.declaredDurability : read;
+  const actual = read === 'unknown' ? declared : read;
   if (actual !== undefined && !isLess(actual, required)) {
     store.keepDurability?.(required, lowered);
     return;
   }
   const found =
     actual === undefined
-      ? 'its settings cannot be read (declaredDurability: … if you know them)'
+      ? 'its settings cannot be read (durability: { declared: … } if you know them)'
       : `'${actual}'`;
   throw new ConfigError(
-    `store: an answered event must survive as requireDurability: '${required}' says, but the ${store.name} store keeps ${found}. Use a stronger store or setting, or lower requireDurability.${store.durabilityAdvice ? ` ${store.durabilityAdvice}` : ''}`,
+    `store: an answered event must survive as durability: { require: '${required}' } says, but the ${store.name} store keeps ${found}. Use a stronger store or setting, or lower durability.require.${store.durabilityAdvice ? ` ${store.durabilityAdvice}` : ''}`,
   );
 }
 
@@ -106,7 +104,7 @@ export function createStartup<T>(context: StartupParts<T>): Startup<T> {
     const run = runs;
     await options.store.open();
     options.store.watchIdentity?.(identityChanged);
-    await checkDurability(options.store, options, lowered);
+    await checkDurability(options.store, config.durability, lowered);
     storeId = await checkIdentity(options, raiseAlarm);
     const [first] = await Promise.all([load(), keys.warm(config.senders.fixed ?? [])]);
     // Later on its accepts say so: a check writes nothing.

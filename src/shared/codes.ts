@@ -141,7 +141,7 @@ export const CODES = {
   handlers_failing: ['alarm'],
   /** The store was made just now: where an older one should be there, its volume may not be. */
   store_created: ['alarm'],
-  /** What is answered survives less than `ready()` found, or than `requireDurability` says: then deliveries get 503. */
+  /** What is answered survives less than `ready()` found, or than `durability.require` says: then deliveries get 503. */
   durability_lowered: ['alarm'],
   /** `sodium-native` is installed, and cannot be used: OpenSSL verifies (verification.md §3.9). */
   sodium_unusable: ['alarm'],

@@ -38,7 +38,7 @@ export interface Unavailability {
   readonly detail: string;
   readonly check?: CheckId;
   /** For `Retry-After`, where it is known how long to wait; else the receiver's option. */
-  readonly retryAfterSeconds?: number;
+  readonly retryAfterMs?: number;
 }
 
 export const unavailable = (code: UnavailableCode, detail: string): Unavailability => ({

@@ -296,18 +296,18 @@ function besideAnother(
     : undefined;
 }
 
-/** The most that `retryAfterSeconds` may be. */
-const LONGEST_RETRY_AFTER = 86_400;
+/** The most that `Retry-After` may say. */
+const LONGEST_RETRY_AFTER_MS = 86_400_000;
 
 /**
  * Bytes that came before, of an event that failed: who recorded them could else make it fail until it is DEAD. Or an event
  * under which its process has ended more than once.
  */
 function backingOff(leftMs: number): Unavailability {
-  const retryAfterSeconds = Math.min(Math.ceil(leftMs / 1000), LONGEST_RETRY_AFTER);
+  const retryAfterMs = Math.min(leftMs, LONGEST_RETRY_AFTER_MS);
   const detail =
     'the same bytes of an event that failed, or an event that ended its process, came before its next run is due';
-  return { ...unavailable('in_flight', detail), retryAfterSeconds };
+  return { ...unavailable('in_flight', detail), retryAfterMs };
 }
 
 const reemitted = (event: Event, { reemission }: { readonly reemission: boolean }): Event =>

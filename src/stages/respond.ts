@@ -66,7 +66,10 @@ const reply = (status: number, headers: Readonly<Record<string, string>> = {}, b
 const jsonReply = (status: number, body: object): Reply =>
   reply(status, { 'Content-Type': 'application/json' }, JSON.stringify(body));
 
-function refusalReply(refusal: Refusal, retryAfterSeconds: number): Reply {
+/** Whole seconds: who waits a little longer finds what it was told to wait for. */
+const retryAfter = (ms: number): Reply['headers'] => ({ 'Retry-After': String(Math.ceil(ms / 1000)) });
+
+function refusalReply(refusal: Refusal, retryAfterMs: number): Reply {
   const { code } = refusal;
   const answer = ANSWERS[code];
   switch (answer.status) {
@@ -85,18 +88,15 @@ function refusalReply(refusal: Refusal, retryAfterSeconds: number): Reply {
     case 415:
       return reply(answer.status);
     case 429:
-      return reply(429, { 'Retry-After': String(retryAfterSeconds) });
+      return reply(429, retryAfter(retryAfterMs));
   }
 }
 
 /** The same for all: nobody can change it. */
 const OK_REPLY: Reply = Object.freeze({ status: 200, headers: Object.freeze({}), body: '' });
 
-const unavailableReply = (retryAfterSeconds: number): Reply =>
-  reply(503, { 'Retry-After': String(retryAfterSeconds) });
-
 /** Pure: what goes back to the sender. No exception text, key id or reason is in it, by construction. */
-export function respond(verdict: Verdict, retryAfterSeconds: number): Reply {
+export function respond(verdict: Verdict, retryAfterMs: number): Reply {
   switch (verdict.kind) {
     case 'accepted':
     case 'duplicate':
@@ -105,9 +105,9 @@ export function respond(verdict: Verdict, retryAfterSeconds: number): Reply {
     case 'challenge':
       return jsonReply(200, { challenge: verdict.challenge.challenge });
     case 'refused':
-      return refusalReply(verdict, retryAfterSeconds);
+      return refusalReply(verdict, retryAfterMs);
     case 'unavailable':
-      return unavailableReply(verdict.retryAfterSeconds ?? retryAfterSeconds);
+      return reply(503, retryAfter(verdict.retryAfterMs ?? retryAfterMs));
   }
 }
 

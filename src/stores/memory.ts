@@ -7,16 +7,10 @@ import { registrationsOf } from './rules/registration-rules.ts';
 import { alive, complete, fail, peek, renew } from './rules/settle-rules.ts';
 import { stepWatch } from './step-watch.ts';
 import { type MemoryRows, memoryRows } from './memory/memory-rows.ts';
-import { createMemoryState as newState, type MemoryState as State } from './memory/memory-state.ts';
+import { createMemoryState, type MemoryState } from './memory/memory-state.ts';
 
-/** What a memory store remembers, opaque. Stores that share one are one store, as two processes on one database are. */
-export interface MemoryState {
-  /** The store's identity; undefined until it is asked for. */
-  readonly id: string | undefined;
-}
-
-/** Makes an empty state, for memory stores that share it. */
-export const createMemoryState = (): MemoryState => newState();
+export { createMemoryState } from './memory/memory-state.ts';
+export type { MemoryState } from './memory/memory-state.ts';
 
 /** `memoryStore`'s options. */
 export interface MemoryStoreOptions extends StoreOptions {
@@ -28,13 +22,13 @@ const OPTION_NAMES: Readonly<Record<keyof MemoryStoreOptions, true>> = { state: 
 
 /**
  * A store for tests and development: everything is gone with the process, durability is `process`. A receiver
- * takes it only with `requireDurability: 'process'`, and never under `NODE_ENV=production`. Without transactions.
+ * takes it only with `allowLoopback` or `durability: { require: 'process' }`, and never under `NODE_ENV=production`.
+ * Without transactions.
  * @throws ConfigError for an option that is not known.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   requireOptions('memoryStore', options, OPTION_NAMES);
-  const { clockOffsetMs = () => 0 } = options;
-  const state = stateOf(options);
+  const { state = createMemoryState(), clockOffsetMs = () => 0 } = options;
   const rows = memoryRows(state);
   const watch = stepWatch();
   // Its rows stay over a close, as those of every store do.
@@ -69,6 +63,3 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     [Symbol.asyncDispose]: close,
   };
 }
-
-/** Every state is one that `createMemoryState` made. */
-const stateOf = ({ state = createMemoryState() }: MemoryStoreOptions): State => state as State;

@@ -18,7 +18,7 @@ export interface RedisStoreOptions extends StoreOptions {
   readonly prefix?: string;
   /**
    * Replicas that must have confirmed what an answer rests on (`WAIT`); fewer: `not_durable`, 503, so also while one is
-   * away. By default the most that were attached since the start where the receiver's `requireDurability` is `failover`,
+   * away. By default the most that were attached since the start where the receiver's `durability.require` is `failover`,
    * for which it can be no less than are attached; else 1 as soon as every primary is seen to have a replica, 0 before.
    * 0 turns it off.
    */

@@ -37,7 +37,7 @@ export interface Store<Tx = unknown> {
    */
   identity?(): Promise<StoreIdentity>;
   /**
-   * What the answers of a receiver have to survive, said once `durability()`, or `declaredDurability`, was found to do:
+   * What the answers of a receiver have to survive, said once `durability()`, or `durability.declared`, was found to do:
    * from then on an operation that rests on less rejects with `Fault('not_durable')`; `lowered` is told where one rests
    * on what is required and yet on less than `durability()` said last. Of several receivers the strongest requirement
    * counts. Absent: `durability()` is all that is looked at.

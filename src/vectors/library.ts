@@ -195,10 +195,10 @@ function optionsOf(setup: Setup, run: HandlerState, store: Store): ReceiverOptio
     publicUrl,
     senders: setup.senders.map((sender) => senderOf(sender, setup)),
     store,
-    requireDurability: 'process',
+    durability: { require: 'process' },
     ...(protocol !== undefined && { protocol }),
     // Nobody else works on an event of a vector, so that there is nothing to wait for.
-    waitMs: 0,
+    advanced: { waitMs: 0 },
     allowLoopback: publicUrl.startsWith('http:'),
     now: () => run.nowMs,
     fetch: revocationTransport(setup),

@@ -48,7 +48,7 @@ describe.each([...OWN_CONNECTION, 'hono'])('1,000 uploads of 1 MiB at once: %s',
   test('memory is bounded by maxBufferedBytes; what does not fit gets 503; the rest is accepted', async () => {
     await using child = await serving(framework, {
       sender: seller.sender,
-      options: { maxBufferedBytes: ROOM, bodyDeadlineMs: 120_000 },
+      options: { advanced: { maxBufferedBytes: ROOM, bodyDeadlineMs: 120_000 } },
     });
     child.tell('memory');
     const before = await child.hears('peakBytes');

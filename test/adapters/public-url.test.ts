@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { webhookHandler } from '../../src/adapters/fetch.ts';
 import type { Alarm, ReceiverOptions } from '../../src/index.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { PUBLIC_URL } from './contract/cases.ts';
 import { DOORS } from './contract/doors.ts';

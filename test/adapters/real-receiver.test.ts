@@ -27,7 +27,6 @@ const receiverAt = (publicUrl: string, more: Partial<ReceiverOptions> = {}): Rec
     publicUrl,
     senders: [seller.sender],
     store: memoryStore(),
-    requireDurability: 'process',
     allowLoopback: true,
     logger: SILENT_LOGGER,
     handlers: { other: (event) => void handled.push(event.idempotencyKey) },

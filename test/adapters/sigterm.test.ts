@@ -39,7 +39,7 @@ describe.each(['node', 'express', 'fastify', 'hono'])('SIGTERM under load: %s', 
       sender: seller.sender,
       holdHandlers: true,
       // How fast this machine is decides nothing.
-      options: { handlerDeadlineMs: 300_000, bodyDeadlineMs: 300_000 },
+      options: { handlerDeadlineMs: 300_000, advanced: { bodyDeadlineMs: 300_000 } },
     });
     const { port, said } = child;
 

@@ -50,7 +50,7 @@ describe.each(['node', 'express', 'fastify', 'hono'])('unauthenticated senders: 
 
   test('stalled uploads take no buffer space, those of replayed headers one body: valid deliveries are accepted', async () => {
     // Room for two bodies.
-    await using child = await served({ maxBufferedBytes: 2 * MIB, bodyDeadlineMs: 120_000 });
+    await using child = await served({ advanced: { maxBufferedBytes: 2 * MIB, bodyDeadlineMs: 120_000 } });
     const refused: RawClient[] = [];
     for (let count = 0; count < 64; count += 1) {
       refused.push(await stalled(child.port, await signedBy(stranger, MIB), 32 * KIB));

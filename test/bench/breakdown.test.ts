@@ -26,7 +26,7 @@ it('breakdown: each part runs alone and repeatedly, and does what it does in a d
       publicUrl: PUBLIC_URL,
       senders: [{ agentUrl: AGENT_URL, pins: [key.publicJwk] }],
       store: memoryStore(),
-      requireDurability: 'process',
+      durability: { require: 'process' },
       logger: SILENT_LOGGER,
       handlers: { other: ({ idempotencyKey }) => handled.push(idempotencyKey) },
     }),

@@ -108,7 +108,7 @@ describe('fleet: caps', () => {
       publicUrl: URL_GIVEN,
       senders: [{ agentUrl: AGENT }],
       store: memoryStore(),
-      requireDurability: 'process',
+      durability: { require: 'process' },
       handlers: { other: () => undefined },
     });
     const resolved = senders.forUrl(URL_GIVEN);

@@ -527,7 +527,7 @@ describe('vectors probe', () => {
       {
         senders: [{ agentUrl: `http://127.0.0.1:${port}/mcp` }],
         now: () => start + asked * 100,
-        retryAfterSeconds: 1,
+        advanced: { retryAfterMs: 1_000 },
       },
       (inner) => (req, res) => {
         asked += 1;

@@ -34,7 +34,7 @@ describe('admissionPressure', () => {
   test('a number that is a text is shown as one', () => {
     const given = { mediumRatio: '2' } as unknown as AdmissionPressure;
     expect(() => pressureThresholds(given)).toThrow(
-      'admissionPressure.mediumRatio: "2" is a string, not a number of at least 1.',
+      'advanced.admissionPressure.mediumRatio: "2" is a string, not a number of at least 1.',
     );
   });
 

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { Pool } from 'pg';
 import { createPool } from 'mysql2/promise';
 import { describe, expect, it, vi } from 'vitest';
-import { resolveOptions } from '../../src/config/for-tests.ts';
+import { ADVANCED, type Config, MAX_TIMER_MS, resolveOptions } from '../../src/config/for-tests.ts';
 import { ConfigError, type ReceiverOptions, type Store } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 
@@ -52,7 +52,9 @@ describe('options: defaults (admission.md §2.12)', () => {
         maxNonces: 10_000_000,
       },
       retry: { attempts: 12, baseMs: 1_000, maxMs: 300_000, crashes: 5 },
-      retryAfterSeconds: 5,
+      retryAfterMs: 5_000,
+      queueUnattendedMs: 60_000,
+      durability: { required: 'disk' },
       hostCheck: 'strict',
       allowLoopback: false,
       edition: { name: '3.0' },
@@ -66,9 +68,11 @@ describe('options: defaults (admission.md §2.12)', () => {
     expect(config).toMatchObject({
       mode: 'inbox',
       handlerDeadlineMs: 900_000,
-      maxRunMs: 900_000,
+      maxRunMs: 1_800_000,
       leaseMs: 30_000,
       renewMs: 7_500,
+      waitMs: 8_000,
+      queueUnattendedMs: 60_000,
       retry: { attempts: 12, baseMs: 1_000, maxMs: 300_000, crashes: 5 },
     });
     expect(resolveOptions(valid).mode).toBe('inline');
@@ -92,23 +96,57 @@ describe('options: defaults (admission.md §2.12)', () => {
     expect(resolveOptions(frozen).retry.attempts).toBe(3);
   });
 
-  it('renews at a quarter of the lease', () => {
-    expect(resolveOptions(given({ leaseMs: 1_000 })).renewMs).toBe(250);
+  describe('derived', () => {
+    it.each<[Record<string, unknown>, Partial<Config>]>([
+      [{ leaseMs: 1_000 }, { renewMs: 250, queueUnattendedMs: 60_000 }],
+      [{ leaseMs: 7 }, { renewMs: 1 }],
+      [{ leaseMs: 40_000 }, { renewMs: 10_000, queueUnattendedMs: 80_000 }],
+      [{ leaseMs: MAX_TIMER_MS }, { queueUnattendedMs: MAX_TIMER_MS }],
+      [{ handlerDeadlineMs: 20_000 }, { waitMs: 20_000, maxRunMs: 900_000 }],
+      [{ handlerDeadlineMs: 450_001 }, { waitMs: 450_001, maxRunMs: 900_002 }],
+      [{ handlerDeadlineMs: MAX_TIMER_MS }, { maxRunMs: MAX_TIMER_MS }],
+      [{ handlerDeadlineMs: 20_000, advanced: { waitMs: 5 } }, { waitMs: 5 }],
+      [{ maxBodyBytes: 20_000_000 }, { maxBufferedBytes: 160_000_000 }],
+    ])('%j: %j', (change, derived) => {
+      expect(resolveOptions(given(change))).toMatchObject(derived);
+    });
+
+    it('in the inbox a duplicate does not wait as long as a handler may run', () => {
+      const { inbox } = memoryStore();
+      const change = { mode: 'inbox', store: { ...store, inbox }, handlerDeadlineMs: 20_000 };
+      expect(resolveOptions(given(change)).waitMs).toBe(8_000);
+    });
+  });
+
+  it('memory has to survive nothing where allowLoopback is set, unless something else is said', () => {
+    const memory = { store: { ...store, name: 'memory' } };
+    const required = (change: Record<string, unknown>): string =>
+      resolveOptions(given(change)).durability.required;
+    expect(required({ ...memory, allowLoopback: true })).toBe('process');
+    expect(required({ ...memory, allowLoopback: false })).toBe('disk');
+    expect(required({ ...memory, allowLoopback: true, durability: { require: 'disk' } })).toBe('disk');
+    expect(required({ allowLoopback: true })).toBe('disk');
+    expect(required({ durability: { require: 'failover', declared: 'failover' } })).toBe('failover');
   });
 
   it('takes each time that is given (admission.md §7.6)', () => {
     const times = {
-      bodyDeadlineMs: 101,
       handlerDeadlineMs: 102,
-      maxRunMs: 103,
       leaseMs: 104,
-      renewMs: 5,
-      waitMs: 0,
       retentionMs: 86_400_106,
       retry: { attempts: 7, baseMs: 108, maxMs: 109, crashes: 10 },
       worker: { concurrency: 11, batch: 12, pollMs: 113 },
     };
-    expect(resolveOptions(given(times))).toMatchObject(times);
+    const advanced = {
+      bodyDeadlineMs: 101,
+      maxRunMs: 103,
+      renewMs: 5,
+      waitMs: 0,
+      startMs: 0,
+      queueUnattendedMs: 114,
+      retryAfterMs: 115,
+    };
+    expect(resolveOptions(given({ ...times, advanced }))).toMatchObject({ ...times, ...advanced });
   });
 });
 
@@ -224,8 +262,23 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       { senders: Array.from({ length: 33 }, (_, i) => ({ agentUrl: `https://s${i}.example` })) },
       /33 on one URL, at most 32\. Give each seller a path of its own/,
     ],
-    ['an unknown way to look names up', { dns: 'hosts' }, /dns: "hosts" is not one of direct, system/],
-    ['dns beside fetch', { dns: 'system', fetch: unused }, /dns: has no effect beside fetch/],
+    [
+      'an unknown way to look names up',
+      { advanced: { dns: 'hosts' } },
+      /advanced\.dns: "hosts" is not one of direct, system/,
+    ],
+    [
+      'dns beside fetch',
+      { advanced: { dns: 'system' }, fetch: unused },
+      /advanced\.dns: has no effect beside fetch/,
+    ],
+    ['advanced options that are no object', { advanced: 5 }, /advanced: is not an object\. Known: renewMs/],
+    ['advanced options of null', { advanced: null }, /advanced: is not an object/],
+    ['a misspelt advanced option', { advanced: { waitMS: 1 } }, /advanced: waitMS is not known/],
+    ['seconds for ms', { advanced: { retryAfterSeconds: 5 } }, /Write retryAfterMs, in milliseconds/],
+    ['an option of the top under advanced', { advanced: { leaseMs: 5 } }, /leaseMs is not known/],
+    ['a text for an advanced number', { advanced: { waitMs: '5' } }, /advanced\.waitMs: "5" is a string/],
+    ['an endless Retry-After', { advanced: { retryAfterMs: 86_400_001 } }, /advanced\.retryAfterMs/],
     ['an unknown edition', { edition: '2.9' }, /edition.*3\.0, 3\.1, 3\.2/],
     ['a protocol that is not a name', { protocol: 'Proto' }, /protocol/],
     [
@@ -272,16 +325,44 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['a misspelt option', { maxBodyByte: 1 }, /maxBodyByte is not known/],
     ['a misspelt retry option', { retry: { attempt: 1 } }, /attempt is not known/],
     ['a body limit of none', { maxBodyBytes: 0 }, /maxBodyBytes/],
-    ['less room than one body', { maxBufferedBytes: 1_048_575 }, /maxBufferedBytes.*maxBodyBytes/],
-    ['little room for key documents', { maxKeyDocumentBytes: 1_048_576 }, /maxKeyDocumentBytes/],
+    [
+      'less room than one body',
+      { advanced: { maxBufferedBytes: 1_048_575 } },
+      /maxBufferedBytes.*maxBodyBytes/,
+    ],
+    [
+      'little room for key documents',
+      { advanced: { maxKeyDocumentBytes: 1_048_576 } },
+      /maxKeyDocumentBytes/,
+    ],
     ['a fraction', { leaseMs: 1.5 }, /leaseMs/],
-    ['a renewal slower than the lease', { leaseMs: 1000, renewMs: 1000 }, /renewMs/],
-    ['a longest run under the deadline', { maxRunMs: 100 }, /maxRunMs/],
-    ['retention under 24 h', { retentionMs: 3_600_000 }, /shorterRetentionToldToSenders/],
-    ['retention a ms under 24 h', { retentionMs: 86_399_999 }, /shorterRetentionToldToSenders/],
+    [
+      'a renewal slower than the lease',
+      { leaseMs: 1000, advanced: { renewMs: 1000 } },
+      /renewMs: 1000 must be under/,
+    ],
+    [
+      'a longest run under the deadline',
+      { advanced: { maxRunMs: 100 } },
+      /maxRunMs: 100 must not be under handlerDeadlineMs/,
+    ],
+    ['retention under 24 h', { retentionMs: 3_600_000 }, /\{ ms: 3600000, toldToSenders: true \}/],
+    ['retention a ms under 24 h', { retentionMs: 86_399_999 }, /toldToSenders: true/],
+    [
+      'retention without its ms',
+      { retentionMs: { toldToSenders: true } },
+      /retentionMs: must be a number of ms/,
+    ],
+    ['retention nobody was told', { retentionMs: { ms: 3_600_000 } }, /toldToSenders: true \}/],
+    ['false for told', { retentionMs: { ms: 9e7, toldToSenders: false } }, /toldToSenders: true \}/],
+    ['a misspelt retention', { retentionMs: { ms: 9e7, told: true } }, /retentionMs: told is not known/],
+    ['told, under 10 min', { retentionMs: { ms: 599_999, toldToSenders: true } }, /retentionMs\.ms/],
     ['retention over 8 days', { retentionMs: 9 * 86_400_000 }, /retentionMs/],
     ['a mode that is not there', { mode: 'outbox' }, /mode/],
-    ['an unknown durability', { requireDurability: 'ram' }, /requireDurability/],
+    ['an unknown durability', { durability: { require: 'ram' } }, /durability\.require: "ram"/],
+    ['an unknown durability, declared', { durability: { declared: 'ram' } }, /durability\.declared: "ram"/],
+    ['a word for durability', { durability: 'disk' }, /durability: must be an object/],
+    ['a misspelt durability', { durability: { required: 'disk' } }, /durability: required is not known/],
     ['an unknown hostCheck', { hostCheck: 'on' }, /hostCheck/],
     ['a logger without all its levels', { logger: { info: () => {} } }, /logger.*debug/],
     ['a logger of null', { logger: null }, /logger/],
@@ -396,10 +477,22 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     expect(() => resolveOptions(given(change))).toThrow(message);
   });
 
-  it('accepts retention under 24 h with shorterRetentionToldToSenders', () => {
-    expect(
-      resolveOptions(given({ retentionMs: 3_600_000, shorterRetentionToldToSenders: true })).retentionMs,
-    ).toBe(3_600_000);
+  it.each([
+    ['requireDurability', "Write durability: { require: 'process' | 'disk' | 'failover' }."],
+    ['declaredDurability', "Write durability: { declared: 'process' | 'disk' | 'failover' }."],
+    ['shorterRetentionToldToSenders', 'Write retentionMs: { ms: …, toldToSenders: true }.'],
+    ['retryAfterSeconds', 'Write advanced: { retryAfterMs: … }, in milliseconds.'],
+    ...Object.keys(ADVANCED).map((name) => [name, `Write advanced: { ${name}: … }.`]),
+  ])('%s at the top: names what to write', (name, write) => {
+    expect(() => resolveOptions(given({ [name]: 1 }))).toThrow(
+      new ConfigError(`options: ${name} is not known. ${write}`),
+    );
+  });
+
+  it('accepts retention under 24 h that senders were told', () => {
+    expect(resolveOptions(given({ retentionMs: { ms: 3_600_000, toldToSenders: true } })).retentionMs).toBe(
+      3_600_000,
+    );
   });
 
   it('refuses the memory store under NODE_ENV=production', () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
-import { numbersIn, OPTIONS, RETRY, WORKER } from '../../src/config/for-tests.ts';
+import { ADVANCED, numbersIn, OPTIONS, RETRY, WORKER } from '../../src/config/for-tests.ts';
 import type { ReceiverOptions } from '../../src/index.ts';
 
 const src = fileURLToPath(new URL('../../src', import.meta.url));
@@ -31,14 +31,16 @@ const standard = (mode: 'inline' | 'inbox') =>
 const spaced = (value: number): string => value.toString().replace(/\B(?=(\d{3})+$)/g, ' ');
 
 describe('the table of options', () => {
-  const said = docs();
+  const said = new Map([...docs(), ...docs('AdvancedOptions')]);
 
   it('has every option', () => {
-    expect(Object.keys(OPTIONS).toSorted()).toEqual([...said.keys()].toSorted());
+    expect(Object.keys(OPTIONS).toSorted()).toEqual([...docs().keys()].toSorted());
+    expect(Object.keys(ADVANCED).toSorted()).toEqual([...docs('AdvancedOptions').keys()].toSorted());
   });
 
-  // Said in relation to another: a quarter of leaseMs.
-  const constants = Object.entries(standard('inline')).filter(([name]) => name !== 'renewMs');
+  // Said in relation to another: a quarter of leaseMs, twice handlerDeadlineMs.
+  const derived = ['renewMs', 'waitMs', 'maxRunMs'];
+  const constants = Object.entries(standard('inline')).filter(([name]) => !derived.includes(name));
   it.each(constants)('%s: has the default of its docstring', (name, value) => {
     expect(said.get(name)).toContain(spaced(value));
     const inbox = standard('inbox')[name as keyof ReturnType<typeof standard>];
@@ -59,6 +61,28 @@ describe('the table of options', () => {
     const members = docs(name);
     for (const [member, { standard: value }] of Object.entries(rules).filter(([one]) => one !== 'batch'))
       expect(members.get(member)).toContain(spaced(value));
+  });
+
+  describe('docs/options.md', () => {
+    const page = readFileSync(join(src, '../docs/options.md'), 'utf8');
+    const rows = new Map(
+      page.split('\n').flatMap((line) => {
+        const name = /^\| `(\w+)` /.exec(line)?.[1];
+        return name === undefined ? [] : [[name, line] as const];
+      }),
+    );
+
+    it('has a row for each option, and no other', () => {
+      expect([...rows.keys(), 'advanced'].toSorted()).toEqual([...said.keys()].toSorted());
+    });
+
+    it.each(constants)('%s: has its default', (name, value) => {
+      expect(rows.get(name)).toContain(spaced(value));
+    });
+
+    it.each(choices)('%s: has its default', (name, value) => {
+      expect(rows.get(name)).toContain(`\`${value}\``);
+    });
   });
 
   it('defaults that depend on others', () => {

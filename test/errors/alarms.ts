@@ -447,7 +447,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
           await deliver();
         }
       },
-      { admissionPressure: { ceiling: { absolute: 1, proportional: 0 }, longRatio: 1 } },
+      { advanced: { admissionPressure: { ceiling: { absolute: 1, proportional: 0 }, longRatio: 1 } } },
     ),
     message: '2 key ids came into use within 5 minutes',
   },
@@ -468,7 +468,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       const store = storeWith(({ inbox }) => ({
         inbox: { ...inbox, overdueMs: async () => 3_600_000 } as NonNullable<Store['inbox']>,
       }));
-      const at = await testReceiver({ store, mode: 'inbox', queueUnattendedMs: 1 });
+      const at = await testReceiver({ store, mode: 'inbox', advanced: { queueUnattendedMs: 1 } });
       onTestFinished(() => at.receiver.stop());
       await at.deliver(completed());
       return at.alarms;
@@ -570,7 +570,10 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   overloaded: {
     test: async () => {
-      const at: TestReceiver = await testReceiver({ maxBodyBytes: 4_096, maxBufferedBytes: 8_192 });
+      const at: TestReceiver = await testReceiver({
+        maxBodyBytes: 4_096,
+        advanced: { maxBufferedBytes: 8_192 },
+      });
       const large = JSON.stringify(completed()).padEnd(4_096);
       for (let count = 0; count < 3; count += 1) {
         const signed = await at.sign(large);
@@ -584,7 +587,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     message: 'fill maxBufferedBytes (8192)',
   },
   misconfigured: {
-    test: after({ requireDurability: 'disk' }, completed()),
-    message: 'lower requireDurability',
+    test: after({ durability: { require: 'disk' } }, completed()),
+    message: 'lower durability.require',
   },
 };

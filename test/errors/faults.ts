@@ -1,6 +1,5 @@
 import { Fault, type Outcome, type Store, type UnavailableCode } from '../../src/index.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import {
   heldHandler,
   type HeldHandler,
@@ -17,7 +16,7 @@ const completed = (): ReturnType<typeof payloads.tool> => payloads.tool('complet
 /** A receiver whose handlers run until they are released. */
 async function held(more: TestReceiverOptions = {}): Promise<TestReceiver & HeldHandler> {
   const run = heldHandler();
-  return { ...(await testReceiver({ waitMs: 0, handler: run.handler, ...more })), ...run };
+  return { ...(await testReceiver({ advanced: { waitMs: 0 }, handler: run.handler, ...more })), ...run };
 }
 
 /** A store that says why it cannot decide. */
@@ -115,7 +114,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
       let offset = 0;
       const state = createMemoryState();
       const store = (): Store => memoryStore({ state, clockOffsetMs: () => offset });
-      const here = await held({ store: store(), renewMs: 7_999 });
+      const here = await held({ store: store(), advanced: { renewMs: 7_999 } });
       const there = await testReceiver({ store: store() });
       const event = completed();
       const first = here.deliver(event);
@@ -148,7 +147,8 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
     message: 'the handler ran over 1 ms',
   },
   body_timeout: {
-    test: async () => outcomeOf((await ticketOf(await testReceiver({ bodyDeadlineMs: 1 }))).ticket),
+    test: async () =>
+      outcomeOf((await ticketOf(await testReceiver({ advanced: { bodyDeadlineMs: 1 } }))).ticket),
     message: 'the body was not complete after 1 ms',
   },
   body_consumed: {
@@ -161,7 +161,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
   },
   overloaded: {
     test: async () => {
-      const at = await testReceiver({ maxBodyBytes: 4_096, maxBufferedBytes: 8_192 });
+      const at = await testReceiver({ maxBodyBytes: 4_096, advanced: { maxBufferedBytes: 8_192 } });
       const large = JSON.stringify(completed()).padEnd(4_096);
       const uploads = [];
       for (let count = 0; count < 3; count += 1) {
@@ -187,8 +187,8 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
     message: 'the receiver stops',
   },
   misconfigured: {
-    test: async () => (await testReceiver({ requireDurability: 'disk' })).deliver(completed()),
-    message: 'lower requireDurability',
+    test: async () => (await testReceiver({ durability: { require: 'disk' } })).deliver(completed()),
+    message: 'lower durability.require',
   },
   webhook_signature_revocation_stale: {
     test: async () => {

@@ -1,5 +1,4 @@
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { createRegistrations, type RegistrationErrorCode } from '../../src/registrations/index.ts';
 import type { Row } from './row.ts';
 

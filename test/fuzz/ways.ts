@@ -55,9 +55,9 @@ export const fuzzOptions = (endpoint: Endpoint): ReceiverOptions => ({
   publicUrl: URLS[endpoint],
   senders: SENDERS[endpoint],
   store: memoryStore({ clockOffsetMs: () => NOW * 1000 - Date.now() }),
-  requireDurability: 'process',
+  durability: { require: 'process' },
   maxBodyBytes: MAX_BODY_BYTES,
-  waitMs: 0,
+  advanced: { waitMs: 0 },
   // A short one may be over at some of the ways, and not at others.
   retry: { baseMs: DAY_MS, maxMs: DAY_MS },
   now: () => NOW * 1000,

@@ -85,7 +85,7 @@ describe.each(Object.keys(BACKENDS))('a queue without a worker, on %s', (name) =
   });
 
   it('queueUnattendedMs sets that time', async () => {
-    const door = await open({ queueUnattendedMs: 5_000 });
+    const door = await open({ advanced: { queueUnattendedMs: 5_000 } });
     await queue(door, 1);
     await pass(4_000);
     expect(unattended(door)).toEqual([]);

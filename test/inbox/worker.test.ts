@@ -146,7 +146,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
         },
       },
       leaseMs: 60_000,
-      renewMs: 5,
+      advanced: { renewMs: 5 },
     });
     await setup.deliver(status(KEY, 'task-1'));
     await setup.receiver.start();
@@ -185,7 +185,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
           },
         },
         leaseMs: 5000,
-        renewMs: 20,
+        advanced: { renewMs: 20 },
       },
     );
     await here.deliver(status(KEY, 'task-1'));

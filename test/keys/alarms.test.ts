@@ -68,7 +68,7 @@ describe("what a receiver's onAlarm is told about keys", () => {
 
   test('admission_pressure: which threshold tripped; nothing is refused', async () => {
     const { seller, deliver, advance, alarmsOf } = await rehearse({
-      admissionPressure: { ceiling: { absolute: 1, proportional: 0 }, longRatio: 1 },
+      advanced: { admissionPressure: { ceiling: { absolute: 1, proportional: 0 }, longRatio: 1 } },
     });
     expect(await deliver()).toBe(ACCEPTED);
     advance(6 * MINUTE);

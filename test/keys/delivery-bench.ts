@@ -26,7 +26,7 @@ export function deliveryBench(...senders: readonly Sender[]): DeliveryBench {
     publicUrl: URL_GIVEN,
     senders,
     store: memoryStore({ clockOffsetMs: () => time - Date.now() }),
-    requireDurability: 'process',
+    durability: { require: 'process' },
     allowLoopback: true,
     now,
     logger: SILENT,

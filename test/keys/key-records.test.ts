@@ -34,7 +34,7 @@ function world() {
         publicUrl: URL_GIVEN,
         senders,
         store: keeps,
-        requireDurability: 'process',
+        durability: { require: 'process' },
         allowLoopback: true,
         now,
         logger: SILENT,

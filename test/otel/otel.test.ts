@@ -199,7 +199,6 @@ describe('metrics', () => {
       publicUrl: 'http://127.0.0.1:9/hook',
       senders: [seller.sender],
       store: memoryStore(),
-      requireDurability: 'process',
       allowLoopback: true,
       logger: SILENT_LOGGER,
       handlers: { other: () => undefined },

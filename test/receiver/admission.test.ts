@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { createReceiver, type Store } from '../../src/index.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import { AGENT, gate, heldHandler, testReceiver, payloads, said, sellerKey, type Signed } from './setup.ts';
@@ -134,7 +133,7 @@ describe('retries, replays and duplicates', () => {
       publicUrl: elsewhere,
       senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }],
       store: memoryStore({ state }),
-      requireDurability: 'process',
+      durability: { require: 'process' },
       handlers: { other: () => expect.fail('a duplicate is a no-op') },
     });
     const payload = payloads.tool('completed');
@@ -183,8 +182,8 @@ describe('an event whose first copy is still running', () => {
 
   it('is 503 when waitMs is over, and at once in edition 3.2', async () => {
     for (const [options, wait] of [
-      [{ waitMs: 0 }, 0],
-      [{ edition: '3.2' as const, waitMs: 60_000 }, 0],
+      [{ advanced: { waitMs: 0 } }, 0],
+      [{ edition: '3.2' as const, advanced: { waitMs: 60_000 } }, 0],
     ] as const) {
       const { handler, started, release } = heldHandler();
       const { deliver } = await testReceiver({
@@ -204,7 +203,7 @@ describe('an event whose first copy is still running', () => {
     const { handler, started, release } = heldHandler();
     let running = 0;
     const { deliver, seen } = await testReceiver({
-      waitMs: 0,
+      advanced: { waitMs: 0 },
       handler: async () => {
         running += 1;
         expect(running).toBe(1);
@@ -253,8 +252,7 @@ describe('the handler deadline', () => {
       },
       handlerDeadlineMs: 1,
       leaseMs: 60_000,
-      renewMs: 1,
-      waitMs: 0,
+      advanced: { renewMs: 1, waitMs: 0 },
       handler: () => opened,
     });
     const payload = payloads.tool('completed');
@@ -277,7 +275,7 @@ describe('the handler deadline', () => {
     const store = (): Store => memoryStore({ state, clockOffsetMs: () => offset });
     const here = await testReceiver({
       store: store(),
-      renewMs: 7_999,
+      advanced: { renewMs: 7_999 },
       handler,
     });
     const there = await testReceiver({ store: store() });
@@ -296,8 +294,7 @@ describe('the handler deadline', () => {
     let offset = 0;
     const { deliver, receiver, seen } = await testReceiver({
       store: memoryStore({ clockOffsetMs: () => offset }),
-      renewMs: 7_999,
-      waitMs: 1,
+      advanced: { renewMs: 7_999, waitMs: 1 },
       handler,
     });
     const payload = payloads.tool('completed');
@@ -452,7 +449,7 @@ describe('stop()', () => {
       },
       handlerDeadlineMs: 1,
       leaseMs: 8,
-      renewMs: 1,
+      advanced: { renewMs: 1 },
       handler: () => new Promise(() => {}),
     });
     await deliver(payloads.tool('completed'));

@@ -400,7 +400,7 @@ describe('a hook gets the outcome before the answer', () => {
 });
 
 describe('ready and stop', () => {
-  it('refuses a store that promises less than requireDurability', async () => {
+  it('refuses a store that promises less than durability.require', async () => {
     const receiver = createReceiver({
       publicUrl: URL_GIVEN,
       senders: [{ agentUrl: 'https://seller.example/mcp' }],
@@ -409,7 +409,7 @@ describe('ready and stop', () => {
       logger: SILENT_LOGGER,
     });
     await expect(receiver.ready()).rejects.toThrow(ConfigError);
-    await expect(receiver.ready()).rejects.toThrow(/requireDurability/);
+    await expect(receiver.ready()).rejects.toThrow(/durability: \{ require: 'disk' \}/);
     const outcome = await receiver.verifyAndDispatch(new Uint8Array(2), {
       'content-type': 'application/json',
     });

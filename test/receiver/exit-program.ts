@@ -42,7 +42,7 @@ const PROGRAMS: Readonly<Record<string, () => Promise<void>>> = {
       mode: 'inbox',
       leaseMs: 100,
       handlerDeadlineMs: 600_000,
-      maxRunMs: 600_000,
+      advanced: { maxRunMs: 600_000 },
       handler: async () => {
         started.open();
         await new Promise(() => {});

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Fault, type Store } from '../../src/index.ts';
-import { memoryStore, type MemoryStoreOptions } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore, type MemoryStoreOptions } from '../../src/stores/memory.ts';
 import { heldHandler, testReceiver, payloads, said } from './setup.ts';
 
 const down = new Fault('store_unavailable', 'connection refused');
@@ -153,7 +152,7 @@ describe('a fault on our side is 503 and never 4xx', () => {
   });
 
   it('a store that is down at the start is checked again with the next delivery', async () => {
-    const { deliver, receiver } = await testReceiver({ store: flaky({ open: 2 }), startMs: 0 });
+    const { deliver, receiver } = await testReceiver({ store: flaky({ open: 2 }), advanced: { startMs: 0 } });
     await expect(receiver.ready()).rejects.toThrow('connection refused');
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable store_unavailable 503');
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');

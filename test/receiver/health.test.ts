@@ -2,8 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ConfigError, Fault, type Health, type Receiver, type Store } from '../../src/index.ts';
 import type { AcceptRequest, LeaseDueRequest } from '../../src/stores/index.ts';
 import { generateKey } from '../../src/sender/sign.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { channel, eventKey, status } from '../inbox/setup.ts';
 import {
   AGENT,
@@ -125,7 +124,7 @@ describe('receiver.health', () => {
   });
 
   it('repeats the check of a store that was unavailable at start, without a delivery', async () => {
-    const made = await observed({ startMs: 0 });
+    const made = await observed({ advanced: { startMs: 0 } });
     made.trouble = away;
     await expect(made.receiver.ready()).rejects.toBe(AWAY);
     expect((await made.receiver.health()).ready).toBe(false);

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Alarm, ConfigError, createReceiver, type Store } from '../../src/index.ts';
 import type { StoreIdentity } from '../../src/stores/index.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import type { TestReceiver, TestReceiverOptions } from './setup.ts';
 import { testReceiver, payloads, said } from './setup.ts';
 
@@ -92,7 +91,7 @@ describe('expectStoreId', () => {
     publicUrl: 'https://buyer.example/hook',
     senders: [{ agentUrl: 'https://seller.example/mcp' }],
     store: memoryStore(),
-    requireDurability: 'process',
+    durability: { require: 'process' },
     handlers: { other: () => undefined },
     ...more,
   });

@@ -345,7 +345,7 @@ describe('mode inbox: what is refused at construction and at call', () => {
   const options = async () => ({
     publicUrl: URL_GIVEN,
     senders: [{ agentUrl: AGENT, pins: [(await sellerKey()).publicJwk] }],
-    requireDurability: 'process' as const,
+    durability: { require: 'process' as const },
     handlers: { other: () => {} },
   });
 
@@ -373,10 +373,10 @@ describe('mode inbox: what is refused at construction and at call', () => {
     const receiver = createReceiver({
       ...(await options()),
       store: memoryStore(),
-      requireDurability: 'disk',
+      durability: { require: 'disk' },
       mode: 'inbox',
     });
-    await expect(receiver.start()).rejects.toThrow(/requireDurability/);
+    await expect(receiver.start()).rejects.toThrow(/durability: \{ require: 'disk' \}/);
   });
 
   it('lists pages as long as asked for, 100 by default', async () => {

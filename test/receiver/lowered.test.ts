@@ -43,7 +43,7 @@ function lowerable(): {
 
 it('the store gets the required durability; a lowered setting it reports is an alarm and changes no answer', async () => {
   const { store, kept, lower } = lowerable();
-  const { deliver, alarms, receiver } = await testReceiver({ store, requireDurability: 'disk' });
+  const { deliver, alarms, receiver } = await testReceiver({ store, durability: { require: 'disk' } });
   await receiver.ready();
   expect(kept).toEqual(['disk']);
   lower('no standby any more');

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Alarm, Fault, type Store } from '../../src/index.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { payloads, said, testReceiver, type TestReceiverOptions } from './setup.ts';
 
 const AWAY = new Fault('store_unavailable', 'connection refused');
@@ -90,7 +89,7 @@ describe('store_away', () => {
       if (isAway) throw AWAY;
       await store.open();
     };
-    const { receiver, clock, outages } = await bench({ store: { ...store, open }, startMs: 0 });
+    const { receiver, clock, outages } = await bench({ store: { ...store, open }, advanced: { startMs: 0 } });
     for (let tries = 0; tries < 3; tries += 1) {
       await expect(receiver.ready()).rejects.toThrow('connection refused');
       clock.now += 6 * SECOND;

@@ -66,7 +66,7 @@ describe('inline: suspect events that come at once', () => {
     // What is answered at once is waited for by nobody: who waited would wait for longer than this test may take.
     const first = await testReceiver({
       store: spied,
-      waitMs: 2_000_000,
+      advanced: { waitMs: 2_000_000 },
       handler: () => new Promise(() => {}),
     });
     const started = gate();
@@ -175,7 +175,7 @@ describe('inline: after a store was unavailable for longer than a lease', () => 
     const { handler, started, release } = heldHandler();
     const { deliver, seen } = await testReceiver({
       store: memoryStore({ clockOffsetMs: () => offsetMs }),
-      waitMs: 0,
+      advanced: { waitMs: 0 },
       handler,
     });
     const first = payloads.tool('working', { task_id: 'task' });
@@ -210,7 +210,7 @@ describe('what accept tells the store', () => {
           return store.accept(request);
         },
       },
-      waitMs: 0,
+      advanced: { waitMs: 0 },
       handler,
     });
     const payload = payloads.tool('completed');
@@ -240,7 +240,7 @@ describe('maxRunMs', () => {
         },
       },
       handlerDeadlineMs: 10,
-      maxRunMs: 40,
+      advanced: { maxRunMs: 40 },
       handler: () => new Promise(() => {}),
     });
     const payload = payloads.tool('completed');
@@ -269,7 +269,7 @@ describe('a store that fails a completion', () => {
           return result;
         },
       },
-      waitMs: 1,
+      advanced: { waitMs: 1 },
     });
     const payload = payloads.tool('completed');
     expect(said(await deliver(payload))).toBe('unavailable store_unavailable 503');

@@ -4,8 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { createReceiver, Fault, type Sender } from '../../src/index.ts';
 import { bearerDelivery, generateKey, type KeyPair, signDelivery, signHmac } from '../../src/sender/sign.ts';
 import { createFakeSeller } from '../../src/testing/index.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, testReceiver, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
@@ -106,7 +105,7 @@ describe('several senders on one endpoint', () => {
       senders: (url) =>
         url.pathname === '/webhooks/one' ? [{ agentUrl: AGENT, pins: [key.publicJwk] }] : [],
       store: memoryStore(),
-      requireDurability: 'process',
+      durability: { require: 'process' },
       logger: SILENT_LOGGER,
       handlers: { other: () => {} },
     });

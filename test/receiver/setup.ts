@@ -15,8 +15,7 @@ import {
   type ReceiverOptions,
 } from '../../src/index.ts';
 import type { Event } from '../../src/events/index.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState, type MemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, type MemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { loadOnDemand } from '../../src/for-tests.ts';
 import { samplePayloads } from '../../src/testing/index.ts';
 import { gate } from '../support/gate.ts';
@@ -70,7 +69,7 @@ export async function testReceiver(options: TestReceiverOptions = {}): Promise<T
     publicUrl: URL_GIVEN,
     senders: [{ agentUrl: AGENT, pins: [key.publicJwk] }],
     store: memoryStore({ state }),
-    requireDurability: 'process',
+    durability: { require: 'process' },
     logger: SILENT_LOGGER,
     handlers: {
       other: async (event, ctx) => {

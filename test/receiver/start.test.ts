@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ConfigError, Fault, type Store } from '../../src/index.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { channel, eventKey, status, type Channel } from '../inbox/setup.ts';
 import { testReceiver, type TestReceiver, type TestReceiverOptions } from './setup.ts';
 
@@ -75,7 +74,7 @@ describe('ready()', () => {
   });
 
   it.each([
-    ['startMs is 0', AWAY, { startMs: 0 }],
+    ['startMs is 0', AWAY, { advanced: { startMs: 0 } }],
     ["it is the owner's mistake", new ConfigError('no such table. Run migrate.'), {}],
   ])('rejects at once where %s', async (_why, error, options) => {
     const { receiver, opens } = await bench([error], options);

@@ -11,7 +11,7 @@ const stuck = async (): Promise<void> => {
 const open = (
   handler: NonNullable<TestReceiverOptions['handler']>,
   more: Partial<TestReceiverOptions> = {},
-) => testReceiver({ store: at.store(), handlerDeadlineMs: 50, waitMs: 50, handler, ...more });
+) => testReceiver({ store: at.store(), handlerDeadlineMs: 50, advanced: { waitMs: 50 }, handler, ...more });
 const inTransaction = async (): Promise<number> => {
   const rows = await at.sql(
     "SELECT count(*)::int AS n FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE $1",
@@ -31,7 +31,7 @@ describe('ctx.transaction on Postgres with a function that never ends', () => {
           await (ends ? (tx as PgClient).query('SELECT 1') : stuck());
         });
       },
-      { maxRunMs: 500, handlerDeadlineMs: 250 },
+      { advanced: { maxRunMs: 500 }, handlerDeadlineMs: 250 },
     );
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable handler_timeout 503');
     await expect.poll(async () => said(await deliver(payloads.tool('completed')))).toBe('accepted 200');

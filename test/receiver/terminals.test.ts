@@ -40,7 +40,7 @@ describe('a second terminal status in edition 3.2', () => {
 
   it('is 503 task_busy while the handler of the first runs, and 409 after it', async () => {
     const { handler, started, release } = heldHandler();
-    const { deliver } = await testReceiver({ edition: '3.2', waitMs: 60_000, handler });
+    const { deliver } = await testReceiver({ edition: '3.2', advanced: { waitMs: 60_000 }, handler });
     const first = deliver(payloads.tool('completed', SOLD));
     await started;
     const second = payloads.tool('failed', UNSOLD);

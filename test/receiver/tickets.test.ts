@@ -83,7 +83,7 @@ describe('a ticket', () => {
   });
 
   it('ends by itself at bodyDeadlineMs', async () => {
-    const at = await opening({ bodyDeadlineMs: 5 });
+    const at = await opening({ advanced: { bodyDeadlineMs: 5 } });
     const ticket = wanted(await at.open(await at.sign(payloads.tool('completed'))));
     const outcome = await ticket.outcome;
     expect(outcome && said(outcome)).toBe('unavailable body_timeout 503');
@@ -92,7 +92,7 @@ describe('a ticket', () => {
   });
 
   it('that is aborted leaves no outcome, no reserved bytes and no nonce', async () => {
-    const at = await opening({ maxBufferedBytes: MAX });
+    const at = await opening({ advanced: { maxBufferedBytes: MAX } });
     const signed = await at.sign(large());
     for (let round = 0; round < 3; round += 1) {
       const ticket = wanted(await at.open(signed));
@@ -158,7 +158,7 @@ describe('buffer space of uploads', () => {
     const other = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-2' });
     const first = await sellerKey();
     const at = await opening({
-      maxBufferedBytes: 4 * MAX,
+      advanced: { maxBufferedBytes: 4 * MAX },
       senders: [
         { agentUrl: AGENT, pins: [first.publicJwk] },
         { agentUrl: 'https://other.example/mcp', pins: [other.publicJwk] },
@@ -178,7 +178,7 @@ describe('buffer space of uploads', () => {
   });
 
   it('is given entirely to a sender that is registered alone', async () => {
-    const at = await opening({ maxBufferedBytes: 4 * MAX });
+    const at = await opening({ advanced: { maxBufferedBytes: 4 * MAX } });
     const taken: boolean[] = [];
     for (let upload = 0; upload < 5; upload += 1) {
       const signed = await at.sign(large());
@@ -190,7 +190,7 @@ describe('buffer space of uploads', () => {
 
   it('is separate for HMAC, which proves nothing before the body', async () => {
     const at = await opening({
-      maxBufferedBytes: 16 * MAX,
+      advanced: { maxBufferedBytes: 16 * MAX },
       senders: [{ agentUrl: AGENT, auth: { hmac: { secret: 'a-shared-secret-of-32-characters' } } }],
     });
     const tickets: Ticket[] = [];

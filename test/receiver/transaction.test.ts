@@ -246,7 +246,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     await other.open();
     const { deliver } = await testReceiver({
       store: sqliteStore(file, { clockOffsetMs: () => offset }),
-      renewMs: 7_999,
+      advanced: { renewMs: 7_999 },
       handler: async ({ idempotencyKey: key }, ctx) => {
         offset = 8_001;
         const again = acceptRequest({ key });

@@ -265,7 +265,7 @@ describe('an agent whose card requires the profile extension (calls.md §4.14)',
       senders: registrations.senders,
       registrations,
       allowLoopback: true,
-      requireDurability: 'process',
+      durability: { require: 'process' },
       logger: SILENT_LOGGER,
       handlers: { completed: (event) => void ended.push(event.data), other: () => {} },
     });

@@ -17,8 +17,7 @@ import {
 } from '../../src/registrations/index.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { registrationsOf } from '../../src/registrations/for-tests.ts';
-import { memoryStore } from '../../src/stores/memory.ts';
-import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { hashes, NEWEST, OLDER } from './kit.ts';
@@ -128,7 +127,7 @@ describe('with a receiver and a seller', () => {
       senders: registrations.senders,
       registrations,
       store,
-      requireDurability: 'process',
+      durability: { require: 'process' },
       allowLoopback: true,
       logger: silent,
       handlers: { other: (event) => void handled.push(event) },
@@ -238,7 +237,7 @@ describe('with a receiver and a seller', () => {
         senders: made.senders,
         registrations: made,
         store,
-        requireDurability: 'process',
+        durability: { require: 'process' },
         logger: silent,
         handlers: { other: () => {} },
         onAlarm: ({ code }) => void codes.push(code),

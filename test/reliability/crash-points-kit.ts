@@ -141,7 +141,7 @@ export async function receiverOf<Tx>(
     store: { ...store, peek: (sender, key) => (onPeek(), store.peek(sender, key)) },
     mode,
     leaseMs: LEASE_MS,
-    renewMs: renews ? 1 : LEASE_MS - 1,
+    advanced: { renewMs: renews ? 1 : LEASE_MS - 1 },
     logger: QUIET,
     handlers: { other: handlerOf(life, outside, options, write) },
   });

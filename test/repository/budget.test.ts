@@ -33,7 +33,7 @@ async function desk(store: Store, ...more: readonly KeyPair[]): Promise<Desk> {
     publicUrl: URL_GIVEN,
     senders: [{ agentUrl: AGENT, pins: [key, ...more].map(({ publicJwk }) => publicJwk) }],
     store,
-    requireDurability: 'process',
+    durability: { require: 'process' },
     leaseMs: 600_000,
     logger: SILENT_LOGGER,
     handlers: { other: () => undefined },

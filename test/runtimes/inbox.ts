@@ -9,7 +9,7 @@ async function works(lib: Library, store: Store, durable: 'process' | 'disk'): P
   const { deliver, handled, outcomes, receiver } = await setup(lib, {
     mode: 'inbox',
     store,
-    requireDurability: durable,
+    durability: { require: durable },
     retry: { attempts: 2, baseMs: 1, maxMs: 1 },
     worker: { pollMs: 20 },
     handler: ({ idempotencyKey }) => {
@@ -51,7 +51,7 @@ const inSqlite = onFile(async (lib, { sqliteStore }, file) => works(lib, sqliteS
 const inline = onFile(async (lib, { sqliteStore }, file) => {
   const { sign, post, deliver, handled, receiver } = await setup(lib, {
     store: sqliteStore(file),
-    requireDurability: 'disk',
+    durability: { require: 'disk' },
   });
   const event = envelope();
   const first = await sign(event);
@@ -76,7 +76,7 @@ const locked = onFile(async (lib, { sqliteStore }, file) => {
       if (waits === 3) other.exec('COMMIT');
     },
   });
-  const { deliver, receiver } = await setup(lib, { store, requireDurability: 'disk' });
+  const { deliver, receiver } = await setup(lib, { store, durability: { require: 'disk' } });
   await receiver.ready();
   other.exec('BEGIN IMMEDIATE');
   same(await deliver(), '200');
@@ -91,7 +91,7 @@ const deferred = onFile(async (lib, { sqliteStore }, file) => {
   other.exec('CREATE TABLE buy (seller INTEGER REFERENCES seller (id) DEFERRABLE INITIALLY DEFERRED)');
   const { deliver, outcomes, receiver } = await setup(lib, {
     store: sqliteStore(file),
-    requireDurability: 'disk',
+    durability: { require: 'disk' },
     handlers: {
       other: async (_, ctx) =>
         ctx.transaction((db) => (db as DatabaseSync).exec('INSERT INTO buy VALUES (7)')),

@@ -47,7 +47,10 @@ const transports: Check = async (lib) => {
 };
 
 const atTheDoor: Check = async (lib) => {
-  const { handled, sign, post, receiver } = await setup(lib, { maxBodyBytes: 2000, bodyDeadlineMs: 50 });
+  const { handled, sign, post, receiver } = await setup(lib, {
+    maxBodyBytes: 2000,
+    advanced: { bodyDeadlineMs: 50 },
+  });
   const delivery = await sign();
   const { headers, body } = delivery;
   same(await post(delivery, { headers: { ...headers, 'Content-Type': 'text/plain' } }), '415');
@@ -168,7 +171,7 @@ const faults: Check = async (lib) => {
     '503 misconfigured',
   );
   same(await codeOf({ senders: () => Promise.reject(new Error('no database')) }), '503 misconfigured');
-  same(await codeOf({ requireDurability: 'disk' }), '503 misconfigured', 'a store that is too weak:');
+  same(await codeOf({ durability: { require: 'disk' } }), '503 misconfigured', 'a store that is too weak:');
 };
 
 const legacy: Check = async (lib) => {
@@ -197,7 +200,7 @@ const concurrent: Check = async (lib) => {
   same([answers[0], handled.length], ['200', 21]);
   await receiver.stop();
   const { opened, open } = gate();
-  const slow = await setup(lib, { waitMs: 0, handler: () => opened });
+  const slow = await setup(lib, { advanced: { waitMs: 0 }, handler: () => opened });
   const first = slow.deliver(event);
   await until(() => slow.handled.length === 1);
   same(await slow.deliver(event), '503', 'its first copy is in flight:');
@@ -221,7 +224,7 @@ async function discover(lib: Library, documents: Record<string, unknown>): Promi
     publicUrl: URL_GIVEN,
     senders: [{ agentUrl: AGENT }],
     store: lib.memory.memoryStore(),
-    requireDurability: 'process',
+    durability: { require: 'process' },
     handlers: { other: () => {} },
     logger: { debug() {}, info() {}, warn() {}, error() {} },
     fetch: async (url) => {

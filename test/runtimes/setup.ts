@@ -42,7 +42,7 @@ export async function setup(lib: Library, options: SetupOptions = {}): Promise<S
     publicUrl: URL_GIVEN,
     senders: [{ agentUrl: AGENT, pins: [pair.publicJwk] }],
     store: lib.memory.memoryStore(),
-    requireDurability: 'process',
+    durability: { require: 'process' },
     logger: quiet,
     onOutcome: (outcome) => outcomes.push(outcome),
     handlers: {

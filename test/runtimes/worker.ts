@@ -48,7 +48,7 @@ const door = fetchDoor.webhookHandler(
       { agentUrl: 'https://pinned.example/mcp', pins: [ORDER.pin] },
     ],
     store: closedStore(),
-    requireDurability: 'process',
+    durability: { require: 'process' },
     allowLoopback: true,
     handlers: { other: () => {} },
   }),

@@ -5,7 +5,7 @@ import { ANSWERS, respond } from '../../src/stages/for-tests.ts';
 
 const SECRET_DETAIL = 'key-7 digest=abc reason';
 const refused = (code: RefusedCode, challenge?: 'bearer') =>
-  respond({ kind: 'refused', code, detail: SECRET_DETAIL, ...(challenge && { challenge }) }, 5);
+  respond({ kind: 'refused', code, detail: SECRET_DETAIL, ...(challenge && { challenge }) }, 5_000);
 
 /** admission.md §2.2, §2.3. */
 const STATUS: Record<RefusedCode, number> = {
@@ -89,7 +89,7 @@ describe('respond: the table of answers', () => {
   });
 
   it.each(FAULTS)('a fault on our side is 503 with Retry-After: %s', (code) => {
-    expect(respond({ kind: 'unavailable', code, detail: SECRET_DETAIL }, 7)).toEqual({
+    expect(respond({ kind: 'unavailable', code, detail: SECRET_DETAIL }, 6_001)).toEqual({
       status: 503,
       headers: { 'Retry-After': '7' },
       body: '',

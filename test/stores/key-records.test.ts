@@ -39,7 +39,7 @@ function start(store: Store, senders: readonly Sender[]): Receiver {
     publicUrl: URL_GIVEN,
     senders,
     store,
-    requireDurability: 'process',
+    durability: { require: 'process' },
     maxRecordsPerSender: 1,
     allowLoopback: true,
     logger: SILENT,

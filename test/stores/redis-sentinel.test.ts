@@ -78,7 +78,12 @@ if (ROWS || LONG)
       const three = await startSentinel(2);
       const prefix = newPrefix();
       const store = redisStore({ client: clientOf.sentinel(three), prefix });
-      const at = await testReceiver({ store, requireDurability: 'failover', leaseMs: 1000, waitMs: 100 });
+      const at = await testReceiver({
+        store,
+        durability: { require: 'failover' },
+        leaseMs: 1000,
+        advanced: { waitMs: 100 },
+      });
       await at.receiver.ready();
       const load = loadOf(at, 8);
       const primary = async (): Promise<number> => {

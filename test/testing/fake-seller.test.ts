@@ -35,7 +35,6 @@ async function pair(options: FakeSellerOptions = {}, more: More = {}): Promise<P
     publicUrl: url,
     senders: [seller.sender],
     store: memoryStore(),
-    requireDurability: 'process',
     allowLoopback: true,
     logger: SILENT_LOGGER,
     onAlarm: (alarm) => alarms.push(alarm),

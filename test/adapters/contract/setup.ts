@@ -33,7 +33,7 @@ export function openSetup(seller: FakeSeller, more: Partial<ReceiverOptions> = {
         return store.accept(request);
       },
     },
-    requireDurability: 'process',
+    durability: { require: 'process' },
     allowLoopback: true,
     maxBodyBytes: MAX_BODY_BYTES,
     logger: {

@@ -74,7 +74,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
   });
 
   test('a body slower than the deadline: 503, not 408, and the connection is closed', async () => {
-    const setup = openSetup(seller, { bodyDeadlineMs: 20 });
+    const setup = openSetup(seller, { advanced: { bodyDeadlineMs: 20 } });
     await using open = await door.open(setup.receiver);
     const client = await rawClient(open.port);
     client.socket.write(head(await signed(), announcing(9)));
@@ -90,7 +90,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     ['a declared length', announcing(MAX_BODY_BYTES)],
     ['chunked', CHUNKED],
   ])('uploads that break off (%s) leave no state and release their buffer space', async (_, framing) => {
-    const setup = openSetup(seller, { maxBufferedBytes: MAX_BODY_BYTES });
+    const setup = openSetup(seller, { advanced: { maxBufferedBytes: MAX_BODY_BYTES } });
     await using open = await door.open(setup.receiver);
     for (let upload = 0; upload < 8; upload += 1) {
       const request = await signed();
@@ -109,7 +109,9 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
   });
 
   test('unauthenticated uploads are refused while they are sent, and take no buffer space', async () => {
-    const setup = openSetup(seller, { maxBufferedBytes: MAX_BODY_BYTES, bodyDeadlineMs: 60_000 });
+    const setup = openSetup(seller, {
+      advanced: { maxBufferedBytes: MAX_BODY_BYTES, bodyDeadlineMs: 60_000 },
+    });
     await using open = await door.open(setup.receiver);
     const stranger = { ...(await signed()), headers: [['Host', 'a'] as const, JSON_TYPE] };
     const clients = await Promise.all(Array.from({ length: 8 }, () => rawClient(open.port)));
@@ -179,7 +181,7 @@ describe.concurrent.each(READABLE_DOORS)('$name, over a raw connection', (door) 
     const held = gate();
     const begun = gate();
     const setup = openSetup(seller, {
-      maxBufferedBytes: MAX_BODY_BYTES,
+      advanced: { maxBufferedBytes: MAX_BODY_BYTES },
       handlers: {
         other: async () => {
           begun.open();

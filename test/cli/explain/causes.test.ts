@@ -296,7 +296,7 @@ describe('explain says whether the receiver finds a wrong URL by itself, and the
       publicUrl,
       senders: [{ agentUrl: 'https://seller.example/mcp', pins }],
       store: memoryStore(),
-      requireDurability: 'process',
+      durability: { require: 'process' },
       allowLoopback: publicUrl.startsWith('http:'),
       now: () => NOW,
       logger: SILENT_LOGGER,

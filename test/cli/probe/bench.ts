@@ -46,7 +46,6 @@ export async function bench(
       { agentUrl: 'https://probe.invalid/mcp', pins, revocation: { revokedKids: ['probe-revoked'] } },
     ],
     store: memoryStore(),
-    requireDurability: 'process',
     allowLoopback: true,
     logger: SILENT_LOGGER,
     handlers: { other: async () => undefined },

@@ -90,7 +90,7 @@ describe('names are looked up', () => {
     const lookup = vi.spyOn(nodeDns.promises, 'lookup').mockRejectedValue(new Error('looked up'));
     const { receiver, alarms } = await testReceiver({
       senders: [{ agentUrl: 'https://seller.example/mcp' }],
-      dns: 'system',
+      advanced: { dns: 'system' },
     });
     await receiver.ready();
     await expect.poll(() => alarms.map(({ code }) => code), PATIENT).toContain('key_fetch_failing');

@@ -9,7 +9,13 @@ export const LEASE_MS = 30_000;
 
 /** A receiver, on a store that has to be durable. */
 export function doorOf(store: Store, options: TestReceiverOptions = {}): Promise<TestReceiver> {
-  return testReceiver({ store, requireDurability: 'disk', leaseMs: LEASE_MS, waitMs: 300, ...options });
+  return testReceiver({
+    store,
+    durability: { require: 'disk' },
+    leaseMs: LEASE_MS,
+    advanced: { waitMs: 300 },
+    ...options,
+  });
 }
 
 export type Event = ReturnType<typeof payloads.tool>;

@@ -62,10 +62,10 @@ async function retried(backend: Backend, key: string, send: () => Promise<Outcom
 async function warm(backend: Backend, mode: Mode): Promise<TestReceiver> {
   const at = await testReceiver({
     store: backend.store,
-    requireDurability: 'disk',
+    durability: { require: 'disk' },
     mode,
     leaseMs: LEASE_MS,
-    waitMs: 300,
+    advanced: { waitMs: 300 },
     ...(mode === 'inbox' && { worker: { pollMs: 200 } }),
   });
   if (mode === 'inbox') await at.receiver.start();

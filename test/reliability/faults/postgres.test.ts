@@ -226,7 +226,7 @@ describe('a failover that leaves the pool at a standby', () => {
   it('503 until it is promoted, then 200, and no answered event is lost', async () => {
     const standby = await startStandby(server);
     await set("ALTER SYSTEM SET synchronous_standby_names = '*'");
-    const at = await doorOn(poolOf(throughProxy()), { requireDurability: 'failover' });
+    const at = await doorOn(poolOf(throughProxy()), { durability: { require: 'failover' } });
     const [first, second] = [newEvent(), newEvent()];
     await expect.poll(async () => (await at.deliver(first)).response.status).toBe(200);
     server.crash();

@@ -51,7 +51,7 @@ it(
       (['inline', 'inbox'] as const).map((mode) =>
         doorOf(postgresStore({ pool: poolOf(primary.url), timeoutMs: 60_000 }), {
           mode,
-          requireDurability: 'failover',
+          durability: { require: 'failover' },
         }),
       ),
     );

@@ -138,7 +138,7 @@ describe('durability(), read from the server’s settings', () => {
     await store.open();
     expect(await store.durability()).toBe('process');
     expect(await atReceiver(store)).toMatch(
-      /requireDurability: 'disk'.*'process'.*synchronous_commit is off: set it to on/,
+      /durability: \{ require: 'disk' \}.*'process'.*synchronous_commit is off: set it to on/,
     );
   });
 

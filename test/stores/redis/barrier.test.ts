@@ -197,8 +197,8 @@ describe('two replicas', () => {
     undo.push(() => store.close());
     return store;
   };
-  const receiverOn = (store: RedisStore, requireDurability: Durability): Promise<TestReceiver> =>
-    testReceiver({ store, requireDurability });
+  const receiverOn = (store: RedisStore, required: Durability): Promise<TestReceiver> =>
+    testReceiver({ store, durability: { require: required } });
   const refusal = async ({ receiver }: TestReceiver): Promise<unknown> => {
     const error: unknown = await receiver.ready().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ConfigError);

@@ -95,10 +95,10 @@ describe('settings of one server', () => {
     expect(await store.durability()).toBe('process');
   });
 
-  it('AOF off is refused by ready() under requireDurability disk, with the settings to change', async () => {
+  it('AOF off is refused by ready() where disk is required, with the settings to change', async () => {
     await set(server, 'appendonly', 'no');
     const message = await readiness(storeOn(clientOf.port(server.port)));
-    expect(message).toContain("requireDurability: 'disk'");
+    expect(message).toContain("durability: { require: 'disk' }");
     expect(message).toContain('appendonly yes, appendfsync always');
   });
 
