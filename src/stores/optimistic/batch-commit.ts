@@ -88,10 +88,7 @@ export async function runJobs(
       const again = await runRound(left, batch, within, shared);
       idle = again.length < left.length ? 0 : idle + 1;
       left = again.filter((job) => job.tries < MOST_TRIES && idle < MOST_TRIES);
-      failAll(
-        again.filter((job) => !left.includes(job)),
-        tooMany(),
-      );
+      for (const job of again) if (!left.includes(job)) job.reject(tooMany());
     }
   } catch (error) {
     // A row that nobody can read, or a backend that throws: who waits for an answer must get one.
