@@ -1,3 +1,10 @@
+/*
+ * SQLite runs the rules over its rows, in the transaction that writes them. As a `Backend`, like the other stores, it was
+ * tried and measured in turns, in processor time an event, 12 pairs each: 64 callers inline 0.97 to 1.00 of today's rate, one
+ * caller 0.70 (memory) to 0.89 (disk); mode inbox 0.47 to 0.80, and 2.3 times the commits beside accepts, for a lease reads
+ * its rows before its transaction and unpacks them for the plan. No line was saved: `ctx.transaction` is synchronous, so
+ * plans would need a second, synchronous runner, and memory needs the rules over rows anyway.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError } from '../shared/errors.ts';
 import type { Store, StoreOptions, CompleteRequest } from './store.ts';
