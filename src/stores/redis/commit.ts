@@ -1,4 +1,4 @@
-import type { CommitRequest, CommitResult, Expected, Scope, Unit, Write } from '../backend.ts';
+import type { CommitRequest, CommitResult, Expected, LoadResult, Scope, Unit, Write } from '../backend.ts';
 import { PROCESSES } from '../optimistic/row-data.ts';
 import { changesOf, indexOf, listName, rowName, rowText, seenOf, ttlOf, versionText } from './redis-rows.ts';
 import type { Session } from './sender-list.ts';
@@ -31,10 +31,13 @@ export async function commit(session: Session, request: CommitRequest): Promise<
   const args = [rows.join(''), ...(bodies.length > 0 ? [Buffer.concat(bodies)] : [])];
   const { rest, ...seen } = seenOf(sender, request.counts, await session.run('commit', sender, told, args));
   session.keyids.noted(sender, keyids);
-  const untilMs = Math.max(0, ...keyids.map(([, until]) => until));
-  const nonces = session.counts.seen(sender, { ...seen, untilMs });
   session.registry.tick();
-  return { ...seen, nonces, refused: rest[0] as readonly number[] };
+  return { ...withAllNonces(session, sender, seen), refused: rest[0] as readonly number[] };
+}
+
+/** What a script says of the sender's nonces becomes what is known of those of all senders. */
+export function withAllNonces<Told extends LoadResult>(session: Session, sender: string, told: Told): Told {
+  return told.nonces === undefined ? told : { ...told, nonces: session.counts.seen(sender, told.nonces) };
 }
 
 /** All of a request are of one sender; a unit without rows is nobody's. */

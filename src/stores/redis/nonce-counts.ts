@@ -5,58 +5,42 @@ import { scopeName } from '../optimistic/row-data.ts';
 export interface NonceCount {
   readonly sender: string;
   readonly nonces: number;
-  /** By then all of them are over. Unix ms, store's clock. */
-  readonly untilMs: number;
-}
-
-/** What a script said of the sender's nonces; undefined: it was not asked. */
-interface Seen {
-  readonly nonces: number | undefined;
-  readonly now: number;
-  /** By when those that it wrote are over; 0: none. */
-  readonly untilMs: number;
 }
 
 /**
- * How many nonces each sender has, for the cap on all of them together (verification.md §2.9a: approximate). Exact for
- * what this process saw last; of others as they told.
+ * How many nonces each sender has, for the cap on all of them together (admission.md §8.9): as this process was told
+ * last; of senders that others have seen since, as they told.
  */
 export interface NonceCounts {
-  /** @returns those of all senders; undefined where the script was not asked. */
-  seen(sender: string, seen: Seen): number | undefined;
-  /** What was noted since the last time, to tell the other processes. */
+  /** Told by a script. @returns those of all senders. */
+  seen(sender: string, nonces: number): number;
+  /** What was told since the last time, for the other processes. */
   take(): readonly NonceCount[];
-  /** What the others told; of senders that were noted since, this process knows better. */
+  /** What the others were told; of senders that were told of since, this process knows better. */
   merge(counts: readonly NonceCount[]): void;
 }
 
 export function nonceCounts(): NonceCounts {
-  const counts = new Map<string, NonceCount>();
+  const counts = new Map<string, number>();
   const noted = new Set<string>();
-  const others = (sender: string, now: number): number => {
-    let sum = 0;
-    for (const count of counts.values()) {
-      if (count.untilMs <= now) counts.delete(count.sender);
-      else if (count.sender !== sender) sum += count.nonces;
-    }
-    return sum;
+  let all = 0;
+  const put = (sender: string, nonces: number): void => {
+    all += nonces - (counts.get(sender) ?? 0);
+    counts.set(sender, nonces);
   };
   return {
-    seen: (sender, { nonces, now, untilMs }) => {
-      const known = counts.get(sender);
-      const until = Math.max(known?.untilMs ?? 0, untilMs);
-      if (until > 0) counts.set(sender, { sender, nonces: nonces ?? known?.nonces ?? 0, untilMs: until });
-      if (nonces === undefined) return undefined;
+    seen: (sender, nonces) => {
+      put(sender, nonces);
       noted.add(sender);
-      return nonces + others(sender, now);
+      return all;
     },
     take: () => {
-      const told = [...noted].flatMap((sender) => counts.get(sender) ?? []);
+      const told = [...noted].map((sender) => ({ sender, nonces: counts.get(sender) ?? 0 }));
       noted.clear();
       return told;
     },
     merge: (received) => {
-      for (const count of received) if (!noted.has(count.sender)) counts.set(count.sender, count);
+      for (const { sender, nonces } of received) if (!noted.has(sender)) put(sender, nonces);
     },
   };
 }

@@ -10,7 +10,7 @@ import type {
   TurnResult,
 } from '../backend.ts';
 import { barrierOf } from './barrier.ts';
-import { commit } from './commit.ts';
+import { commit, withAllNonces } from './commit.ts';
 import { asFault, isAboutOne } from './redis-client.ts';
 import type { Session } from './sender-list.ts';
 import { indexOf, rowName, seenOf, letterOf, rowOf, textOf } from './redis-rows.ts';
@@ -29,7 +29,7 @@ async function load(session: Session, { rows, bodies, counts }: LoadRequest): Pr
     counts: counts.map(indexOf),
   });
   const { rest: _none, isOld: _never, ...seen } = seenOf(sender, counts, reply);
-  return { ...seen, nonces: session.counts.seen(sender, { ...seen, untilMs: 0 }) };
+  return withAllNonces(session, sender, seen);
 }
 
 /** Nothing waits for an answer to another: Redis works on one script while the next one is planned. */

@@ -219,9 +219,11 @@ export async function sweep(
   if (of !== 'nonces') return sweepSender(session, of.sender, { most, keyid: of.keyid ?? '', nonces: false });
   const senders = await session.registry.senders();
   let gone = 0;
-  for (let at = 0; at < senders.length && gone < most; at += AT_ONCE) {
+  // All of them, for each is counted by it.
+  for (let at = 0; at < senders.length; at += AT_ONCE) {
     const some = senders.slice(at, at + AT_ONCE);
-    const each = { most: Math.ceil((most - gone) / some.length), keyid: '', nonces: true };
+    const left = Math.max(0, most - gone);
+    const each = { most: Math.ceil(left / some.length), keyid: '', nonces: true };
     for (const count of await forEach(some, (sender) => sweepSender(session, sender, each))) gone += count;
   }
   return gone;
@@ -236,8 +238,8 @@ interface Sweep {
 }
 
 async function sweepSender(session: Session, sender: string, asked: Sweep): Promise<number> {
-  const [gone, nonces, now] = (await session.read('sweep', sender, asked)) as [number, number, number];
-  session.counts.seen(sender, { nonces, now, untilMs: 0 });
+  const [gone, nonces] = (await session.read('sweep', sender, asked)) as [number, number];
+  session.counts.seen(sender, nonces);
   return gone;
 }
 

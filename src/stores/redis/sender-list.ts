@@ -65,18 +65,13 @@ async function exchange(
   senders: readonly string[],
   ownCounts: readonly NonceCount[],
 ): Promise<void> {
-  const encoded = ownCounts.map(({ sender, nonces, untilMs }) => [
-    columnText(sender),
-    nonces,
-    Math.ceil(untilMs),
-  ]);
+  const encoded = ownCounts.map(({ sender, nonces }) => [columnText(sender), nonces]);
   const args = [JSON.stringify({ senders: senders.map(columnText), counts: encoded })];
   const reply = await lane.run({ script: scripts.register, keys: keys.registry, args });
   const texts = (reply as readonly unknown[]).map(textOf);
   const received: NonceCount[] = [];
-  for (let at = 0; at + 2 < texts.length; at += 3) {
-    const sender = fromColumnText(texts[at] ?? '');
-    received.push({ sender, nonces: Number(texts[at + 1]), untilMs: Number(texts[at + 2]) });
+  for (let at = 0; at + 1 < texts.length; at += 2) {
+    received.push({ sender: fromColumnText(texts[at] ?? ''), nonces: Number(texts[at + 1]) });
   }
   counts.merge(received);
 }

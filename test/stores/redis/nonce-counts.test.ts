@@ -1,45 +1,30 @@
 import { describe, expect, it } from 'vitest';
-import { keyidsOf, type NonceCounts, nonceCounts } from '../../../src/stores/redis/for-tests.ts';
+import { keyidsOf, nonceCounts } from '../../../src/stores/redis/for-tests.ts';
 
-const at = (nonces: number, now = 1000, untilMs = 361_000): Parameters<NonceCounts['seen']>[1] => ({
-  nonces,
-  now,
-  untilMs,
-});
-
-describe('the number of nonces of all senders (verification.md §2.9a)', () => {
-  it('is that of other senders and the script’s last count', () => {
+describe('the number of nonces of all senders (admission.md §8.9)', () => {
+  it('is the sum of what was told last of each', () => {
     const counts = nonceCounts();
-    expect(counts.seen('a', at(3))).toBe(3);
-    expect(counts.seen('b', at(4))).toBe(7);
-    expect(counts.seen('a', at(2))).toBe(6);
+    expect(counts.seen('a', 3)).toBe(3);
+    expect(counts.seen('b', 4)).toBe(7);
+    expect(counts.seen('a', 2)).toBe(6);
+    expect(counts.seen('b', 0)).toBe(2);
   });
 
-  it('is unknown where the script was not asked, without forgetting earlier counts', () => {
+  it('is published once, and read for senders that this process was not told of since', () => {
     const counts = nonceCounts();
-    counts.seen('a', at(3));
-    expect(counts.seen('a', { nonces: undefined, now: 1000, untilMs: 361_000 })).toBe(undefined);
-    expect(counts.seen('b', at(1))).toBe(4);
-  });
-
-  it('is zero once they have expired', () => {
-    const counts = nonceCounts();
-    counts.seen('a', at(3));
-    expect(counts.seen('b', at(1, 361_000, 0))).toBe(1);
-  });
-
-  it('is published once and read for senders that this process has not seen', () => {
-    const counts = nonceCounts();
-    counts.seen('a', at(3));
-    expect(counts.take()).toEqual([{ sender: 'a', nonces: 3, untilMs: 361_000 }]);
+    counts.seen('a', 3);
+    expect(counts.take()).toEqual([{ sender: 'a', nonces: 3 }]);
     expect(counts.take()).toEqual([]);
-    counts.seen('b', at(2));
+    counts.seen('b', 2);
     counts.merge([
-      { sender: 'a', nonces: 30, untilMs: 361_000 },
-      { sender: 'b', nonces: 20, untilMs: 361_000 },
-      { sender: 'c', nonces: 10, untilMs: 361_000 },
+      { sender: 'a', nonces: 30 },
+      { sender: 'b', nonces: 20 },
+      { sender: 'c', nonces: 10 },
     ]);
-    expect(counts.seen('d', at(0))).toBe(42);
+    expect(counts.seen('d', 0)).toBe(42);
+    // What another process has swept is told as 0.
+    counts.merge([{ sender: 'c', nonces: 0 }]);
+    expect(counts.seen('d', 0)).toBe(32);
   });
 });
 

@@ -38,6 +38,26 @@ describe('what processes share', () => {
     await late.close();
   });
 
+  it('refuses nobody by a sum that is old: all senders are counted first', async () => {
+    const prefix = newPrefix();
+    vi.useFakeTimers({ toFake: ['performance'] });
+    let offsetMs = 0;
+    const handles = [0, 1].map(() =>
+      redisStore({ client: clientOf.url(server.url), prefix, clockOffsetMs: () => offsetMs }),
+    );
+    const [first, other] = handles as [RedisStore, RedisStore];
+    for (const store of handles) await store.open();
+    for (let n = 0; n < 5; n += 1) await first.accept(limited('https://a.example/mcp', 100));
+    vi.advanceTimersByTime(10_001);
+    await first.accept(limited('https://a.example/mcp', 100));
+    expect((await other.accept(limited('https://b.example/mcp', 5))).kind).toBe('rate-abuse');
+    // They expire, and the process that stored them deletes them: the other one is not told for 10 s.
+    offsetMs += 3_600_000;
+    expect((await first.accept(limited('https://a.example/mcp', 1))).kind).toBe('won');
+    expect((await other.accept(limited('https://b.example/mcp', 5))).kind).toBe('won');
+    for (const store of handles) await store.close();
+  });
+
   it('registers senders before their first accept and again with each exchange', async () => {
     const prefix = newPrefix();
     vi.useFakeTimers({ toFake: ['performance'] });

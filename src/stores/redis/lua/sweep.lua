@@ -40,4 +40,4 @@ else sweep('x', '') end
 for from = 1, #keys, 4000 do call('DEL', unpack(keys, from, math.min(from + 3999, #keys))) end
 if bytes ~= 0 then call('DECRBY', base .. 's', bytes) end
 if call('EXISTS', base .. 'x') == 0 then call('DEL', base .. 's') end
-return { gone, countsOf({ 'x' })[2], now }
+return { gone, countsOf({ 'x' })[2] }
