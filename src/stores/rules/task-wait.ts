@@ -33,6 +33,11 @@ export function parkedUntil(holder: RecordRow, now: number): number {
 /**
  * A record gives its task up: nobody holds it, and the next one that waits for it is due, so that workers need not go
  * through all. A free task says so itself, and so an accept need not look at the record that had it last.
+ *
+ * An index finds the next one (`Write.waitsFor`). Without it, measured with 300 events of a task in three processes, an end
+ * that wakes all takes 26 statements an event in place of 4, and a tenth of the rate (Postgres); a task's row that names one
+ * waiter runs two events a lease. A backend that wakes the oldest by itself saves half a statement an event and no code,
+ * and meets deadlocks: it locks a record out of the order in which commits lock.
  * @param mark what else the end changes of the task.
  */
 export function freeTask(
