@@ -252,6 +252,20 @@ describe('broken variants, caught by the same exploration with the invariant tha
     expect(breach?.trace, counterexample).toHaveLength(steps);
   });
 
+  // Behind more states than `npm run test:rows` has the time for.
+  it.each(LONG ? [broken.PLACE_GIVEN_UP] : [])(
+    'the place for a suspect is given up where an answer is lost',
+    (system) => {
+      const { observedPoison } = SCENARIOS;
+      const scenario = { ...observedPoison, budget: { ...observedPoison.budget, resends: 1 } };
+      const { breach } = exploreScenario(scenario, unsaid(system), { drains: false });
+      const counterexample = breach ? told(breach) : 'not caught';
+      expect(breach?.invariant, counterexample).toBe(CHARGED);
+      expect(breach?.trace, counterexample).toHaveLength(18);
+    },
+    TIMEOUT_MS,
+  );
+
   it('a parked record that is not told when its task is free', () => {
     const { breach } = exploreScenario(SCENARIOS.inboxTask, broken.PARKED_FOR_GOOD);
     const counterexample = breach ? told(breach) : 'not caught';

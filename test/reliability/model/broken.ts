@@ -70,6 +70,9 @@ export const RELEASED_AT_THE_DEADLINE: System = { ...REAL, releasesAtDeadline: t
 /** A worker asks for a suspect beside what its process's deliveries run, and beside the suspect that one of them has asked for. */
 export const PLACE_OF_ITS_OWN: System = { ...REAL, sharesPlace: false };
 
+/** An accept that has leased a suspect and was not told so gives the place for it up, and is sent again. */
+export const PLACE_GIVEN_UP: System = { ...REAL, keepsPlace: false };
+
 /** 2xx first, the store after it. */
 export const ACKNOWLEDGED_BEFORE_INSERT: System = { ...REAL, answersFirst: true };
 

@@ -48,7 +48,7 @@ function noteFirstCopy(play: Play, before: World, after: World, { event, copy, a
 
 function withDecision(play: Play, world: World, thread: Thread, decision: AcceptDecision): World {
   const waits = play.system.consequence(decision, modeOf(play, thread)) === 'wait';
-  if (isSuspect(decision)) return askedAlone(world, thread, decision);
+  if (isSuspect(decision)) return askedAlone(play, world, thread, decision);
   const suspectNow = thread.suspect && decision.kind === 'won';
   const decided: Thread = {
     ...thread,
@@ -73,8 +73,8 @@ function isSuspect(decision: Thread['decision']): boolean {
 }
 
 /** Its process keeps its one place for a suspect for it, and it asks again, without its nonce; else it is answered 503. */
-function askedAlone(world: World, thread: Thread, decision: AcceptDecision): World {
-  if (isTaken(world, thread)) return withThread(world, { ...thread, decision, at: 'decided', step: 0 });
+function askedAlone(play: Play, world: World, thread: Thread, decision: AcceptDecision): World {
+  if (isTaken(play, world, thread)) return withThread(world, { ...thread, decision, at: 'decided', step: 0 });
   const { nonce: _bound, ...bare } = thread;
   const replay = 'replay' in decision && decision.replay;
   const again = { id: `#${world.next}`, at: 'arrived', step: 0, suspect: true } as const;
@@ -97,7 +97,7 @@ function decided(play: Play, world: World, thread: Thread): Steps {
   const next = isSuspect(decision) ? 503 : play.system.consequence(decision, modeOf(play, thread));
   if (next === 'run') {
     const starts =
-      thread.suspect && isTaken(world, thread)
+      thread.suspect && isTaken(play, world, thread)
         ? [handBack(play, world, thread)]
         : startSteps(play, world, thread);
     return [...starts, ...resendSteps(world, thread)];
@@ -109,13 +109,14 @@ function decided(play: Play, world: World, thread: Thread): Steps {
 }
 
 /** Whether its process runs another suspect already, or has kept the place for one (admission.md §4.6). */
-function isTaken({ threads }: World, { id, process }: Thread): boolean {
-  return threads.some((other) => other.id !== id && other.process === process && hasPlace(other));
+function isTaken(play: Play, { threads }: World, { id, process }: Thread): boolean {
+  return threads.some((other) => other.id !== id && other.process === process && hasPlace(play, other));
 }
 
 /** Whether it runs in its process's one place for a suspect, or asks for a suspect's lease, for which that is kept. */
-export function hasPlace({ suspect, at }: Thread): boolean {
-  return suspect && at !== 'waiting' && at !== 'settled';
+export function hasPlace({ system }: Play, { suspect, at, run }: Thread): boolean {
+  const isAskedAgain = at === 'arrived' && run >= 0;
+  return suspect && at !== 'waiting' && at !== 'settled' && (system.keepsPlace || !isAskedAgain);
 }
 
 function handBack(play: Play, world: World, thread: Thread): Steps[number] {

@@ -98,10 +98,11 @@ export function workSteps(play: Play, world: World): Steps {
 }
 
 /** A worker runs a suspect beside nothing else, in the one place of its process (admission.md §4.6). */
-function mayAskAlone({ system }: Play, world: World, process: number): boolean {
-  if (!system.sharesPlace) return true;
+function mayAskAlone(play: Play, world: World, process: number): boolean {
+  if (!play.system.sharesPlace) return true;
   return !world.threads.some(
-    (thread) => thread.process === process && (hasPlace(thread) || (thread.run >= 0 && RUNS.has(thread.at))),
+    (thread) =>
+      thread.process === process && (hasPlace(play, thread) || (thread.run >= 0 && RUNS.has(thread.at))),
   );
 }
 

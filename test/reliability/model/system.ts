@@ -51,6 +51,8 @@ export interface System {
   readonly releasesAtDeadline: boolean;
   /** Whether a process's worker and its deliveries have one place for a suspect together. */
   readonly sharesPlace: boolean;
+  /** Whether a suspect's place is kept while its accept, whose answer was lost, is sent again. */
+  readonly keepsPlace: boolean;
   /** Whether the inbox answers before it stores. */
   readonly answersFirst: boolean;
 }
@@ -131,6 +133,7 @@ export const REAL: System = {
   consequence,
   releasesAtDeadline: false,
   sharesPlace: true,
+  keepsPlace: true,
   answersFirst: false,
 };
 
