@@ -55,6 +55,7 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
   let state: 'not open yet' | 'open' | 'closed' = 'not open yet';
   let opening: Promise<void> | undefined;
   let closing: Promise<void> | undefined;
+  let closes = 0;
   const check = (): void => {
     if (state === 'open') return;
     throw new Fault(
@@ -83,8 +84,10 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
   };
   const open = async (): Promise<void> => {
     if (closing) {
+      const before = closes;
       await closing.catch(() => undefined);
-      return open();
+      // Closed once more meanwhile: that is the last word.
+      if (closes !== before) return check();
     }
     if (state !== 'open') await (opening ??= begin());
   };
@@ -102,7 +105,8 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
       }
     },
     close: async (idle) => {
-      if (state === 'closed' && !closing) return;
+      closes += 1;
+      if (state === 'closed' && !closing && !opening) return;
       state = 'closed';
       await (closing ??= release(idle));
     },
