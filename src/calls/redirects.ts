@@ -7,6 +7,8 @@ export type Moved = Map<string, string>;
 /** A redirect that is not followed. The message names the URL to configure. */
 export class RedirectError extends PrintableError {
   override readonly name = 'RedirectError';
+  /** Stable, machine readable: always `redirect_refused`. */
+  readonly code = 'redirect_refused';
 }
 
 /** 307 and 308 keep method and body. */

@@ -20,10 +20,19 @@ export class AnswerRefusedError extends PrintableError {
   }
 }
 
+/** What has to be known before a call was refused: the call was not made, and is not counted (calls.md §4.10). */
+export class CallNotMadeError extends PrintableError {
+  override readonly name = 'CallNotMadeError';
+  /** Stable, machine readable: always `call_not_made`. */
+  readonly code = 'call_not_made';
+}
+
 /** The same of what comes before a call: that one was not made, and is not counted (calls.md §4.10). Any other error as it is. */
 export function beforeCall(what: string, error: unknown): unknown {
   if (!isOfKind(error, AnswerRefusedError)) return error;
-  return new PrintableError(`The call was not made: ${what} is refused, ${error.reason}.`, { cause: error });
+  return new CallNotMadeError(`The call was not made: ${what} is refused, ${error.reason}.`, {
+    cause: error,
+  });
 }
 
 /** What the runtime throws by itself, and no code of ours or of a store's says in words. */

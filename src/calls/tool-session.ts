@@ -27,6 +27,8 @@ export const newSession = (url: string): ToolSession => ({
 /** The seller does not know the session, or does not any more: what was asked was not done. */
 export class SessionLostError extends PrintableError {
   override readonly name = 'SessionLostError';
+  /** Stable, machine readable: always `session_lost`. */
+  readonly code = 'session_lost';
 }
 
 /** Headers of a request within the session. */

@@ -7,6 +7,8 @@ import { PrintableError } from '../codec/printable-value.ts';
 /** The command cannot be done as it was given: exit code 2, and `message` is the one line on stderr. */
 export class UsageError extends PrintableError {
   override readonly name = 'UsageError';
+  /** Stable, machine readable: always `usage_error`. */
+  readonly code = 'usage_error';
 }
 
 /** Reads a page: a wrong `after` is named as the flag that it came by. @throws UsageError */

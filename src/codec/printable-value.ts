@@ -135,7 +135,10 @@ function framesOf(message: string, stack: unknown): readonly string[] {
 }
 
 /** An error whose message or cause may have others' words in it: they are printable and short. Base of errors of this package. */
-export class PrintableError extends Error {
+export abstract class PrintableError extends Error {
+  /** Stable, machine readable: docs/errors.md has each. */
+  abstract readonly code: string;
+
   constructor(message: string, options?: ErrorOptions) {
     super(printableText(message), printableValue(options));
   }

@@ -31,8 +31,8 @@ export type PollFailure =
 const NO_OPERATION =
   /\b(?:unknown|no such|unsupported)\s+(?:tool|operation|method|skill)\b|\b(?:tool|operation|method|skill)\b.{0,200}\bnot (?:found|supported|available)\b/i;
 
-/** JSON-RPC 2.0: method not found. */
-const METHOD_NOT_FOUND = -32_601;
+/** JSON-RPC 2.0: method not found; and this package's own. */
+const NO_OPERATION_CODES: ReadonlySet<unknown> = new Set([-32_601, 'no_operation']);
 
 /** @param error what the caller's client threw, or what its answer was read as. */
 export function failureOf(error: unknown): PollFailure {
@@ -46,7 +46,7 @@ export function failureOf(error: unknown): PollFailure {
     return { kind: 'busy', pauseMs: waitMs(retryAfterMs), message };
   }
   const refusal = isOfKind(error, SellerError) ? error : refusalIn(error);
-  const isNoOperation = code === METHOD_NOT_FOUND || NO_OPERATION.test(message);
+  const isNoOperation = NO_OPERATION_CODES.has(code) || NO_OPERATION.test(message);
   if (isNoOperation && !(refusal && asksToWait(refusal))) return { kind: 'no-operation', message };
   return refusal ? refusedBy(refusal) : { kind: 'failed', message };
 }
@@ -74,7 +74,7 @@ function pauseIn(error: unknown): Pause {
 function ownCodeOf(error: unknown): string | undefined {
   if (isOfKind(error, ConfigError)) return 'misconfigured';
   if (isOfKind(error, AnswerRefusedError)) return error.code;
-  return isOfKind(error, AnswerError) ? 'answer_invalid' : undefined;
+  return isOfKind(error, AnswerError) ? error.code : undefined;
 }
 
 /** The seller's own answer, where it is there: it says already what the error does. */

@@ -34,6 +34,8 @@ export interface TaskSeen {
 /** What a seller has answered cannot be understood as a task's status. */
 export class AnswerError extends PrintableError {
   override readonly name = 'AnswerError';
+  /** As of the alarm `poll_failing`. */
+  readonly code = 'answer_invalid';
 }
 
 /**

@@ -173,8 +173,9 @@ function exchangeBy(
 
 /** A task of the profile has no Task of the transport: a poller goes on to the skill. */
 class NoTaskQueryError extends PrintableError {
-  /** JSON-RPC 2.0: method not found. */
-  readonly code = -32_601;
+  override readonly name = 'NoTaskQueryError';
+  /** Stable, machine readable: always `no_operation`. */
+  readonly code = 'no_operation';
 
   constructor() {
     super(

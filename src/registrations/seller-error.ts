@@ -44,7 +44,7 @@ export interface SellerErrorOptions
 /** A seller has answered a call with an error (calls.md §2). */
 export class SellerError extends PrintableError {
   override readonly name = 'SellerError';
-  /** One of `SellerErrorCode`, or a code of the seller's own; empty where it gave a recovery alone. */
+  /** The seller's word, not this package's: one of `SellerErrorCode`, or a code of its own; empty where it gave a recovery alone. */
   readonly code: string;
   /** `transient`: the call is to be repeated as it is. `terminal` also where neither error nor code says anything. */
   readonly recovery: Recovery;
@@ -90,14 +90,16 @@ export const TOO_MANY_REQUESTS = 429;
 /** The seller is over its load or the caller's share, and has done nothing: the call is to be repeated. */
 export class SellerBusyError extends PrintableError {
   override readonly name = 'SellerBusyError';
+  /** Stable, machine readable: always `seller_busy`. */
+  readonly code = 'seller_busy';
   /** 429, or 503 with `Retry-After`. */
   readonly status: number;
   /** How long it asks to wait, ms. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(status: number, retryAfterMs: number | undefined) {
+  constructor(status: number, retryAfterMs: number | undefined, options?: ErrorOptions) {
     const wait = retryAfterMs === undefined ? 'later' : `in ${retryAfterMs} ms`;
-    super(`The seller answers ${status}: it is busy, and to be called again ${wait}.`);
+    super(`The seller answers ${status}: it is busy, and to be called again ${wait}.`, options);
     this.status = status;
     this.retryAfterMs = retryAfterMs;
   }
@@ -114,6 +116,8 @@ export function waitMs(ms: unknown): number | undefined {
 /** The seller does not know the task that it was asked about. How the task ended stays unknown. */
 export class TaskUnknownError extends PrintableError {
   override readonly name = 'TaskUnknownError';
+  /** Stable, machine readable: always `task_unknown`. */
+  readonly code = 'task_unknown';
 
   /** @param detail the seller's own message. */
   constructor(detail: string, options?: ErrorOptions) {

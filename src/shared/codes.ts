@@ -126,13 +126,13 @@ export const CODES = {
   /** Two channels tell that a task has ended, and what they say of it differs: the first is kept. */
   terminal_differs: ['alarm'],
   /** A seller's answer was not taken: too large, too deep, not to be kept (calls.md §4.10). */
-  answer_refused: ['alarm'],
+  answer_refused: ['alarm', 'thrown'],
   /** A seller has refused a repeated call for good. */
   operation_refused: ['alarm'],
   /** A task was polled for `giveUpMs`, or its seller says `completed` without a result: it is polled no more. */
   task_unresolved: ['alarm'],
   /** The seller does not know a task that it has begun. */
-  task_unknown: ['alarm'],
+  task_unknown: ['alarm', 'thrown'],
   /** A seller refuses to be asked about its tasks, or gives no answer again and again. */
   poll_failing: ['alarm'],
   /** The store has not answered for 10 s; once more when it does again (`over`). */
@@ -195,6 +195,16 @@ export const CODES = {
   config_error: ['thrown'],
   permanent_error: ['thrown'],
   vector_error: ['thrown'],
+  /** `CallNotMadeError`: what has to be known before a call was refused. */
+  call_not_made: ['thrown'],
+  /** The agent has no question of the transport about its tasks: the profile extension's skill takes its place. */
+  no_operation: ['thrown'],
+  redirect_refused: ['thrown'],
+  /** 429, or 503 with `Retry-After`. */
+  seller_busy: ['thrown'],
+  session_lost: ['thrown'],
+  /** Of the command line: exit code 2. */
+  usage_error: ['thrown'],
 
   // `RegistrationError`
   /** An argument of a method: the message names it. */

@@ -75,7 +75,10 @@ describe('text of others where it leaves (verification.md §2.30)', () => {
 
   it('errors of the package are printable from the start, with what they are caused by', () => {
     const ears = earsOf();
-    ears.hear(new PrintableError(HOSTILE, { cause: new Error(HOSTILE) }));
+    class Own extends PrintableError {
+      readonly code = 'own';
+    }
+    ears.hear(new Own(HOSTILE, { cause: new Error(HOSTILE) }));
     ears.hear(new SellerError(HOSTILE, HOSTILE, { cause: new Error(HOSTILE) }));
     ears.expectClean(6);
   });

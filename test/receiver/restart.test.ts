@@ -136,7 +136,7 @@ describe('start and stop', () => {
     const { store } = counted(async () => {
       if (fails) throw AWAY;
     });
-    const { receiver } = await testReceiver({ store, startMs: 0 });
+    const { receiver } = await testReceiver({ store, advanced: { startMs: 0 } });
     await expect(receiver.start()).rejects.toBe(AWAY);
     fails = false;
     await receiver.start();
@@ -154,7 +154,7 @@ describe('start and stop', () => {
     const { receiver, sign, send, deliver, seen } = await testReceiver({
       handlerDeadlineMs: 20,
       leaseMs: 100,
-      waitMs: 1,
+      advanced: { waitMs: 1 },
       handler: async () => {
         started.open();
         await released.opened;

@@ -44,7 +44,7 @@ export async function readCapture(bytes: Uint8Array, options: ReadCaptureOptions
     return await readAny(bytes, options);
   } catch (error) {
     if (error instanceof UsageError)
-      throw new UsageError(`${options.file}: ${error.message.replace(/\.$/, '')}.`);
+      throw new UsageError(`${options.file}: ${error.message.replace(/\.$/, '')}.`, { cause: error });
     throw error;
   }
 }
