@@ -1,8 +1,9 @@
 export { createReceiver } from './receiver/receiver.ts';
+export { createVerifier } from './receiver/verifier.ts';
 export { ConfigError, Fault, PermanentError } from './shared/errors.ts';
 export { PrintableError } from './codec/printable-value.ts';
 
-// What a receiver is made of.
+// What a receiver, and a verifier, is made of.
 export type { AdvancedOptions } from './config/advanced-options.ts';
 export type {
   Door,
@@ -17,6 +18,14 @@ export type {
   Ticket,
 } from './config/receiver-options.ts';
 export type { ReportsAuth, Sender, SenderAuth, SenderRevocation } from './config/sender-entry.ts';
+export type {
+  Burn,
+  Committed,
+  Unverified,
+  VerifiedDelivery,
+  Verifier,
+  VerifierOptions,
+} from './config/verifier-options.ts';
 export type { EditionName } from './shared/editions.ts';
 export type { HeadersInput } from './shared/delivery.ts';
 export type { Jwk, Verification } from './crypto/engine.ts';

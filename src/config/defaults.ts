@@ -162,13 +162,27 @@ export const WORKER: { readonly [K in keyof Required<WorkerOptions>]: NumberRule
   pollMs: timer(1_000),
 };
 
+/** Options that a receiver or a verifier may have. */
+export type AnyOptions = Omit<ReceiverOptions, 'store' | 'handlers'> &
+  Partial<Pick<ReceiverOptions, 'store'>>;
+
+/** Which options there are. */
+interface Known {
+  readonly options: object;
+  readonly advanced: object;
+  /** What to write for names of other places. */
+  readonly instead: Readonly<Record<string, string>>;
+}
+
+const RECEIVERS: Known = { options: OPTIONS, advanced: ADVANCED, instead: INSTEAD };
+
 /** Names, and each option by itself, but for the special ones. @throws ConfigError with the fix. */
-export function checkEach(options: ReceiverOptions): void {
+export function checkEach(options: AnyOptions, known: Known = RECEIVERS): void {
   // A misspelt one would silently do nothing.
-  onlyKnown('options', options, OPTIONS, INSTEAD);
-  checkRules('', options, OPTIONS);
+  onlyKnown('options', options, known.options, known.instead);
+  checkRules('', options as ReceiverOptions, OPTIONS);
   const { advanced = {} } = options;
-  onlyKnown('advanced', advanced, ADVANCED, { retryAfterSeconds: 'retryAfterMs, in milliseconds' });
+  onlyKnown('advanced', advanced, known.advanced, { retryAfterSeconds: 'retryAfterMs, in milliseconds' });
   checkRules('advanced.', advanced, ADVANCED);
 }
 
@@ -190,7 +204,7 @@ function checkRules<O extends object>(
 }
 
 /** @throws ConfigError where one is not a whole number within its bounds, or two contradict each other. */
-export function numbersIn(options: ReceiverOptions): Numbers {
+export function numbersIn(options: AnyOptions): Numbers {
   const numbers: Record<string, number> = {};
   const mode = options.mode ?? OPTIONS.mode.standard;
   const read = (where: string, given: object, rules: Readonly<Record<string, Rule>>): void => {
@@ -210,7 +224,7 @@ export function numbersIn(options: ReceiverOptions): Numbers {
 }
 
 /** Ms. @throws ConfigError where records are forgotten sooner than senders were told. */
-export function retentionIn({ retentionMs = DAY_MS }: ReceiverOptions): number {
+export function retentionIn({ retentionMs = DAY_MS }: AnyOptions): number {
   if (typeof retentionMs !== 'object' || retentionMs === null) {
     const ms = wholeNumber('retentionMs', retentionMs, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
     if (ms >= DAY_MS) return ms;
@@ -237,7 +251,7 @@ export interface RequiredDurability {
 const DURABILITY_NAMES: Readonly<Record<keyof DurabilityOptions, true>> = { require: true, declared: true };
 
 /** @throws ConfigError */
-export function durabilityIn(options: ReceiverOptions): RequiredDurability {
+export function durabilityIn(options: AnyOptions): RequiredDurability {
   const { durability = {}, store, allowLoopback } = options;
   if (typeof durability !== 'object' || durability === null) {
     throw new ConfigError("durability: must be an object like { require: 'disk' }.");
@@ -246,7 +260,7 @@ export function durabilityIn(options: ReceiverOptions): RequiredDurability {
   const required = oneOf('durability.require', durability.require, DURABILITIES);
   const declared = oneOf('durability.declared', durability.declared, DURABILITIES);
   // Development: nobody expects memory to survive.
-  const standard = store.name === 'memory' && allowLoopback ? 'process' : 'disk';
+  const standard = store?.name === 'memory' && allowLoopback ? 'process' : 'disk';
   return { required: required ?? standard, declared };
 }
 

@@ -5,7 +5,7 @@ import { OF_REGISTRATIONS } from '../events/event-registration.ts';
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { Handlers, ReceiverOptions } from './receiver-options.ts';
 import type { Store } from '../stores/store.ts';
-import { checkEach } from './defaults.ts';
+import { type AnyOptions, checkEach } from './defaults.ts';
 import { describeMissing, notANumber, onlyKnown, requireLogger } from './validate.ts';
 
 const HANDLER_NAMES: Readonly<Record<keyof Handlers, true>> = {
@@ -123,13 +123,10 @@ export function checkParts(options: ReceiverOptions): void {
       `store: the ${options.store.name} store has no inbox, which mode 'inbox' needs. Use one that has (${DURABLE_STORES}), or mode: 'inline'.`,
     );
   }
-  if (options.advanced?.dns !== undefined && options.fetch !== undefined) {
-    throw new ConfigError(
-      'advanced.dns: has no effect beside fetch, which connects by itself. Leave one of them out.',
-    );
-  }
   checkExpectedStore(options);
-  checkFunctions(options);
+  checkSchemas(options.resultSchemas);
+  checkRegistrations(options);
+  checkShared(options);
 }
 
 function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
@@ -146,10 +143,18 @@ function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
   }
 }
 
-/** What is called later, where a slip would be swallowed: a logger cannot break an answer. */
-function checkFunctions(options: ReceiverOptions): void {
-  checkSchemas(options.resultSchemas);
-  checkClock(options.now);
+/** What a verifier is given too. What is called later is looked at: a slip would be swallowed, for a logger cannot break an answer. */
+export function checkShared({ advanced, fetch, now, logger }: AnyOptions): void {
+  if (advanced?.dns !== undefined && fetch !== undefined) {
+    throw new ConfigError(
+      'advanced.dns: has no effect beside fetch, which connects by itself. Leave one of them out.',
+    );
+  }
+  checkClock(now);
+  requireLogger(logger);
+}
+
+function checkRegistrations(options: ReceiverOptions): void {
   if (options.registrations !== undefined && typeof options.registrations?.ofEvent !== 'function') {
     throw new ConfigError('registrations: pass what createRegistrations returns.');
   }
@@ -158,7 +163,6 @@ function checkFunctions(options: ReceiverOptions): void {
       'registrations: missing, while senders is theirs: answers would reach no handler. Give both.',
     );
   }
-  requireLogger(options.logger);
 }
 
 const PRESSURE_NAMES: Readonly<Record<keyof AdmissionPressure, true>> = {

@@ -11,6 +11,7 @@ import { checkParts, pressureThresholds } from './handed-in.ts';
 import { publicUrlOf, type PublicUrl } from './public-url.ts';
 import { senderSource, type ResolveSenders } from './sender-source.ts';
 import {
+  type AnyOptions,
   durabilityIn,
   type Mode,
   numbersIn,
@@ -56,7 +57,7 @@ export interface Config {
 }
 
 /** As many are leased at once as may run, unless `batch` says otherwise. */
-function workerOptions({ worker = {} }: ReceiverOptions): Required<WorkerOptions> {
+function workerOptions({ worker = {} }: AnyOptions): Required<WorkerOptions> {
   const { concurrency, batch, pollMs } = numbersOf('worker', worker, WORKER);
   return { concurrency, batch: worker.batch ? batch : concurrency, pollMs };
 }
@@ -67,6 +68,11 @@ export function resolveOptions(options: ReceiverOptions): Config {
     throw new ConfigError('createReceiver takes an object: { publicUrl, senders, store, handlers }.');
   }
   checkParts(options);
+  return configOf(options);
+}
+
+/** Options whose names and shapes were checked, with every default. @throws ConfigError with the fix in the message. */
+export function configOf(options: AnyOptions): Config {
   const {
     mode = OPTIONS.mode.standard,
     hostCheck = OPTIONS.hostCheck.standard,

@@ -6,18 +6,19 @@ import type { Door } from '../config/receiver-options.ts';
 import {
   unavailable,
   type Outcome,
+  type OutcomeOf,
   type Refusal,
   type Reply,
   type Unavailability,
   type Verdict,
 } from '../shared/outcome.ts';
-import type { ReceiverContext } from './context.ts';
+import type { VerifyingParts } from './verifying.ts';
 import type { OutcomeContext } from './refused.ts';
 import { idsOf } from '../stages/ids.ts';
 import { respond } from '../stages/respond.ts';
 
 /** A thrown fault as a verdict; anything else thrown is a mistake of ours, and no sender pays for it. */
-export function faultVerdict(error: unknown, { logger }: Pick<ReceiverContext, 'logger'>): Unavailability {
+export function faultVerdict(error: unknown, { logger }: Pick<VerifyingParts, 'logger'>): Unavailability {
   if (isOfKind(error, Fault)) return unavailable(error.code, error.message);
   logger.error({ err: error }, 'an unexpected error was answered 503');
   return unavailable('misconfigured', `unexpected: ${textOf(error)}`);
@@ -44,19 +45,19 @@ function loggable(verdict: Verdict): object {
 }
 
 /** What is said of a sender's words is for logs and terminals too, whatever was in them. */
-function printable(verdict: Verdict): Verdict {
+function printable<V extends Verdict>(verdict: V): V {
   return 'detail' in verdict ? { ...verdict, detail: printableText(verdict.detail, MAX_TEXT) } : verdict;
 }
 
 /** Nobody waits for it: the answer has been decided. */
-function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: ReceiverContext): void {
+function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: VerifyingParts): void {
   import('./rare.ts')
     .then((it) => it.noteRefusal(outcome, known, context))
     .catch((error: unknown) => context.logger.error({ err: error }, 'a refusal could not be explained'));
 }
 
 /** What is an alarm by its outcome alone. */
-function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: ReceiverContext): void {
+function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: VerifyingParts): void {
   if (outcome.kind !== 'unavailable') return;
   if (outcome.code === 'store_unavailable') outages.store(outcome.detail);
   // Found by the store, or nowhere foreseen; what is found before it is known who sent is an alarm where it is found.
@@ -69,12 +70,17 @@ function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: ReceiverContext)
 }
 
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
-export function finishOutcome(raw: Verdict, known: OutcomeContext, context: ReceiverContext): Outcome {
+export function finishOutcome<V extends Verdict>(
+  raw: V,
+  known: OutcomeContext,
+  context: VerifyingParts,
+): OutcomeOf<V> {
   const { who, event } = known;
   const verdict = printable(raw);
   const response = frozen(respond(verdict, context.config.retryAfterMs));
   // Frozen: it is what the hook sees, and what the answer is read from after it.
-  const outcome: Outcome = Object.freeze({ ...who, ...(event && { event }), ...verdict, response });
+  const outcome: OutcomeOf<V> = { ...who, ...(event && { event }), ...verdict, response };
+  Object.freeze(outcome);
   const ids = event && { key: event.idempotencyKey, ...idsOf(event) };
   const fields = { ...who, ...ids, ...loggable(verdict), status: response.status };
   context.logger[levelOf(outcome)](fields, `delivery ${outcome.kind}`);
@@ -90,7 +96,7 @@ export function finishOutcome(raw: Verdict, known: OutcomeContext, context: Rece
 const NOBODY: OutcomeContext = { who: {} };
 
 /** Answers that adapters need besides those of `open` and `verifyAndDispatch`. */
-export function createDoor(context: ReceiverContext): Door {
+export function createDoor(context: VerifyingParts): Door {
   return {
     maxBodyBytes: context.config.maxBodyBytes,
     consumed(detail) {

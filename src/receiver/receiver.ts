@@ -1,13 +1,4 @@
-import { finishOutcome, faultVerdict, createDoor } from './finish.ts';
-import type { Proof, WholeBody } from '../auth/auth-contract.ts';
-import { createHealth } from './health.ts';
-import { headerFields, methodOf, requireRawBytes, type Head } from '../shared/delivery.ts';
-import type { ResultSchemas } from '../events/event.ts';
-import { type DeliveryWatch, CONTEXT } from './instruments.ts';
-import { inboxOnDemand, observeOnDemand, workerOnDemand } from './inbox-on-demand.ts';
-import { once } from '../shared/single-flight.ts';
-import type { Lifecycle } from './lifecycle.ts';
-import { boundLogger } from '../shared/logging.ts';
+import type { WholeBody } from '../auth/auth-contract.ts';
 import type {
   Readiness,
   Receiver,
@@ -15,64 +6,33 @@ import type {
   RequestInfo,
   Ticket,
 } from '../config/receiver-options.ts';
-import { type Outcome, type Refusal, unavailable, type Verdict } from '../shared/outcome.ts';
+import type { ResultSchemas } from '../events/event.ts';
+import { requireRawBytes } from '../shared/delivery.ts';
+import { boundLogger } from '../shared/logging.ts';
+import { type Outcome, unavailable, type Verdict } from '../shared/outcome.ts';
+import { once } from '../shared/single-flight.ts';
+import { startStop } from '../shared/start-stop.ts';
+import { tryFor } from '../shared/time-limits.ts';
+import { admit, type WonDelivery } from '../stages/admit.ts';
+import { started, type AdmittedEvent } from '../stages/admitted-event.ts';
+import { dispatch, type Dispatched } from '../stages/dispatch.ts';
+import { declaredLength } from '../stages/guard.ts';
+import { isChallenge, type Read } from '../stages/read.ts';
+import { isRejection } from '../stages/respond.ts';
+import { giveBack, settle } from '../stages/settle.ts';
 import {
   createReceiverContext,
   type ReadyContext,
   type ReceiverContext,
   type WithContext,
 } from './context.ts';
-import { admit, type WonDelivery } from '../stages/admit.ts';
-import { announceLegacy } from '../stages/announce.ts';
-import { authenticate, authenticateBody } from '../stages/authenticate.ts';
-import { dispatch, type Dispatched } from '../stages/dispatch.ts';
-import { giveBack } from '../stages/settle.ts';
-import { declaredLength, guard, guardAgentPush, guardHead } from '../stages/guard.ts';
-import { beyondReports, isChallenge, read, type Read, type ReadChallenge } from '../stages/read.ts';
-import { isRejection } from '../stages/respond.ts';
+import { createDoor, finishOutcome } from './finish.ts';
+import { createHealth } from './health.ts';
+import { inboxOnDemand, observeOnDemand, workerOnDemand } from './inbox-on-demand.ts';
+import { type DeliveryWatch, CONTEXT } from './instruments.ts';
 import type { OutcomeContext } from './refused.ts';
-import { requireUrl, select } from '../stages/select.ts';
-import type { Selected } from '../stages/select.ts';
-import { settle } from '../stages/settle.ts';
-import { started, type AdmittedEvent } from '../stages/admitted-event.ts';
 import type { Upload } from './ticket.ts';
-import { startStop } from '../shared/start-stop.ts';
-import { tryFor } from '../shared/time-limits.ts';
-
-interface Pipeline {
-  readonly parts: ReceiverContext;
-  readonly lifecycle: Lifecycle;
-  readonly legacySeen: Set<string>;
-}
-
-/** Checks the token of senders that have one beside their signature. */
-async function withToken<R extends Read | ReadChallenge>(
-  body: R,
-  { headers }: Head,
-  context: ReadyContext,
-): Promise<R | Refusal> {
-  const { notificationToken } = body.identity.sender;
-  const isPush =
-    context.registrations?.tokenOf && body.reading.ok && body.reading.event.transport === 'agent';
-  if (!notificationToken && !isPush) return body;
-  const { checkToken, registeredToken } = await import('./rare.ts');
-  const policy = notificationToken ?? (await registeredToken(body, context.registrations));
-  return policy ? checkToken(body, headers, policy, context) : body;
-}
-
-/** A proof of control is a question to the owner. */
-async function challenged(body: ReadChallenge, context: ReadyContext): Promise<Verdict> {
-  const { answerChallenge } = await import('./rare.ts');
-  const log = boundLogger(context.logger, { sender: body.identity.sender.agentUrl });
-  return answerChallenge(body, context, { log, background: context.lifecycle.background });
-}
-
-/** What is known of an event before it is admitted. */
-function note(known: OutcomeContext, body: Read): void {
-  if (!body.claim) return;
-  known.event = body.reading.event;
-  known.who = { ...known.who, deliveryId: body.deliveryId };
-}
+import { challenged, counted, enter, type Entered, headOf, passed, readWhole } from './verify.ts';
 
 /** An event that is to be run by another process takes along whose work it is. */
 function withTraceparent(body: Read, { watch }: OutcomeContext): Read {
@@ -87,81 +47,33 @@ async function notStarted({ origin, key, lease }: AdmittedEvent, context: ReadyC
   return unavailable('in_flight', 'this process cannot run the event now');
 }
 
-/** A delivery whose headers passed: what the second half begins with. */
-interface Entered {
-  readonly kind: 'entered';
-  readonly parts: ReadyContext;
-  readonly selected: Selected;
-  readonly proof: Proof;
-  readonly arrivedAt: number;
-}
-
-function passed({ watch }: OutcomeContext, what: Parameters<DeliveryWatch['passed']>[0]): void {
-  watch?.passed(what);
-}
-
-/** Up to the body: guard, select, authenticate. */
-async function enter(
-  { parts: context, lifecycle }: Pipeline,
-  head: Head,
-  known: OutcomeContext,
-): Promise<Verdict | Entered> {
-  const arrivedAt = context.now();
-  if (lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
-
-  // A body that is there already declares its length best.
-  const { rawBytes } = known;
-  const guarded = rawBytes ? guard({ ...head, rawBody: rawBytes }, context) : guardHead(head, context);
-  if (isRejection(guarded)) return guarded;
-
-  const ready = await context.startup.ready();
-  const selected = await select(guarded, ready);
-  if (isRejection(selected)) return selected;
-  known.selected = selected;
-  const unasked = guardAgentPush(head.headers, selected.senders, context);
-  if (unasked) return unasked;
-
-  const auth = await ready.authContext();
-  const proof = await authenticate(selected, auth, arrivedAt);
-  if (isRejection(proof)) return proof;
-  known.proved = proof.sender?.agentUrl;
-  passed(known, 'headers');
-  return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
-}
-
 /** With the body: authenticate, read, admit, dispatch, settle. */
 async function proceed(
-  { lifecycle, legacySeen }: Pipeline,
-  { parts: context, selected, proof, arrivedAt }: Entered,
+  entered: Entered<ReadyContext>,
   whole: WholeBody,
   signal: AbortSignal | undefined,
   known: OutcomeContext,
 ): Promise<Verdict> {
-  passed(known, 'body');
-  const authentic = await authenticateBody(proof, whole, selected);
-  if (isRejection(authentic)) return authentic;
-  passed(known, 'verified');
-  const sender = authentic.identity.sender.agentUrl;
-  known.who = { sender };
-  announceLegacy(authentic.identity, legacySeen, context.raiseAlarm);
-
-  const found = read(authentic, context);
-  const body = beyondReports(found) ?? (await withToken(found, selected.delivery, context));
-  if (isRejection(body)) return body;
+  const { parts: context, arrivedAt } = entered;
+  const body = await readWhole(entered, whole, known);
+  if (body.kind !== 'read') return body;
   if (isChallenge(body)) return challenged(body, context);
-  note(known, body);
 
   const admitted = await admit(withTraceparent(body, known), context, signal);
   passed(known, 'admitted');
   if (admitted.kind === 'stale') context.observed.stale?.(admitted.event, body.deliveryId ?? '');
   if (admitted.kind !== 'won') return admitted;
 
-  const { deliveryId, key } = admitted;
-  const log = boundLogger(context.logger, { sender, key, deliveryId });
+  const { deliveryId, key, origin } = admitted;
+  const log = boundLogger(context.logger, { sender: origin.agentUrl, key, deliveryId });
   const run = started(admitted, context.running);
   if (!run) return notStarted(admitted, context);
   const dispatched = await dispatch(run, context, log);
-  const settled = await settle(dispatched, context, { log, background: lifecycle.background, arrivedAt });
+  const settled = await settle(dispatched, context, {
+    log,
+    background: context.lifecycle.background,
+    arrivedAt,
+  });
   return isRejection(settled) ? settled : handled(admitted, dispatched, settled.state);
 }
 
@@ -213,31 +125,12 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
 /** The receiver that parts make. By itself only for `vectors/`, whose parts have the crypto engine that is to be tested. */
 export function receiverOf(context: ReceiverContext): Receiver {
   const { lifecycle } = context;
-  const pipeline: Pipeline = { parts: context, lifecycle, legacySeen: new Set() };
 
   const sampling = once(async () =>
     (await import('./rare.ts')).createBodySampling(context, (verdict, known) =>
       finishOutcome(verdict, known, context),
     ),
   );
-
-  function headOf(headers: unknown, { method, url, urlNormalised = false }: RequestInfo): Head {
-    const head = { method: methodOf(method), url, urlNormalised, headers: headerFields(headers) };
-    requireUrl(context.config.publicUrl, url);
-    return head;
-  }
-
-  /** Counts it as under way until it is answered; a fault is an outcome too. */
-  async function counted<T>(known: OutcomeContext, work: () => Promise<T>): Promise<T | Outcome> {
-    lifecycle.arrived();
-    try {
-      return await work();
-    } catch (error) {
-      return finishOutcome(faultVerdict(error, context), known, context);
-    } finally {
-      lifecycle.answered();
-    }
-  }
 
   async function deliver(
     rawBytes: unknown,
@@ -247,28 +140,28 @@ export function receiverOf(context: ReceiverContext): Receiver {
   ): Promise<Outcome> {
     const request = given ?? {};
     const rawBody = requireRawBytes(rawBytes);
-    const head = headOf(headers, request);
+    const head = headOf(context, headers, request);
     const known: OutcomeContext = { watch, who: {}, delivery: head, rawBytes: rawBody };
-    return counted(known, async () => {
-      const entered = await enter(pipeline, head, known);
+    return counted(context, known, async () => {
+      const entered = await enter(context, head, known);
       if (entered.kind !== 'entered') return finishOutcome(entered, known, context);
       const whole = { rawBody, wholeAt: entered.arrivedAt };
-      return finishOutcome(await proceed(pipeline, entered, whole, request.signal, known), known, context);
+      return finishOutcome(await proceed(entered, whole, request.signal, known), known, context);
     });
   }
 
   /** The second half of what came by `open`. A body that is still coming holds up no `stop()`. */
   async function finish(
-    entered: Entered,
+    entered: Entered<ReadyContext>,
     whole: WholeBody,
     signal: AbortSignal | undefined,
     known: OutcomeContext,
   ) {
     known.rawBytes = whole.rawBody;
-    return counted(known, async () => {
+    return counted(context, known, async () => {
       const verdict = lifecycle.stopping()
         ? unavailable('shutting_down', 'the receiver stops')
-        : await proceed(pipeline, entered, whole, signal, known);
+        : await proceed(entered, whole, signal, known);
       return finishOutcome(verdict, known, context);
     });
   }
@@ -279,10 +172,10 @@ export function receiverOf(context: ReceiverContext): Receiver {
     watch?: DeliveryWatch,
   ): Promise<Outcome | Ticket> {
     const request = given ?? {};
-    const head = headOf(headers, request);
+    const head = headOf(context, headers, request);
     const known: OutcomeContext = { watch, who: {}, delivery: head };
-    return counted(known, async () => {
-      const entered = await enter(pipeline, head, known);
+    return counted(context, known, async () => {
+      const entered = await enter(context, head, known);
       const upload: Upload | Verdict =
         entered.kind === 'entered'
           ? {

@@ -49,11 +49,9 @@ function requireExpected({ store, expectStoreId }: ReceiverOptions, id: string):
   );
 }
 
-const STOPPED = 'the receiver was stopped. Call start(): it opens the store again, and deliveries are taken.';
-
 const noop = (): void => undefined;
 
-/** @typeParam T What a receiver works with once it has started. */
+/** @typeParam T What a receiver, or a verifier, works with once it has started. */
 export interface Startup<T> {
   /** Checks again, whatever the last check gave. */
   readonly check: () => Promise<T>;
@@ -62,70 +60,68 @@ export interface Startup<T> {
   /** The same for deliveries. @throws Fault `misconfigured` or `store_unavailable`. */
   readonly ready: () => Promise<T>;
   readonly hasPassed: () => boolean;
-  /** The store is closed: what has passed counts no more. Resolves when no check is under way, at most after `graceMs`. */
+  /** What has passed counts no more: it is stopped. Resolves when no check is under way, at most after `graceMs`. */
   readonly reset: (graceMs: number) => Promise<void>;
+}
+
+/** A receiver's: it has a store. */
+export interface StoreStartup<T> extends Startup<T> {
   /** Which store the last check that succeeded found. */
   readonly storeId: () => string | undefined;
 }
 
-export interface StartupParts<T> {
-  readonly config: Config;
-  readonly options: ReceiverOptions;
-  readonly keys: KeyResolver;
+interface CheckParts {
   readonly raiseAlarm: RaiseAlarm;
-  readonly outages: Outages;
   /** Then nothing is checked: a store that was closed stays so until the receiver starts. */
   readonly isStopped: () => boolean;
-  /** Loads what no receiver needs before its first delivery. */
+}
+
+interface LoadParts<T> extends CheckParts {
+  readonly config: Pick<Config, 'senders' | 'durability'>;
+  readonly keys: Pick<KeyResolver, 'warm'>;
+  /** Loads what is not needed before the first delivery. */
   readonly load: () => Promise<T>;
 }
 
-/** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
-export function createStartup<T>(context: StartupParts<T>): Startup<T> {
-  const { config, options, keys, raiseAlarm, outages, isStopped, load } = context;
+export interface StartupParts<T> extends LoadParts<T> {
+  readonly options: ReceiverOptions;
+  readonly outages: Outages;
+}
+
+async function loadAndWarm<T>({ config, keys, load }: LoadParts<T>): Promise<T> {
+  const [loaded] = await Promise.all([load(), keys.warm(config.senders.fixed ?? [])]);
+  return loaded;
+}
+
+/** Keys, and what is loaded, without a store: before the first delivery; again after a failure, one at a time. */
+export const startupWithout = <T>(context: LoadParts<T>): Startup<T> =>
+  startupBy(() => loadAndWarm(context), context, 'the verifier was stopped. Call start().');
+
+/**
+ * @param checkAll what has to hold. The first that it gives is kept.
+ * @param stopped what a caller is told after a stop.
+ */
+function startupBy<T>(
+  checkAll: () => Promise<T>,
+  { raiseAlarm, isStopped }: CheckParts,
+  stopped: string,
+): Startup<T> {
   let loaded: T | undefined;
   /** `loaded`, where a check of this run has succeeded. */
   let usable: T | undefined;
   let runs = 0;
   const running = new Map<'check', Promise<T>>();
-  let storeId: string | undefined;
 
-  const lowered = (message: string): void => raiseAlarm({ code: 'durability_lowered', message });
-
-  const identityChanged = ({ id }: StoreIdentity): void => {
-    requireExpected(options, id);
-    const message = `the ${options.store.name} store was emptied, or another one is in its place: its identity was ${storeId} and is ${id}. What was finished before it may be handled again`;
-    raiseAlarm({ code: 'store_created', message, storeId: id });
-    storeId = id;
-  };
-
-  async function checkAll(): Promise<T> {
-    if (isStopped()) throw new Fault('shutting_down', STOPPED);
+  async function checkThisRun(): Promise<T> {
+    if (isStopped()) throw new Fault('shutting_down', stopped);
     const run = runs;
-    await options.store.open();
-    options.store.watchIdentity?.(identityChanged);
-    await checkDurability(options.store, config.durability, lowered);
-    storeId = await checkIdentity(options, raiseAlarm);
-    const [first] = await Promise.all([load(), keys.warm(config.senders.fixed ?? [])]);
-    // Later on its accepts say so: a check writes nothing.
-    if (!usable) outages.store();
+    const first = await checkAll();
     loaded ??= first;
     if (run === runs) usable = loaded;
     return loaded;
   }
 
-  async function checkNoted(): Promise<T> {
-    try {
-      return await checkAll();
-    } catch (error) {
-      if (isOfKind(error, Fault) && error.code === 'store_unavailable') outages.store(error.message);
-      throw error;
-    }
-  }
-
-  const check = (): Promise<T> => singleFlight(running, 'check', checkNoted);
-
-  const passed = async (): Promise<T> => usable ?? (await check());
+  const check = (): Promise<T> => singleFlight(running, 'check', checkThisRun);
 
   async function checkForDelivery(): Promise<T> {
     try {
@@ -138,8 +134,6 @@ export function createStartup<T>(context: StartupParts<T>): Startup<T> {
     }
   }
 
-  const hasPassed = (): boolean => usable !== undefined;
-
   async function reset(graceMs: number): Promise<void> {
     runs += 1;
     usable = undefined;
@@ -149,10 +143,49 @@ export function createStartup<T>(context: StartupParts<T>): Startup<T> {
 
   return {
     check,
-    passed,
-    hasPassed,
+    passed: async () => usable ?? (await check()),
+    hasPassed: () => usable !== undefined,
     reset,
     ready: async () => usable ?? checkForDelivery(),
-    storeId: () => storeId,
   };
+}
+
+const STOPPED = 'the receiver was stopped. Call start(): it opens the store again, and deliveries are taken.';
+
+/** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
+export function createStartup<T>(context: StartupParts<T>): StoreStartup<T> {
+  const { options, raiseAlarm, outages } = context;
+  let storeId: string | undefined;
+
+  const lowered = (message: string): void => raiseAlarm({ code: 'durability_lowered', message });
+
+  const identityChanged = ({ id }: StoreIdentity): void => {
+    requireExpected(options, id);
+    const message = `the ${options.store.name} store was emptied, or another one is in its place: its identity was ${storeId} and is ${id}. What was finished before it may be handled again`;
+    raiseAlarm({ code: 'store_created', message, storeId: id });
+    storeId = id;
+  };
+
+  async function checkAll(): Promise<T> {
+    await options.store.open();
+    options.store.watchIdentity?.(identityChanged);
+    await checkDurability(options.store, context.config.durability, lowered);
+    storeId = await checkIdentity(options, raiseAlarm);
+    const loaded = await loadAndWarm(context);
+    // Later on its accepts say so: a check writes nothing.
+    if (!startup.hasPassed()) outages.store();
+    return loaded;
+  }
+
+  async function checkNoted(): Promise<T> {
+    try {
+      return await checkAll();
+    } catch (error) {
+      if (isOfKind(error, Fault) && error.code === 'store_unavailable') outages.store(error.message);
+      throw error;
+    }
+  }
+
+  const startup = startupBy(checkNoted, context, STOPPED);
+  return { ...startup, storeId: () => storeId };
 }

@@ -95,5 +95,8 @@ interface Answered<E> {
   readonly code?: RefusedCode | UnavailableCode;
 }
 
+/** A verdict with its answer. */
+export type OutcomeOf<V extends Verdict> = V & Answered<Event>;
+
 /** What `verifyAndDispatch` resolves with. It never rejects for anything a sender can send. */
 export type Outcome<E = Event> = Verdict<E> & Answered<E>;

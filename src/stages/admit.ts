@@ -1,17 +1,21 @@
-import type { RaiseAlarm } from '../shared/alarms.ts';
-import type { Identity } from '../auth/auth-contract.ts';
-import type { Config } from '../config/resolve-options.ts';
-import type { Hashes } from '../crypto/engine.ts';
 import type { Event } from '../events/event.ts';
 import { withMembers } from '../events/event-members.ts';
 import type { Outages } from '../receiver/outages.ts';
-import { type Refusal, type Unavailability, unavailable, type Verdict } from '../shared/outcome.ts';
-import type { AcceptDecision, AcceptRequest, AcceptResult, NonceClaim, Store } from '../stores/store.ts';
+import { refused, type Unavailability, unavailable, type Verdict } from '../shared/outcome.ts';
+import type { AcceptDecision, AcceptRequest, AcceptResult, Store } from '../stores/store.ts';
 import { announce, hasDied } from './announce.ts';
+import {
+  bareRequest,
+  burn,
+  type BurnContext,
+  rateAbuse,
+  replayed,
+  type RequestContext,
+  unreadable,
+} from './burn.ts';
 import { type EndedContext, tellEnded } from './on-handled.ts';
 import type { Read, ReadChallenge, ReadEvent } from './read.ts';
 import type { EventName, Running } from './running.ts';
-import { storedNonce } from './ids.ts';
 import { readStored, type AdmittedEvent } from './admitted-event.ts';
 import type { Waiting } from './wait.ts';
 import { isThenable } from '../shared/realms.ts';
@@ -44,25 +48,8 @@ export async function acceptAlone(
   return (await running.askAlone(deliveryId, () => store.accept(again), isLeased)) ?? first;
 }
 
-interface AcceptContext {
-  readonly config: Config;
-  readonly hashes: Hashes;
-  /** Random id per call. */
-  readonly newId: () => string;
-  /** Receiver's clock, Unix ms. */
-  readonly now: () => number;
+interface AcceptContext extends RequestContext {
   readonly running: Running;
-}
-
-/** A seller chooses keyid and nonce, how long they are, and how many. */
-function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: AcceptContext): NonceClaim {
-  return {
-    ...nonce,
-    ...storedNonce(nonce, hashes),
-    // Check 5 passes at that very millisecond, and stores forget at the instant that they are given.
-    expiresAtMs: nonce.expiresAtMs + 1,
-    nowMs: now(),
-  };
 }
 
 /** Whose lease it is to be, and what runs here already of its event and its task. In the inbox a door leases nothing. */
@@ -87,19 +74,10 @@ function runsHere(read: ReadEvent, running: Running): boolean {
 
 /** What the store is asked for one delivery. */
 export function acceptRequest(read: Read | ReadChallenge, context: AcceptContext): AcceptRequest {
-  const { config } = context;
-  const { sender, nonce } = read.identity;
   return {
-    acceptId: context.newId(),
-    sender: sender.agentUrl,
-    mode: config.mode,
-    ...(nonce && { nonce: nonceClaim(nonce, context) }),
+    ...bareRequest(read, context),
     ...(read.claim && { event: read.claim }),
-    leaseMs: config.leaseMs,
     ...lessee(read, context),
-    limits: { ...config.limits, maxNoncesPerKey: sender.maxNoncesPerKey },
-    retry: config.retry,
-    retentionMs: config.retentionMs,
   };
 }
 
@@ -113,28 +91,12 @@ export interface WonDelivery extends AdmittedEvent {
   readonly changed: boolean;
 }
 
-export interface BurnContext extends AcceptContext {
+interface AdmitContext extends EndedContext, BurnContext, AcceptContext {
   readonly store: Store;
-  readonly raiseAlarm: RaiseAlarm;
   readonly outages: Outages;
-}
-
-interface AdmitContext extends EndedContext, BurnContext {
   readonly waiting: Waiting;
   /** An event was queued: a worker of this process has something to do. */
   readonly queued: () => void;
-}
-
-const refused = (code: Refusal['code'], detail: string, check?: Refusal['check']): Refusal => ({
-  kind: 'refused',
-  code,
-  detail,
-  ...(check !== undefined && { check }),
-});
-
-/** Why the body gave no event. */
-function unreadable({ reading }: Exclude<Read, ReadEvent>): Refusal {
-  return refused(reading.code, reading.detail, reading.code === 'webhook_body_malformed' ? 14 : undefined);
 }
 
 /** Checks 12, 13 and 9a, deduplication, ordering and caps: one atomic call of the store. */
@@ -186,28 +148,6 @@ async function toldOfEnds(
 ): Promise<WonDelivery | Verdict | undefined> {
   const codes = tellEnds(result, reading.event, raiseAlarm);
   return verdict === undefined || verdict.kind === 'won' ? verdict : withWarnings(verdict, codes);
-}
-
-const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
-const rateAbuse = (): Refusal => refused('webhook_signature_rate_abuse', 'too many live nonces', '9a');
-
-/**
- * Burns the nonce of a delivery that brings no event, together with its answer: one atomic call of the store.
- * @param answer the verdict, unless the nonce was used before or there is no room for it.
- */
-export async function burn<V extends Verdict>(
-  read: Exclude<Read, ReadEvent> | ReadChallenge,
-  answer: V,
-  context: BurnContext,
-): Promise<V | Refusal> {
-  // Legacy schemes have no nonce to burn: nothing of such a body needs the store.
-  if (!read.identity.nonce) return answer;
-  const request = acceptRequest(read, context);
-  const result = await context.store.accept(request);
-  context.outages.store();
-  announce(result, { sender: request.sender, key: undefined }, context.raiseAlarm);
-  if (result.kind === 'burned') return answer;
-  return result.kind === 'rate-abuse' ? rateAbuse() : replayed();
 }
 
 function won(win: Win, read: ReadEvent, context: AdmitContext): WonDelivery {

@@ -13,10 +13,9 @@ import {
   refused,
   unavailable,
   type Unavailability,
-  type Verdict,
 } from '../shared/outcome.ts';
 import type { AuthPolicy } from '../config/sender-entry.ts';
-import { burn, type BurnContext } from './admit.ts';
+import { burn, type BurnContext } from './burn.ts';
 import type { ReadChallenge } from './read.ts';
 
 export interface ChallengeParts extends BurnContext {
@@ -70,7 +69,7 @@ function questionOf(
   const { seller_agent_url: claimedSeller } = body;
   if (claimedSeller !== sender)
     return `its seller_agent_url is ${quoted(claimedSeller)}, and ${sender} signed it`;
-  if (!ask) return 'there is no onChallenge to ask: give createReceiver one';
+  if (!ask) return 'there is no onChallenge to ask: give one';
   // Frozen: what is echoed is read from it after it was handed out.
   const challenge = Object.freeze({ ...body, authMatches: authMatches(body, auth, hashes) });
   return { ask, challenge, sender };
@@ -125,7 +124,7 @@ export async function answerChallenge(
   body: ReadChallenge,
   parts: ChallengeParts,
   delivery: ChallengeDelivery,
-): Promise<Verdict> {
+): Promise<ChallengeEcho | Refusal | Unavailability> {
   const question = questionOf(body, parts);
   const answer =
     typeof question === 'string' ? refusedChallenge(question) : await answerOf(question, delivery);

@@ -40,7 +40,7 @@ function prefixedTarget(publicUrl: Extract<PublicUrl, { kind: 'prefix' }>, url: 
 export function requireUrl(publicUrl: PublicUrl, url: string | undefined): void {
   if (publicUrl.kind === 'exact' || typeof url === 'string') return;
   throw new ConfigError(
-    'publicUrl ends in /*, so path and query come from the request: pass them, verifyAndDispatch(rawBytes, headers, { url: request.url }).',
+    'publicUrl ends in /*, so path and query come from the request: pass them, as { url: request.url } behind the headers.',
   );
 }
 

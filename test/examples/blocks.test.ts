@@ -22,6 +22,20 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
     expect(no).toMatch(/^sub_2 false 403 \{"error":\{"code":"challenge_refused"/);
   });
 
+  it('verify-only.md: events in a table of its own, a replay and a forged one', async () => {
+    await programs.write('verify.mjs', asWritten('docs/verify-only.md', 'createVerifier'));
+    expect(linesOf(await programs.run('verify.mjs', { PORT: String(await freePort()) }))).toEqual([
+      'stored: task completed',
+      '200',
+      'known: task completed',
+      '200',
+      'stored: delivery-report completed',
+      'known: delivery-report completed',
+      '200 401',
+      'webhook_signature_digest_mismatch',
+    ]);
+  });
+
   it('keys.md: a rehearsal of a rotation, an outage and a revocation', async () => {
     await programs.write('rehearse.mjs', asWritten('docs/keys.md', 'createFakeSeller'));
     expect(linesOf(await programs.run('rehearse.mjs'))).toEqual([

@@ -47,12 +47,16 @@ describe(`fuzz: ${inputs} deliveries by every engine, door and the call with two
   });
 });
 
-it.each(inThisForm(ENDPOINTS, (endpoint) => endpoint !== 'prefix'))(
-  'the table of wrong deliveries, each row alone, over HTTP: %s',
-  async (endpoint) => {
-    const node = WAYS.find(({ name }) => name === 'node');
-    if (!node) throw new Error('no way is named node');
-    await using open = await openWarm(node, endpoint, SEED);
+const TABLE_BY = ['node', 'verifier'].flatMap((name) =>
+  ENDPOINTS.map((endpoint) => ({ name, endpoint }) as const),
+);
+
+it.each(inThisForm(TABLE_BY, ({ name, endpoint }) => name === 'verifier' || endpoint !== 'prefix'))(
+  'the table of wrong deliveries, each row alone, by $name: $endpoint',
+  async ({ name, endpoint }) => {
+    const way = WAYS.find((one) => one.name === name);
+    if (!way) throw new Error(`no way is named ${name}`);
+    await using open = await openWarm(way, endpoint, SEED);
     const rows = TABLE_MUTATIONS.filter(({ endpoints }) => endpoints.includes(endpoint));
     expect(rows.length).toBeGreaterThan(50);
     const random = randomOf(SEED);

@@ -1,5 +1,12 @@
 import type { CryptoEngine } from '../../src/auth/rfc9421/index.ts';
-import type { Outcome, Receiver, ReceiverOptions, Sender } from '../../src/index.ts';
+import {
+  createVerifier,
+  type Outcome,
+  type Receiver,
+  type ReceiverOptions,
+  type Sender,
+  type VerifierOptions,
+} from '../../src/index.ts';
 import { createReceiverContext, receiverOf } from '../../src/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { DOORS } from '../adapters/contract/doors.ts';
@@ -149,6 +156,25 @@ const throughDoor =
     };
   };
 
+/** What a receiver has and a verifier has not. */
+const RECEIVERS_OWN = ['store', 'handlers', 'durability', 'retry', 'advanced'];
+
+/** A verifier whose owner stores every event: it answers what a receiver does. */
+const verifying: Way['open'] = async (endpoint, also) => {
+  const all = Object.entries({ ...fuzzOptions(endpoint), ...also });
+  const verifier = createVerifier(
+    Object.fromEntries(all.filter(([name]) => !RECEIVERS_OWN.includes(name))) as unknown as VerifierOptions,
+  );
+  return {
+    deliver: async ({ method, target, headers, body }) => {
+      const found = await verifier.verify(body, headers, { method, url: target });
+      return verdictOf(found.kind === 'verified' ? await found.commit() : found);
+    },
+    stop: verifier.stop,
+    [Symbol.asyncDispose]: verifier.stop,
+  };
+};
+
 /** The first is what the others are compared with. */
 export const WAYS: readonly Way[] = [
   { name: 'native', takes: everything, open: called({ engine: 'native', verification: 'main' }) },
@@ -157,6 +183,7 @@ export const WAYS: readonly Way[] = [
   { name: 'sodium', takes: everything, open: called({}) },
   { name: 'noble', every: 10, takes: everything, open: called({ engine: 'noble' }) },
   { name: 'two arguments', takes: isUsual, open: called({}, twoArguments) },
+  { name: 'verifier', takes: everything, open: verifying },
   { name: 'node', takes: everything, open: throughDoor('node') },
   { name: 'fetch', takes: survivesFetch, open: throughDoor('fetch') },
   { name: 'express 5', takes: everything, open: throughDoor('express 5') },

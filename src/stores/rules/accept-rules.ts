@@ -312,6 +312,18 @@ const UNRECORDED: ReadonlySet<AcceptDecision['kind']> = new Set([
   'final-unsafe',
 ] as const);
 
+/** What rule 1 says of a nonce that comes without an event; undefined: it is new, and there is room. It is not kept. */
+export function lookAtNonce(
+  rows: Rows,
+  request: AcceptRequest,
+  now: number,
+): 'replayed' | 'rate-abuse' | undefined {
+  const { sender, nonce } = request;
+  const known = nonce && rows.nonce({ sender, keyid: nonce.keyid, nonce: nonce.nonce }, now);
+  const used = rows.usage(sender, nonce?.keyid);
+  return checkNonce({ rows, request, now, used, replay: false }, known, undefined);
+}
+
 /** Rule 1 (admission.md §3.1; verification.md §2.9a, §2.12 and §2.13). */
 function checkNonce(
   step: Accepting,

@@ -1,0 +1,175 @@
+import type { AdvancedOptions } from './advanced-options.ts';
+import type { HeadersInput } from '../shared/delivery.ts';
+import type { Event } from '../events/event.ts';
+import { OF_REGISTRATIONS } from '../events/event-registration.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { Outcome } from '../shared/outcome.ts';
+import { checkEach } from './defaults.ts';
+import { checkShared } from './handed-in.ts';
+import type { Readiness, ReceiverOptions, RequestInfo } from './receiver-options.ts';
+import { type Config, configOf } from './resolve-options.ts';
+
+/**
+ * Burns a nonce in a store of the owner's: one atomic insert under (sender, keyid, nonce).
+ * @param sender agent URL.
+ * @param keyid of the signature; one that is longer than 255 characters, or not printable ASCII, comes as its SHA-256.
+ * @param nonce the same.
+ * @param untilMs when it may be forgotten, by the verifier's clock, Unix ms: at most 7 minutes ahead.
+ * @returns whether it was new. What it throws is answered 503, and so is an answer that takes longer than 5 s.
+ */
+export type Burn = (
+  sender: string,
+  keyid: string,
+  nonce: string,
+  untilMs: number,
+) => boolean | Promise<boolean>;
+
+/** Options of `createReceiver` that verifying needs; they mean the same here. */
+type Shared = Pick<
+  ReceiverOptions,
+  | 'publicUrl'
+  | 'senders'
+  | 'onChallenge'
+  | 'protocol'
+  | 'edition'
+  | 'contentTypes'
+  | 'maxBodyBytes'
+  | 'maxNoncesPerKey'
+  | 'maxNoncesPerSender'
+  | 'verification'
+  | 'hostCheck'
+  | 'allowLoopback'
+  | 'now'
+  | 'fetch'
+  | 'logger'
+  | 'onOutcome'
+  | 'onAlarm'
+  | 'onRefused'
+>;
+
+type AdvancedName = 'retryAfterMs' | 'maxKeyDocumentBytes' | 'dns' | 'admissionPressure';
+
+/** `createVerifier`'s options. Mistakes throw `ConfigError` at construction, with the fix in the message. */
+export interface VerifierOptions extends Shared {
+  /** Burns nonces where every process sees them. Without it each process knows those alone that it burned itself, until it ends. */
+  readonly burn?: Burn | undefined;
+  /** Without `burn`: live nonces of all senders, in this process, at some 700 bytes each. 1 000 000. */
+  readonly maxNonces?: number;
+  /** What is seldom changed. */
+  readonly advanced?: Pick<AdvancedOptions, AdvancedName>;
+}
+
+/** A delivery that is its sender's, with its event. Nothing is remembered of it before `commit`. */
+export interface VerifiedDelivery {
+  readonly kind: 'verified';
+  readonly event: Event;
+  /** The authenticated sender's agent URL. */
+  readonly sender: string;
+  /** UUID version 8 of (sender, idempotency key): stable over every retry. To deduplicate by. */
+  readonly deliveryId: string;
+  /**
+   * Burns the nonce, once the event is safe in your store; gives what to answer. `accepted`: it was new. `refused`: the
+   * nonce was used before (`webhook_signature_replayed`), or there is no room for it (`webhook_signature_rate_abuse`).
+   * `unavailable`: `burn` failed. Called again it gives the same, but after `unavailable` it tries again. Legacy schemes
+   * have no nonce: always `accepted`. Never rejects.
+   */
+  readonly commit: () => Promise<Committed>;
+}
+
+/** What `commit` resolves with: answer `response`. */
+export type Committed = Extract<Outcome, { readonly kind: 'accepted' | 'refused' | 'unavailable' }>;
+
+/** A delivery without an event for you: answer `response`. `challenge`: a proof of control that `onChallenge` said yes to. */
+export type Unverified = Extract<Outcome, { readonly kind: 'challenge' | 'refused' | 'unavailable' }>;
+
+/** What `createVerifier` makes. */
+export interface Verifier {
+  /**
+   * Verifies a delivery and reads its event; checks method, media type and size first. Bound.
+   * @param rawBytes the body exactly as received.
+   * @throws ConfigError (rejects) only for a caller's mistake: parsed body, unusable headers, missing `url`.
+   */
+  readonly verify: (
+    rawBytes: Uint8Array,
+    headers: HeadersInput,
+    request?: Omit<RequestInfo, 'signal'>,
+  ) => Promise<VerifiedDelivery | Unverified>;
+  /**
+   * Loads what the first delivery needs and fetches keys ahead; what cannot be had, and a pin that verifies nothing, is an
+   * alarm. Called again it looks again. It has no store: `storeId` is undefined.
+   * @throws Fault (rejects) `shutting_down` after `stop`.
+   */
+  readonly ready: () => Promise<Readiness>;
+  /** `ready`, and after `stop` deliveries are taken again. Nobody has to call it before that. */
+  readonly start: () => Promise<void>;
+  /**
+   * Deliveries under way are finished, new ones get 503 `shutting_down`, and no keys are polled, until `start`; `commit` of
+   * what is verified goes on. Called again, nothing.
+   */
+  readonly stop: () => Promise<void>;
+  /** `stop`, for `await using`. */
+  readonly [Symbol.asyncDispose]: () => Promise<void>;
+}
+
+const NAMES: Readonly<Record<keyof VerifierOptions, true>> = {
+  publicUrl: true,
+  senders: true,
+  burn: true,
+  onChallenge: true,
+  protocol: true,
+  edition: true,
+  contentTypes: true,
+  maxBodyBytes: true,
+  maxNoncesPerKey: true,
+  maxNoncesPerSender: true,
+  maxNonces: true,
+  verification: true,
+  hostCheck: true,
+  allowLoopback: true,
+  now: true,
+  fetch: true,
+  logger: true,
+  onOutcome: true,
+  onAlarm: true,
+  onRefused: true,
+  advanced: true,
+};
+
+const ADVANCED: Readonly<Record<AdvancedName, true>> = {
+  retryAfterMs: true,
+  maxKeyDocumentBytes: true,
+  dns: true,
+  admissionPressure: true,
+};
+
+const INSTEAD = Object.fromEntries(Object.keys(ADVANCED).map((name) => [name, `advanced: { ${name}: … }`]));
+
+/** A store's default would take more than a process has. */
+const MAX_NONCES = 1_000_000;
+
+const IN_PROCESS = ['maxNoncesPerKey', 'maxNoncesPerSender', 'maxNonces'] as const;
+
+/** Checks and completes the options. @throws ConfigError with the fix in the message. */
+export function resolveVerifierOptions(options: VerifierOptions): Config {
+  if (typeof options !== 'object' || options === null) {
+    throw new ConfigError('createVerifier takes an object: { publicUrl, senders }.');
+  }
+  checkEach(options, { options: NAMES, advanced: ADVANCED, instead: INSTEAD });
+  checkShared(options);
+  checkBurn(options);
+  if (OF_REGISTRATIONS in Object(options.senders)) {
+    throw new ConfigError(
+      'senders: are those of registrations, whose operations a receiver follows. Use createReceiver, or give a list or a function of your own.',
+    );
+  }
+  return configOf({ ...options, maxNonces: options.maxNonces ?? MAX_NONCES });
+}
+
+function checkBurn(options: VerifierOptions): void {
+  const { burn } = options;
+  if (burn === undefined) return;
+  if (typeof burn !== 'function') throw new ConfigError('burn: must be a function.');
+  const idle = IN_PROCESS.find((name) => options[name] !== undefined);
+  if (idle === undefined) return;
+  throw new ConfigError(`${idle}: has no effect beside burn, which keeps the nonces. Leave one of them out.`);
+}

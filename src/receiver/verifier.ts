@@ -1,0 +1,132 @@
+import type { Readiness, RequestInfo } from '../config/receiver-options.ts';
+import {
+  type Committed,
+  resolveVerifierOptions,
+  type Unverified,
+  type VerifiedDelivery,
+  type Verifier,
+  type VerifierOptions,
+} from '../config/verifier-options.ts';
+import { type Head, requireRawBytes } from '../shared/delivery.ts';
+import type { Acceptance } from '../shared/outcome.ts';
+import { startStop } from '../shared/start-stop.ts';
+import { announceEvent } from '../stages/announce.ts';
+import { burn, type BurnContext, type Identified, nonceRefusal, unreadable } from '../stages/burn.ts';
+import { isChallenge, type ReadEvent } from '../stages/read.ts';
+import { finishOutcome } from './finish.ts';
+import type { Nonces } from './nonces.ts';
+import type { OutcomeContext } from './refused.ts';
+import { startupWithout } from './startup.ts';
+import { challenged, counted, enter, headOf, readWhole } from './verify.ts';
+import { createVerifyingParts, type ReadyVerifying, type VerifyingContext } from './verifying.ts';
+
+interface ReadyVerifier extends ReadyVerifying {
+  readonly nonces: Nonces;
+}
+
+function createContext(options: VerifierOptions): VerifyingContext<ReadyVerifier> {
+  const config = resolveVerifierOptions(options);
+  const { parts, load } = createVerifyingParts(options, { config });
+  const startup = startupWithout({
+    ...parts,
+    isStopped: parts.lifecycle.stopping,
+    load: async (): Promise<ReadyVerifier> => {
+      const [loaded, { createNonces }] = await Promise.all([load(), import('./nonces.ts')]);
+      return { ...parts, ...loaded, nonces: createNonces(options.burn, loaded.hashes) };
+    },
+  });
+  return { ...parts, startup };
+}
+
+const burning = (read: Identified, ready: ReadyVerifier): ReadyVerifier & BurnContext => ({
+  ...ready,
+  store: ready.nonces.of(read),
+});
+
+/** What a delivery comes to whose event the owner has stored. */
+async function committed(read: ReadEvent, known: OutcomeContext, ready: ReadyVerifier): Promise<Committed> {
+  const { event } = read.reading;
+  const answer: Acceptance = { kind: 'accepted', state: 'applied', event, changed: false };
+  return counted(ready, known, async () => {
+    const verdict = await burn(read, answer, burning(read, ready));
+    if (verdict.kind === 'accepted') announceEvent(event, ready.raiseAlarm);
+    return finishOutcome(verdict, known, ready);
+  });
+}
+
+/** A delivery that is to be stored by its owner, and then committed. */
+function verified(read: ReadEvent, known: OutcomeContext, ready: ReadyVerifier): VerifiedDelivery {
+  let ended: Promise<Committed> | undefined;
+  return {
+    kind: 'verified',
+    event: read.reading.event,
+    sender: read.identity.sender.agentUrl,
+    deliveryId: read.deliveryId,
+    commit: () =>
+      (ended ??= committed(read, known, ready).then((outcome) => {
+        if (outcome.kind === 'unavailable') ended = undefined;
+        return outcome;
+      })),
+  };
+}
+
+/**
+ * Makes a verifier: the checks of a receiver for who keeps events in a store of their own. It deduplicates nothing, orders
+ * nothing and runs no handler.
+ * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ */
+export function createVerifier(options: VerifierOptions): Verifier {
+  const context = createContext(options);
+
+  async function verifyIn(
+    head: Head,
+    rawBody: Uint8Array,
+    known: OutcomeContext,
+  ): Promise<VerifiedDelivery | Unverified> {
+    const entered = await enter(context, head, known);
+    if (entered.kind !== 'entered') return finishOutcome(entered, known, context);
+    const { parts: ready, arrivedAt } = entered;
+    const read = await readWhole(entered, { rawBody, wholeAt: arrivedAt }, known);
+    if (read.kind !== 'read') return finishOutcome(read, known, ready);
+    if (isChallenge(read)) {
+      return finishOutcome(await challenged(read, burning(read, ready)), known, ready);
+    }
+    if (!read.claim) {
+      return finishOutcome(await burn(read, unreadable(read), burning(read, ready)), known, ready);
+    }
+    const { look } = ready.nonces;
+    const used = look && (await nonceRefusal(read, { ...ready, store: look }));
+    return used ? finishOutcome(used, known, ready) : verified(read, known, ready);
+  }
+
+  async function verify(
+    rawBytes: unknown,
+    headers: unknown,
+    given: RequestInfo | undefined,
+  ): Promise<VerifiedDelivery | Unverified> {
+    const rawBody = requireRawBytes(rawBytes);
+    const head = headOf(context, headers, given ?? {});
+    const known: OutcomeContext = { who: {}, delivery: head, rawBytes: rawBody };
+    return counted(context, known, () => verifyIn(head, rawBody, known));
+  }
+
+  const { lifecycle, startup, keys, config } = context;
+  const ready = async (): Promise<Readiness> => {
+    await startup.check();
+    return { storeId: undefined };
+  };
+  const { start, stop } = startStop(
+    async () => {
+      lifecycle.resume();
+      keys.resume();
+      await ready();
+    },
+    async () => {
+      await lifecycle.drain(config.leaseMs);
+      lifecycle.close();
+      keys.stop();
+      await startup.reset(config.leaseMs);
+    },
+  );
+  return { verify, ready, start, stop, [Symbol.asyncDispose]: stop };
+}

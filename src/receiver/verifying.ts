@@ -1,0 +1,153 @@
+import type { AuthContext } from '../auth/auth-contract.ts';
+import { printableValue } from '../codec/printable-value.ts';
+import type { ReceiverOptions } from '../config/receiver-options.ts';
+import type { Config } from '../config/resolve-options.ts';
+import type { VerifierOptions } from '../config/verifier-options.ts';
+import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
+import { loadHashes } from '../crypto/native-hashes.ts';
+import { threadPoolRule } from '../crypto/pool.ts';
+import type { EventRegistrations } from '../events/event-registration.ts';
+import type { ReadBody } from '../events/reading.ts';
+import { keysOnDemand } from '../keys/on-demand.ts';
+import { alarmRaiser, consoleLogger, createThinning, harmless, safeLogger } from '../shared/logging.ts';
+import type { Outcome } from '../shared/outcome.ts';
+import { once } from '../shared/single-flight.ts';
+import { createSetUpWatch } from '../stages/misconfiguration.ts';
+import type { Store } from '../stores/store.ts';
+import type { Instruments } from './instruments.ts';
+import { createLifecycle, type Lifecycle } from './lifecycle.ts';
+import { createOutages, type Outages } from './outages.ts';
+import type { RefusalParts } from './refused.ts';
+import type { Startup } from './startup.ts';
+
+/** What verifying deliveries and answering them takes: a receiver and a verifier both have it. */
+export interface VerifyingParts extends RefusalParts {
+  readonly onChallenge: ReceiverOptions['onChallenge'];
+  readonly registrations: EventRegistrations | undefined;
+  readonly lifecycle: Lifecycle;
+  readonly instruments: Instruments;
+  readonly onOutcome: (outcome: Outcome) => void;
+  readonly outages: Outages;
+  /** Agent URLs of senders of whose legacy authentication the owner was told. */
+  readonly legacySeen: Set<string>;
+  readonly newId: () => string;
+}
+
+/** @typeParam R What deliveries need, once it is loaded. */
+export interface VerifyingContext<R> extends VerifyingParts {
+  readonly startup: Startup<R>;
+}
+
+/** What was loaded before the first delivery. */
+export interface Loaded {
+  readonly hashes: Hashes;
+  readonly readBody: ReadBody;
+  /** The engine is chosen at first use. */
+  readonly authContext: () => Promise<AuthContext>;
+}
+
+/** Everything that verifying a delivery needs. */
+export type ReadyVerifying = VerifyingParts & Loaded;
+
+/** The code of the engines. The startup check asks for it too, so that the first delivery does not wait for it. */
+const loadCrypto = (): Promise<typeof import('../crypto/index.ts')> => import('../crypto/index.ts');
+
+type Engine = () => Promise<CryptoEngine>;
+
+/**
+ * Node puts a UUID together from pieces, and the tree of them takes ten times the text's room for as long as a store
+ * keeps it; to look at a character makes one text of it.
+ */
+function newId(): string {
+  const id = globalThis.crypto.randomUUID();
+  id.charCodeAt(0);
+  return id;
+}
+
+/** What the owner's options say beside `Config`: those that a receiver and a verifier have in common. */
+type Options = Pick<ReceiverOptions, 'onHandled' | 'registrations'> & VerifierOptions;
+
+/** What is given beside the options. */
+interface Given {
+  readonly config: Config;
+  /** Where thumbprints of keys are kept, and what has a clock of its own; none at a verifier. */
+  readonly store?: Pick<Store, 'name' | 'clock' | 'registrations'> | undefined;
+  /** The crypto engine to use, where the fastest of the runtime is not wanted: for tests. */
+  readonly engineName?: CryptoEngine['name'] | undefined;
+}
+
+/** @returns the parts, and what loads the rest of them. */
+export function createVerifyingParts(
+  options: Options,
+  { config, store, engineName }: Given,
+): { readonly parts: VerifyingParts; readonly load: () => Promise<Loaded> } {
+  const logger = safeLogger(options.logger ?? consoleLogger());
+  const { protocols, allowLoopback, admissionPressure: thresholds, verification } = config;
+  const { fetch, advanced, now = Date.now, onHandled } = options;
+  const raiseAlarm = alarmRaiser(logger, options, now);
+  const lifecycle = createLifecycle();
+  const useThreadPool = threadPoolRule(verification, lifecycle.inFlight);
+  const unusable = (reason: string): void =>
+    raiseAlarm({
+      code: 'sodium_unusable',
+      message: `sodium-native is installed and not used: ${reason}. OpenSSL verifies. Install sodium-native 5.1, or set PROTO_WEBHOOKS_SODIUM=0`,
+    });
+  const engine: Engine = once(async () =>
+    (await loadCrypto()).receiverEngine(engineName, { useThreadPool, verification, unusable }),
+  );
+  const instruments: Instruments = {
+    ...(onHandled && { handled: harmless((handled) => onHandled(printableValue(handled))) }),
+  };
+  const keys = keysOnDemand({
+    instruments,
+    protocols,
+    engine,
+    fetch,
+    dns: advanced?.dns,
+    now,
+    allowLoopback,
+    raiseAlarm,
+    logger,
+    thresholds,
+    limits: { maxBytes: config.maxKeyDocumentBytes },
+    store,
+  });
+  const parts: VerifyingParts = {
+    config,
+    protocols,
+    keys,
+    lifecycle,
+    instruments,
+    logger,
+    raiseAlarm,
+    onChallenge: options.onChallenge,
+    registrations: options.registrations,
+    refusals: createThinning(),
+    onOutcome: harmless(options.onOutcome),
+    onRefused: options.onRefused && harmless(options.onRefused),
+    refusedBodyBytes: options.onRefused?.maxBodyBytes ?? 0,
+    outages: createOutages(now, raiseAlarm),
+    notes: { senders: new Map(), worker: { state: 'off' } },
+    legacySeen: new Set(),
+    now,
+    newId,
+  };
+  return { parts, load: () => loadFor(parts, engine, store) };
+}
+
+/** The reader of bodies has the schemas with it, a fifth of the package. */
+async function loadFor(parts: VerifyingParts, engine: Engine, store: Given['store']): Promise<Loaded> {
+  const [hashes, { readBody }, { installedSodium }] = await Promise.all([
+    loadHashes(),
+    import('../events/reading.ts'),
+    loadCrypto(),
+  ]);
+  const { protocols, keys, raiseAlarm, config, now } = parts;
+  const watched = { config, raiseAlarm, now, store: store ?? { name: 'no' } };
+  const setUp = createSetUpWatch(watched, () => import('./rare.ts'));
+  const context = { protocols, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
+  const authContext = once(async () => ({ ...context, engine: await engine() }));
+  // What is found on the machine is looked at before the first delivery.
+  if (config.verification !== 'pool' && installedSodium()) await engine();
+  return { hashes, readBody, authContext };
+}

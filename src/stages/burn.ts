@@ -1,0 +1,90 @@
+import type { Identity } from '../auth/auth-contract.ts';
+import type { Config } from '../config/resolve-options.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import type { Outages } from '../receiver/outages.ts';
+import type { RaiseAlarm } from '../shared/alarms.ts';
+import { type Refusal, refused, type Verdict } from '../shared/outcome.ts';
+import type { AcceptRequest, NonceClaim, Store } from '../stores/store.ts';
+import { announce } from './announce.ts';
+import { storedNonce } from './ids.ts';
+import type { Read, ReadEvent } from './read.ts';
+
+/** What a request to a store is made with. */
+export interface RequestContext {
+  readonly config: Config;
+  readonly hashes: Hashes;
+  /** Random id per call. */
+  readonly newId: () => string;
+  /** Receiver's clock, Unix ms. */
+  readonly now: () => number;
+}
+
+export interface BurnContext extends RequestContext {
+  readonly store: Pick<Store, 'accept'>;
+  readonly raiseAlarm: RaiseAlarm;
+  readonly outages: Pick<Outages, 'store'>;
+}
+
+/** A body whose sender is proved, whatever it says. */
+export interface Identified {
+  readonly identity: Identity;
+}
+
+/** A seller chooses keyid and nonce, how long they are, and how many. */
+function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: RequestContext): NonceClaim {
+  return {
+    ...nonce,
+    ...storedNonce(nonce, hashes),
+    // Check 5 passes at that very millisecond, and stores forget at the instant that they are given.
+    expiresAtMs: nonce.expiresAtMs + 1,
+    nowMs: now(),
+  };
+}
+
+/** What the store is asked for a delivery, but for its event: for the nonce alone. */
+export function bareRequest({ identity }: Identified, context: RequestContext): AcceptRequest {
+  const { config } = context;
+  const { sender, nonce } = identity;
+  return {
+    acceptId: context.newId(),
+    sender: sender.agentUrl,
+    mode: config.mode,
+    ...(nonce && { nonce: nonceClaim(nonce, context) }),
+    leaseMs: config.leaseMs,
+    limits: { ...config.limits, maxNoncesPerKey: sender.maxNoncesPerKey },
+    retry: config.retry,
+    retentionMs: config.retentionMs,
+  };
+}
+
+export const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
+export const rateAbuse = (): Refusal => refused('webhook_signature_rate_abuse', 'too many live nonces', '9a');
+
+/** Why the body gave no event. */
+export function unreadable({ reading }: Exclude<Read, ReadEvent>): Refusal {
+  return refused(reading.code, reading.detail, reading.code === 'webhook_body_malformed' ? 14 : undefined);
+}
+
+/** Burns the nonce of a delivery without its event: one atomic call of the store. Undefined: it was new, and there was room. */
+export async function nonceRefusal(read: Identified, context: BurnContext): Promise<Refusal | undefined> {
+  // Legacy schemes have no nonce to burn: nothing of such a body needs the store.
+  if (!read.identity.nonce) return undefined;
+  const request = bareRequest(read, context);
+  const result = await context.store.accept(request);
+  context.outages.store();
+  announce(result, { sender: request.sender, key: undefined }, context.raiseAlarm);
+  if (result.kind === 'burned') return undefined;
+  return result.kind === 'rate-abuse' ? rateAbuse() : replayed();
+}
+
+/**
+ * Burns a nonce together with an answer.
+ * @param answer the verdict, unless the nonce was used before or there is no room for it.
+ */
+export async function burn<V extends Verdict>(
+  read: Identified,
+  answer: V,
+  context: BurnContext,
+): Promise<V | Refusal> {
+  return (await nonceRefusal(read, context)) ?? answer;
+}
