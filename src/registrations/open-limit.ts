@@ -17,7 +17,9 @@ const MAX_SELLERS = 10_000;
 
 /**
  * Reserves room for one more open operation of a seller. The function it returns releases the reservation: once the row is
- * written, or will not be. The rows are not counted each time, which would read them all.
+ * written, or will not be. The rows are not counted each time, which would read them all. The store's own counts
+ * (admission.md §8.9) do not say how many are open: they are of rows, and an operation's stays for 70 days after its end.
+ * Reservations bound a loop that creates operations all at once, which would else be under way together without end.
  */
 export function roomBySeller({
   registrations,
