@@ -40,11 +40,11 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
     await programs.write('rehearse.mjs', asWritten('docs/keys.md', 'createFakeSeller'));
     expect(linesOf(await programs.run('rehearse.mjs'))).toEqual([
       'at first: 200 ',
-      'a rotation: 200 ',
-      '20 min without its documents: 200 ',
-      '40 min without them: 503 keys_unavailable',
+      'after a rotation: 200 ',
+      '20 min without documents: 200 ',
+      '40 min without documents: 503 keys_unavailable',
       'a minute with them: 200 ',
-      'a revocation: 401 webhook_signature_key_revoked',
+      'after a revocation: 401 webhook_signature_key_revoked',
     ]);
   });
 
