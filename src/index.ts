@@ -14,6 +14,7 @@ export type {
   RequestInfo,
   RetryOptions,
   SenderSource,
+  SendersByPath,
   ShorterRetention,
   Ticket,
 } from './config/receiver-options.ts';

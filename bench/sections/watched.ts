@@ -84,8 +84,6 @@ export async function measure(part: string): Promise<Figures> {
   });
   const receiver = createReceiver({
     store,
-    publicUrl: registrations.publicUrl,
-    senders: registrations.senders,
     registrations,
     handlers: { other: async () => undefined },
     ...(part === 'memory' && { durability: { require: 'process' as const } }),

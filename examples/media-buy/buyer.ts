@@ -48,8 +48,6 @@ const registrations = createRegistrations({
 });
 const receiver = createReceiver({
   store,
-  publicUrl: registrations.publicUrl,
-  senders: registrations.senders,
   registrations,
   allowLoopback,
   handlers: {

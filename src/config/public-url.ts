@@ -8,19 +8,26 @@ export type PublicUrl =
   | { readonly kind: 'exact'; readonly target: Target }
   | { readonly kind: 'prefix'; readonly prefix: string; readonly origin: string };
 
+/** As routers write a place where paths differ. */
+const PARAMETER = /\/(:[A-Za-z_]\w*)|(\{[^/{}]*\})/;
+
+/** The first `:name` or `{name}` in a path; undefined: none. */
+export function parameterIn(path: string): string | undefined {
+  const found = PARAMETER.exec(path);
+  return found?.[1] ?? found?.[2];
+}
+
 const FIX =
   "Give exactly the URL that sellers were given, e.g. publicUrl: 'https://buyer.example/webhooks/proto'.";
 
 /** @throws ConfigError where `url` is not absolute, not https, or carries what a receiver's URL cannot. */
-export function publicUrlOf(url: string, allowLoopback: boolean): PublicUrl {
+export function publicUrlOf(url: string | undefined, allowLoopback: boolean): PublicUrl {
   if (typeof url !== 'string' || url === '') {
     throw new ConfigError(`publicUrl: ${describeMissing(url, 'a string')}. ${FIX}`);
   }
+  requireNoPattern(url);
   const wildcard = url.endsWith('/*');
   const written = wildcard ? url.slice(0, -1) : url;
-  if (written.includes('*')) {
-    throw new ConfigError(`publicUrl: ${JSON.stringify(url)} has a * that is not a final /*. ${FIX}`);
-  }
   const target = canonicalOrUndefined(written);
   if (!target) throw new ConfigError(`publicUrl: ${JSON.stringify(url)} is not an absolute URL. ${FIX}`);
   requireSignable(url, target, allowLoopback);
@@ -29,6 +36,18 @@ export function publicUrlOf(url: string, allowLoopback: boolean): PublicUrl {
     throw new ConfigError(`publicUrl: a prefix cannot have a query. ${FIX}`);
   const origin = target.targetUri.slice(0, target.targetUri.indexOf('/', 'https://'.length));
   return { kind: 'prefix', prefix: target.targetUri, origin };
+}
+
+/** @throws ConfigError where a router's pattern is given for what sellers were given. */
+function requireNoPattern(url: string): void {
+  const [path = ''] = url.replace(/\/\*$/, '/').split('?');
+  const found = parameterIn(path) ?? (path.includes('*') ? '*' : undefined);
+  if (found === undefined) return;
+  const wrong = found === '*' ? 'a * that is not a final /*' : `the parameter ${found}`;
+  const prefix = `${path.slice(0, path.indexOf(found)).replace(/[^/]*$/, '')}*`;
+  throw new ConfigError(
+    `publicUrl: ${JSON.stringify(url)} has ${wrong}; no seller calls that. Where each has a path of its own, write publicUrl: '${prefix}', and the paths in senders: { '/…': [ … ] }.`,
+  );
 }
 
 /** @throws ConfigError where no signature of a seller covers it as it is. */
@@ -43,12 +62,15 @@ function requireSignable(url: string, { targetUri }: Target, allowLoopback: bool
       `publicUrl: user information and fragments are never part of what is signed. ${FIX}`,
     );
   }
-  if (/[^\x21-\x7e]/.test(targetUri)) {
+  if (!isSignable(targetUri)) {
     throw new ConfigError(
       `publicUrl: ${JSON.stringify(url)} has characters that no signature can cover. Percent-encode them, as sellers do: /caf%C3%A9 for /café.`,
     );
   }
 }
+
+/** Whether it is printable ASCII alone. */
+export const isSignable = (targetUri: string): boolean => !/[^\x21-\x7e]/.test(targetUri);
 
 export function canonicalOrUndefined(url: string): Target | undefined {
   try {

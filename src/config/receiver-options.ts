@@ -191,8 +191,15 @@ export interface Ticket {
 export type { HandlerContext } from '../events/handler-context.ts';
 export type { Handler, Handlers, NotificationHandlers } from '../events/handlers.ts';
 
-/** Who may call: one list for one URL, or a function of the URL alone; `[]` answers 401, a failure 503. */
-export type SenderSource = readonly Sender[] | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);
+/**
+ * Who may call: one list for every URL of the receiver; a list by path, exactly as sellers were given it, whatever the query is;
+ * or a function of the URL alone, where `[]` answers 401, a failure 503. A path that is not there is 401.
+ */
+export type SenderSource =
+  readonly Sender[] | SendersByPath | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);
+
+/** E.g. `{ '/webhooks/a': [{ agentUrl: 'https://a.example/mcp' }] }`; `publicUrl` ends in `/*`. */
+export type SendersByPath = Readonly<Record<string, readonly Sender[]>>;
 
 /** How often an event is run before it is DEAD, and how long workers wait in between. */
 export interface RetryOptions {
@@ -223,9 +230,13 @@ export interface DurabilityOptions {
 
 /** `createReceiver`'s options. Mistakes throw `ConfigError` at construction, with the fix in the message. */
 export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = unknown> {
-  /** Exactly the URL that sellers were given; one that ends in `/*` takes path and query from the request. */
-  readonly publicUrl: string;
-  readonly senders: SenderSource;
+  /**
+   * Exactly the URL that sellers were given; one that ends in `/*` takes path and query from the request. Required, unless
+   * `registrations` bring it.
+   */
+  readonly publicUrl?: string | undefined;
+  /** Who may call. Required, unless `registrations` bring theirs; given beside them, more senders at other paths. */
+  readonly senders?: SenderSource | undefined;
   readonly store: Store<Tx>;
   readonly handlers: Handlers<S, Tx>;
   /**
@@ -251,8 +262,9 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   /** Standard Schemas by task type: what fits is `event.parsed`. */
   readonly resultSchemas?: S;
   /**
-   * What you registered with sellers (`createRegistrations` of `proto-webhooks/registrations`): each event has `registration` where its operation is known, and a warning where
-   * what it says does not fit. Costs a look-up in the store for each event that is handled.
+   * What you registered with sellers (`createRegistrations` of `proto-webhooks/registrations`). They bring `publicUrl` and
+   * `senders`; each event has `registration` where its operation is known, and a warning where what it says does not fit.
+   * Costs a look-up in the store for each event that is handled.
    */
   readonly registrations?: EventRegistrations;
   /**

@@ -9,7 +9,8 @@ import type { RetryLimits, StoreLimits } from '../stores/store.ts';
 import { contentTypes } from './content-types.ts';
 import { checkParts, pressureThresholds } from './handed-in.ts';
 import { publicUrlOf, type PublicUrl } from './public-url.ts';
-import { senderSource, type ResolveSenders } from './sender-source.ts';
+import type { ResolveSenders } from './sender-source.ts';
+import { sendersIn } from './senders.ts';
 import {
   type AnyOptions,
   durabilityIn,
@@ -91,6 +92,7 @@ export function configOf(options: AnyOptions): Config {
     maxNonces,
     ...times
   } = numbers;
+  const publicUrl = publicUrlOf(options.publicUrl ?? options.registrations?.publicUrl, allowLoopback);
   return {
     ...times,
     retentionMs: retentionIn(options),
@@ -101,8 +103,8 @@ export function configOf(options: AnyOptions): Config {
     hostCheck,
     allowLoopback,
     worker: workerOptions(options),
-    publicUrl: publicUrlOf(options.publicUrl, allowLoopback),
-    senders: senderSource(options.senders, { protocols, edition, allowLoopback, maxNoncesPerKey }),
+    publicUrl,
+    senders: sendersIn(options, publicUrl, { protocols, edition, allowLoopback, maxNoncesPerKey }),
     contentTypes: contentTypes(options.contentTypes),
     limits: {
       maxRecordsPerSender,

@@ -3,7 +3,7 @@ import { ConfigError } from '../shared/errors.ts';
 import { type Edition, editionFor } from '../shared/editions.ts';
 import type { Protocols } from '../shared/wire-names.ts';
 import { checkPins } from '../keys/pinned-jwks.ts';
-import type { SenderSource } from './receiver-options.ts';
+import type { SenderSource, SendersByPath } from './receiver-options.ts';
 import type { Sender, SenderEntry, SenderRevocation } from './sender-entry.ts';
 import { authPolicy, tokenPolicy } from './auth.ts';
 import { requireUrl } from './public-url.ts';
@@ -40,8 +40,7 @@ const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
 /** More on one URL would let an unknown `keyid`, or a new key, cause as many fetches (verification.md §5.8). */
 export const MAX_SENDERS = 32;
 
-function senderEntry(sender: Sender, index: number, defaults: SenderDefaults): SenderEntry {
-  const where = `senders[${index}]`;
+function senderEntry(sender: Sender, where: string, defaults: SenderDefaults): SenderEntry {
   if (typeof sender !== 'object' || sender === null) {
     throw new ConfigError(`${where}: must be an object like { agentUrl: 'https://seller.example/mcp' }.`);
   }
@@ -86,24 +85,24 @@ function kindOf({ auth }: SenderEntry): string {
 }
 
 /** What must hold for senders that share one URL. */
-function checkTogether(entries: readonly SenderEntry[]): void {
+function checkTogether(entries: readonly SenderEntry[], where = 'senders'): void {
   if (new Set(entries.map(kindOf)).size > 1) {
     throw new ConfigError(
-      'senders: several kinds of auth on one URL. The registered kind decides before any header is looked at, so give each kind a path of its own and a function: senders: (url) => … .',
+      `${where}: several kinds of auth on one URL. The registered kind decides before any header is looked at, so give each kind a path of its own: publicUrl: '…/*', senders: { '/…/a': [ … ], '/…/b': [ … ] }.`,
     );
   }
   const agents = new Set<string>();
   const owners = new Map<string, string>();
   for (const entry of entries) {
     if (agents.has(entry.agentUrl)) {
-      throw new ConfigError(`senders: ${entry.agentUrl} is listed twice for one URL. Keep one entry.`);
+      throw new ConfigError(`${where}: ${entry.agentUrl} is listed twice for one URL. Keep one entry.`);
     }
     agents.add(entry.agentUrl);
     for (const credential of credentials(entry)) {
       const owner = owners.get(credential);
       if (owner !== undefined && owner !== entry.agentUrl) {
         throw new ConfigError(
-          `senders: ${owner} and ${entry.agentUrl} have the same secret, so neither proves who sent. Give each its own.`,
+          `${where}: ${owner} and ${entry.agentUrl} have the same secret, so neither proves who sent. Give each its own.`,
         );
       }
       owners.set(credential, entry.agentUrl);
@@ -111,27 +110,46 @@ function checkTogether(entries: readonly SenderEntry[]): void {
   }
 }
 
+/** The senders of one URL. @throws ConfigError naming `where` for anything but a list of 1 to `MAX_SENDERS` that fit. */
+export function senderList(
+  where: string,
+  list: unknown,
+  defaults: SenderDefaults,
+): readonly [SenderEntry, ...SenderEntry[]] {
+  if (!Array.isArray(list)) {
+    throw new ConfigError(`${where}: ${describeMissing(list, 'an array')}. ${EXAMPLE}`);
+  }
+  if (list.length > MAX_SENDERS) {
+    throw new ConfigError(
+      `${where}: ${list.length} on one URL, at most ${MAX_SENDERS}. Give each seller a path of its own: publicUrl: '…/*', senders: { '/…/a': [ … ], '/…/b': [ … ] }.`,
+    );
+  }
+  const entries = list.map((sender: Sender, index) => senderEntry(sender, `${where}[${index}]`, defaults));
+  const [first, ...others] = entries;
+  if (!first) throw new ConfigError(`${where}: missing. ${EXAMPLE}`);
+  checkTogether(entries, where);
+  return [first, ...others];
+}
+
+const EXAMPLE = "Give at least one: [{ agentUrl: 'https://seller.example/mcp' }].";
+
 /** Validates a static list now, a function's results at each call (each `Sender` object once). */
-export function senderSource(source: SenderSource, defaults: SenderDefaults): ResolveSenders {
+export function senderSource(
+  source: Exclude<SenderSource, SendersByPath> | undefined,
+  defaults: SenderDefaults,
+): ResolveSenders {
   if (typeof source === 'function') return selectedSenders(source, defaults);
-  if (!Array.isArray(source) || source.length === 0) {
-    const wrong = Array.isArray(source) ? 'missing' : describeMissing(source, 'an array or a function');
+  if (!Array.isArray(source)) {
     throw new ConfigError(
-      `senders: ${wrong}. Give at least one: senders: [{ agentUrl: 'https://seller.example/mcp' }].`,
+      `senders: ${describeMissing(source, 'an array, an object of paths, or a function')}. ${EXAMPLE}`,
     );
   }
-  if (source.length > MAX_SENDERS) {
-    throw new ConfigError(
-      `senders: ${source.length} on one URL, at most ${MAX_SENDERS}. Give each seller a path of its own (publicUrl: '…/*') and a function: senders: (url) => … .`,
-    );
-  }
-  const fixed = source.map((sender: Sender, index) => senderEntry(sender, index, defaults));
-  checkTogether(fixed);
+  const fixed = senderList('senders', source, defaults);
   return { fixed, forUrl: () => fixed };
 }
 
 function selectedSenders(
-  select: Exclude<SenderSource, readonly Sender[]>,
+  select: Extract<SenderSource, (...args: never) => unknown>,
   defaults: SenderDefaults,
 ): ResolveSenders {
   const known = new WeakMap<Sender, SenderEntry>();
@@ -141,7 +159,7 @@ function selectedSenders(
       if (!Array.isArray(selected))
         throw new ConfigError('senders: the function must return an array of senders.');
       const entries = selected.slice(0, MAX_SENDERS + 1).map((sender: Sender, index) => {
-        const entry = known.get(sender) ?? senderEntry(sender, index, defaults);
+        const entry = known.get(sender) ?? senderEntry(sender, `senders[${index}]`, defaults);
         known.set(sender, entry);
         return entry;
       });

@@ -1,5 +1,6 @@
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { PublicUrl } from '../config/public-url.ts';
+import type { Sender } from '../config/sender-entry.ts';
 import type { Store } from '../stores/store.ts';
 import type { WarningCode } from '../shared/codes.ts';
 import type { Event, EventRegistration, TaskEvent } from './event.ts';
@@ -18,12 +19,17 @@ export interface KnownRegistration {
 /** Options of a receiver that have to be those of its registrations. */
 export interface ReceiverOfRegistrations {
   readonly store: Store;
-  readonly senders: unknown;
+  /** The option; undefined: theirs. */
+  readonly senders?: unknown;
   readonly publicUrl: PublicUrl;
 }
 
 /** Where a receiver looks up what was registered: `createRegistrations` makes it. */
 export interface EventRegistrations {
+  /** `ReceiverOptions.publicUrl`, where that is not given: ends in `/*`. */
+  readonly publicUrl?: string;
+  /** `ReceiverOptions.senders`: the sellers of the URLs below `publicUrl`, and of no others. */
+  readonly senders?: (url: URL) => readonly Sender[] | Promise<readonly Sender[]>;
   /**
    * Which operation an event about to be handled is of; one that nobody has settled is settled by it. undefined where the
    * event names none. Rejects with a Fault where the store cannot say: then the event is run again.

@@ -17,15 +17,17 @@ export function requireTheirs(own: Theirs, { store, senders, publicUrl }: Receiv
       'store: is another one than the store of registrations, so their operations and its events would be apart. Give the same to createReceiver and createRegistrations.',
     );
   }
-  if (!(OF_REGISTRATIONS in Object(senders))) return;
-  if (senders !== own.senders) {
+  const isTheirs = senders === undefined || senders === own.senders;
+  if (!isTheirs && OF_REGISTRATIONS in Object(senders)) {
     throw new ConfigError(
-      'senders: are those of other registrations. Give senders: registrations.senders of the same.',
+      'senders: are those of other registrations. Leave the option out: registrations bring theirs.',
     );
   }
-  const below = canonicalOrUndefined(own.publicUrl.slice(0, -1))?.targetUri;
-  if (publicUrl.kind === 'prefix' && below?.startsWith(publicUrl.prefix)) return;
+  const below = canonicalOrUndefined(own.publicUrl.slice(0, -1))?.targetUri ?? '';
+  if (publicUrl.kind === 'prefix' && below.startsWith(publicUrl.prefix)) return;
+  // Senders of the owner's own at URLs of their own: what is registered is received elsewhere.
+  if (!isTheirs && !(publicUrl.kind === 'prefix' && publicUrl.prefix.startsWith(below))) return;
   throw new ConfigError(
-    `publicUrl: does not cover ${own.publicUrl}, where sellers are told to send. Give publicUrl: registrations.publicUrl.`,
+    `publicUrl: does not cover ${own.publicUrl}, where sellers are told to send. Leave the option out: registrations bring theirs. With senders of your own beside them, give one that ends in /* above both.`,
   );
 }

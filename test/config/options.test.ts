@@ -28,6 +28,7 @@ const valid: ReceiverOptions = {
   handlers: { other: () => {} },
 };
 const SECRET = 's-'.repeat(16);
+const escaped = (text: string): string => text.replace(/[.*{}]/g, '\\$&');
 
 /** Options as a user without types may write them. */
 const given = (change: Record<string, unknown>): ReceiverOptions => ({ ...valid, ...change });
@@ -169,7 +170,11 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['an unknown worker member', { worker: { threads: 2 } }, /worker: threads is not known/],
     ['a worker that is not an object', { worker: null }, /worker/],
     ['no sender', { senders: [] }, /senders: missing/],
-    ['senders that are no list', { senders: { agentUrl: 'https://a.example' } }, /senders: is not an array/],
+    [
+      'senders that are no list',
+      { senders: { agentUrl: 'https://a.example' } },
+      /senders: is one sender\. Put it into an array/,
+    ],
     ['a sender without agentUrl', { senders: [{}] }, /senders\[0\]\.agentUrl/],
     ['an http sender', { senders: [{ agentUrl: 'http://seller.example' }] }, /senders\[0\]\.agentUrl.*https/],
     [
@@ -296,6 +301,21 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['a Redis for a store', { store: new Redis({ lazyConnect: true }) }, /redisStore\(\{ client \}\)/],
     ['no handlers', { handlers: undefined }, /handlers: missing/],
     ['null for handlers', { handlers: null }, /handlers: missing/],
+    ...(
+      [
+        ['/webhooks/:seller', ':seller', '/webhooks/*'],
+        ['/:seller/hook', ':seller', '/*'],
+        ['/webhooks/{seller}', '{seller}', '/webhooks/*'],
+        ['/webhooks/s-{id}/*', '{id}', '/webhooks/*'],
+        ['/webhooks/:seller/*', ':seller', '/webhooks/*'],
+      ] as const
+    ).map(([path, parameter, write]): Case => [
+      `a publicUrl as routers write it: ${path}`,
+      { publicUrl: `https://buyer.example${path}` },
+      new RegExp(
+        `^publicUrl: .*the parameter ${escaped(parameter)};.*write publicUrl: 'https://buyer\\.example${escaped(write)}', and the paths in senders`,
+      ),
+    ]),
     ['an empty publicUrl', { publicUrl: '' }, /publicUrl: missing/],
     ['one handler for all', { handlers: () => {} }, /handlers: is not an object.*other/],
     ['retry that is a number', { retry: 5 }, /retry: must be an object like \{ attempts: 12 \}/],
@@ -505,6 +525,175 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     } finally {
       vi.unstubAllEnvs();
     }
+  });
+});
+
+describe('senders by path', () => {
+  const publicUrl = 'https://buyer.example/webhooks/*';
+  const a = { agentUrl: 'https://a.example' };
+  const b = { agentUrl: 'https://b.example' };
+  const at = async (senders: unknown, path: string): Promise<unknown[]> => {
+    const found = await resolveOptions(given({ publicUrl, senders })).senders.forUrl(
+      `https://buyer.example${path}`,
+    );
+    return found.map(({ agentUrl }) => agentUrl);
+  };
+
+  it.each([
+    ['/webhooks/a', ['https://a.example']],
+    ['/webhooks/b', ['https://a.example', 'https://b.example']],
+    ['/webhooks/b?any=query', ['https://a.example', 'https://b.example']],
+    ['/webhooks/a/', []],
+    ['/webhooks/A', []],
+    ['/webhooks/a/deeper', []],
+    ['/webhooks/', []],
+    ['/webhooks/constructor', []],
+    ['/webhooks/__proto__', []],
+    ['/', []],
+  ])('%s: %j', async (path, expected) => {
+    expect(await at({ '/webhooks/a': [a], '/webhooks/b': [a, b] }, path)).toEqual(expected);
+  });
+
+  it('nothing that the object inherits is a path, and one without a prototype will do', async () => {
+    const inherited = Object.create({ '/webhooks/a': [a] }) as object;
+    expect(() => resolveOptions(given({ publicUrl, senders: inherited }))).toThrow(/^senders: /);
+    const bare = Object.assign(Object.create(null) as object, { '/webhooks/a': [a] });
+    expect(await at(bare, '/webhooks/a')).toEqual(['https://a.example']);
+  });
+
+  it('what is changed afterwards changes nothing', async () => {
+    const map: Record<string, unknown> = { '/webhooks/a': [a] };
+    const { senders } = resolveOptions(given({ publicUrl, senders: map }));
+    map['/webhooks/b'] = [b];
+    expect(await senders.forUrl('https://buyer.example/webhooks/b')).toEqual([]);
+  });
+
+  it('paths are taken as deliveries are judged: dots are gone', async () => {
+    expect(await at({ '/other/../webhooks/./a': [a] }, '/webhooks/a')).toEqual(['https://a.example']);
+  });
+
+  it.each<readonly [string, unknown, RegExp]>([
+    ['no path', {}, /^senders: has no path\. Give at least one/],
+    ['no sender at a path', { '/webhooks/a': [] }, /^senders\["\/webhooks\/a"\]: missing/],
+    ['one sender at a path', { '/webhooks/a': a }, /^senders\["\/webhooks\/a"\]: is not an array/],
+    ['nothing at a path', { '/webhooks/a': undefined }, /^senders\["\/webhooks\/a"\]: missing/],
+    ['a wrong sender', { '/webhooks/a': [a, {}] }, /^senders\["\/webhooks\/a"\]\[1\]\.agentUrl/],
+    ['no slash', { 'webhooks/a': [a] }, /is not a path\. Write it as it is/],
+    ['a URL', { 'https://buyer.example/webhooks/a': [a] }, /is not a path/],
+    ['a query', { '/webhooks/a?b': [a] }, /query or a fragment/],
+    ['a fragment', { '/webhooks/a#b': [a] }, /query or a fragment/],
+    ['a parameter', { '/webhooks/:seller': [a] }, /has :seller, and paths are exact/],
+    ['a parameter in braces', { '/webhooks/{seller}': [a] }, /has \{seller\}, and paths are exact/],
+    ['a star', { '/webhooks/*': [a] }, /has \*, and paths are exact/],
+    ['one path twice', { '/webhooks/a': [a], '/webhooks/b/../a': [b] }, /is the path "\/webhooks\/a" again/],
+    [
+      'a path elsewhere',
+      { '/hooks/a': [a] },
+      /is not under publicUrl, https:\/\/buyer\.example\/webhooks\/\*/,
+    ],
+    ['the prefix without its slash', { '/webhooks': [a] }, /is not under publicUrl/],
+    ['letters that no signature covers', { '/webhooks/café': [a] }, /caf%C3%A9/],
+    [
+      'several kinds of auth',
+      { '/webhooks/a': [a, { ...b, auth: { bearer: { token: SECRET } } }] },
+      /^senders\["\/webhooks\/a"\]: several kinds of auth on one URL/,
+    ],
+    [
+      'over 32 at one path',
+      { '/webhooks/a': Array.from({ length: 33 }, (_, i) => ({ agentUrl: `https://s${i}.example` })) },
+      /33 on one URL, at most 32/,
+    ],
+    [
+      'a Map',
+      new Map([['/webhooks/a', [a]]]),
+      /^senders: is not an array, an object of paths, or a function/,
+    ],
+    ['a promise', Promise.resolve([a]), /^senders: is not an array, an object of paths, or a function/],
+  ])('%s is a ConfigError', (_, senders, message) => {
+    const make = (): unknown => resolveOptions(given({ publicUrl, senders }));
+    expect(make).toThrow(ConfigError);
+    expect(make).toThrow(message);
+  });
+
+  it('needs a publicUrl that ends in /*', () => {
+    expect(() => resolveOptions(given({ senders: { '/webhooks/proto': [a] } }))).toThrow(
+      /^senders: has paths, and publicUrl is one URL, https:\/\/buyer\.example\/webhooks\/proto\. Let it end in \/\*/,
+    );
+  });
+});
+
+describe('senders beside registrations', () => {
+  const theirs = 'https://buyer.example/webhooks/r/';
+  const registered = { agentUrl: 'https://registered.example' };
+  const own = { agentUrl: 'https://own.example' };
+  const registrations = {
+    publicUrl: `${theirs}*`,
+    senders: ({ pathname }: URL) => (pathname === '/webhooks/r/known' ? [registered] : []),
+    ofEvent: async () => undefined,
+  };
+  const resolve = (change: Record<string, unknown>): Config =>
+    resolveOptions(given({ publicUrl: undefined, senders: undefined, registrations, ...change }));
+  const at = async ({ senders }: Config, path: string): Promise<unknown[]> =>
+    (await senders.forUrl(`https://buyer.example${path}`)).map(({ agentUrl }) => agentUrl);
+
+  it('registrations alone are enough', async () => {
+    const config = resolve({});
+    expect(config.publicUrl).toMatchObject({ kind: 'prefix', prefix: theirs });
+    expect(await at(config, '/webhooks/r/known')).toEqual([registered.agentUrl]);
+    expect(await at(config, '/webhooks/r/other')).toEqual([]);
+    expect(await at(resolve({ senders: registrations.senders }), '/webhooks/r/known')).toEqual([
+      registered.agentUrl,
+    ]);
+  });
+
+  it('paths of the owner are added', async () => {
+    const config = resolve({
+      publicUrl: 'https://buyer.example/webhooks/*',
+      senders: { '/webhooks/own': [own] },
+    });
+    expect(await at(config, '/webhooks/own')).toEqual([own.agentUrl]);
+    expect(await at(config, '/webhooks/r/known')).toEqual([registered.agentUrl]);
+    expect(await at(config, '/webhooks/r/other')).toEqual([]);
+    expect(await at(config, '/webhooks/other')).toEqual([]);
+  });
+
+  it('a function of the owner is added, and what it says of their paths is heard', async () => {
+    const config = resolve({
+      publicUrl: 'https://buyer.example/webhooks/*',
+      senders: ({ pathname }: URL) =>
+        pathname === '/webhooks/own' || pathname === '/webhooks/r/taken' ? [own] : [],
+    });
+    expect(await at(config, '/webhooks/own')).toEqual([own.agentUrl]);
+    expect(await at(config, '/webhooks/r/known')).toEqual([registered.agentUrl]);
+    expect(await at(config, '/webhooks/r/other')).toEqual([]);
+    await expect(at(config, '/webhooks/r/taken')).rejects.toThrow(
+      /gives somebody for a URL below https:\/\/buyer\.example\/webhooks\/r\/, the baseUrl of registrations/,
+    );
+  });
+
+  it.each<readonly [string, Record<string, unknown>, RegExp]>([
+    ['a list', { senders: [own] }, /^senders: is a list for every path under publicUrl/],
+    [
+      'a path of theirs',
+      { senders: { '/webhooks/r/own': [own] } },
+      /^senders\["\/webhooks\/r\/own"\]: is below the baseUrl of registrations/,
+    ],
+    [
+      'a path elsewhere, under their publicUrl',
+      { publicUrl: undefined, senders: { '/webhooks/own': [own] } },
+      /is not under publicUrl, https:\/\/buyer\.example\/webhooks\/r\/\*/,
+    ],
+    ['neither', { publicUrl: undefined, registrations: undefined }, /^publicUrl: missing/],
+    ['no senders', { registrations: undefined }, /^senders: missing/],
+  ])('%s is a ConfigError', (_, change, message) => {
+    const make = (): unknown => resolve({ publicUrl: 'https://buyer.example/webhooks/*', ...change });
+    expect(make).toThrow(ConfigError);
+    expect(make).toThrow(message);
+  });
+
+  it('a list at a URL of its own is no overlap: what is registered is received elsewhere', async () => {
+    const config = resolve({ publicUrl: 'https://buyer.example/own', senders: [own] });
+    expect(await at(config, '/own')).toEqual([own.agentUrl]);
   });
 });
 

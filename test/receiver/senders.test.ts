@@ -3,12 +3,63 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import { createReceiver, Fault, type Sender } from '../../src/index.ts';
 import { bearerDelivery, generateKey, type KeyPair, signDelivery, signHmac } from '../../src/sender/sign.ts';
+import { createRegistrations } from '../../src/registrations/index.ts';
 import { createFakeSeller } from '../../src/testing/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { AGENT, testReceiver, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const SECRET = 'a-shared-secret-of-32-characters';
+describe('senders by path (admission.md §2.10)', () => {
+  it('each path is its sellers’ alone', async () => {
+    const pins = [(await sellerKey()).publicJwk];
+    const { sign, receiver } = await testReceiver({
+      publicUrl: 'https://buyer.example/webhooks/*',
+      senders: {
+        '/webhooks/a': [{ agentUrl: AGENT, pins }],
+        '/webhooks/b': [{ agentUrl: 'https://other.example/mcp', auth: { bearer: { token: SECRET } } }],
+      },
+    });
+    const sent = async (path: string): Promise<string> => {
+      const url = `https://buyer.example${path}`;
+      const { body, headers } = await sign(payloads.tool('completed'), { url });
+      return said(await receiver.verifyAndDispatch(body, headers, { url: path }));
+    };
+    expect(await sent('/webhooks/a')).toBe('accepted 200');
+    expect(await sent('/webhooks/a?from=1')).toBe('accepted 200');
+    expect(await sent('/webhooks/b')).toBe('refused webhook_mode_mismatch 401');
+    expect(await sent('/webhooks/c')).toBe('refused webhook_signature_key_unknown 401');
+    expect(await sent('/webhooks/toString')).toBe('refused webhook_signature_key_unknown 401');
+  });
+
+  it('a function that gives somebody where registrations are is heard, and 503', async () => {
+    const store = memoryStore();
+    const registrations = createRegistrations({
+      store,
+      baseUrl: 'https://buyer.example/webhooks/r',
+      secrets: [SECRET],
+    });
+    const pins = [(await sellerKey()).publicJwk];
+    const { sign, receiver, alarms } = await testReceiver({
+      store,
+      registrations,
+      publicUrl: 'https://buyer.example/webhooks/*',
+      senders: () => [{ agentUrl: AGENT, pins }],
+    });
+    const sent = async (path: string): Promise<string> => {
+      const url = `https://buyer.example${path}`;
+      const { body, headers } = await sign(payloads.tool('completed'), { url });
+      return said(await receiver.verifyAndDispatch(body, headers, { url: path }));
+    };
+    expect(await sent('/webhooks/own')).toBe('accepted 200');
+    expect(await sent('/webhooks/r/own')).toBe('unavailable misconfigured 503');
+    expect(alarms.at(-1)).toMatchObject({
+      code: 'senders_failed',
+      message: expect.stringContaining('the baseUrl of registrations'),
+    });
+  });
+});
+
 describe('legacy authentication, by registration only (verification.md §6.6)', () => {
   it('HMAC: accepted, deprecated once per sender, tampering refused', async () => {
     const { receiver, alarms } = await testReceiver({

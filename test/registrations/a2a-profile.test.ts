@@ -261,8 +261,6 @@ describe('an agent whose card requires the profile extension (calls.md §4.14)',
     const ended: unknown[] = [];
     const receiver = createReceiver({
       store,
-      publicUrl: registrations.publicUrl,
-      senders: registrations.senders,
       registrations,
       allowLoopback: true,
       durability: { require: 'process' },

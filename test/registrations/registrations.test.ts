@@ -85,7 +85,7 @@ describe('a receiver that has them', () => {
 
   it('has their senders, or a list or function of its own', () => {
     expect(() => make({ senders: elsewhere.senders })).toThrow(
-      /^senders: are those of other registrations\. Give senders: registrations\.senders/,
+      /^senders: are those of other registrations\. Leave the option out/,
     );
     const senders = [{ agentUrl: 'https://seller.example/mcp' }];
     expect(() => make({ senders, publicUrl: 'https://buyer.example/other' })).not.toThrow();
@@ -103,7 +103,7 @@ describe('a receiver that has them', () => {
     'https://other.example/webhooks/*',
   ])('cannot be at %s', (publicUrl) => {
     expect(() => make({ publicUrl })).toThrow(
-      'publicUrl: does not cover https://buyer.example/webhooks/*, where sellers are told to send. Give publicUrl: registrations.publicUrl.',
+      'publicUrl: does not cover https://buyer.example/webhooks/*, where sellers are told to send. Leave the option out: registrations bring theirs.',
     );
   });
 });
@@ -123,8 +123,6 @@ describe('with a receiver and a seller', () => {
     const store = memoryStore({ state });
     registrations = process(`${server.url}/webhooks`, [NEWEST], store);
     receiver = createReceiver({
-      publicUrl: registrations.publicUrl,
-      senders: registrations.senders,
       registrations,
       store,
       durability: { require: 'process' },
