@@ -69,6 +69,7 @@ export type {
   Health,
   OnHandled,
   OnRefused,
+  RefusedHook,
   RefusedDelivery,
   SenderHealth,
   StoreHealth,

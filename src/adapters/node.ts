@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onlyKnown, text, wholeNumber } from '../config/validate.ts';
-import type { OnRefused, RefusedDelivery } from '../config/receiver-options.ts';
+import type { RefusedDelivery, RefusedHook } from '../config/receiver-options.ts';
 import { type AdapterReceiver, NODE_FIX, wiringOf } from './shared-adapter.ts';
 import { type NodeRequest, type NodeResponse, serveSafely } from './node-adapter.ts';
 
@@ -109,7 +109,7 @@ const OPTION_NAMES: Readonly<Record<keyof CaptureOptions, true>> = {
  * @param dir made where it is missing (0700).
  * @throws ConfigError for options that are not known or not whole numbers from 1 on; what `fs` throws where the folder cannot be used.
  */
-export function captureRefused(dir: string, options: CaptureOptions = {}): OnRefused {
+export function captureRefused(dir: string, options: CaptureOptions = {}): RefusedHook {
   onlyKnown('captureRefused', options, OPTION_NAMES);
   text('captureRefused: dir', dir);
   const most = wholeNumber('captureRefused: perSenderAndCode', options.perSenderAndCode, 5);
@@ -135,7 +135,7 @@ export function captureRefused(dir: string, options: CaptureOptions = {}): OnRef
     }
   }
 
-  const capture = (delivery: RefusedDelivery): void => {
+  const handle = (delivery: RefusedDelivery): void => {
     // One at a time: a flood of refusals is not a flood of writes.
     if (writing) return;
     const subject = `${nameOf(delivery.sender)}.${codeOf(delivery)}`;
@@ -149,5 +149,5 @@ export function captureRefused(dir: string, options: CaptureOptions = {}): OnRef
       writing = false;
     });
   };
-  return Object.assign(capture, { maxBodyBytes: MAX_BODY_BYTES });
+  return { handle, maxBodyBytes: MAX_BODY_BYTES };
 }

@@ -116,7 +116,7 @@ export const OPTIONS: {
   onOutcome: FUNCTION,
   onHandled: FUNCTION,
   onAlarm: FUNCTION,
-  onRefused: FUNCTION,
+  onRefused: SPECIAL,
   advanced: SPECIAL,
 };
 

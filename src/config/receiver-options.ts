@@ -159,12 +159,16 @@ export interface RefusedDelivery {
   readonly outcome: Outcome;
 }
 
-/** What `onRefused` is. It is told after the answer was decided, and what it throws is ignored. */
-export interface OnRefused {
-  (delivery: RefusedDelivery): void;
+/** `onRefused` with a limit: what `captureRefused` returns. */
+export interface RefusedHook {
+  /** Told after the answer was decided: what it throws, promises or takes its time for changes no answer. */
+  readonly handle: (delivery: RefusedDelivery) => void;
   /** Bytes of a body that it wants to see where the headers decided: of one a second that names a known key id. 0. */
   readonly maxBodyBytes?: number;
 }
+
+/** `onRefused`: a function, or an object where bodies are wanted that were not read. */
+export type OnRefused = RefusedHook['handle'] | RefusedHook;
 
 /**
  * What `receiver.open` gives for headers that passed: the body is wanted. Used once. It ends by itself where it is not

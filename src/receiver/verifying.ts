@@ -1,3 +1,4 @@
+import { refusedHook } from '../config/refused-hook.ts';
 import type { AuthContext } from '../auth/auth-contract.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import type { ReceiverOptions } from '../config/receiver-options.ts';
@@ -84,6 +85,7 @@ export function createVerifyingParts(
   const logger = safeLogger(options.logger ?? consoleLogger());
   const { protocols, allowLoopback, admissionPressure: thresholds, verification } = config;
   const { fetch, advanced, now = Date.now, onHandled } = options;
+  const refused = refusedHook(options.onRefused);
   const raiseAlarm = alarmRaiser(logger, options, now);
   const lifecycle = createLifecycle();
   const useThreadPool = threadPoolRule(verification, lifecycle.inFlight);
@@ -124,8 +126,8 @@ export function createVerifyingParts(
     registrations: options.registrations,
     refusals: createThinning(),
     onOutcome: harmless(options.onOutcome),
-    onRefused: options.onRefused && harmless(options.onRefused),
-    refusedBodyBytes: options.onRefused?.maxBodyBytes ?? 0,
+    onRefused: refused && harmless(refused.handle),
+    refusedBodyBytes: refused?.maxBodyBytes ?? 0,
     outages: createOutages(now, raiseAlarm),
     notes: { senders: new Map(), worker: { state: 'off' } },
     legacySeen: new Set(),

@@ -55,9 +55,10 @@ describe('onRefused', () => {
   it('with bodies gets one a second of those that their headers refused, for known key ids only', async () => {
     let now = Date.now();
     const told: RefusedDelivery[] = [];
-    const onRefused = Object.assign((delivery: RefusedDelivery) => void told.push(delivery), {
+    const onRefused = {
+      handle: (delivery: RefusedDelivery) => void told.push(delivery),
       maxBodyBytes: 8,
-    });
+    };
     const at = await testReceiver({ onRefused, now: () => now });
     const forged = await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' });
     const stranger = await generateKey('ed25519', 'webhook-signing', { kid: 'nobody' });
@@ -80,6 +81,25 @@ describe('onRefused', () => {
     }
     expect(kinds).toEqual(['refused', 'ticket', 'refused', 'ticket']);
     expect(told.map(({ rawBytes }) => rawBytes?.byteLength)).toEqual([undefined, 8, undefined, undefined]);
+  });
+});
+
+describe('onRefused that cannot be', () => {
+  it.each<readonly [string, unknown, RegExp]>([
+    ['a text', 'refused/', /^onRefused: is neither a function nor \{ handle, maxBodyBytes \}/],
+    ['null', null, /^onRefused: is neither/],
+    ['an object without handle', { maxBodyBytes: 8 }, /^onRefused: is neither/],
+    ['another member', { handle: () => {}, maxBytes: 8 }, /^onRefused: maxBytes is not known/],
+    ['a limit that is none', { handle: () => {}, maxBodyBytes: -1 }, /^onRefused\.maxBodyBytes: -1/],
+    [
+      'a limit on the function',
+      Object.assign(() => {}, { maxBodyBytes: 8 }),
+      /^onRefused: maxBodyBytes is a member of an object: \{ handle: \(delivery\) => …, maxBodyBytes \}/,
+    ],
+  ])('%s is a ConfigError at construction', async (_what, onRefused, message) => {
+    const making = testReceiver({ onRefused: onRefused as never });
+    await expect(making).rejects.toThrow(ConfigError);
+    await expect(making).rejects.toThrow(message);
   });
 });
 
@@ -164,7 +184,7 @@ describe('captureRefused', () => {
 
   it('keeps the latest of each sender and code, and no more bytes than it may', async () => {
     const dir = join(folder, 'bounded');
-    const hook = captureRefused(dir, { perSenderAndCode: 2, maxTotalBytes: 1_000 });
+    const { handle: hook } = captureRefused(dir, { perSenderAndCode: 2, maxTotalBytes: 1_000 });
     const refusal = (code: string, body: string): RefusedDelivery => ({
       method: 'POST',
       url: '/x\r\nInjected: 1',
@@ -204,7 +224,7 @@ describe('captureRefused', () => {
   it('keeps five of each sender and code, and 16 MiB in all, where nothing is said', async () => {
     const dir = join(folder, 'by-default');
     await mkdir(dir);
-    const hook = captureRefused(dir);
+    const { handle: hook } = captureRefused(dir);
     const refusal = (body: string): RefusedDelivery => ({
       method: 'POST',
       url: '/x',
@@ -230,7 +250,7 @@ describe('captureRefused', () => {
     await mkdir(full);
     await writeFile(join(full, 'other.http'), '');
     await truncate(join(full, 'other.http'), 16 * 1_048_576 - 1_000);
-    const atCap = captureRefused(full);
+    const { handle: atCap } = captureRefused(full);
     atCap(refusal('x'.repeat(1_000)));
     atCap(refusal('small'));
     await until(async () => expect(await captures(full)).toHaveLength(2));

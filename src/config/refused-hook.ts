@@ -1,0 +1,22 @@
+import { ConfigError } from '../shared/errors.ts';
+import type { OnRefused, RefusedHook } from './receiver-options.ts';
+import { onlyKnown, wholeNumber } from './validate.ts';
+
+const WRITE = '{ handle: (delivery) => …, maxBodyBytes }';
+
+/** `onRefused` as an object, however it was given. @throws ConfigError */
+export function refusedHook(given: OnRefused | undefined): Required<RefusedHook> | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given === 'function') {
+    if (!('maxBodyBytes' in given)) return { handle: given, maxBodyBytes: 0 };
+    throw new ConfigError(`onRefused: maxBodyBytes is a member of an object: ${WRITE}.`);
+  }
+  const { handle, maxBodyBytes } = (given ?? {}) as Partial<RefusedHook>;
+  if (typeof handle !== 'function') {
+    throw new ConfigError(
+      `onRefused: is neither a function nor { handle, maxBodyBytes }. Give (delivery) => …, ${WRITE}, or captureRefused(dir).`,
+    );
+  }
+  onlyKnown('onRefused', given, { handle: true, maxBodyBytes: true });
+  return { handle, maxBodyBytes: wholeNumber('onRefused.maxBodyBytes', maxBodyBytes, 0, 0) };
+}
