@@ -72,7 +72,7 @@ function checkTimestamp(
   context.raiseAlarm({
     code: 'clock_skew',
     message: `${detail}; more than ${MAX_SKEW} s are refused. Check both clocks.`,
-    skewSeconds: skew,
+    offsetMs: skew * 1000,
     // Nothing is proved yet: only where one sender may call this URL is it worth a name.
     ...(only && others.length === 0 && { sender: only.agentUrl }),
   });

@@ -76,6 +76,12 @@ const KNOWN: Readonly<Record<keyof PollerOptions, true>> = {
   onPoll: true,
 };
 
+/** The client is the registrations'. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  call: 'createRegistrations({ call, … })',
+  transport: 'createRegistrations({ call, … }), where call has a member transport',
+};
+
 const DAY_MS = 86_400_000;
 
 /** Parts that tests replace. */
@@ -83,8 +89,7 @@ export type PollerParts = Pick<PollerContext, 'clock' | 'sleep'> & { readonly ra
 
 /** @throws ConfigError */
 export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }: PollerParts): Poller {
-  requireNoCaller(options);
-  onlyKnown('createPoller', options, KNOWN);
+  onlyKnown('createPoller', options, KNOWN, INSTEAD);
   const { receiver, query } = options;
   const parts = partsOf(options);
   const tasks = tasksOf(options);
@@ -164,15 +169,6 @@ function requireFunction(name: string, value: unknown, example: string): void {
 function transportOf({ transport = 'tool' }: CallSeller): (agentUrl: string) => Transport {
   if (typeof transport !== 'function') return () => transport;
   return (agentUrl) => oneOf('call.transport', transport(agentUrl) ?? undefined, TRANSPORTS) ?? 'tool';
-}
-
-/** A client is given in one place. @throws ConfigError */
-function requireNoCaller(options: PollerOptions): void {
-  const given = ['call', 'transport'].find((name) => name in Object(options));
-  if (given === undefined) return;
-  throw new ConfigError(
-    `createPoller: ${given} is the registrations'. Give createRegistrations({ call, … }), and call.transport where it is not the tool transport.`,
-  );
 }
 
 /** Whatever it does, polls go on: what it fails of is told in the log. */

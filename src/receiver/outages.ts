@@ -60,9 +60,10 @@ function watch(kind: Kind, now: () => number, raiseAlarm: RaiseAlarm): (fault?: 
     // Most calls by far.
     if (fault === undefined && failures === 0) return;
     if (failures === 0) since = now();
-    const seconds = Math.round((now() - since) / 1000);
+    const durationMs = Math.max(0, Math.round(now() - since));
+    const seconds = Math.round(durationMs / 1000);
     if (fault === undefined) {
-      if (isTold) raiseAlarm({ code, over: true, seconds, message: over(seconds) });
+      if (isTold) raiseAlarm({ code, over: true, durationMs, message: over(seconds) });
       failures = 0;
       isTold = false;
       return;
@@ -70,6 +71,6 @@ function watch(kind: Kind, now: () => number, raiseAlarm: RaiseAlarm): (fault?: 
     failures += 1;
     if (isTold || failures < afterFailures || now() - since < afterMs) return;
     isTold = true;
-    raiseAlarm({ code, over: false, seconds, message: begun(failures, seconds, fault) });
+    raiseAlarm({ code, over: false, durationMs, message: begun(failures, seconds, fault) });
   };
 }

@@ -54,9 +54,8 @@ export function createQueueWatch(context: WatchedParts): QueueWatch {
   }
 
   function raise(overdueMs: number): void {
-    const overdueSeconds = Math.floor(overdueMs / 1000);
-    const message = `an event has been due for ${overdueSeconds} s and no worker has leased it: call receiver.start() in a process that keeps running, on this store; where one runs, it does not keep up (worker.concurrency, or another process)`;
-    raiseAlarm({ code: 'queue_unattended', overdueSeconds, message });
+    const message = `an event has been due for ${Math.floor(overdueMs / 1000)} s and no worker has leased it: call receiver.start() in a process that keeps running, on this store; where one runs, it does not keep up (worker.concurrency, or another process)`;
+    raiseAlarm({ code: 'queue_unattended', overdueMs, message });
   }
 
   function watchQueue(): void {

@@ -131,8 +131,8 @@ export interface SignDeliveryOptions extends SigningInput {
   readonly protocol?: string | undefined;
   /** Unix ms. `Date.now`. */
   readonly now?: () => number;
-  /** Seconds from `created` to `expires`. 300. */
-  readonly lifetimeSeconds?: number;
+  /** Ms from `created` to `expires`, which has whole seconds. 300 000. */
+  readonly lifetimeMs?: number;
   /** 16 random bytes in base64url by default. */
   readonly nonce?: string;
   /** Sent beside the signature's own; the same name replaces `Content-Type` or `Content-Digest`. */
@@ -154,7 +154,7 @@ const SIGN_NAMES: Readonly<Record<keyof SignDeliveryOptions, true>> = {
   key: true,
   protocol: true,
   now: true,
-  lifetimeSeconds: true,
+  lifetimeMs: true,
   nonce: true,
   headers: true,
   components: true,
@@ -192,14 +192,14 @@ const bareItem = (value: string | number): string =>
   typeof value === 'number' ? String(value) : `"${value.replace(/["\\]/g, '\\$&')}"`;
 
 function paramsOf(options: SignDeliveryOptions): Record<string, string | number | undefined> {
-  const { now = Date.now, lifetimeSeconds = 300, key } = options;
+  const { now = Date.now, lifetimeMs = 300_000, key } = options;
   const kid = options.params?.keyid ?? key['kid'];
   if (typeof kid !== 'string')
     throw new ConfigError('key: the JWK has no kid. Give it the one that is published.');
   const created = options.params?.created ?? Math.floor(now() / 1000);
   return {
     created,
-    expires: created + lifetimeSeconds,
+    expires: created + Math.round(lifetimeMs / 1000),
     nonce: options.nonce ?? encodeBase64Url(crypto.getRandomValues(new Uint8Array(NONCE_BYTES))),
     keyid: kid,
     alg: algorithmOf(key),
@@ -225,7 +225,7 @@ function signatureParams(components: readonly string[], options: SignDeliveryOpt
  * @throws TargetUriError for a URL without a canonical form.
  */
 export async function signDelivery(options: SignDeliveryOptions): Promise<SignedDelivery> {
-  onlyKnown('signDelivery', options, SIGN_NAMES);
+  onlyKnown('signDelivery', options, SIGN_NAMES, { lifetimeSeconds: 'lifetimeMs, in milliseconds' });
   const { url, key, components = PROFILE_COMPONENTS, params: overrides = {} } = options;
   onlyKnown('signDelivery: params', overrides, PARAM_NAMES);
   const body = bytesToSign(options);

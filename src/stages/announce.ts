@@ -69,9 +69,8 @@ export function announceStep(
   raiseAlarm: RaiseAlarm,
 ): void {
   if (clockSteppedMs === undefined) return;
-  const seconds = Math.round(clockSteppedMs / 1000);
-  const message = `the store's clock was set back by ${seconds} s: back-offs and leases are put right; look at its time service`;
-  raiseAlarm({ code: 'clock_stepped', seconds, message });
+  const message = `the store's clock was set back by ${Math.round(clockSteppedMs / 1000)} s: back-offs and leases are put right; look at its time service`;
+  raiseAlarm({ code: 'clock_stepped', steppedMs: clockSteppedMs, message });
 }
 
 /** What an event is known by, and how often it has run: as log lines and `receiver.inbox` say it too. */

@@ -136,8 +136,8 @@ function told({ offsetMs, store }: Finding): string {
 
 function skewed({ raiseAlarm }: ClockTrialContext, found: Finding): Unavailability {
   const message = told(found);
-  const offsetSeconds = Math.round(found.offsetMs / 1000);
-  raiseAlarm({ code: 'clock_skew', message, offsetSeconds, proved: found.store !== undefined });
+  const offsetMs = Math.round(found.offsetMs / 1000) * 1000;
+  raiseAlarm({ code: 'clock_skew', message, offsetMs, proved: found.store !== undefined });
   return { kind: 'unavailable', code: 'clock_skew', check: 5, detail: message };
 }
 

@@ -155,7 +155,7 @@ describe('authenticateHmac: window', () => {
     const { context, alarms } = bench();
     const asked = request([seller], signed(SECRET, String(NOW + skew)), BODY);
     expect(await authenticateHmac(context, asked)).toMatchObject(WINDOW);
-    expect(alarms).toMatchObject([{ code: 'clock_skew', skewSeconds: skew, sender: seller.agentUrl }]);
+    expect(alarms).toMatchObject([{ code: 'clock_skew', offsetMs: skew * 1000, sender: seller.agentUrl }]);
   });
 
   it('compares whole seconds, as the sender counts', async () => {

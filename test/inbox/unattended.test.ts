@@ -62,7 +62,9 @@ describe.each(Object.keys(BACKENDS))('a queue without a worker, on %s', (name) =
   const sinceMade = ({ alarms }: TestReceiver): TestReceiver['alarms'] =>
     alarms.filter(({ code }) => code !== 'store_created');
   const unattended = ({ alarms }: TestReceiver): readonly unknown[] =>
-    alarms.filter(({ code }) => code === 'queue_unattended').map(({ overdueSeconds }) => overdueSeconds);
+    alarms
+      .filter(({ code }) => code === 'queue_unattended')
+      .map(({ overdueMs }) => Math.floor(Number(overdueMs) / 1000));
 
   it('a receiver without a worker raises the alarm when an event has been due for 60 s, then once a minute', async () => {
     const door = await open();

@@ -101,7 +101,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(alarms.filter(({ code }) => code === 'clock_stepped')).toEqual([
       {
         code: 'clock_stepped',
-        seconds: expect.any(Number),
+        steppedMs: expect.any(Number),
         message: expect.stringMatching(/^the store's clock was set back by \d+ s: back-offs and leases/),
       },
     ]);

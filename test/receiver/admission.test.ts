@@ -497,7 +497,7 @@ it('a store whose clock was set back raises an alarm that says what to check', a
   const { deliver, alarms } = await testReceiver({ store: { ...store, accept } });
   expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
   const message = expect.stringContaining('set back by 90 s: back-offs and leases are put right');
-  expect(alarms).toEqual([{ code: 'clock_stepped', seconds: 90, message }]);
+  expect(alarms).toEqual([{ code: 'clock_stepped', steppedMs: 90_400, message }]);
 });
 
 describe('caps: 429 with Retry-After, duplicates still 200', () => {

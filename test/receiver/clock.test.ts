@@ -83,7 +83,7 @@ describe('our clock is wrong and the store has a clock (verification.md §2.35)'
     expect(said(outcome)).toBe(SKEWED);
     expect(outcome.response.headers).toEqual({ 'Retry-After': '5' });
     expect(outcome).toMatchObject({ check: 5 });
-    expect(made.alarms).toMatchObject([{ code: 'clock_skew', offsetSeconds: -skew / 1000 }]);
+    expect(made.alarms).toMatchObject([{ code: 'clock_skew', offsetMs: -skew }]);
     expect(made.alarms[0]?.message).toMatch(
       skew < 0 ? / behind, by the clock of the memory store/ : / ahead, by/,
     );
@@ -213,7 +213,7 @@ describe('our clock is wrong, and only senders can show it', () => {
     const third = await made.deliver(completed(), of(0));
     expect(said(third)).toBe(SKEWED);
     expect(third).toMatchObject({ check: 5 });
-    expect(made.alarms).toMatchObject([{ code: 'clock_skew', offsetSeconds: -skew / 1000, proved: false }]);
+    expect(made.alarms).toMatchObject([{ code: 'clock_skew', offsetMs: -skew, proved: false }]);
     const where = side === 'slow' ? 'ahead of' : 'behind';
     expect(made.alarms[0]?.message).toContain(`${Math.abs(skew) / 1000} s ${where} this machine's clock`);
     expect(made.alarms[0]?.message).toContain('replay');

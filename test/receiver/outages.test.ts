@@ -32,7 +32,7 @@ async function bench(options: TestReceiverOptions = {}) {
   const outages = (): unknown[] =>
     made.alarms
       .filter(({ code }) => code === 'store_away' || code === 'handlers_failing')
-      .map(({ code, over, seconds }) => `${code} ${over ? 'over' : 'begun'} ${String(seconds)}`);
+      .map(({ code, over, durationMs }) => `${code} ${over ? 'over' : 'begun'} ${Number(durationMs) / 1000}`);
   /** One delivery, so many seconds after the last one. */
   const after = async (seconds: number): Promise<string> => {
     clock.now += seconds * SECOND;

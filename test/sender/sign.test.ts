@@ -159,7 +159,7 @@ describe('options', () => {
     ['webhook_signature_alg_not_allowed', { params: { alg: 'rsa-v1_5-sha256' } }],
     ['webhook_signature_params_incomplete', { params: { nonce: undefined } }],
     ['webhook_signature_header_malformed', { nonce: 'too-short' }],
-    ['webhook_signature_window_invalid', { lifetimeSeconds: 301 }],
+    ['webhook_signature_window_invalid', { lifetimeMs: 301_000 }],
     ['webhook_signature_window_invalid', { params: { created: NOW + 61 } }],
     ['webhook_signature_window_invalid', { now: () => (NOW - 361) * 1000 }],
     ['webhook_signature_components_incomplete', { components: PROFILE_COMPONENTS.slice(1) }],

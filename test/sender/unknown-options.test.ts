@@ -47,7 +47,7 @@ describe('an unknown argument is refused, with the valid ones', () => {
       'signDelivery',
       signDelivery as Loose,
       [{ url, body: {}, key: {}, lifeTime: 1 }],
-      /lifeTime is not known.*lifetimeSeconds/,
+      /lifeTime is not known.*lifetimeMs/,
     ],
     [
       'signDelivery: params',

@@ -199,7 +199,7 @@ function raiseSkewAlarm(
   raiseAlarm({
     code: 'clock_skew',
     message: `Unverified signature with keyid ${quoted(keyid ?? '')} refused: ${what}.`,
-    offsetSeconds: offsetS,
+    offsetMs: offsetS * 1000,
   });
 }
 

@@ -258,7 +258,7 @@ const CLOCKS: readonly Injected[] = [
   { cause: 'clock-zone', how: 'two hours ahead', sign: { now: () => NOW + 7_200_000 } },
   { cause: 'clock-zone', how: 'five and a half hours behind', sign: { now: () => NOW - 19_800_000 } },
   { cause: 'clock-off', how: 'eleven minutes behind', sign: { now: () => NOW - 660_000 } },
-  { cause: 'validity-too-long', how: 'an hour', sign: { lifetimeSeconds: 3600 } },
+  { cause: 'validity-too-long', how: 'an hour', sign: { lifetimeMs: 3_600_000 } },
 ];
 
 describe.each([

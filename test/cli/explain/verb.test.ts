@@ -64,7 +64,7 @@ describe('explain: the time of receipt', () => {
   });
 
   it('fails a delivery that is wrong at any time, also an expired one', async () => {
-    const tooLong = signed({ lifetimeSeconds: 3600 });
+    const tooLong = signed({ lifetimeMs: 3_600_000 });
     expect(await checkFive(NOW + 86_400_000, tooLong)).toMatchObject({
       code: 1,
       verdict: 'fail',
