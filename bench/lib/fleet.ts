@@ -89,7 +89,7 @@ export interface Fleet {
 const DAY_S = 86_400;
 const HOUR_S = 3600;
 
-/** docs/reliability.md, "Room": at most, whatever the retention. */
+/** docs/operations.md, "Room": at most, whatever the retention. */
 export const TASK_DAYS = 30;
 
 /** verification.md §2.5 and §2.13: a signature is good for 300 s, and its nonce is kept 60 s longer. */

@@ -165,6 +165,21 @@ it.each([
   ['list and redrive', 1, asWritten('docs/cli.md', '$ proto-webhooks inbox list')],
   ['redrive-many counts', 3, asWritten('docs/cli.md', '$ proto-webhooks inbox redrive-many')],
 ])('cli.md: inbox %s', async (_, count, block) => {
+  await leaveDead(count);
+  expect((await plays(block)).code).toBe(0);
+});
+
+it('operations.md: counts what waits, and lists what is DEAD', async () => {
+  await leaveDead(2);
+  const block = asWritten('docs/operations.md', 'npx proto-webhooks inbox stats');
+  const { code, stdout, stderr } = await programs.shell(block);
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout).toMatch(/^0 queued, 0 leased, 2 dead/);
+  expect(stdout.match(/the ad server has no such media buy/g)).toHaveLength(2);
+});
+
+/** As many DEAD events in the SQLite file of the page, and no other. */
+async function leaveDead(count: number): Promise<void> {
   await using named = await namedSeller(programs.folder);
   const { seller } = named;
   const key = '2633fd27-8881-4772-a202-3d2265b84e96';
@@ -179,8 +194,7 @@ it.each([
   const env = { ...named.env, DELIVERIES: JSON.stringify(await Promise.all(deliveries)) };
   await programs.shell('rm -f webhooks.db*');
   await programs.run('dead.mjs', env, programs.folder);
-  expect((await plays(block)).code).toBe(0);
-});
+}
 
 /** A receiver whose handler can do none of what it is sent. */
 const DEAD = `

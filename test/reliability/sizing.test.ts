@@ -11,7 +11,7 @@ const STORES: Readonly<Record<string, () => Promise<Measured>>> = {
   Redis: redisMemory,
 };
 
-/** As docs/reliability.md, "Room", has them: bytes of one, as measured over 20,000 to 50,000. */
+/** As docs/operations.md, "Room", has them: bytes of one, as measured over 20,000 to 50,000. */
 const DOCUMENTED: Readonly<Record<string, Readonly<Record<keyof typeof KINDS, number>>>> = {
   SQLite: {
     'a nonce': 200,

@@ -167,7 +167,7 @@ export function mayBeOneCalls(error: unknown): boolean {
 
 const PRIMARY =
   ' The server is read-only: connect the pool to the primary, by an address that leads to it also after a failover.';
-const GRANT = ' Grant the user what docs/reliability.md says under "MySQL".';
+const GRANT = ' Grant the user the rights that docs/operations.md#mysql lists.';
 const MIGRATE = ' Run migrate(pool).';
 
 /** Where the owner has to do something, and what. */

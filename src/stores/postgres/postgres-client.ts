@@ -207,7 +207,7 @@ export function isOfContent(error: unknown): boolean {
 /** Where the owner has to do something, and what. */
 const FIX: Readonly<Record<string, string>> = {
   [READ_ONLY]: ` The server is read-only: connect the pool to the primary. ${ADDRESS}`,
-  '42501': ' Grant the role what docs/reliability.md says under "Postgres".',
+  '42501': ' Grant the role the rights that docs/operations.md#postgres lists.',
   '3F000': ' Run migrate(pool).',
   '42P01': ' Run migrate(pool).',
   '42883': ' Run migrate(pool).',

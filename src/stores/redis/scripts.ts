@@ -5,7 +5,7 @@ import { LUA } from './lua.ts';
 
 /**
  * The version of what keys mean: their names and types (`lua/rows.lua`, `lua/register.lua`) and what stands in a row. From
- * the release of 0.1.0 on another meaning is the next version, with new names for all keys (`docs/upgrading.md`).
+ * the release of 0.1.0 on another meaning is the next version, with new names for all keys (`docs/operations.md`, "Upgrades").
  */
 export const SCHEMA_VERSION = 4;
 

@@ -1,7 +1,7 @@
 import type { Ground, Noted } from './ground.ts';
 import type { Row } from './rows.ts';
 
-/** A run in numbers, for whoever reads its output and for docs/reliability.md. */
+/** A run in numbers, for who reads its output and for test/README.md. */
 export interface Figures {
   readonly store: string;
   readonly mode: string;

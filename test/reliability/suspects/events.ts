@@ -4,7 +4,7 @@ import type { Ground } from '../processes/ground.ts';
 import { type FinalState, judge } from '../processes/judge.ts';
 import type { Orders } from '../processes/wire.ts';
 
-/** A run in numbers, for docs/reliability.md. */
+/** A run in numbers, for test/README.md. */
 export interface Outcome {
   readonly events: number;
   /** Deaths of processes, or hangs of the store. */

@@ -12,7 +12,7 @@ let url: URL;
 
 beforeAll(async () => {
   user = `\`${at.database.slice(0, 20)}\`@\`127.0.0.1\``;
-  // As docs/reliability.md says.
+  // As docs/operations.md says.
   await at.sql(`CREATE USER ${user} IDENTIFIED BY 'secret';
     GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON ${at.database}.* TO ${user}`);
   url = new URL(at.url);
@@ -48,7 +48,7 @@ async function grantEach(): Promise<void> {
 }
 
 describe('the rights of the database user', () => {
-  it('suffice as docs/reliability.md lists them', async () => {
+  it('suffice as docs/operations.md lists them', async () => {
     const store = at.store(pool);
     await store.open();
     expect((await store.accept(acceptRequest())).kind).toBe('won');
@@ -91,7 +91,7 @@ describe('the rights of the database user', () => {
     await at.sql(`REVOKE DELETE ON ${at.database}.webhook_turn FROM ${user}`);
     const refused = store.accept(acceptRequest({ key: 'event-c-of-the-seller' }));
     await expect(refused).rejects.toMatchObject({ code: 'store_unavailable' });
-    await expect(refused).rejects.toThrow(/Grant the user what docs\/reliability\.md says/);
+    await expect(refused).rejects.toThrow(/Grant the user the rights that docs\/operations\.md#mysql lists/);
     await store.close();
   });
 });

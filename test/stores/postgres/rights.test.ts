@@ -9,7 +9,7 @@ let pool: Pool;
 
 beforeAll(async () => {
   role = `${at.schema}_role`;
-  // As docs/reliability.md says.
+  // As docs/operations.md says.
   await at.sql(`
     CREATE ROLE ${role};
     GRANT USAGE ON SCHEMA ${at.schema} TO ${role};

@@ -67,7 +67,7 @@ describe('migrate', () => {
     await store.close();
   });
 
-  it('leaves a role with the grants of docs/reliability.md all it needs', async () => {
+  it('leaves a role with the grants of docs/operations.md all it needs', async () => {
     const schema = fresh();
     await migrate(pool, { schema });
     const role = `${schema}_role`;
