@@ -1,4 +1,4 @@
-import type { RaiseAlarm } from '../shared/alarms.ts';
+import type { Logger, RaiseAlarm } from '../shared/alarms.ts';
 import type { PublicUrl } from '../config/public-url.ts';
 import type { Sender } from '../config/sender-entry.ts';
 import type { Store } from '../stores/store.ts';
@@ -43,7 +43,7 @@ export interface EventRegistrations {
   readonly requireTheirs?: (receiver: ReceiverOfRegistrations) => void;
   /**
    * Of a receiver that has these registrations: an answer that ends an operation becomes an event by it, and alarms go to its
-   * `onAlarm` where the registrations have none of their own.
+   * `onAlarm`, lines to its `logger`, where the registrations have none of their own.
    */
-  readonly observeBy?: (observe: Observe, raiseAlarm: RaiseAlarm) => void;
+  readonly observeBy?: (observe: Observe, raiseAlarm: RaiseAlarm, logger?: Logger) => void;
 }

@@ -51,6 +51,7 @@ function partsOf(receiver: Receiver): ReceiverContext {
 /**
  * Counts, measures and traces what a receiver does, in this process, from now on. What a provider throws changes no
  * delivery and no handler's run.
+ * Lines and alarms are the receiver's: it has no `logger` and no `onAlarm` of its own.
  * @returns what takes it off again.
  * @throws ConfigError for what is not a receiver, for one that is instrumented, and for options that are not known.
  */

@@ -13,7 +13,7 @@ export type { PolledTask, TaskQuery } from './query.ts';
 
 /**
  * Polls the tasks of `registrations`: each by one process at a time, less often where webhooks arrive, and until its end is known
- * by any channel. Changes go through `receiver.observe` to the receiver's handlers.
+ * by any channel. Changes go through `receiver.observe` to the receiver's handlers, lines and alarms to its `logger` and `onAlarm`.
  * @throws ConfigError where an option is missing or wrong; the message says what to change.
  */
 export function createPoller(options: PollerOptions): Poller {

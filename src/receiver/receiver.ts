@@ -203,7 +203,8 @@ export function receiverOf(context: ReceiverContext): Receiver {
   }
 
   const observe = observeOnDemand(context);
-  if (context.store.inbox) context.registrations?.observeBy?.(observe, context.raiseAlarm);
+  if (context.store.inbox)
+    context.registrations?.observeBy?.(observe, context.raiseAlarm, context.logger.own);
 
   const { instruments } = context;
   const inside: WithContext = { [CONTEXT]: context };

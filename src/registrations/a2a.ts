@@ -72,6 +72,7 @@ interface Agent {
 /**
  * Calls operations of sellers over the agent transport, in JSON-RPC: for `registration.call` and `registrations.start`. The
  * agent card has the URL and the version; it is read every five minutes, and again after a call that failed.
+ * It logs nothing and raises no alarm: what fails is thrown, and whose call it was tells of it.
  * @returns resolves with the task or the message that the agent answers; rejects with SellerError where the seller refuses the
  *   credentials or the registration, with SellerBusyError where it is to be called later, with TaskUnknownError where it
  *   does not know the task.

@@ -35,6 +35,7 @@ export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
 /**
  * Calls operations of sellers over the tool transport: for `registration.call` and `registrations.start`. One session a call, by
  * `@modelcontextprotocol/sdk`; in a poller one a seller.
+ * It logs nothing and raises no alarm: what fails is thrown, and whose call it was tells of it.
  * @returns rejects with SellerError where the seller refuses the credentials, with SellerBusyError where it is to be called
  *   later, with TaskUnknownError where it does not know the task, with AnswerRefusedError where its answer is not taken.
  * @throws ConfigError where an option is wrong; the message says what to change.

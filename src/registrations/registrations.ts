@@ -128,7 +128,7 @@ export interface RegistrationsOptions {
    * each process may exceed it by 100.
    */
   readonly maxOpen?: number | undefined;
-  /** As of `createReceiver`: warnings and errors go to the console by default. */
+  /** Default: the receiver's; without one warnings and errors go to the console. */
   readonly logger?: Logger | undefined;
   /** `answer_refused`, `operation_orphaned`, `operation_refused`: calls that have failed. Default: the receiver's. */
   readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
@@ -185,7 +185,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     throw new ConfigError('onAlarm: is not a function. Give (alarm) => …, or leave it out.');
   }
   const retentionMs = wholeNumber('retentionMs', options.retentionMs, RETENTION_MS);
-  const logger = safeLogger(options.logger ?? consoleLogger());
+  let logger = safeLogger(options.logger ?? consoleLogger());
   let raise = alarmRaiser(logger, options, Date.now);
   const { call, store } = options;
   if (call !== undefined) requireCaller(call);
@@ -240,7 +240,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     due: (max) => operations.due(max, []),
     make: (operation, signal) =>
       counted(registrationOf(operation, { ...context(), isUnattended: true })).call({ signal }),
-    tell: teller(logger, (alarm) => raise(alarm)),
+    tell: (news) => teller(logger, (alarm) => raise(alarm))(news),
     sleep: parts.sleep,
     deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
   });
@@ -265,8 +265,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ended: async ({ sender, taskId }) => {
       if (taskId !== '') await operations.endWatch(sender, taskId);
     },
-    observeBy: (receiverObserve, raiseAlarm) => {
+    observeBy: (receiverObserve, raiseAlarm, receiverLogger) => {
       observe = receiverObserve;
+      if (options.logger === undefined && receiverLogger) logger = safeLogger(receiverLogger);
       if (options.onAlarm === undefined) raise = raiseAlarm;
     },
     create: async (request) => {

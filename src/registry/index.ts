@@ -146,7 +146,8 @@ const REQUEST: Readonly<Record<keyof RequestOptions, true>> = {
 };
 
 /**
- * A client of the registry's REST API (contract.md §2). Nothing is sent before the first call.
+ * A client of the registry's REST API (contract.md §2). Nothing is sent before the first call, and nothing is held after one: it
+ * needs no end. It logs nothing and raises no alarm: what fails is thrown.
  * @throws ConfigError where an option is missing or wrong; the message says what to change.
  */
 export function createRegistry<const P extends string = 'proto' | 'adcp'>(

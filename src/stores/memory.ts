@@ -26,7 +26,9 @@ const OPTION_NAMES: Readonly<Record<keyof MemoryStoreOptions, true>> = { state: 
  * Without transactions.
  * @throws ConfigError for an option that is not known.
  */
-export function memoryStore(options: MemoryStoreOptions = {}): Store {
+export function memoryStore(
+  options: MemoryStoreOptions = {},
+): Store & Required<Pick<Store, typeof Symbol.asyncDispose>> {
   requireOptions('memoryStore', options, OPTION_NAMES);
   const { state = createMemoryState(), clockOffsetMs = () => 0 } = options;
   const rows = memoryRows(state);

@@ -35,7 +35,7 @@ export interface MysqlStoreOptions extends StoreOptions {
  * ended each call on it fails with the code `transaction_over`, and nothing is sent: the connection serves others.
  */
 export type MysqlStore = Store<MysqlConnection> &
-  Required<Pick<Store<MysqlConnection>, 'transaction'>> & {
+  Required<Pick<Store<MysqlConnection>, 'transaction' | typeof Symbol.asyncDispose>> & {
     readonly inbox: StoreInbox;
     /**
      * Deletes what has expired, a few rows at a time. Accepts clear away what their own senders left; this is for

@@ -34,7 +34,7 @@ export interface PostgresStoreOptions extends StoreOptions {
  * each call on it fails with the code `transaction_over`, and nothing is sent: the connection serves others.
  */
 export type PostgresStore = Store<PgClient> &
-  Required<Pick<Store<PgClient>, 'transaction'>> & {
+  Required<Pick<Store<PgClient>, 'transaction' | typeof Symbol.asyncDispose>> & {
     readonly inbox: StoreInbox;
     /**
      * Deletes what has expired, a few rows at a time. Accepts clear away what their own senders left; this is for

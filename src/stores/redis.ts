@@ -30,7 +30,8 @@ export interface RedisStoreOptions extends StoreOptions {
 }
 
 /** A store with an inbox, without transactions. */
-export type RedisStore = Store & { readonly inbox: StoreInbox };
+export type RedisStore = Store &
+  Required<Pick<Store, typeof Symbol.asyncDispose>> & { readonly inbox: StoreInbox };
 
 /**
  * A store on Redis >= 6.2: any number of processes; best effort across failover, for Redis itself is. What is

@@ -87,7 +87,7 @@ export interface SqliteStoreOptions extends StoreOptions {
 
 /** A store with an inbox, whose `transaction(request, fn)` gives `fn` the connection: `fn` is synchronous. */
 export type SqliteStore<Handle = SqliteHandle> = Store<Handle> &
-  Required<Pick<Store<Handle>, 'transaction' | 'inbox' | 'registrations'>>;
+  Required<Pick<Store<Handle>, 'transaction' | 'inbox' | 'registrations' | typeof Symbol.asyncDispose>>;
 
 /**
  * The embedded default: one file, any number of processes on one machine, durability `disk`.

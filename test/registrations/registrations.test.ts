@@ -216,6 +216,44 @@ describe('with a receiver and a seller', () => {
     await made.stop();
   });
 
+  it.each([false, true])(
+    'lines go to the receiver’s logger where the registrations have none; own: %s',
+    async (hasOwn) => {
+      const lines: string[] = [];
+      const own: string[] = [];
+      const to = (list: string[]) => ({ ...silent, warn: (_: object, line: string) => void list.push(line) });
+      const store = memoryStore();
+      await using made = createRegistrations({
+        call: async () => {
+          throw new Error('the seller is down');
+        },
+        store,
+        baseUrl: 'https://buyer.example/webhooks',
+        secrets: [NEWEST],
+        callMs: 1,
+        ...(hasOwn && { logger: to(own) }),
+      });
+      await using receiver = createReceiver({
+        publicUrl: made.publicUrl,
+        senders: made.senders,
+        registrations: made,
+        store,
+        durability: { require: 'process' },
+        logger: to(lines),
+        handlers: { other: () => {} },
+      });
+      await receiver.ready();
+      await made.create({ agentUrl: 'https://seller.example/mcp', ...request });
+      await made.start();
+      const heard = hasOwn ? own : lines;
+      await vi.waitFor(() =>
+        expect(heard.join()).toContain('A call is repeated later: it was not answered.'),
+      );
+      expect(hasOwn ? lines.join() : own.join()).not.toContain('A call is repeated later');
+      await made.stop();
+    },
+  );
+
   it('alarms of calls go to the receiver’s onAlarm where the registrations have none', async () => {
     const codes: string[] = [];
     const own: string[] = [];

@@ -99,11 +99,12 @@ export interface DriverOptions {
 }
 
 /** A store whose rules are `rules/`, over a backend that keeps the rows. */
-export type DrivenStore<Tx> = Store<Tx> & {
-  readonly inbox: StoreInbox;
-  /** Deletes what has expired in the named scopes, all of it. @returns how many rows. */
-  readonly sweep: (scopes: readonly Scope[]) => Promise<number>;
-};
+export type DrivenStore<Tx> = Store<Tx> &
+  Required<Pick<Store<Tx>, typeof Symbol.asyncDispose>> & {
+    readonly inbox: StoreInbox;
+    /** Deletes what has expired in the named scopes, all of it. @returns how many rows. */
+    readonly sweep: (scopes: readonly Scope[]) => Promise<number>;
+  };
 
 const always = (): boolean => true;
 

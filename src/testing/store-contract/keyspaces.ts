@@ -60,6 +60,14 @@ export const lifecycleCases: Cases = {
       assert.equal((await accept(next)).kind, 'won');
     }
   },
+  'where it has Symbol.asyncDispose that is its close, and it opens again': async ({ a, accept, peek }) => {
+    const { [Symbol.asyncDispose]: dispose } = a;
+    if (!dispose) return;
+    await dispose.call(a);
+    await assert.rejects(accept(), unavailable);
+    await a.open();
+    assert.equal(await peek(), 'absent');
+  },
   'close and open while the other is under way: the last call decides': async ({ a, accept, peek }) => {
     await Promise.allSettled([a.close(), a.open()]);
     assert.equal((await accept()).kind, 'won');
