@@ -42,7 +42,7 @@ export function acceptRequest({ at, task, withoutNonce }: AcceptDraft): AcceptRe
       },
     },
     // Nothing runs out, and nobody renews.
-    leaseMs: 3_600_000,
+    leaseMs: 600_000,
     limits: {
       maxRecordsPerSender: UNLIMITED,
       maxPendingBytesPerSender: UNLIMITED,

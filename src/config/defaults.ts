@@ -3,6 +3,7 @@ import type { WorkerOptions } from '../inbox/inbox-contract.ts';
 import type { AdvancedOptions } from './advanced-options.ts';
 import type { DurabilityOptions, ReceiverOptions, RetryOptions } from './receiver-options.ts';
 import type { Durability } from '../stores/store.ts';
+import { LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../stores/constants.ts';
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
 
 /** When handlers run: before the reply, or later from the inbox. */
@@ -97,7 +98,7 @@ export const OPTIONS: {
   maxBodyBytes: count(1_048_576),
   handlerDeadlineMs: timer(byMode(8_000, 900_000)),
   // Renewed four times, at least once a ms.
-  leaseMs: timer(byMode(8_000, 30_000), 4),
+  leaseMs: count(byMode(8_000, 30_000), 4, LONGEST_LEASE_MS),
   retentionMs: SPECIAL,
   maxRecordsPerSender: count(1_000_000),
   maxPendingBytesPerSender: count(268_435_456),
@@ -152,7 +153,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
 export const RETRY: { readonly [K in keyof Required<RetryOptions>]: NumberRule<number> } = {
   attempts: count(12),
   baseMs: count(1_000),
-  maxMs: count(300_000),
+  maxMs: count(300_000, 1, LONGEST_WAIT_MS),
   crashes: count(5),
 };
 /** `batch` is `concurrency` where that is given. */

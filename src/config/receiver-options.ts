@@ -211,7 +211,7 @@ export interface RetryOptions {
   readonly attempts?: number;
   /** First back-off of a worker, ms. 1 000. */
   readonly baseMs?: number;
-  /** Longest back-off of a worker, ms. 300 000. */
+  /** Longest back-off of a worker, ms. 300 000; 3 600 000 at most. */
   readonly maxMs?: number;
   /** Runs that ended with the process, while the event ran alone and 1 to 60 min apart, before it is DEAD. 5. */
   readonly crashes?: number;
@@ -280,7 +280,7 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly maxBodyBytes?: number;
   /** Ms until `ctx.signal` fires, and inline the reply is 503. 8 000; inbox 900 000. */
   readonly handlerDeadlineMs?: number;
-  /** Ms a lease holds without renewal. 8 000; inbox 30 000. */
+  /** Ms a lease holds without renewal. 8 000; inbox 30 000; 600 000 at most. */
   readonly leaseMs?: number;
   /**
    * Ms a finished event is remembered, at most 8 days; under 24 h only as `{ ms, toldToSenders: true }`, where every sender

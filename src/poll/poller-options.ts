@@ -1,4 +1,4 @@
-import { MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from '../config/validate.ts';
+import { oneOf, onlyKnown, wholeNumber } from '../config/validate.ts';
 import { boundedCall } from '../calls/bounded-call.ts';
 import { createSessions } from '../calls/sessions.ts';
 import { createHashes } from '../crypto/hashes.ts';
@@ -11,6 +11,7 @@ import type { Receiver } from '../config/receiver-options.ts';
 import type { ReceiverContext, WithContext } from '../receiver/context.ts';
 import { givenCaller, TRANSPORTS } from '../registrations/option-checks.ts';
 import { CAPABILITIES, type WithCapabilities } from '../registrations/capabilities.ts';
+import { LONGEST_LEASE_MS } from '../stores/constants.ts';
 import { backgroundTimer, limited } from '../shared/time-limits.ts';
 import type { CallSeller } from '../registrations/call-seller.ts';
 import type { Registrations } from '../registrations/registrations.ts';
@@ -25,9 +26,9 @@ export interface PollerOptions {
   readonly receiver: Receiver;
   /** The same as the receiver's, with `call`: sellers are asked by it, as its `transport` says. */
   readonly registrations: Registrations;
-  /** Between two polls of a task without webhooks. Ms; 30 000. */
+  /** Between two polls of a task without webhooks. Ms; 30 000; a day at most. */
   readonly fastMs?: number | undefined;
-  /** Between two polls of a task whose seller sends its webhooks. Ms; 120 000. */
+  /** Between two polls of a task whose seller sends its webhooks. Ms; 120 000; a day at most. */
   readonly slowMs?: number | undefined;
   /** A task that has not ended after this time is `unresolved`: an alarm, and no longer polled. Ms; 30 days. */
   readonly giveUpMs?: number | undefined;
@@ -36,7 +37,7 @@ export interface PollerOptions {
    * retry horizon that it declares; undefined: the default. 24 h.
    */
   readonly silentMs?: number | ((agentUrl: string) => number | undefined) | undefined;
-  /** How long a question may take, ms; another process asks after twice that. 20 000. */
+  /** How long a question may take, ms; another process asks after twice that. 20 000; 300 000 at most. */
   readonly callMs?: number | undefined;
   /** Concurrent questions to one seller, of all processes together. 4. */
   readonly perSeller?: number | undefined;
@@ -96,7 +97,7 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
   const call = givenCaller('createPoller', tasks.call);
   if (query !== undefined) requireFunction('query', query, '(task) => ({ operation, arguments })');
   if (options.onPoll !== undefined) requireFunction('onPoll', options.onPoll, '(poll) => …');
-  const callMs = wholeNumber('callMs', options.callMs, 20_000, 1, MAX_TIMER_MS / 2);
+  const callMs = wholeNumber('callMs', options.callMs, 20_000, 1, LONGEST_LEASE_MS / 2);
   const sessions = createSessions(backgroundTimer);
   const bounded = boundedCall(call);
   const lists = listsOf({ call: bounded, sessions });
@@ -110,8 +111,8 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
     transport: transportOf(call),
     query,
     pace: {
-      fastMs: wholeNumber('fastMs', options.fastMs, 30_000),
-      slowMs: wholeNumber('slowMs', options.slowMs, 120_000),
+      fastMs: wholeNumber('fastMs', options.fastMs, 30_000, 1, DAY_MS),
+      slowMs: wholeNumber('slowMs', options.slowMs, 120_000, 1, DAY_MS),
       giveUpMs: wholeNumber('giveUpMs', options.giveUpMs, 30 * DAY_MS),
       leaseMs: 2 * callMs,
       perSeller: wholeNumber('perSeller', options.perSeller, 4),

@@ -15,6 +15,7 @@ import {
   watchRow,
 } from '../registrations/watch-task.ts';
 import { storedId } from '../stages/ids.ts';
+import { LONGEST_LEASE_MS } from '../stores/constants.ts';
 import type { RegistrationRow } from '../stores/store.ts';
 
 /*
@@ -103,7 +104,7 @@ function intervalMs({ hasWebhooks }: Watch, { heardAt }: SellerRow, now: number,
 }
 
 const livePolls = ({ polls = [] }: SellerRow, now: number): NonNullable<SellerRow['polls']> =>
-  polls.filter(([, until]) => until > now);
+  polls.filter(([, until]) => until > now && until <= now + LONGEST_LEASE_MS);
 
 /** Begins a poll of a row that was due. */
 export function beginPoll(

@@ -63,13 +63,13 @@ export function hasDied(result: AcceptResult): boolean {
   return result.kind === 'done' && result.died;
 }
 
-/** What waits until an instant is put right by the process that sees it (admission.md §4.11); that signatures hold is the owner's. */
+/** What waits until an instant is bounded by the store's rules (admission.md §4.11); that signatures hold is the owner's. */
 export function announceStep(
   { clockSteppedMs }: { readonly clockSteppedMs?: number },
   raiseAlarm: RaiseAlarm,
 ): void {
   if (clockSteppedMs === undefined) return;
-  const message = `the store's clock was set back by ${Math.round(clockSteppedMs / 1000)} s: back-offs and leases are put right; look at its time service`;
+  const message = `the store's clock was set back by ${Math.round(clockSteppedMs / 1000)} s: what waits may run up to an hour late; look at its time service`;
   raiseAlarm({ code: 'clock_stepped', steppedMs: clockSteppedMs, message });
 }
 

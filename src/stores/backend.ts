@@ -46,11 +46,6 @@ export interface Backend<Tx = unknown> {
    * given is due again after `holdMs` if nobody writes it: so two workers do not plan for the same one.
    */
   due(request: DueRequest): Promise<DueResult>;
-  /**
-   * Names of rows that are due later than `afterMs` from now, at most `max` of each sender, its latest first; by the other
-   * end of the index of `due`. Reads only.
-   */
-  far(request: FarRequest): Promise<FarResult>;
   /** Rows of one list, oldest first. */
   page(query: InboxQuery): Promise<Page>;
   /** For `Store.registrations`; absent where there are to be none. Both read only. */
@@ -217,22 +212,15 @@ export interface DueRequest {
   readonly suspects: boolean;
   readonly max: number;
   readonly holdMs: number;
+  /**
+   * Rows that would come due later than so long from now are due too, behind those whose time has come: by the other end of
+   * the same index. Ms.
+   */
+  readonly longestMs: number;
   /** Beside those that the backend knows. */
   readonly senders: readonly string[];
   /** The sender whose turn was last; '' before the first. */
   readonly after: string;
-}
-
-/** Which rows are due later than they can be. */
-export interface FarRequest extends Pick<DueRequest, 'max' | 'senders'> {
-  readonly afterMs: number;
-}
-
-/** Their names. */
-export interface FarResult {
-  /** The store's clock. Unix ms. */
-  readonly now: number;
-  readonly rows: readonly RowId[];
 }
 
 /** Due rows, and what comes with them. */
@@ -252,7 +240,7 @@ export interface Page {
 }
 
 /** How many due rows of registrations are looked for. */
-export interface TurnRequest extends Pick<DueRequest, 'max' | 'senders' | 'after'> {
+export interface TurnRequest extends Pick<DueRequest, 'max' | 'longestMs' | 'senders' | 'after'> {
   readonly kind: RegistrationKind;
 }
 

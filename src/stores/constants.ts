@@ -17,3 +17,17 @@ export const MARK_RETENTION_MS: number = 30 * 86_400_000;
 
 /** Limits at this share of their value are reported as `pressure`. */
 export const PRESSURE_SHARE = 0.8;
+
+/*
+ * The longest waits and the longest lease (admission.md §4.11). What is to come later was set before the store's clock was
+ * set back. Processes of one store may have different options, so these are none: no option exceeds them.
+ */
+
+/** An event waits no longer for its next run: back-off, park, distance of a suspect. Ms: 1 h. */
+export const LONGEST_WAIT_MS = 3_600_000;
+
+/** No lease is longer, of an event or a poll. Ms: 10 min. */
+export const LONGEST_LEASE_MS = 600_000;
+
+/** A task that is polled waits no longer for its next turn: a seller's pause of a day, and jitter. Ms: 2 days. */
+export const LONGEST_TURN_MS: number = 2 * 86_400_000;

@@ -1,7 +1,13 @@
 // Test face of `src/stores`: what tests, bench and scripts import from it that no public entry exports.
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
-export { MARK_RETENTION_MS, operationRowId } from './constants.ts';
+export {
+  LONGEST_LEASE_MS,
+  LONGEST_TURN_MS,
+  LONGEST_WAIT_MS,
+  MARK_RETENTION_MS,
+  operationRowId,
+} from './constants.ts';
 export { turnText } from './optimistic/commit-unit.ts';
 export { createBatches, type Queued } from './optimistic/batch-queue.ts';
 export { type Attempt, attemptOf, type Batch, type Entry, newEntry } from './optimistic/plan-rows.ts';
@@ -21,11 +27,11 @@ export { memoryRows } from './memory/memory-rows.ts';
 export { put, senderState } from './memory/memory-state.ts';
 export { accept } from './rules/accept-rules.ts';
 export { inboxOf, leaseOne } from './rules/claim.ts';
-export { dueAt } from './rules/task-wait.ts';
+export { dueAt, isDue } from './rules/task-wait.ts';
+export { stepWatch } from './step-watch.ts';
 export { planned, type RegistrationSearch, registrationsOf } from './rules/registration-rules.ts';
 export type { NonceRow, NotificationRow, QueueRows, RecordRow, TaskRow } from './rules/rule-rows.ts';
 export { complete, fail, heldBy, peek, renew } from './rules/settle-rules.ts';
 export { checkVersion, FIRST_VERSION, lookAgain, missingSteps, newest } from './schema-version.ts';
 export type { SqlBackend } from './sql/sql-backend.ts';
-export { stepWatch } from './step-watch.ts';
 export { columnText, fromColumnText } from './text.ts';

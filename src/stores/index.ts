@@ -10,8 +10,6 @@ export type {
   DueResult,
   DueSuspect,
   Expected,
-  FarRequest,
-  FarResult,
   ListRequest,
   LoadRequest,
   LoadResult,

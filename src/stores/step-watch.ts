@@ -3,22 +3,13 @@ export interface StepTold {
   readonly clockSteppedMs?: number;
 }
 
-/** Whether a store's clock was set back, as one process sees it (admission.md §4.11). */
+/** Whether a store's clock was set back, as one process sees it: for the alarm alone (admission.md §4.11). */
 export interface StepWatch {
   /**
    * What the store's clock said, at a moment since `since`; so much of this process's own clock, which is never set back,
    * has passed. Unix ms, with the offset; `performance.now()`.
    */
   readonly seen: (now: number, since?: number) => void;
-  /**
-   * Rows that are due later than now and this are to be looked at: what a clock that was set back has left in the future.
-   * Ms; undefined: not now.
-   * @param longestMs a row waits so long at most.
-   * @param everyMs such a look is made so often, for what this process has not seen.
-   */
-  readonly beyondMs: (longestMs: number, everyMs: number) => number | undefined;
-  /** A look has put so many rows right. */
-  readonly looked: (mended: number) => void;
   /** The answer, with what was seen since the last one. */
   readonly told: <A extends StepTold>(answer: A) => A;
 }
@@ -30,30 +21,17 @@ const DRIFT = 0.001;
 export function stepWatch(): StepWatch {
   let last: { readonly now: number; readonly at: number } | undefined;
   let backMs = 0;
-  let isBack = false;
-  let lookedAt = -Infinity;
   return {
     seen: (now, since) => {
       // Where nothing is said of when, only what is behind the last word itself counts.
       const passed = last && since !== undefined ? since - last.at : 0;
       const behindMs = last ? last.now + passed - now : 0;
-      if (behindMs > NODES_MS + Math.abs(passed) * DRIFT) {
-        backMs = Math.max(backMs, behindMs);
-        isBack = true;
-      }
+      if (behindMs > NODES_MS + Math.abs(passed) * DRIFT) backMs = Math.max(backMs, behindMs);
       last = { now, at: performance.now() };
-    },
-    beyondMs: (longestMs, everyMs) => {
-      if (isBack) return 0;
-      return performance.now() - lookedAt >= everyMs ? longestMs : undefined;
-    },
-    looked: (mended) => {
-      lookedAt = performance.now();
-      if (mended === 0) isBack = false;
     },
     told: (answer) => {
       if (backMs === 0) return answer;
-      const clockSteppedMs = Math.max(Math.round(backMs), answer.clockSteppedMs ?? 0);
+      const clockSteppedMs = Math.round(backMs);
       backMs = 0;
       return { ...answer, clockSteppedMs };
     },

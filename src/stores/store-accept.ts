@@ -151,8 +151,6 @@ export interface RetryLimits {
   readonly attempts: number;
   /** Crashes that are charged to a record before it is DEAD: those of leases under which it was a suspect, and overruns. */
   readonly crashes: number;
-  /** The longest back-off. Ms. What is due later still was set by a clock that was set back since. */
-  readonly maxMs?: number;
 }
 
 /** Limits that a sender has used to 80 % or more after this accept; for the alarm. */
@@ -161,7 +159,7 @@ export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'sender-nonces' 
 /** A decision, and the limits that are nearly used up. */
 export type AcceptResult = AcceptDecision & {
   readonly pressure: readonly Pressure[];
-  /** The store's clock was set back, by at least this, as this call or the process has seen; for the alarm. Ms. */
+  /** The store's clock was set back, by at least this, as this process has seen since the last answer; for the alarm. Ms. */
   readonly clockSteppedMs?: number;
   /** A terminal status, and another webhook has told one of its task under another key (admission.md §5.4a). */
   readonly secondEnd?: true;

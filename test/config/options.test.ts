@@ -102,7 +102,7 @@ describe('options: defaults (admission.md §2.12)', () => {
       [{ leaseMs: 1_000 }, { renewMs: 250, queueUnattendedMs: 60_000 }],
       [{ leaseMs: 7 }, { renewMs: 1 }],
       [{ leaseMs: 40_000 }, { renewMs: 10_000, queueUnattendedMs: 80_000 }],
-      [{ leaseMs: MAX_TIMER_MS }, { queueUnattendedMs: MAX_TIMER_MS }],
+      [{ leaseMs: 600_000 }, { queueUnattendedMs: 1_200_000 }],
       [{ handlerDeadlineMs: 20_000 }, { waitMs: 20_000, maxRunMs: 900_000 }],
       [{ handlerDeadlineMs: 450_001 }, { waitMs: 450_001, maxRunMs: 900_002 }],
       [{ handlerDeadlineMs: MAX_TIMER_MS }, { maxRunMs: MAX_TIMER_MS }],
@@ -356,6 +356,16 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       /maxKeyDocumentBytes/,
     ],
     ['a fraction', { leaseMs: 1.5 }, /leaseMs/],
+    [
+      'a lease longer than the longest',
+      { leaseMs: 600_001 },
+      /leaseMs: 600001 is not a whole number from 4 to 600000/,
+    ],
+    [
+      'a back-off longer than the longest',
+      { retry: { maxMs: 3_600_001 } },
+      /maxMs: 3600001 is not a whole number from 1 to 3600000/,
+    ],
     [
       'a renewal slower than the lease',
       { leaseMs: 1000, advanced: { renewMs: 1000 } },

@@ -102,7 +102,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
       {
         code: 'clock_stepped',
         steppedMs: expect.any(Number),
-        message: expect.stringMatching(/^the store's clock was set back by \d+ s: back-offs and leases/),
+        message: expect.stringMatching(/^the store's clock was set back by \d+ s: what waits/),
       },
     ]);
   });

@@ -19,7 +19,7 @@ import {
   type Unit,
   type Write,
 } from '../../src/stores/index.ts';
-import { nameOf, scopeName, turnText } from '../../src/stores/for-tests.ts';
+import { isDue, nameOf, scopeName } from '../../src/stores/for-tests.ts';
 
 /** A row as it is kept, with what it is searched by. */
 interface Kept extends Row {
@@ -76,15 +76,15 @@ export function rowBackend(kept: KeptRows, now: () => number): Backend {
       kept.calls.load += 1;
       return look(kept, [...ids, ...bodies], counts, now());
     },
-    due: async ({ suspects, max, holdMs, after }: DueRequest): Promise<DueResult> => {
+    due: async ({ suspects, max, holdMs, longestMs, after }: DueRequest): Promise<DueResult> => {
       kept.calls.due += 1;
       const at = now();
-      if (suspects) return dueSuspect(kept, at, holdMs);
+      if (suspects) return dueSuspect(kept, at, { holdMs, longestMs });
       const dueOf = ({ write, heldUntil }: Kept): number => Math.max(write.dueAt ?? Infinity, heldUntil);
       const all = [...rows.values()].filter(({ write }) => write.dueAt !== null);
       const turns = new Map<string, number>();
       const due = all
-        .filter((row) => dueOf(row) <= at)
+        .filter((row) => isDue(dueOf(row), at, longestMs))
         .toSorted((a, b) => dueOf(a) - dueOf(b) || a.place - b.place)
         .map((row) => {
           const turn = turns.get(row.scope.sender) ?? 0;
@@ -102,15 +102,8 @@ export function rowBackend(kept: KeptRows, now: () => number): Backend {
         ...look(kept, due, [], at),
         due,
         nextDueMs: next === Infinity ? undefined : Math.max(0, next - at),
-        isSuspectDue: suspectsAt(kept, at).length > 0,
+        isSuspectDue: suspectsAt(kept, at, longestMs).length > 0,
       };
-    },
-    far: async ({ afterMs, max }) => {
-      const late = [...rows.values()].filter(({ write, heldUntil }) => {
-        const at = write.dueAt ?? write.suspect?.at ?? null;
-        return at !== null && Math.max(at, heldUntil) > now() + afterMs;
-      });
-      return { now: now(), rows: late.slice(0, max) };
     },
     page: async ({ state, sender, limit, after = '0' }: InboxQuery): Promise<Page> => {
       const found = [...rows.values()]
@@ -129,14 +122,13 @@ export function rowBackend(kept: KeptRows, now: () => number): Backend {
       };
     },
     registrations: {
-      due: async ({ kind, max, after }) => {
+      due: async ({ kind, max, longestMs, after }) => {
         const at = now();
         const all = [...rows.values()].filter((row) => row.kind === kind && row.write.waitsFor !== null);
         const dueOf = ({ write }: Kept): string => write.waitsFor ?? '';
-        const ofKind = (dueAt: number): string => turnText(kind, dueAt);
         const turns = new Map<string, number>();
         const due = all
-          .filter((row) => dueOf(row) <= ofKind(at))
+          .filter((row) => isDue(Number(dueOf(row).slice(2)), at, longestMs))
           .toSorted((a, b) => (dueOf(a) < dueOf(b) ? -1 : dueOf(a) > dueOf(b) ? 1 : a.id < b.id ? -1 : 1))
           .map((row) => {
             const turn = turns.get(row.scope.sender) ?? 0;
@@ -183,16 +175,22 @@ export function rowBackend(kept: KeptRows, now: () => number): Backend {
 }
 
 /** Those that are due, the one whose turn it is first. */
-function suspectsAt({ rows }: KeptRows, at: number): readonly Kept[] {
+function suspectsAt({ rows }: KeptRows, at: number, longestMs: number): readonly Kept[] {
   return [...rows.values()]
-    .filter(({ write, heldUntil }) => Math.max(write.suspect?.at ?? Infinity, heldUntil) <= at)
+    .filter(
+      ({ write, heldUntil }) => write.suspect && isDue(Math.max(write.suspect.at, heldUntil), at, longestMs),
+    )
     .toSorted(
       (a, b) => (a.write.suspect?.crashes ?? 0) - (b.write.suspect?.crashes ?? 0) || a.place - b.place,
     );
 }
 
-function dueSuspect(kept: KeptRows, at: number, holdMs: number): DueResult {
-  const [first, ...others] = suspectsAt(kept, at);
+function dueSuspect(
+  kept: KeptRows,
+  at: number,
+  { holdMs, longestMs }: Pick<DueRequest, 'holdMs' | 'longestMs'>,
+): DueResult {
+  const [first, ...others] = suspectsAt(kept, at, longestMs);
   if (first) first.heldUntil = at + holdMs;
   return {
     ...look(kept, first ? [first] : [], [], at),

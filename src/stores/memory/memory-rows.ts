@@ -1,7 +1,13 @@
 import type { InboxQuery, RegistrationRow } from '../store.ts';
-import { inTurns, type RegistrationName, type RegistrationSearch } from '../rules/registration-rules.ts';
+import {
+  inTurns,
+  isTurn,
+  type RegistrationName,
+  type RegistrationSearch,
+} from '../rules/registration-rules.ts';
 import type { QueueRows, RecordRow, RowPage, Rows, Usage } from '../rules/rule-rows.ts';
-import { dueAt } from '../rules/task-wait.ts';
+import { LONGEST_WAIT_MS } from '../constants.ts';
+import { dueAt, isDue } from '../rules/task-wait.ts';
 import {
   enter,
   find,
@@ -9,7 +15,8 @@ import {
   forgetExpired,
   type HeldRecord,
   isOver,
-  lastOf,
+  firstAfter,
+  allOf,
   leave,
   type MemoryState,
   noncesOf,
@@ -137,7 +144,7 @@ function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertR
   };
 }
 
-type Searches = Pick<QueueRows, 'due' | 'nextDue' | 'far' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page'>;
+type Searches = Pick<QueueRows, 'due' | 'nextDue' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page'>;
 
 /** What workers and operators look for. */
 function queueRows(state: MemoryState): Searches {
@@ -145,8 +152,9 @@ function queueRows(state: MemoryState): Searches {
   return {
     due: (now) => {
       for (const [sender, queue] of due) {
-        const first = firstOf(queue);
-        if (!first || first.dueAt > now) continue;
+        const earliest = firstOf(queue);
+        const first = earliest && earliest.dueAt <= now ? earliest : firstAfter(queue, now + LONGEST_WAIT_MS);
+        if (!first) continue;
         // Its next turn comes after all others'.
         due.delete(sender);
         due.set(sender, queue);
@@ -155,18 +163,11 @@ function queueRows(state: MemoryState): Searches {
       return undefined;
     },
     nextDue: () => earliest([...due.values()].flatMap((queue) => firstOf(queue) ?? [])),
-    far: (after, most) =>
-      [...due.values(), suspects].flatMap((queue) =>
-        lastOf(queue, most)
-          .filter((held) => held.dueAt > after)
-          .map(({ row }) => row)
-          .toReversed(),
-      ),
     dueSuspect: (now) =>
-      lastOf(suspects, Infinity)
-        .filter((held) => held.dueAt <= now)
+      allOf(suspects)
+        .filter((held) => isDue(held.dueAt, now))
         .toSorted((a, b) => a.row.crashes - b.row.crashes || a.serial - b.serial)[0]?.row,
-    nextSuspect: () => earliest(lastOf(suspects, Infinity).slice(0, 1)),
+    nextSuspect: () => firstOf(suspects)?.dueAt,
     parked: (sender, taskId) => {
       let oldest: HeldRecord | undefined;
       for (const held of senderState(state, sender).parked.get(taskId) ?? []) {
@@ -206,7 +207,7 @@ function registrationRows(state: MemoryState): Omit<RegistrationSearch, 'task' |
     dueRegistrations: (of, now) => {
       const dueOf = ({ registrations }: SenderState): readonly RegistrationRow[] =>
         [...registrations[of.kind].rows.values()]
-          .filter(({ dueAt }) => dueAt !== null && dueAt <= now)
+          .filter(({ dueAt }) => dueAt !== null && isTurn(of.kind, dueAt, now))
           .toSorted((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0));
       return inTurns(new Map([...state.senders].map(([name, sender]) => [name, dueOf(sender)])), of);
     },

@@ -150,17 +150,24 @@ export function firstOf({ rows, first }: DueQueue): HeldRecord | undefined {
   return rows[first];
 }
 
-/** Up to `most`, in the queue's order. */
-export function lastOf({ rows, first }: DueQueue, most: number): readonly HeldRecord[] {
-  return rows.slice(Math.max(first, rows.length - most)).flatMap((held) => held ?? []);
+/** The first that is due later than `at`. Unix ms. */
+export function firstAfter(queue: DueQueue, at: number): HeldRecord | undefined {
+  return queue.rows[placeIn(queue, { dueAt: at, serial: Infinity })];
 }
 
+/** In the queue's order. */
+export function allOf({ rows, first }: DueQueue): readonly HeldRecord[] {
+  return rows.slice(first).flatMap((held) => held ?? []);
+}
+
+type Place = Pick<HeldRecord, 'dueAt' | 'serial'>;
+
 /** Whether the first of two comes before the other. */
-const isBefore = (a: HeldRecord, b: HeldRecord): boolean =>
+const isBefore = (a: Place, b: Place): boolean =>
   a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.serial < b.serial);
 
 /** The place of a record, be it there or not. */
-function placeIn({ rows, first }: DueQueue, held: HeldRecord): number {
+function placeIn({ rows, first }: DueQueue, held: Place): number {
   let from = first;
   let to = rows.length;
   while (from < to) {

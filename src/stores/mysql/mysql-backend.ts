@@ -1,6 +1,6 @@
 import { ConfigError, Fault } from '../../shared/errors.ts';
-import type { ListRequest, RowId } from '../backend.ts';
-import { turnText } from '../optimistic/commit-unit.ts';
+import type { ListRequest } from '../backend.ts';
+import { turnRanges } from '../optimistic/commit-unit.ts';
 import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/sql-backend.ts';
 import { type MadeAt, onConnection } from '../sql/connections.ts';
 import { type Query, type Sessions, within } from '../sql/sql-transaction.ts';
@@ -249,8 +249,8 @@ function callsOn(
       const [head, found] = await call('load', offset(), names, countedOf(counts, ids));
       return { now: Number(head['now']), rows: rowsOf(found), ...countsOf(found, ids) };
     },
-    due: async ({ suspects, max, holdMs, after }) => {
-      const [head, found] = await call('due', suspects, offset(), max, holdMs, columnText(after));
+    due: async ({ suspects, max, holdMs, longestMs, after }) => {
+      const [head, found] = await call('due', suspects, offset(), max, holdMs, longestMs, columnText(after));
       const [now, next, rows] = [Number(head['now']), head['next'], rowsOf(found)];
       const names = JSON.parse(textOf(head['names'])) as readonly (readonly [
         number,
@@ -269,15 +269,6 @@ function callsOn(
         nonces: undefined,
       };
     },
-    far: async ({ afterMs, max }) => {
-      const [head, found] = await call('far', offset(), afterMs, max);
-      const rows = found
-        .filter(({ id }) => id !== undefined)
-        .map(({ sender, id }): RowId => {
-          return { scope: scopeFrom({ sender: textOf(sender), key: '' }), kind: 'record', id: textOf(id) };
-        });
-      return { now: Number(head['now']), rows };
-    },
     page: async ({ state, sender, limit, after = '0' }) => {
       const of = sender === undefined ? null : columnText(sender);
       const [rows = []] = await ask(
@@ -289,7 +280,7 @@ function callsOn(
       return rowsOf(rows).map((row, at) => ({ ...row, place: String(rows[at]?.['seq']) }));
     },
     overdueMs: async () => {
-      const [head] = await call('due', false, offset(), 0, 0, '');
+      const [head] = await call('due', false, offset(), 0, 0, 0, '');
       const [[suspect] = []] = await ask(
         `SELECT MIN(suspect_at) AS at FROM ${table('row')} FORCE INDEX (webhook_row_suspect) WHERE crashes IS NOT NULL`,
         [],
@@ -299,10 +290,10 @@ function callsOn(
       );
       return ms < 0 ? undefined : ms;
     },
-    turns: async ({ kind, max, after }) => {
+    turns: async ({ kind, max, longestMs, after }) => {
       const [[head = {}] = []] = await ask(`SELECT ${CLOCK} + ? AS now`, [offset()]);
       const now = Number(head['now']);
-      const [least, latest, last] = [0, now, Number.MAX_SAFE_INTEGER].map((at) => turnText(kind, at));
+      const [[least, latest], [far, last]] = turnRanges(kind, now, longestMs);
       const waits = `${table('row')} r FORCE INDEX (webhook_row_waits)`;
       // Names first: what the rows hold is not sorted.
       const [rows = []] = await ask(
@@ -310,10 +301,10 @@ function callsOn(
           SELECT d.*, ROW_NUMBER() OVER (ORDER BY d.turn, d.sender <= ?, d.sender) AS place FROM (
             SELECT s.sender, r.scope_id, r.id, ROW_NUMBER() OVER (PARTITION BY r.scope_id ORDER BY r.waits_for, r.seq) AS turn
             FROM ${waits} STRAIGHT_JOIN ${table('scope')} s ON s.id = r.scope_id
-              WHERE r.waits_for >= ? AND r.waits_for <= ?) d) t
+              WHERE r.waits_for >= ? AND r.waits_for <= ? OR r.waits_for >= ? AND r.waits_for <= ?) d) t
         STRAIGHT_JOIN ${table('row')} r FORCE INDEX (PRIMARY) ON r.scope_id = t.scope_id AND r.kind = ? AND r.id = t.id
         WHERE t.place <= ? ORDER BY t.place`,
-        [columnText(after), least, latest, LETTER[kind], max + 1],
+        [columnText(after), least, latest, far, last, LETTER[kind], max + 1],
       );
       const [[next = {}] = []] = await ask(
         `SELECT MIN(r.waits_for) AS turn FROM ${waits} WHERE r.waits_for > ? AND r.waits_for <= ?`,

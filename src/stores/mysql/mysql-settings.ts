@@ -12,8 +12,7 @@ const CALLS: readonly string[] = [
   'clear(0, 0, 0)',
   'commit(TRUE, 0, 0, 0, NULL, NULL, NULL, NULL)',
   "counts('[]')",
-  "due(FALSE, 0, 0, 0, '')",
-  'far(0, 0, 0)',
+  "due(FALSE, 0, 0, 0, 0, '')",
   'load(0, NULL, NULL)',
   "look('[]', NULL)",
 ];

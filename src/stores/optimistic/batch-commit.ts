@@ -2,7 +2,6 @@ import { Fault } from '../../shared/errors.ts';
 import type { CommitResult, LoadResult, Row, RowId, Within } from '../backend.ts';
 import type { ProcessRow, RecordRow } from '../rules/rule-rows.ts';
 import { sleep } from '../../shared/time-limits.ts';
-import type { StepWatch } from '../step-watch.ts';
 import type { StoreClock } from './clock-and-rows.ts';
 import {
   type Attempt,
@@ -30,7 +29,6 @@ export interface QueuedPlan extends PlanRequest {
 /** What the batches of a store share. */
 export interface Shared {
   readonly clock: StoreClock;
-  readonly watch: StepWatch;
   readonly rows: Remembered;
   readonly counts: CountBook;
   readonly nextVersion: () => number;

@@ -2,8 +2,8 @@ import { Fault } from '../../shared/errors.ts';
 import type { Backend } from '../backend.ts';
 import { type StepWatch, stepWatch } from '../step-watch.ts';
 
-/** The store's clock as this process knows it. */
-export interface StoreClock {
+/** The store's clock as this process knows it, and whether it was set back. */
+export interface StoreClock extends Pick<StepWatch, 'told'> {
   /**
    * What the store said just now; a reply that was long under way is behind what is known already, and is left.
    * Unix ms, with the offset.
@@ -22,10 +22,12 @@ export interface StoreClock {
 const BEST_MS = 1000;
 
 /** @param clockOffsetMs `StoreOptions.clockOffsetMs`. */
-export function storeClock(clockOffsetMs: () => number, watch: StepWatch = stepWatch()): StoreClock {
+export function storeClock(clockOffsetMs: () => number): StoreClock {
+  const watch = stepWatch();
   let store = 0;
   let own = -Infinity;
   return {
+    told: watch.told,
     seen: (now, since, isRight = false) => {
       const at = performance.now();
       watch.seen(now, since);

@@ -30,6 +30,22 @@ export function turnText(kind: RegistrationKind, dueAt: number): string {
 /** Of the largest integer that a number holds exactly. */
 const TURN_DIGITS = 16;
 
+type TextRange = readonly [from: string, to: string];
+
+/** `Write.waitsFor` of rows that are due: of those whose time has come, and of those that are too far ahead. */
+export function turnRanges(
+  kind: RegistrationKind,
+  now: number,
+  longestMs: number,
+): readonly [come: TextRange, far: TextRange] {
+  const last = Number.MAX_SAFE_INTEGER;
+  const far = Math.min(Math.floor(now + longestMs), last) + 1;
+  return [
+    [turnText(kind, 0), turnText(kind, Math.max(0, Math.floor(now)))],
+    [turnText(kind, far), turnText(kind, last)],
+  ];
+}
+
 /** The instant that a `turnText` says. */
 export function turnIn(text: string): number {
   return Number(text.slice(-TURN_DIGITS));

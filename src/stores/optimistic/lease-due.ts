@@ -1,68 +1,14 @@
-import type { Backend, DueRequest, DueResult, RowId } from '../backend.ts';
+import type { Backend, DueRequest, DueResult } from '../backend.ts';
 import type { LeasedEvent, LeaseDueRequest, LeaseDueResult } from '../store.ts';
-import {
-  FAR_MOST,
-  isExcepted,
-  leasedEvent,
-  leaseOne,
-  longestWaitMs,
-  type Looked,
-  type RecordName,
-} from '../rules/claim.ts';
+import { isExcepted, leasedEvent, leaseOne, type Looked, type RecordName } from '../rules/claim.ts';
 import { requireLength } from '../rules/lease-rules.ts';
 import { isLive } from '../rules/order.ts';
-import { dueAt, mend, steppedMs } from '../rules/task-wait.ts';
+import { dueAt, isDue } from '../rules/task-wait.ts';
+import { LONGEST_WAIT_MS } from '../constants.ts';
 import type { RecordRow, Rows } from '../rules/rule-rows.ts';
 import { queuedPlan, type Plan, READING } from './plan.ts';
 import { type QueuedPlan, type Known, runJobs, type Shared } from './batch-commit.ts';
 import { nameOf, unpacked } from './row-data.ts';
-
-/**
- * What a clock that was set back has left in the future is put right, for workers to find (admission.md §4.11).
- * @returns how far it was set back, at least; 0: nothing was found. Ms.
- */
-async function mendFar(backend: Backend, shared: Shared, request: LeaseDueRequest): Promise<number> {
-  const { watch, clock } = shared;
-  const afterMs = watch.beyondMs(longestWaitMs(request), request.leaseMs);
-  if (afterMs === undefined) return 0;
-  const since = performance.now();
-  const { now, rows } = await backend.far({ afterMs, max: FAR_MOST, senders: request.senders });
-  clock.seen(now, since);
-  const senders = new Map<string, RowId[]>();
-  for (const id of rows) senders.set(id.scope.sender, [...(senders.get(id.scope.sender) ?? []), id]);
-  const came = await Promise.all([...senders.values()].map((ids) => mendRows(backend, shared, ids)));
-  const mended = came.flat();
-  watch.looked(mended.filter(({ isMended }) => isMended).length);
-  return Math.max(0, ...mended.map(({ backMs }) => backMs));
-}
-
-interface Mended {
-  readonly isMended: boolean;
-  readonly backMs: number;
-}
-
-/** Of one sender. What cannot be put right now is found again by the next look. */
-async function mendRows(backend: Backend, shared: Shared, ids: readonly RowId[]): Promise<readonly Mended[]> {
-  const since = performance.now();
-  const result = await backend.load({ rows: ids, bodies: [], counts: [] });
-  const requests: QueuedPlan[] = [];
-  const asked = new Set(ids.map(({ id }) => id));
-  const came = result.rows
-    .filter(({ kind, id }) => kind === 'record' && asked.has(id))
-    .map((row) => {
-      const { sender, key } = unpacked(row) as RecordRow;
-      const plan: Plan<Mended> = (rows, now) => {
-        const record = rows.record(sender, key, now);
-        if (!record) return { isMended: false, backMs: 0 };
-        return { backMs: steppedMs(record, now), isMended: mend(rows, record, now) };
-      };
-      return new Promise<Mended>((resolve) => {
-        requests.push(queuedPlan(plan, READING, resolve, () => resolve({ isMended: false, backMs: 0 })));
-      });
-    });
-  await runJobs(requests, backend, shared, { result, since });
-  return Promise.all(came);
-}
 
 /** Candidates that one call of `lease` looks at, and how long others leave them alone meanwhile (admission.md §8.15). */
 const LOOK_MOST = 256;
@@ -85,7 +31,6 @@ export async function leaseDue(
   turn: SenderTurn,
 ): Promise<LeaseDueResult> {
   requireLength('leaseMs', request.leaseMs);
-  const clockSteppedMs = await mendFar(backend, shared, request);
   const asked: Asked = { ...request, max: request.alone ? 1 : request.max, since: performance.now() };
   const taken: Taken = { events: [], died: [], stale: [], nextDueMs: undefined, suspectDue: false };
   for (let looked = 0; looked < LOOK_MOST && taken.events.length < asked.max;) {
@@ -95,7 +40,7 @@ export async function leaseDue(
     looked += found;
   }
   if (!request.alone) lookAgainFor(taken, request.leaseMs);
-  return shared.watch.told(resultOf(taken, clockSteppedMs));
+  return shared.clock.told(resultOf(taken));
 }
 
 /** @returns how many rows it has planned; 0: there are no more to look for now. */
@@ -108,7 +53,7 @@ async function look(
 ): Promise<number> {
   const { max, senders, alone: suspects = false } = asked;
   const since = performance.now();
-  const wanted = { suspects, max, holdMs: HOLD_MS, senders, after: turn.last };
+  const wanted = { suspects, max, holdMs: HOLD_MS, longestMs: LONGEST_WAIT_MS, senders, after: turn.last };
   const found = await dueRows(backend, wanted, hasSome(taken));
   if (!found) return 0;
   shared.clock.seen(found.now, since);
@@ -148,17 +93,13 @@ function take({ event, dead, stale, isSuspected }: Looked, taken: Taken): void {
   if (isSuspected) taken.suspectDue = true;
 }
 
-function resultOf(
-  { events, died, stale, nextDueMs, suspectDue }: Taken,
-  clockSteppedMs: number,
-): LeaseDueResult {
+function resultOf({ events, died, stale, nextDueMs, suspectDue }: Taken): LeaseDueResult {
   return {
     events,
     died,
     ...(stale.length > 0 && { stale }),
     ...(nextDueMs !== undefined && { nextDueMs }),
     ...(suspectDue && { suspectDue }),
-    ...(clockSteppedMs > 0 && { clockSteppedMs }),
   };
 }
 
@@ -231,8 +172,8 @@ function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Aske
     return { event: leasedEvent(rows, found, request.owner, now) };
   }
   const at = dueAt(found);
-  const isDue = at !== null && at <= now && found.suspect === (request.alone ?? false);
-  return isDue && !isExcepted(request, found) && !isAway(request, found)
+  const mayRun = at !== null && isDue(at, now) && found.suspect === (request.alone ?? false);
+  return mayRun && !isExcepted(request, found) && !isAway(request, found)
     ? leaseOne(rows, found, request, now)
     : {};
 }

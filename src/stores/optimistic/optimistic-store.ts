@@ -14,10 +14,9 @@ import type {
 import type { Backend, LoadResult, RowKind, Scope, Within, Row } from '../backend.ts';
 import { accept } from '../rules/accept-rules.ts';
 import { checkedQuery, discard, inspect, redrive, seen } from '../rules/claim.ts';
-import { bounded, held, listed, pageOf, planned } from '../rules/registration-rules.ts';
+import { bounded, held, listed, longestTurnMs, pageOf, planned } from '../rules/registration-rules.ts';
 import type { RecordRow, Rows } from '../rules/rule-rows.ts';
 import { alive, complete, fail, heldBy, leaseLost, peek, renew } from '../rules/settle-rules.ts';
-import { stepWatch } from '../step-watch.ts';
 import { createBatches, type Queued } from './batch-queue.ts';
 import { type Ask, queuedPlan, type Plan, READING } from './plan.ts';
 import { type Entry, type KnownCount, scopesOf } from './plan-rows.ts';
@@ -132,11 +131,9 @@ export function storeOf<Tx>(
 ): DrivenStore<Tx> & Required<Pick<Store<Tx>, 'transaction'>>;
 export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): DrivenStore<Tx>;
 export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): DrivenStore<Tx> {
-  const watch = stepWatch();
-  const clock = storeClock(options.clockOffsetMs, watch);
+  const clock = storeClock(options.clockOffsetMs);
   const shared: Shared = {
     clock,
-    watch,
     rows: rememberedRows(),
     counts: countBook(),
     nextVersion: versions(),
@@ -187,7 +184,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
       return backend.advice();
     },
     accept: (request) =>
-      run(request.sender, (rows, now) => watch.told(accept(rows, request, now)), {
+      run(request.sender, (rows, now) => clock.told(accept(rows, request, now)), {
         // What is over a cap is compared too: what was counted and what was found may be of two moments.
         isBarrier: always,
         guessesAbsent: true,
@@ -349,7 +346,13 @@ async function due(
   last: Partial<Record<RegistrationKind, string>>,
 ): Promise<RegistrationDueResult> {
   const since = performance.now();
-  const found = await registrations.due({ kind, max: bounded(max), senders, after: last[kind] ?? '' });
+  const found = await registrations.due({
+    kind,
+    max: bounded(max),
+    longestMs: longestTurnMs(kind),
+    senders,
+    after: last[kind] ?? '',
+  });
   shared.clock.seen(found.now, since);
   last[kind] = found.rows.at(-1)?.scope.sender ?? last[kind] ?? '';
   const known = { result: { ...found, counts: [], nonces: undefined }, since };

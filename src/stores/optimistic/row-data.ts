@@ -144,7 +144,6 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
     insertedAt: row.insertedAt,
     notBefore: row.notBefore,
     parkedUntil: unless(row.parkedUntil, 0),
-    setAt: unless(row.setAt, row.insertedAt),
     lastError: row.lastError ?? undefined,
     rawHash: row.rawHash,
     canonicalHash: row.canonicalHash ?? undefined,
@@ -193,15 +192,13 @@ export function packed({ kind, id }: Pick<RowId, 'kind' | 'id'>, row: AnyRow): s
 }
 
 export function unpacked({ scope, kind, id, data }: Pick<Row, 'scope' | 'kind' | 'id' | 'data'>): AnyRow {
-  const stored = JSON.parse(data) as { readonly insertedAt?: number };
   return {
     ...DEFAULTS[kind],
-    ...(kind === 'record' && { setAt: stored.insertedAt }),
     ...(kind !== 'process' && { sender: scope.sender }),
     ...(isRegistration(kind) && { kind }),
     ...(scope.keyid !== undefined && { keyid: scope.keyid }),
     ...(!id.startsWith(HASHED) && { [ID_MEMBER[kind]]: fromColumnText(id) }),
-    ...stored,
+    ...(JSON.parse(data) as object),
   } as unknown as AnyRow;
 }
 

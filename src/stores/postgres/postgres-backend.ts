@@ -5,7 +5,7 @@ import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } 
 import { type MadeAt, onConnection } from '../sql/connections.ts';
 import type { Query } from '../sql/sql-transaction.ts';
 import { LETTER, scopeFrom, type ScopeIds } from '../sql/row-lines.ts';
-import { columnText, fromColumnText } from '../text.ts';
+import { columnText } from '../text.ts';
 import {
   connectionsOf,
   type PgClient,
@@ -138,8 +138,8 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
   const texts = {
     commit: call('commit', 33, 'webhook_commit AS answer'),
     load: call('load', 6),
-    due: call('due', 4),
-    suspect: call('suspect', 2),
+    due: call('due', 5),
+    suspect: call('suspect', 3),
     page: call('page', 5),
     clear: call('clear', 3, 'webhook_clear::text AS answer'),
     scopes: call('scopes', 2),
@@ -184,10 +184,10 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
         ...countsOf(head?.data ? (JSON.parse(head.data) as TurnRow['counts']) : undefined, ids),
       };
     },
-    due: async ({ suspects, max, holdMs, after }, ids) => {
+    due: async ({ suspects, max, holdMs, longestMs, after }, ids) => {
       const answer = suspects
-        ? await query(texts.suspect, [offset(), holdMs])
-        : await query(texts.due, [offset(), max, holdMs, columnText(after)]);
+        ? await query(texts.suspect, [offset(), holdMs, longestMs])
+        : await query(texts.due, [offset(), max, holdMs, longestMs, columnText(after)]);
       const [head, ...rows] = answer as readonly RowColumns[];
       const due = rows
         .filter(({ place }) => place != null)
@@ -203,21 +203,6 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
       };
       return result;
     },
-    far: async ({ afterMs, max }) => {
-      const [{ now, rows } = { now: '0', rows: null }] = (await query(
-        `SELECT now, rows FROM ${name}.webhook_far($1, $2, $3)`,
-        [offset(), afterMs, max],
-      )) as readonly {
-        readonly now: string;
-        readonly rows: readonly (readonly [sender: string, id: string])[] | null;
-      }[];
-      const names = (rows ?? []).map(([sender, id]): RowId => ({
-        scope: { sender: fromColumnText(sender) },
-        kind: 'record',
-        id,
-      }));
-      return { now: Number(now), rows: names };
-    },
     page: async ({ state, sender, limit, after = '0' }, ids) => {
       const values = [offset(), state, sender === undefined ? null : columnText(sender), after, limit + 1];
       const rows = (await query(texts.page, values)) as readonly RowColumns[];
@@ -230,8 +215,15 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
       const ms = Number(row?.answer ?? -1);
       return ms < 0 ? undefined : ms;
     },
-    turns: async ({ kind, max, after }) => {
-      const values = [offset(), LETTER[kind], ...turnTexts(kind), max + 1, columnText(after)];
+    turns: async ({ kind, max, longestMs, after }) => {
+      const values = [
+        offset(),
+        LETTER[kind],
+        ...turnTexts(kind),
+        max + 1,
+        columnText(after),
+        Math.min(longestMs, Number.MAX_SAFE_INTEGER),
+      ];
       const rows = (await query(turnSql(name), values)) as readonly (RowColumns & {
         readonly now: string;
         readonly next: string | null;
@@ -287,10 +279,12 @@ export function turnSql(name: string): string {
   const of = (what: string, condition: string, most: string): string =>
     `${name}.webhook_scope c CROSS JOIN LATERAL (SELECT ${what} FROM ${name}.webhook_row r WHERE r.scope_id = c.id
       AND ${condition} ORDER BY r.waits_for LIMIT ${most}) r WHERE c.key = ''`;
-  return `WITH clock AS MATERIALIZED (SELECT t.now, $4::text || lpad(t.now::text, 16, '0') AS latest
+  const textAt = (at: string): string => `$4::text || lpad((${at})::text, 16, '0')`;
+  return `WITH clock AS MATERIALIZED (SELECT t.now, ${textAt('t.now')} AS latest, ${textAt(`least(t.now + $8, ${Number.MAX_SAFE_INTEGER}) + 1`)} AS far
       FROM (SELECT ${name}.webhook_clock($1) AS now) t),
     found AS (SELECT c.sender, r.*, row_number() OVER (PARTITION BY r.scope_id ORDER BY r.waits_for, r.seq) AS turn
-      FROM clock CROSS JOIN ${of('r.scope_id, r.id, r.version, r.waits_for, r.seq', `r.waits_for >= $3 COLLATE "C" AND r.waits_for <= clock.latest COLLATE "C"`, '$6')}),
+      FROM clock CROSS JOIN LATERAL (VALUES ($3::text, clock.latest), (clock.far, $5)) w (since, until)
+      CROSS JOIN ${of('r.scope_id, r.id, r.version, r.waits_for, r.seq', `r.waits_for >= w.since COLLATE "C" AND r.waits_for <= w.until COLLATE "C"`, '$6')}),
     taken AS (SELECT f.*, row_number() OVER (ORDER BY f.turn, f.sender <= $7 COLLATE "C", f.sender) AS place FROM found f)
     SELECT clock.now::text AS now, (SELECT min(r.waits_for) FROM ${of('r.waits_for', `r.waits_for > clock.latest COLLATE "C" AND r.waits_for <= $5 COLLATE "C"`, '1')}) AS next,
       t.sender, t.scope_id, $2::text AS kind, t.id, r.version::text AS version, r.data, NULL AS body

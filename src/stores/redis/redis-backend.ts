@@ -14,7 +14,7 @@ import { commit, withAllNonces } from './commit.ts';
 import { asFault, isAboutOne } from './redis-client.ts';
 import type { Session } from './sender-list.ts';
 import { indexOf, rowName, seenOf, letterOf, rowOf, textOf } from './redis-rows.ts';
-import { due, far, overdueMs, page, sweep, byRank, forEach } from './redis-senders.ts';
+import { due, overdueMs, page, sweep, byRank, forEach } from './redis-senders.ts';
 import { openSession, type SessionOptions } from './redis-session.ts';
 import { ADVICE } from './redis-settings.ts';
 
@@ -66,7 +66,6 @@ export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChang
     commit: async (request) => commit(await opened(), request),
     load: async (request) => load(await opened(), request),
     due: async (request) => due(await opened(), request),
-    far: async (request) => far(await opened(), request),
     page: async (query) => page(await opened(), query),
     registrations: {
       due: async (request) => turns(await opened(), request),
@@ -95,10 +94,11 @@ function rowsOf(sender: string, reply: readonly unknown[]): readonly Row[] {
 /** `Backend.registrations.due`. */
 export async function turns(
   session: Session,
-  { kind, max, senders, after }: TurnRequest,
+  { kind, max, longestMs, senders, after }: TurnRequest,
 ): Promise<TurnResult> {
   const all = [...new Set([...senders, ...(await session.registry.senders())])];
-  const told = { kind: letterOf(kind), max: max + 1 };
+  const longest = Math.min(longestMs, Number.MAX_SAFE_INTEGER);
+  const told = { kind: letterOf(kind), max: max + 1, longest };
   const asked = await forEach(all, async (sender) => {
     const [now, rows, next] = (await session.read('turns', sender, told)) as [number, unknown[], unknown];
     const waitMs = textOf(next) === '' ? Infinity : Number(textOf(next)) - now;

@@ -1,14 +1,4 @@
-import type {
-  DueRequest,
-  DueResult,
-  FarRequest,
-  FarResult,
-  NoncesOf,
-  Page,
-  Row,
-  RowId,
-  Scope,
-} from '../backend.ts';
+import type { DueRequest, DueResult, NoncesOf, Page, Row, RowId, Scope } from '../backend.ts';
 import type { InboxQuery } from '../store.ts';
 import type { Seen } from './redis-rows.ts';
 import { listName, rowOf, seenOf, textOf } from './redis-rows.ts';
@@ -36,16 +26,34 @@ interface Schedule {
   readonly sender: string;
   readonly now: number;
   readonly at: readonly number[];
+  /** How many are due, as far as they were looked for: those whose time has come, and those too far ahead. */
+  readonly due: number;
+  /** When the first one comes whose time has not come yet; Infinity: none is known. */
+  readonly next: number;
   /** Of its first suspect. */
   readonly suspectAt: number;
+  readonly isSuspectDue: boolean;
 }
 
-async function schedules(session: Session, senders: readonly string[], max: number): Promise<Schedule[]> {
+async function schedules(
+  session: Session,
+  senders: readonly string[],
+  asked: { readonly max: number; readonly longest: number },
+): Promise<Schedule[]> {
   return forEach(senders, async (sender) => {
-    const reply = (await session.read('due', sender, { max })) as [number, unknown[], unknown[]];
-    const [now, found, [, suspectAt = Infinity]] = reply;
+    const reply = await session.read('due', sender, asked);
+    const [now, found, [, suspect = Infinity], far, farSuspects] = reply as [
+      number,
+      unknown[],
+      unknown[],
+      number,
+      number,
+    ];
     const at = found.filter((_, place) => place % 2 === 1).map((one) => Number(textOf(one)));
-    return { sender, now, at, suspectAt: Number(textOf(suspectAt)) };
+    const come = at.filter((one) => one <= now).length;
+    const suspectAt = Number(textOf(suspect));
+    const isSuspectDue = suspectAt <= now || farSuspects > 0;
+    return { sender, now, at, due: come + far, next: at[come] ?? Infinity, suspectAt, isSuspectDue };
   });
 }
 
@@ -68,15 +76,15 @@ export function byRank(after: string): (a: SenderRank, b: SenderRank) => number 
 
 /** `Backend.due`: first each sender is asked when its rows come due, then they are taken from those that have some. */
 export async function due(session: Session, request: DueRequest): Promise<DueResult> {
-  const { max, holdMs, senders, after } = request;
+  const { max, holdMs, longestMs: longest, senders, after } = request;
   const all = [...new Set([...senders, ...(await session.registry.senders())])];
-  if (request.suspects) return dueSuspect(session, all, holdMs);
-  const asked = await schedules(session, all, max + 1);
+  if (request.suspects) return dueSuspect(session, all, { hold: holdMs, longest });
+  const asked = await schedules(session, all, { max: max + 1, longest });
   const shares = sharesOf(asked, max, after);
   const seen: Seen[] = [];
   const found: Found[] = [];
   await forEach([...shares.keys()], async (sender) => {
-    const reply = await session.read('take', sender, { max: shares.get(sender), hold: holdMs });
+    const reply = await session.read('take', sender, { max: shares.get(sender), hold: holdMs, longest });
     const taken = seenOf(sender, [], reply);
     seen.push(taken);
     const [ids] = taken.rest as readonly unknown[][];
@@ -86,7 +94,7 @@ export async function due(session: Session, request: DueRequest): Promise<DueRes
     }
   });
   const next = Math.min(
-    ...asked.map(({ sender, at, now }) => (at[shares.get(sender) ?? 0] ?? Infinity) - now),
+    ...asked.map(({ sender, due, next, now }) => (due > (shares.get(sender) ?? 0) ? 0 : next - now)),
   );
   return {
     now: asked.length === 0 ? await session.clock() : Math.min(...[...asked, ...seen].map(({ now }) => now)),
@@ -95,7 +103,7 @@ export async function due(session: Session, request: DueRequest): Promise<DueRes
     nonces: undefined,
     due: found.toSorted(byRank(after)).map(({ id }) => id),
     nextDueMs: next === Infinity ? undefined : Math.max(0, next),
-    isSuspectDue: asked.some(({ suspectAt, now }) => suspectAt <= now),
+    isSuspectDue: asked.some((one) => one.isSuspectDue),
   };
 }
 
@@ -108,8 +116,14 @@ interface FoundSuspect {
   readonly due: number;
 }
 
-async function suspectOf(session: Session, sender: string, hold: number): Promise<FoundSuspect> {
-  const seen = seenOf(sender, [], await session.read('suspect', sender, { hold }));
+interface SuspectAsked {
+  /** Ms; 0: it is only looked at. */
+  readonly hold: number;
+  readonly longest: number;
+}
+
+async function suspectOf(session: Session, sender: string, asked: SuspectAsked): Promise<FoundSuspect> {
+  const seen = seenOf(sender, [], await session.read('suspect', sender, asked));
   const [crashes, place, id, many] = seen.rest;
   return {
     seen,
@@ -121,11 +135,15 @@ async function suspectOf(session: Session, sender: string, hold: number): Promis
 }
 
 /** Each sender is asked for the one whose turn it is among its own, then the first of these is taken. */
-async function dueSuspect(session: Session, senders: readonly string[], holdMs: number): Promise<DueResult> {
-  const asked = await forEach(senders, (sender) => suspectOf(session, sender, 0));
+async function dueSuspect(
+  session: Session,
+  senders: readonly string[],
+  wanted: SuspectAsked,
+): Promise<DueResult> {
+  const asked = await forEach(senders, (sender) => suspectOf(session, sender, { ...wanted, hold: 0 }));
   const found = asked.filter(({ due }) => due > 0);
   const [first] = found.toSorted((a, b) => a.crashes - b.crashes || a.place - b.place);
-  const taken = first && (await suspectOf(session, first.id.scope.sender, holdMs));
+  const taken = first && (await suspectOf(session, first.id.scope.sender, wanted));
   const many = found.reduce((sum, { due }) => sum + due, 0);
   return {
     now: taken?.seen.now ?? asked[0]?.seen.now ?? (await session.clock()),
@@ -138,21 +156,10 @@ async function dueSuspect(session: Session, senders: readonly string[], holdMs: 
   };
 }
 
-/** `Backend.far`. */
-export async function far(session: Session, { afterMs, max, senders }: FarRequest): Promise<FarResult> {
-  const all = [...new Set([...senders, ...(await session.registry.senders())])];
-  const asked = await forEach(all, async (sender) => {
-    const [now, ids] = (await session.read('far', sender, { after: afterMs, max })) as [number, unknown[]];
-    return { now, rows: ids.map((id): RowId => ({ scope: { sender }, kind: 'record', id: textOf(id) })) };
-  });
-  const now = asked.length === 0 ? await session.clock() : Math.min(...asked.map((one) => one.now));
-  return { now, rows: asked.flatMap(({ rows }) => rows) };
-}
-
 /** How many of the `max` rows that are to be taken are whose: senders take turns. */
 function sharesOf(asked: readonly Schedule[], max: number, after: string): ReadonlyMap<string, number> {
-  const all = asked.flatMap(({ sender, now, at }) =>
-    at.filter((one) => one <= now).map((_, rank) => ({ sender, rank })),
+  const all = asked.flatMap(({ sender, due }) =>
+    Array.from({ length: due }, (_, rank) => ({ sender, rank })),
   );
   const shares = new Map<string, number>();
   for (const { sender } of all.toSorted(byRank(after)).slice(0, max)) {
@@ -163,7 +170,7 @@ function sharesOf(asked: readonly Schedule[], max: number, after: string): Reado
 
 /** `Backend.overdueMs`. */
 export async function overdueMs(session: Session): Promise<number | undefined> {
-  const asked = await schedules(session, await session.registry.senders(), 1);
+  const asked = await schedules(session, await session.registry.senders(), { max: 1, longest: 0 });
   const longest = Math.max(
     ...asked.map(({ at: [first = Infinity], suspectAt, now }) => now - Math.min(first, suspectAt)),
   );

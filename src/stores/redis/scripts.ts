@@ -18,13 +18,12 @@ export interface Script {
 
 /** On the rows of one sender. */
 export type RowScript =
-  'commit' | 'load' | 'due' | 'far' | 'take' | 'suspect' | 'page' | 'sweep' | 'turns' | 'listed';
+  'commit' | 'load' | 'due' | 'take' | 'suspect' | 'page' | 'sweep' | 'turns' | 'listed';
 
 const ROWS: Record<RowScript, string> = {
   commit: LUA.commit,
   load: LUA.load,
   due: LUA.due,
-  far: LUA.far,
   take: LUA.take,
   suspect: LUA.suspect,
   page: LUA.page,

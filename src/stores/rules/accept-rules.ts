@@ -10,7 +10,7 @@ import type {
 import { requireLength, wonAnswer } from './lease-rules.ts';
 import { onRecord } from './duplicate.ts';
 import { holderOf, isAhead, markExpiry, runsHere, taskRow } from './order.ts';
-import { parkedUntil, stamped, type Accepting, steppedMs } from './task-wait.ts';
+import { parkedUntil, seenLease, type Accepting } from './task-wait.ts';
 import { isAfterFinal, noteNotification } from './final-report.ts';
 import {
   type Claim,
@@ -173,7 +173,6 @@ function newRecord({ request, now }: Accepting, event: EventClaim, start: Start)
     insertedAt: now,
     notBefore: runs > 0 ? 0 : now,
     parkedUntil: start.parkedUntil,
-    setAt: now,
     lastError: null,
     rawHash: event.rawHash,
     canonicalHash: event.canonicalHash ?? null,
@@ -240,7 +239,7 @@ function insertEvent(
 function startOf(step: Accepting, event: EventClaim, task: TaskRow | undefined, reemission: boolean): Start {
   const { rows, request, now } = step;
   const holding = holderOf(rows, task, now, runsHere(request));
-  const holder = holding && stamped(rows, holding, now);
+  const holder = holding && seenLease(rows, holding, now);
   const common = { reemission, afterFinal: isAfterFinal(step), bodyBytes: event.body.length };
   const queued = {
     ...common,
@@ -284,11 +283,9 @@ export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptR
   const replay = request.replay ?? (known !== undefined && known.acceptId !== request.acceptId);
   const used = rows.usage(sender, nonce?.keyid);
   const record = request.event && rows.record(sender, request.event.key, now);
-  const clockSteppedMs = record ? steppedMs(record, now) : 0;
   const decision = decide({ rows, request, now, used, replay }, known, record);
   return {
     ...decision,
-    ...(clockSteppedMs > 0 && { clockSteppedMs }),
     pressure: pressure(rows, request, now),
   };
 }

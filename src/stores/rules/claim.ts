@@ -13,18 +13,8 @@ import type {
 } from '../store.ts';
 import { type StepWatch, stepWatch } from '../step-watch.ts';
 import { attemptsBefore, leased, leaseOf, type Lessee, requireLength } from './lease-rules.ts';
-import { holderOf, isAhead, isStale, markExpiry, taskRow } from './order.ts';
-import {
-  freeTask,
-  mend,
-  notBeforeAt,
-  PARKED_MS,
-  parkedUntil,
-  putOffMs,
-  putOffUntil,
-  stamped,
-  steppedMs,
-} from './task-wait.ts';
+import { holderOf, isAhead, isLive, isStale, markExpiry, taskRow } from './order.ts';
+import { freeTask, leftMs, parkedUntil, putOffMs, putOffUntil, seenLease, shortened } from './task-wait.ts';
 import type { QueueRows, RecordRow, Rows, TaskRow } from './rule-rows.ts';
 import { followsEnd, isPastEnd } from './terminal.ts';
 import { isTold, orderedBy } from './channels.ts';
@@ -62,7 +52,7 @@ export function claimRecord(
   if (isUsedUp(record, claimant.retry)) return end(rows, { ...record, state: 'dead' }, note('died'), now);
   const task = record.task ? rows.task(record.sender, record.task.id, now) : undefined;
   const holder = holderOf(rows, task, now, claimant.runsHere);
-  if (holder) return { kind: 'busy', record, holder: stamped(rows, holder, now) };
+  if (holder) return { kind: 'busy', record, holder: seenLease(rows, holder, now) };
   if (
     isStale(orderedBy(record, task), task) ||
     isTold(record.task, task) ||
@@ -102,17 +92,12 @@ function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): 
   if (!suspect) return crashed;
   const charged = crashes + 1;
   const notBefore = putOffUntil(found, charged, now);
-  return { ...crashed, crashes: charged, crashedIn: process, notBefore, setAt: now };
+  return { ...crashed, crashes: charged, crashedIn: process, notBefore };
 }
 
 /** Due when it is put off no longer, for who takes suspects; its task is free for others meanwhile. */
 function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
-  const record = {
-    ...suspect,
-    parkedUntil: 0,
-    notBefore: notBeforeAt(suspect, now),
-    setAt: now,
-  };
+  const record = { ...suspect, parkedUntil: 0 };
   rows.updateRecord(record);
   freeTask(rows, record, now);
   return { kind: 'suspect', record };
@@ -157,18 +142,13 @@ function take(
 /** One atomic step of a backend, on its clock. */
 type Atomic = <T>(step: (rows: QueueRows, now: number) => T) => Promise<T>;
 
-/** Rows that one call looks at, of each sender, for what a clock that was set back has left in the future. */
-export const FAR_MOST = 64;
-
 /** `Store.inbox` of a backend that brings the rows. */
 export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreInbox {
   return {
     lease: (request) =>
       atomic((rows, now) => {
         requireLength('leaseMs', request.leaseMs);
-        const clockSteppedMs = mendFar(rows, request, now, watch);
-        const result = leaseDue(rows, request, now);
-        return watch.told(clockSteppedMs > 0 ? { ...result, clockSteppedMs } : result);
+        return watch.told(leaseDue(rows, request, now));
       }),
     list: (query) => atomic((rows, now) => list(rows, query, now)),
     inspect: (sender, key) => atomic((rows, now) => inspect(rows, { sender, key }, now)),
@@ -177,25 +157,6 @@ export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreIn
       atomic((rows, now) => discard(rows, { sender, key, retentionMs, only }, now)),
     overdueMs: () => atomic((rows, now) => overdueMs(rows, now)),
   };
-}
-
-/** The longest that a row waits which a worker looks for. Ms. */
-export function longestWaitMs({ leaseMs, retry }: LeaseDueRequest): number {
-  return Math.max(PARKED_MS, leaseMs, retry.maxMs ?? 0);
-}
-
-/** What is due later than it can be. @returns how far the clock was set back, at least; 0: nothing was found. */
-function mendFar(rows: QueueRows, request: LeaseDueRequest, now: number, watch: StepWatch): number {
-  const beyondMs = watch.beyondMs(longestWaitMs(request), request.leaseMs);
-  if (beyondMs === undefined) return 0;
-  let mended = 0;
-  let longest = 0;
-  for (const found of rows.far(now + beyondMs, FAR_MOST)) {
-    longest = Math.max(longest, steppedMs(found, now));
-    if (mend(rows, found, now)) mended += 1;
-  }
-  watch.looked(mended);
-  return longest;
 }
 
 /** Candidates that one call looks at: bounds how long a synchronous backend keeps its process. */
@@ -220,6 +181,10 @@ export interface Looked {
  * can keep workers busy with events that cannot run.
  */
 export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest, now: number): Looked {
+  if (isLive(found, now)) {
+    rows.updateRecord(shortened(found, now));
+    return {};
+  }
   const runsHere = (record: RecordRow): boolean => isExcepted(request, record);
   const claimant = { ...request, takesSuspects: request.alone === true, runsHere };
   const claimed = claimRecord(rows, found, claimant, now, () => ({}));
@@ -228,7 +193,9 @@ export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest,
   if (claimed.kind === 'stale') return { stale: { sender: found.sender, key: found.key } };
   if (claimed.kind === 'suspect') return putOffMs(claimed.record, now) > 0 ? {} : { isSuspected: true };
   if (claimed.kind === 'busy') {
-    rows.updateRecord({ ...claimed.record, parkedUntil: parkedUntil(claimed.holder, now), setAt: now });
+    // One that was due because its time is too far ahead is not due again for that.
+    const notBefore = Math.min(claimed.record.notBefore, now);
+    rows.updateRecord({ ...claimed.record, notBefore, parkedUntil: parkedUntil(claimed.holder, now) });
   }
   return {};
 }
@@ -274,7 +241,7 @@ function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): Lease
     events,
     died,
     ...(stale.length > 0 && { stale }),
-    ...(next !== undefined && { nextDueMs: Math.max(0, next - now) }),
+    ...(next !== undefined && { nextDueMs: leftMs(next, now) }),
     ...(rows.dueSuspect(now) && { suspectDue: true }),
   };
 }
@@ -365,7 +332,7 @@ export function redrive(rows: Rows, { sender, key }: RecordName, now: number): '
   if (!record) return 'absent';
   if (record.state !== 'dead') return 'other';
   const anew = { attempts: 0, crashes: 0, suspect: false, crashedIn: null } as const;
-  rows.updateRecord({ ...record, ...anew, state: 'queued', owner: null, notBefore: now, setAt: now });
+  rows.updateRecord({ ...record, ...anew, state: 'queued', owner: null, notBefore: now });
   return 'queued';
 }
 

@@ -3,11 +3,11 @@ import { claimRecord } from './claim.ts';
 import { wonAnswer } from './lease-rules.ts';
 import { isLive, runsHere } from './order.ts';
 import type { Claim, RecordRow } from './rule-rows.ts';
-import { putOffMs, stamped, type Accepting, stepLeftMs } from './task-wait.ts';
+import { putOffMs, seenLease, type Accepting, stepLeftMs } from './task-wait.ts';
 
 /** Rule 2: the record exists. Record caps are not looked at: duplicates must get their 2xx. */
 export function onRecord(step: Accepting, event: EventClaim, found: RecordRow): AcceptDecision {
-  const record = stamped(step.rows, found, step.now);
+  const record = seenLease(step.rows, found, step.now);
   const changed = isChanged(event, record);
   const again = ANSWER_AGAIN[record.claim](step, record, changed);
   if (again && record.claimedBy === step.request.acceptId) return again;

@@ -1,7 +1,8 @@
 import { ConfigError } from '../../shared/errors.ts';
 import type { AcceptDecision, Lease } from '../store.ts';
+import { LONGEST_LEASE_MS } from '../constants.ts';
 import type { RecordRow } from './rule-rows.ts';
-import { notBeforeAt, stepLeftMs } from './task-wait.ts';
+import { stepLeftMs } from './task-wait.ts';
 
 /** Who takes a lease, and for how long. */
 export interface Lessee {
@@ -13,10 +14,17 @@ export interface Lessee {
   readonly replay?: boolean;
 }
 
-/** @throws ConfigError: a lease until `NaN` is over for no process, or fails deep in a backend. */
-export function requireLength(name: 'leaseMs' | 'forMs', ms: number): void {
-  if (Number.isFinite(ms) && ms > 0) return;
-  throw new ConfigError(`${name}: ${String(ms)} is not a number of ms over 0.`);
+/**
+ * @throws ConfigError: a lease until `NaN` is over for no process, or fails deep in a backend; one that is longer than the
+ * longest counts as left by a clock that was set back (admission.md §4.11).
+ */
+export function requireLength(
+  name: 'leaseMs' | 'forMs' | 'backoffMs',
+  ms: number,
+  most: number = LONGEST_LEASE_MS,
+): void {
+  if (ms > 0 && ms <= most) return;
+  throw new ConfigError(`${name}: ${String(ms)} is not a number of ms over 0, ${most} at most.`);
 }
 
 /**
@@ -36,9 +44,8 @@ export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRo
     runs: record.runs + 1,
     attempts: record.attempts + (isCharged ? 1 : 0),
     leaseUntil,
-    notBefore: isCharged ? 0 : notBeforeAt(record, now),
+    notBefore: isCharged ? 0 : record.notBefore,
     parkedUntil: 0,
-    setAt: now,
     // Never acknowledged: `retentionMs` after its last attempt, and never under a live lease.
     expiresAt: record.acked ? null : Math.max(now + retentionMs, leaseUntil),
   };

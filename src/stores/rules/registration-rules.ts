@@ -10,6 +10,8 @@ import type {
 } from '../store-registrations.ts';
 import type { Rows } from './rule-rows.ts';
 import { taskEnd } from './channels.ts';
+import { isDue, leftMs } from './task-wait.ts';
+import { LONGEST_TURN_MS } from '../constants.ts';
 
 /** What `StoreRegistrations` reads and writes, as `Rows` for events. Every read ignores rows that have expired. */
 export interface RegistrationTable extends Pick<Rows, 'task' | 'record'> {
@@ -124,6 +126,19 @@ function requireOwn(row: RegistrationRow, sender: string): void {
   }
 }
 
+/**
+ * How long a row of a kind waits at most. Ms. A call that is under way holds its operation: that is due when its time comes,
+ * and at no other, for nobody else may make the call meanwhile.
+ */
+export function longestTurnMs(kind: RegistrationKind): number {
+  return kind === 'watch' ? LONGEST_TURN_MS : Infinity;
+}
+
+/** `isDue`, of a row. */
+export function isTurn(kind: RegistrationKind, at: number, now: number): boolean {
+  return isDue(at, now, longestTurnMs(kind));
+}
+
 /** Puts a row off that is due. @returns it; undefined where it is not due any more. */
 export function held(
   table: RegistrationTable,
@@ -132,7 +147,7 @@ export function held(
   now: number,
 ): RegistrationRow | undefined {
   const found = table.registration(kind, sender, id, now);
-  if (!found || found.dueAt === null || found.dueAt > now) return undefined;
+  if (!found || found.dueAt === null || !isTurn(kind, found.dueAt, now)) return undefined;
   const row = { ...found, dueAt: now + Math.max(1, Math.ceil(holdMs)) };
   table.saveRegistration(row, now);
   return row;
@@ -221,7 +236,10 @@ export function registrationsOf(atomic: Atomic): StoreRegistrations {
         last[kind] = due.at(-1)?.sender ?? last[kind] ?? '';
         const claimed = due.flatMap((row) => held(rows, row, holdMs, now) ?? []);
         const next = rows.nextRegistration(kind);
-        return { rows: claimed, ...(next !== undefined && { nextDueMs: Math.max(0, next - now) }) };
+        return {
+          rows: claimed,
+          ...(next !== undefined && { nextDueMs: leftMs(next, now, longestTurnMs(kind)) }),
+        };
       }),
     page: async (query) => {
       const of = listed(query);

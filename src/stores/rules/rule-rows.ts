@@ -45,8 +45,6 @@ export interface QueueRows extends Rows {
   due(now: number): RecordRow | undefined;
   /** When the earliest of them comes due, or came. */
   nextDue(): number | undefined;
-  /** Acknowledged and due later than `after`, at most so many, the latest of each sender first. */
-  far(after: number, most: number): readonly RecordRow[];
   /** Of the suspects that are due at `now`: the one with the fewest crashes, of those the oldest. */
   dueSuspect(now: number): RecordRow | undefined;
   /** When the earliest suspect comes due, or came. */
@@ -117,8 +115,6 @@ export interface RecordRow {
   readonly notBefore: number;
   /** Workers found its task held: they leave it alone until the task is freed, or then. 0: not found so. */
   readonly parkedUntil: number;
-  /** When `leaseUntil`, `notBefore` or `parkedUntil` was set last: their lengths count from it. */
-  readonly setAt: number;
   /** What the last run that failed said of itself. */
   readonly lastError: string | null;
   readonly rawHash: string;

@@ -8,10 +8,11 @@ import type {
   PeekResult,
   RenewRequest,
 } from '../store.ts';
+import { LONGEST_WAIT_MS } from '../constants.ts';
 import { attemptsBefore, requireLength } from './lease-rules.ts';
 import type { TaskChange } from './order.ts';
 import { holderOf, isLive, markExpiry } from './order.ts';
-import { freeTask, notBeforeAt, putOffUntil, stepLeftMs } from './task-wait.ts';
+import { freeTask, putOffUntil, stepLeftMs } from './task-wait.ts';
 import type { RecordRow, RecordState, Rows, TaskRow } from './rule-rows.ts';
 import { endApplied, endOperation, toldAtEnd } from './channels.ts';
 
@@ -62,8 +63,9 @@ export function complete(rows: Rows, request: CompleteRequest, now: number): Com
   return 'done';
 }
 
-/** `Store.fail`. */
+/** `Store.fail`. @throws ConfigError for a `backoffMs` that is not a length of time, or 0. */
 export function fail(rows: Rows, request: FailRequest, now: number): FailResult {
+  if (request.backoffMs !== 0) requireLength('backoffMs', request.backoffMs, LONGEST_WAIT_MS);
   const record = heldBy(rows, request, now);
   if (!record) {
     if (endedBy(rows, request, 'queued', now)) return 'queued';
@@ -101,7 +103,6 @@ function queuedAgain(
     attempts: unstarted ? attemptsBefore(record) : record.attempts,
     notBefore:
       overrun && failed.suspect ? putOffUntil(record, failed.crashes, now) : stepEnd(record, backoffMs, now),
-    setAt: now,
     expiresAt: record.acked ? null : now + retentionMs,
   };
 }
@@ -118,13 +119,13 @@ export function renew(rows: Rows, request: RenewRequest, now: number): 'renewed'
   if (!record) return 'lost';
   const leaseUntil = now + request.leaseMs;
   const expiresAt = record.expiresAt === null ? null : Math.max(record.expiresAt, leaseUntil);
-  rows.updateRecord({ ...record, leaseUntil, notBefore: notBeforeAt(record, now), setAt: now, expiresAt });
+  rows.updateRecord({ ...record, leaseUntil, expiresAt });
   return 'renewed';
 }
 
 /** `Store.alive`. @throws ConfigError for a `forMs` that is not a length of time. */
 export function alive(rows: Rows, { process: id, forMs }: AliveRequest, now: number): void {
-  requireLength('forMs', forMs);
+  requireLength('forMs', forMs, Number.MAX_VALUE);
   rows.saveProcess({ id, expiresAt: now + forMs }, now);
 }
 

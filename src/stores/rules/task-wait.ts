@@ -1,9 +1,10 @@
+import { LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../constants.ts';
 import type { AcceptRequest } from '../store.ts';
 import { type TaskChange, taskRow } from './order.ts';
 import type { RecordRow, RecordState, Rows, TaskRow, Usage } from './rule-rows.ts';
 
 /** A parked record is looked at again after this time even if nothing freed its task. Ms: 10 min. */
-export const PARKED_MS = 600_000;
+const PARKED_MS = 600_000;
 
 type Due = (row: RecordRow) => number | null;
 
@@ -56,31 +57,31 @@ export function freeTask(
   if (next) rows.updateRecord({ ...next, parkedUntil: 0 });
 }
 
-/** Clocks of the nodes of a cluster differ by so much, and nothing has happened. Ms. */
-const AHEAD_MS = 1000;
+/**
+ * Whether what waits until `at` waits no longer: its time has come, or is further ahead than any wait is long. Then the
+ * store's clock was set back since (admission.md §4.11). Unix ms.
+ */
+export function isDue(at: number, now: number, longestMs: number = LONGEST_WAIT_MS): boolean {
+  return at <= now || at > now + longestMs;
+}
 
-/** Set at an instant that is still to come: the store's clock was set back since. */
-function isFromFuture({ setAt }: Pick<RecordRow, 'setAt'>, now: number): boolean {
-  return now < setAt - AHEAD_MS;
+/** What is left until then; 0: it is due. Ms. */
+export function leftMs(at: number, now: number, longestMs?: number): number {
+  return isDue(at, now, longestMs) ? 0 : at - now;
 }
 
 /** What is left of the back-off step that the last failure began; 0: it is over. Ms. */
-export function stepLeftMs(record: Pick<RecordRow, 'notBefore' | 'setAt'>, now: number): number {
-  return isFromFuture(record, now) ? 0 : Math.max(0, record.notBefore - now);
+export function stepLeftMs({ notBefore }: Pick<RecordRow, 'notBefore'>, now: number): number {
+  return leftMs(notBefore, now);
 }
 
-/** A suspect waits for so long after its first charge, four times that after the next one, and so on up to the longest. Ms. */
+/** A suspect waits for so long after its first charge, four times that after the next one, and so on up to the longest wait. Ms. */
 const CHARGED_MS = 60_000;
-const LONGEST_CHARGED_MS = 3_600_000;
 
 /** Until when a suspect is put off that is charged now, for the `crashes`-th time (admission.md §4.6). */
-export function putOffUntil(
-  record: Pick<RecordRow, 'notBefore' | 'setAt'>,
-  crashes: number,
-  now: number,
-): number {
-  const waitMs = Math.min(CHARGED_MS * 4 ** (crashes - 1), LONGEST_CHARGED_MS);
-  return Math.max(notBeforeAt(record, now), now + waitMs);
+export function putOffUntil(record: Pick<RecordRow, 'notBefore'>, crashes: number, now: number): number {
+  const waitMs = Math.min(CHARGED_MS * 4 ** (crashes - 1), LONGEST_WAIT_MS);
+  return now + Math.max(stepLeftMs(record, now), waitMs);
 }
 
 /** How long a suspect still has to wait because of a charge; 0: nothing keeps it from its turn. Ms. */
@@ -88,40 +89,17 @@ export function putOffMs(record: RecordRow, now: number): number {
   return record.suspect && record.crashes > 0 ? stepLeftMs(record, now) : 0;
 }
 
-/** For who sets `setAt` anew: when a wait that was set in the future is over. */
-export function notBeforeAt(record: Pick<RecordRow, 'notBefore' | 'setAt'>, now: number): number {
-  return isFromFuture(record, now) ? Math.min(record.notBefore, now) : record.notBefore;
+/** A live lease, no longer than one can be from now on: a living owner renews it, a dead one's ends then. */
+export function shortened(record: RecordRow, now: number): RecordRow {
+  return { ...record, leaseUntil: Math.min(record.leaseUntil, now + LONGEST_LEASE_MS), parkedUntil: 0 };
 }
 
-/** How far the clock was set back since, at least; 0: it was not. Ms. */
-export function steppedMs({ setAt }: RecordRow, now: number): number {
-  return isFromFuture({ setAt }, now) ? setAt - now : 0;
-}
-
-/**
- * A lease from the future, as long as it was, from now on: a living owner renews it, a dead one's ends one lease later.
- * @returns the record as it is now.
- */
-export function stamped(rows: Rows, record: RecordRow, now: number): RecordRow {
-  if (record.state !== 'leased' || !isFromFuture(record, now)) return record;
-  const leaseUntil = now + Math.max(0, record.leaseUntil - record.setAt);
-  const put = { ...record, leaseUntil, notBefore: notBeforeAt(record, now), parkedUntil: 0, setAt: now };
+/** Shortens a lease that ends later than one can. @returns the record as it is now. */
+export function seenLease(rows: Rows, record: RecordRow, now: number): RecordRow {
+  if (record.state !== 'leased' || record.leaseUntil <= now + LONGEST_LEASE_MS) return record;
+  const put = shortened(record, now);
   rows.updateRecord(put);
   return put;
-}
-
-/** What was found due later than any row should be, put right. @returns whether there was anything to put right. */
-export function mend(rows: Rows, record: RecordRow, now: number): boolean {
-  if (isFromFuture(record, now)) {
-    if (record.state === 'leased') stamped(rows, record, now);
-    else rows.updateRecord({ ...record, notBefore: notBeforeAt(record, now), parkedUntil: 0, setAt: now });
-    return true;
-  }
-  // It was put off while a worker looked at it (admission.md §8.15), and the clock was set back since.
-  const at = dueAt(record);
-  if (at === null || at > now) return false;
-  rows.updateRecord(record);
-  return true;
 }
 
 /** One accept as it runs: `now` is the store's clock, read once inside the atomic step. Unix ms. */

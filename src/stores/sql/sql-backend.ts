@@ -5,8 +5,6 @@ import type {
   CommitResult,
   DueRequest,
   DueResult,
-  FarRequest,
-  FarResult,
   ListRequest,
   LoadRequest,
   LoadResult,
@@ -129,7 +127,6 @@ export interface Calls {
   commit(request: CommitRequest, ids: ScopeIds, started: string | null): Promise<Committed>;
   load(request: LoadRequest, ids: ScopeIds): Promise<LoadResult>;
   due(request: DueRequest, ids: ScopeIds): Promise<DueResult>;
-  far(request: FarRequest): Promise<FarResult>;
   /** One row more than the page has, where there is one; `place`: what the next page begins behind. */
   page(query: InboxQuery, ids: ScopeIds): Promise<readonly (Row & { readonly place: string })[]>;
   overdueMs(): Promise<number | undefined>;
@@ -269,7 +266,6 @@ export function sqlBackend<Tx extends object, R>(
     commit: (request) => retried(() => commit(calls, request, null), retries),
     load: (request) => load(calls, request),
     due: (request) => retried(() => calls.due(request, scopes), retries),
-    far: (request) => calls.far(request),
     page: async (query) => {
       const rows = await calls.page(query, scopes);
       const page = { rows: rows.slice(0, query.limit) };

@@ -1,13 +1,15 @@
 import type { RegistrationRow } from '../store.ts';
 import { isRegistration, PROCESSES, ROW_KINDS, unpacked } from '../optimistic/row-data.ts';
-import { turnText } from '../optimistic/commit-unit.ts';
+import { turnRanges, turnText } from '../optimistic/commit-unit.ts';
 import {
   type RegistrationSearch,
   type DueRegistrations,
   type ListedRegistrations,
   inTurns,
+  longestTurnMs,
 } from '../rules/registration-rules.ts';
 import type { QueueRows, RecordRow } from '../rules/rule-rows.ts';
+import { LONGEST_WAIT_MS } from '../constants.ts';
 import { columnText, fromColumnText } from '../text.ts';
 import { type SqliteHandle, type SqliteRow, textOf, type SqliteValue } from './handle.ts';
 import { type Scopes, scopesOf } from './scopes.ts';
@@ -44,10 +46,9 @@ function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearche
   const dueOf = (
     { kind }: Pick<DueRegistrations, 'kind'>,
     of: Sender,
-    latest: number,
+    [earliest, latest]: readonly [string, string],
     limit: number,
-  ): readonly RegistrationRow[] =>
-    rowsOf(kind, of.sender, due.all(of.id, turnText(kind, 0), turnText(kind, latest), limit));
+  ): readonly RegistrationRow[] => rowsOf(kind, of.sender, due.all(of.id, earliest, latest, limit));
   const listedOf = (of: ListedRegistrations, sender: string, behind: string): readonly RegistrationRow[] => {
     const { kind, list = null, limit } = of;
     const values: SqliteValue[] = [kind, scopes.id({ sender }), columnText(behind), list, list, limit];
@@ -55,11 +56,15 @@ function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearche
   };
   return {
     dueRegistrations: (of, now) => {
-      const latest = Math.max(0, Math.floor(now));
-      return inTurns(new Map(all().map((one) => [one.sender, dueOf(of, one, latest, of.max)])), of);
+      const ranges = turnRanges(of.kind, now, longestTurnMs(of.kind));
+      const dueIn = (one: Sender): readonly RegistrationRow[] =>
+        ranges.flatMap((range) => dueOf(of, one, range, of.max));
+      return inTurns(new Map(all().map((one) => [one.sender, dueIn(one)])), of);
     },
     nextRegistration: (kind) => {
-      const first = all().flatMap((one) => dueOf({ kind }, one, Number.MAX_SAFE_INTEGER, 1));
+      const first = all().flatMap((one) =>
+        dueOf({ kind }, one, [turnText(kind, 0), turnText(kind, Number.MAX_SAFE_INTEGER)], 1),
+      );
       return first.length > 0 ? Math.min(...first.map(({ dueAt }) => dueAt ?? Infinity)) : undefined;
     },
     registrations: (of) => {
@@ -100,17 +105,15 @@ function rowsOf(
 
 const ROW = `SELECT r.id, r.name, r.data, s.name AS sender FROM webhook_row r JOIN webhook_scope s ON s.id = r.scope`;
 
-type Searches = Pick<QueueRows, 'due' | 'nextDue' | 'far' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page'>;
+type Searches = Pick<QueueRows, 'due' | 'nextDue' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page'>;
 
 /**
  * What workers and operators look for, each along an index of its own; none scans.
  *
- *     turn     sender, now → the sender behind it that has something due
- *     first    sender → its row due earliest, of those the oldest
+ *     turn     sender, now, limit → the sender behind it that has something due: by now, or later than the limit
+ *     first    sender, from, to → its row due earliest between them, of those the oldest
  *     next     → when the earliest of all is due, or was
- *     far      sender, instant, limit → its rows due later than that, the latest first
- *     farther  instant, limit → suspects due later than that
- *     suspect  now → of the suspects that are due the one with the fewest crashes, of those the oldest, of any sender
+ *     suspect  now, limit → of the suspects that are due the one with the fewest crashes, of those the oldest, of any sender
  *     sooner   → when the earliest suspect is due, or was; suspects are few
  *     parked   sender, task → the oldest row that waits for the task
  *     list     sender, list, id, now, limit → its unexpired rows on the list behind that one, oldest first
@@ -123,22 +126,21 @@ function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
   // A partial index is used only where the statement has its condition.
   const due = 'due_at IS NOT NULL AND crashes IS NULL';
   const turn = db.prepare(
-    `SELECT id FROM webhook_scope WHERE id > ? AND EXISTS (
-      SELECT 1 FROM webhook_row WHERE scope = webhook_scope.id AND ${due} AND due_at <= ?) ORDER BY id LIMIT 1`,
+    `SELECT id FROM webhook_scope WHERE id > ? AND (
+      EXISTS (SELECT 1 FROM webhook_row WHERE scope = webhook_scope.id AND ${due} AND due_at <= ?)
+      OR EXISTS (SELECT 1 FROM webhook_row WHERE scope = webhook_scope.id AND ${due} AND due_at > ?)) ORDER BY id LIMIT 1`,
   );
-  const first = db.prepare(`${ROW} WHERE r.scope = ? AND ${due} ORDER BY r.due_at, r.id LIMIT 1`);
+  const first = db.prepare(
+    `${ROW} WHERE r.scope = ? AND ${due} AND r.due_at > ? AND r.due_at <= ? ORDER BY r.due_at, r.id LIMIT 1`,
+  );
   const next = db.prepare(
     `SELECT min((SELECT due_at FROM webhook_row WHERE scope = webhook_scope.id AND ${due}
       ORDER BY due_at LIMIT 1)) AS due_at FROM webhook_scope`,
   );
-  const far = db.prepare(
-    `${ROW} WHERE r.scope = ? AND ${due} AND r.due_at > ? ORDER BY r.due_at DESC LIMIT ?`,
-  );
   const suspect = db.prepare(
-    `${ROW} WHERE r.crashes IS NOT NULL AND r.due_at <= ? ORDER BY r.crashes, r.id LIMIT 1`,
+    `${ROW} WHERE r.crashes IS NOT NULL AND (r.due_at <= ? OR r.due_at > ?) ORDER BY r.crashes, r.id LIMIT 1`,
   );
   const sooner = db.prepare('SELECT min(due_at) AS due_at FROM webhook_row WHERE crashes IS NOT NULL');
-  const farther = db.prepare(`${ROW} WHERE r.crashes IS NOT NULL AND r.due_at > ? LIMIT ?`);
   const parked = db.prepare(`${ROW} WHERE r.scope = ? AND r.waits_for = ? ORDER BY r.id LIMIT 1`);
   const list = db.prepare(
     `${ROW} WHERE r.scope = ? AND r.list = ? AND r.id > ? AND (r.expires_at IS NULL OR r.expires_at > ?)
@@ -154,18 +156,15 @@ function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
   let last = 0;
   return {
     due: (now) => {
-      const sender = (turn.get(last, now) ?? turn.get(0, now)) as SqliteRow | undefined;
+      const far = now + LONGEST_WAIT_MS;
+      const behind = (id: number): unknown => turn.get(id, now, far);
+      const sender = (behind(last) ?? behind(0)) as SqliteRow | undefined;
       if (sender === undefined) return undefined;
       last = Number(sender['id']);
-      return one(first.get(last));
+      return one(first.get(last, -1, now) ?? first.get(last, far, Number.MAX_SAFE_INTEGER));
     },
     nextDue: () => dueAt(next.get()),
-    far: (after, most) =>
-      allSenders()
-        .flatMap((id) => far.all(id, after, most) as SqliteRow[])
-        .concat(farther.all(after, most) as SqliteRow[])
-        .map(recordOf),
-    dueSuspect: (now) => one(suspect.get(now)),
+    dueSuspect: (now) => one(suspect.get(now, now + LONGEST_WAIT_MS)),
     nextSuspect: () => dueAt(sooner.get()),
     parked: (sender, taskId) => one(parked.get(scopes.id({ sender }), columnText(taskId))),
     page: ({ state, sender, limit, after }, now) => {

@@ -192,7 +192,7 @@ export const expiryCases: Cases = {
     accept,
     advance,
   }) => {
-    const { lease } = await win({ leaseMs: 2 * HOUR_MS });
+    const { lease } = await win();
     advance(HOUR_MS);
     await complete(lease.owner);
     advance(DAY_MS - 60_000);
@@ -236,7 +236,7 @@ export const expiryCases: Cases = {
     assert.equal(await kit.peek(), 'absent');
   },
   'the retention of a failed record starts at its failure': async ({ win, fail, peek, advance }) => {
-    const { lease } = await win({ leaseMs: 2 * HOUR_MS });
+    const { lease } = await win();
     advance(HOUR_MS);
     await fail(lease.owner);
     advance(DAY_MS - HOUR_MS / 2);

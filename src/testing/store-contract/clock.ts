@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../../stores/constants.ts';
 import { INBOX, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
-import { type Cases, HOUR_MS, KEY, type Kit, LEASE_MS } from './kit.ts';
+import { type Cases, CONFIG_ERROR, DAY_MS, HOUR_MS, KEY, type Kit, LEASE_MS } from './kit.ts';
 
 /** `clock` is optional: a store on the receiver's own machine has no other. */
 export const clockCases: Cases = {
@@ -20,123 +21,219 @@ export const clockCases: Cases = {
   },
 };
 
-/** Looks as a worker does whose process has seen the clock step, until nothing more is found. */
-async function keysBy(kit: Kit, looks = 4): Promise<readonly string[]> {
+/** By how much the store's clock is set back. Ms. */
+const STEPS: Readonly<Record<string, number>> = {
+  'an hour': HOUR_MS,
+  'a day': DAY_MS,
+  'ten years': 3650 * DAY_MS,
+};
+
+/** Looks of workers until nothing more is due; what is leased is completed. @returns the keys. */
+async function worked(kit: Kit): Promise<readonly string[]> {
   const keys: string[] = [];
-  for (let look = 0; look < looks; look += 1) keys.push(...(await leasedKeys(kit)));
+  for (let look = 0, idle = 0; look < 100 && idle < 2; look += 1) {
+    const owner = kit.unique();
+    const any = await lease(kit, { owner });
+    const { events } = any.suspectDue ? await lease(kit, { owner: `${owner}-alone`, alone: true }) : any;
+    const all = new Map([...any.events, ...events].map((event) => [event.key, event]));
+    for (const { key: of, lease: is } of all.values()) {
+      assert.equal(await kit.complete(is.owner, { key: of }), 'done');
+    }
+    keys.push(...all.keys());
+    idle = all.size === 0 ? idle + 1 : 0;
+  }
   return keys.toSorted();
 }
 
-/** The store’s clock is set back by an hour (admission.md §4.11): what waits until an instant goes on all the same. */
-export const clockBackCases: Cases = {
-  'queued events are leased': async (kit) => {
-    for (const n of [1, 2, 3]) await kit.accept({ ...INBOX, key: key(n) });
-    kit.advance(-HOUR_MS);
-    assert.deepEqual(await keysBy(kit), [key(1), key(2), key(3)]);
-  },
-  'a back-off ends': async (kit) => {
-    await kit.accept(INBOX);
-    const { lease: held } = await leaseOne(kit);
-    assert.equal(await kit.fail(held.owner), 'queued');
-    await leaseNone(kit);
-    kit.advance(-HOUR_MS);
-    assert.deepEqual(await keysBy(kit), [KEY]);
-  },
-  'an event that waits for its task is leased when the task is free': async (kit) => {
-    await kit.accept({ ...INBOX, key: key(1), task: 't' });
-    const { lease: held } = await leaseOne(kit);
-    await kit.accept({ ...INBOX, key: key(2), task: 't' });
-    await leaseNone(kit);
-    kit.advance(-HOUR_MS);
-    assert.deepEqual(await keysBy(kit), []);
-    assert.equal(await kit.complete(held.owner, { key: key(1) }), 'done');
-    assert.deepEqual(await keysBy(kit), [key(2)]);
-  },
-  'the lease of a dead process ends one lease later, and its task is free then': async (kit) => {
-    await kit.accept({ ...INBOX, task: 't' });
-    await leaseOne(kit);
-    await kit.accept({ ...INBOX, key: key(2), task: 't' });
-    kit.advance(-HOUR_MS);
-    assert.deepEqual(await keysBy(kit), []);
-    kit.advance(LEASE_MS + 1);
-    const next = await leaseOne(kit, { max: 1 });
-    assert.ok([KEY, key(2)].includes(next.key));
-    assert.equal(next.lease.chargedAttempts >= 1, true);
-  },
-  'a live owner keeps its lease: owner and count of runs are the same': async (kit) => {
-    await kit.accept(INBOX);
-    const { lease: held } = await leaseOne(kit);
-    kit.advance(-HOUR_MS);
-    assert.deepEqual(await keysBy(kit), []);
-    assert.equal((await seen(kit, KEY)).state, 'leased');
-    kit.advance(LEASE_MS - 1000);
-    assert.equal(await kit.renew(held.owner), 'renewed');
-    kit.advance(LEASE_MS - 1000);
-    await leaseNone(kit);
-    assert.equal(await kit.complete(held.owner), 'done');
-  },
-  'inline: an accept finds the lease of a dead process, and one lease later the next accept takes over':
-    async (kit) => {
+/** What workers complete until the longest wait is over: nothing waits longer, whatever the clock did. */
+async function workedInTime(kit: Kit): Promise<readonly string[]> {
+  const keys = [...(await worked(kit))];
+  for (let half = 0; half < 2; half += 1) {
+    kit.advance(LONGEST_WAIT_MS / 2 + 1);
+    keys.push(...(await worked(kit)));
+  }
+  return keys.toSorted();
+}
+
+/** Whether what was to come within the longest wait is further ahead than that, once the clock was set back. */
+const isFar = (backMs: number): boolean => backMs > LONGEST_WAIT_MS;
+
+/** Cases of a clock that is set back by so much. */
+function setBack(backMs: number): Cases {
+  const back = (kit: Kit): void => kit.advance(-backMs);
+  return {
+    'queued events are leased': async (kit) => {
+      const keys = [1, 2, 3].map(key);
+      for (const of of keys) await kit.accept({ ...INBOX, key: of });
+      back(kit);
+      assert.deepEqual(isFar(backMs) ? await worked(kit) : await workedInTime(kit), keys);
+    },
+    'a back-off ends': async (kit) => {
+      await kit.accept(INBOX);
+      const { lease: held } = await leaseOne(kit);
+      assert.equal(await kit.fail(held.owner, { backoffMs: 300_000 }), 'queued');
+      await leaseNone(kit);
+      back(kit);
+      assert.deepEqual(await worked(kit), [KEY]);
+    },
+    'an event that waits for its task is leased when the task is free': async (kit) => {
+      await kit.accept({ ...INBOX, key: key(1), task: 't' });
+      const { lease: held } = await leaseOne(kit);
+      await kit.accept({ ...INBOX, key: key(2), task: 't' });
+      await leaseNone(kit);
+      back(kit);
+      assert.deepEqual(await worked(kit), []);
+      assert.equal(await kit.complete(held.owner, { key: key(1) }), 'done');
+      const found = isFar(backMs) ? await worked(kit) : await workedInTime(kit);
+      assert.deepEqual(found, [key(2)]);
+    },
+    'an event whose task is held is found once, and waits then': async (kit) => {
+      for (const n of [1, 2]) await kit.accept({ ...INBOX, key: key(n), task: 't' });
+      const { lease: held } = await leaseOne(kit, { max: 1 });
+      back(kit);
+      for (let look = 0; look < 3; look += 1) await leaseNone(kit);
+      const { nextDueMs } = await leaseNone(kit);
+      assert.ok(nextDueMs === undefined || nextDueMs > 60_000, String(nextDueMs));
+      assert.equal(await kit.complete(held.owner, { key: key(1) }), 'done');
+      assert.deepEqual(isFar(backMs) ? await worked(kit) : await workedInTime(kit), [key(2)]);
+    },
+    'an event that waits for the task of an inline delivery that nobody repeats is leased': async (kit) => {
+      await kit.win({ key: key(1), task: 't' });
+      await kit.accept({ ...INBOX, key: key(2), task: 't' });
+      await leaseNone(kit);
+      back(kit);
+      assert.deepEqual(await workedInTime(kit), [key(2)]);
+    },
+    'the lease of a dead process ends, and its task is free then': async (kit) => {
+      await kit.accept({ ...INBOX, task: 't' });
+      await leaseOne(kit);
+      await kit.accept({ ...INBOX, key: key(2), task: 't' });
+      back(kit);
+      assert.deepEqual(await worked(kit), []);
+      if (isFar(backMs)) {
+        kit.advance(LONGEST_LEASE_MS / 2);
+        assert.deepEqual(await worked(kit), [], 'its process may live');
+        kit.advance(LONGEST_LEASE_MS / 2 + 1);
+        assert.deepEqual(await worked(kit), [key(2), KEY].toSorted());
+      } else assert.deepEqual(await workedInTime(kit), [key(2), KEY].toSorted());
+    },
+    'a live owner keeps its lease: owner and count of runs are the same': async (kit) => {
+      await kit.accept(INBOX);
+      const { lease: held } = await leaseOne(kit);
+      back(kit);
+      assert.deepEqual(await worked(kit), []);
+      const { state, leaseUntil, runs } = await seen(kit, KEY);
+      assert.deepEqual([state, runs], ['leased', 1]);
+      kit.advance(LEASE_MS - 1000);
+      assert.equal(await kit.renew(held.owner), 'renewed');
+      assert.ok((await seen(kit, KEY)).leaseUntil < leaseUntil, 'renewed from the clock as it is');
+      kit.advance(LEASE_MS - 1000);
+      await leaseNone(kit);
+      assert.equal(await kit.complete(held.owner), 'done');
+    },
+    'inline: the lease of a dead process ends, and the next accept takes over': async (kit) => {
       await kit.win();
-      kit.advance(-HOUR_MS);
-      const found = await kit.accept();
-      assert.equal(found.kind, 'in-flight');
-      assert.ok((found.clockSteppedMs ?? 0) > HOUR_MS / 2, 'it says so, for the alarm');
-      kit.advance(LEASE_MS + 1);
+      back(kit);
+      assert.equal((await kit.accept()).kind, 'in-flight');
+      kit.advance(LONGEST_LEASE_MS / 2);
+      assert.equal((await kit.accept()).kind, 'in-flight', 'its process may live');
+      kit.advance(LONGEST_LEASE_MS / 2 + 1);
       assert.equal((await kit.accept()).kind, 'won');
     },
-  'inline: a task held by a dead process is free one lease later': async (kit) => {
-    await kit.win({ key: key(1), task: 't' });
-    kit.advance(-HOUR_MS);
-    assert.equal((await kit.accept({ key: key(2), task: 't' })).kind, 'task-busy');
-    kit.advance(LEASE_MS + 1);
-    assert.equal((await kit.accept({ key: key(2), task: 't' })).kind, 'won');
-  },
-  'inline: identical bytes are retried, although the back-off step began at a later clock': async (kit) => {
-    const nonce = 'nonce-of-16-bytes-or-more';
-    const { lease: held } = await kit.win({ nonce });
-    assert.equal(await kit.fail(held.owner), 'queued');
-    kit.advance(-HOUR_MS);
-    assert.equal((await kit.accept({ nonce })).kind, 'won');
-  },
-  'lease reports the clock step, for the alarm': async (kit) => {
-    await kit.accept(INBOX);
-    kit.advance(-HOUR_MS);
-    const told: (number | undefined)[] = [];
-    for (let look = 0; look < 4; look += 1) told.push((await lease(kit)).clockSteppedMs);
-    assert.ok(
-      told.some((ms) => (ms ?? 0) > HOUR_MS / 2),
-      String(told),
-    );
-  },
+    'inline: a task held by a dead process is free': async (kit) => {
+      await kit.win({ key: key(1), task: 't' });
+      back(kit);
+      assert.equal((await kit.accept({ key: key(2), task: 't' })).kind, 'task-busy');
+      kit.advance(LONGEST_LEASE_MS + 1);
+      assert.equal((await kit.accept({ key: key(2), task: 't' })).kind, 'won');
+    },
+    'inline: identical bytes are retried once the back-off step is over, or further ahead than one can be':
+      async (kit) => {
+        const nonce = 'nonce-of-16-bytes-or-more';
+        const { lease: held } = await kit.win({ nonce });
+        assert.equal(await kit.fail(held.owner, { backoffMs: 300_000 }), 'queued');
+        back(kit);
+        assert.equal((await kit.accept({ nonce })).kind, 'won');
+      },
+    'a suspect is leased': async (kit) => {
+      await kit.accept(INBOX);
+      for (let crash = 0; crash < 2; crash += 1) {
+        const { events } = await lease(kit, { process: 'dies', ...(crash > 0 && { alone: true }) });
+        assert.equal(events.length, 1);
+        kit.advance(LEASE_MS + 1);
+        await leaseNone(kit, { alone: crash > 0 });
+      }
+      const { crashes, suspect } = await seen(kit, KEY);
+      assert.deepEqual([crashes, suspect], [1, true]);
+      await leaseNone(kit, { alone: true });
+      back(kit);
+      assert.equal((await leaseOne(kit, { alone: true })).key, KEY);
+    },
+    'a failure after the step starts a back-off of the usual length': async (kit) => {
+      for (const n of [1, 2]) await kit.accept({ ...INBOX, key: key(n) });
+      const { events } = await lease(kit, { owner: 'renews', max: 2 });
+      assert.equal(events.length, 2);
+      back(kit);
+      assert.equal(await kit.renew('renews', { key: key(1) }), 'renewed');
+      for (const n of [1, 2]) {
+        assert.equal(await kit.fail('renews', { key: key(n), backoffMs: 60_000 }), 'queued');
+      }
+      await leaseNone(kit);
+      kit.advance(60_001);
+      assert.deepEqual(await worked(kit), [key(1), key(2)]);
+    },
+    'a step that lies between the longest wait and now is waited for': async (kit) => {
+      back(kit);
+      await kit.accept(INBOX);
+      const { lease: held } = await leaseOne(kit);
+      assert.equal(await kit.fail(held.owner, { backoffMs: LONGEST_WAIT_MS }), 'queued');
+      const { nextDueMs } = await leaseNone(kit);
+      assert.ok(nextDueMs === undefined || nextDueMs <= LONGEST_WAIT_MS, String(nextDueMs));
+      kit.advance(LONGEST_WAIT_MS + 1);
+      assert.deepEqual(await worked(kit), [KEY]);
+    },
+    'accept or lease says so, for the alarm': async (kit) => {
+      await kit.accept(INBOX);
+      back(kit);
+      const told = [(await lease(kit)).clockSteppedMs, (await kit.accept()).clockSteppedMs];
+      assert.ok(
+        told.some((ms) => (ms ?? 0) > backMs / 2),
+        String(told),
+      );
+    },
+  };
+}
+
+/** The store’s clock is set back (admission.md §4.11): what waits until an instant goes on all the same. */
+export const clockBackCases: Cases = {
+  ...Object.fromEntries(
+    Object.entries(STEPS).flatMap(([by, backMs]) =>
+      Object.entries(setBack(backMs)).map(([rule, run]) => [`by ${by}: ${rule}`, run]),
+    ),
+  ),
   'no clock step is reported when the clock was not set back': async (kit) => {
     await kit.accept(INBOX);
     kit.advance(HOUR_MS);
     assert.equal((await lease(kit)).clockSteppedMs, undefined);
     assert.equal((await kit.accept({ key: key(2) })).clockSteppedMs, undefined);
   },
-  'a failure after the step starts a back-off of the usual length': async (kit) => {
-    for (const n of [1, 2, 3]) await kit.accept({ ...INBOX, key: key(n) });
-    const [first] = (await lease(kit, { owner: 'renews', max: 1 })).events;
-    const renewed = first?.key ?? '';
-    kit.advance(-HOUR_MS);
-    assert.equal(await kit.renew('renews', { key: renewed }), 'renewed');
-    assert.equal(await kit.fail('renews', { key: renewed }), 'queued');
-    const others: string[] = [];
-    for (let look = 0; look < 4; look += 1) {
-      const { events } = await lease(kit, { owner: `look-${look}` });
-      for (const event of events) {
-        others.push(event.key);
-        assert.equal(await kit.fail(event.lease.owner, { key: event.key }), 'queued');
-      }
-    }
-    kit.advance(HOUR_MS / 2);
-    assert.deepEqual((await leasedKeys(kit)).toSorted(), [...others, renewed].toSorted());
-  },
-  'events beyond the size of one look are leased too': async (kit) => {
+  'events beyond the size of one look are leased too, behind those whose time has come': async (kit) => {
     const keys = Array.from({ length: 150 }, (_, n) => key(n));
     await Promise.all(keys.map((each) => kit.accept({ ...INBOX, key: each })));
-    kit.advance(-HOUR_MS);
-    assert.deepEqual(await keysBy(kit, 20), keys);
+    kit.advance(-DAY_MS);
+    await kit.accept({ ...INBOX, key: 'event-of-now-of-the-seller' });
+    assert.deepEqual(await leasedKeys(kit, { max: 1 }), ['event-of-now-of-the-seller']);
+    const found: string[] = [];
+    for (let look = 0; look < 20; look += 1) found.push(...(await leasedKeys(kit)));
+    assert.deepEqual(found.toSorted(), keys);
+  },
+  'no lease and no back-off is longer than the longest': async (kit) => {
+    const leaseMs = LONGEST_LEASE_MS + 1;
+    await assert.rejects(kit.accept({ leaseMs }), CONFIG_ERROR);
+    const { lease: held } = await kit.win({ leaseMs: LONGEST_LEASE_MS });
+    await assert.rejects(kit.renew(held.owner, { leaseMs }), CONFIG_ERROR);
+    await assert.rejects(lease(kit, { leaseMs }), CONFIG_ERROR);
+    await assert.rejects(kit.fail(held.owner, { backoffMs: LONGEST_WAIT_MS + 1 }), CONFIG_ERROR);
+    assert.equal(await kit.fail(held.owner, { backoffMs: LONGEST_WAIT_MS }), 'queued');
   },
 };

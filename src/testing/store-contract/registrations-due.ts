@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { inboxOf, lease } from './inbox-kit.ts';
-import { HOUR_MS, SENDER } from './kit.ts';
+import { DAY_MS, HOUR_MS, SENDER } from './kit.ts';
 import type { Cases } from './kit.ts';
 import { dueIds, get, registrationsOf, save } from './registration-rows.ts';
 
@@ -99,6 +99,20 @@ export const registrationDueCases: Cases = {
     const then = (await look(1)) ?? 0;
     assert.ok(then > HOUR_MS && then <= 2 * HOUR_MS, `${then} ms until the one that is not held`);
   },
+  'a task that is polled is due although the clock was set back, by ten years at once and by a day when it is time':
+    async (kit) => {
+      await save(kit.a, { kind: 'watch', id: 'polled', dueIn: 60_000 });
+      await save(kit.a, { kind: 'operation', id: 'called', dueIn: 60_000 });
+      kit.advance(-DAY_MS);
+      assert.deepEqual(await dueIds(kit.b), []);
+      kit.advance(DAY_MS + 60_001);
+      assert.deepEqual(await dueIds(kit.b), ['polled']);
+      assert.deepEqual(await dueIds(kit.b), [], 'it is held');
+      kit.advance(-10 * 365 * DAY_MS);
+      assert.deepEqual(await dueIds(kit.b), ['polled']);
+      assert.deepEqual(await dueIds(kit.b), [], 'it is held from the clock as it is');
+      assert.deepEqual(await dueIds(kit.b, { kind: 'operation' }), [], 'somebody may be making its call');
+    },
   'workers get events and never rows, and due gives rows and never events': async (kit) => {
     await save(kit.a, { kind: 'operation', dueIn: -1000 });
     await save(kit.a, { kind: 'watch', dueIn: -1000 });

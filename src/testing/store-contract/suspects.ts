@@ -40,13 +40,6 @@ export const suspectCases: Cases = {
       [true, true],
     );
   },
-  'suspects are leased although the store’s clock was set back by an hour': async (kit) => {
-    await crashTogether(kit, [key(1), key(2)]);
-    kit.advance(-HOUR_MS);
-    const keys: string[] = [];
-    for (let look = 0; look < 6; look += 1) keys.push(...(await leasedKeys(kit, ALONE)));
-    assert.deepEqual(keys.toSorted(), [key(1), key(2)]);
-  },
   'a suspect is leased alone, only by a call that asks for one, and is marked': async (kit) => {
     await crashTogether(kit, [key(1), key(2)]);
     await kit.accept({ ...INBOX, key: key(3) });

@@ -44,7 +44,6 @@ const APPLIED: RecordRow = {
   insertedAt: 0,
   notBefore: 0,
   parkedUntil: 0,
-  setAt: 0,
   lastError: null,
   rawHash: '0',
   canonicalHash: null,

@@ -2,6 +2,7 @@ import {
   accept,
   complete,
   fail,
+  LONGEST_LEASE_MS,
   type QueueRows,
   type RecordRow,
   renew,
@@ -60,6 +61,19 @@ export const ACKNOWLEDGED_IN_FLIGHT: System = {
 
 /** Who gives a lease back or prolongs it is not looked at. */
 export const LEASE_WITHOUT_OWNER: System = { ...REAL, fail: byAnyone(fail), renew: byAnyone(renew) };
+
+/** A lease that ends later than one can, which a clock that was set back has left, is over. */
+export const FAR_LEASE_IS_OVER: System = over((rows) => ({
+  record: (sender, key, now) => {
+    const record = rows.record(sender, key, now);
+    const isFar = record?.state === 'leased' && record.leaseUntil > now + LONGEST_LEASE_MS;
+    return isFar ? { ...record, leaseUntil: now } : record;
+  },
+  due: (now) => {
+    const record = rows.due(now);
+    return record && { ...record, leaseUntil: Math.min(record.leaseUntil, now) };
+  },
+}));
 
 /** Who completes is not looked at. */
 export const COMPLETION_WITHOUT_OWNER: System = { ...REAL, complete: byAnyone(complete) };

@@ -213,8 +213,18 @@ export function crashSteps(play: Play, world: World): Steps {
 /** Time passes, also for those that are in the middle of something: owners outlive their leases. */
 export function jumpSteps({ scenario }: Play, world: World): Steps {
   if (world.budget.jumps === 0 || !isTimed(world)) return [];
-  const label = `the clock moves by ${scenario.jumpMs} ms`;
-  return [{ label, state: later(spend(world, 'jumps'), scenario.jumpMs) }];
+  const { jumpMs, backMs } = scenario;
+  const spent = spend(world, 'jumps');
+  const forward = { label: `the clock moves by ${jumpMs} ms`, state: later(spent, jumpMs) };
+  return backMs === undefined
+    ? [forward]
+    : [forward, { label: `the clock is set back by ${backMs} ms`, state: earlier(spent, backMs) }];
+}
+
+/** The store's clock alone: a process counts what is left of its lease on its own, which is never set back. */
+function earlier(world: World, ms: number): World {
+  const threads = world.threads.map((thread) => ({ ...thread, until: thread.until - ms }));
+  return { ...later(world, -ms), threads };
 }
 
 export function later(world: World, ms: number): World {

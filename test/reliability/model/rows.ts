@@ -1,5 +1,6 @@
 import {
   dueAt,
+  isDue,
   type NonceRow,
   type NotificationRow,
   type QueueRows,
@@ -96,25 +97,21 @@ export function draftOf(from: Kept): Draft {
 
 export function dueRows(
   records: Pick<Table<RecordRow>, 'now'>,
-): Pick<QueueRows, 'due' | 'nextDue' | 'far' | 'dueSuspect' | 'nextSuspect' | 'parked'> {
-  const first = (): { readonly at: number; readonly row: RecordRow } | undefined => {
+): Pick<QueueRows, 'due' | 'nextDue' | 'dueSuspect' | 'nextSuspect' | 'parked'> {
+  const first = (now = Infinity): { readonly at: number; readonly row: RecordRow } | undefined => {
     let earliest: { readonly at: number; readonly row: RecordRow } | undefined;
     for (const row of records.now().values()) {
       const at = row.suspect ? null : dueAt(row);
-      if (at !== null && (!earliest || at < earliest.at)) earliest = { at, row };
+      if (at !== null && isDue(at, now) && (!earliest || at < earliest.at)) earliest = { at, row };
     }
     return earliest;
   };
   return {
-    due: (now) => {
-      const found = first();
-      return found && found.at <= now ? found.row : undefined;
-    },
+    due: (now) => first(now)?.row,
     nextDue: () => first()?.at,
-    far: () => [],
     dueSuspect: (now) =>
       [...records.now().values()]
-        .filter((row) => row.suspect && (dueAt(row) ?? Infinity) <= now)
+        .filter((row) => row.suspect && isDue(dueAt(row) ?? now + 1, now))
         .toSorted((a, b) => a.crashes - b.crashes)[0],
     nextSuspect: () => undefined,
     parked: (_sender, taskId) =>

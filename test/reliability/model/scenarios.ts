@@ -1,4 +1,4 @@
-import { operationRowId } from '../../../src/stores/for-tests.ts';
+import { LONGEST_LEASE_MS, LONGEST_WAIT_MS, operationRowId } from '../../../src/stores/for-tests.ts';
 import type { Budget, Scenario, ToldEvent } from './world.ts';
 
 const NONE: Budget = {
@@ -33,6 +33,9 @@ const STILL = {
   copies: 1,
   task: { id: 't', instant: 3, terminal: false, keepsEnd: true },
 } as const;
+/** Of one task, in no order: an instant ahead of the clock that was set back sets no mark. */
+const ONE = { name: 'one', copies: 1, task: { id: 't', terminal: false } } as const;
+const OTHER = { ...ONE, name: 'other' } as const;
 const POISON = { name: 'poison', copies: 1, poison: true } as const;
 
 const OPERATION = operationRowId('o');
@@ -64,6 +67,13 @@ const POLL = tells('poll', 'completed');
 const OVER_A_LEASE_MS = 8_001;
 /** More than half of one: it can be renewed in between. */
 const HALF_A_LEASE_MS = 5_000;
+
+/** A lease that was shortened to the longest is over after a jump. */
+const SET_BACK = {
+  jumpMs: LONGEST_LEASE_MS + 1,
+  backMs: 100 * LONGEST_WAIT_MS,
+  events: [ONE, OTHER],
+} as const;
 
 const INLINE: Scenario = {
   name: 'inline',
@@ -103,6 +113,8 @@ export type ScenarioName =
   | 'inlineResends'
   | 'inlineDeadline'
   | 'inlineRenewals'
+  | 'inlineSetBack'
+  | 'inboxSetBack'
   | 'inlineDead'
   | 'inlineThree'
   | 'inlineTask'
@@ -150,6 +162,18 @@ export const SCENARIOS: Record<ScenarioName, Scenario> = {
     name: 'inline, leases renewed',
     jumpMs: HALF_A_LEASE_MS,
     budget: { ...NONE, sends: 2, crashes: 1, jumps: 4, deadlines: 1, renewals: 2 },
+  },
+  inlineSetBack: {
+    ...INLINE,
+    name: 'inline, the clock is set back by more than the longest wait',
+    ...SET_BACK,
+    budget: { ...NONE, sends: 2, crashes: 1, jumps: 2 },
+  },
+  inboxSetBack: {
+    ...INBOX,
+    name: 'inbox, the clock is set back by more than the longest wait',
+    ...SET_BACK,
+    budget: { ...NONE, sends: 2, crashes: 1, jumps: 2 },
   },
   inlineDead: {
     ...INLINE,

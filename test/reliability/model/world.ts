@@ -77,6 +77,8 @@ export interface Scenario {
   readonly onChanged: 'first-wins' | 'conflict';
   readonly retry: RetryLimits;
   readonly jumpMs: number;
+  /** By so much the clock is set back too, as one of the jumps. Absent: it never is. */
+  readonly backMs?: number;
   /** Deliveries and runs under way at once. */
   readonly threads: number;
   readonly budget: Budget;
@@ -218,7 +220,8 @@ const UNTOUCHED: Account = {
 
 export function worldOf({ events, budget }: Scenario): World {
   return {
-    now: 1_000_000,
+    // Over 0 also where it is set back.
+    now: 1_000_000_000,
     kept: NOTHING,
     threads: [],
     deaths: [0, 0],

@@ -24,7 +24,7 @@ interface RegistrationCall {
 /** What `wait` waits, ms. No other time here is a multiple of it, nor nearly so: how slow a machine is changes no answer. */
 const HOUR_MS = 3_600_000;
 const HOLD_MS = 5_407_000;
-const LEASE_MS = 1_501_000;
+const LEASE_MS = 597_000;
 /** Longer than all that is waited for. */
 const RETENTION_MS = 100 * 24 * HOUR_MS;
 

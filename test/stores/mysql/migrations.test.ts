@@ -7,7 +7,7 @@ import { acceptRequest } from '../requests.ts';
 import { describeMigrationFiles } from '../sql/migration-files.ts';
 
 const HASHES: Readonly<Record<string, string>> = {
-  '0004.sql': '4275b9b2c0f7ba1062ecb59c4097dac967b8e631fd5e26fc0ceb711564eb77b8',
+  '0004.sql': '819ccfa6dc301f49364a950d726f2b86bb7eb6316ebd51f00eaf76b9d3d728fe',
 };
 
 /** What a later version may bring. */

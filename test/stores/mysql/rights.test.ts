@@ -36,7 +36,7 @@ const TABLES = ['row', 'scope', 'tally', 'turn', 'identity'];
 
 /** Each table and procedure by itself, and nothing else. */
 async function grantEach(): Promise<void> {
-  const procedures = ['begin', 'clear', 'commit', 'counts', 'due', 'far', 'load', 'look'];
+  const procedures = ['begin', 'clear', 'commit', 'counts', 'due', 'load', 'look'];
   const grants = [
     ...TABLES.map(
       (name) => `GRANT SELECT, INSERT, UPDATE, DELETE ON ${at.database}.webhook_${name} TO ${user}`,

@@ -63,7 +63,6 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
     insertedAt: instant,
     notBefore: instant,
     parkedUntil: instant,
-    setAt: instant,
     lastError: maybe(text),
     rawHash: text,
     canonicalHash: maybe(text),

@@ -50,7 +50,6 @@ describe('queries of workers and operators', () => {
       'webhook_row_parked',
       'webhook_row_suspect',
       'webhook_row_suspect',
-      'webhook_row_suspect',
     ]);
   });
 });

@@ -192,17 +192,18 @@ BEGIN
 END;;
 
 -- Rows that are due, the earliest of each sender, then the second of each; senders by their names, from the one behind
--- p_after on. p_suspects: of the suspects that are due the one with the fewest crashes, of those the oldest. Each is due
--- again after p_hold ms. Not one that somebody else has locked. First the clock, when the first was due and when another
+-- p_after on. What would come due later than p_longest ms from now is due too, last. p_suspects: of the suspects that are
+-- due the one with the fewest crashes, of those the oldest. Each is due again after p_hold ms. Not one that somebody else has locked. First the clock, when the first was due and when another
 -- one comes due, the names of those that are due, in their order, and whether a suspect is; then rows as webhook_look has
 -- them. Senders are found one by one: what one statement reads to find them all depends on the server's statistics, and
 -- where these are wrong it is every row.
 DROP PROCEDURE IF EXISTS webhook_due;;
-CREATE PROCEDURE webhook_due(p_suspects BOOLEAN, p_offset BIGINT, p_most INT, p_hold BIGINT, p_after VARBINARY(1500))
+CREATE PROCEDURE webhook_due(p_suspects BOOLEAN, p_offset BIGINT, p_most INT, p_hold BIGINT, p_longest BIGINT, p_after VARBINARY(1500))
 SQL SECURITY INVOKER
 BEGIN
   DECLARE v_now BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000 + p_offset;
-  DECLARE v_first, v_next, v_due BIGINT;
+  DECLARE v_far BIGINT DEFAULT v_now + p_longest;
+  DECLARE v_first, v_next, v_due, v_last BIGINT;
   DECLARE v_scope, v_at, v_count, v_found, v_before INT DEFAULT 0;
   DECLARE v_is_over, v_has_suspect BOOLEAN DEFAULT FALSE;
   DECLARE v_id VARBINARY(1536);
@@ -218,7 +219,7 @@ BEGIN
   START TRANSACTION;
   IF p_suspects THEN
     SELECT r.scope_id, r.id INTO v_scope, v_id FROM webhook_row r FORCE INDEX (webhook_row_suspect)
-      WHERE r.crashes IS NOT NULL AND r.suspect_at <= v_now ORDER BY r.crashes, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+      WHERE r.crashes IS NOT NULL AND (r.suspect_at <= v_now OR r.suspect_at > v_far) ORDER BY r.crashes, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF v_id IS NOT NULL THEN
       UPDATE webhook_row r SET r.suspect_at = v_now + p_hold WHERE r.scope_id = v_scope AND r.kind = 'r' AND r.id = v_id;
       SET v_names = CONCAT(',', JSON_ARRAY(1, v_scope, 'r', CONVERT(v_id USING utf8mb4)));
@@ -229,8 +230,9 @@ BEGIN
         WHERE r.due_scope > v_scope ORDER BY r.due_scope, r.due_at LIMIT 1;
       IF NOT v_is_over THEN
         SET v_first = LEAST(v_due, COALESCE(v_first, v_due));
+        SELECT MAX(r.due_at) INTO v_last FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.due_scope = v_scope;
+        IF v_due <= v_now OR v_last > v_far THEN SET v_scopes = CONCAT(v_scopes, ',', v_scope); END IF;
         IF v_due <= v_now THEN
-          SET v_scopes = CONCAT(v_scopes, ',', v_scope);
           SELECT MIN(r.due_at) INTO v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
             WHERE r.due_scope = v_scope AND r.due_at > v_now;
         END IF;
@@ -250,6 +252,10 @@ BEGIN
         SET v_at = v_at + 1, v_id = NULL, v_scope = SUBSTRING_INDEX(SUBSTRING_INDEX(v_scopes, ',', v_at), ',', -1);
         SELECT r.id INTO v_id FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.due_scope = v_scope
           AND r.due_at <= v_now ORDER BY r.due_at, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+        IF v_id IS NULL THEN
+          SELECT r.id INTO v_id FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.due_scope = v_scope
+            AND r.due_at > v_far ORDER BY r.due_at, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+        END IF;
         IF v_id IS NOT NULL THEN
           UPDATE webhook_row r SET r.due_at = v_now + p_hold WHERE r.scope_id = v_scope AND r.kind = 'r' AND r.id = v_id;
           SET v_found = v_found + 1,
@@ -264,39 +270,16 @@ BEGIN
     SET v_at = 0, v_due = NULL;
     WHILE v_at < v_count AND v_due IS NULL DO
       SET v_at = v_at + 1, v_scope = SUBSTRING_INDEX(SUBSTRING_INDEX(v_scopes, ',', v_at), ',', -1);
-      SELECT MIN(r.due_at) INTO v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
-        WHERE r.due_scope = v_scope AND r.due_at <= v_now;
+      SELECT r.due_at INTO v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
+        WHERE r.due_scope = v_scope AND (r.due_at <= v_now OR r.due_at > v_far) LIMIT 1;
     END WHILE;
     IF v_due IS NOT NULL THEN SET v_next = v_now; END IF;
   END IF;
   SELECT COUNT(*) > 0 INTO v_has_suspect FROM (SELECT 1 FROM webhook_row r FORCE INDEX (webhook_row_suspect)
-    WHERE r.crashes IS NOT NULL AND r.suspect_at <= v_now LIMIT 1) d;
+    WHERE r.crashes IS NOT NULL AND (r.suspect_at <= v_now OR r.suspect_at > v_far) LIMIT 1) d;
   SET v_names = CONCAT('[', SUBSTRING(v_names, 2), ']');
   SELECT v_now AS now, v_first AS first, v_next AS next, CAST(v_names AS BINARY) AS names, v_has_suspect AS hasSuspect;
   IF v_names <> '[]' THEN CALL webhook_look(v_names, NULL); END IF;
-END;;
-
--- Records that are due later than p_after ms from now: the last p_most of each sender, and suspects.
-DROP PROCEDURE IF EXISTS webhook_far;;
-CREATE PROCEDURE webhook_far(p_offset BIGINT, p_after BIGINT, p_most INT)
-SQL SECURITY INVOKER
-BEGIN
-  DECLARE v_now BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000 + p_offset;
-  DECLARE v_due BIGINT;
-  DECLARE v_scope INT DEFAULT 2147483647;
-  DECLARE v_is_over BOOLEAN DEFAULT FALSE;
-  DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_over = TRUE;
-  SELECT v_now AS now;
-  SELECT s.sender, r.id FROM webhook_row r FORCE INDEX (webhook_row_suspect) STRAIGHT_JOIN webhook_scope s ON s.id = r.scope_id
-    WHERE r.crashes IS NOT NULL AND r.suspect_at > v_now + p_after;
-  WHILE NOT v_is_over DO
-    SELECT r.due_scope, r.due_at INTO v_scope, v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
-      WHERE r.due_scope < v_scope ORDER BY r.due_scope DESC, r.due_at DESC LIMIT 1;
-    IF NOT v_is_over AND v_due > v_now + p_after THEN
-      SELECT s.sender, r.id FROM webhook_row r FORCE INDEX (webhook_row_due) STRAIGHT_JOIN webhook_scope s ON s.id = r.scope_id
-        WHERE r.due_scope = v_scope AND r.due_at > v_now + p_after ORDER BY r.due_at DESC LIMIT p_most;
-    END IF;
-  END WHILE;
 END;;
 
 -- Expired rows of a scope, or of all key ids (0), or of those of a sender (its scope, negative), some at a time. Answers

@@ -253,30 +253,17 @@ BEGIN
     FROM webhook_look(p_scopes, p_kinds, p_ids) l ORDER BY l.seq;
 END $$;
 
--- Records that are due later than p_after ms from now: the last of each sender, and suspects. As JSON [[sender, id], …].
-CREATE FUNCTION webhook_far(p_offset bigint, p_after bigint, p_most integer)
-RETURNS TABLE (now text, rows json)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off AS $$
-DECLARE
-  v_now bigint := webhook_clock(p_offset);
-BEGIN
-  RETURN QUERY SELECT v_now::text, (SELECT json_agg(json_build_array(d.sender, d.id)) FROM
-    (SELECT s.sender, f.id FROM webhook_scope s CROSS JOIN LATERAL
-      (SELECT r.id FROM webhook_row r WHERE -r.scope_id = -s.id AND r.due_at IS NOT NULL AND r.due_at > v_now + p_after
-        ORDER BY r.due_at DESC LIMIT p_most) f WHERE s.key = ''
-      UNION ALL (SELECT (SELECT s.sender FROM webhook_scope s WHERE s.id = r.scope_id), r.id FROM webhook_row r
-        WHERE r.suspect_at IS NOT NULL AND r.suspect_at > v_now + p_after LIMIT p_most)) d);
-END $$;
-
 -- Whether a suspect is due.
-CREATE FUNCTION webhook_has_suspect(p_now bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
-  SELECT EXISTS (SELECT FROM webhook_row r WHERE r.suspect_at IS NOT NULL AND r.suspect_at <= p_now)
+CREATE FUNCTION webhook_has_suspect(p_now bigint, p_longest bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT EXISTS (SELECT FROM webhook_row r WHERE r.suspect_at IS NOT NULL
+    AND (r.suspect_at <= p_now OR r.suspect_at > p_now + p_longest))
 $$;
 
 -- Rows that are due but suspects, the earliest of each sender, then the second of each; senders by their names, from the
--- one behind p_after on. Each is due again after p_hold ms. Not one that somebody else has locked. The first row is the
--- clock, ms until another one comes due, and 's' where a suspect is due; place: of those that are due, the order.
-CREATE FUNCTION webhook_due(p_offset bigint, p_most integer, p_hold integer, p_after text)
+-- one behind p_after on. What would come due later than p_longest ms from now is due too, last. Each is due again after
+-- p_hold ms. Not one that somebody else has locked. The first row is the clock, ms until another one comes due, and 's'
+-- where a suspect is due; place: of those that are due, the order.
+CREATE FUNCTION webhook_due(p_offset bigint, p_most integer, p_hold integer, p_longest bigint, p_after text)
 RETURNS TABLE (sender text, scope_id integer, kind text, id text, version text, data text, body bytea, place bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
@@ -297,8 +284,9 @@ BEGIN
   found AS (
     SELECT d.scope_id, d.id, d.ctid, (SELECT c.sender FROM webhook_scope c WHERE c.id = d.scope_id) AS sender,
       row_number() OVER (PARTITION BY d.scope_id ORDER BY d.due_at, d.seq) AS turn
-    FROM scope s CROSS JOIN LATERAL (SELECT r.scope_id, r.id, r.ctid, r.due_at, r.seq FROM webhook_row r
-      WHERE -r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at <= v_now
+    FROM scope s CROSS JOIN (VALUES (-1, v_now), (v_now + p_longest, 9223372036854775807)) w (since, until)
+    CROSS JOIN LATERAL (SELECT r.scope_id, r.id, r.ctid, r.due_at, r.seq FROM webhook_row r
+      WHERE -r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at > w.since AND r.due_at <= w.until
       ORDER BY r.due_at, r.seq LIMIT p_most + 1 FOR UPDATE SKIP LOCKED) d),
   taken AS (SELECT f.*, row_number() OVER (ORDER BY f.turn, f.sender <= p_after COLLATE "C", f.sender) AS nth
     FROM found f ORDER BY nth LIMIT p_most)
@@ -308,7 +296,7 @@ BEGIN
       WHERE -r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at > v_now ORDER BY r.due_at LIMIT 1) l)
     INTO v_scopes, v_ids, v_at, v_found, v_next FROM taken t;
   IF v_found > p_most THEN v_next := v_now; END IF;
-  RETURN QUERY SELECT NULL::text, NULL::integer, CASE WHEN webhook_has_suspect(v_now) THEN 's' END, NULL::text,
+  RETURN QUERY SELECT NULL::text, NULL::integer, CASE WHEN webhook_has_suspect(v_now, p_longest) THEN 's' END, NULL::text,
     v_now::text, (v_next - v_now)::text, NULL::bytea, NULL::bigint;
   IF v_ids IS NULL THEN RETURN; END IF;
   UPDATE webhook_row r SET due_at = v_now + p_hold WHERE r.ctid = ANY (v_at);
@@ -322,7 +310,7 @@ BEGIN
 END $$;
 
 -- Of the suspects that are due the one with the fewest crashes, of those the oldest: as webhook_due gives rows.
-CREATE FUNCTION webhook_suspect(p_offset bigint, p_hold integer)
+CREATE FUNCTION webhook_suspect(p_offset bigint, p_hold integer, p_longest bigint)
 RETURNS TABLE (sender text, scope_id integer, kind text, id text, version text, data text, body bytea, place bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
@@ -333,12 +321,13 @@ DECLARE
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   SELECT r.scope_id, r.id INTO v_scope, v_id FROM webhook_row r
-    WHERE r.suspect_at IS NOT NULL AND r.suspect_at <= v_now ORDER BY r.crashes, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+    WHERE r.suspect_at IS NOT NULL AND (r.suspect_at <= v_now OR r.suspect_at > v_now + p_longest)
+    ORDER BY r.crashes, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
   IF v_id IS NOT NULL THEN
     UPDATE webhook_row r SET suspect_at = v_now + p_hold
       WHERE r.scope_id = v_scope AND r.kind = 'r' AND r.id = v_id COLLATE "C";
   END IF;
-  RETURN QUERY SELECT NULL::text, NULL::integer, CASE WHEN webhook_has_suspect(v_now) THEN 's' END, NULL::text,
+  RETURN QUERY SELECT NULL::text, NULL::integer, CASE WHEN webhook_has_suspect(v_now, p_longest) THEN 's' END, NULL::text,
     v_now::text, NULL::text, NULL::bytea, NULL::bigint;
   IF v_id IS NULL THEN RETURN; END IF;
   RETURN QUERY SELECT (SELECT c.sender FROM webhook_scope c WHERE c.id = l.scope_id), l.scope_id, l.kind, l.id,

@@ -1,6 +1,7 @@
--- Of the suspects that are due the one with the fewest crashes, of those the oldest: what load gives of it, and behind it
+-- Of the suspects that are due, by now or later than `longest` ms from now, the one with the fewest crashes, of those the oldest: what load gives of it, and behind it
 -- its crashes, its place, its id, and how many are due. Where `hold` is over 0 it is due again after so many ms.
 local ids = call('ZRANGEBYSCORE', base .. 'u', '-inf', now, 'LIMIT', 0, 1000)
+for _, id in ipairs(call('ZRANGEBYSCORE', base .. 'u', string.format('(%.0f', now + asked.longest), '+inf', 'LIMIT', 0, 1000)) do ids[#ids + 1] = id end
 if #ids == 0 then return { now, 0, {}, {}, {}, 0, '0', '', 0 } end
 local names, best = {}, nil
 for i, id in ipairs(ids) do names[i] = 'r:' .. id end

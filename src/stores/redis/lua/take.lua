@@ -1,6 +1,11 @@
--- The `max` that have been due for longest, of those the oldest; they are due again after `hold` ms. Of as many more it is
+-- The `max` that have been due for longest, of those the oldest, and last those that would come due later than `longest` ms
+-- from now; they are due again after `hold` ms. Of as many more it is
 -- seen which are older: more than come due in one millisecond. Behind what load gives their ids and when they came due.
 local found = call('ZRANGEBYSCORE', base .. 'd', '-inf', now, 'WITHSCORES', 'LIMIT', 0, asked.max + 64)
+if #found < 2 * asked.max then
+  local far = string.format('(%.0f', now + asked.longest)
+  for _, one in ipairs(call('ZRANGEBYSCORE', base .. 'd', far, '+inf', 'WITHSCORES', 'LIMIT', 0, asked.max)) do found[#found + 1] = one end
+end
 local due, ids, names, at = {}, {}, {}, {}
 for i = 1, #found, 2 do
   ids[#ids + 1] = found[i]
