@@ -126,7 +126,7 @@ export interface RegistryOptions<P extends string = 'proto' | 'adcp'> {
   readonly rowCapParameter?: string | undefined;
   /** Ms for one attempt, from the first byte sent to the last received, and for the token function. Default 30 000. */
   readonly deadlineMs?: number | undefined;
-  /** Largest answer. Default 33 554 432. */
+  /** Largest answer. Default 16 777 216. */
   readonly maxAnswerBytes?: number | undefined;
   /** How often a GET that was answered 429 or 503 is sent in all. Default 3. */
   readonly attempts?: number | undefined;

@@ -20,7 +20,6 @@ declare global {
   const z: typeof import('zod');
   const receiver: Receiver;
   const registrations: Registrations;
-  const registry: import('proto-webhooks/registry').Registry;
   const seller: import('proto-webhooks/testing').FakeSeller;
   const agentUrl: string;
   const taskId: string;
@@ -50,14 +49,11 @@ declare global {
   const method: string;
   const body: AsyncIterable<Uint8Array>;
   const write: (response: import('proto-webhooks').Reply) => void;
-  const client: { client_id: string };
-  const redirectUri: string;
-  const callbackUrl: URL;
 }`;
 
 /** Modules that this repository has not installed, as far as blocks use them; of those without a member nothing is judged. */
 const ABSENT = `
-declare module '@nestjs/common';  declare module 'oauth4webapi';
+declare module '@nestjs/common';
 declare module '@nestjs/core' { export const NestFactory: { create<T = import('@nestjs/platform-express').NestExpressApplication>(module: object, options?: object): Promise<T> }; }
 declare module '@nestjs/platform-express' { export interface NestExpressApplication {
     use(path: string, handle: unknown): void;
