@@ -105,6 +105,7 @@ describe.each(CASES)('observe, mode %s on %s', (mode, name) => {
     const seen = polled({ operationId, timestamp: minute(1), context: { trace: 't' } });
     expect((await receiver.observe(seen)).kind).toBe('accepted');
     const { event } = await handled.next();
+    expect(event).not.toHaveProperty('url');
     expect(event).toMatchObject({
       kind: 'task',
       source: 'poll',

@@ -45,6 +45,8 @@ export interface Handled extends Pick<HandlerContext, 'run' | 'chargedAttempts'>
   readonly key: string;
   /** As `ctx.deliveryId`. */
   readonly deliveryId: string;
+  /** As `event.url`. */
+  readonly url?: string;
   readonly taskId?: string;
   readonly operationId?: string;
   /** Absent where the stored body is gone (`stale`, found by a worker) or cannot be read any more. */

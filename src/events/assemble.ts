@@ -1,6 +1,6 @@
 import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
 import type { InexactNumbers } from '../codec/inexact-numbers.ts';
-import { printableName } from '../codec/printable.ts';
+import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import type { Protocols } from '../shared/wire-names.ts';
 import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './envelope.ts';
@@ -106,6 +106,8 @@ export interface EventOrigin {
   /** The authenticated seller's agent URL. */
   readonly sender: string;
   readonly rawBody: Uint8Array;
+  /** By which URL it came; not kept where it is too long. */
+  readonly url?: string | undefined;
   /** The names whose members are read. */
   readonly protocols: Protocols;
 }
@@ -124,7 +126,7 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 function baseOf<K extends Event['kind']>(
   kind: K,
   draft: Draft,
-  { sender, rawBody }: EventOrigin,
+  { sender, rawBody, url }: EventOrigin,
   added: readonly EventWarning[],
 ): Base & { readonly kind: K } & Pick<TaskEvent, 'rawBody'> {
   const { source = 'webhook', idempotencyKey, idempotencyKeySource, data, envelope, transport } = draft;
@@ -141,6 +143,7 @@ function baseOf<K extends Event['kind']>(
     warnings,
     envelope,
   };
+  if (url !== undefined && url.length <= MAX_URL_BYTES) base.url = url;
   if (draft.operationId !== undefined) base.operationId = draft.operationId;
   if (draft.taskType !== undefined) base.taskType = draft.taskType;
   if (draft.timestamp !== undefined) base.timestamp = draft.timestamp;

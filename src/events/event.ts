@@ -144,6 +144,12 @@ export type EventChannel = 'webhook' | 'response' | 'poll' | 'pull';
 interface EventBase {
   /** By which channel it came; all but `webhook` were given to `receiver.observe`. */
   readonly source: EventChannel;
+  /**
+   * The URL that its delivery was judged by, absolute and canonical, with its query: by it you know what the seller was given.
+   * Of a worker's event, and of one that is redriven, that of the delivery which brought it first. Absent of what was given to
+   * `receiver.observe`, and where it is longer than 1 024 characters.
+   */
+  readonly url?: string;
   readonly transport: Transport;
   /** Agent URL of the authenticated sender: from verification, never from the payload. */
   readonly sender: string;

@@ -15,6 +15,8 @@ export interface HandlerContext<Tx = unknown> {
   readonly signal: AbortSignal;
   /** Agent URL of the authenticated sender. */
   readonly sender: string;
+  /** As `event.url`. */
+  readonly url?: string;
   readonly log: Logger;
   /**
    * Commits `fn`'s writes and the event's completion together or not at all, once per delivery. The event is done at

@@ -58,6 +58,8 @@ export type ReadBody = (
       readonly protocols: Protocols;
       /** Of what `receiver.observe` has made; absent: a webhook. */
       readonly source?: EventChannel | undefined;
+      /** By which URL it came, where one is known. */
+      readonly url?: string | undefined;
     },
 ) => EventReading | ChallengeReading;
 
@@ -67,11 +69,11 @@ export type ReadBody = (
  */
 export const readBody: ReadBody = (
   bytes,
-  { hash, sender = '', protocols, format, source = 'webhook', edition },
+  { hash, sender = '', protocols, format, source = 'webhook', edition, url },
 ) => {
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, code: 'webhook_body_malformed', detail: json.detail, check: 14 };
-  const origin = { sender, rawBody: bytes, protocols };
+  const origin = { sender, rawBody: bytes, protocols, url };
   if (source !== 'webhook') return assembleEvent(readObservation(json.value, source), origin);
   if (isChallenge(json.value, bytes.byteLength)) return { ok: false, code: 'challenge', payload: json.value };
   const draft = draftOf(json.value, {

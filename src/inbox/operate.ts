@@ -77,6 +77,7 @@ async function runHere(
     deliveryId: id,
     lease: win.lease,
     flags: win,
+    url: copy.event.url,
     firstCopy: () => copy,
     once: true,
   };

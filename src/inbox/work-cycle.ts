@@ -63,7 +63,7 @@ export function createFailures({
 
 /** The pipeline's end, entered from the inbox. A sender that is no longer configured makes no difference. */
 export function wonOf(event: LeasedEvent, context: ReadyContext): AdmittedEvent {
-  const { sender, key, lease, waitedMs, traceparent } = event;
+  const { sender, key, lease, waitedMs, traceparent, url } = event;
   const origin = originOf(context.config, sender);
   return {
     kind: 'won',
@@ -73,6 +73,7 @@ export function wonOf(event: LeasedEvent, context: ReadyContext): AdmittedEvent 
     lease,
     ...(waitedMs !== undefined && { waitedMs }),
     ...(traceparent !== undefined && { traceparent }),
+    url,
     flags: event,
     firstCopy: () => readStored(origin, event, context),
     once: false,

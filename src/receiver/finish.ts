@@ -1,6 +1,6 @@
 import { docsOf } from '../shared/alarms.ts';
 import { noteOutcome } from './health.ts';
-import { MAX_TEXT, printableText } from '../codec/printable.ts';
+import { MAX_TEXT, MAX_URL_BYTES, printableText } from '../codec/printable.ts';
 import { Fault, isOfKind, textOf } from '../shared/errors.ts';
 import type { Door } from '../config/receiver-options.ts';
 import {
@@ -69,6 +69,12 @@ function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: VerifyingParts):
   }
 }
 
+/** As long as an event's may be: it goes into logs. */
+function urlOf({ selected }: OutcomeContext): Pick<Outcome, 'url'> {
+  const url = selected?.target.targetUri;
+  return url === undefined || url.length > MAX_URL_BYTES ? {} : { url };
+}
+
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
 export function finishOutcome<V extends Verdict>(
   raw: V,
@@ -79,7 +85,7 @@ export function finishOutcome<V extends Verdict>(
   const verdict = printable(raw);
   const response = frozen(respond(verdict, context.config.retryAfterMs));
   // Frozen: it is what the hook sees, and what the answer is read from after it.
-  const outcome: OutcomeOf<V> = { ...who, ...(event && { event }), ...verdict, response };
+  const outcome: OutcomeOf<V> = { ...who, ...urlOf(known), ...(event && { event }), ...verdict, response };
   Object.freeze(outcome);
   const ids = event && { key: event.idempotencyKey, ...idsOf(event) };
   const fields = { ...who, ...ids, ...loggable(verdict), status: response.status };

@@ -88,6 +88,8 @@ interface Answered<E> {
   readonly response: Reply;
   /** The authenticated sender's agent URL. */
   readonly sender?: string;
+  /** The URL that it was judged by, as the event has it; absent where it was decided before that was known. */
+  readonly url?: string;
   /** UUID version 8 of (sender, idempotency key): stable over every retry. */
   readonly deliveryId?: string;
   /** Present where the body was authentic and readable. */

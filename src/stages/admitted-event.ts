@@ -20,10 +20,10 @@ export function originOf({ senders }: Pick<Config, 'senders'>, agentUrl: string)
  */
 export function readStored(
   origin: Origin,
-  { key, body, source }: Pick<LeasedEvent, 'key' | 'body' | 'source'>,
+  { key, body, source, url }: Pick<LeasedEvent, 'key' | 'body' | 'source' | 'url'>,
   context: ReadContext,
 ): FirstCopy {
-  const reading = readFrom(origin, body, context, { source: source ?? observedBy(key) });
+  const reading = readFrom(origin, body, context, { source: source ?? observedBy(key), url });
   if (reading.ok && reading.event.idempotencyKey === key) return reading;
   throw new Fault('misconfigured', `the stored first copy of ${key} cannot be read any more`);
 }
@@ -40,6 +40,8 @@ export interface AdmittedEvent {
   readonly lease: Lease;
   /** How long a worker's was stored, by the store's clock. Ms. */
   readonly waitedMs?: number;
+  /** `event.url`. */
+  readonly url?: string | undefined;
   /** A worker's: of the delivery that brought it. W3C `traceparent`. */
   readonly traceparent?: string | undefined;
   readonly flags: AdmissionFlags;

@@ -13,6 +13,8 @@ export interface Authentic {
   readonly kind: 'authentic';
   readonly rawBody: Uint8Array;
   readonly identity: Identity;
+  /** The URL that it was judged by. */
+  readonly url: string;
 }
 
 type Refused = Refusal | Unavailability;
@@ -46,9 +48,11 @@ export async function authenticate(
 export async function authenticateBody(
   proof: Proof,
   body: WholeBody,
-  { refused }: Pick<Selected, 'refused'>,
+  { refused, target }: Pick<Selected, 'refused' | 'target'>,
 ): Promise<Authentic | Refused> {
   const found = await proof.complete(body);
-  if (found.kind === 'authentic') return { kind: 'authentic', rawBody: body.rawBody, identity: found };
+  if (found.kind === 'authentic') {
+    return { kind: 'authentic', rawBody: body.rawBody, identity: found, url: target.targetUri };
+  }
   return refused && found.kind === 'refused' ? refused(found) : found;
 }

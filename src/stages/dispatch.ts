@@ -171,6 +171,7 @@ function handlerContext({ won, complete, abort, transaction }: HandledRun, log: 
     deliveryId: won.deliveryId,
     ...runOf(won.lease),
     sender: complete.sender,
+    ...(won.url !== undefined && { url: won.url }),
     log: log.own,
     signal: abort.signal,
     transaction: (fn) => transact(transaction, fn),

@@ -32,9 +32,10 @@ export interface RunObserver {
 /** What `Handled` says of an event. */
 function factsOf(
   event: Event | undefined,
-): Pick<Handled, 'taskId' | 'operationId' | 'kind' | 'family' | 'status'> {
+): Pick<Handled, 'url' | 'taskId' | 'operationId' | 'kind' | 'family' | 'status'> {
   if (!event) return {};
   return {
+    ...(event.url !== undefined && { url: event.url }),
     ...(event.kind === 'task' && { taskId: event.taskId }),
     ...(event.operationId !== undefined && { operationId: event.operationId }),
     kind: event.kind,
@@ -96,10 +97,10 @@ function staleOf(event: Event, id: string): Handled {
 
 /** The stored event; undefined where its body is dropped or cannot be read any more. */
 export function storedEvent(
-  { sender, body, source }: Pick<InboxRecord, 'sender' | 'body' | 'source'>,
+  { sender, body, source, url }: Pick<InboxRecord, 'sender' | 'body' | 'source' | 'url'>,
   context: ReadContext,
 ): Event | undefined {
-  const reading = body && readFrom({ agentUrl: sender }, body, context, { source });
+  const reading = body && readFrom({ agentUrl: sender }, body, context, { source, url });
   return reading?.ok ? reading.event : undefined;
 }
 

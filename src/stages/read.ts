@@ -41,6 +41,15 @@ interface ReadBase {
   readonly rawBody: Uint8Array;
 }
 
+/** What is known of bytes beside who sent them. */
+interface Known {
+  /** Their SHA-256 in hex. */
+  readonly hash?: string | undefined;
+  readonly source?: EventChannel | undefined;
+  /** By which URL they came. */
+  readonly url?: string | undefined;
+}
+
 type Readable = Extract<EventReading, { ok: true }>;
 
 /** A body that gave an event. */
@@ -78,15 +87,12 @@ export interface ReadContext {
 /** Who sent it, and in which format where registration told. */
 export type Origin = Pick<SenderEntry, 'agentUrl' | 'format'> & Partial<Pick<SenderEntry, 'edition'>>;
 
-/**
- * Reads bytes of a known sender: this delivery's, or a stored first copy's.
- * @param known their SHA-256 in hex, and by which channel they came.
- */
+/** Reads bytes of a known sender: this delivery's, or a stored first copy's. */
 export function readFrom(
   sender: Origin,
   bytes: Uint8Array,
   context: ReadContext,
-  { hash, source }: { readonly hash?: string | undefined; readonly source?: EventChannel | undefined } = {},
+  { hash, source, url }: Known = {},
 ): EventReading | ChallengeReading {
   return context.readBody(bytes, {
     sender: sender.agentUrl,
@@ -95,6 +101,7 @@ export function readFrom(
     format: sender.format,
     edition: sender.edition?.name ?? DEFAULT_EDITION,
     source,
+    url,
   });
 }
 
@@ -213,6 +220,7 @@ export function claimOf(
     key: event.idempotencyKey,
     body: rawBody,
     rawHash,
+    ...(event.url !== undefined && { url: event.url }),
     onChanged: edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins',
   };
   if (!context.isObserved) Object.assign(claim, comparedHashes(reading, context));
@@ -253,11 +261,11 @@ export function beyondReports({ identity, reading }: Read | ReadChallenge): Refu
 
 /** Check 14, then the envelope rules of verification.md §7. No I/O. */
 export function read(
-  { rawBody, identity }: Authentic,
+  { rawBody, identity, url }: Authentic,
   context: ReadContext & Pick<ClaimContext, 'registrations'>,
 ): Read | ReadChallenge {
   const { sender, bodyHash } = identity;
-  const reading = readFrom(sender, rawBody, context, { hash: bodyHash });
+  const reading = readFrom(sender, rawBody, context, { hash: bodyHash, url });
   if (!reading.ok) return unreadable({ kind: 'read', identity, rawBody }, reading);
   const { hashes, registrations } = context;
   const claim = claimOf(rawBody, reading, { edition: sender.edition, hashes, registrations }, bodyHash);

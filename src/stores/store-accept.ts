@@ -73,6 +73,8 @@ export interface EventClaim {
    */
   readonly terminalHash?: string;
   readonly notificationId?: string;
+  /** By which URL its delivery came, at most 1 024 characters; kept with the record until it is done. */
+  readonly url?: string;
   /** Whose work it is, for the process that runs it (W3C Trace Context); kept with the record until it is done. */
   readonly traceparent?: string;
   /** Present for kind `delivery-report`. */

@@ -93,6 +93,7 @@ export interface LeasedEvent {
   /** How long ago it was stored, by the store's clock. Ms. Absent: not known. */
   readonly waitedMs?: number;
   /** As its claim had it. */
+  readonly url?: string;
   readonly traceparent?: string;
   /** By which channel it came, where its claim said so. */
   readonly source?: EventChannel;
@@ -141,6 +142,8 @@ export interface InboxRecord {
   readonly taskId?: string;
   /** By which channel it came, where its claim said so. */
   readonly source?: EventChannel;
+  /** As its claim had it, until DONE. */
+  readonly url?: string;
   readonly bodyBytes: number;
   /** `FailRequest.error` of the last run that failed. */
   readonly lastError?: string;

@@ -10,6 +10,7 @@ import {
   said,
   type TestReceiver,
   type TestReceiverOptions,
+  URL_GIVEN,
 } from './setup.ts';
 
 const receivers: Receiver[] = [];
@@ -51,6 +52,7 @@ describe('onHandled, inline', () => {
     expect(said(await deliver(payload(KEY)))).toBe('duplicate 200');
     expect(all).toEqual([
       {
+        url: URL_GIVEN,
         sender: AGENT,
         key: KEY,
         deliveryId: seen[0]?.ctx.deliveryId,

@@ -1,12 +1,35 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
-import { createReceiver, Fault, type Sender } from '../../src/index.ts';
-import { bearerDelivery, generateKey, type KeyPair, signDelivery, signHmac } from '../../src/sender/sign.ts';
+import {
+  createReceiver,
+  Fault,
+  type Handled,
+  type Outcome,
+  PermanentError,
+  type Sender,
+} from '../../src/index.ts';
+import { channel } from '../inbox/setup.ts';
+import {
+  bearerDelivery,
+  generateKey,
+  type KeyPair,
+  type PayloadInput,
+  signDelivery,
+  signHmac,
+} from '../../src/sender/sign.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
 import { createFakeSeller } from '../../src/testing/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import { AGENT, testReceiver, payloads, said, sellerKey, URL_GIVEN } from './setup.ts';
+import {
+  AGENT,
+  testReceiver,
+  type TestReceiverOptions,
+  payloads,
+  said,
+  sellerKey,
+  URL_GIVEN,
+} from './setup.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const SECRET = 'a-shared-secret-of-32-characters';
@@ -57,6 +80,113 @@ describe('senders by path (admission.md §2.10)', () => {
       code: 'senders_failed',
       message: expect.stringContaining('the baseUrl of registrations'),
     });
+  });
+});
+
+describe('by which URL a delivery came (admission.md §2.15)', () => {
+  const PREFIX = 'https://buyer.example/webhooks/*';
+  const at = (path: string): string => `https://buyer.example${path}`;
+
+  /** Under a prefix that takes any path; what handler and hooks were told. */
+  async function told(options: TestReceiverOptions = {}) {
+    const handled: Handled[] = [];
+    const done = channel<Handled>();
+    const made = await testReceiver({
+      publicUrl: PREFIX,
+      onHandled: (one) => {
+        handled.push(one);
+        done.push(one);
+      },
+      ...options,
+    });
+    const sent = async (payload: PayloadInput, path: string, to = made.receiver): Promise<Outcome> => {
+      const { body, headers } = await made.sign(payload, { url: at(path) });
+      return to.verifyAndDispatch(body, headers, { url: path });
+    };
+    return { ...made, handled, done, sent };
+  }
+
+  it('stands in the event, in ctx, in the outcome and in onHandled', async () => {
+    const { sent, seen, handled } = await told();
+    const outcome = await sent(payloads.tool('completed'), '/webhooks/a?from=1');
+    const url = at('/webhooks/a?from=1');
+    expect(outcome).toMatchObject({ kind: 'accepted', url, event: { url } });
+    expect(seen).toMatchObject([{ event: { url }, ctx: { url } }]);
+    expect(handled).toMatchObject([{ state: 'applied', url }]);
+  });
+
+  it('is publicUrl where that is one URL', async () => {
+    const { deliver, seen } = await testReceiver();
+    expect(await deliver(payloads.tool('completed'))).toMatchObject({ url: URL_GIVEN });
+    expect(seen).toMatchObject([{ event: { url: URL_GIVEN }, ctx: { url: URL_GIVEN } }]);
+  });
+
+  it('stands in refusals and faults once it is known who may call, and not before', async () => {
+    const pins = [(await sellerKey()).publicJwk];
+    const { sent, receiver } = await told({
+      senders: { '/webhooks/a': [{ agentUrl: AGENT, pins }] },
+      handler: () => Promise.reject(new Error('not now')),
+    });
+    const fault = await sent(payloads.tool('completed'), '/webhooks/a');
+    expect(fault).toMatchObject({ kind: 'unavailable', code: 'handler_failed', url: at('/webhooks/a') });
+    const json = { 'content-type': 'application/json' };
+    const unsigned = await receiver.verifyAndDispatch(new Uint8Array(2), json, { url: '/webhooks/a' });
+    expect(unsigned).toMatchObject({ kind: 'refused', url: at('/webhooks/a') });
+    const nobody = await receiver.verifyAndDispatch(new Uint8Array(2), json, { url: '/webhooks/b' });
+    expect(nobody).toMatchObject({ kind: 'refused' });
+    expect(nobody).not.toHaveProperty('url');
+  });
+
+  it('is kept for a worker, also one whose own publicUrl is another', async () => {
+    const state = createMemoryState();
+    const door = await told({ state, mode: 'inbox' });
+    const url = at('/webhooks/a?from=1');
+    const payload = payloads.tool('completed');
+    await door.sent(payload, '/webhooks/a?from=1');
+    await door.sent(payload, '/webhooks/b');
+    const listed = await door.receiver.inbox.list({ state: 'queued' });
+    expect(listed.records).toMatchObject([{ url }]);
+    const worker = await told({ state, mode: 'inbox', publicUrl: 'https://other.example/hook' });
+    await worker.receiver.start();
+    expect(await worker.done.next()).toMatchObject({ state: 'applied', url });
+    expect(worker.seen).toMatchObject([{ event: { url }, ctx: { url } }]);
+    await worker.receiver.stop();
+    const record = await door.receiver.inbox.inspect(AGENT, payload.idempotency_key);
+    expect(record).toMatchObject({ state: 'applied' });
+    expect(record).not.toHaveProperty('url');
+  });
+
+  it.each(['inline', 'inbox'] as const)('mode %s: a redrive has it', async (mode) => {
+    let isDead = true;
+    const { sent, seen, receiver, done } = await told({
+      mode,
+      retry: { attempts: 1 },
+      handler: () => {
+        if (isDead) throw new PermanentError('not this one');
+      },
+    });
+    const payload = payloads.tool('completed');
+    const url = at('/webhooks/a');
+    await sent(payload, '/webhooks/a');
+    if (mode === 'inbox') await receiver.start();
+    expect(await done.next()).toMatchObject({ state: 'dead', url });
+    isDead = false;
+    await receiver.inbox.redrive(AGENT, payload.idempotency_key);
+    expect(await done.next()).toMatchObject({ state: 'applied', url });
+    expect(seen.map(({ event }) => event.url)).toEqual([url, url]);
+    await receiver.stop();
+  });
+
+  it.each(['inline', 'inbox'] as const)('mode %s: one that is too long is not kept', async (mode) => {
+    const { sent, seen, receiver, done } = await told({ mode });
+    const kept = `/webhooks/${'a'.repeat(1_024 - at('/webhooks/').length)}`;
+    await sent(payloads.tool('completed'), kept);
+    await sent(payloads.tool('failed'), `${kept}a`);
+    if (mode === 'inbox') await receiver.start();
+    const urls = [(await done.next()).url, (await done.next()).url];
+    expect(new Set(urls)).toEqual(new Set([at(kept), undefined]));
+    for (const { event, ctx } of seen) expect(ctx.url).toBe(event.url);
+    await receiver.stop();
   });
 });
 

@@ -149,6 +149,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
     canonicalHash: row.canonicalHash ?? undefined,
     task: row.task ?? undefined,
     traceparent: row.traceparent,
+    url: row.url,
     reemission: unless(row.reemission, false),
     afterTerminal: unless(row.afterTerminal, false),
     ahead: unless(row.ahead, false),

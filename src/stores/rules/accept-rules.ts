@@ -178,6 +178,7 @@ function newRecord({ request, now }: Accepting, event: EventClaim, start: Start)
     canonicalHash: event.canonicalHash ?? null,
     task: event.task ?? null,
     ...(event.traceparent !== undefined && { traceparent: event.traceparent }),
+    ...(event.url !== undefined && start.bodyBytes > 0 && { url: event.url }),
     reemission: start.reemission,
     afterTerminal: start.afterTerminal,
     ahead: isAhead(event.task, now),

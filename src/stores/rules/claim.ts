@@ -59,7 +59,12 @@ export function claimRecord(
     isPastEnd(rows, record, task, now)
   ) {
     const expiresAt = now + claimant.retentionMs;
-    return end(rows, { ...record, state: 'stale', bodyBytes: 0, expiresAt }, note('stale'), now);
+    return end(
+      rows,
+      { ...record, state: 'stale', bodyBytes: 0, url: undefined, expiresAt },
+      note('stale'),
+      now,
+    );
   }
   if (record.suspect && (!claimant.takesSuspects || putOffMs(record, now) > 0)) {
     return putAside(rows, record, now);
@@ -254,7 +259,7 @@ function overdueMs(rows: QueueRows, now: number): number | undefined {
 
 /** A leased record, for who runs it. */
 export function leasedEvent(rows: Rows, record: RecordRow, owner: string, now: number): LeasedEvent {
-  const { sender, key, traceparent, reemission, afterTerminal, afterFinal, ahead } = record;
+  const { sender, key, traceparent, url, reemission, afterTerminal, afterFinal, ahead } = record;
   const source = record.task?.told?.source;
   return {
     sender,
@@ -262,6 +267,7 @@ export function leasedEvent(rows: Rows, record: RecordRow, owner: string, now: n
     lease: leaseOf(record, owner),
     waitedMs: Math.max(0, now - record.insertedAt),
     ...(traceparent !== undefined && { traceparent }),
+    ...(url !== undefined && { url }),
     ...(source !== undefined && { source }),
     body: rows.body(sender, key),
     reemission,
@@ -315,6 +321,7 @@ export function seen(record: RecordRow): InboxRecord {
     insertedAt,
     notBefore,
     leaseUntil,
+    ...(record.url !== undefined && { url: record.url }),
     bodyBytes: record.bodyBytes,
     ...(record.suspect && { suspect: true }),
     ...(record.task && namesTask(record.task) && { taskId: record.task.id }),
@@ -347,16 +354,8 @@ export function discard(
   if (record.state !== 'dead' && record.state !== 'queued') return 'other';
   if (of.only !== undefined && record.state !== of.only) return 'other';
   const expiresAt = now + of.retentionMs;
-  const ended = {
-    state: 'stale',
-    owner: null,
-    suspect: false,
-    acked: true,
-    bodyBytes: 0,
-    parkedUntil: 0,
-    expiresAt,
-  } as const;
-  rows.updateRecord({ ...record, ...ended });
+  const nobodys = { owner: null, suspect: false, acked: true, parkedUntil: 0 } as const;
+  rows.updateRecord({ ...record, ...nobodys, state: 'stale', bodyBytes: 0, url: undefined, expiresAt });
   freeTask(rows, record, now);
   return 'discarded';
 }

@@ -120,6 +120,8 @@ export interface RecordRow {
   readonly rawHash: string;
   readonly canonicalHash: string | null;
   readonly traceparent?: string | undefined;
+  /** Dropped with the body. */
+  readonly url?: string | undefined;
   readonly task: TaskClaim | null;
   /** Flags of the answer that the last claim got. */
   readonly reemission: boolean;

@@ -56,6 +56,7 @@ export function complete(rows: Rows, request: CompleteRequest, now: number): Com
     suspect: false,
     acked: true,
     bodyBytes: 0,
+    url: undefined,
     expiresAt: now + request.retentionMs,
   });
   freeTask(rows, record, now, (task) => taskChange(record, task, now, request.retentionMs));

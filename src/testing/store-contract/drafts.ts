@@ -39,6 +39,7 @@ export interface Draft {
   readonly told?: Omit<ToldClaim, 'askedAt'> & { readonly askedMs?: number };
   readonly notification?: string;
   readonly traceparent?: string;
+  readonly url?: string;
   /** A delivery report of these media buys, comma-separated. */
   readonly report?: string;
   /** It is their last. */
@@ -132,7 +133,7 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
     rawHash: sha256(body),
     ...defined({ canonicalHash: hashOf(draft.canonical), terminalHash: hashOf(draft.says) }),
     onChanged: draft.onChanged ?? 'first-wins',
-    ...defined({ notificationId: draft.notification, traceparent: draft.traceparent }),
+    ...defined({ notificationId: draft.notification, traceparent: draft.traceparent, url: draft.url }),
     ...(draft.task !== undefined && {
       task: {
         id: draft.task,

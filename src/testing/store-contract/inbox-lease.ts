@@ -65,6 +65,20 @@ export const inboxLeaseCases: Cases = {
     assert.equal(await kit.fail(first.lease.owner, { backoffMs: 0 }), 'queued');
     assert.equal((await leaseOne(kit)).traceparent, traceparent);
   },
+  'its URL is kept through a failed run and identical bytes, and dropped with the body': async (kit) => {
+    const url = 'https://buyer.example/webhooks/a?from=1';
+    await kit.accept({ ...INBOX, url });
+    await kit.accept({ ...INBOX, url: 'https://buyer.example/webhooks/b' });
+    const first = await leaseOne(kit, {}, kit.b);
+    assert.equal(first.url, url);
+    assert.equal(await kit.fail(first.lease.owner, { backoffMs: 0 }), 'queued');
+    const second = await leaseOne(kit);
+    assert.equal(second.url, url);
+    const seen = async (): Promise<unknown> => (await kit.a.inbox?.inspect(second.sender, second.key))?.url;
+    assert.equal(await seen(), url);
+    assert.equal(await kit.complete(second.lease.owner), 'done');
+    assert.equal(await seen(), undefined);
+  },
   'a leased event is leased to no other worker while the lease is live': async (kit) => {
     await kit.accept(INBOX);
     const { lease: held } = await leaseOne(kit);

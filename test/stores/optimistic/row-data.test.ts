@@ -67,6 +67,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
     rawHash: text,
     canonicalHash: maybe(text),
     traceparent: fc.option(text, { nil: undefined }),
+    url: fc.option(text, { nil: undefined }),
     task: maybe(fc.record({ id: text, instant: text, instantMs: instant, terminal: fc.boolean() })),
     reemission: fc.boolean(),
     afterTerminal: fc.boolean(),
