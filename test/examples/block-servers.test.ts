@@ -401,12 +401,11 @@ describe('register-with-a-seller.md and poll.md', () => {
   it('a client of both transports calls each seller by its own', async () => {
     await using open = await market();
     const main = `
+import './buyer.mjs';
 import { call } from './call.mjs';
 const { signal } = new AbortController();
 console.log(call.transport('https://other.example/a2a'), call.transport('https://seller.example/mcp'));
 console.log(await call('https://seller.example/mcp', 'get_task_status', { task_id: 'task-1' }, { signal }));
-const holding = setInterval(() => {}, 1000);
-process.once('SIGTERM', () => clearInterval(holding));
 `;
     await open.buyer(main, async ({ printed }) => {
       await expect.poll(printed).toContain("result: { media_buy_id: 'mb-1' }");
