@@ -54,7 +54,7 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
   };
   const fail = (verdict: Refusal | Unavailability): Outcome => {
     refused.push({ code: verdict.code, detail: verdict.detail });
-    return { ...verdict, response: respond(verdict, 5) };
+    return { ...verdict, response: respond(verdict, 5_000) };
   };
   return {
     handed,
@@ -63,13 +63,13 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
     verifyAndDispatch: async (rawBody, given, request = {}) => {
       const headers = headerFields(given);
       const guarded = guardHead({ method: request.method ?? 'POST', url: request.url, headers }, context);
-      if (guarded.kind === 'refused') return { response: respond(guarded, 5) };
+      if (guarded.kind === 'refused') return { response: respond(guarded, 5_000) };
       return handOver({ rawBody, headers, request });
     },
     open: async (given, request = {}) => {
       const headers = headerFields(given);
       const guarded = guardHead({ method: request.method ?? 'POST', url: request.url, headers }, context);
-      if (guarded.kind === 'refused') return { ...guarded, response: respond(guarded, 5) };
+      if (guarded.kind === 'refused') return { ...guarded, response: respond(guarded, 5_000) };
       const opened = tickets({
         kind: 'upload',
         // Whose it is does not matter here: one sender's.
@@ -86,7 +86,7 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
       consumed: (detail) => fail({ kind: 'unavailable', code: 'body_consumed', detail }),
       fault: (error) => {
         faults.push(error);
-        return { response: respond({ kind: 'unavailable', code: 'misconfigured', detail: '' }, 7) };
+        return { response: respond({ kind: 'unavailable', code: 'misconfigured', detail: '' }, 7_000) };
       },
     },
   };
