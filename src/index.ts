@@ -18,7 +18,14 @@ export type {
   ShorterRetention,
   Ticket,
 } from './config/receiver-options.ts';
-export type { ReportsAuth, Sender, SenderAuth, SenderRevocation } from './config/sender-entry.ts';
+export type {
+  BearerAuth,
+  NotificationToken,
+  ReportsAuth,
+  Sender,
+  SenderAuth,
+  SenderRevocation,
+} from './config/sender-entry.ts';
 export type {
   Burn,
   Committed,
@@ -67,6 +74,7 @@ export type { Alarm, Logger } from './shared/alarms.ts';
 export type {
   Handled,
   Health,
+  HealthFault,
   OnHandled,
   OnRefused,
   RefusedHook,
@@ -86,5 +94,6 @@ export type {
   RedriveResult,
   SeenEvent,
   SeenEvents,
+  SenderStats,
   WorkerOptions,
 } from './inbox/inbox-contract.ts';

@@ -31,40 +31,46 @@ export const FETCH_FIX: string =
   'request.json(), .text() or another reader was called: hand the request over first, or hand over a ' +
   'request.clone() made before it was read.';
 
-/** The part of an `Outcome` that an adapter writes. */
-export interface Answered {
-  readonly response: Reply;
-}
-
-/** The part of a `Ticket` that adapters use. */
-export interface AdapterTicket {
-  readonly kind: 'ticket';
-  readonly add: (chunk: Uint8Array) => boolean;
-  readonly end: () => Promise<Answered>;
-  readonly abort: () => void;
-  readonly outcome: Promise<Answered | undefined>;
-}
-
 /** The part of a `Receiver` that adapters use, whatever its result schemas are. */
 export interface AdapterReceiver {
   /** As `Receiver.open`: headers first, the body by the ticket. */
   readonly open: (
     headers: HeadersInput,
     request?: RequestInfo,
-  ) => Promise<AdapterTicket | (Answered & { readonly kind: string })>;
+  ) => Promise<
+    | {
+        readonly kind: 'ticket';
+        readonly add: (chunk: Uint8Array) => boolean;
+        readonly end: () => Promise<{ readonly response: Reply }>;
+        readonly abort: () => void;
+        readonly outcome: Promise<{ readonly response: Reply } | undefined>;
+      }
+    | { readonly kind: string; readonly response: Reply }
+  >;
   /** As `Receiver.verifyAndDispatch`: the whole delivery. */
   readonly verifyAndDispatch: (
     rawBytes: Uint8Array,
     headers: HeadersInput,
     request?: RequestInfo,
-  ) => Promise<Answered>;
+  ) => Promise<{ readonly response: Reply }>;
   readonly door: {
     /** The answer to a delivery whose body somebody else has read: 503 `body_consumed`. */
-    readonly consumed: (detail: string) => Answered;
+    readonly consumed: (detail: string) => { readonly response: Reply };
     /** The answer to a delivery that could not be carried out: 503. */
-    readonly fault?: (error: unknown) => Answered;
+    readonly fault?: (error: unknown) => { readonly response: Reply };
   };
 }
+
+/** The part of an `Outcome` that an adapter writes. */
+export interface Answered {
+  readonly response: Reply;
+}
+
+/** The part of a `Ticket` that adapters use. */
+export type AdapterTicket = Exclude<
+  Awaited<ReturnType<AdapterReceiver['open']>>,
+  { readonly response: Reply }
+>;
 
 /** Whether the body is wanted. */
 export const isTicket = (opened: AdapterTicket | { readonly kind: string }): opened is AdapterTicket =>

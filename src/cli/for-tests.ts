@@ -22,6 +22,6 @@ export { hintOf, type Identity } from './probe/identity.ts';
 export { createKit, type KitOptions, type ProbeKit, type ProbeResult } from './probe/probe-kit.ts';
 export { awaitKeys, leakOf, type Patience, PROBE_CASES, probeReceiver, secretsIn } from './probe/probe.ts';
 export { reportOf } from './probe/probe-verb.ts';
-export { type CliProcess, main } from './program.ts';
+export { type CliProcess, cliProgram, main } from './program.ts';
 export { httpText } from './send/send-verb.ts';
 export { createPaint, harmless, inLine, inLines, type RunVerb, UsageError, wantsColour } from './shell.ts';

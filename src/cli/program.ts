@@ -83,7 +83,8 @@ function ownVersion(): string {
   return own.version;
 }
 
-function program(run: RunVerb, process: CliProcess): Command {
+/** The command line: verbs and their flags. */
+export function cliProgram(run: RunVerb, process: Pick<CliProcess, 'stdout' | 'stderr'>): Command {
   const top = new Command('proto-webhooks')
     .description('Tools for signed advertising webhooks: look into deliveries, probe a receiver, check keys.')
     .version(ownVersion())
@@ -132,12 +133,12 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     return EXIT.usage;
   };
   if (args.length === 0) {
-    const names = program(run, process).commands.map((command) => command.name());
+    const names = cliProgram(run, process).commands.map((command) => command.name());
     write(process.stderr, `${PREFIX}name a command: ${names.join(', ')}. --help says what each does.`);
     return EXIT.usage;
   }
   try {
-    await program(run, process).parseAsync([...args], { from: 'user' });
+    await cliProgram(run, process).parseAsync([...args], { from: 'user' });
     return exit;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.pass;

@@ -24,7 +24,7 @@ export {
 export { storeClock } from './optimistic/clock-and-rows.ts';
 export { countBook, rememberedRows } from './optimistic/optimistic-store.ts';
 export { memoryRows } from './memory/memory-rows.ts';
-export { put, senderState } from './memory/memory-state.ts';
+export { createMemoryState, type MemoryState, put, senderState } from './memory/memory-state.ts';
 export { accept } from './rules/accept-rules.ts';
 export { inboxOf, leaseOne } from './rules/claim.ts';
 export { dueAt, isDue } from './rules/task-wait.ts';

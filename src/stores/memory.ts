@@ -7,10 +7,16 @@ import { registrationsOf } from './rules/registration-rules.ts';
 import { alive, complete, fail, peek, renew } from './rules/settle-rules.ts';
 import { stepWatch } from './step-watch.ts';
 import { type MemoryRows, memoryRows } from './memory/memory-rows.ts';
-import { createMemoryState, type MemoryState } from './memory/memory-state.ts';
+import { createMemoryState as newState, type MemoryState as State } from './memory/memory-state.ts';
 
-export { createMemoryState } from './memory/memory-state.ts';
-export type { MemoryState } from './memory/memory-state.ts';
+/** What a memory store remembers, opaque. Stores that share one are one store, as two processes on one database are. */
+export interface MemoryState {
+  /** The store's identity; undefined until it is asked for. */
+  readonly id: string | undefined;
+}
+
+/** Makes an empty state, for memory stores that share it. */
+export const createMemoryState = (): MemoryState => newState();
 
 /** `memoryStore`'s options. */
 export interface MemoryStoreOptions extends StoreOptions {
@@ -30,7 +36,8 @@ export function memoryStore(
   options: MemoryStoreOptions = {},
 ): Store & Required<Pick<Store, typeof Symbol.asyncDispose>> {
   requireOptions('memoryStore', options, OPTION_NAMES);
-  const { state = createMemoryState(), clockOffsetMs = () => 0 } = options;
+  const { clockOffsetMs = () => 0 } = options;
+  const state = stateOf(options);
   const rows = memoryRows(state);
   const watch = stepWatch();
   // Its rows stay over a close, as those of every store do.
@@ -65,3 +72,6 @@ export function memoryStore(
     [Symbol.asyncDispose]: close,
   };
 }
+
+/** Every state is one that `createMemoryState` made. */
+const stateOf = ({ state = createMemoryState() }: MemoryStoreOptions): State => state as State;

@@ -169,15 +169,11 @@ export type AcceptResult = AcceptDecision & {
   readonly endDropped?: true;
 };
 
-/** Every decision on an existing record says whether the payload differs from its first copy. */
-interface OnRecord {
-  readonly changed: boolean;
-}
-
 /** What an accept decided; the rules are those of `Store.accept`. */
 export type AcceptDecision =
   /** Inline: leased to this accept. Run the handler, then `complete` or `fail` with `owner`. */
-  | (OnRecord & {
+  | {
+      readonly changed: boolean;
       readonly kind: 'won';
       readonly lease: Lease;
       /** The stored first copy, where `changed`. */
@@ -189,33 +185,40 @@ export type AcceptDecision =
       readonly afterFinal: boolean;
       /** The event's instant is more than 5 min ahead of the store's clock: it will not raise the mark. */
       readonly ahead: boolean;
-    })
+    }
   /** Inbox: inserted now, durable. */
-  | (OnRecord & { readonly kind: 'queued'; readonly reemission: boolean; readonly ahead: boolean })
+  | {
+      readonly changed: boolean;
+      readonly kind: 'queued';
+      readonly reemission: boolean;
+      readonly ahead: boolean;
+    }
   /** The record is finished. `died`: this accept found its attempts or crashes used up. */
-  | (OnRecord & {
+  | {
+      readonly changed: boolean;
       readonly kind: 'done';
       readonly state: 'applied' | 'stale' | 'dead';
       readonly died: boolean;
       /** The task ended before, by another channel's word; `hash`: that of its status, where it says something else. */
       readonly first?: { readonly source: EventChannel; readonly hash?: string };
-    })
+    }
   /** Somebody holds a live lease on the record (inline), or it is safely queued (inbox). */
-  | (OnRecord & {
+  | {
+      readonly changed: boolean;
       readonly kind: 'in-flight';
       readonly replay?: boolean;
       /** Inline: nobody holds it, but it is a suspect, and waits for who asks `alone`. */
       readonly suspect?: true;
-    })
+    }
   /** Inline: another event of the same task is being handled; this one is recorded (QUEUED), not safe. */
-  | (OnRecord & { readonly kind: 'task-busy'; readonly replay?: boolean })
+  | { readonly changed: boolean; readonly kind: 'task-busy'; readonly replay?: boolean }
   /**
    * Inline: for `leftMs` more it must not run. Bytes that came before, of an event whose back-off step is not over: nothing
    * written. Or a suspect that a charge puts off, whatever came.
    */
-  | (OnRecord & { readonly kind: 'backing-off'; readonly leftMs: number })
+  | { readonly changed: boolean; readonly kind: 'backing-off'; readonly leftMs: number }
   /** Older than its task's mark; recorded DONE(stale) where there was room. */
-  | (OnRecord & { readonly kind: 'stale' })
+  | { readonly changed: boolean; readonly kind: 'stale' }
   /** `onChanged: 'conflict'` and the payload differs: the first copy is kept. */
   | { readonly kind: 'conflict' }
   /** `terminalHash`, and the task has a terminal status that says something else and is safe: that one is kept; nothing written. */

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { webhookHandler } from '../../src/adapters/fetch.ts';
 import type { Alarm, ReceiverOptions } from '../../src/index.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { PUBLIC_URL } from './contract/cases.ts';
 import { DOORS } from './contract/doors.ts';

@@ -1,5 +1,6 @@
 import { Fault, type Outcome, type Store, type UnavailableCode } from '../../src/index.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import {
   heldHandler,
   type HeldHandler,

@@ -1,4 +1,5 @@
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { createRegistrations, type RegistrationErrorCode } from '../../src/registrations/index.ts';
 import type { Row } from './row.ts';
 

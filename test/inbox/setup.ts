@@ -1,4 +1,5 @@
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import type { Store } from '../../src/index.ts';
 import type { InboxRecord, StoreInbox } from '../../src/stores/index.ts';

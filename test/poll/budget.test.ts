@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/index.ts';
 import type { StoreRegistrations } from '../../src/stores/index.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { AGENT } from '../receiver/setup.ts';
 import { submitted, world, type World } from './kit.ts';
 

@@ -10,7 +10,8 @@ import type {
   Registrations,
 } from '../../src/registrations/index.ts';
 import { registrationsOf } from '../../src/registrations/for-tests.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { AGENT, testReceiver, type TestReceiver, type TestReceiverOptions } from '../receiver/setup.ts';
 import { hashes, NEWEST } from '../registrations/kit.ts';
 import { type VirtualClock, virtualClock } from '../support/virtual-clock.ts';

@@ -9,7 +9,8 @@ import { Fault, type Store } from '../../src/index.ts';
 import { pollMetrics } from '../../src/otel/index.ts';
 import type { Poll } from '../../src/poll/index.ts';
 import { watchIn } from '../../src/registrations/for-tests.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { AGENT, gate, payloads, said } from '../receiver/setup.ts';
 import { type Process, REQUEST, submitted, world, type World } from './kit.ts';
 

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { createReceiver, type Store } from '../../src/index.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { signDelivery } from '../../src/sender/sign.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import { AGENT, gate, heldHandler, testReceiver, payloads, said, sellerKey, type Signed } from './setup.ts';

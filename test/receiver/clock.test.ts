@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Fault, type ReceiverOptions } from '../../src/index.ts';
 import { generateKey, type KeyPair } from '../../src/sender/sign.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { createFakeSeller } from '../../src/testing/index.ts';
 import { DOORS } from '../adapters/contract/doors.ts';
 import { testReceiver, payloads, said, type TestReceiver } from './setup.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Fault, type Store } from '../../src/index.ts';
-import { createMemoryState, memoryStore, type MemoryStoreOptions } from '../../src/stores/memory.ts';
+import { memoryStore, type MemoryStoreOptions } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { heldHandler, testReceiver, payloads, said } from './setup.ts';
 
 const down = new Fault('store_unavailable', 'connection refused');

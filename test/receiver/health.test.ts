@@ -2,7 +2,8 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ConfigError, Fault, type Health, type Receiver, type Store } from '../../src/index.ts';
 import type { AcceptRequest, LeaseDueRequest } from '../../src/stores/index.ts';
 import { generateKey } from '../../src/sender/sign.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { channel, eventKey, status } from '../inbox/setup.ts';
 import {
   AGENT,

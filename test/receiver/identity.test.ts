@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type Alarm, ConfigError, createReceiver, type Store } from '../../src/index.ts';
 import type { StoreIdentity } from '../../src/stores/index.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import type { TestReceiver, TestReceiverOptions } from './setup.ts';
 import { testReceiver, payloads, said } from './setup.ts';
 

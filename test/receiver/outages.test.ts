@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Alarm, Fault, type Store } from '../../src/index.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { payloads, said, testReceiver, type TestReceiverOptions } from './setup.ts';
 
 const AWAY = new Fault('store_unavailable', 'connection refused');

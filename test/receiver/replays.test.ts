@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { AGENT, testReceiver, payloads, said } from './setup.ts';
 
 /** A receiver whose handler fails until it is mended, and a store whose clock the test moves. */

@@ -20,7 +20,8 @@ import {
 } from '../../src/sender/sign.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
 import { createFakeSeller } from '../../src/testing/index.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import {
   AGENT,
   testReceiver,

@@ -15,7 +15,8 @@ import {
   type ReceiverOptions,
 } from '../../src/index.ts';
 import type { Event } from '../../src/events/index.ts';
-import { createMemoryState, type MemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState, type MemoryState } from '../../src/stores/for-tests.ts';
 import { loadOnDemand } from '../../src/for-tests.ts';
 import { samplePayloads } from '../../src/testing/index.ts';
 import { gate } from '../support/gate.ts';

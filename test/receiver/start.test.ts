@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ConfigError, Fault, type Store } from '../../src/index.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { channel, eventKey, status, type Channel } from '../inbox/setup.ts';
 import { testReceiver, type TestReceiver, type TestReceiverOptions } from './setup.ts';
 

@@ -8,7 +8,8 @@ import {
   SellerBusyError,
 } from '../../src/registrations/index.ts';
 import { LOOK_MS, registrationsOf } from '../../src/registrations/for-tests.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import { counted, hashes, NEWEST } from './kit.ts';
 import { anyClient, callBy, startBy } from '../support/any-client.ts';

@@ -9,7 +9,8 @@ import {
   secretsOf,
   toolArguments,
 } from '../../src/registrations/for-tests.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import type { StoreRegistrations } from '../../src/stores/index.ts';
 import { counted, FOREIGN, hashes, NEWEST, OLDER, WHOLE } from './kit.ts';
 

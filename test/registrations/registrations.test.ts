@@ -17,7 +17,8 @@ import {
 } from '../../src/registrations/index.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { registrationsOf } from '../../src/registrations/for-tests.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { createFakeSeller, type FakeSeller } from '../../src/testing/index.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { hashes, NEWEST, OLDER } from './kit.ts';

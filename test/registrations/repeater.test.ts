@@ -17,7 +17,8 @@ import {
   type RepeaterNews,
   repeaterOf,
 } from '../../src/registrations/for-tests.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { counted, FOREIGN, hashes, NEWEST } from './kit.ts';
 import { anyClient, startBy } from '../support/any-client.ts';
 

@@ -9,7 +9,8 @@ import {
   routesOf,
   secretsOf,
 } from '../../src/registrations/for-tests.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { counted, FOREIGN, hashes, NEWEST, OLDER, WHOLE } from './kit.ts';
 
 const BASE = 'https://buyer.example/webhooks';

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { describeStoreContract, type StoreHarness } from '../../src/testing/index.ts';
-import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
-import { dueAt, memoryRows, type RecordRow } from '../../src/stores/for-tests.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import { createMemoryState, dueAt, memoryRows, type RecordRow } from '../../src/stores/for-tests.ts';
 import { acceptRequest, leaseOf, RETENTION_MS } from './requests.ts';
 
 async function harness(): Promise<StoreHarness> {

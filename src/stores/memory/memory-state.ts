@@ -75,7 +75,7 @@ export interface SenderState {
   readonly registrations: Readonly<Record<RegistrationKind, Table<RegistrationRow>>>;
 }
 
-/** What a memory store remembers; opaque to users. Handles that share one state are one store, as two processes on one database are. */
+/** What a memory store remembers. */
 export interface MemoryState {
   readonly senders: Map<string, SenderState>;
   /** What workers are to look at, by sender; none is empty. Senders are in the order of their turns. */

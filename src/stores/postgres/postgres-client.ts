@@ -15,7 +15,7 @@ export interface PgConnection {
 }
 
 /** What the server says beside its answer. */
-export interface PgNotice {
+interface PgNotice {
   /** The function of the server that says it; messages are in its language. */
   readonly routine?: string | undefined;
 }
@@ -23,9 +23,12 @@ export interface PgNotice {
 /** A client that was checked out of a pool: `pg`'s `PoolClient` fits. What `ctx.transaction` hands to its function. */
 export interface PgClient extends PgConnection {
   on(event: 'error', listener: (error: Error) => void): unknown;
-  on(event: 'notice', listener: (notice: PgNotice) => void): unknown;
+  on(event: 'notice', listener: (notice: { readonly routine?: string | undefined }) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
-  removeListener(event: 'notice', listener: (notice: PgNotice) => void): unknown;
+  removeListener(
+    event: 'notice',
+    listener: (notice: { readonly routine?: string | undefined }) => void,
+  ): unknown;
   query(text: string, values?: unknown[]): Promise<PgResult>;
   release(error?: Error | boolean): void;
 }

@@ -2,6 +2,7 @@ import type { JsonObject, OperationState } from '../../../src/registrations/inde
 import { type Stored, storedIn, watchIn } from '../../../src/registrations/for-tests.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../../src/stores/index.ts';
 import {
+  createMemoryState,
   memoryRows,
   put,
   type RecordRow,
@@ -10,7 +11,6 @@ import {
   senderState,
   type TaskRow,
 } from '../../../src/stores/for-tests.ts';
-import { createMemoryState } from '../../../src/stores/memory.ts';
 
 /*
  * A store's rows, a seller, the event that tells the end of its task, a clock, and processes: all as data, so that a world can be

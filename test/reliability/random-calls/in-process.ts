@@ -1,7 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect } from 'vitest';
 import { storeOf } from '../../../src/stores/index.ts';
-import { createMemoryState, memoryStore } from '../../../src/stores/memory.ts';
+import { memoryStore } from '../../../src/stores/memory.ts';
+import { createMemoryState } from '../../../src/stores/for-tests.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { twoHandles } from '../../stores/fixtures/two-handles.ts';
 import { countsOf, sqliteHarness } from '../../stores/sqlite-files.ts';
