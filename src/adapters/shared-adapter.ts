@@ -40,8 +40,11 @@ export interface AdapterReceiver {
   ) => Promise<
     | {
         readonly kind: 'ticket';
+        /** As `Ticket.add`. */
         readonly add: (chunk: Uint8Array) => boolean;
+        /** As `Ticket.end`. */
         readonly end: () => Promise<{ readonly response: Reply }>;
+        /** As `Ticket.abort`. */
         readonly abort: () => void;
         readonly outcome: Promise<{ readonly response: Reply } | undefined>;
       }

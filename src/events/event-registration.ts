@@ -16,14 +16,6 @@ export interface KnownRegistration {
   readonly warnings: readonly WarningCode[];
 }
 
-/** Options of a receiver that have to be those of its registrations. */
-export interface ReceiverOfRegistrations {
-  readonly store: Store;
-  /** The option; undefined: theirs. */
-  readonly senders?: unknown;
-  readonly publicUrl: PublicUrl;
-}
-
 /** Where a receiver looks up what was registered: `createRegistrations` makes it. */
 export interface EventRegistrations {
   /** `ReceiverOptions.publicUrl`, where that is not given: ends in `/*`. */
@@ -39,11 +31,21 @@ export interface EventRegistrations {
   readonly tokenOf?: (event: Event) => Promise<string | undefined>;
   /** A terminal status was applied, or is DEAD: nobody polls its task any more. */
   readonly ended?: (event: TaskEvent) => Promise<void>;
-  /** Of a receiver that is to have these registrations. @throws ConfigError where it has the store, senders or URL of others. */
-  readonly requireTheirs?: (receiver: ReceiverOfRegistrations) => void;
+  /**
+   * Of a receiver that is to have these registrations; its `senders` undefined: theirs.
+   * @throws ConfigError where it has the store, senders or URL of others.
+   */
+  readonly requireTheirs?: (receiver: {
+    readonly store: Store;
+    readonly senders?: unknown;
+    readonly publicUrl: PublicUrl;
+  }) => void;
   /**
    * Of a receiver that has these registrations: an answer that ends an operation becomes an event by it, and alarms go to its
    * `onAlarm`, lines to its `logger`, where the registrations have none of their own.
    */
   readonly observeBy?: (observe: Observe, raiseAlarm: RaiseAlarm, logger?: Logger) => void;
 }
+
+/** Options of a receiver that have to be those of its registrations. */
+export type ReceiverOfRegistrations = Parameters<NonNullable<EventRegistrations['requireTheirs']>>[0];

@@ -21,6 +21,7 @@ export {
   SellerBusyError,
   SellerError,
   type SellerErrorCode,
+  type SellerErrorOptions,
   sellerText,
   TaskUnknownError,
   TOO_MANY_REQUESTS,

@@ -9,7 +9,13 @@ export type { EventRegistrations, KnownRegistration } from '../events/event-regi
 export type { Sender } from '../config/sender-entry.ts';
 export { AnswerRefusedError } from '../calls/refused-answer.ts';
 export type { CallSessions } from '../calls/sessions.ts';
-export { SellerBusyError, SellerError, type SellerErrorCode, TaskUnknownError } from './answer.ts';
+export {
+  SellerBusyError,
+  SellerError,
+  type SellerErrorCode,
+  type SellerErrorOptions,
+  TaskUnknownError,
+} from './answer.ts';
 export type { RegistrationErrorCode } from '../shared/codes.ts';
 export { RegistrationError } from './registrations-errors.ts';
 export type { Given, Json, JsonObject } from './answer-json.ts';

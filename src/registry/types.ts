@@ -3,11 +3,6 @@ import type { StandardSchema } from '../events/event.ts';
 import type { AnyFetch } from '../keys/key-resolver.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
-interface Facts extends ErrorOptions {
-  readonly status?: number | undefined;
-  readonly retryAfterMs?: number | undefined;
-}
-
 /** What a call of the registry failed with. `message` has no token in it. */
 export class RegistryError extends PrintableError {
   override readonly name = 'RegistryError';
@@ -17,7 +12,12 @@ export class RegistryError extends PrintableError {
   /** Ms that the registry asked to wait, where it did. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(code: RegistryErrorCode, message: string, { status, retryAfterMs, ...options }: Facts = {}) {
+  constructor(
+    code: RegistryErrorCode,
+    message: string,
+    options: ErrorOptions & Partial<Pick<RegistryError, 'status' | 'retryAfterMs'>> = {},
+  ) {
+    const { status, retryAfterMs } = options;
     super(message, options);
     this.code = code;
     this.status = status;

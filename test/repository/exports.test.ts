@@ -2,8 +2,11 @@ import { builtinModules } from 'node:module';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Command } from 'commander';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import { cliProgram } from '../../src/cli/for-tests.ts';
+import { CODES } from '../../src/for-tests.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -50,13 +53,21 @@ function baseOf(symbol: ts.Symbol): string | undefined {
   return clauses.find(({ token }) => token === ts.SyntaxKind.ExtendsKeyword)?.types[0]?.expression.getText();
 }
 
-/** Every exported name of an entry's declarations. */
-function publicNames(declarations: string): readonly PublicName[] {
-  const source = program.getSourceFile(declarations);
+const resolved = (symbol: ts.Symbol): ts.Symbol =>
+  symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+
+/** What an entry's declarations export, by the path in package.json. */
+function exportsOf(types: string): readonly ts.Symbol[] {
+  const source = program.getSourceFile(join(root, types));
   const module = source && checker.getSymbolAtLocation(source);
-  if (!module) throw new Error(`${declarations} is no module`);
-  return checker.getExportsOfModule(module).map((symbol) => {
-    const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+  if (!module) throw new Error(`${types} is no module`);
+  return checker.getExportsOfModule(module);
+}
+
+/** Every exported name of an entry's declarations. */
+function publicNames(types: string): readonly PublicName[] {
+  return exportsOf(types).map((symbol) => {
+    const target = resolved(symbol);
     return {
       name: symbol.name,
       base: baseOf(target),
@@ -66,36 +77,84 @@ function publicNames(declarations: string): readonly PublicName[] {
   });
 }
 
+/** A type that a declaration names, and the node where it does. */
+interface Named {
+  readonly target: ts.Symbol;
+  readonly at: ts.Node;
+}
+
+/** Types that members, parameters and results name; not what an interface extends, which its members are seen through. */
+function typesNamedIn(node: ts.Node): readonly Named[] {
+  if (ts.isHeritageClause(node)) return [];
+  const inside: Named[] = [];
+  ts.forEachChild(node, (child) => void inside.push(...typesNamedIn(child)));
+  if (!ts.isTypeReferenceNode(node)) return inside;
+  const symbol = checker.getSymbolAtLocation(node.typeName);
+  return symbol ? [...inside, { target: resolved(symbol), at: node }] : inside;
+}
+
+/** A type of this package that a user may want to name: no parameter, no helper that computes one from others. */
+function isNameable({ declarations: [first] = [] }: ts.Symbol): boolean {
+  if (!first?.getSourceFile().fileName.startsWith(join(root, 'dist'))) return false;
+  if (ts.isTypeAliasDeclaration(first))
+    return first.typeParameters === undefined && ts.isTypeLiteralNode(first.type);
+  return (
+    (ts.isInterfaceDeclaration(first) && first.typeParameters === undefined) || ts.isClassDeclaration(first)
+  );
+}
+
+/** Members of an options type, those of options in it behind a point. */
+function membersOf(type: ts.Type, prefix: string, depth = 0): readonly string[] {
+  return checker.getPropertiesOfType(type).flatMap((member) => {
+    const name = `${prefix}.${member.name}`;
+    const of = checker.getNonNullableType(checker.getTypeOfSymbol(member));
+    const isOptions = depth < 3 && (of.getSymbol()?.name ?? of.aliasSymbol?.name ?? '').endsWith('Options');
+    return isOptions ? [name, ...membersOf(of, name, depth + 1)] : [name];
+  });
+}
+
+function* commandLines(command: Command, name: string): Iterable<string> {
+  for (const { flags } of command.options) yield `command ${name} ${flags}`;
+  for (const below of command.commands) {
+    const named = `${name} ${below.name()}`;
+    yield `command ${named} ${below.registeredArguments.map((one) => (one.required ? `<${one.name()}>` : `[${one.name()}]`)).join(' ')}`.trim();
+    yield* commandLines(below, named);
+  }
+}
+
+/** The public face, a name a line. */
+function* faceLines(): Iterable<string> {
+  const optionTypes = new Map<ts.Symbol, string>();
+  for (const { subpath, types } of subpaths) {
+    const symbols = exportsOf(types);
+    for (const { name, isValue } of publicNames(types))
+      yield `${subpath} ${isValue ? 'value' : 'type'} ${name}`;
+    for (const symbol of symbols)
+      if (symbol.name.endsWith('Options')) optionTypes.set(resolved(symbol), symbol.name);
+  }
+  // Those whose name begins with `on` are the hooks.
+  for (const [symbol, name] of optionTypes) {
+    for (const member of membersOf(checker.getDeclaredTypeOfSymbol(symbol), name)) yield `option ${member}`;
+  }
+  for (const [code, kinds] of Object.entries(CODES)) yield `code ${code} ${kinds.join(' ')}`;
+  yield* commandLines(
+    cliProgram(async () => undefined, process),
+    'proto-webhooks',
+  );
+}
+
 describe('package exports', () => {
-  it('has the subpaths that the design names, so far', () => {
-    expect(subpaths.map(({ subpath }) => subpath)).toEqual([
-      '.',
-      './node',
-      './express',
-      './fastify',
-      './hono',
-      './fetch',
-      './lambda',
-      './memory',
-      './sqlite',
-      './store',
-      './postgres',
-      './mysql',
-      './redis',
-      './bullmq',
-      './pg-boss',
-      './rfc9421',
-      './events',
-      './sender',
-      './registry',
-      './registrations',
-      './mcp',
-      './a2a',
-      './poller',
-      './testing',
-      './vectors',
-      './otel',
-    ]);
+  // A change of the face is a change of this file: `npx vitest run test/repository/exports.test.ts -u` writes it anew.
+  it('have subpaths, names, options, hooks, codes and commands as the file says', async () => {
+    await expect([...faceLines()].join('\n')).toMatchFileSnapshot('face.txt');
+  });
+
+  it('have each type that a signature of theirs names', () => {
+    const exported = new Set(subpaths.flatMap(({ types }) => exportsOf(types).map(resolved)));
+    const named = [...exported].flatMap((symbol) => (symbol.declarations ?? []).flatMap(typesNamedIn));
+    const missing = named.filter(({ target }) => !exported.has(target) && isNameable(target));
+    expect(named.length).toBeGreaterThan(500);
+    expect([...new Set(missing.map(({ target }) => target.name))]).toEqual([]);
   });
 
   it.each(subpaths)('$subpath exists, has types, and is named in the README', (entry) => {
@@ -105,13 +164,13 @@ describe('package exports', () => {
   });
 
   it.each(subpaths)('$subpath documents every public name', (entry) => {
-    const names = publicNames(join(root, entry.types));
+    const names = publicNames(entry.types);
     expect(names.length).toBeGreaterThan(0);
     expect(names.filter(({ doc }) => doc.trim() === '').map(({ name }) => name)).toEqual([]);
   });
 
   it('have the class that each error of theirs extends', () => {
-    const names = subpaths.flatMap(({ types }) => publicNames(join(root, types)));
+    const names = subpaths.flatMap(({ types }) => publicNames(types));
     const known = new Set([...names.map(({ name }) => name), 'Error']);
     const bases = new Set(names.flatMap(({ base }) => base ?? []));
     expect(bases).toContain('PrintableError');
@@ -121,9 +180,7 @@ describe('package exports', () => {
   it.each(subpaths)(
     '$subpath: each value that it declares exists at run time, and no other',
     async (entry) => {
-      const declared = publicNames(join(root, entry.types)).flatMap(({ name, isValue }) =>
-        isValue ? [name] : [],
-      );
+      const declared = publicNames(entry.types).flatMap(({ name, isValue }) => (isValue ? [name] : []));
       const module = (await import(pathToFileURL(join(root, entry.default)).href)) as object;
       expect(declared.length).toBeGreaterThan(0);
       expect(declared.toSorted()).toEqual(Object.keys(module).toSorted());
