@@ -29,7 +29,7 @@ export { isAbortSignal, isBytes, isError, isPlainObject, isThenable } from './sh
 export { receiverOf } from './receiver/receiver.ts';
 export { SETTINGS } from './receiver/refusal-settings.ts';
 export { signBytes } from './sender/keys.ts';
-export type { AuthPolicy, NotificationToken, SenderEntry } from './config/sender-entry.ts';
+export type { AuthPolicy, SenderEntry } from './config/sender-entry.ts';
 export { once, processTimer, requestsMayShare, singleFlight } from './shared/single-flight.ts';
 export { createStartup, type Startup } from './receiver/startup.ts';
 export { createBufferBudget, createPieces, createTickets } from './receiver/ticket.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bearerDelivery, type SignDeliveryOptions, signHmac } from '../../src/sender/sign.ts';
-import type { NotificationToken } from '../../src/for-tests.ts';
+import type { NotificationToken } from '../../src/index.ts';
 import type { Sender } from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
