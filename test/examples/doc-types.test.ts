@@ -29,7 +29,6 @@ declare global {
   const previousSecret: string;
   const token: string;
   const previousToken: string;
-  const jwk: import('proto-webhooks').Jwk;
   interface Task { readonly status: string; readonly result?: unknown; readonly updated_at?: string }
   const changes: number;
   const getTaskStatus: (agentUrl: string, taskId: string) => Promise<Task>;
