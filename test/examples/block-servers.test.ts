@@ -289,7 +289,7 @@ export async function makeHarness() {
 const reader = ({ folder }: Programs, names: readonly string[]): Readonly<Record<string, string>> =>
   Object.fromEntries(names.map((name) => [name, join(folder, `${name}.js`)]));
 
-describe('register-with-a-seller.md and poll.md', () => {
+describe('register-with-a-seller.md, calling.md and poll.md', () => {
   /** What the seller was asked, by its tool. */
   interface Asked {
     readonly tool: string;
@@ -355,7 +355,7 @@ describe('register-with-a-seller.md and poll.md', () => {
   beforeAll(async () => {
     await programs.write('buyer.mjs', asWritten('docs/register-with-a-seller.md', 'createServer'));
     await programs.write('order.mjs', asWritten('docs/register-with-a-seller.md', "ref: 'order-4711'"));
-    await programs.write('call.mjs', asWritten('docs/register-with-a-seller.md', 'a2aCaller'));
+    await programs.write('call.mjs', asWritten('docs/calling.md', 'a2aCaller'));
     await programs.write('start.mjs', asWritten('docs/register-with-a-seller.md', 'registrations.start()'));
     await programs.write('observe.ts', asWritten('docs/register-with-a-seller.md', 'receiver.observe'));
     await programs.write('poll.mjs', asWritten('docs/poll.md', 'createPoller'));

@@ -85,7 +85,7 @@ const BESIDE = new Map(
     'receiver.ts': RECEIVER,
     'receiver.d.mts': RECEIVER,
     'buyer.mjs': blockWith('docs/register-with-a-seller.md', 'createServer').code,
-    'call.mjs': blockWith('docs/register-with-a-seller.md', 'a2aCaller').code,
+    'call.mjs': blockWith('docs/calling.md', 'a2aCaller').code,
     'app.module.ts': 'export class AppModule {}',
     'sodium.d.ts': "declare const sodium: import('proto-webhooks').Sodium; export default sodium;",
     'book.ts': 'export declare const book: (id: string | undefined, data: unknown) => Promise<void>;',
