@@ -5,21 +5,39 @@ export type { NodeRequest } from './node-adapter.ts';
 export type { AdapterReceiver } from './shared-adapter.ts';
 export type { NodeResponse } from './node-adapter.ts';
 
-/** What is needed of a request of Express 4 or 5. */
+/** The parts of a request of Express 4 or 5 that the handler uses. */
 export type ExpressRequest = NodeRequest;
 
 /** `next` of Express. Absent where somebody else calls the handler. */
 type Next = (error?: unknown) => void;
 
 /**
- * A handler for Express 4 and 5: `app.all('/webhooks/proto', webhookHandler(receiver))`.
+ * Creates a handler for Express 4 and 5.
  *
- * It needs the exact bytes of the body. Mount it before `app.use(express.json())`; where that cannot be, give its
- * path `express.raw({ type: '*\/*', limit: '1mb' })`, or keep the bytes with
- * `express.json({ limit: '1mb', verify: (req, _res, bytes) => { req.rawBody = bytes; } })`. Both limits must be
- * `maxBodyBytes` or more: over it the parser answers 413. A body that was parsed is answered 503 `body_consumed`, and
- * the log names these fixes. Whatever goes wrong is answered 503 here, because an error handler may answer 4xx; only a
- * `ConfigError` of another framework's call goes to `next`.
+ * It needs the exact bytes of the body, so mount it before `app.use(express.json())`. If that is impossible, use
+ * one of these for its path:
+ *
+ * - `express.raw({ type: '*\/*', limit: '1mb' })`
+ * - `express.json({ limit: '1mb', verify: (req, _res, bytes) => { req.rawBody = bytes; } })`
+ *
+ * Both limits must be at least `maxBodyBytes`, because the parser answers 413 above its limit. A parsed body is
+ * answered with 503 `body_consumed`, and the log names these fixes.
+ *
+ * Every error is answered with 503 here, because an error handler may answer 4xx. Only a `ConfigError` goes to
+ * `next`, if another framework calls the handler.
+ * @example
+ * ```ts
+ * import express from 'express';
+ * import type { Receiver } from 'proto-webhooks';
+ * import { webhookHandler } from 'proto-webhooks/express';
+ *
+ * export function appOf(receiver: Receiver): express.Express {
+ *   const app = express();
+ *   app.all('/webhooks/proto', webhookHandler(receiver));
+ *   app.use(express.json());
+ *   return app;
+ * }
+ * ```
  */
 export function webhookHandler(
   receiver: AdapterReceiver,

@@ -6,21 +6,21 @@ export type { NodeRequest } from './node-adapter.ts';
 export type { AdapterReceiver } from './shared-adapter.ts';
 export type { NodeResponse } from './node-adapter.ts';
 
-/** What is needed of Fastify's request. */
+/** The parts of a Fastify request that the plugin uses. */
 export interface FastifyRequest {
   readonly raw: NodeRequest;
-  /** The target as received, before `rewriteUrl`. */
+  /** The request target as received, before `rewriteUrl`. */
   readonly originalUrl?: string;
 }
 
-/** What is needed of Fastify's reply. */
+/** The parts of a Fastify reply that the plugin uses. */
 export interface FastifyReply {
   readonly raw: NodeResponse;
-  /** From here on the answer is ours. */
+  /** Tells Fastify that the plugin sends the answer itself. */
   hijack(): unknown;
 }
 
-/** What is needed of a Fastify instance, 4 or 5. */
+/** The parts of a Fastify instance, version 4 or 5, that the plugin uses. */
 export interface FastifyInstance {
   addHook(
     name: 'onRequest',
@@ -38,12 +38,25 @@ const noPath = (path: unknown): ConfigError =>
   );
 
 /**
- * A plugin for Fastify 4 and 5: `app.register(webhookPlugin(receiver, '/webhooks/proto'))`.
+ * Creates a plugin for Fastify 4 and 5 that serves a receiver at one path.
  *
- * It takes `path` (`/webhooks/*` for a `publicUrl` that ends so) in a scope of its own and reads the body itself,
- * before any content-type parser: parsers, body limits and other routes are left as they are. Hooks of the surrounding
- * scope run (`onRequest` before it, `onResponse` after it); `request.body` is never set.
- * @throws ConfigError for something that is not a receiver, or a path that does not begin with `/`.
+ * It registers `path` in a scope of its own and reads the body itself, before any content-type parser. Parsers,
+ * body limits and other routes stay as they are. Hooks of the surrounding scope run: `onRequest` before it,
+ * `onResponse` after it. `request.body` is never set.
+ * @param path the route's path, e.g. `/webhooks/proto`; `/webhooks/*` for a `publicUrl` that ends in `/*`.
+ * @throws ConfigError for a value that is not a receiver, or a path that does not begin with `/`.
+ * @example
+ * ```ts
+ * import fastify from 'fastify';
+ * import type { Receiver } from 'proto-webhooks';
+ * import { webhookPlugin } from 'proto-webhooks/fastify';
+ *
+ * export async function serve(receiver: Receiver): Promise<void> {
+ *   const app = fastify();
+ *   app.register(webhookPlugin(receiver, '/webhooks/proto'));
+ *   await app.listen({ port: 3000 });
+ * }
+ * ```
  */
 export function webhookPlugin(
   receiver: AdapterReceiver,

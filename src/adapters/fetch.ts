@@ -5,13 +5,25 @@ import { answerFetch, bodyOf } from './fetch-adapter.ts';
 export type { AdapterReceiver } from './shared-adapter.ts';
 
 /**
- * `Request` → `Response`, for Deno, Bun, workers, Next route handlers, Hono and whatever else speaks the Fetch API.
- * It rejects only with a `ConfigError` where it is given no `Request`. The body is counted while it is read, and must not have been read before: one that was is
- * answered 503 `body_consumed`.
+ * Creates a handler from `Request` to `Response`, for Deno, Bun, workers, Next route handlers, and every other
+ * framework with the Fetch API.
  *
- * `Request.url` is a normalised URL: with a `publicUrl` that ends in `/*`, sellers must have been given the URL in
- * that form; where one was not, its deliveries are answered 503 with the alarm `public_url_mismatch`. With an exact `publicUrl` it
- * makes no difference.
+ * The body is counted while it is read. A body that was read before is answered with 503 `body_consumed`.
+ *
+ * `Request.url` is a normalised URL. If `publicUrl` ends in `/*`, give sellers the URL in normalised form;
+ * deliveries to another form are answered with 503 and the alarm `public_url_mismatch`. An exact `publicUrl` is not
+ * affected.
+ * @throws ConfigError (rejects), from the handler, if its argument is not a `Request`. It rejects with nothing
+ *   else.
+ * @example
+ * ```ts
+ * import type { Receiver } from 'proto-webhooks';
+ * import { webhookHandler } from 'proto-webhooks/fetch';
+ *
+ * export function routeOf(receiver: Receiver) {
+ *   return { POST: webhookHandler(receiver) };
+ * }
+ * ```
  */
 export function webhookHandler(receiver: AdapterReceiver): (request: Request) => Promise<Response> {
   const check = wiringOf('fetch', receiver);

@@ -5,10 +5,13 @@ import { disconnectSignal, type NodeRequest, type NodeResponse, readStream } fro
 
 export type { AdapterReceiver } from './shared-adapter.ts';
 
-/** What is needed of Hono's context, 3 or 4. */
+/** The parts of Hono's context, version 3 or 4, that the handler uses. */
 export interface HonoContext {
   readonly req: { readonly raw: Request };
-  /** `@hono/node-server` gives Node's request as `incoming`, which shows what `Request` hides. */
+  /**
+   * The environment. `@hono/node-server` passes Node's request as `incoming`, which has details that `Request`
+   * hides.
+   */
   readonly env?: unknown;
 }
 
@@ -56,11 +59,23 @@ function exchangeOf({ req: { raw }, env }: HonoContext): FetchExchange {
 }
 
 /**
- * A handler for Hono 3 and 4, on any runtime: `app.all('/webhooks/proto', webhookHandler(receiver))`.
+ * Creates a handler for Hono 3 and 4, on any runtime.
  *
- * Register it before middleware that reads the body: one that was read is answered 503 `body_consumed`. On
- * `@hono/node-server` it sees header lines and URL as they were received; elsewhere `Request.url` is a normalised URL,
- * which only matters where `publicUrl` ends in `/*`.
+ * Register it before middleware that reads the body, because a body that was read is answered with 503
+ * `body_consumed`. On `@hono/node-server` it sees header lines and URL as they were received. On other runtimes
+ * `Request.url` is normalised, which matters only if `publicUrl` ends in `/*`.
+ * @example
+ * ```ts
+ * import { Hono } from 'hono';
+ * import type { Receiver } from 'proto-webhooks';
+ * import { webhookHandler } from 'proto-webhooks/hono';
+ *
+ * export function appOf(receiver: Receiver): Hono {
+ *   const app = new Hono();
+ *   app.all('/webhooks/proto', webhookHandler(receiver));
+ *   return app;
+ * }
+ * ```
  */
 export function webhookHandler(receiver: AdapterReceiver): (context: HonoContext) => Promise<Response> {
   const check = wiringOf('hono', receiver);

@@ -11,9 +11,12 @@ import {
   wiringOf,
 } from './shared-adapter.ts';
 
-/** What is needed of an HTTP event of Lambda, in any of its forms; `undefined`, because `@types/aws-lambda` says it. */
+/**
+ * The parts of an HTTP event of AWS Lambda that the handler uses, in all its forms. Members may be `undefined`, as
+ * in `@types/aws-lambda`.
+ */
 export interface LambdaEvent {
-  /** `2.0`: HTTP APIs and function URLs. */
+  /** The version of the payload. `2.0` is used by HTTP APIs and function URLs. */
   readonly version?: string | undefined;
   readonly httpMethod?: string | undefined;
   readonly path?: string | undefined;
@@ -26,11 +29,11 @@ export interface LambdaEvent {
     Readonly<Record<string, readonly string[] | undefined>> | null | undefined;
   readonly requestContext?:
     | {
-        /** Application Load Balancer. */
+        /** Present for an Application Load Balancer. */
         readonly elb?: unknown;
-        /** Payload 2.0. */
+        /** The method, in payload 2.0. */
         readonly http?: { readonly method: string } | undefined;
-        /** Payload 1.0: with the stage in front, where the default domain is called. */
+        /** The path, in payload 1.0. On the default domain the stage comes first in it. */
         readonly path?: string | undefined;
       }
     | undefined;
@@ -38,11 +41,14 @@ export interface LambdaEvent {
   readonly isBase64Encoded?: boolean | undefined;
 }
 
-/** What Lambda's front makes an HTTP answer of. */
+/** The result from which AWS makes the HTTP answer. */
 export interface LambdaResult {
   readonly statusCode: number;
   readonly headers?: Record<string, string>;
-  /** A load balancer with multi-value headers ignores `headers`, one without ignores this. */
+  /**
+   * The header fields with lists of values. A load balancer uses either this or `headers`, depending on its setting
+   * for multi-value headers.
+   */
   readonly multiValueHeaders?: Record<string, string[]>;
   readonly body: string;
   readonly isBase64Encoded: false;
@@ -176,15 +182,26 @@ async function answer(
 }
 
 /**
- * An AWS Lambda handler behind an API Gateway (REST, payload 1.0; HTTP, payload 2.0), an Application Load Balancer or a
- * function URL: `export const handler = webhookHandler(receiver)`.
+ * Creates an AWS Lambda handler for an API Gateway (REST, payload 1.0; HTTP, payload 2.0), an Application Load
+ * Balancer or a function URL.
  *
  * Mode `inline`: give the function a time-out above `handlerDeadlineMs` + `waitMs` (Lambda's default is 3 s). Mode
- * `inbox`: this door only stores; call `receiver.start()` in a process that keeps running, never here, where a frozen
- * worker's leases run out. REST APIs and load balancers give the query as parsed: with a `publicUrl` that ends in `/*`
- * it is put together again, which is the seller's spelling for plain queries only.
+ * `inbox`: the function only stores events. Call `receiver.start()` in a process that keeps running, never in the
+ * function, because the leases of a frozen worker expire.
  *
- * It rejects only with a `ConfigError` where the first event is not an HTTP request; later ones are answered 503.
+ * REST APIs and load balancers pass a parsed query. If `publicUrl` ends in `/*`, the handler rebuilds the query,
+ * which equals the seller's spelling only for plain queries.
+ * @throws ConfigError (rejects), from the handler, if the first event is not an HTTP request. Later ones are
+ *   answered with 503.
+ * @example
+ * ```ts
+ * import type { Receiver } from 'proto-webhooks';
+ * import { type LambdaEvent, type LambdaResult, webhookHandler } from 'proto-webhooks/lambda';
+ *
+ * export function handlerOf(receiver: Receiver): (event: LambdaEvent) => Promise<LambdaResult> {
+ *   return webhookHandler(receiver);
+ * }
+ * ```
  */
 export function webhookHandler(receiver: AdapterReceiver): (event: LambdaEvent) => Promise<LambdaResult> {
   const check = wiringOf('lambda', receiver);

@@ -45,28 +45,34 @@ function linger(body: Readable): Promise<void> {
 /** Marks a connection of HTTP/1.1 on which the last answer was given. */
 const CLOSING: unique symbol = Symbol('proto-webhooks.closing');
 
-/** What is needed of `http.IncomingMessage`, `http2.Http2ServerRequest` and what frameworks make of them. */
+/**
+ * The parts of a Node request that the adapters use. `http.IncomingMessage`, `http2.Http2ServerRequest` and the
+ * requests of Node frameworks fit.
+ */
 export interface NodeRequest extends Readable {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
-  /** The target as received, where a framework that mounts handlers cuts its own path from `url`. */
+  /** The request target as received, for frameworks that remove their mount path from `url`. */
   readonly originalUrl?: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** The whole request has arrived (HTTP/1.1). */
+  /** True if the whole request has arrived (HTTP/1.1). */
   readonly complete?: boolean;
-  /** Name, value, name, value, …: repeated lines stay visible. */
+  /** The header fields as name, value, name, value, … Repeated lines stay visible in it. */
   readonly rawHeaders?: readonly string[];
   readonly httpVersionMajor?: number;
-  /** One object a connection (HTTP/1.1). */
+  /** The socket of the connection, the same object for all its requests (HTTP/1.1). */
   readonly socket?: { destroy(): unknown; [CLOSING]?: true } | null;
-  /** HTTP/2 only. */
+  /** The stream of the request (HTTP/2 only). */
   readonly stream?: {
     respond(headers: Readonly<Record<string, string | number>>, options: { endStream: boolean }): void;
     close(code: number): void;
   };
-  /** Where body parsers leave the body. Taken when it is a `Uint8Array`. */
+  /** The body that a body parser read. It is used if it is a `Uint8Array`. */
   readonly body?: unknown;
-  /** Where Google Cloud Functions, Nest and `express.json({ verify })` leave the bytes. Likewise. */
+  /**
+   * The body's bytes as Google Cloud Functions, Nest or `express.json({ verify })` keep them. It is used if it is a
+   * `Uint8Array`.
+   */
   readonly rawBody?: unknown;
 }
 
@@ -114,7 +120,10 @@ export async function readStream(req: NodeRequest, ticket: AdapterTicket): Adapt
   return outcome;
 }
 
-/** What is needed of `http.ServerResponse`, `http2.Http2ServerResponse` and what frameworks make of them. */
+/**
+ * The parts of a Node response that the adapters use. `http.ServerResponse`, `http2.Http2ServerResponse` and the
+ * responses of Node frameworks fit.
+ */
 export interface NodeResponse {
   readonly headersSent: boolean;
   readonly writableEnded: boolean;

@@ -12,14 +12,26 @@ export type { AdapterReceiver } from './shared-adapter.ts';
 export type { NodeResponse } from './node-adapter.ts';
 
 /**
- * A request listener for `http.createServer`, `https.createServer` and `http2.createServer` (compatibility API).
- * It answers every request that it is given, whatever the path: 405 and 415 from the headers alone, 413 while
- * reading, 503 for a body slower than `bodyDeadlineMs`, else what the receiver decides. An upload that breaks off
- * is answered with nothing and leaves no state. Nothing escapes it but a `ConfigError` where something else than
- * Node's http calls it.
+ * Creates a request listener for `http.createServer`, `https.createServer` and `http2.createServer` (compatibility
+ * API).
  *
- * Node's own time-outs answer 408, which sellers take as final: leave `server.requestTimeout` (300 s) well above
+ * It answers every request, whatever its path: 405 and 415 from the headers alone, 413 while reading, 503 for a
+ * body slower than `bodyDeadlineMs`, otherwise the receiver's answer. An upload that breaks off gets no answer and
+ * leaves no state.
+ *
+ * Node's own time-outs answer 408, which sellers treat as final. Keep `server.requestTimeout` (300 s) well above
  * `bodyDeadlineMs`.
+ * @throws ConfigError, from the listener, if it is not called by Node's http. It throws nothing else.
+ * @example
+ * ```ts
+ * import { createServer } from 'node:http';
+ * import type { Receiver } from 'proto-webhooks';
+ * import { webhookHandler } from 'proto-webhooks/node';
+ *
+ * export function serve(receiver: Receiver): void {
+ *   createServer(webhookHandler(receiver)).listen(3000);
+ * }
+ * ```
  */
 export function webhookHandler(receiver: AdapterReceiver): (req: NodeRequest, res: NodeResponse) => void {
   const check = wiringOf('node', receiver);
@@ -29,11 +41,14 @@ export function webhookHandler(receiver: AdapterReceiver): (req: NodeRequest, re
   };
 }
 
-/** `captureRefused`'s options. */
+/** Options of `captureRefused`. */
 export interface CaptureOptions {
-  /** Files kept of one sender and code: the latest. 5. */
+  /** The number of files kept for each sender and code; the latest are kept. Default: 5. */
   readonly perSenderAndCode?: number;
-  /** Bytes of all files in the folder. What would go over it is not written. 16 777 216. */
+  /**
+   * The largest total size of the files in the folder, bytes. A delivery that would exceed it is not written.
+   * Default: 16 777 216.
+   */
   readonly maxTotalBytes?: number;
 }
 
@@ -100,14 +115,27 @@ const OPTION_NAMES: Readonly<Record<keyof CaptureOptions, true>> = {
 };
 
 /**
- * Writes refused deliveries into a folder, for `onRefused`: `npx proto-webhooks explain --dir <folder>` says what was
- * wrong with them. One file each, in the form of a raw HTTP request, readable by its owner alone (0600); the latest of
- * each sender and code. Values of `Authorization`, cookies, and fields that are named after tokens, secrets, keys and
- * passwords are masked; the URL and the body are written as they came. Of deliveries that their headers refused, one
- * body a second is read for it (at most 64 KiB), where they name a known sender's key id. What cannot be written is a
- * warning of the process, once.
- * @param dir made where it is missing (0700).
- * @throws ConfigError for options that are not known or not whole numbers from 1 on; what `fs` throws where the folder cannot be used.
+ * Creates a function for the option `onRefused` that writes refused deliveries into a folder.
+ * `npx proto-webhooks explain --dir <folder>` then explains each refusal.
+ *
+ * Each file is a raw HTTP request, readable by its owner alone (0600). The latest of each sender and code are kept.
+ * Values of `Authorization`, cookies, and fields named after tokens, secrets, keys and passwords are masked. The
+ * URL and the body are written unchanged.
+ *
+ * If the headers alone led to the refusal, the body is read for it at most once per second, up to 64 KiB. The
+ * headers must name the key id of a known sender. A failed write is reported once, as a warning of the process.
+ * @param dir the folder; it is created if it is missing (0700).
+ * @throws ConfigError for unknown options, or options that are not whole numbers from 1; the errors of `fs` if the
+ *   folder cannot be used.
+ * @example
+ * ```ts
+ * import type { ReceiverOptions } from 'proto-webhooks';
+ * import { captureRefused } from 'proto-webhooks/node';
+ *
+ * export const options: Pick<ReceiverOptions, 'onRefused'> = {
+ *   onRefused: captureRefused('/var/lib/buyer/refused', { perSenderAndCode: 3 }),
+ * };
+ * ```
  */
 export function captureRefused(dir: string, options: CaptureOptions = {}): RefusedHook {
   onlyKnown('captureRefused', options, OPTION_NAMES);

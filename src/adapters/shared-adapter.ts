@@ -33,33 +33,33 @@ export const FETCH_FIX: string =
 
 /** The part of a `Receiver` that adapters use, whatever its result schemas are. */
 export interface AdapterReceiver {
-  /** As `Receiver.open`: headers first, the body by the ticket. */
+  /** Checks the headers first and then takes the body by a ticket, as `Receiver.open`. */
   readonly open: (
     headers: HeadersInput,
     request?: RequestInfo,
   ) => Promise<
     | {
         readonly kind: 'ticket';
-        /** As `Ticket.add`. */
+        /** Takes a chunk of the body, as `Ticket.add`. */
         readonly add: (chunk: Uint8Array) => boolean;
-        /** As `Ticket.end`. */
+        /** Ends the body, as `Ticket.end`. */
         readonly end: () => Promise<{ readonly response: Reply }>;
-        /** As `Ticket.abort`. */
+        /** Gives the delivery up, as `Ticket.abort`. */
         readonly abort: () => void;
         readonly outcome: Promise<{ readonly response: Reply } | undefined>;
       }
     | { readonly kind: string; readonly response: Reply }
   >;
-  /** As `Receiver.verifyAndDispatch`: the whole delivery. */
+  /** Takes a whole delivery, as `Receiver.verifyAndDispatch`. */
   readonly verifyAndDispatch: (
     rawBytes: Uint8Array,
     headers: HeadersInput,
     request?: RequestInfo,
   ) => Promise<{ readonly response: Reply }>;
   readonly door: {
-    /** The answer to a delivery whose body somebody else has read: 503 `body_consumed`. */
+    /** Returns the answer to a delivery whose body was already read by other code: 503 `body_consumed`. */
     readonly consumed: (detail: string) => { readonly response: Reply };
-    /** The answer to a delivery that could not be carried out: 503. */
+    /** Returns the answer to a delivery that could not be processed: 503. */
     readonly fault?: (error: unknown) => { readonly response: Reply };
   };
 }

@@ -12,11 +12,11 @@ export interface SignatureWindow {
   readonly expires: number;
 }
 
-/** The canonical URL that sellers were given (verification.md §4.10): what signatures must cover. */
+/** The canonical URL that sellers were given, which signatures must cover. */
 export interface Target {
-  /** Canonical `@target-uri`. */
+  /** The canonical `@target-uri`. */
   readonly targetUri: string;
-  /** `host[:port]` of it. */
+  /** The `host[:port]` of the target URI. */
   readonly authority: string;
 }
 

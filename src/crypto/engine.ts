@@ -49,60 +49,66 @@ async function answers(engine: CryptoEngine, alg: SignatureAlgorithm): Promise<b
   return !(await engine.verify(key, encode(`${message}!`), bytes));
 }
 
-/** A JSON Web Key as found in a JWKS: any member may be anything. */
+/** A JSON Web Key as found in a JWKS. Nothing in it is validated: any member may have any value. */
 export type Jwk = Readonly<Record<string, unknown>>;
 
-/** A public key that passed every check of verification.md §3.8, imported once. */
+/** A public key that passed every check of the profile and is imported. */
 export interface VerifyKey {
   readonly alg: SignatureAlgorithm;
-  /** What the engine made of it: a KeyObject, a CryptoKey, a point. */
+  /** The engine's own form of the key: a KeyObject, a CryptoKey or a point. */
   readonly handle: unknown;
 }
 
-/** One of three ways to the same verdict on every input (verification.md §3.5). */
+/**
+ * Imports public keys and verifies signatures with one crypto implementation. All three engines give the same
+ * verdict on every input.
+ */
 export interface CryptoEngine {
   readonly name: 'native' | 'webcrypto' | 'noble';
   /**
-   * Imports the public part of an Ed25519 (`OKP`) or P-256 (`EC`) JWK. Refuses small-order, non-canonical and
-   * off-curve points. Private members are ignored. Never throws: a string says what is wrong.
+   * Imports the public part of an Ed25519 (`OKP`) or P-256 (`EC`) JWK. It rejects small-order, non-canonical and
+   * off-curve points, and ignores private members. It never throws: a string says what is wrong with the key.
    */
   importKey(jwk: Jwk): Promise<VerifyKey | string>;
   /**
-   * `signature` is 64 bytes: R‖S, or r‖s (never DER); anything else is false. What it throws, or rejects with, is a fault
-   * of the machine and says nothing of the signature; nothing that a sender can send makes it throw.
+   * Verifies a signature of 64 bytes: R‖S for Ed25519, r‖s for P-256 (never DER). Any other length is false. If it
+   * throws or rejects, the machine failed and the signature is undecided; no input of a sender makes it throw.
    */
   verify(key: VerifyKey, data: Uint8Array, signature: Uint8Array): boolean | Promise<boolean>;
 }
 
 /**
- * Where signatures are verified. `main`: in the thread that runs the receiver, at once. `pool`: on the threads of the
- * runtime's pool (Node and Bun; elsewhere as `main`). `auto`: there where more than one delivery is under way, as long as
- * the pool answers; with one processor as `main`.
+ * The thread on which signatures are verified.
+ *
+ * - `main`: the thread that runs the receiver, at once.
+ * - `pool`: the threads of the runtime's pool (Node and Bun; on other runtimes the same as `main`).
+ * - `auto`: the pool if several deliveries are under way and the pool answers; with one processor the same as
+ *   `main`.
  */
 export type Verification = 'main' | 'pool' | 'auto';
 
-/** The part of `sodium-native` that is used. */
+/** The part of `sodium-native` that the receiver uses. */
 export interface Sodium {
-  /** Whether the 64 bytes sign `message` under the 32 bytes of the key (RFC 8032 §5.1.7). */
+  /** Returns true if the 64 bytes are a signature of `message` by the 32-byte Ed25519 public key (RFC 8032 §5.1.7). */
   crypto_sign_verify_detached(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
 }
 
-/** SHA-256 of what comes in pieces. */
+/** A running SHA-256 over data that comes in chunks. */
 export interface Sha256Stream {
   /** @returns itself. */
   update(data: Uint8Array): Sha256Stream;
-  /** Once. Lower case. */
+  /** Returns the hash in lower-case hex. Call it once. */
   hex(): string;
 }
 
-/** SHA-256 and HMAC-SHA256, synchronous on every runtime. */
+/** Computes SHA-256 and HMAC-SHA256, synchronously on every runtime. */
 export interface Hashes {
-  /** 32 bytes. */
+  /** Returns the SHA-256 of the data, 32 bytes. */
   sha256(data: Uint8Array): Uint8Array;
-  /** Lower case. Of a string: of its UTF-8. */
+  /** Returns the SHA-256 in lower-case hex. A string is hashed as UTF-8. */
   sha256Hex(data: Uint8Array | string): string;
-  /** Of data that comes in chunks. */
+  /** Begins a SHA-256 of data that comes in chunks. */
   sha256Stream(): Sha256Stream;
-  /** 32 bytes, of the parts one behind the other. */
+  /** Returns the HMAC-SHA256 of the concatenated parts, 32 bytes. */
   hmacSha256(key: Uint8Array, ...data: readonly Uint8Array[]): Uint8Array;
 }

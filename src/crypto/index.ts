@@ -32,12 +32,13 @@ export function webcryptoEngine(subtle: Subtle): CryptoEngine {
 
 type EngineName = CryptoEngine['name'];
 
-/** What `createEngine` may use; none of it changes a verdict. */
+/** Options of `createEngine`. None of them changes a verdict. */
 export interface EngineOptions {
   /**
-   * Engine `native`, on runtimes with a thread pool (Node, Bun): whether the next verification is done there. Asked
-   * before each, and once more of those that are there when nothing comes back from the pool for 5 ms: where it says no
-   * then, the main thread verifies too, and the first verdict counts. Never by default.
+   * Decides for each verification of the `native` engine if it runs on the thread pool (Node, Bun). Default: never.
+   *
+   * It is called again for running verifications if the pool has answered nothing for 5 ms. If it then returns
+   * false, the main thread verifies too, and the first verdict counts.
    */
   readonly useThreadPool?: UseThreadPool | undefined;
 }
@@ -66,9 +67,17 @@ const MAKERS: Record<EngineName, Maker> = {
 const ORDER: readonly EngineName[] = ['native', 'webcrypto', 'noble'];
 
 /**
- * Chooses the engine that verifies signatures, once for a receiver: the first that the runtime has with both Ed25519
- * and P-256, or the one that `name` says. All give the same verdict on every input.
- * @throws ConfigError (rejects) where the engine named is not to be had on this runtime.
+ * Chooses a crypto engine that supports Ed25519 and P-256 on this runtime: the one named, or else the fastest. All
+ * engines give the same verdict on every input.
+ * @throws ConfigError (rejects) if the named engine is not available on this runtime.
+ * @example
+ * ```ts
+ * import { createEngine, type SignedMessage, verifySignature } from 'proto-webhooks/rfc9421';
+ * import type { Jwk } from 'proto-webhooks';
+ *
+ * const engine = await createEngine();
+ * export const verify = (message: SignedMessage, jwk: Jwk) => verifySignature(message, jwk, { engine });
+ * ```
  */
 export async function createEngine(name?: EngineName, options: EngineOptions = {}): Promise<CryptoEngine> {
   for (const candidate of name === undefined ? ORDER : [name]) {

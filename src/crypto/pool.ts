@@ -1,18 +1,19 @@
 import type { Verification } from './engine.ts';
 import type { NodeCrypto } from './node-crypto.ts';
 
-/** What is known when a verification is given its thread. */
+/** The state of the thread pool when a verification is about to begin. */
 export interface PoolState {
-  /** Another verification began in this turn of the event loop: there is other work for the main thread. */
+  /** True if another verification began in this turn of the event loop, so the main thread has other work. */
   readonly hasBegun: boolean;
-  /** Nothing came back from the pool for 5 ms, and nothing has since: others keep its threads busy. */
+  /** True if the pool has returned nothing for 5 ms and nothing since, so others keep its threads busy. */
   readonly isStalled: boolean;
 }
 
 /**
- * Whether a verification goes to the thread pool. Asked when it is about to begin, and again of those that are there
- * when the pool stalls: where it says no then, the main thread does the work too, and the first verdict counts.
- * @param waiting how many others of this engine are there.
+ * Returns true if a verification is to run on the thread pool. It is called before each verification, and again for
+ * running ones if the pool stalls. If it then returns false, the main thread verifies too, and the first verdict
+ * counts.
+ * @param waiting the number of other verifications of this engine on the pool.
  */
 export type UseThreadPool = (waiting: number, state: PoolState) => boolean;
 

@@ -81,18 +81,21 @@ function payloadIn(data: unknown, family: string): unknown {
   return isJsonObject(own) ? own : data;
 }
 
-/** An event and what the store orders it by. */
+/** An event, and the facts by which a store orders it. */
 export interface AssembledEvent {
   readonly ok: true;
-  /** `reemission` is false until the store says otherwise. */
+  /** The event. Its `reemission` is false until the store has compared it with earlier events. */
   readonly event: Event;
-  /** Kind `task` with `completed`, `failed`, `canceled` or `rejected`. */
+  /** True for an event of kind `task` with status `completed`, `failed`, `canceled` or `rejected`. */
   readonly terminal: boolean;
-  /** Kind `task` with a valid timestamp: other kinds are not ordered (admission.md §5.1). */
+  /** The time that orders an event of kind `task`; absent without a valid timestamp. Other kinds are not ordered. */
   readonly instant?: Instant;
-  /** Of the other kinds, where it is valid: the timestamp; of kind `other` without one, when it was observed. */
+  /**
+   * The timestamp of an event of another kind than `task`, if it is valid. For kind `other` without a timestamp it
+   * is the time of observation.
+   */
   readonly at?: Instant;
-  /** Where the body has any, for comparisons. */
+  /** The numbers of the body that a double cannot represent, for comparisons. Absent if there are none. */
   readonly inexact?: InexactNumbers;
 }
 

@@ -33,7 +33,10 @@ export interface Draft {
   readonly warnings: readonly EventWarning[];
 }
 
-/** An authentic body that is not a valid envelope: 400. `detail` is for the owner's log. */
+/**
+ * The reading of an authentic body that is not a valid envelope, answered with 400. `detail` is for the operator's
+ * log.
+ */
 export interface EnvelopeFailure {
   readonly ok: false;
   readonly code: EnvelopeCode;

@@ -1,4 +1,7 @@
-/** What a caller may do about an error: call again as it is, change the request, or ask a person. */
+/**
+ * The way a caller can recover from an error. `transient`: send the same call again. `correctable`: change the
+ * request. `terminal`: ask a person.
+ */
 export type Recovery = 'transient' | 'correctable' | 'terminal';
 
 /** calls.md §2.2: the codes of the protocol by their recovery, in the order of the editions that brought them. */

@@ -2,19 +2,19 @@ import { defined, isJsonObject, type JsonObject, present, textMember } from '../
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { type Recovery, recoveryMember, recoveryOfCode } from './error-codes.ts';
 
-/** An error as a seller reports it (calls.md §2.1). Its texts are the seller's, made printable. */
+/** An error as a seller reports it. Its texts are the seller's, with each unprintable character replaced by `?`. */
 export interface ReportedError {
-  /** 1 to 64 characters. Absent: the seller gave none. */
+  /** The error code, 1 to 64 characters. Absent if the seller gave none. */
   readonly code?: string;
-  /** Empty where the seller gave none. */
+  /** The seller's text. Empty if there is none. */
   readonly message: string;
-  /** By the error's own member, else by its code. Absent: neither says anything. */
+  /** The way to recover, from the error's own member or else from its code. Absent if neither says. */
   readonly recovery?: Recovery;
-  /** The argument that it is about, as a path. */
+  /** The path of the argument that caused the error. */
   readonly field?: string;
-  /** As sent. */
+  /** The seller's details, as sent. */
   readonly details?: JsonObject;
-  /** How long the seller asks to wait: 1 s to 1 h, ms. */
+  /** The time that the seller asks the caller to wait, ms: 1 s to 1 h. */
   readonly retryAfterMs?: number;
 }
 

@@ -2,16 +2,16 @@ import type { WarningCode } from '../shared/codes.ts';
 import type { ReportedError } from './error-object.ts';
 import type { NotificationFamily, Notifications, WholesaleFeedFamily } from './notification.ts';
 
-/** contract.md §6.8 and verification.md §7.33. Unknown members survive; `null` is how many senders write absence. */
+/** A report on the delivery of media buys. Unknown members are kept; many senders write `null` for an absent member. */
 export interface DeliveryReport {
-  /** `window_update`: figures of a window that was reported before have changed. */
+  /** The type of the report. `window_update`: figures of a window that was reported before have changed. */
   readonly notification_type: 'scheduled' | 'final' | 'delayed' | 'adjusted' | 'window_update';
   readonly sequence_number?: number | null | undefined;
   readonly reporting_period?: ReportingPeriod | null | undefined;
   readonly currency?: string | null | undefined;
-  /** ISO 8601: when the next report is due. */
+  /** The time at which the next report is due, ISO 8601. */
   readonly next_expected_at?: string | null | undefined;
-  /** Some media buys' figures are missing: `unavailable_count` of them. */
+  /** True if the figures of `unavailable_count` media buys are missing. */
   readonly partial_data?: boolean | null | undefined;
   readonly unavailable_count?: number | null | undefined;
   readonly media_buy_deliveries?: readonly MediaBuyDelivery[] | null | undefined;
@@ -20,30 +20,33 @@ export interface DeliveryReport {
 
 /** The time that a delivery report covers. */
 export interface ReportingPeriod {
-  /** ISO 8601. */
+  /** The start of the period, ISO 8601. */
   readonly start: string;
   readonly end: string;
   readonly [member: string]: unknown;
 }
 
-/** One media buy of a delivery report. */
+/** The figures of one media buy in a delivery report. */
 export interface MediaBuyDelivery {
   readonly media_buy_id: string;
-  /** Media buy lifecycle or reporting state, e.g. `active`, `reporting_delayed`: not the task's status. */
+  /**
+   * The media buy's lifecycle or reporting state, e.g. `active` or `reporting_delayed`. It is not the task's
+   * status.
+   */
   readonly status?: string | null | undefined;
   readonly totals?: DeliveryTotals | null | undefined;
   readonly by_package?: readonly unknown[] | null | undefined;
-  /** ISO 8601: when figures that are not there yet are due. */
+  /** The time at which missing figures are due, ISO 8601. */
   readonly expected_availability?: string | null | undefined;
-  /** These figures replace those of an earlier report. */
+  /** True if these figures replace those of an earlier report. */
   readonly is_adjusted?: boolean | null | undefined;
-  /** These figures will not change any more, since `finalized_at` (ISO 8601). */
+  /** True if these figures will not change again; they became final at `finalized_at` (ISO 8601). */
   readonly is_final?: boolean | null | undefined;
   readonly finalized_at?: string | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** What was delivered and spent, in the report's currency. */
+/** The totals of a delivery report: impressions, clicks, and spend in the report's currency. */
 export interface DeliveryTotals {
   readonly impressions?: number | null | undefined;
   readonly spend?: number | null | undefined;
@@ -60,7 +63,7 @@ export interface StandardSchema<Out = unknown> {
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: string;
-    /** Its verdict on a value, at once or promised. */
+    /** Validates a value and returns the verdict, or a promise of it. */
     readonly validate: (value: unknown) => StandardResult<Out> | Promise<StandardResult<Out>>;
     readonly types?: { readonly input: unknown; readonly output: Out } | undefined;
   };
@@ -75,7 +78,7 @@ type StandardResult<Out> =
       }[];
     };
 
-/** Schemas by `task_type`, e.g. `{ create_media_buy: schema }`. */
+/** Schemas of task results, by `task_type`, e.g. `{ create_media_buy: schema }`. */
 export type ResultSchemas = Readonly<Record<string, StandardSchema>>;
 
 type OutputOf<S> = S extends StandardSchema<infer Out> ? Out : never;
@@ -86,13 +89,13 @@ type Results<S extends ResultSchemas> = {
   readonly [K in keyof S as Name<K>]: { readonly taskType: Name<K>; readonly data: OutputOf<S[K]> };
 };
 
-/** A closed union over the schemas' task types; narrows `data` by `taskType`. */
+/** A validated result: a closed union over the task types of the schemas. Checking `taskType` narrows `data`. */
 export type ParsedResult<S extends ResultSchemas> = Results<S>[keyof Results<S>];
 
-/** `tool`: the envelope with `task_id`. `agent`: a `Task` or `TaskStatusUpdateEvent`. */
+/** The transport of an event. `tool`: an envelope with `task_id`. `agent`: a `Task` or a `TaskStatusUpdateEvent`. */
 export type Transport = 'tool' | 'agent';
 
-/** Task statuses (contract.md §7.1), and `auth-required` (verification.md §7.11). */
+/** The statuses of a task. `completed`, `failed`, `canceled` and `rejected` are terminal. */
 export type TaskStatus =
   | 'submitted'
   | 'working'
@@ -103,13 +106,13 @@ export type TaskStatus =
   | 'canceled'
   | 'rejected';
 
-/** Something unexpected that was reported, not refused. `message` is for the owner, never for the sender. */
+/** Reports something unexpected that did not lead to a refusal. `message` is for the operator, never for the sender. */
 export interface EventWarning {
   readonly code: WarningCode;
   readonly message: string;
 }
 
-/** `result` of a `working` status, where its members have these types. */
+/** The `result` of a `working` status, if its members have these types. */
 export interface WorkingProgress {
   readonly percentage?: number | null | undefined;
   readonly current_step?: string | number | null | undefined;
@@ -117,97 +120,111 @@ export interface WorkingProgress {
   readonly [member: string]: unknown;
 }
 
-/** `result` of an `input-required` status, where its members have these types. */
+/** The `result` of an `input-required` status, if its members have these types. */
 export interface InputRequest {
   readonly reason?: string | null | undefined;
   readonly validation_errors?: readonly unknown[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** The operation that an event is of, as you registered it. */
+/** The operation that an event belongs to, as you registered it. */
 export interface EventRegistration {
   readonly operationId: string;
-  /** Your own word for it, as given to `create`. */
+  /** Your own reference for the operation, as given to `create`. */
   readonly ref?: string;
-  /** Of the call, e.g. `create_media_buy`. */
+  /** The task type of the call, e.g. `create_media_buy`. */
   readonly taskType: string;
-  /** Unix ms, on the store's clock. */
+  /** The time of registration, Unix ms on the store's clock. */
   readonly createdAt: number;
 }
 
 /**
- * By which channel a buyer learns of a task: the seller's webhook, the answer of the call that began it, or a question of the
- * buyer's own, about the task (`poll`) or about what it works on (`pull`).
+ * The channel by which an event reached the buyer.
+ *
+ * - `webhook`: a delivery of the seller.
+ * - `response`: the answer of the call that began the task.
+ * - `poll`: the buyer's own question about the task.
+ * - `pull`: the buyer's own question about the object that the task works on.
  */
 export type EventChannel = 'webhook' | 'response' | 'poll' | 'pull';
 
 interface EventBase {
-  /** By which channel it came; all but `webhook` were given to `receiver.observe`. */
+  /** The channel by which the event came. All but `webhook` were passed to `receiver.observe`. */
   readonly source: EventChannel;
   /**
-   * The URL that its delivery was judged by, absolute and canonical, with its query: by it you know what the seller was given.
-   * Of a worker's event, and of one that is redriven, that of the delivery which brought it first. Absent of what was given to
-   * `receiver.observe`, and where it is longer than 1 024 characters.
+   * The canonical absolute URL for which the delivery was verified, with its query. It identifies the URL that the
+   * seller was given.
+   *
+   * If a worker handles the event, or it is redriven, it is the URL of the delivery that first brought the event.
+   * It is absent for events of `receiver.observe`, and if it is longer than 1 024 characters.
    */
   readonly url?: string;
   readonly transport: Transport;
-  /** Agent URL of the authenticated sender: from verification, never from the payload. */
+  /** The agent URL of the authenticated sender. It comes from verification, never from the payload. */
   readonly sender: string;
   readonly idempotencyKey: string;
-  /** Where the key was found; `derived`: SHA-256 of the raw body, hex (agent transport only). */
+  /** The place of the key. `derived`: the key is the SHA-256 of the raw body in hex (agent transport only). */
   readonly idempotencyKeySource: 'envelope' | 'metadata' | 'derived';
-  /** Echoed by the seller from `push_notification_config`: the correlation key. Never from the URL. */
+  /**
+   * The operation id that the seller echoes from `push_notification_config`, for correlation. It never comes from
+   * the URL.
+   */
   readonly operationId?: string;
   readonly taskType?: string;
-  /** As sent, ISO 8601. */
+  /** The event's timestamp as sent, ISO 8601. */
   readonly timestamp?: string;
   readonly message?: string;
-  /** What the extraction rules give (contract.md §6.7), unchanged; undefined where there is none. */
+  /** The task-specific data as `extractData` finds it, unchanged. It is undefined if there is none. */
   readonly data: unknown;
-  /** Echo of the originating request's `context`, verbatim. */
+  /** The `context` of the originating request, which the seller echoes unchanged. */
   readonly context?: unknown;
-  /** What you registered for it with the seller (option `registrations`), where that is known. */
+  /** The operation that you registered for it with the seller, if it is known (option `registrations`). */
   readonly registration?: EventRegistration;
-  /** Agent transport's conversation id. */
+  /** The conversation id of the agent transport. */
   readonly contextId?: string;
   readonly notificationId?: string;
-  /** `notificationId` was seen before under another idempotency key: a re-emission, not a retry. */
+  /**
+   * True if `notificationId` was seen before under another idempotency key: the event was emitted again, not
+   * retried.
+   */
   readonly reemission: boolean;
   readonly warnings: readonly EventWarning[];
   /**
-   * The bytes that the event was read from, not to be changed: the body as the seller sent it, or, of what
-   * `receiver.observe` was given, as it is kept. Numbers that a double cannot hold stand in it exactly. Not enumerable.
+   * The bytes that the event was read from; do not change them. They are the body as the seller sent it, or the
+   * stored form of a call of `receiver.observe`.
+   *
+   * Numbers that a double cannot represent are exact in it. The member is not enumerable.
    */
   readonly rawBody: Uint8Array;
-  /** The parsed body, every member as sent. */
+  /** The parsed body, with every member as sent. */
   readonly envelope: Readonly<Record<string, unknown>>;
 }
 
-/** A task's status changed. */
+/** An event about a change of a task's status. */
 export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends EventBase {
   readonly kind: 'task';
-  /** Empty where the first answer (`source: 'response'`) ended the operation and named no task: see `operationId`. */
+  /**
+   * The task's id. It is empty if the first answer (`source: 'response'`) ended the operation without naming a
+   * task; see `operationId`.
+   */
   readonly taskId: string;
   readonly status: TaskStatus;
-  /** `working` only, where the result has the shape. */
+  /** The progress of a `working` status, if the result has its shape. */
   readonly progress?: WorkingProgress;
-  /** `input-required` only, where the result has the shape. */
+  /** The request of an `input-required` status, if the result has its shape. */
   readonly inputRequest?: InputRequest;
-  /**
-   * The error that the event reports, one shape whichever channel told it (verification.md §7.35); as sent it stands in `data`, or
-   * in `envelope`.
-   */
+  /** The error that the event reports, in one shape for all channels. Its original form is in `data` or `envelope`. */
   readonly error?: ReportedError;
-  /** Present where `resultSchemas` has this task type and the result fits it. */
+  /** The validated result. Present if `resultSchemas` has this task type and the result fits it. */
   readonly parsed?: ParsedResult<S>;
 }
 
-/** A delivery report arrived. Never stale: reports are not ordered. */
+/** An event with a delivery report. Reports are not ordered, so one is never stale. */
 export interface DeliveryReportEvent extends EventBase {
   readonly kind: 'delivery-report';
   readonly taskId?: string;
   readonly status: string;
-  /** `data`, typed. */
+  /** The same value as `data`, typed. */
   readonly report: DeliveryReport;
   readonly sequenceNumber?: number;
 }
@@ -215,31 +232,37 @@ export interface DeliveryReportEvent extends EventBase {
 interface OtherBase extends EventBase {
   readonly kind: 'other';
   readonly taskId?: string;
-  /** As sent (agent transport: normalised), where there is one. */
+  /** The status as sent, if there is one. On the agent transport it is normalised. */
   readonly status?: string;
 }
 
-/** An event of a family whose payload is known, and fits. */
+/** An event of a known family, with a payload that fits the family's schema. */
 export interface NotificationEvent<F extends NotificationFamily = NotificationFamily> extends OtherBase {
   readonly family: F extends 'wholesale_feed' ? WholesaleFeedFamily : F;
-  /** The payload itself, typed: the body, or the result of a task envelope around it. */
+  /** The typed payload: the body, or the result of a task envelope around it. */
   readonly notification: Notifications[F];
 }
 
-/** An event of which no payload is known: unknown families and statuses, agent messages and artifacts. */
+/**
+ * An event without a typed payload: of an unknown family or status, or a message or artifact of the agent
+ * transport.
+ */
 export interface UntypedEvent extends OtherBase {
   /**
-   * What the body calls itself, exactly (contract.md §6.12's five in one spelling); agent transport: `message`,
-   * `artifactUpdate`; a report that is none by its members: `media_buy_delivery`.
+   * The family's name exactly as in the body; the known names have one spelling. On the agent transport it is
+   * `message` or `artifactUpdate`. A `media_buy_delivery` without a valid report has that name.
    */
   readonly family?: string;
-  /** Where a known family's payload does not fit, with the warning `invalid_notification`. */
+  /** Never present. A known family's payload that does not fit gives the warning `invalid_notification` instead. */
   readonly notification?: never;
 }
 
-/** Whatever else is authentic. Narrows `notification` by `family`. */
+/** Any other authentic event. Checking `family` narrows `notification`. */
 export type OtherEvent =
   { readonly [F in NotificationFamily]: NotificationEvent<F> }[NotificationFamily] | UntypedEvent;
 
-/** What a handler gets, discriminated by `kind`. Members are the same for both transports; `transport` says which it was. */
+/**
+ * The event that a handler receives, discriminated by `kind`. Members are the same for both transports; `transport`
+ * names the one it came by.
+ */
 export type Event<S extends ResultSchemas = ResultSchemas> = TaskEvent<S> | DeliveryReportEvent | OtherEvent;

@@ -103,10 +103,16 @@ const FITS: Record<Transport, (payload: JsonObject) => boolean> = {
 const FORMATS: readonly Transport[] = ['tool', 'agent'];
 
 /**
- * The transport of a parsed body (contract.md §6.6): the registered one, unless the payload has
- * the shape of the other, because a seller registered on both channels sends both. No payload has both shapes.
- * @param known the format the sender is registered with.
- * @returns undefined where nothing is known and the shape tells nothing.
+ * Detects the transport of a parsed body. It is the registered one, unless the payload has the shape of the other,
+ * because a seller that is registered on both sends both. No payload has both shapes.
+ * @param known the format that the sender is registered with.
+ * @returns undefined if no format is known and the shape belongs to neither transport.
+ * @example
+ * ```ts
+ * import { detectFormat } from 'proto-webhooks/events';
+ *
+ * console.log(detectFormat({ task_id: 'task-1', status: 'working' }, 'tool')); // tool
+ * ```
  */
 export function detectFormat(payload: unknown, known?: Transport): Transport | undefined {
   if (!isJsonObject(payload)) return known;

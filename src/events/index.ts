@@ -40,9 +40,20 @@ const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
 };
 
 /**
- * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
- * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
- * @throws ConfigError for a `protocol` that is not a name.
+ * Reads an event from the raw body of an authentic delivery: parses strict JSON, detects the format and applies the
+ * envelope rules. It never throws for anything in `bytes`.
+ *
+ * Only the store knows earlier events, so `event.reemission` is false and warnings about earlier events are absent.
+ * @throws ConfigError for a `protocol` that is not a valid name.
+ * @example
+ * ```ts
+ * import { readEvent } from 'proto-webhooks/events';
+ *
+ * export function kindOf(rawBody: Uint8Array): string {
+ *   const reading = readEvent(rawBody, { format: 'tool' });
+ *   return reading.ok ? reading.event.kind : reading.code;
+ * }
+ * ```
  */
 export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventReading {
   const { protocol, hash = (raw) => createHashes().sha256Hex(raw), ...others } = options;
@@ -52,10 +63,17 @@ export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventRe
 }
 
 /**
- * The task-specific data of a parsed body, unchanged: tool transport `result`; agent transport the data part that
- * its state says (contract.md §6.5).
- * @param format the format the sender is registered with; detected where absent.
- * @returns undefined where there is none, or where the part is only `{response: {…}}`, a mistake of the sender.
+ * Returns the task-specific data of a parsed body, unchanged. On the tool transport it is `result`; on the agent
+ * transport it is the data part that belongs to the task's state.
+ * @param format the format that the sender is registered with. Default: detected from the body.
+ * @returns undefined if there is no data, or if the data part is only `{response: {…}}`, a mistake of the sender.
+ * @example
+ * ```ts
+ * import { extractData } from 'proto-webhooks/events';
+ *
+ * const body = { idempotency_key: 'key-0123456789abcdef', task_id: 'task-1', status: 'completed', result: { id: 1 } };
+ * console.log(extractData(body)); // { id: 1 }
+ * ```
  */
 export function extractData(payload: unknown, format?: Transport): unknown {
   if (!isJsonObject(payload)) return undefined;

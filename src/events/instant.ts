@@ -1,11 +1,12 @@
-/** An RFC 3339 instant, compared with every fraction digit (admission.md §5.2). */
+/** An RFC 3339 instant, compared with all its fraction digits. */
 export interface Instant {
   /**
-   * Sorts by plain byte comparison: seconds since year 0, 12 digits, then the fraction without trailing zeros. A leap
-   * second is the one before it with a `:` in front of its fraction, which sorts behind every digit.
+   * A text that sorts by plain byte comparison: seconds since year 0 in 12 digits, then the fraction without
+   * trailing zeros. A leap second is the second before it with a `:` in front of its fraction, which sorts after
+   * every digit.
    */
   readonly key: string;
-  /** Unix ms, rounded down. */
+  /** The instant in Unix ms, rounded down. */
   readonly ms: number;
 }
 

@@ -20,7 +20,10 @@ const mediaBuyChange = z.looseObject({
 });
 const listChange = z.looseObject({ list_id: id, resolved_at: text });
 
-/** Payloads by family (verification.md §7.36). Unknown members are kept; `null` counts as absent. */
+/**
+ * Validates notification payloads: one schema for each family. Unknown members are kept, and `null` counts as
+ * absent.
+ */
 export const notificationSchemas: { readonly [F in NotificationFamily]: z.ZodMiniType<Notifications[F]> } = {
   impairment: z.looseObject({
     impairment_id: id,

@@ -2,169 +2,174 @@
 type Text = string | null | undefined;
 
 /**
- * Something about a resource that keeps media buys from delivering as booked. What identifies it is always there; here
- * and in the other payloads any other member may be missing in one edition of the protocol, and unknown ones survive.
+ * Reports a problem of a resource that keeps media buys from delivering as booked.
+ *
+ * Its id is always present. In this and the other payloads every other member may be missing in some edition, and
+ * unknown members are kept.
  */
 export interface Impairment {
   readonly impairment_id: string;
-  /** e.g. `creative`. */
+  /** The type of the resource, e.g. `creative`. */
   readonly resource_type?: Text;
   readonly resource_id?: Text;
   readonly package_ids?: readonly string[] | null | undefined;
-  /** Without `from`: it is new. */
+  /** The change of state. If it has no `from`, the impairment is new. */
   readonly transition?: Transition | null | undefined;
   readonly reason_code?: Text;
-  /** ISO 8601. */
+  /** The time of observation, ISO 8601. */
   readonly observed_at?: Text;
   readonly reason?: Text;
-  /** What would mend it, in words or as an object. */
+  /** The seller's proposal to solve the problem, as text or an object. */
   readonly remediation?: unknown;
   readonly [member: string]: unknown;
 }
 
-/** From which state to which. */
+/** A change from one state to another. */
 export interface Transition {
   readonly from?: Text;
   readonly to?: Text;
-  /** ISO 8601. */
+  /** The time of observation, ISO 8601. */
   readonly observed_at?: Text;
   readonly [member: string]: unknown;
 }
 
-/** A creative's review or serving status changed. */
+/** Reports that the review or serving status of a creative changed. */
 export interface CreativeStatusChange {
   readonly creative_id: string;
   readonly transition?: Transition | null | undefined;
   readonly reason_code?: Text;
   readonly reason_detail?: Text;
-  /** Who changed it, as text or as an object. */
+  /** The party that changed the status, as text or an object. */
   readonly initiator?: unknown;
   readonly [member: string]: unknown;
 }
 
-/** A creative is gone from the seller's library. */
+/** Reports that a creative was removed from the seller's library. */
 export interface CreativePurge {
   readonly creative_id: string;
   readonly purge_kind?: Text;
-  /** ISO 8601. */
+  /** The time of the removal, ISO 8601. */
   readonly purged_at?: Text;
   readonly reason_code?: Text;
   readonly reason_detail?: Text;
-  /** Who purged it, as text or as an object. */
+  /** The party that removed the creative, as text or an object. */
   readonly initiator?: unknown;
   readonly [member: string]: unknown;
 }
 
-/** What a media buy delivers with changed: which creatives, or the indicators of them. */
+/** Reports that a media buy's creatives or indicators changed. */
 export interface MediaBuyChange {
   readonly media_buy_id: string;
   readonly package_id?: Text;
   readonly creative_id?: Text;
   readonly change_kind?: Text;
-  /** Of `indicators.changed`: what the indicators are of, e.g. `package`. */
+  /** The object that the indicators belong to, e.g. `package`. It is used by `indicators.changed`. */
   readonly relationship_kind?: Text;
-  /** Of `indicators.changed`. */
+  /** The types of the changed indicators. It is used by `indicators.changed`. */
   readonly changed_indicator_types?: readonly string[] | null | undefined;
-  /** ISO 8601. */
+  /** The time of observation, ISO 8601. */
   readonly observed_at?: Text;
   readonly [member: string]: unknown;
 }
 
-/** The status of the buyer's account with the seller changed. */
+/** Reports that the status of the buyer's account with the seller changed. */
 export interface AccountStatusChange {
   readonly account_id: string;
   readonly previous_status?: Text;
-  /** The account's, e.g. `active`: no task's. */
+  /** The status of the account, e.g. `active`. It is not a task's status. */
   readonly status?: Text;
-  /** ISO 8601. */
+  /** The time of observation, ISO 8601. */
   readonly observed_at?: Text;
   readonly reason_code?: Text;
   readonly reason_detail?: Text;
-  /** What the buyer has to do, and until when. */
+  /** The steps that the buyer has to take, and their deadline. */
   readonly setup?: unknown;
   readonly [member: string]: unknown;
 }
 
-/** An entry of the account's change log: read on from your own cursor, never from one in here. */
+/** Reports a new entry in the account's change log. Read the log from your own cursor, not from one in this payload. */
 export interface AccountChange {
-  /** The notification's id too. */
+  /** The id of the change, which is also the notification's id. */
   readonly change_id: string;
   readonly resource: ChangedResource;
-  /** ISO 8601. */
+  /** The time of the entry, ISO 8601. */
   readonly recorded_at?: Text;
   readonly action?: Text;
   readonly [member: string]: unknown;
 }
 
-/** What a change is of. */
+/** The resource that a change concerns. */
 export interface ChangedResource {
-  /** e.g. `media_buy`. */
+  /** The type of the resource, e.g. `media_buy`. */
   readonly type: string;
   readonly resource_id: string;
   readonly parent_ids?: unknown;
   readonly [member: string]: unknown;
 }
 
-/** The buyer's own set-up with an agent changed, e.g. a proof that is void: read it again. */
+/**
+ * Reports that the buyer's own set-up with an agent changed, e.g. because a proof became invalid. Read the set-up
+ * again.
+ */
 export interface PrincipalChange {
   readonly agent_url: string;
-  /** ISO 8601. */
+  /** The time of the change, ISO 8601. */
   readonly changed_at?: Text;
-  /** e.g. `proof_invalidated`. */
+  /** The reason of the change, e.g. `proof_invalidated`. */
   readonly reason?: Text;
   readonly destination_id?: Text;
   readonly [member: string]: unknown;
 }
 
 /**
- * A report's revision, or an adjustment of one, was published, and is in the ledger: one of the two ids is always there. No
- * figures.
+ * Reports that a revision of a report, or an adjustment, was published in the ledger. One of the two ids is always
+ * present. It has no figures.
  */
 export interface ReportingLedgerChange {
   readonly reporting_revision_id?: Text;
   readonly reporting_adjustment_id?: Text;
-  /** `revision_published` or `adjustment_published`. */
+  /** The kind of change: `revision_published` or `adjustment_published`. */
   readonly change_kind?: Text;
-  /** e.g. `snapshot`, `official`. */
+  /** The finality of the figures, e.g. `snapshot` or `official`. */
   readonly finality?: Text;
   readonly supersedes_reporting_revision_id?: Text;
   readonly adjusts_reporting_revision_id?: Text;
   readonly [member: string]: unknown;
 }
 
-/** How a feed of reports does changed. */
+/** Reports that the health of a reporting feed changed. */
 export interface ReportingStatusChange {
   readonly delivery_config_id: string;
-  /** e.g. `delayed`. */
+  /** The new health, e.g. `delayed`. */
   readonly health: string;
   readonly previous_health?: Text;
   readonly delivery_config_version?: string | number | null | undefined;
-  /** e.g. `billing`. */
+  /** The purpose of the feed, e.g. `billing`. */
   readonly feed_purpose?: Text;
   readonly reporting_obligation_id?: Text;
   readonly issue_ids?: readonly string[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** A revision can be fetched: take it in once for its two ids. */
+/** Reports that a revision can be fetched. Import it once for each pair of its two ids. */
 export interface ReportingDelivery {
   readonly reporting_revision_id: string;
   readonly reporting_materialization_id: string;
   readonly delivery_config_id?: Text;
   readonly delivery_config_version?: string | number | null | undefined;
   readonly feed_purpose?: Text;
-  /** `available` or `delivered`. */
+  /** The readiness of the revision: `available` or `delivered`. */
   readonly readiness?: Text;
   readonly finality?: Text;
-  /** ISO 8601. */
+  /** The time up to which there is data, ISO 8601. */
   readonly data_through?: Text;
   readonly [member: string]: unknown;
 }
 
-/** What an agent can do changed: ask it again. */
+/** Reports that an agent's capabilities changed. Ask the agent for them again. */
 export interface CapabilitiesChange {
   readonly agent_url: string;
-  /** ISO 8601. */
+  /** The time of the change, ISO 8601. */
   readonly changed_at?: Text;
   readonly capabilities_version?: string | number | null | undefined;
   readonly reason?: Text;
@@ -172,40 +177,40 @@ export interface CapabilitiesChange {
   readonly [member: string]: unknown;
 }
 
-/** A change of the seller's wholesale feed of products and signals. */
+/** Reports a change in the seller's wholesale feed of products and signals. */
 export interface WholesaleFeedChange {
   readonly event: WholesaleFeedEvent;
   readonly wholesale_feed_version?: string | number | null | undefined;
-  /** Another one than the last that you know: an event was missed. */
+  /** The version before this change. If it differs from the last version that you know, you missed an event. */
   readonly previous_wholesale_feed_version?: string | number | null | undefined;
-  /** Whose copy of the feed it concerns, e.g. `public`. */
+  /** The copy of the feed that the change concerns, e.g. `public`. */
   readonly cache_scope?: Text;
   readonly [member: string]: unknown;
 }
 
-/** One change of a wholesale feed. */
+/** One change in a wholesale feed. */
 export interface WholesaleFeedEvent {
   readonly event_id: string;
-  /** e.g. `product.updated`. */
+  /** The type of change, e.g. `product.updated`. */
   readonly event_type?: Text;
   readonly entity_id?: Text;
   readonly entity_type?: Text;
-  /** ISO 8601. */
+  /** The time of the change, ISO 8601. */
   readonly created_at?: Text;
-  /** By `event_type`. */
+  /** The changed data; its shape depends on `event_type`. */
   readonly payload?: unknown;
   readonly [member: string]: unknown;
 }
 
-/** A collection or property list resolves to something else: fetch it again. */
+/** Reports that a collection or property list resolves to other members. Fetch it again. */
 export interface ListChange {
   readonly list_id: string;
-  /** ISO 8601. */
+  /** The time of the resolution, ISO 8601. */
   readonly resolved_at?: Text;
   readonly [member: string]: unknown;
 }
 
-/** Artifacts that were delivered beside a media buy's ads. */
+/** Delivers artifacts that were served beside a media buy's ads. */
 export interface ArtifactPush {
   readonly media_buy_id: string;
   readonly batch_id?: Text;
@@ -213,19 +218,22 @@ export interface ArtifactPush {
   readonly [member: string]: unknown;
 }
 
-/** Rights were revoked: what was made under them may not be used any more. */
+/** Reports that rights were revoked. Content that was made under them may no longer be used. */
 export interface RightsRevocation {
   readonly rights_id: string;
   readonly brand_id?: Text;
   readonly reason?: Text;
-  /** ISO 8601. */
+  /** The time from which the revocation holds, ISO 8601. */
   readonly effective_at?: Text;
-  /** Absent: all of them. */
+  /** The revoked uses. Absent: all uses. */
   readonly revoked_uses?: readonly unknown[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** Payloads by family, as `handlers.notifications` names them. `wholesale_feed` is every family of the feed. */
+/**
+ * The notification payloads by family, as `handlers.notifications` names them. `wholesale_feed` stands for every
+ * family of the feed.
+ */
 export interface Notifications {
   readonly impairment: Impairment;
   readonly 'creative.status_changed': CreativeStatusChange;
@@ -246,8 +254,8 @@ export interface Notifications {
   readonly 'revocation-notification': RightsRevocation;
 }
 
-/** Families of which the payload is known. */
+/** The families whose payload is known. */
 export type NotificationFamily = keyof Notifications;
 
-/** What events of the wholesale feed call themselves. */
+/** The family names of events of the wholesale feed. */
 export type WholesaleFeedFamily = `${'product' | 'signal' | 'wholesale_feed'}.${string}` | 'wholesale_feed';

@@ -17,21 +17,21 @@ import { eventWarning, placesOf } from './warnings.ts';
 export { parseResult } from './result-schemas.ts';
 export { eventWarning } from './warnings.ts';
 
-/** `readEvent`'s options. */
+/** Options of `readEvent`. */
 export interface ReadOptions {
-  /** The format the sender is registered with; it is looked for first. */
+  /** The format that the sender is registered with; the body is first tried as this. */
   readonly format?: Transport | undefined;
-  /** Agent URL of the authenticated sender, for `event.sender`. Empty where none is given. */
+  /** The agent URL of the authenticated sender, for `event.sender`. Default: empty. */
   readonly sender?: string;
-  /** The edition that the sender speaks: 3.0 has no `operation_id`, whose absence is a warning else. */
+  /** The protocol edition of the sender. In 3.0 there is no `operation_id`; in others its absence is a warning. */
   readonly edition?: EditionName | undefined;
-  /** The one name whose `<protocol>_error` is read; both known ones by default: `proto` and `adcp`. */
+  /** The one name whose member `<protocol>_error` is read. Default: both known names, `proto` and `adcp`. */
   readonly protocol?: string | undefined;
-  /** SHA-256 in lower-case hex; the platform's own by default. */
+  /** Returns the SHA-256 in lower-case hex. Default: the platform's implementation. */
   readonly hash?: (bytes: Uint8Array) => string;
 }
 
-/** A body that fails check 14 (verification.md §2.14). `detail` is for the owner's log. */
+/** The reading of a body that is not strict JSON, answered with 401. `detail` is for the operator's log. */
 export interface BodyFailure {
   readonly ok: false;
   readonly code: 'webhook_body_malformed';
@@ -39,7 +39,10 @@ export interface BodyFailure {
   readonly check: 14;
 }
 
-/** An event, or why the body gives none: 401 for `webhook_body_malformed`, 400 for the envelope codes. */
+/**
+ * An event, or the reason why the body has none. The answer is 401 for `webhook_body_malformed` and 400 for the
+ * envelope codes.
+ */
 export type EventReading = AssembledEvent | EnvelopeFailure | BodyFailure;
 
 /** A proof of control (verification.md §7.9): no event, whatever its other members are. */

@@ -4,9 +4,24 @@ import { placesOf, eventWarning } from './warnings.ts';
 import { isTerminal } from './status.ts';
 
 /**
- * Sets `event.parsed` where the result of a task that ended fits the schema given for its `task_type`; where it does
- * not, or the schema throws, the warning `result_schema_mismatch` is added and the event is handed on all the same.
- * Interim statuses carry progress, not the task's result, and are left alone. Never rejects.
+ * Sets `event.parsed` if the result of an ended task fits the schema for its `task_type`. If it does not fit or the
+ * schema throws, the event gets the warning `result_schema_mismatch` and is otherwise unchanged.
+ *
+ * It ignores interim statuses, because they carry progress and no result. It never rejects.
+ * @example
+ * ```ts
+ * import { parseResult, readEvent } from 'proto-webhooks/events';
+ * import * as z from 'zod';
+ *
+ * const schemas = { create_media_buy: z.object({ media_buy_id: z.string() }) };
+ *
+ * export async function mediaBuyId(rawBody: Uint8Array): Promise<string | undefined> {
+ *   const reading = readEvent(rawBody);
+ *   if (!reading.ok) return undefined;
+ *   const event = await parseResult(reading.event, schemas);
+ *   return event.kind === 'task' ? event.parsed?.data.media_buy_id : undefined;
+ * }
+ * ```
  */
 export async function parseResult<S extends ResultSchemas>(
   event: Event,

@@ -36,7 +36,7 @@ const TYPES: Record<ReportType, true> = {
 /** Every `notification_type` of a delivery report. */
 export const REPORT_TYPES: readonly ReportType[] = Object.keys(TYPES) as ReportType[];
 
-/** A delivery report: `result` of its envelope, never the body itself (contract.md §6.8, §6.10). */
+/** Validates a delivery report: the `result` of its envelope, not the whole body. */
 export const deliveryReportSchema: z.ZodMiniType<DeliveryReport> = z.looseObject({
   notification_type: z.enum(REPORT_TYPES),
   sequence_number: number,
@@ -48,20 +48,23 @@ export const deliveryReportSchema: z.ZodMiniType<DeliveryReport> = z.looseObject
   media_buy_deliveries: z.nullish(z.array(mediaBuyDelivery)),
 });
 
-/** `result` of a `working` status (contract.md §6.2). */
+/** Validates the `result` of a `working` status. */
 export const workingProgressSchema: z.ZodMiniType<WorkingProgress> = z.looseObject({
   percentage: number,
   current_step: z.nullish(z.union([z.string(), z.number()])),
   total_steps: number,
 });
 
-/** `result` of an `input-required` status. */
+/** Validates the `result` of an `input-required` status. */
 export const inputRequestSchema: z.ZodMiniType<InputRequest> = z.looseObject({
   reason: text,
   validation_errors: z.nullish(z.array(z.unknown())),
 });
 
-/** What a tool-transport task webhook or delivery report has to be: what fits is read, never refused. */
+/**
+ * Validates the envelope of the tool transport, for task webhooks and delivery reports. A body that does not fit is
+ * not necessarily refused.
+ */
 export const toolEnvelopeSchema: z.ZodMiniType<ToolEnvelope> = z.looseObject({
   idempotency_key: z.string().check(z.regex(IDEMPOTENCY_KEY)),
   task_id: id,
@@ -81,7 +84,7 @@ const agentStatus = z.looseObject({
   message: z.nullish(z.looseObject({ parts })),
 });
 
-/** An agent-transport `Task`, unwrapped. */
+/** Validates a `Task` of the agent transport, without a wrapper. */
 export const agentTaskSchema: z.ZodMiniType<AgentTask> = z.looseObject({
   id,
   contextId: text,
@@ -89,7 +92,7 @@ export const agentTaskSchema: z.ZodMiniType<AgentTask> = z.looseObject({
   artifacts: z.nullish(z.array(z.looseObject({ artifactId: text, parts }))),
 });
 
-/** An agent-transport `TaskStatusUpdateEvent`, unwrapped. */
+/** Validates a `TaskStatusUpdateEvent` of the agent transport, without a wrapper. */
 export const agentTaskStatusUpdateSchema: z.ZodMiniType<AgentTaskStatusUpdate> = z.looseObject({
   taskId: id,
   contextId: text,

@@ -1,27 +1,30 @@
-/** The tool-transport webhook envelope: the full POST body (contract.md §6.1). Unknown members survive. */
+/** The webhook envelope of the tool transport, which is the whole body. Unknown members are kept. */
 export interface ToolEnvelope {
-  /** 16 to 255 characters of `[A-Za-z0-9_.:-]`; one per distinct event, stable across retries. */
+  /**
+   * The idempotency key: 16 to 255 characters of `[A-Za-z0-9_.:-]`. Each event has its own, the same on every
+   * retry.
+   */
   readonly idempotency_key: string;
   readonly task_id: string;
-  /** A task status; an unknown word is handed to `other`. */
+  /** A task status. An event with an unknown status goes to the handler `other`. */
   readonly status: string;
-  /** Echoed from the request's `push_notification_config`. */
+  /** The operation id, echoed from the request's `push_notification_config`. */
   readonly operation_id?: string | null | undefined;
-  /** A task's name, or e.g. `media_buy_delivery`. */
+  /** The name of the task, or e.g. `media_buy_delivery`. */
   readonly task_type?: string | null | undefined;
-  /** e.g. `media-buy`. */
+  /** The domain of the task, e.g. `media-buy`. */
   readonly domain?: string | null | undefined;
-  /** ISO 8601, UTC. */
+  /** The time of the event, ISO 8601 in UTC. */
   readonly timestamp?: string | null | undefined;
   readonly message?: string | null | undefined;
-  /** Task-specific, by status. */
+  /** The task-specific data; its shape depends on task type and status. */
   readonly result?: unknown;
-  /** Echo of the originating request's `context`, verbatim. */
+  /** The `context` of the originating request, echoed unchanged. */
   readonly context?: unknown;
   readonly [member: string]: unknown;
 }
 
-/** A part is a data part where `data` is an object, with or without `kind`. */
+/** A part of a message or artifact. It is a data part if `data` is an object, with or without `kind`. */
 export interface AgentPart {
   readonly kind?: string | null | undefined;
   readonly text?: string | null | undefined;
@@ -42,17 +45,20 @@ export interface AgentMessage {
   readonly [member: string]: unknown;
 }
 
-/** Where a task of the agent transport stands. */
+/** The status of a task of the agent transport. */
 export interface AgentTaskStatus {
-  /** `input-required` or `TASK_STATE_INPUT_REQUIRED`; unknown states are handed to `other`. */
+  /**
+   * The state, e.g. `input-required` or `TASK_STATE_INPUT_REQUIRED`. An event with an unknown state goes to the
+   * handler `other`.
+   */
   readonly state: string;
-  /** ISO 8601. */
+  /** The time of the status, ISO 8601. */
   readonly timestamp?: string | null | undefined;
   readonly message?: AgentMessage | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** Agent transport, final states: `Task`. */
+/** A `Task` of the agent transport, which sellers send for final states. */
 export interface AgentTask {
   readonly id: string;
   readonly contextId?: string | null | undefined;
@@ -61,7 +67,7 @@ export interface AgentTask {
   readonly [member: string]: unknown;
 }
 
-/** Agent transport, progress: `TaskStatusUpdateEvent`. */
+/** A `TaskStatusUpdateEvent` of the agent transport, which sellers send for progress. */
 export interface AgentTaskStatusUpdate {
   readonly taskId: string;
   readonly contextId?: string | null | undefined;

@@ -98,25 +98,26 @@ export interface KeyFetchInit {
   readonly headers: Readonly<Record<string, string>>;
   /** `manual`: a 3xx comes back as it is and is refused. */
   readonly redirect: 'manual';
-  /** One total deadline: connect, headers and body. */
+  /** Aborts at one deadline for connection, headers and body together. */
   readonly signal: AbortSignal;
-  /** Bytes of the body that are read at most; with more the answer is of no use. As many as come where absent. */
+  /** The largest body, bytes; a longer one is rejected, so reading more is useless. Absent: no limit. */
   readonly maxBytes?: number;
-  /** Agent URL of the seller whose document it is: name look-ups take turns by it. */
+  /** The agent URL of the seller whose document is fetched, by which name look-ups take turns. */
   readonly seller?: string;
 }
 
 /**
- * How Node looks up the names in key URLs. `direct`: DNS servers are asked, with a time-out, so that one seller's silent
- * name server holds up no other seller. `system`: as the operating system does, with hosts files, split DNS and what a
- * container's network names.
+ * The way in which Node looks up the host names of key URLs.
+ *
+ * - `direct`: asks DNS servers, with a time-out, so that one seller's silent name server delays no other seller.
+ * - `system`: asks the operating system, including hosts files, split DNS and the names of a container's network.
  */
 export type NameLookUp = 'direct' | 'system';
 
-/** Like `KeyFetch`, for any method: what this package fetches by. */
+/** Fetches a URL with any HTTP method, like the global `fetch`. Pass one to replace the package's own connections. */
 export type AnyFetch = (url: string, init: AnyFetchInit) => Promise<Response>;
 
-/** How an `AnyTransport` is called. */
+/** The arguments with which an `AnyFetch` is called. */
 export interface AnyFetchInit extends Omit<KeyFetchInit, 'method'> {
   readonly method: string;
   readonly body?: Uint8Array<ArrayBuffer>;

@@ -15,20 +15,26 @@ import { createTraces } from './traces.ts';
 export type { Poll, PollResult } from '../poll/poller.ts';
 export { type PollMetricsOptions, pollMetrics } from './polls.ts';
 
-/** `instrument`'s options. */
+/** Options of `instrument`. */
 export interface InstrumentOptions {
-  /** The global one. */
+  /** The provider of metrics. Default: the global one. */
   readonly meterProvider?: MeterProvider;
-  /** The global one. */
+  /** The provider of traces. Default: the global one. */
   readonly tracerProvider?: TracerProvider;
   /**
-   * A delivery's span is linked to the trace that the seller names in `traceparent`, which anyone can write: never its
-   * parent, and looked at only where asked for. `false`.
+   * If true, links a delivery's span to the trace in the seller's `traceparent`. That trace is never the parent,
+   * because anyone can write the header. Default: false, and the header is not read.
    */
   readonly linkSellers?: boolean;
-  /** Senders that are attributes by their agent URL, the first that are seen; those after them are `_other`. 100. */
+  /**
+   * The number of senders that appear in metrics by agent URL, in the order of their first events. Later ones are
+   * `_other`. Default: 100.
+   */
   readonly maxSenders?: number;
-  /** Events of a state that a look at the queue counts: a call of the store for each 1 000. 10 000. */
+  /**
+   * The largest number of events per state that one measurement of the queue counts. Each 1 000 cost one call of
+   * the store. Default: 10 000.
+   */
   readonly maxCounted?: number;
 }
 
@@ -49,11 +55,21 @@ function partsOf(receiver: Receiver): ReceiverContext {
 }
 
 /**
- * Counts, measures and traces what a receiver does, in this process, from now on. What a provider throws changes no
- * delivery and no handler's run.
- * Lines and alarms are the receiver's: it has no `logger` and no `onAlarm` of its own.
- * @returns what takes it off again.
- * @throws ConfigError for what is not a receiver, for one that is instrumented, and for options that are not known.
+ * Records OpenTelemetry metrics and traces of a receiver in this process, from now on. An error of a provider
+ * changes no delivery and no handler's run. It has no `logger` and no `onAlarm`; the receiver logs and raises
+ * alarms.
+ * @returns a function that ends the recording.
+ * @throws ConfigError for a value that is not a receiver, for a receiver that is already instrumented, or for an
+ *   unknown option.
+ * @example
+ * ```ts
+ * import type { Receiver } from 'proto-webhooks';
+ * import { instrument } from 'proto-webhooks/otel';
+ *
+ * export function observed(receiver: Receiver): () => void {
+ *   return instrument(receiver, { maxSenders: 50 });
+ * }
+ * ```
  */
 export function instrument(receiver: Receiver, options: InstrumentOptions = {}): () => void {
   onlyKnown('instrument', options, OPTION_NAMES);

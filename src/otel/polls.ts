@@ -4,11 +4,14 @@ import { ConfigError } from '../shared/errors.ts';
 import type { Poll } from '../poll/poller.ts';
 import { createLabels, METER, quietly, SECONDS } from './metrics.ts';
 
-/** `pollMetrics`' options. */
+/** Options of `pollMetrics`. */
 export interface PollMetricsOptions {
-  /** The global one. */
+  /** The provider of metrics. Default: the global one. */
   readonly meterProvider?: MeterProvider;
-  /** Senders that are attributes by their agent URL, the first that are seen; those after them are `_other`. 100. */
+  /**
+   * The number of senders that appear in metrics by agent URL, in the order of their first polls. Later ones are
+   * `_other`. Default: 100.
+   */
   readonly maxSenders?: number;
 }
 
@@ -18,8 +21,16 @@ const OPTION_NAMES: Readonly<Record<keyof PollMetricsOptions, true>> = {
 };
 
 /**
- * Counts and measures polls: `createPoller({ onPoll: pollMetrics() })`. What a provider throws changes no poll.
- * @throws ConfigError for options that are not known.
+ * Returns a function for the poller's option `onPoll` that records OpenTelemetry metrics of polls. An error of a
+ * provider changes no poll.
+ * @throws ConfigError for an unknown option.
+ * @example
+ * ```ts
+ * import type { PollerOptions } from 'proto-webhooks/poller';
+ * import { pollMetrics } from 'proto-webhooks/otel';
+ *
+ * export const options: Pick<PollerOptions, 'onPoll'> = { onPoll: pollMetrics() };
+ * ```
  */
 export function pollMetrics(options: PollMetricsOptions = {}): (poll: Poll) => void {
   if (isPoll(options)) {

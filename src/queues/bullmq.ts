@@ -14,15 +14,18 @@ import {
 
 export type { JobOptions, JobSettings, WebhookJob } from './queue-job.ts';
 
-/** What is needed of a queue: `Queue` of `bullmq` 5.17.1 and later, and 6, fits. It stays its owner's to close. */
+/**
+ * The parts of a BullMQ queue that `enqueue` uses. `Queue` of `bullmq` 5.17.1 and later and of version 6 fits. The
+ * caller closes it.
+ */
 export interface BullQueue<Data, Options> {
   readonly name: string;
-  /** Never called. It is there where the queue knows deduplication: since 5.17.1. */
+  /** Never called. Its presence shows that the queue supports deduplication, since 5.17.1. */
   removeDeduplicationKey(id: string): Promise<unknown>;
   add(name: string, data: Data, options?: Options): Promise<BullJob>;
 }
 
-/** What is needed of the job that `add` answers. */
+/** The parts of a BullMQ job that `enqueue` uses. */
 export interface BullJob {
   readonly id?: string | undefined;
   readonly deduplicationId?: string | undefined;
@@ -35,11 +38,11 @@ export interface EnqueueOptions<Data, Options, E extends Event = Event> extends 
   OwnOption,
   E
 > {
-  /** The job's name. The event's `kind`. */
+  /** The name of the job, or a function of the event. Default: the event's `kind`. */
   readonly jobName?: string | ((event: E) => string);
   /**
-   * How long Redis remembers that an event was enqueued, whether its job is still there or not; ms. 7 days; at
-   * least 24 h, because sellers retry that long.
+   * The time for which Redis remembers that an event was enqueued, even after its job was removed, ms. At least 24
+   * h, because sellers retry that long. Default: 7 days.
    */
   readonly rememberMs?: number;
 }
@@ -97,16 +100,36 @@ function requireOwnJob(job: BullJob, id: string, queue: string): void {
 }
 
 /**
- * A handler that hands an event to a BullMQ queue, once: `ctx.deliveryId` is the job's id, and BullMQ remembers it
- * for `rememberMs` even where the job is removed as soon as it is done (`removeOnComplete`). It returns when Redis
- * has the job; a queue that is away is a handler that failed (503).
- * @throws ConfigError where an option, or a BullMQ before 5.17.1, would lose or double events.
+ * Creates a handler that adds each event to a BullMQ queue once. The job's id is `ctx.deliveryId`. BullMQ remembers
+ * it for `rememberMs`, even if the job is removed when it is done (`removeOnComplete`).
+ *
+ * The handler returns when Redis has the job. If the queue is unreachable, the handler fails and the answer is 503.
+ * @throws ConfigError if an option, or a BullMQ before 5.17.1, would lose or duplicate events.
+ * @example
+ * ```ts
+ * import { Queue } from 'bullmq';
+ * import { enqueue } from 'proto-webhooks/bullmq';
+ *
+ * const queue = new Queue('webhooks', { connection: { host: 'localhost' } });
+ * export const handlers = { task: enqueue(queue), deliveryReport: enqueue(queue) };
+ * ```
  */
 export function enqueue<Options, E extends Event = Event>(
   queue: BullQueue<WebhookJob, Options>,
   options?: EnqueueOptions<WebhookJob, Options, E>,
 ): (event: E, ctx: HandlerContext) => Promise<void>;
-/** The same with data of your own. */
+/**
+ * Creates a handler that adds each event to a BullMQ queue once, with data of your own.
+ * @example
+ * ```ts
+ * import { Queue } from 'bullmq';
+ * import { enqueue } from 'proto-webhooks/bullmq';
+ * import type { TaskEvent } from 'proto-webhooks';
+ *
+ * const queue = new Queue<{ taskId: string }>('tasks', { connection: { host: 'localhost' } });
+ * export const task = enqueue(queue, { data: (event: TaskEvent) => ({ taskId: event.taskId }) });
+ * ```
+ */
 export function enqueue<Data, Options, E extends Event = Event>(
   queue: BullQueue<Data, Options>,
   options: EnqueueOptions<Data, Options, E> & { readonly data: (event: E, ctx: HandlerContext) => Data },

@@ -15,16 +15,16 @@ import {
 
 export type { JobOptions, JobSettings, WebhookJob } from './queue-job.ts';
 
-/** Where pg-boss runs a statement. */
+/** The connection on which pg-boss runs a statement. */
 export interface BossDatabase {
   executeSql(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
 }
 
-/** What is needed of pg-boss: `PgBoss` of versions 10 and 12 fits, once started. It stays its owner's to stop. */
+/** The parts of pg-boss that `enqueue` uses. A started `PgBoss` of version 10 or 12 fits. The caller stops it. */
 export interface Boss<Options> {
   send(name: string, data: object, options?: Options): Promise<string | null>;
   getQueue(name: string): Promise<BossQueue | null>;
-  /** Since version 12; before it, finished jobs move to an archive, where `getJobById` looks. */
+  /** Finds a job by its id, since version 12. Before it, finished jobs move to an archive that `getJobById` reads. */
   findJobs?(name: string, options: { id: string; db?: BossDatabase }): Promise<readonly unknown[]>;
   getJobById(
     name: string,
@@ -33,7 +33,7 @@ export interface Boss<Options> {
   ): Promise<unknown>;
 }
 
-/** What is needed of a queue's settings. */
+/** The settings of a pg-boss queue that `enqueue` checks. */
 export interface BossQueue {
   readonly policy?: string | null | undefined;
   readonly deleteAfterSeconds?: number | string | null | undefined;
@@ -47,8 +47,8 @@ export interface EnqueueOptions<Options, E extends Event = Event> extends JobSet
   E
 > {
   /**
-   * Job and completion are one commit (`ctx.transaction`): exactly once. Needs `postgresStore` in pg-boss's own
-   * database. `false`.
+   * If true, job and completion are one commit (`ctx.transaction`), so that each event is enqueued exactly once. It
+   * needs `postgresStore` in pg-boss's own database. Default: false.
    */
   readonly transaction?: boolean;
 }
@@ -158,10 +158,23 @@ function databaseOf(tx: unknown, signal: AbortSignal): BossDatabase {
 }
 
 /**
- * A handler that hands an event to a pg-boss queue, once: `ctx.deliveryId` is the job's id. It returns when the job
- * is committed. A job that the queue dropped is a handler that failed (503), never a 2xx.
- * @param name of a queue that exists, the same for all or by event.
- * @throws ConfigError where an option would lose or double events; the handler throws it where the queue would.
+ * Creates a handler that adds each event to a pg-boss queue once. The job's id is `ctx.deliveryId`. The handler
+ * returns when the job is committed.
+ *
+ * If the queue drops the job, the handler fails and the answer is 503, never 2xx.
+ * @param name the name of an existing queue, or a function of the event.
+ * @throws ConfigError if an option would lose or duplicate events; the handler throws it if the queue's settings
+ *   would.
+ * @example
+ * ```ts
+ * import { PgBoss } from 'pg-boss';
+ * import { enqueue } from 'proto-webhooks/pg-boss';
+ *
+ * const boss = new PgBoss('postgres://localhost/buyer');
+ * await boss.start();
+ * await boss.createQueue('webhooks');
+ * export const handlers = { task: enqueue(boss, 'webhooks', { transaction: true }) };
+ * ```
  */
 export function enqueue<Options extends object, E extends Event = Event>(
   boss: Boss<Options>,

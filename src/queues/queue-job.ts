@@ -17,17 +17,17 @@ export function storableJson(value: object): object {
   return storable === text ? value : (readJson(storable) as object);
 }
 
-/** The default data of a job: the event as the handler gets it, after JSON. `parsed` is left out. */
+/** The default data of a job: the event that the handler received, as JSON, without `parsed`. */
 export type WebhookJob = Event;
 
-/** Options of a job, the same for all or by event. */
+/** The options of a job: the same for all events, or a function of the event. */
 export type JobOptions<E, Options> = Options | ((event: E) => Options);
 
-/** What a job is made of, for either queue. `Own`: the job options that are not the caller's to give. */
+/** The data and options of the jobs, for both queues. `Own` names the job options that `enqueue` sets itself. */
 export interface JobSettings<Data, Options, Own extends PropertyKey, E extends Event> {
-  /** The job's data, JSON. The event, without `parsed`. */
+  /** Returns the job's data, which must be JSON. Default: the event without `parsed`. */
   readonly data?: (event: E, ctx: HandlerContext) => Data;
-  /** Job options of the queue: priority, attempts or retryLimit, … */
+  /** Job options of the queue, e.g. priority, attempts or retryLimit. */
   readonly jobOptions?: JobOptions<E, Omit<Options & object, Own>>;
 }
 

@@ -52,7 +52,7 @@ export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
 
 /** Options of `a2aCaller`. */
 export interface A2aOptions extends CallerOptions {
-  /** Set: no agent card is read, and agentUrl itself is called, in this version of the transport. */
+  /** The version of the transport. If it is set, no agent card is read and the agent URL itself is called. */
   readonly version?: AgentVersion;
 }
 
@@ -76,13 +76,19 @@ interface Agent {
 }
 
 /**
- * Calls operations of sellers over the agent transport, in JSON-RPC: for `registration.call` and `registrations.start`. The
- * agent card has the URL and the version; it is read every five minutes, and again after a call that failed.
- * It logs nothing and raises no alarm: what fails is thrown, and whose call it was tells of it.
- * @returns resolves with the task or the message that the agent answers; rejects with SellerError where the seller refuses the
- *   credentials or the registration, with SellerBusyError where it is to be called later, with TaskUnknownError where it
+ * Creates a function that calls operations of sellers over the agent transport (JSON-RPC), for `registration.call`
+ * and `registrations.start`. It takes URL and version from the agent card, which it reads every five minutes and
+ * after a failed call. It throws its errors, logs nothing and raises no alarm.
+ * @returns a function that resolves with the agent's task or message. It rejects with SellerError if the seller
+ *   refuses the credentials or the registration, SellerBusyError if it asks to call later, TaskUnknownError if it
  *   does not know the task.
- * @throws ConfigError where an option is wrong; the message says what to change.
+ * @throws ConfigError if an option is wrong; the message says what to change.
+ * @example
+ * ```ts
+ * import { a2aCaller } from 'proto-webhooks/a2a';
+ *
+ * export const callSeller = a2aCaller({ auth: { type: 'bearer', token: process.env['SELLER_TOKEN'] } });
+ * ```
  */
 export function a2aCaller(options: A2aOptions = {}): CallSeller {
   const caller = callerOf('a2aCaller', options, KNOWN);

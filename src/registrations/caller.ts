@@ -12,12 +12,13 @@ import type { AnyFetchInit, NameLookUp } from '../keys/key-resolver.ts';
 import { orAborted, untilRejected } from '../shared/time-limits.ts';
 import { SellerBusyError, SellerError, TOO_MANY_REQUESTS } from './answer.ts';
 
-/** How the buyer proves who it is: credentials are each seller's own. */
+/** The credentials with which the buyer calls sellers. */
 export interface SellerAuth {
   readonly type: 'bearer';
   /**
-   * The token, or a function that gives the one for a seller: asked before each call, undefined where there is none. A token
-   * that is undefined itself, of an unset environment variable, is a ConfigError.
+   * The token, or a function that returns the token for a seller. The function is called before each call and
+   * returns undefined if there is no token. A plain undefined, e.g. of an unset environment variable, is a
+   * ConfigError.
    */
   readonly token:
     | string
@@ -25,11 +26,11 @@ export interface SellerAuth {
     | ((agentUrl: string, call: TokenCall) => string | undefined | Promise<string | undefined>);
 }
 
-/** Which call a token is for: a buyer may have several accounts at one seller. */
+/** The call that a token is for, because a buyer may have several accounts with one seller. */
 export interface TokenCall {
-  /** What is called: a task type, a question about a task, or what a seller has: `tools/list`, `agent-card`. */
+  /** The operation: a task type, the query of a task, `tools/list` or `agent-card`. */
   readonly operation: string;
-  /** Of the operation, as it was registered; of a question that of the task's operation. */
+  /** The `ref` with which the operation was registered. For the query of a task it is that of the task's operation. */
   readonly ref?: string;
 }
 
@@ -38,23 +39,26 @@ export const tokenCall = (operation: string, ref: string | undefined): TokenCall
   ...(ref !== undefined && { ref }),
 });
 
-/** Options of the callers of both transports. */
+/** Options of `mcpCaller` and `a2aCaller`. */
 export interface CallerOptions {
-  /** Absent: operations that are public alone. */
+  /** The credentials. Absent: only public operations can be called. */
   readonly auth?: SellerAuth | undefined;
-  /** For the answer to a request, ms. 60 000. */
+  /** The time limit for the answer to a request, ms. Default: 60 000. */
   readonly timeoutMs?: number | undefined;
-  /** Sellers on this machine, over http too: for development. Default false. */
+  /** If true, allows sellers on this machine, also over http, for development. Default: false. */
   readonly allowLoopback?: boolean | undefined;
-  /** Hosts whose addresses need not be public, such as those of your own network: names alone. None. */
+  /** Host names whose addresses may be private, e.g. of your own network. Default: none. */
   readonly allowHosts?: readonly string[] | undefined;
-  /** As of `createReceiver`: how Node looks names up. `direct`; hosts of `allowHosts` always as the system does. */
+  /**
+   * The way in which Node looks up host names, as in `createReceiver`. Hosts of `allowHosts` always use the
+   * operating system. Default: `direct`.
+   */
   readonly dns?: NameLookUp | undefined;
-  /** Bytes of an answer, decoded; of more it is refused. 16 MiB. */
+  /** The largest answer after decoding, bytes. A larger one is refused. Default: 16 MiB. */
   readonly maxAnswerBytes?: number | undefined;
   /**
-   * In the place of the package's own connections, such as for an egress proxy. Which addresses it connects to is not judged, and
-   * `allowHosts` and `dns` mean nothing. It has to heed `redirect: 'manual'` and `signal`.
+   * Replaces the package's own connections, e.g. for an egress proxy. It must respect `redirect: 'manual'` and
+   * `signal`. The addresses to which it connects are not checked, and `allowHosts` and `dns` have no effect.
    */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
 }

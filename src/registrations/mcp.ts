@@ -39,12 +39,19 @@ export {
 export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
 
 /**
- * Calls operations of sellers over the tool transport: for `registration.call` and `registrations.start`. One session a call, by
- * `@modelcontextprotocol/sdk`; in a poller one a seller.
- * It logs nothing and raises no alarm: what fails is thrown, and whose call it was tells of it.
- * @returns rejects with SellerError where the seller refuses the credentials, with SellerBusyError where it is to be called
- *   later, with TaskUnknownError where it does not know the task, with AnswerRefusedError where its answer is not taken.
- * @throws ConfigError where an option is wrong; the message says what to change.
+ * Creates a function that calls operations of sellers over the tool transport, for `registration.call` and
+ * `registrations.start`. It uses `@modelcontextprotocol/sdk`, with one session per call, or per seller in a poller.
+ * It throws its errors, logs nothing and raises no alarm.
+ * @returns a function that rejects with SellerError if the seller refuses the credentials, SellerBusyError if it
+ *   asks to call later, TaskUnknownError if it does not know the task, AnswerRefusedError if its answer is
+ *   unacceptable.
+ * @throws ConfigError if an option is wrong; the message says what to change.
+ * @example
+ * ```ts
+ * import { mcpCaller } from 'proto-webhooks/mcp';
+ *
+ * export const callSeller = mcpCaller({ auth: { type: 'bearer', token: process.env['SELLER_TOKEN'] } });
+ * ```
  */
 export function mcpCaller(options: CallerOptions = {}): CallSeller {
   const caller = callerOf('mcpCaller', options, CALLER_OPTIONS);

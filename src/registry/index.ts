@@ -146,9 +146,17 @@ const REQUEST: Readonly<Record<keyof RequestOptions, true>> = {
 };
 
 /**
- * A client of the registry's REST API (contract.md §2). Nothing is sent before the first call, and nothing is held after one: it
- * needs no end. It logs nothing and raises no alarm: what fails is thrown.
- * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ * Creates a client of the registry's REST API. It sends nothing before the first call and holds nothing after one,
+ * so there is nothing to close. It throws its errors, logs nothing and raises no alarm.
+ * @throws ConfigError if an option is missing or wrong; the message says what to change.
+ * @example
+ * ```ts
+ * import { createRegistry } from 'proto-webhooks/registry';
+ *
+ * const registry = createRegistry({ baseUrl: 'https://registry.example' });
+ * const { badge_svg_url } = await registry.badge('https://seller.example/mcp', 'sales');
+ * console.log(badge_svg_url);
+ * ```
  */
 export function createRegistry<const P extends string = 'proto' | 'adcp'>(
   options: RegistryOptions<P>,

@@ -3,13 +3,14 @@ import type { StandardSchema } from '../events/event.ts';
 import type { AnyFetch } from '../keys/key-resolver.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
-/** What a call of the registry failed with. `message` has no token in it. */
+/** Thrown when a call of the registry failed. `message` contains no token. */
 export class RegistryError extends PrintableError {
   override readonly name = 'RegistryError';
+  /** The stable code, for programs. The page docs/errors.md explains each code. */
   readonly code: RegistryErrorCode;
-  /** HTTP status; undefined where there was no answer. */
+  /** The HTTP status; undefined if there was no answer. */
   readonly status: number | undefined;
-  /** Ms that the registry asked to wait, where it did. */
+  /** The time that the registry asked to wait, ms; undefined if it did not ask. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -25,16 +26,16 @@ export class RegistryError extends PrintableError {
   }
 }
 
-/** 200 of the badge embed endpoint (contract.md §2.3). Unknown members survive. */
+/** The embed snippets of an agent's badge, as the registry answers them. Unknown members are kept. */
 export type BadgeEmbed<P extends string = 'proto' | 'adcp'> = {
   readonly agent_url: string;
-  /** Badge role; its values are left open by the contract. */
+  /** The role of the badge. The registry defines the values. */
   readonly role: string;
   readonly verified: boolean;
-  /** An https URL. */
+  /** The URL of the badge as SVG, always https. */
   readonly badge_svg_url: string;
   readonly registry_url: string;
-  /** Markup of the registry's: data, not to be inserted into a page unread. */
+  /** Markup made by the registry. Check it before you insert it into a page. */
   readonly html: string;
   readonly markdown: string;
   readonly [member: string]: unknown;
@@ -43,7 +44,7 @@ export type BadgeEmbed<P extends string = 'proto' | 'adcp'> = {
   readonly [K in `${P}_version`]?: string | null | undefined;
 };
 
-/** One captured storyboard step (contract.md §2.6). Which members are always there is left open by the contract: none is relied on. */
+/** One captured step of a compliance run. Any member may be absent. */
 export type DiagnosticRow<P extends string = 'proto' | 'adcp'> = {
   readonly id?: number | null | undefined;
   readonly run_id?: string | null | undefined;
@@ -53,12 +54,12 @@ export type DiagnosticRow<P extends string = 'proto' | 'adcp'> = {
   readonly step_id?: string | null | undefined;
   readonly task?: string | null | undefined;
   readonly step_passed?: boolean | null | undefined;
-  /** Timestamp. */
+  /** The time of the capture. */
   readonly captured_at?: string | null | undefined;
-  /** Milliseconds. */
+  /** The duration of the step, ms. */
   readonly duration_ms?: number | null | undefined;
   readonly request_url?: string | null | undefined;
-  /** The request exactly as the runner sent it. May hold account and brand identifiers. */
+  /** The request exactly as the runner sent it. It may contain account and brand identifiers. */
   readonly request_jsonb?: unknown;
   readonly response_status?: number | null | undefined;
   readonly response_headers_jsonb?: Readonly<Record<string, unknown>> | null | undefined;
@@ -72,99 +73,117 @@ export type DiagnosticRow<P extends string = 'proto' | 'adcp'> = {
   readonly [member: string]: unknown;
 } & { readonly [K in `${P}_error_jsonb`]?: unknown };
 
-/** 200 of the compliance diagnostics endpoint (contract.md §2.5): the failing steps of one run. */
+/** The failing steps of one compliance run. */
 export interface Diagnostics<P extends string = 'proto' | 'adcp'> {
   readonly agent_url: string;
   readonly run_id: string;
-  /** Rows in `diagnostics`. */
+  /** The number of rows in `diagnostics`. */
   readonly count: number;
   readonly diagnostics: readonly DiagnosticRow<P>[];
   readonly [member: string]: unknown;
 }
 
-/** For every call. */
+/** Options that every call of the registry takes. */
 export interface CallOptions {
-  /** Ends the call, waits between attempts included. */
+  /** Aborts the call, including waits between attempts. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Which diagnostics. */
+/** Selects the diagnostics to fetch. */
 export interface DiagnosticsQuery extends CallOptions {
-  /** A compliance run's UUID; the latest run without it. */
+  /** The UUID of a compliance run. Default: the latest run. */
   readonly runId?: string | undefined;
-  /** 1 to 1000. Default 500. */
+  /** The largest number of rows, 1 to 1000. Default: 500. */
   readonly maxRows?: number | undefined;
 }
 
-/** Methods that `request` takes. */
+/** The HTTP methods that `request` accepts. */
 export type RegistryMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** What a call of any endpoint brings. */
+/** Options of `request`. */
 export interface RequestOptions<Out = unknown> extends CallOptions {
-  /** Undefined values are left out; of an array each value is a parameter of its own. */
+  /** Query parameters. Undefined values are left out, and an array becomes one parameter for each value. */
   readonly query?: Readonly<Record<string, QueryValue | readonly QueryValue[] | undefined>> | undefined;
-  /** Sent as JSON. Not with GET. */
+  /** The body, sent as JSON. It is not allowed with GET. */
   readonly body?: unknown;
-  /** What the answer has to fit; any library of Standard Schema v1. */
+  /** Validates the answer; any Standard Schema v1. */
   readonly schema?: StandardSchema<Out> | undefined;
 }
 
 type QueryValue = string | number | boolean;
 
-/** Gives the bearer token for a call. `rejected`: the token that was just answered 401; another one is tried once. */
+/**
+ * Returns the bearer token for a call. `rejected` is the token that was just answered with 401; a different token
+ * is tried once.
+ */
 export type TokenSource = (rejected?: string) => string | Promise<string>;
 
 /** Options of `createRegistry`. */
 export interface RegistryOptions<P extends string = 'proto' | 'adcp'> {
-  /** `{base_url}` of the registry, e.g. `https://registry.example`. */
+  /** The base URL of the registry, e.g. `https://registry.example`. */
   readonly baseUrl: string;
-  /** An organization API key (`sk_…`), or a function that gives a user's JWT (contract.md §2.9). Sent to `baseUrl`'s origin alone. */
+  /**
+   * An organization API key (`sk_…`), or a function that returns a user's JWT. It is sent to the origin of
+   * `baseUrl` only.
+   */
   readonly token?: string | TokenSource | undefined;
-  /** The one name that members such as `proto_version` are read by. Default: `proto` and `adcp`. */
+  /** The one name by which members such as `proto_version` are read. Default: both known names, `proto` and `adcp`. */
   readonly protocol?: P | undefined;
-  /** Name of the query parameter with the cap of rows, which the contract leaves open. Default `limit`. */
+  /** The name of the query parameter that limits the rows. Default: `limit`. */
   readonly rowCapParameter?: string | undefined;
-  /** Ms for one attempt, from the first byte sent to the last received, and for the token function. Default 30 000. */
+  /**
+   * The time limit of one attempt, ms: from the first byte sent to the last byte received. It also limits the token
+   * function. Default: 30 000.
+   */
   readonly deadlineMs?: number | undefined;
-  /** Largest answer. Default 16 777 216. */
+  /** The largest answer, bytes. Default: 16 777 216. */
   readonly maxAnswerBytes?: number | undefined;
-  /** How often a GET that was answered 429 or 503 is sent in all. Default 3. */
+  /** The largest number of times that a GET is sent if the answer is 429 or 503. Default: 3. */
   readonly attempts?: number | undefined;
-  /** Ms: a longer `Retry-After` is not waited for, the error tells it. At most a day. Default 30 000. */
+  /**
+   * The longest `Retry-After` that is waited for, ms, at most a day. A longer one is reported in the error.
+   * Default: 30 000.
+   */
   readonly maxWaitMs?: number | undefined;
-  /** Development: http and private addresses; a token is then sent over http to loopback alone. Default false. */
+  /**
+   * If true, allows http and private addresses, for development. Over http a token is sent to loopback only.
+   * Default: false.
+   */
   readonly allowLoopback?: boolean | undefined;
-  /** For tests, proxies and other runtimes. */
+  /** Replaces the package's own connections, for tests, proxies and other runtimes. */
   readonly fetch?: AnyFetch | undefined;
-  /** Unix ms. For tests. */
+  /** Returns the current time, Unix ms, for tests. */
   readonly now?: (() => number) | undefined;
-  /** In [0, 1): spreads the attempts of many processes. For tests. */
+  /** Returns a number in [0, 1) that spreads the attempts of many processes, for tests. */
   readonly random?: (() => number) | undefined;
-  /** Waits `ms`; rejects when `signal` aborts. For tests. */
+  /** Waits `ms` and rejects when `signal` aborts, for tests. */
   readonly sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
-/** A client of the registry's REST API. Every method rejects with `RegistryError`. */
+/** A client of the registry's REST API. Every method rejects with a `RegistryError`. */
 export interface Registry<P extends string = 'proto' | 'adcp'> {
   /**
-   * Embed snippets of an agent's badge. Public: no token is sent.
-   * @param version protocol release MAJOR.MINOR; without it the legacy unpinned endpoint is asked (contract.md §2.8).
+   * Fetches the embed snippets of an agent's badge. No token is sent.
+   * @param version the protocol release, MAJOR.MINOR. Default: the legacy endpoint without a version.
    */
   badge(agentUrl: string, role: string, version?: string, options?: CallOptions): Promise<BadgeEmbed<P>>;
-  /** Requests and responses that the runner captured for the failing steps of one run. Needs a token. */
+  /** Fetches the requests and responses that the runner captured for the failing steps of one run. It needs a token. */
   diagnostics(agentUrl: string, query?: DiagnosticsQuery): Promise<Diagnostics<P>>;
-  /** `POST /api/me/agents` (contract.md §2.7). Shapes of body and answer are left open by the contract. Needs a token. */
+  /**
+   * Registers an agent: `POST /api/me/agents`. The registry defines the shapes of body and answer. It needs a
+   * token.
+   */
   registerAgent(body: object, options?: CallOptions): Promise<unknown>;
-  /** `POST /api/organizations`. Needs a token. */
+  /** Creates an organization: `POST /api/organizations`. It needs a token. */
   createOrganization(body: object, options?: CallOptions): Promise<unknown>;
-  /** The OAuth authorization server's metadata (RFC 8414), as sent. Public. */
+  /** Fetches the OAuth authorization server's metadata (RFC 8414), as sent. No token is sent. */
   authorizationServer(options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
-  /** The protected resource's metadata (RFC 9728), as sent. Public. */
+  /** Fetches the protected resource's metadata (RFC 9728), as sent. No token is sent. */
   protectedResource(options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
   /**
-   * Any other endpoint. The token is sent where there is one.
-   * @param path from `baseUrl` on, beginning with `/`; what is variable in it is encoded by the caller.
-   * @returns the answer as sent, or what `schema` makes of it; undefined where the answer has no body.
+   * Calls any other endpoint. The token is sent if there is one.
+   * @param path the path after `baseUrl`, beginning with `/`. The caller encodes its variable parts.
+   * @returns the answer as sent, or the output of `schema`; undefined if the answer has no body.
    */
   request<Out = unknown>(method: RegistryMethod, path: string, options?: RequestOptions<Out>): Promise<Out>;
 }

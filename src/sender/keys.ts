@@ -11,19 +11,19 @@ import { createHashes } from '../crypto/hashes.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { protocolsFor } from '../shared/wire-names.ts';
 
-/** A signing key and what is published of it. Both have the same `kid`. */
+/** A signing key and its public part. Both have the same `kid`. */
 export interface KeyPair {
-  /** For `signDelivery`; stays with the seller. */
+  /** The private key for `signDelivery`. It stays with the seller. */
   readonly privateJwk: Jwk;
-  /** For `keys[]` of the seller's JWKS: passes check 8 (verification.md §2.8). */
+  /** The public key, to be published in `keys[]` of the seller's JWKS. */
   readonly publicJwk: Jwk;
 }
 
-/** `generateKey`'s options. */
+/** Options of `generateKey`. */
 export interface GenerateKeyOptions {
-  /** The RFC 7638 thumbprint by default. */
+  /** The key id. Default: the RFC 7638 thumbprint. */
   readonly kid?: string;
-  /** The one name whose purpose member the key has. Those of both known names: each counts under its own tag. */
+  /** The one protocol name that gets a purpose member. Default: both known names, each valid under its own tag. */
   readonly protocol?: string | undefined;
 }
 
@@ -86,9 +86,17 @@ function thumbprint(members: Jwk): string {
 }
 
 /**
- * Makes a key as a seller publishes it: `use` `sig`, `key_ops` `verify`, and the purpose.
- * @param purpose value of `<protocol>_use`.
- * @throws ConfigError (rejects) for an argument that is none, and an option that does not exist.
+ * Generates a signing key pair as a seller publishes it: `use` `sig`, `key_ops` `verify`, and the key purpose.
+ * @param purpose the value of the member `<protocol>_use`.
+ * @throws ConfigError (rejects) for an invalid argument or an unknown option.
+ * @example
+ * ```ts
+ * import { generateKey } from 'proto-webhooks/sender';
+ *
+ * const { privateJwk, publicJwk } = await generateKey('ed25519');
+ * console.log(JSON.stringify({ keys: [publicJwk] })); // publish this as the JWKS
+ * console.log(privateJwk['kid']); // keep the private key secret
+ * ```
  */
 export async function generateKey(
   alg: SignatureAlgorithm,

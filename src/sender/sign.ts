@@ -21,25 +21,28 @@ interface LegacyDelivery {
   /** The buyer's webhook URL. */
   readonly url: string;
   readonly body: PayloadInput;
-  /** Sent beside the scheme's own; the same name replaces. */
+  /** Additional header fields. One with the name of a field that the scheme sets replaces it. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** `signHmac`'s options. */
+/** Options of `signHmac`. */
 export interface HmacDeliveryOptions extends LegacyDelivery, SigningInput {
   /** The shared secret of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly secret: string;
-  /** Name in wire identifiers. `proto`. */
+  /** The name in wire identifiers. Default: `proto`. */
   readonly protocol?: string | undefined;
-  /** Unix ms. `Date.now`. */
+  /** Returns the current time, Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
 }
 
-/** `bearerDelivery`'s options. */
+/** Options of `bearerDelivery`. */
 export interface BearerDeliveryOptions extends LegacyDelivery {
   /** The token of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly token: string;
-  /** The field that has the token alone, e.g. `X-A2A-Notification-Token`. `Authorization: Bearer …`. */
+  /**
+   * A header field that carries the token alone, e.g. `X-A2A-Notification-Token`. Default:
+   * `Authorization: Bearer …`.
+   */
   readonly header?: string;
 }
 
@@ -58,9 +61,18 @@ const BEARER_NAMES: Readonly<Record<keyof BearerDeliveryOptions, true>> = {
 };
 
 /**
- * Signs a delivery with the deprecated HMAC-SHA256 scheme, over `<timestamp>.<raw body>`
- * (contract.md §5.14). Use `signDelivery` unless the buyer registered a secret.
- * @throws ConfigError for a secret under 32 characters, a body with a member twice, an option that does not exist.
+ * Signs a delivery with the deprecated HMAC-SHA256 scheme, over `<timestamp>.<raw body>`. Use `signDelivery` unless
+ * the buyer registered a secret.
+ * @throws ConfigError for a secret under 32 characters, a body that repeats a member, or an unknown option.
+ * @example
+ * ```ts
+ * import { signHmac } from 'proto-webhooks/sender';
+ *
+ * const secret = process.env['WEBHOOK_SECRET'] ?? '';
+ * const body = { idempotency_key: crypto.randomUUID(), task_id: 'task-1', status: 'working' };
+ * const delivery = signHmac({ url: 'https://buyer.example/hooks', body, secret });
+ * await fetch(delivery.url, delivery);
+ * ```
  */
 export function signHmac(options: HmacDeliveryOptions): SignedDelivery {
   onlyKnown('signHmac', options, HMAC_NAMES);
@@ -84,8 +96,18 @@ export function signHmac(options: HmacDeliveryOptions): SignedDelivery {
 }
 
 /**
- * Makes a delivery of the deprecated bearer scheme (contract.md §5.17).
- * @throws ConfigError for an option that does not exist.
+ * Makes a delivery of the deprecated bearer scheme: the token goes into a header field and nothing is signed. Use
+ * `signDelivery` unless the buyer registered a token.
+ * @throws ConfigError for an unknown option.
+ * @example
+ * ```ts
+ * import { bearerDelivery } from 'proto-webhooks/sender';
+ *
+ * const token = process.env['WEBHOOK_TOKEN'] ?? '';
+ * const body = { idempotency_key: crypto.randomUUID(), task_id: 'task-1', status: 'working' };
+ * const delivery = bearerDelivery({ url: 'https://buyer.example/hooks', body, token });
+ * await fetch(delivery.url, delivery);
+ * ```
  */
 export function bearerDelivery(options: BearerDeliveryOptions): SignedDelivery {
   onlyKnown('bearerDelivery', options, BEARER_NAMES);
@@ -105,45 +127,51 @@ export type { Jwk } from '../crypto/engine.ts';
 export type { PayloadInput, SignedDelivery } from './signed-delivery.ts';
 export { generateKey, type GenerateKeyOptions, type KeyPair } from './keys.ts';
 
-/** The components that the profile fixes (contract.md §5.5), in its order. */
+/** The five components that every signature of the webhook profile covers, in the order of the profile. */
 export const PROFILE_COMPONENTS: readonly string[] = REQUIRED_COMPONENTS;
 
 /** The six parameters of a signature, by their names on the wire. */
 export interface SignatureParams {
-  /** Unix seconds. */
+  /** The time of signing, Unix seconds. */
   readonly created: number;
-  /** Unix seconds, at most 300 after `created`. */
+  /** The end of validity, Unix seconds: at most 300 after `created`. */
   readonly expires: number;
-  /** Unpadded base64url of at least 16 random bytes; fresh for every attempt. */
+  /** Unpadded base64url of at least 16 random bytes, fresh for every attempt. */
   readonly nonce: string;
   readonly keyid: string;
   readonly alg: string;
   readonly tag: string;
 }
 
-/** `signDelivery`'s options. Only `url`, `body` and `key` are needed to sign as the profile says. */
+/** Options of `signDelivery`. Only `url`, `body` and `key` are required for a valid signature. */
 export interface SignDeliveryOptions extends SigningInput {
   /** The buyer's webhook URL exactly as the buyer gave it. */
   readonly url: string;
-  /** Private JWK, Ed25519 or P-256, with the `kid` under which its public part is published. */
+  /** A private JWK of Ed25519 or P-256. Its `kid` must be the one under which the public part is published. */
   readonly key: Jwk;
-  /** Name in wire identifiers. `proto`. */
+  /** The name in wire identifiers. Default: `proto`. */
   readonly protocol?: string | undefined;
-  /** Unix ms. `Date.now`. */
+  /** Returns the current time, Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
-  /** Ms from `created` to `expires`, which has whole seconds. 300 000. */
+  /** The time from `created` to `expires`, ms; both are written in whole seconds. Default: 300 000. */
   readonly lifetimeMs?: number;
-  /** 16 random bytes in base64url by default. */
+  /** The nonce of the signature. Default: 16 random bytes in base64url. */
   readonly nonce?: string;
-  /** Sent beside the signature's own; the same name replaces `Content-Type` or `Content-Digest`. */
+  /** Additional header fields. One named `Content-Type` or `Content-Digest` replaces the default. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What is covered: the profile's five by default. More: `[...PROFILE_COMPONENTS, 'x-trace-id']`. */
+  /**
+   * The covered components. Default: the five of the profile. To cover more pass e.g.
+   * `[...PROFILE_COMPONENTS, 'x-trace-id']`.
+   */
   readonly components?: readonly string[];
-  /** How signature and digest are written. `base64url`, as the profile says; many senders use `base64`. */
+  /**
+   * The base64 alphabet of signature and digest. Default: `base64url`, as the profile requires; many senders use
+   * `base64`.
+   */
   readonly alphabet?: 'base64url' | 'base64';
-  /** Whether they end in `=`. By default `base64` does and `base64url` does not. */
+  /** If true, signature and digest end in `=` padding. Default: true for `base64`, false for `base64url`. */
   readonly padded?: boolean;
-  /** Replaces parameters, `undefined` leaves one out: for deliveries that a receiver must refuse. */
+  /** Replaces signature parameters; `undefined` leaves one out. It makes deliveries that a receiver must refuse. */
   readonly params?: { readonly [K in keyof SignatureParams]?: SignatureParams[K] | undefined };
 }
 
@@ -218,11 +246,23 @@ function signatureParams(components: readonly string[], options: SignDeliveryOpt
 }
 
 /**
- * Signs a delivery as contract.md §5.2 to §5.8 say (RFC 9421 with five covered components and a tag). Sign
- * anew for every attempt, so that each has its own nonce, and keep the payload's `idempotency_key`.
- * @throws ConfigError for a key that cannot sign, a component that the delivery lacks, a body with a member twice, an
- *   option that does not exist.
+ * Signs a delivery (RFC 9421): five covered components, a nonce, a tag and a `Content-Digest`. Sign every attempt
+ * anew, so that each has its own nonce, and keep the payload's `idempotency_key`.
+ * @throws ConfigError for a key that cannot sign, a component that the delivery lacks, a body that repeats a
+ *   member, or an unknown option.
  * @throws TargetUriError for a URL without a canonical form.
+ * @example
+ * ```ts
+ * import { generateKey, signDelivery } from 'proto-webhooks/sender';
+ *
+ * const { privateJwk } = await generateKey('ed25519');
+ * const delivery = await signDelivery({
+ *   url: 'https://buyer.example/hooks',
+ *   body: { idempotency_key: crypto.randomUUID(), task_id: 'task-1', status: 'completed' },
+ *   key: privateJwk,
+ * });
+ * await fetch(delivery.url, delivery);
+ * ```
  */
 export async function signDelivery(options: SignDeliveryOptions): Promise<SignedDelivery> {
   onlyKnown('signDelivery', options, SIGN_NAMES, { lifetimeSeconds: 'lifetimeMs, in milliseconds' });

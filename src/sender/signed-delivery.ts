@@ -2,17 +2,17 @@ import { parseStrictJson } from '../codec/strict-json.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { isBytes } from '../shared/realms.ts';
 
-/** A delivery that is ready to be sent: `fetch(url, { method, headers, body })`. */
+/** A delivery that is ready to be sent with `fetch(url, { method, headers, body })`. */
 export interface SignedDelivery {
   readonly method: 'POST';
-  /** As given, not canonicalised. */
+  /** The webhook URL as given, not canonicalised. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The bytes that were signed: send them as they are. */
+  /** The bytes that were signed. Send them unchanged. */
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
-/** Bytes and text are sent as they are; anything else is serialised once, without white space. */
+/** A payload to send. Bytes and text are sent unchanged; an object is serialised once as JSON without white space. */
 export type PayloadInput = Uint8Array | string | object;
 
 /** @throws ConfigError where `JSON.stringify` gives nothing. */
@@ -26,7 +26,10 @@ export function payloadBytes(payload: PayloadInput): Uint8Array<ArrayBuffer> {
 /** What a signer is told of the body. */
 export interface SigningInput {
   readonly body: PayloadInput;
-  /** Signs a body with a member twice, which every receiver refuses: for tests of receivers. `false`. */
+  /**
+   * If true, signs a body that repeats a member, which every receiver refuses. It is for tests of receivers.
+   * Default: false.
+   */
   readonly allowMalformed?: boolean;
 }
 

@@ -244,35 +244,35 @@ type CodeOf<K extends CodeKind> = {
   [C in keyof Codes]: Extract<Codes[C][number], K> extends never ? never : C;
 }[keyof Codes];
 
-/** Refusals that authentication gives: all answered 401 but for `…_rate_abuse` (429). */
+/** The codes of refusals by authentication. The answer is 401, but 429 for `…_rate_abuse`. */
 export type AuthenticationCode = CodeOf<'authentication'>;
 
-/** Refusals of an authentic body that is not a valid envelope: 400 (verification.md §7.5). */
+/** The codes of refusals of an authentic body that is not a valid envelope. The answer is 400. */
 export type EnvelopeCode = CodeOf<'envelope'>;
 
-/** Every code of an outcome of kind `refused`: the sender's doing. */
+/** All codes of an outcome of kind `refused`: the sender caused it. */
 export type RefusedCode = CodeOf<'refused'> | AuthenticationCode | EnvelopeCode;
 
-/** Every code of an outcome of kind `unavailable`: a fault on our side, always 503, never 4xx. */
+/** All codes of an outcome of kind `unavailable`: a fault on the receiver's side, always answered 503, never 4xx. */
 export type UnavailableCode = CodeOf<'unavailable'>;
 
 /**
- * Refusals that another setting of ours might not have made (verification.md §2.37): the alarm has the code of the refusal,
- * and `option` names the setting, where it is one.
+ * The codes of refusals that another setting of the receiver might have prevented. The alarm has the code of the
+ * refusal, and its `option` names the setting if there is one.
  */
 export type SettingCode = CodeOf<'setting'>;
 
-/** What the owner should look at. None changes an answer. */
+/** The codes of alarms, which the operator should look into. An alarm never changes an answer. */
 export type AlarmCode = CodeOf<'alarm' | 'setting'>;
 
-/** Stable codes of warnings. */
+/** The stable codes of warnings. */
 export type WarningCode = CodeOf<'warning'>;
 
-/** What is wrong with a registration, for programs. */
+/** The stable codes of a `RegistrationError`, for programs. */
 export type RegistrationErrorCode = CodeOf<'registration'>;
 
-/** Stable codes of `RegistryError`. */
+/** The stable codes of a `RegistryError`. */
 export type RegistryErrorCode = CodeOf<'registry'>;
 
-/** Codes of every other error that has one: a `Fault` has an `UnavailableCode`. */
+/** The codes of every other error that has one. A `Fault` has an `UnavailableCode`. */
 export type ThrownCode = CodeOf<'thrown'>;

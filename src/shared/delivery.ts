@@ -2,7 +2,7 @@ import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError } from './errors.ts';
 import { isBytes } from './realms.ts';
 
-/** Header fields as received: lower-case name → the value of each line, in order, white space trimmed. */
+/** Header fields as received: a lower-case name maps to the value of each line, in order, with white space trimmed. */
 export type HeaderFields = ReadonlyMap<string, readonly string[]>;
 
 /** What users may pass as headers; `rawHeaders` and pairs keep repeated lines visible, the others may not. */

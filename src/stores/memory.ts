@@ -9,28 +9,51 @@ import { stepWatch } from './step-watch.ts';
 import { type MemoryRows, memoryRows } from './memory/memory-rows.ts';
 import { createMemoryState as newState, type MemoryState as State } from './memory/memory-state.ts';
 
-/** What a memory store remembers, opaque. Stores that share one are one store, as two processes on one database are. */
+/**
+ * The data of a memory store, opaque to users. Stores that share one state are one store, as two processes on one
+ * database are.
+ */
 export interface MemoryState {
-  /** The store's identity; undefined until it is asked for. */
+  /** The identity of the store; undefined until it is first needed. */
   readonly id: string | undefined;
 }
 
-/** Makes an empty state, for memory stores that share it. */
+/**
+ * Creates an empty state that several memory stores can share.
+ * @example
+ * ```ts
+ * import { createMemoryState, memoryStore } from 'proto-webhooks/memory';
+ *
+ * const state = createMemoryState();
+ * const [a, b] = [memoryStore({ state }), memoryStore({ state })];
+ * await Promise.all([a.open(), b.open()]);
+ * ```
+ */
 export const createMemoryState = (): MemoryState => newState();
 
-/** `memoryStore`'s options. */
+/** Options of `memoryStore`. */
 export interface MemoryStoreOptions extends StoreOptions {
-  /** Shared by several stores, they are one: `createMemoryState()`. A new one by default. */
+  /** The state, made by `createMemoryState()`. Stores that share a state are one store. Default: a new state. */
   readonly state?: MemoryState;
 }
 
 const OPTION_NAMES: Readonly<Record<keyof MemoryStoreOptions, true>> = { state: true, clockOffsetMs: true };
 
 /**
- * A store for tests and development: everything is gone with the process, durability is `process`. A receiver
- * takes it only with `allowLoopback` or `durability: { require: 'process' }`, and never under `NODE_ENV=production`.
- * Without transactions.
- * @throws ConfigError for an option that is not known.
+ * Creates a store in memory, for tests and development. Its data are lost with the process (durability `process`),
+ * and it has no transactions.
+ *
+ * A receiver accepts it only with `allowLoopback` or `durability: { require: 'process' }`, and never if `NODE_ENV`
+ * is `production`.
+ * @throws ConfigError for an unknown option.
+ * @example
+ * ```ts
+ * import { memoryStore } from 'proto-webhooks/memory';
+ *
+ * const store = memoryStore();
+ * await store.open();
+ * console.log(await store.durability()); // process
+ * ```
  */
 export function memoryStore(
   options: MemoryStoreOptions = {},

@@ -11,45 +11,66 @@ export type { MysqlConnection, MysqlPool } from './mysql/mysql-client.ts';
 export { migrate } from './mysql/mysql-schema.ts';
 export type { MigrateOptions } from './mysql/mysql-schema.ts';
 
-/** `mysqlStore`'s options. */
+/** Options of `mysqlStore`. */
 export interface MysqlStoreOptions extends StoreOptions {
   /**
-   * A pool of `mysql2/promise` (3 or newer), with the database in which `migrate` made the tables. It stays its owner's
-   * to end. `ctx.transaction` needs a `connectionLimit` of at least 2.
+   * A pool of `mysql2/promise` (3 or newer), on the database in which `migrate` made the tables. The caller ends
+   * it. `ctx.transaction` needs a `connectionLimit` of at least 2.
    */
   readonly pool: MysqlPool;
-  /** An operation that is not answered by then is `store_unavailable`; waiting for a connection counts. Ms; 3 000. */
+  /**
+   * The time limit of an operation, including the wait for a connection, ms. After it the operation fails with
+   * `store_unavailable`. Default: 3 000.
+   */
   readonly timeoutMs?: number;
   /**
-   * `ctx.transaction`: how long the function may leave its transaction without a statement before the server closes the
-   * connection and rolls it back, so that a frozen process frees its rows. Ms, in whole seconds; 0: as the server is set
-   * up. By default the longer of `leaseMs` and 30 000.
+   * The longest time that the function of `ctx.transaction` may go without a statement, ms, rounded to whole
+   * seconds. After it the server closes the connection and rolls back, so that a frozen process frees its rows.
+   *
+   * 0 keeps the server's setting. Default: the longer of `leaseMs` and 30 000.
    */
   readonly idleInTransactionMs?: number;
-  /** 0 ≤ n < 1. `Math.random`; spreads the tries of transactions that the server rolled back. */
+  /**
+   * Returns a number in [0, 1) that spreads the retries of transactions that the server rolled back. Default:
+   * `Math.random`.
+   */
   readonly random?: () => number;
 }
 
 /**
- * A store whose `transaction(request, fn)` gives `fn` a connection of the pool, inside the transaction. When that has
- * ended each call on it fails with the code `transaction_over`, and nothing is sent: the connection serves others.
+ * A store on MariaDB or MySQL. Its `transaction(request, fn)` passes a connection of the pool to `fn`, inside the
+ * transaction.
+ *
+ * After the transaction each call on that connection fails with the code `transaction_over` and sends nothing,
+ * because the connection serves others.
  */
 export type MysqlStore = Store<MysqlConnection> &
   Required<Pick<Store<MysqlConnection>, 'transaction' | typeof Symbol.asyncDispose>> & {
     readonly inbox: StoreInbox;
     /**
-     * Deletes what has expired, a few rows at a time. Accepts clear away what their own senders left; this is for
-     * senders that have gone quiet: call it once a day, say. @returns how many rows.
+     * Deletes expired rows, a few at a time. Accepts already delete those of their own sender. Call it e.g. once a
+     * day for senders that send no more.
+     * @returns the number of deleted rows.
      */
     sweep(): Promise<number>;
   };
 
 /**
- * The store for several processes and machines on MariaDB (10.6 or newer; 10.11 is the one that is tested), on tables
- * and procedures that `migrate(pool)` makes. MySQL 8.0.19 or newer has the statements too, and is not tested. Durability
- * is what the server's settings say: `disk` with `innodb_flush_log_at_trx_commit = 1`, and `sync_binlog = 1` where the
- * binary log is on.
- * @throws ConfigError for options that cannot work; from `open()` where the server's settings or tables do not do.
+ * Creates a store on MariaDB 10.6 or newer, for several processes and machines. `migrate(pool)` makes its tables
+ * and procedures. MariaDB 10.11 is tested; MySQL 8.0.19 or newer supports the statements but is not tested.
+ *
+ * Its durability follows the server's settings. It is `disk` with `innodb_flush_log_at_trx_commit = 1`, and
+ * `sync_binlog = 1` if the binary log is on.
+ * @throws ConfigError for invalid options; from `open()` if the server's settings or tables are unsuitable.
+ * @example
+ * ```ts
+ * import { createPool } from 'mysql2/promise';
+ * import { migrate, mysqlStore } from 'proto-webhooks/mysql';
+ *
+ * const pool = createPool({ uri: 'mysql://localhost/buyer', connectionLimit: 10 });
+ * await migrate(pool);
+ * export const store = mysqlStore({ pool });
+ * ```
  */
 export function mysqlStore(options: MysqlStoreOptions): MysqlStore {
   check(options);

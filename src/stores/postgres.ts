@@ -11,43 +11,64 @@ export type { PgClient, PgConnection, PgPool, PgResult } from './postgres/postgr
 export { migrate } from './postgres/postgres-schema.ts';
 export type { MigrateOptions } from './postgres/postgres-schema.ts';
 
-/** `postgresStore`'s options. */
+/** Options of `postgresStore`. */
 export interface PostgresStoreOptions extends StoreOptions {
-  /** A pool of `pg` (8 or newer). It stays its owner's to end. `ctx.transaction` needs `max` of at least 2. */
+  /** A pool of `pg` (8 or newer). The caller ends it. `ctx.transaction` needs a `max` of at least 2. */
   readonly pool: PgPool;
-  /** Where `migrate` made the tables. `proto_webhooks`. */
+  /** The schema in which `migrate` made the tables. Default: `proto_webhooks`. */
   readonly schema?: string;
-  /** An operation that is not answered by then is `store_unavailable`; waiting for a connection counts. Ms; 3 000. */
+  /**
+   * The time limit of an operation, including the wait for a connection, ms. After it the operation fails with
+   * `store_unavailable`. Default: 3 000.
+   */
   readonly timeoutMs?: number;
   /**
-   * `ctx.transaction`: how long the function may leave its transaction without a statement before the server rolls it
-   * back and closes the connection, so that a frozen process frees its rows. Ms; 0: as the server is set up. By default
-   * the longer of `leaseMs` and 30 000.
+   * The longest time that the function of `ctx.transaction` may go without a statement, ms. After it the server
+   * rolls back and closes the connection, so that a frozen process frees its rows.
+   *
+   * 0 keeps the server's setting. Default: the longer of `leaseMs` and 30 000.
    */
   readonly idleInTransactionMs?: number;
-  /** 0 ≤ n < 1. `Math.random`; spreads the tries of transactions that the server rolled back. */
+  /**
+   * Returns a number in [0, 1) that spreads the retries of transactions that the server rolled back. Default:
+   * `Math.random`.
+   */
   readonly random?: () => number;
 }
 
 /**
- * A store whose `transaction(request, fn)` gives `fn` a client of the pool, inside the transaction. When that has ended
- * each call on it fails with the code `transaction_over`, and nothing is sent: the connection serves others.
+ * A store on PostgreSQL. Its `transaction(request, fn)` passes a client of the pool to `fn`, inside the
+ * transaction.
+ *
+ * After the transaction each call on that client fails with the code `transaction_over` and sends nothing, because
+ * the connection serves others.
  */
 export type PostgresStore = Store<PgClient> &
   Required<Pick<Store<PgClient>, 'transaction' | typeof Symbol.asyncDispose>> & {
     readonly inbox: StoreInbox;
     /**
-     * Deletes what has expired, a few rows at a time. Accepts clear away what their own senders left; this is for
-     * senders that have gone quiet: call it once a day, say. @returns how many rows.
+     * Deletes expired rows, a few at a time. Accepts already delete those of their own sender. Call it e.g. once a
+     * day for senders that send no more.
+     * @returns the number of deleted rows.
      */
     sweep(): Promise<number>;
   };
 
 /**
- * The store for several processes and machines: PostgreSQL 12 or newer, on tables that `migrate(pool)` makes, through
- * any pooler (nothing is kept in a session). Durability is what the server's settings say: `disk`, or `failover` with a
- * synchronous standby.
- * @throws ConfigError for a schema that is not a name; from `open()` where the server's settings or tables do not do.
+ * Creates a store on PostgreSQL 12 or newer, for several processes and machines. `migrate(pool)` makes its tables.
+ * Any pooler works, because nothing is kept in a session.
+ *
+ * Its durability follows the server's settings: `disk`, or `failover` with a synchronous standby.
+ * @throws ConfigError for an invalid schema name; from `open()` if the server's settings or tables are unsuitable.
+ * @example
+ * ```ts
+ * import pg from 'pg';
+ * import { migrate, postgresStore } from 'proto-webhooks/postgres';
+ *
+ * const pool = new pg.Pool({ connectionString: 'postgres://localhost/buyer', max: 10 });
+ * await migrate(pool);
+ * export const store = postgresStore({ pool });
+ * ```
  */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   check(options);

@@ -10,36 +10,52 @@ import type { SessionOptions } from './redis/redis-session.ts';
 
 export type { RedisClient } from './redis/redis-client.ts';
 
-/** `redisStore`'s options. */
+/** Options of `redisStore`. */
 export interface RedisStoreOptions extends StoreOptions {
-  /** Of ioredis, single, with Sentinels, or Cluster. The store works on a duplicate; this one stays yours to close. */
+  /**
+   * A client of ioredis: single, with Sentinels, or Cluster. The store works on a duplicate of it; the caller
+   * closes this one.
+   */
   readonly client: RedisClient;
-  /** Begins every key; without `{` and `}`. `webhook:` by default. */
+  /** The prefix of every key, without `{` and `}`. Default: `webhook:`. */
   readonly prefix?: string;
   /**
-   * Replicas that must have confirmed what an answer rests on (`WAIT`); fewer: `not_durable`, 503, so also while one is
-   * away. By default the most that were attached since the start where the receiver's `durability.require` is `failover`,
-   * for which it can be no less than are attached; else 1 as soon as every primary is seen to have a replica, 0 before.
-   * 0 turns it off.
+   * The number of replicas that must confirm a write before it is answered (`WAIT`). With fewer the operation fails
+   * with `not_durable` (503), also while a replica is unreachable. 0 turns it off.
+   *
+   * Default: 1 as soon as every primary was seen with a replica, 0 before. If the receiver requires durability
+   * `failover`, it is the largest number of replicas attached since the start, and cannot be set lower than the
+   * attached ones.
    */
   readonly waitReplicas?: number;
-  /** How long replicas are waited for. Ms; 1 000. */
+  /** The longest wait for replicas, ms. Default: 1 000. */
   readonly waitTimeoutMs?: number;
-  /** An operation that is not answered by then is `store_unavailable`. Ms; 3 000. */
+  /** The time limit of an operation, ms. After it the operation fails with `store_unavailable`. Default: 3 000. */
   readonly timeoutMs?: number;
 }
 
-/** A store with an inbox, without transactions. */
+/** A store on Redis, with an inbox and without transactions. */
 export type RedisStore = Store &
   Required<Pick<Store, typeof Symbol.asyncDispose>> & { readonly inbox: StoreInbox };
 
 /**
- * A store on Redis >= 6.2: any number of processes; best effort across failover, for Redis itself is. What is
- * written together is one Lua script on the keys of one sender, which are in one slot.
+ * Creates a store on Redis 6.2 or newer, for any number of processes. Each write is one Lua script on the keys of
+ * one sender, which share a slot. Across a failover it is best effort, as Redis itself is.
  *
- * Durability is `disk` with `appendonly yes` and `appendfsync always`; `failover` where all replicas confirm too; else
- * `process`; `unknown` where the settings may not be read. `maxmemory-policy` must be `noeviction`.
- * @throws ConfigError for options that cannot work; from `open()` for servers that cannot keep the promise.
+ * `maxmemory-policy` must be `noeviction`. The durability is:
+ *
+ * - `disk` with `appendonly yes` and `appendfsync always`;
+ * - `failover` if in addition all replicas confirm;
+ * - `process` otherwise;
+ * - `unknown` if the settings cannot be read.
+ * @throws ConfigError for invalid options; from `open()` for servers that cannot keep the promise.
+ * @example
+ * ```ts
+ * import { Redis } from 'ioredis';
+ * import { redisStore } from 'proto-webhooks/redis';
+ *
+ * export const store = redisStore({ client: new Redis('redis://localhost:6379') });
+ * ```
  */
 export function redisStore(options: RedisStoreOptions): RedisStore {
   const session = sessionOptions(options);

@@ -75,27 +75,42 @@ function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
 
 export type { SqliteHandle, SqliteStatement, SqliteValue } from './sqlite/handle.ts';
 
-/** `sqliteStore`'s options. */
+/** Options of `sqliteStore`. */
 export interface SqliteStoreOptions extends StoreOptions {
-  /** How long an operation waits for another connection's lock before it is `store_unavailable`. Ms; 2 000. */
+  /**
+   * The longest wait for another connection's lock, ms. After it an operation fails with `store_unavailable`.
+   * Default: 2 000.
+   */
   readonly busyMs?: number;
-  /** Waits between two tries, ms. `setTimeout` by default; for tests. */
+  /** Waits between two tries, ms. Default: `setTimeout`. Replace it in tests. */
   readonly delay?: (ms: number) => Promise<void>;
-  /** 0 ≤ n < 1. `Math.random`; spreads the tries. */
+  /** Returns a number in [0, 1) that spreads the tries. Default: `Math.random`. */
   readonly random?: () => number;
 }
 
-/** A store with an inbox, whose `transaction(request, fn)` gives `fn` the connection: `fn` is synchronous. */
+/**
+ * A store on SQLite, with an inbox. Its `transaction(request, fn)` passes the connection to `fn`, which must be
+ * synchronous.
+ */
 export type SqliteStore<Handle = SqliteHandle> = Store<Handle> &
   Required<Pick<Store<Handle>, 'transaction' | 'inbox' | 'registrations' | typeof Symbol.asyncDispose>>;
 
 /**
- * The embedded default: one file, any number of processes on one machine, durability `disk`.
- * The import itself throws a ConfigError where the runtime has no `node:sqlite` (Node before 22.13).
- * @param fileOrHandle path of the database; or a `DatabaseSync` of `node:sqlite`, which stays the caller's to close and on
- *   which the store sets WAL, `synchronous=FULL`, a checkpoint every 4 000 pages (a WAL of some 16 MiB) and no busy
- *   timeout. `:memory:` works, and files on tmpfs or ramfs, with durability `process`.
- * @throws ConfigError from `open()` where the database cannot be used, or was made by a newer version.
+ * Creates a store in one SQLite file, for any number of processes on one machine. Its durability is `disk`.
+ *
+ * The import itself throws a ConfigError if the runtime has no `node:sqlite` (Node before 22.13).
+ * @param fileOrHandle the path of the database, or a `DatabaseSync` of `node:sqlite`. The caller closes a handle.
+ *   The store sets on it WAL, `synchronous=FULL`, a checkpoint every 4 000 pages (a WAL of some 16 MiB) and no busy
+ *   timeout. `:memory:` and files on tmpfs or ramfs work, with durability `process`.
+ * @throws ConfigError from `open()` if the database cannot be used, or was made by a newer version.
+ * @example
+ * ```ts
+ * import { sqliteStore } from 'proto-webhooks/sqlite';
+ *
+ * const store = sqliteStore('/var/lib/buyer/webhooks.db');
+ * await store.open();
+ * console.log(await store.durability()); // disk
+ * ```
  */
 export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
   fileOrHandle: string | Handle,

@@ -22,15 +22,33 @@ const OPTION_NAMES: Readonly<Record<keyof FakeSellerOptions, true>> = {
 };
 
 /**
- * Starts a seller on 127.0.0.1 with brand.json, a JWKS and keys of both algorithms. Give its `sender` to a receiver
- * with `allowLoopback: true`, and test your own handlers with real deliveries. `url` is the receiver's `publicUrl`:
+ * Starts a seller on 127.0.0.1 with brand.json, a JWKS and keys of both algorithms. Use it to test your own
+ * handlers with real deliveries.
  *
- *     const seller = await createFakeSeller({ url: 'http://127.0.0.1:3000/webhooks/proto' });
- *     const receiver = createReceiver({ senders: [seller.sender], allowLoopback: true, publicUrl, store, handlers });
- *     const { last } = await seller.deliver(seller.payloads.tool('completed'));
- *     await seller.close();
+ * Give its `sender` to a receiver with `allowLoopback: true`. `url` is the receiver's `publicUrl`.
+ * @throws ConfigError for a wrong `protocol`, or an unknown option.
+ * @example
+ * ```ts
+ * import { createReceiver } from 'proto-webhooks';
+ * import { memoryStore } from 'proto-webhooks/memory';
+ * import { createFakeSeller } from 'proto-webhooks/testing';
  *
- * @throws ConfigError for a wrong `protocol`, or an option that does not exist.
+ * const publicUrl = 'http://127.0.0.1:3000/webhooks/proto';
+ * const seller = await createFakeSeller({ url: publicUrl });
+ * const receiver = createReceiver({
+ *   publicUrl,
+ *   senders: [seller.sender],
+ *   store: memoryStore(),
+ *   allowLoopback: true,
+ *   mode: 'inline',
+ *   handlers: { task: async (event) => console.log(event.taskId, event.status) },
+ * });
+ * // Serve the receiver at publicUrl, then:
+ * const { last } = await seller.deliver(seller.payloads.tool('completed'));
+ * console.log(last.status);
+ * await seller.close();
+ * await receiver.stop();
+ * ```
  */
 export async function createFakeSeller(options: FakeSellerOptions = {}): Promise<FakeSeller> {
   onlyKnown('createFakeSeller', options, OPTION_NAMES);

@@ -50,17 +50,17 @@ export const mistakesFor = (
 ): readonly (readonly [name: string, row: WrongDelivery])[] =>
   Object.entries(rows).filter(([, { by }]) => by?.includes(use) ?? true);
 
-/** A row as its sender sees it. */
+/** A mistake of a sender, and the answer of a receiver. */
 export interface Mistake {
-  /** What is wrong with the delivery, as a sentence. */
+  /** The defect of the delivery, as a sentence. */
   readonly sends: string;
-  /** Of a receiver's answer. */
+  /** The HTTP status of a receiver's answer. */
   readonly status: 400 | 401 | 405 | 413 | 415;
-  /** In `WWW-Authenticate` where the answer is a 401, in its body where it is a 400; other answers have none. */
+  /** The error code: in `WWW-Authenticate` of a 401, in the body of a 400. Other answers have none. */
   readonly code?: string;
 }
 
-/** Every mistake that `deliver(payload, { mistake })` makes, by its name, with how a receiver answers. */
+/** All mistakes that `deliver(payload, { mistake })` can make, by name, with a receiver's answer to each. */
 export const MISTAKES: Readonly<Record<string, Mistake>> = Object.fromEntries(
   mistakesFor('seller').map(([name, row]) => {
     const code = toldCode(row);

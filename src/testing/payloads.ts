@@ -2,7 +2,7 @@ import { oneOf } from '../config/validate.ts';
 import type { DeliveryReport, NotificationFamily, Notifications, TaskStatus } from '../events/event.ts';
 import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from '../events/wire.ts';
 
-/** Families besides tasks and reports of which the payload is known; of the wholesale feed one. */
+/** The notification families that have a sample. The wholesale feed has one family. */
 export type SampleFamily = Exclude<NotificationFamily, 'wholesale_feed'> | 'product.updated';
 
 type Payloads = Omit<Notifications, 'wholesale_feed'> & {
@@ -147,30 +147,33 @@ function familyPayload(family: SampleFamily, at: string): Payloads[SampleFamily]
   return SAMPLES[family](at);
 }
 
-/** Members to add to a sample, or to replace. */
+/** Members to add to a sample or to replace in it. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/** Valid bodies of every kind, each with its own `idempotency_key`: two calls are two events. */
+/** Builds valid bodies of every kind. Each call makes a new `idempotency_key`, so a new event. */
 export interface SamplePayloads {
-  /** Tool transport: the envelope. `overrides` go to the top level. */
+  /** Builds an envelope of the tool transport. `overrides` replace members at the top level. */
   tool(status: TaskStatus, overrides?: Members): ToolEnvelope & Members;
-  /** Agent transport: a `Task` for final states, a `TaskStatusUpdateEvent` for interim ones. */
+  /** Builds a body of the agent transport: a `Task` for final states, a `TaskStatusUpdateEvent` for interim ones. */
   agent(status: TaskStatus, overrides?: Members): (AgentTask | AgentTaskStatusUpdate) & Members;
-  /** A delivery report, under `result` of a tool-transport envelope. `report` goes into the result. */
+  /**
+   * Builds a delivery report in an envelope of the tool transport. `report` replaces members of the result,
+   * `overrides` those of the envelope.
+   */
   report(
     type?: DeliveryReport['notification_type'],
     report?: Members,
     overrides?: Members,
   ): ToolEnvelope & Members;
-  /** A payload of another family, with all that is known of it, and a `notification_id`. */
+  /** Builds a notification of a family, with all known members and a `notification_id`. */
   family(name: SampleFamily, overrides?: Members): Members;
 }
 
-/** `samplePayloads`' options. */
+/** Options of `samplePayloads`. */
 export interface SamplePayloadOptions {
-  /** Unix ms, for `timestamp`. `Date.now`. */
+  /** Returns the current time, Unix ms, for `timestamp`. Default: `Date.now`. */
   readonly now?: () => number;
-  /** For keys and ids. Random UUIDs. */
+  /** Returns a new id, for keys and ids. Default: a random UUID. */
   readonly newId?: () => string;
 }
 
@@ -252,7 +255,17 @@ function agentSample(status: TaskStatus, { id, key, timestamp }: Made): AgentTas
   };
 }
 
-/** Builders of valid bodies as contract.md §6 describes them. */
+/**
+ * Creates a builder of valid webhook bodies of every kind.
+ * @example
+ * ```ts
+ * import { samplePayloads } from 'proto-webhooks/testing';
+ *
+ * const payloads = samplePayloads();
+ * console.log(payloads.tool('completed', { task_id: 'task-1' }));
+ * console.log(payloads.report('final'));
+ * ```
+ */
 export function samplePayloads(options: SamplePayloadOptions = {}): SamplePayloads {
   const { now = Date.now, newId = () => crypto.randomUUID() } = options;
   const made = (): Made => ({ id: newId(), key: newId(), timestamp: new Date(now()).toISOString() });

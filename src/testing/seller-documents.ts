@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { oneOf } from '../config/validate.ts';
 import { isBytes } from '../shared/realms.ts';
 
-/** What can be wrong with a document or its server, for `seller.faults`. */
+/** The faults of a document or its server that have a name, for `seller.faults`. */
 export type NamedFault =
   | 'down'
   | 'unavailable'
@@ -19,12 +19,12 @@ export type NamedFault =
   | 'duplicate-kid'
   | 'secret-key';
 
-/** A fault by its name, a redirect, or an answer of your own making. */
+/** A fault by its name, a redirect, or an answer of your own. */
 export type SellerFault =
   | NamedFault
   | { readonly redirect: string }
   | {
-      /** Answers in the place of the fake seller. */
+      /** Answers the request instead of the fake seller. */
       readonly answer: (request: IncomingMessage, response: ServerResponse) => unknown;
     };
 

@@ -5,14 +5,14 @@ import type { Jwk } from '../crypto/engine.ts';
 import { algorithmOf, signBytes } from '../sender/keys.ts';
 import { generateKey, type KeyPair } from '../sender/sign.ts';
 
-/** The two keys that a fake seller publishes. */
+/** The names of the two keys that a fake seller publishes. */
 export type SellerKeyName = 'ed25519' | 'p256';
 
-/** How a key gives way to the next. */
+/** Options of `seller.rotate`. */
 export interface RotateOptions {
-  /** The old key stays published beside the new one, until the next rotation without it. */
+  /** If true, the old key stays published beside the new one, until the next rotation without `overlap`. */
   readonly overlap?: boolean;
-  /** Of the new key. The old one's own: its material is replaced under its `kid`. A new one by default. */
+  /** The key id of the new key. With the old key's id, new material is published under it. Default: a new id. */
   readonly kid?: string;
 }
 
@@ -68,17 +68,20 @@ export async function sellerKeys(
   return { keys, rotate };
 }
 
-/** How a fake seller publishes its revocation list. */
+/** Options of `seller.revoke`. */
 export interface RevokeOptions {
-  /** Plain JSON, or a JWS in one of its forms. `plain`. */
+  /** The form of the list: plain JSON, or one of the forms of a JWS. Default: `plain`. */
   readonly form?: 'plain' | 'flattened' | 'compact' | 'general';
-  /** At the path of the list of all the operator's keys, instead of at `revocationsUrl`. `false`. */
+  /**
+   * If true, publishes at the path of the operator's list for all its keys, instead of at `revocationsUrl`.
+   * Default: false.
+   */
   readonly governance?: boolean;
-  /** Signs a JWS: a published key, or a private JWK of anybody's. `ed25519`. */
+  /** The key that signs a JWS: a published key, or any private JWK. Default: `ed25519`. */
   readonly key?: SellerKeyName | Jwk;
-  /** Ms from `updated`, the moment of each fetch, to `next_update`. 300 000. */
+  /** The time from `updated`, the moment of each fetch, to `next_update`, ms. Default: 300 000. */
   readonly lifeMs?: number;
-  /** Members of the list, instead of what they would be. */
+  /** Replaces members of the list. */
   readonly members?: Readonly<Record<string, unknown>>;
 }
 

@@ -4,31 +4,31 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { readJson } from '../codec/json-reader.ts';
 import type { SignedDelivery } from '../sender/sign.ts';
 
-/** How long a seller goes on. */
+/** The retry policy of a fake seller. */
 export interface RetryPolicy {
-  /** Attempts of one event, the first included. 6. */
+  /** The largest number of attempts per event, including the first. Default: 6. */
   readonly attempts: number;
-  /** Ms to wait after an attempt (1, 2, …). 500, 1000, 2000, 4000, 7000: about 15 s in all. */
+  /** Returns the wait after an attempt (1, 2, …), ms. Default: 500, 1000, 2000, 4000, 7000, about 15 s in all. */
   readonly delayMs: (attempt: number) => number;
-  /** Ms until an attempt counts as timed out. 10 000. */
+  /** The time limit of an attempt, ms. Default: 10 000. */
   readonly timeoutMs: number;
-  /** Waits; replace it in tests that need not wait. Rejects when `signal` aborts. */
+  /** Waits `ms` and rejects when `signal` aborts. Replace it in tests to avoid waiting. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
-/** One attempt to deliver an event. */
+/** One attempt to deliver an event, with its answer. */
 export interface Attempt extends PostResult {
-  /** 1, 2, … */
+  /** The number of the attempt, from 1. */
   readonly attempt: number;
-  /** What was sent: `send` it again and it is a replay. */
+  /** The delivery that was sent. Passing it to `send` makes a replay. */
   readonly delivery: SignedDelivery;
 }
 
-/** All attempts to deliver one event, in order; at least one. */
+/** All attempts to deliver one event, in their order. There is at least one. */
 export interface DeliveryResult {
   readonly attempts: readonly Attempt[];
   readonly last: Attempt;
-  /** The last answer was 2xx. */
+  /** True if the last answer was 2xx. */
   readonly delivered: boolean;
 }
 
@@ -76,19 +76,19 @@ const waited = (sleep: Promise<unknown>): Promise<boolean> =>
     () => false,
   );
 
-/** How one POST went, in the words of `webhook_activity[].status`. */
+/** The outcome of one POST, in the terms of `webhook_activity[].status`. */
 export type PostOutcome = 'success' | 'failed' | 'timeout' | 'connection_error';
 
-/** One POST and its answer. */
+/** The answer to one POST. */
 export interface PostResult {
   readonly outcome: PostOutcome;
-  /** Absent where nothing was answered. */
+  /** The HTTP status. Absent if there was no answer. */
   readonly status?: number;
-  /** By lower-case name. */
+  /** The header fields of the answer, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Its first 64 KiB. */
+  /** The first 64 KiB of the answer's body. */
   readonly body: string;
-  /** What the answer says is wrong: `error="…"` of `WWW-Authenticate`, else `error.code` of the body. */
+  /** The error code of the answer: `error="…"` of `WWW-Authenticate`, else `error.code` of the body. */
   readonly code?: string;
 }
 

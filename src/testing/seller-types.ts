@@ -5,94 +5,101 @@ import type { SellerFault } from './seller-documents.ts';
 import type { RotateOptions, SellerKeyName, RevokeOptions } from './seller-keys.ts';
 import type { Attempt, DeliveryResult, RetryPolicy } from './seller-post.ts';
 
-/** A proof of control that was posted, and whether the buyer gave it. */
+/** The result of a posted proof of control. */
 export interface ChallengeResult {
-  /** The answer was 2xx and its body exactly `{"challenge": "<the same>"}`: a seller activates the subscription. */
+  /**
+   * True if the buyer proved control: a 2xx answer with exactly the body `{"challenge": "<the same>"}`. A seller
+   * then activates the subscription.
+   */
   readonly verified: boolean;
   readonly attempt: Attempt;
 }
 
-/** `createFakeSeller`'s options. All have defaults; give `url` here or to each `deliver`. */
+/** Options of `createFakeSeller`. All are optional; `url` is given here or to each `deliver`. */
 export interface FakeSellerOptions {
-  /** The buyer's webhook URL, as its `publicUrl` says. */
+  /** The buyer's webhook URL, the same as the receiver's `publicUrl`. */
   readonly url?: string;
-  /** Where to connect, if not where `url` says, e.g. `http://127.0.0.1:3000/webhooks`. */
+  /** The address to connect to, if it differs from `url`, e.g. `http://127.0.0.1:3000/webhooks`. */
   readonly to?: string;
-  /** Name in wire identifiers. `proto`. */
+  /** The name in wire identifiers. Default: `proto`. */
   readonly protocol?: string | undefined;
-  /** Legacy authentication instead of signatures. */
+  /** A legacy authentication scheme. Default: signatures. */
   readonly auth?: SenderAuth;
   readonly retry?: Partial<RetryPolicy>;
-  /** Port for brand.json and JWKS. Any free one. */
+  /** The port that serves brand.json and JWKS. Default: any free port. */
   readonly port?: number;
-  /** Unix ms. `Date.now`. */
+  /** Returns the current time, Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
 }
 
-/** What one delivery does otherwise. */
+/** Options of a single delivery, which override those of the seller. */
 export interface DeliverOptions {
   readonly url?: string;
   readonly to?: string;
-  /** `ed25519`. A private JWK signs as somebody else. */
+  /** The signing key: one of the seller's, or a private JWK to sign as somebody else. Default: `ed25519`. */
   readonly key?: SellerKeyName | Jwk;
-  /** Another scheme than the seller's. */
+  /** The authentication scheme. Default: the seller's. */
   readonly auth?: SenderAuth | 'signature';
-  /** Spoils every attempt: a name in `MISTAKES`. Where `auth` is a legacy scheme, one that is about the body. */
+  /**
+   * Applies a mistake, a name in `MISTAKES`, to every attempt. With a legacy `auth` only mistakes in the body are
+   * allowed.
+   */
   readonly mistake?: string;
-  /** Handed to `signDelivery`, for what `mistake` has no name for. */
+  /** Additional options for `signDelivery`, for errors that `mistake` does not cover. */
   readonly sign?: Partial<SignDeliveryOptions>;
   readonly retry?: Partial<RetryPolicy>;
-  /** Told of every attempt as it ends. */
+  /** Called with every attempt when it has ended. */
   readonly onAttempt?: (attempt: Attempt) => void;
 }
 
 /** A seller on loopback, made by `createFakeSeller`. */
 export interface FakeSeller extends AsyncDisposable {
-  /** `http://127.0.0.1:<port>/mcp`; the receiver needs `allowLoopback: true`. */
+  /** The seller's agent URL, `http://127.0.0.1:<port>/mcp`. The receiver needs `allowLoopback: true`. */
   readonly agentUrl: string;
   readonly brandJsonUrl: string;
   readonly jwksUrl: string;
-  /** For the receiver's `senders`. */
+  /** The entry for the receiver's option `senders`. */
   readonly sender: Sender;
-  /** What is published now. */
+  /** The key pairs that are published at present. */
   readonly keys: Readonly<Record<SellerKeyName, KeyPair>>;
-  /** Builders of valid bodies; two calls are two events. */
+  /** Builds valid bodies. Each call makes a new event. */
   readonly payloads: SamplePayloads;
-  /** Where `revoke` publishes; 404 before that. */
+  /** The URL of the revocation list that `revoke` publishes. Before the first call it answers 404. */
   readonly revocationsUrl: string;
   /**
-   * What it publishes, by path: JSON, bytes, or a function that gives either at each fetch. Change it, or delete an entry
-   * for a 404.
+   * The published documents by path: JSON, bytes, or a function that returns either at each fetch. Change an entry,
+   * or delete it to answer 404.
    */
   readonly documents: Map<string, unknown>;
   /**
-   * What goes wrong instead, by path or under `*` for every path, until it is deleted:
-   * `seller.faults.set('/.well-known/jwks.json', 'down')`, `.set('*', 'unavailable')`, `.set(path, { redirect: url })`.
+   * Faults by path, or under `*` for every path. Each applies until it is deleted, e.g.
+   * `seller.faults.set('/.well-known/jwks.json', 'down')`, `.set('*', 'unavailable')`,
+   * `.set(path, { redirect: url })`.
    */
   readonly faults: Map<string, SellerFault>;
-  /** How often a path (`/.well-known/jwks.json`) was asked for, or all of them. */
+  /** Returns the number of requests for a path, e.g. `/.well-known/jwks.json`, or for all paths. */
   readonly fetches: (path?: string) => number;
-  /** Replaces a published key by a new one, and signs with it from now on. */
+  /** Replaces a published key with a new one, and signs with the new one from now on. */
   readonly rotate: (name: SellerKeyName, options?: RotateOptions) => Promise<KeyPair>;
   /**
-   * Publishes a revocation list that names these key ids and no others, from now on, with a fresh `updated` at every
-   * fetch. Fails to be refreshed where `faults` says so; is withdrawn where its entry of `documents` is deleted.
+   * Publishes a revocation list of exactly these key ids, with a fresh `updated` at every fetch. To make refreshes
+   * fail use `faults`; to withdraw the list delete its entry in `documents`.
    */
   readonly revoke: (kids: readonly string[], options?: RevokeOptions) => void;
-  /** Signs a delivery and does not send it. */
+  /** Signs a delivery without sending it. */
   readonly sign: (payload: PayloadInput, options?: DeliverOptions) => Promise<SignedDelivery>;
-  /** Posts a delivery once, as it is. One that was sent before is a replay. */
+  /** Posts a delivery once, unchanged. Sending the same delivery again is a replay. */
   readonly send: (delivery: SignedDelivery, options?: Pick<DeliverOptions, 'to'>) => Promise<Attempt>;
   /**
-   * Delivers an event as sellers do: the same bytes on every attempt, each with a fresh nonce, again after 429, 5xx,
-   * time-outs and broken connections, and no more after any other answer.
+   * Delivers an event as sellers do. Every attempt has the same bytes and a fresh nonce. It retries after 429, 5xx,
+   * time-outs and broken connections, and stops at any other answer.
    */
   readonly deliver: (payload: PayloadInput, options?: DeliverOptions) => Promise<DeliveryResult>;
   /**
-   * Posts a proof of control, signed, once, as a seller does before it activates a subscription: `delivery_auth` is that
-   * of `auth`. `changes` replace members of its body.
+   * Posts a signed proof of control once, as a seller does before it activates a subscription. `delivery_auth` in
+   * its body follows `auth`; `changes` replace members of the body.
    */
   readonly challenge: (changes?: Members, options?: DeliverOptions) => Promise<ChallengeResult>;
-  /** Stops serving and delivering; deliveries under way end with the attempts made so far. */
+  /** Stops serving and delivering. Deliveries that are under way end with the attempts made so far. */
   readonly close: () => Promise<void>;
 }

@@ -70,16 +70,20 @@ const REGISTRATION_SUITES: Readonly<Record<string, Cases>> = {
 };
 
 /**
- * The one suite that every store passes: the rules of `Store`, on two handles open on one store, under a clock that
- * the suite moves. For stores of your own:
+ * Registers the tests that every store must pass. They check the rules of `Store` on two handles of one store,
+ * under a clock that the suite moves. Use it for stores of your own.
+ * @param factory creates a new, empty store for each test.
+ * @param options `describe` and `it` of vitest, jest or `node:test`, and the optional features of the store.
+ *   Assertions are those of `node:assert`.
+ * @example
+ * ```ts
+ * import { describeStoreContract, type StoreFactory } from 'proto-webhooks/testing';
+ * import { describe, it } from 'node:test';
  *
- *     import { describe, it } from 'vitest';
- *     import { describeStoreContract } from 'proto-webhooks/testing';
- *     describe('myStore', () => describeStoreContract(openTwoHandles, { describe, it }));
- *
- * @param factory a new, empty store for each test.
- * @param options `describe` and `it` of vitest, jest or `node:test`, and what the store claims; assertions are those
- *   of `node:assert`.
+ * export function testStore(openTwoHandles: StoreFactory): void {
+ *   describe('my store', () => describeStoreContract(openTwoHandles, { describe, it, inbox: true }));
+ * }
+ * ```
  */
 export function describeStoreContract(factory: StoreFactory, options: StoreContractOptions): void {
   for (const [name, cases] of Object.entries(suitesOf(options))) {

@@ -140,20 +140,20 @@ function describeAnswer(answer: SubjectAnswer, expected: Expectation): string {
   return summary({ status, code, kind, check: expected.check === undefined ? undefined : check });
 }
 
-/** How one vector ended. */
+/** The result of one vector. */
 export interface VectorResult {
   readonly name: string;
-  /** `unreadable`: the file, or its part, is not a vector of a known shape. */
+  /** The kind of vector. `unreadable`: the file, or the part of it, is not a vector of a known shape. */
   readonly kind: VectorKind | 'unreadable';
   readonly file: string;
   readonly passed: boolean;
-  /** What the vector says must come, in words. */
+  /** The expected result, in words. */
   readonly expected: string;
-  /** What came. */
+  /** The actual result, in words. */
   readonly actual: string;
-  /** More of a failure, in lines: which step, which members, the two signature bases. */
+  /** More on a failure, in lines: the step, the members that differ, the two signature bases. */
   readonly detail?: string;
-  /** What differs and decides nothing: the number of the check. */
+  /** Differences that do not make the vector fail: the number of the check. */
   readonly notes?: readonly string[];
 }
 

@@ -291,10 +291,17 @@ function baseOf({ headers, method, url }: VectorRequest): string | undefined {
 }
 
 /**
- * This library, through the way that deliveries of users take: a receiver with the vector's keys as pins, on a memory
- * store, with the vector's clock.
- * @param engine the crypto engine; the fastest of the runtime by default.
- * @param verifying the receiver's options of these names.
+ * Creates the subject that tests this library in the way of real deliveries: a receiver with the vector's keys as
+ * pins, a memory store, and the vector's clock.
+ * @param engine the crypto engine. Default: the fastest of the runtime.
+ * @param verifying the options of the receiver with these names.
+ * @example
+ * ```ts
+ * import { librarySubject, runVectors } from 'proto-webhooks/vectors';
+ *
+ * const results = await runVectors({ subject: librarySubject('webcrypto') });
+ * console.log(results.every(({ passed }) => passed));
+ * ```
  */
 export function librarySubject(engine?: CryptoEngine['name'], verifying: Verifying = {}): Required<Subject> {
   return {

@@ -12,21 +12,24 @@ import { isKeySet, keysIn, readCases } from './shapes/index.ts';
 import type { ShapeContext } from './shapes/read-shape.ts';
 import type { Skipped } from './vector-case.ts';
 
-/** What is to be run, and how it is read. Without `dir` and `files`: this package's own vectors. */
+/** Selects the vectors, and how they are read. Without `dir` and `files` they are this package's own vectors. */
 export interface LoadOptions {
-  /** A folder: every `.json` file in it and below. Links to folders are not followed. */
+  /** A folder: every `.json` file in it and below is read. Links to folders are not followed. */
   readonly dir?: string;
-  /** Single files, beside or instead of `dir`. */
+  /** Single files, in addition to `dir` or instead of it. */
   readonly files?: readonly string[];
-  /** The one name that is accepted in tag, key purpose and header names. Both known ones: `proto` and `adcp`. */
+  /**
+   * The one name that is accepted in tag, key purpose and header names. Default: both known names, `proto` and
+   * `adcp`.
+   */
   readonly protocol?: string | undefined;
-  /** Edition of vectors that name none. `3.0`. */
+  /** The protocol edition of vectors that name none. Default: `3.0`. */
   readonly edition?: EditionName;
-  /** Translates the error codes of vectors that call them otherwise, before they are compared. */
+  /** Translates the error codes of vectors that use other names, before they are compared. */
   readonly codeOf?: (code: string) => string;
-  /** Members of vectors that are comments, where their names do not say so. */
+  /** The names of members that are comments, if their names do not say so. */
   readonly ignore?: readonly string[];
-  /** Told, in order, of each file, vector and member that was found and is not judged. */
+  /** Called, in order, with each file, vector and member that was found but is not judged. */
   readonly onSkipped?: (skipped: Skipped) => void;
 }
 

@@ -7,13 +7,13 @@ import { type LoadOptions, loadVectors } from './load.ts';
 import type { Subject } from './subject.ts';
 import { printableText } from '../codec/printable.ts';
 
-/** `formatReport`'s options. */
+/** Options of `formatReport`. */
 export interface ReportOptions {
-  /** ANSI colours, for terminals. `false`. */
+  /** If true, uses ANSI colours, for terminals. Default: false. */
   readonly colour?: boolean;
-  /** Failures, what was skipped, and the summary only. `false`. */
+  /** If true, shows only failures, skipped items, and the summary. Default: false. */
   readonly failuresOnly?: boolean;
-  /** What `onSkipped` was told of. */
+  /** The skipped items, as `onSkipped` received them. */
   readonly skipped?: readonly Skipped[];
 }
 
@@ -47,7 +47,15 @@ function lineOf(
   return [head, ...lines.map(indented)].join('\n');
 }
 
-/** One vector as text. */
+/**
+ * Formats the result of one vector as text.
+ * @example
+ * ```ts
+ * import { formatResult, runVectors } from 'proto-webhooks/vectors';
+ *
+ * for (const result of await runVectors()) if (!result.passed) console.log(formatResult(result));
+ * ```
+ */
 export function formatResult(result: VectorResult, { colour = false }: ReportOptions = {}): string {
   return lineOf(result, (passed) => (colour ? ansi(passed ? 32 : 31) : PLAIN));
 }
@@ -86,7 +94,18 @@ export function formatEnd(results: readonly VectorResult[], skipped: readonly Sk
   return [...skippedLines(skipped).map((line) => harmless(line)), summaryOf(results, skipped)].join('\n');
 }
 
-/** All of them, one line a vector, then what was skipped, and at the end `N passed, N failed`. */
+/**
+ * Formats all results as text: one line for each vector, then the skipped items, and at the end
+ * `N passed, N failed`.
+ * @example
+ * ```ts
+ * import { formatReport, runVectors, type Skipped } from 'proto-webhooks/vectors';
+ *
+ * const skipped: Skipped[] = [];
+ * const results = await runVectors({ onSkipped: (item) => skipped.push(item) });
+ * console.log(formatReport(results, { skipped, failuresOnly: true }));
+ * ```
+ */
 export function formatReport(results: readonly VectorResult[], options: ReportOptions = {}): string {
   const shown = results.filter(({ passed }) => !passed || options.failuresOnly !== true);
   return [...shown.map((result) => formatResult(result, options)), formatEnd(results, options.skipped)].join(
@@ -94,11 +113,11 @@ export function formatReport(results: readonly VectorResult[], options: ReportOp
   );
 }
 
-/** `runVectors`' options. None is needed: without any, this package's own vectors run against this library. */
+/** Options of `runVectors`. All are optional: by default this package's own vectors test this library. */
 export interface RunVectorsOptions extends LoadOptions {
-  /** What is tested, if not this library: an implementation of yours. */
+  /** The implementation that is tested. Default: this library. */
   readonly subject?: Subject;
-  /** The library's crypto engine: `native`, `webcrypto` or `noble`. The fastest of the runtime by default. */
+  /** The library's crypto engine: `native`, `webcrypto` or `noble`. Default: the fastest of the runtime. */
   readonly engine?: CryptoEngine['name'];
 }
 
@@ -115,7 +134,7 @@ const OPTION_NAMES: Readonly<Record<keyof RunVectorsOptions | 'test', true>> = {
   test: true,
 };
 
-/** `test` of vitest, jest or node:test. */
+/** The function `test` of vitest, jest or `node:test`. */
 export type TestFunction = (name: string, run: () => Promise<void>) => unknown;
 
 async function check(vector: VectorCase, subject: Subject): Promise<void> {
@@ -179,22 +198,29 @@ async function runAll(options: RunVectorsOptions): Promise<readonly VectorResult
 }
 
 /**
- * Registers one test a vector, at once, with the `test` of vitest, jest or node:test; throws where the other rejects.
+ * Registers one test for each vector, synchronously, with the `test` of vitest, jest or `node:test`. It throws the
+ * errors with which the other form rejects.
+ * @example
+ * ```ts
+ * import { test } from 'node:test';
+ * import { runVectors } from 'proto-webhooks/vectors';
  *
- *     import { test } from 'vitest';
- *     import { runVectors } from 'proto-webhooks/vectors';
- *     runVectors({ test });
+ * runVectors({ test });
+ * ```
  */
 export function runVectors(options: RunVectorsOptions & { readonly test: TestFunction }): void;
 /**
  * Runs conformance vectors, one after the other.
+ * @returns a result for each vector, failed or passed; `formatReport` turns them into text.
+ * @throws VectorError (rejects) for a folder or file that cannot be read or has no vectors; ConfigError for a wrong
+ *   `protocol` or `edition`, or an unknown option.
+ * @example
+ * ```ts
+ * import { formatReport, runVectors } from 'proto-webhooks/vectors';
  *
- *     const results = await runVectors();
- *     console.log(formatReport(results));
- *
- * @returns a result for each vector, failed or passed; `formatReport` makes text of them.
- * @throws VectorError (rejects) for a folder or file that cannot be read or has no vectors, ConfigError for a wrong
- * `protocol` or `edition`, or an option that does not exist.
+ * const results = await runVectors({ dir: 'vectors' });
+ * console.log(formatReport(results));
+ * ```
  */
 export function runVectors(options?: RunVectorsOptions): Promise<readonly VectorResult[]>;
 export function runVectors(

@@ -13,21 +13,21 @@ export interface VectorRequest {
   readonly body: Uint8Array;
 }
 
-/** A sender as a vector wants it registered. */
+/** A sender that a vector registers with the receiver. */
 export interface VectorSender {
   readonly agentUrl: string;
-  /** The keys that may sign for it. JWKs as they stand in the vector: some of them must be refused. */
+  /** The keys that may sign for the sender. They are JWKs as in the vector, and some of them must be refused. */
   readonly keys: readonly Jwk[];
   readonly edition: EditionName;
-  /** Registered with a legacy scheme; absent: signatures. */
+  /** The legacy scheme of the sender. Absent: signatures. */
   readonly legacy?: {
     readonly scheme: 'hmac' | 'bearer';
     readonly secret: string;
     readonly previousSecret?: string;
-    /** Bearer: the field that has the token alone; absent: `Authorization`. */
+    /** The header field that carries a bearer token alone. Absent: `Authorization`. */
     readonly header?: string;
   };
-  /** The token that its agent transport echoes beside a signature. */
+  /** The token that the agent transport echoes in addition to a signature. */
   readonly notificationToken?: {
     readonly token: string;
     readonly previousToken?: string;
@@ -35,160 +35,163 @@ export interface VectorSender {
   };
 }
 
-/** What has to be so before the first request of a vector arrives. */
+/** The state of a receiver before the first request of a vector. */
 export interface Setup {
-  /** Registered with the senders: all requests of one vector go there. */
+  /** The URL that the senders were given. All requests of one vector go to it. */
   readonly url: string;
-  /** The one name that is accepted in wire identifiers; absent: both known ones. */
+  /** The one name that is accepted in wire identifiers. Absent: both known names. */
   readonly protocol?: string | undefined;
   readonly senders: readonly VectorSender[];
   /** The receiver's clock, Unix ms. */
   readonly nowMs: number;
-  /** Nonces that were seen. */
+  /** The nonces that were used before. */
   readonly usedNonces: readonly { readonly keyid: string; readonly nonce: string }[];
-  /** Key ids whose senders' cap of live nonces is reached. */
+  /** The key ids whose senders have reached their cap of live nonces. */
   readonly fullKids: readonly string[];
-  /** Key ids on the operator's revocation list. */
+  /** The key ids on the operator's revocation list. */
   readonly revokedKids: readonly string[];
-  /** The list is so many seconds past its `next_update` and its grace. */
+  /** The age of the revocation list, in seconds past its `next_update` and its grace. */
   readonly revocationStaleSeconds?: number;
   readonly limits: VectorLimits;
-  /** Media types taken beside `application/json`. */
+  /** The media types that are accepted in addition to `application/json`. */
   readonly contentTypes?: readonly string[];
-  /** What the owner says to a proof of control; absent: nobody is asked. */
+  /** The decision of the owner on a proof of control. Absent: nobody is asked. */
   readonly challenge?: 'accept' | 'refuse';
 }
 
-/** Caps of the receiver, where a vector sets them. */
+/** Caps of the receiver that a vector sets. */
 export interface VectorLimits {
   readonly maxNoncesPerKey?: number;
   readonly maxRecordsPerSender?: number;
   readonly maxBodyBytes?: number;
 }
 
-/** How one request arrives. */
+/** The circumstances in which one request arrives. */
 export interface Arrival {
   /** The receiver's clock, Unix ms. */
   readonly nowMs: number;
-  /** The handler of this event throws, if it is called. */
+  /** True if the handler of this event is to throw when it is called. */
   readonly handlerFails: boolean;
 }
 
-/** What a receiver answered. What an implementation cannot tell is left out, and is not compared. */
+/** The answer of a receiver. Members that an implementation cannot determine are absent, and are not compared. */
 export interface SubjectAnswer {
-  /** HTTP status. */
+  /** The HTTP status. */
   readonly status: number;
-  /** The code of verification.md §2; absent or null where there is none. */
+  /** The error code; absent or null if there is none. */
   readonly code?: string | null | undefined;
-  /** Number of the check that failed, e.g. `10` or `9a`. */
+  /** The number of the failed check, e.g. `10` or `9a`. */
   readonly check?: number | string | undefined;
-  /** `accepted`, `duplicate`, `stale`, `challenge`, `refused`, `unavailable`. */
+  /** The kind of outcome: `accepted`, `duplicate`, `stale`, `challenge`, `refused` or `unavailable`. */
   readonly kind?: string | undefined;
   /** The answer's body, as text. */
   readonly body?: string | undefined;
-  /** The answer's `WWW-Authenticate`; null where it has none. */
+  /** The answer's `WWW-Authenticate`; null if it has none. */
   readonly wwwAuthenticate?: string | null | undefined;
-  /** Agent URL of the authenticated sender. */
+  /** The agent URL of the authenticated sender. */
   readonly sender?: string | null | undefined;
-  /** The handler was called. */
+  /** True if the handler was called. */
   readonly handled?: boolean | undefined;
-  /** The payload differs from the first copy's. */
+  /** True if the payload differs from the first copy's. */
   readonly changed?: boolean | undefined;
-  /** The event's `notification_id` was seen under another key. */
+  /** True if the event's `notification_id` was seen under another key. */
   readonly reemission?: boolean | undefined;
-  /** `task`, `delivery-report` or `other`. */
+  /** The kind of event: `task`, `delivery-report` or `other`. */
   readonly eventKind?: string | undefined;
-  /** What the event's body calls itself; null where it is not an event of a family, or has no name. */
+  /** The event's family as its body names it; null if it is not an event of a family, or has no name. */
   readonly family?: string | null | undefined;
-  /** Codes of the event's warnings. */
+  /** The codes of the event's warnings. */
   readonly warnings?: readonly string[] | undefined;
 }
 
 /** A receiver that was set up for one vector. */
 export interface OpenReceiver {
-  /** Its answer to one request. */
+  /** Delivers one request and returns the receiver's answer. */
   readonly deliver: (request: VectorRequest, arrival: Arrival) => SubjectAnswer | Promise<SubjectAnswer>;
-  /** Called once, after the vector's last request. */
+  /** Closes the receiver. Called once, after the vector's last request. */
   readonly close?: () => unknown;
 }
 
-/** Canonical `@target-uri` and `@authority`. */
+/** The canonical `@target-uri` and `@authority` of a URL. */
 export interface CanonicalUrl {
   readonly targetUri: string;
   readonly authority: string;
 }
 
-/** What extraction gives for a payload. */
+/** The transport and the data that were extracted from a payload. */
 export interface Extracted {
-  /** `tool`, `agent`, or undefined. */
+  /** The transport: `tool` or `agent`; undefined if it is neither. */
   readonly format: string | undefined;
-  /** Undefined where there is none. */
+  /** The data; undefined if there are none. */
   readonly data: unknown;
 }
 
-/** What a caller takes from the answer to its call. */
+/** The data that a caller reads from the answer to its call. */
 export interface AnswerData {
-  /** Undefined where there is none. */
+  /** The data; undefined if there are none. */
   readonly data: unknown;
-  /** `wrapper_detected`: the data part was only `{response: {…}}`. */
+  /** The error `wrapper_detected` if the data part was only `{response: {…}}`. */
   readonly error?: string | undefined;
 }
 
-/** An error as a caller reads it from an answer. What an implementation cannot tell is left out, and is not compared. */
+/**
+ * The error that a caller reads from an answer. Members that an implementation cannot determine are absent, and are
+ * not compared.
+ */
 export interface AnswerError {
   readonly code?: string | undefined;
-  /** The seller's text, or a message with it. */
+  /** The seller's text, or a message that contains it. */
   readonly message?: string | undefined;
-  /** What the caller does: call again, change the request, or ask a person. */
+  /** The caller's reaction: send the call again, change the request, or ask a person. */
   readonly recovery: Recovery;
   readonly field?: string | undefined;
   readonly details?: Readonly<Record<string, unknown>> | undefined;
   readonly retryAfterMs?: number | undefined;
 }
 
-/** One answer that names another place. */
+/** One answer that redirects to another URL. */
 export interface Redirect {
-  /** HTTP status. */
+  /** The HTTP status. */
   readonly status: number;
-  /** Its `Location`; absent: it has none. */
+  /** The field `Location`. Absent: the answer has none. */
   readonly location?: string;
 }
 
-/** A publisher's document that is fetched. */
+/** A fetch of a publisher's document. */
 export interface Discovery {
-  /** At its well-known path, or where an `authoritative_location` leads. */
+  /** The place of the document: at its well-known path, or at an `authoritative_location`. */
   readonly target: 'well-known' | 'authoritative';
   readonly url: string;
-  /** The answers in their order; behind the last one is the document. */
+  /** The answers in their order. The document follows the last one. */
   readonly redirects: readonly Redirect[];
 }
 
-/** Where the document was had, or why not. */
+/** The URL at which the document was found, or the reason why it was not. */
 export type Discovered =
   { readonly ok: true; readonly url: string } | { readonly ok: false; readonly reason: string };
 
 /**
- * What vectors are run against: this library, or an implementation of yours. Kinds of vectors whose function is left
- * out are not run; a signature base is compared only where `signatureBase` is there.
+ * The implementation that vectors test: this library, or your own. Vectors that need an absent function are
+ * skipped. Signature bases are compared only if `signatureBase` is present.
  */
 export interface Subject {
-  /** Signatures, HMAC, bearer, envelopes, sequences. */
+  /** Sets up a receiver, for vectors of signatures, HMAC, bearer, envelopes and sequences. */
   readonly open?: (setup: Setup) => OpenReceiver | Promise<OpenReceiver>;
-  /** The base that a verifier builds for `sig1` of a request; undefined where it builds none. */
+  /** Returns the signature base that a verifier builds for `sig1` of a request; undefined if it builds none. */
   readonly signatureBase?: (request: VectorRequest) => string | undefined;
-  /** URL canonicalization. Throws for a URL that has no canonical form. */
+  /** Canonicalises a URL. It throws for a URL that has no canonical form. */
   readonly targetUri?: (url: string) => CanonicalUrl;
-  /** Format detection and extraction. */
+  /** Detects the transport of a payload and extracts its data. */
   readonly extract?: (payload: unknown) => Extracted;
-  /** The data in the answer to a call. */
+  /** Returns the data in the answer to a call. */
   readonly answerData?: (response: unknown, transport: Transport) => AnswerData | Promise<AnswerData>;
-  /** The error in the answer to a call; undefined where a caller finds none that says what it is. */
+  /** Returns the error in the answer to a call; undefined if a caller finds no error that identifies itself. */
   readonly answerError?: (
     response: unknown,
     transport: Transport,
   ) => AnswerError | undefined | Promise<AnswerError | undefined>;
   /** Fetches a publisher's document. */
   readonly discover?: (discovery: Discovery) => Discovered | Promise<Discovered>;
-  /** Whether a receiver can be configured with a shared secret. */
+  /** Returns true if a receiver accepts this shared secret in its configuration. */
   readonly takesSecret?: (secret: string) => boolean;
 }

@@ -3,7 +3,7 @@ import { PrintableError } from '../codec/printable-value.ts';
 import type { Transport } from '../events/event.ts';
 import type { Redirect, Setup, VectorRequest } from './subject.ts';
 
-/** What a vector can be about. */
+/** The kinds of vectors: the part of the protocol that a vector tests. */
 export type VectorKind =
   | 'signature'
   | 'canonicalization'
@@ -154,18 +154,18 @@ export type VectorCase =
 /** What a reader makes of one vector. */
 export type ReadCase = VectorCase | NotJudgedCase;
 
-/** Vectors that cannot be read. `message` is one line: the file, what is wrong, and what was expected. */
+/** Thrown if vectors cannot be read. `message` is one line with the file, the problem, and the expected form. */
 export class VectorError extends PrintableError {
   override readonly name = 'VectorError';
-  /** Stable, machine readable: always `vector_error`. */
+  /** The stable code, always `vector_error`. */
   readonly code = 'vector_error';
 }
 
-/** Something that was found and not judged. */
+/** A file, vector or member that was found but is not judged. */
 export interface Skipped {
-  /** A file, a vector, or a member of one. */
+  /** The kind of what was skipped: a file, a vector, or a member of a vector. */
   readonly what: 'file' | 'vector' | 'member';
-  /** The file's path in the folder, the vector's name, the member's name. */
+  /** The path of the file in its folder, the name of the vector, or the name of the member. */
   readonly name: string;
   readonly file: string;
   readonly why: string;

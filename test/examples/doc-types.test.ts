@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, it } from 'vitest';
-import { asForms, type Block, blocksOf, blockWith, faultsOf, PAGES } from '../support/samples.ts';
+import { asForms, type Block, blocksOf, blockWith, examples, faultsOf, PAGES } from '../support/samples.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -159,8 +159,11 @@ function programOf({ code, place }: Block): string {
 }
 
 it('blocks compile, those of TypeScript in the strictest form that a reader may have', () => {
-  const blocks = PAGES.flatMap(blocksOf).filter(({ language }) => /^[jt]s$/.test(language));
+  const blocks = [...PAGES.flatMap(blocksOf), ...examples()].filter(({ language }) =>
+    /^[jt]s$/.test(language),
+  );
   expect(blocks.length).toBeGreaterThan(50);
+  expect(examples().length).toBeGreaterThan(35);
   const programs = blocks.map(
     (block) => [`${block.place.replaceAll(/[/:.]/g, '-')}.${block.language}`, programOf(block)] as const,
   );

@@ -29,11 +29,37 @@ export const PAGES: readonly string[] = [
 /** A page's fenced blocks, in order; of one inside a list without the list's indent. */
 export function blocksOf(file: string): readonly Block[] {
   const text = textOf(file);
+  return fencedIn(text).map(({ at, language, code }) => ({
+    place: `${file}:${text.slice(0, at).split('\n').length}`,
+    language,
+    code,
+  }));
+}
+
+/** The fenced blocks of a text, and at which character each begins. */
+function fencedIn(
+  text: string,
+): readonly { readonly at: number; readonly language: string; readonly code: string }[] {
   return [...text.matchAll(/^( *)```(\w*)\n([^]*?)^\1```$/gm)].map((found) => {
     const [, indent = '', language = '', code = ''] = found;
-    const line = text.slice(0, found.index).split('\n').length;
-    return { place: `${file}:${line}`, language, code: code.replaceAll(new RegExp(`^${indent}`, 'gm'), '') };
+    return { at: found.index, language, code: code.replaceAll(new RegExp(`^${indent}`, 'gm'), '') };
   });
+}
+
+/** Files of src, by their path from the top. */
+const SOURCES: readonly string[] = readdirSync(new URL('../../src/', import.meta.url), { recursive: true })
+  .map((file) => `src/${String(file)}`)
+  .filter((file) => file.endsWith('.ts'));
+
+/** The `@example` blocks of docstrings in src, as their readers see them: without the comment's border. */
+export function examples(): readonly Block[] {
+  return SOURCES.flatMap((file) =>
+    [...textOf(file).matchAll(/^ *\* @example\n((?: *\*(?! @| *\/).*\n)*)/gm)].flatMap((found) => {
+      const bare = (found[1] ?? '').replaceAll(/^ *\* ?/gm, '');
+      const line = textOf(file).slice(0, found.index).split('\n').length;
+      return fencedIn(bare).map(({ language, code }) => ({ place: `${file}:${line}`, language, code }));
+    }),
+  );
 }
 
 /** Blocks of JavaScript and TypeScript. */

@@ -2,10 +2,10 @@ import type { Head } from '../../shared/delivery.ts';
 import type { Target } from '../auth-contract.ts';
 import { PrintableError } from '../../codec/printable-value.ts';
 
-/** A URL or `Host` that has no canonical form (verification.md §4.2, §4.3). `message` is for the owner. */
+/** Thrown for a URL or a `Host` that has no canonical form. `message` is for the receiver's operator. */
 export class TargetUriError extends PrintableError {
   override readonly name = 'TargetUriError';
-  /** Stable: always `webhook_target_uri_malformed`. */
+  /** The stable code, always `webhook_target_uri_malformed`. */
   readonly code = 'webhook_target_uri_malformed';
 }
 

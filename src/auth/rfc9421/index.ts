@@ -33,40 +33,52 @@ export { parseSignatureInput } from './signature-input.ts';
 export { TargetUriError } from './host.ts';
 export { canonicalTargetUri } from './signature-base.ts';
 
-/** A request as it was received, with the URL that its sender was given. */
+/** A request as it was received, and the URL that its sender was given. */
 export interface SignedMessage {
   readonly method: string;
-  /** Absolute. What the signature must cover as `@target-uri`; canonicalised here. */
+  /**
+   * The absolute URL that the sender was given. The signature must cover it as `@target-uri`; it is canonicalised
+   * here.
+   */
   readonly url: string;
   readonly headers: HeadersInput;
-  /** The body exactly as received. Left out: `Content-Digest` is read but compared with nothing (no check 11). */
+  /** The body exactly as received. If it is absent, `Content-Digest` is read but compared with nothing. */
   readonly body?: Uint8Array;
 }
 
-/** `verifySignature`'s options. */
+/** Options of `verifySignature`. */
 export interface VerifySignatureOptions {
-  /** Only this name in tag and key purpose. Both known names (`proto`, `adcp`), each whole. */
+  /**
+   * The only name accepted in the tag and the key purpose. Default: both known names, `proto` and `adcp`; tag and
+   * purpose must then agree.
+   */
   readonly protocol?: string | undefined;
-  /** Decides which key purposes are accepted. Without it those of the name: both of `adcp`, `webhook-signing` of others. */
+  /**
+   * The protocol edition, which decides the accepted key purposes. Default: both known purposes for `adcp`, only
+   * `webhook-signing` for other names.
+   */
   readonly edition?: EditionName;
-  /** Unix ms. `Date.now`. */
+  /** Returns the current time, Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
-  /** The fastest of the runtime by default; `createEngine` gives one to hand in, chosen once for many calls. */
+  /**
+   * The crypto engine. Default: the fastest of the runtime. For many calls make one with `createEngine` and pass it
+   * in.
+   */
   readonly engine?: CryptoEngine;
   readonly hashes?: Hashes;
 }
 
-/** A signature that passed. Its nonce was not looked up: replays are the caller's to find. */
+/** A signature that passed all checks. Replays are not detected here: the caller must remember `nonce`. */
 export interface VerifiedSignature {
   readonly kind: 'verified';
   readonly keyid: string;
   readonly nonce: string;
   readonly alg: SignatureAlgorithm;
-  /** Unix seconds. */
+  /** The time of signing, Unix seconds. */
   readonly created: number;
-  /** Unix seconds. */
+  /** The time after which the signature is invalid, Unix seconds. */
   readonly expires: number;
-  /** Covered components, in order. */
+  /** The covered components, in their order. */
   readonly components: readonly string[];
 }
 
@@ -97,11 +109,26 @@ function baseOf(
 }
 
 /**
- * Verifies one message against one key: checks 1 to 6, 8, 10 and 11 (verification.md §2.1 to §2.6, §2.8,
- * §2.10, §2.11). For tools and for other receivers; `createReceiver` adds key resolution, revocation and replay protection.
- * @param jwk the public key as its seller publishes it; whether it is the one that `keyid` names is the caller's to know.
- * @returns `kind: 'verified'`, or a refusal with the code and number of the first check that failed.
- * @throws ConfigError (rejects) for unusable `headers` or options; never for anything a sender can send.
+ * Verifies the signature of one message against one public key (RFC 9421, with the webhook profile). It checks the
+ * fields, tag, algorithm, time window, covered components, key purpose, signature and body digest.
+ *
+ * It does not resolve keys, check revocation or detect replays; `createReceiver` does all three. Use it for tools
+ * and for receivers of your own.
+ * @param jwk the public key as its seller publishes it. The caller makes sure that it is the key that `keyid`
+ *   names.
+ * @returns `kind: 'verified'`, or a refusal with the code and the number of the first check that failed.
+ * @throws ConfigError (rejects) for unusable `headers` or options; never for anything that a sender can send.
+ * @example
+ * ```ts
+ * import { type SignedMessage, verifySignature } from 'proto-webhooks/rfc9421';
+ * import type { Jwk } from 'proto-webhooks';
+ *
+ * export async function isAuthentic(message: SignedMessage, jwk: Jwk): Promise<boolean> {
+ *   const result = await verifySignature(message, jwk);
+ *   if (result.kind !== 'verified') console.warn(result.code);
+ *   return result.kind === 'verified';
+ * }
+ * ```
  */
 export async function verifySignature(
   message: SignedMessage,

@@ -2,11 +2,11 @@ import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
 import type { Target } from '../auth-contract.ts';
 import { canonicalAuthority, type Scheme, TargetUriError } from './host.ts';
 
-/** What a request gives to its signature base. */
+/** The parts of a request that enter its signature base. */
 export interface RequestFacts {
-  /** Request method; goes into the base in upper case. */
+  /** The request method; the base has it in upper case. */
   readonly method: string;
-  /** From `canonicalTargetUri`. */
+  /** The canonical target, as `canonicalTargetUri` returns it. */
   readonly target: Target;
   readonly headers: HeaderFields;
 }
@@ -135,11 +135,18 @@ function withoutUserinfo(authority: string): string {
 }
 
 /**
- * Canonical `@target-uri` and `@authority` of the URL that sellers were given (verification.md §4.1 to
- * §4.8). Idempotent. `URL` is not a substitute: it rewrites queries and decodes differently.
+ * Returns the canonical `@target-uri` and `@authority` of a webhook URL. It is idempotent. `URL` is no substitute,
+ * because it rewrites queries and decodes differently.
  * @param url absolute, `https` or `http`.
  * @returns `targetUri`, e.g. `https://buyer.example/hooks?x=1`, and `authority`, e.g. `buyer.example:8443`.
  * @throws TargetUriError (code `webhook_target_uri_malformed`) for a URL that has no canonical form.
+ * @example
+ * ```ts
+ * import { canonicalTargetUri } from 'proto-webhooks/rfc9421';
+ *
+ * const { authority, targetUri } = canonicalTargetUri('https://Buyer.example:443/hooks?x=1');
+ * console.log(authority, targetUri); // buyer.example https://buyer.example/hooks?x=1
+ * ```
  */
 export function canonicalTargetUri(url: string): Target {
   // No URI holds white space, controls or lone surrogates; a line feed would forge a line of the signature base.
@@ -155,13 +162,23 @@ export function canonicalTargetUri(url: string): Target {
 }
 
 /**
- * The text that is signed (RFC 9421 §2.5): one line a component, then `@signature-params`.
- * Signers and verifiers share it; encode it with `TextEncoder`.
- * @param components names without parameters, in the order of `signatureParams`, e.g. `['@method', 'content-type']`.
- * @param facts method, canonical target, header fields.
+ * Builds the text that is signed (RFC 9421 §2.5): one line for each component, then `@signature-params`. Signers
+ * and verifiers both use it; encode it with `TextEncoder`.
+ * @param components names without parameters, in the order of `signatureParams`, e.g.
+ *   `['@method', 'content-type']`.
+ * @param facts method, canonical target and header fields.
  * @param signatureParams the inner list with its parameters, exactly as in `Signature-Input` after `sig1=`. A
- * verifier passes the text as received: serialised again it could differ from what the sender signed.
- * @returns undefined where a component has no value in this request, or where a field of it is not printable ASCII.
+ *   verifier passes the text as received, because a new serialisation could differ from the signed one.
+ * @returns undefined if the request has no value for a component, or if a field's value is not printable ASCII.
+ * @example
+ * ```ts
+ * import { canonicalTargetUri, signatureBase } from 'proto-webhooks/rfc9421';
+ *
+ * const target = canonicalTargetUri('https://buyer.example/hooks');
+ * const headers = new Map([['content-type', ['application/json']]]);
+ * const params = '("@method" "content-type");created=1700000000;keyid="key-1"';
+ * console.log(signatureBase(['@method', 'content-type'], { method: 'POST', target, headers }, params));
+ * ```
  */
 export function signatureBase(
   components: readonly string[],

@@ -226,11 +226,11 @@ function stringEnd(field: string, from: number): number {
 /** The one label that is processed; others are ignored (verification.md §2.16). */
 export const LABEL = 'sig1';
 
-/** Parameters of the profile (contract.md §5.4); each is absent where the sender left it out. */
+/** The signature parameters of the profile. Each is absent if the sender left it out. */
 export interface SignatureParameters {
-  /** Unix seconds. */
+  /** The time of signing, Unix seconds. */
   readonly created?: number;
-  /** Unix seconds. */
+  /** The end of validity, Unix seconds. */
   readonly expires?: number;
   readonly nonce?: string;
   readonly keyid?: string;
@@ -238,13 +238,16 @@ export interface SignatureParameters {
   readonly tag?: string;
 }
 
-/** What `Signature-Input` says under `sig1`. */
+/** The contents of a `Signature-Input` field under the label `sig1`. */
 export interface SignatureInput {
   readonly kind: 'signature-input';
-  /** Covered components in order: the bare name, or, where it has parameters, with their names (`"x";sf`). */
+  /**
+   * The covered components, in their order: bare names, e.g. `@method`. One with parameters is quoted and keeps
+   * their names, e.g. `"x";sf`.
+   */
   readonly components: readonly string[];
   readonly parameters: SignatureParameters;
-  /** The inner list with its parameters as received: the value of `@signature-params` in the base. */
+  /** The inner list with its parameters as received, which is the value of `@signature-params` in the base. */
   readonly raw: string;
 }
 
@@ -309,11 +312,19 @@ export function parseSignatureInputFull(field: string): SignatureInput | Refusal
 }
 
 /**
- * Reads the label `sig1` of a `Signature-Input` field (verification.md §2.1): a dictionary of inner
- * lists in which no label and no parameter stands twice, `created` and `expires` integers, the others strings.
- * Whether parameters are missing or wrong is for the later checks.
- * @param field the field's value; several lines joined with `, `.
+ * Reads the label `sig1` of a `Signature-Input` field. The field must be a dictionary of inner lists without
+ * repeated labels or parameters. `created` and `expires` must be integers, the other parameters strings.
+ *
+ * It does not require any parameter or check its value; `verifySignature` does.
+ * @param field the field's value; join several lines with `, `.
  * @returns the input, or a refusal `webhook_signature_header_malformed`. Never throws.
+ * @example
+ * ```ts
+ * import { parseSignatureInput } from 'proto-webhooks/rfc9421';
+ *
+ * const input = parseSignatureInput('sig1=("@method");created=1700000000;keyid="key-1"');
+ * if (input.kind === 'signature-input') console.log(input.components, input.parameters.keyid);
+ * ```
  */
 export function parseSignatureInput(field: string): SignatureInput | Refusal {
   return parseSignatureInputFast(field) ?? parseSignatureInputFull(field);

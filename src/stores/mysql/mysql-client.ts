@@ -4,7 +4,10 @@ import { causesOf, type Connections, type MadeAt } from '../sql/connections.ts';
 import { type Query, within } from '../sql/sql-transaction.ts';
 import { isBytes, isError } from '../../shared/realms.ts';
 
-/** A connection that was checked out of a pool: `mysql2/promise`'s fits. What `ctx.transaction` hands to its function. */
+/**
+ * A connection that was checked out of a pool; that of `mysql2/promise` fits. `ctx.transaction` passes one to its
+ * function.
+ */
 export interface MysqlConnection {
   query(sql: string, values?: unknown): Promise<[unknown, unknown]>;
   execute(sql: string, values?: unknown): Promise<[unknown, unknown]>;
@@ -12,7 +15,7 @@ export interface MysqlConnection {
   destroy(): void;
 }
 
-/** A pool: that of `mysql2/promise` fits. It stays its owner's to end. */
+/** A pool of connections; that of `mysql2/promise` fits. The caller ends it. */
 export interface MysqlPool {
   getConnection(): Promise<MysqlConnection>;
 }

@@ -21,20 +21,30 @@ import { databaseOf } from './mysql-settings.ts';
  */
 export const SCHEMA_VERSION = 4;
 
-/** `migrate`'s options. */
+/** Options of `migrate`. */
 export interface MigrateOptions {
-  /** How long one statement may take, waiting for another process that migrates included. Ms; 60 000. */
+  /** The time limit of one statement, ms. It includes the wait for another process that migrates. Default: 60 000. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Brings the store's tables and procedures, in the database that the pool names, to the version of this package.
- * Explicit: run it when you deploy, as a user that may create both; the store itself only checks. Of several processes
- * that start at once one does it and the others find it done. The server commits each statement by itself: one that was
- * cut off in the middle is gone through again by the next call.
- * @returns versions before and after; 0 is none.
- * @throws ConfigError where the tables have a newer version, or one from before the first release, or the server refuses;
- *   Fault `store_unavailable` where it cannot be reached.
+ * Creates or upgrades the store's tables and procedures, in the pool's database, to the version of this package.
+ * Run it when you deploy, as a user that may create both; the store itself only checks the version.
+ *
+ * If several processes start at once, one does the work and the others find it done. The server commits each
+ * statement by itself, so the next call repeats a migration that was interrupted.
+ * @returns the versions before and after; 0 means no tables.
+ * @throws ConfigError if the tables have a newer version or one from before the first release, or if the server
+ *   refuses; Fault `store_unavailable` if the server is unreachable.
+ * @example
+ * ```ts
+ * import { createPool } from 'mysql2/promise';
+ * import { migrate } from 'proto-webhooks/mysql';
+ *
+ * const pool = createPool('mysql://owner@localhost/buyer');
+ * console.log(await migrate(pool));
+ * await pool.end();
+ * ```
  */
 export async function migrate(
   pool: MysqlPool,

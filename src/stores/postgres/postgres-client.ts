@@ -3,12 +3,12 @@ import { causesOf, type Connections, type MadeAt } from '../sql/connections.ts';
 import { within } from '../sql/sql-transaction.ts';
 import { isError } from '../../shared/realms.ts';
 
-/** What a query gives, as `pg` has it. */
+/** The result of a query, as `pg` returns it. */
 export interface PgResult {
   readonly rows: readonly unknown[];
 }
 
-/** What says by an event that a connection broke. */
+/** A connection that emits `error` when it breaks. */
 export interface PgConnection {
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
@@ -20,7 +20,7 @@ interface PgNotice {
   readonly routine?: string | undefined;
 }
 
-/** A client that was checked out of a pool: `pg`'s `PoolClient` fits. What `ctx.transaction` hands to its function. */
+/** A client that was checked out of a pool; `PoolClient` of `pg` fits. `ctx.transaction` passes one to its function. */
 export interface PgClient extends PgConnection {
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(event: 'notice', listener: (notice: { readonly routine?: string | undefined }) => void): unknown;
@@ -33,7 +33,7 @@ export interface PgClient extends PgConnection {
   release(error?: Error | boolean): void;
 }
 
-/** A pool: `pg`'s `Pool` fits. It stays its owner's to end. */
+/** A pool of connections; `Pool` of `pg` fits. The caller ends it. */
 export interface PgPool {
   connect(): Promise<PgClient>;
   readonly options: {

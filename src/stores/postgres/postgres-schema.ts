@@ -33,21 +33,35 @@ export function quoted(schema: string): string {
   return `"${schema.replaceAll('"', '""')}"`;
 }
 
-/** `migrate`'s options. */
+/** Options of `migrate`. */
 export interface MigrateOptions {
-  /** Where the tables are. `proto_webhooks`; made where it does not exist and the role may. */
+  /**
+   * The schema of the tables. It is created if it does not exist and the role has the right. Default:
+   * `proto_webhooks`.
+   */
   readonly schema?: string;
-  /** How long one statement may take, waiting for another process that migrates included. Ms; 60 000. */
+  /** The time limit of one statement, ms. It includes the wait for another process that migrates. Default: 60 000. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Brings the store's schema to the version of this package. Explicit: run it when you deploy, as a role that may create
- * tables; the store itself only checks. In one transaction under an advisory lock, so that of several processes that
- * start at once one does it and the others find it done.
- * @returns versions before and after; 0 is none.
- * @throws ConfigError where the schema has a newer version, or one from before the first release, or the server refuses;
- *   Fault `store_unavailable` where it cannot be reached.
+ * Creates or upgrades the store's tables to the version of this package. Run it when you deploy, as a role that may
+ * create tables; the store itself only checks the version.
+ *
+ * It is one transaction under an advisory lock. If several processes start at once, one does the work and the
+ * others find it done.
+ * @returns the versions before and after; 0 means no tables.
+ * @throws ConfigError if the schema has a newer version or one from before the first release, or if the server
+ *   refuses; Fault `store_unavailable` if the server is unreachable.
+ * @example
+ * ```ts
+ * import pg from 'pg';
+ * import { migrate } from 'proto-webhooks/postgres';
+ *
+ * const pool = new pg.Pool({ connectionString: 'postgres://owner@localhost/buyer' });
+ * console.log(await migrate(pool, { schema: 'webhooks' }));
+ * await pool.end();
+ * ```
  */
 export async function migrate(
   pool: PgPool,

@@ -2,12 +2,12 @@ import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 
 /**
  * A client of ioredis 5 or later: `new Redis(…)`, also with Sentinels, or `new Redis.Cluster(…)`. It need not be
- * connected, and stays the caller's: the store works on a duplicate of it.
+ * connected. The store works on a duplicate, and the caller closes this one.
  */
 export interface RedisClient {
   readonly status: string;
   readonly options: object;
-  /** As ioredis has it: another connection with the same settings. */
+  /** Makes another connection with the same settings, as in ioredis. */
   readonly duplicate: (...args: never[]) => unknown;
 }
 

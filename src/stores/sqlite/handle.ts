@@ -1,21 +1,21 @@
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 import { isError } from '../../shared/realms.ts';
 
-/** A prepared statement, as `node:sqlite` gives it. */
+/** A prepared statement, as `node:sqlite` returns it. */
 export interface SqliteStatement {
   run(...parameters: SqliteValue[]): { readonly changes: number | bigint };
   get(...parameters: SqliteValue[]): unknown;
   all(...parameters: SqliteValue[]): unknown[];
 }
 
-/** A synchronous connection: `DatabaseSync` of `node:sqlite`. */
+/** A synchronous connection to SQLite. `DatabaseSync` of `node:sqlite` fits. */
 export interface SqliteHandle {
   exec(sql: string): unknown;
   prepare(sql: string): SqliteStatement;
   close(): unknown;
 }
 
-/** What is bound to a statement's parameters. */
+/** A value that can be bound to a parameter of a statement. */
 export type SqliteValue = null | number | string | Uint8Array;
 
 /** A row as read. */

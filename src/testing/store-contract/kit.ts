@@ -20,47 +20,56 @@ import {
   requestOf,
 } from './drafts.ts';
 
-/** What a store's author gives the suite: two handles open on one store, and a hand on its clock. */
+/** The means by which the suite tests a store: two handles on one store, and control of its clock. */
 export interface StoreHarness {
-  /** As two processes have it: two connections, two stores over one backend. The suite calls `open()` on both. */
+  /**
+   * The first of two handles on one store, as two processes have them: separate connections, one backend. The suite
+   * calls `open()` on both.
+   */
   readonly a: Store;
   readonly b: Store;
-  /** What both stores' `clockOffsetMs` gives from now on. Starts at 0. */
+  /** Sets the `clockOffsetMs` of both stores from now on. It begins at 0. */
   readonly setClockOffsetMs: (ms: number) => void;
   /** Closes and removes everything. Called once, after the test. */
   readonly cleanup: () => Promise<void>;
-  /** A third handle on the same store, after `a` and `b` were closed; for persistent stores. */
+  /** Opens a third handle on the same store, after `a` and `b` were closed. Only for persistent stores. */
   readonly reopen?: () => Promise<Store>;
-  /** For stores that have `transaction`. */
+  /** The effects that are written in transactions. Only for stores with `transaction`. */
   readonly effects?: StoreEffects;
 }
 
-/** A place beside the store's own rows that only its transactions can write together with them. */
+/** A table beside the store's own rows, which is written in the store's transactions. */
 export interface StoreEffects {
-  /** Whether `fn` must not be async. */
+  /** True if the transaction's function must not be async. */
   readonly synchronous: boolean;
-  /** Writes one row through the `tx` that `fn` was given. */
+  /** Writes one row through the `tx` of the transaction's function. */
   readonly write: (tx: unknown) => unknown;
-  /** Rows that are committed. */
+  /** Returns the number of committed rows. */
   readonly count: () => Promise<number>;
 }
 
-/** A new, empty store for each test. */
+/** Creates a new, empty store for a test. */
 export type StoreFactory = () => Promise<StoreHarness>;
 
-/** Where the tests go (vitest, jest and `node:test` all fit), and what the store claims beyond the ordinary. */
+/**
+ * Options of `describeStoreContract`: the test runner's functions (vitest, jest or `node:test`), and the optional
+ * features of the store.
+ */
 export interface StoreContractOptions {
-  /** It has `transaction`: each harness brings `effects`. false by default, and then it must have none. */
+  /**
+   * True if the store has `transaction`; each harness then provides `effects`. Default: false, and the store must
+   * have none.
+   */
   readonly transactions?: boolean;
-  /** It outlives its handles: each harness brings `reopen`. false by default. */
+  /** True if the data outlive the handles; each harness then provides `reopen`. Default: false. */
   readonly persistent?: boolean;
-  /** It has `inbox`, for mode `inbox`. false by default, and then it must have none. */
+  /** True if the store has `inbox`, for mode `inbox`. Default: false, and the store must have none. */
   readonly inbox?: boolean;
-  /** It has `registrations`. false by default, and then it must have none. */
+  /** True if the store has `registrations`. Default: false, and the store must have none. */
   readonly registrations?: boolean;
-  /** The test runner's. */
+  /** The test runner's `describe`. */
   readonly describe: (name: string, body: () => void) => unknown;
-  /** The test runner's. */
+  /** The test runner's `it`. */
   readonly it: (name: string, body: () => Promise<void>) => unknown;
 }
 
