@@ -32,7 +32,6 @@ declare global {
   interface Task { readonly status: string; readonly result?: unknown; readonly updated_at?: string }
   const changes: number;
   const getTaskStatus: (agentUrl: string, taskId: string) => Promise<Task>;
-  const subscriptions: { asked(sender: string, id: unknown, options: { signal: AbortSignal }): Promise<boolean> };
   const metrics: { count(name: string, what?: unknown): void; record(name: string, value: number): void };
   const pager: { notify(code: string, text?: string): void };
   const pino: () => import('proto-webhooks').Logger;
