@@ -20,7 +20,10 @@ type AdvancedNumber = NumberNames<AdvancedOptions>;
 export type Numbers = Readonly<Record<NumberName | AdvancedNumber, number>>;
 
 /** Options that a default depends on: they are read before it. */
-type Before = Pick<Numbers, 'maxBodyBytes' | 'leaseMs' | 'handlerDeadlineMs'> & { readonly mode: Mode };
+type Before = Pick<
+  Numbers,
+  'maxBodyBytes' | 'leaseMs' | 'handlerDeadlineMs' | 'maxNonces' | 'maxNoncesPerSender'
+> & { readonly mode: Mode };
 
 interface NumberRule<S = number | ((before: Before) => number)> {
   readonly kind: 'number';
@@ -102,9 +105,10 @@ export const OPTIONS: {
   retentionMs: SPECIAL,
   maxRecordsPerSender: count(1_000_000),
   maxPendingBytesPerSender: count(268_435_456),
-  maxNoncesPerKey: count(100_000),
-  maxNoncesPerSender: count(200_000),
+  // The widest first: none is over the one before, which would be reached sooner.
   maxNonces: count(10_000_000),
+  maxNoncesPerSender: count(({ maxNonces }) => Math.min(200_000, maxNonces)),
+  maxNoncesPerKey: count(({ maxNoncesPerSender }) => Math.min(100_000, maxNoncesPerSender)),
   durability: SPECIAL,
   expectStoreId: SPECIAL,
   verification: choice(['main', 'pool', 'auto'], 'auto'),
@@ -288,8 +292,22 @@ export function numbersOf<N extends string>(
   ) as Record<N, number>;
 }
 
+/** A cap and its value, by the name of the option. */
+type Cap = readonly [name: string, value: number];
+
+/** @throws ConfigError where a cap can have no effect, for a wider one is reached before it. */
+export function requireWithin([name, value]: Cap, [wider, most]: Cap): void {
+  if (value <= most) return;
+  throw new ConfigError(
+    `${name}: ${value} is over ${wider} (${most}), which is reached before it. Lower it, or raise ${wider}.`,
+  );
+}
+
 function checkTogether(numbers: Numbers): void {
   const { maxBodyBytes, maxBufferedBytes, renewMs, leaseMs, maxRunMs, handlerDeadlineMs } = numbers;
+  const { maxNoncesPerKey, maxNoncesPerSender, maxNonces } = numbers;
+  requireWithin(['maxNoncesPerKey', maxNoncesPerKey], ['maxNoncesPerSender', maxNoncesPerSender]);
+  requireWithin(['maxNoncesPerSender', maxNoncesPerSender], ['maxNonces', maxNonces]);
   if (maxBufferedBytes < maxBodyBytes) {
     throw new ConfigError(
       `advanced.maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}): a body of that size could never be taken.`,

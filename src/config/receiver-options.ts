@@ -293,9 +293,9 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly maxRecordsPerSender?: number;
   /** Bytes. 268 435 456. */
   readonly maxPendingBytesPerSender?: number;
-  /** Live nonces per key id. 100 000. */
+  /** Live nonces per key id. 100 000, or `maxNoncesPerSender` where that is less; never over it. */
   readonly maxNoncesPerKey?: number;
-  /** Live nonces of one sender, over all its key ids. 200 000. */
+  /** Live nonces of one sender, over all its key ids. 200 000, or `maxNonces` where that is less; never over it. */
   readonly maxNoncesPerSender?: number;
   /** Live nonces of all senders, approximate. 10 000 000. */
   readonly maxNonces?: number;

@@ -104,7 +104,13 @@ export function configOf(options: AnyOptions): Config {
     allowLoopback,
     worker: workerOptions(options),
     publicUrl,
-    senders: sendersIn(options, publicUrl, { protocols, edition, allowLoopback, maxNoncesPerKey }),
+    senders: sendersIn(options, publicUrl, {
+      protocols,
+      edition,
+      allowLoopback,
+      maxNoncesPerKey,
+      maxNoncesPerSender,
+    }),
     contentTypes: contentTypes(options.contentTypes),
     limits: {
       maxRecordsPerSender,

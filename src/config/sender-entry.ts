@@ -25,7 +25,7 @@ export interface Sender {
   readonly revocation?: SenderRevocation;
   /** The token that this seller's agent transport echoes beside its signature; compared where a delivery carries one. */
   readonly notificationToken?: NotificationToken;
-  /** Live nonces for one key id; the receiver's `maxNoncesPerKey` where absent. */
+  /** Live nonces for one key id, at most `maxNoncesPerSender`; the receiver's `maxNoncesPerKey` where absent. */
   readonly maxNoncesPerKey?: number;
 }
 

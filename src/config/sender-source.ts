@@ -5,6 +5,7 @@ import type { Protocols } from '../shared/wire-names.ts';
 import { checkPins } from '../keys/pinned-jwks.ts';
 import type { SenderSource, SendersByPath } from './receiver-options.ts';
 import type { Sender, SenderEntry, SenderRevocation } from './sender-entry.ts';
+import { requireWithin } from './defaults.ts';
 import { authPolicy, tokenPolicy } from './auth.ts';
 import { requireUrl } from './public-url.ts';
 import { describeMissing, onlyKnown, oneOf, wholeNumber } from './validate.ts';
@@ -14,6 +15,8 @@ export interface SenderDefaults {
   readonly edition: Edition;
   readonly allowLoopback: boolean;
   readonly maxNoncesPerKey: number;
+  /** No sender's `maxNoncesPerKey` is over it. */
+  readonly maxNoncesPerSender: number;
 }
 
 /** The senders that may call a URL; all of one scheme. Rejects with ConfigError where the owner's function errs. */
@@ -69,6 +72,11 @@ function senderEntry(sender: Sender, where: string, defaults: SenderDefaults): S
     ...(sender.revocation !== undefined && { revocation: sender.revocation }),
     ...tokenPolicy(`${where}.notificationToken`, sender.notificationToken, auth),
   };
+  const { maxNoncesPerSender } = defaults;
+  requireWithin(
+    [`${where}.maxNoncesPerKey`, entry.maxNoncesPerKey],
+    ['maxNoncesPerSender', maxNoncesPerSender],
+  );
   oneOf(`${where}.format`, sender.format, ['tool', 'agent']);
   checkPins(entry);
   return entry;

@@ -15,7 +15,7 @@ export interface AcceptRequest {
    * now asks without its nonce.
    */
   readonly replay?: boolean;
-  /** Inline: the record is leased to `acceptId` for so long. Finite and over 0 in both modes, else ConfigError. Ms. */
+  /** Inline: the record is leased to `acceptId` for so long. Over 0 and 10 min at most in both modes, else ConfigError. Ms. */
   readonly leaseMs: number;
   /**
    * The process that will hold the lease, as `Store.alive` names it; kept on the record. Absent: a lease that runs out is

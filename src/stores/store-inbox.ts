@@ -50,7 +50,7 @@ export interface LeaseDueRequest {
   readonly owner: string;
   /** At most so many events. */
   readonly max: number;
-  /** Finite and over 0, else ConfigError. Ms. */
+  /** Over 0 and 10 min at most, else ConfigError. Ms. */
   readonly leaseMs: number;
   /** As in `AcceptRequest`. */
   readonly process?: string;

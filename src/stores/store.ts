@@ -175,7 +175,7 @@ export interface FailRequest {
   /** `PermanentError`: DEAD at once. */
   readonly permanent: boolean;
   readonly retry: RetryLimits;
-  /** How long workers leave the record alone; a sender's retry does not wait. Ms. */
+  /** How long workers leave the record alone; a sender's retry does not wait. From 0 to 1 h, else ConfigError. Ms. */
   readonly backoffMs: number;
   /**
    * The worker stops, and the handler was never called or threw because it was told so: QUEUED whatever `retry` says,
@@ -200,7 +200,7 @@ export interface RenewRequest {
   readonly sender: string;
   readonly key: string;
   readonly owner: string;
-  /** Finite and over 0, else ConfigError. Ms. */
+  /** Over 0 and 10 min at most, else ConfigError. Ms. */
   readonly leaseMs: number;
 }
 

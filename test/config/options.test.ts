@@ -97,6 +97,16 @@ describe('options: defaults (admission.md §2.12)', () => {
     expect(resolveOptions(frozen).retry.attempts).toBe(3);
   });
 
+  it.each([
+    [{ maxNoncesPerSender: 50_000 }, [50_000, 50_000, 10_000_000]],
+    [{ maxNonces: 2 }, [2, 2, 2]],
+    [{ maxNonces: 150_000 }, [100_000, 150_000, 150_000]],
+    [{ maxNoncesPerSender: 500_000 }, [100_000, 500_000, 10_000_000]],
+  ])('%j: no cap of nonces is over the next one by default', (change, caps) => {
+    const { maxNoncesPerKey, maxNoncesPerSender, maxNonces } = resolveOptions(given(change)).limits;
+    expect([maxNoncesPerKey, maxNoncesPerSender, maxNonces]).toEqual(caps);
+  });
+
   describe('derived', () => {
     it.each<[Record<string, unknown>, Partial<Config>]>([
       [{ leaseMs: 1_000 }, { renewMs: 250, queueUnattendedMs: 60_000 }],
@@ -375,6 +385,21 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       'a longest run under the deadline',
       { advanced: { maxRunMs: 100 } },
       /maxRunMs: 100 must not be under handlerDeadlineMs/,
+    ],
+    [
+      'a cap of a key’s nonces over that of its sender',
+      { maxNoncesPerKey: 200_001 },
+      /^maxNoncesPerKey: 200001 is over maxNoncesPerSender \(200000\), .* Lower it, or raise maxNoncesPerSender\.$/,
+    ],
+    [
+      'likewise, of a sender’s entry',
+      { senders: [{ agentUrl: 'https://a.example', maxNoncesPerKey: 6 }], maxNoncesPerSender: 5 },
+      /^senders\[0\]\.maxNoncesPerKey: 6 is over maxNoncesPerSender \(5\), /,
+    ],
+    [
+      'a cap of a sender’s nonces over that of all',
+      { maxNoncesPerSender: 6, maxNonces: 5 },
+      /^maxNoncesPerSender: 6 is over maxNonces \(5\), .* Lower it, or raise maxNonces\.$/,
     ],
     ['retention under 24 h', { retentionMs: 3_600_000 }, /\{ ms: 3600000, toldToSenders: true \}/],
     ['retention a ms under 24 h', { retentionMs: 86_399_999 }, /toldToSenders: true/],

@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { ADVANCED, numbersIn, OPTIONS, RETRY, WORKER } from '../../src/config/for-tests.ts';
-import type { ReceiverOptions } from '../../src/index.ts';
 
 const src = fileURLToPath(new URL('../../src', import.meta.url));
 
@@ -26,8 +25,7 @@ function docs(of = 'ReceiverOptions'): ReadonlyMap<string, string> {
   return found;
 }
 
-const standard = (mode: 'inline' | 'inbox') =>
-  numbersIn({ mode } as Partial<ReceiverOptions> as ReceiverOptions);
+const standard = (mode: 'inline' | 'inbox') => numbersIn({ mode });
 const spaced = (value: number): string => value.toString().replace(/\B(?=(\d{3})+$)/g, ' ');
 
 describe('the table of options', () => {
@@ -63,6 +61,16 @@ describe('the table of options', () => {
       expect(members.get(member)).toContain(spaced(value));
   });
 
+  // Of waits that have to end also where a store's clock was set back.
+  const bounds = [
+    ['leaseMs', OPTIONS.leaseMs.max],
+    ['retry', RETRY.maxMs.max],
+  ] as const;
+  it('says up to what a wait may be', () => {
+    expect(said.get('leaseMs')).toContain(`${spaced(OPTIONS.leaseMs.max ?? 0)} at most`);
+    expect(docs('RetryOptions').get('maxMs')).toContain(`${spaced(RETRY.maxMs.max ?? 0)} at most`);
+  });
+
   describe('docs/options.md', () => {
     const page = readFileSync(join(src, '../docs/options.md'), 'utf8');
     const rows = new Map(
@@ -80,6 +88,10 @@ describe('the table of options', () => {
       expect(rows.get(name)).toContain(spaced(value));
     });
 
+    it.each(bounds)('%s: says up to what it may be', (name, most) => {
+      expect(rows.get(name)).toContain(`at most ${spaced(most ?? 0)}`);
+    });
+
     it.each(choices)('%s: has its default', (name, value) => {
       expect(rows.get(name)).toContain(`\`${value}\``);
     });
@@ -87,7 +99,7 @@ describe('the table of options', () => {
 
   it('defaults that depend on others', () => {
     expect(standard('inbox').renewMs).toBe(7_500);
-    const large = numbersIn({ maxBodyBytes: 100_000_000 } as ReceiverOptions);
+    const large = numbersIn({ maxBodyBytes: 100_000_000 });
     expect(large.maxBufferedBytes).toBe(800_000_000);
   });
 });

@@ -33,6 +33,7 @@ async function caseOf(input: ExplainInput): Promise<Case> {
     edition,
     allowLoopback: true,
     maxNoncesPerKey: 1,
+    maxNoncesPerSender: Infinity,
   });
   const keys = createKeyResolver({
     protocols,

@@ -169,7 +169,8 @@ function clockNotes(links: readonly Link[]): string[] {
 export async function walkChain(options: ChainOptions): Promise<Chain> {
   const { allowLoopback, sender: given } = options;
   const protocols = protocolsFor(options.protocol);
-  const defaults = { protocols, edition: editionFor(options.edition), allowLoopback, maxNoncesPerKey: 1 };
+  const caps = { maxNoncesPerKey: 1, maxNoncesPerSender: Infinity };
+  const defaults = { protocols, edition: editionFor(options.edition), allowLoopback, ...caps };
   const [sender] = senderSource([given], defaults).fixed ?? [];
   if (!sender) throw new TypeError('one sender was given');
   const documents = recorded(createDocuments(options));
