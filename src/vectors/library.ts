@@ -79,14 +79,14 @@ const INTERVAL_MS = 60_000;
 const GRACE = 4;
 
 /** Where the senders' revocation list is, if the vector has one. */
-export function revocationUrl({ revokedKids, revocationStaleSeconds }: Setup): string | undefined {
-  return revokedKids.length > 0 || revocationStaleSeconds !== undefined ? LIST_URL : undefined;
+export function revocationUrl({ revokedKids, revocationStaleMs }: Setup): string | undefined {
+  return revokedKids.length > 0 || revocationStaleMs !== undefined ? LIST_URL : undefined;
 }
 
-/** The list as its operator would have published it: fresh, or so old that its grace ended so many seconds ago. */
-function listOf({ nowMs, revokedKids, revocationStaleSeconds }: Setup): object {
-  const stale = revocationStaleSeconds ?? 0;
-  const next = stale > 0 ? nowMs - GRACE * INTERVAL_MS - stale * 1000 : nowMs + INTERVAL_MS;
+/** The list as its operator would have published it: fresh, or so old that its grace ended `revocationStaleMs` ago. */
+function listOf({ nowMs, revokedKids, revocationStaleMs }: Setup): object {
+  const stale = revocationStaleMs ?? 0;
+  const next = stale > 0 ? nowMs - GRACE * INTERVAL_MS - stale : nowMs + INTERVAL_MS;
   return {
     version: 1,
     issuer: ORIGIN,

@@ -50,8 +50,8 @@ export interface Setup {
   readonly fullKids: readonly string[];
   /** The key ids on the operator's revocation list. */
   readonly revokedKids: readonly string[];
-  /** The age of the revocation list, in seconds past its `next_update` and its grace. */
-  readonly revocationStaleSeconds?: number;
+  /** The age of the revocation list, in ms past its `next_update` and its grace. */
+  readonly revocationStaleMs?: number;
   readonly limits: VectorLimits;
   /** The media types that are accepted in addition to `application/json`. */
   readonly contentTypes?: readonly string[];

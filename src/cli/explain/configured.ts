@@ -85,9 +85,9 @@ const isKeyless = (vector: JsonObject): boolean =>
 
 function vectorRevocations(setup: Setup): KnownRevocations {
   if (revocationUrl(setup) === undefined) return NO_LIST;
-  const stale = setup.revocationStaleSeconds ?? 0;
+  const stale = setup.revocationStaleMs ?? 0;
   if (stale <= 0) return { state: 'fresh' };
-  return { state: 'unusable', detail: `The revocation list is ${stale} s past its grace.` };
+  return { state: 'unusable', detail: `The revocation list is ${stale / 1000} s past its grace.` };
 }
 
 /** The senders of a vector and the state that it wants, as the loader reads them. @throws VectorError, ConfigError. */

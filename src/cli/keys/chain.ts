@@ -60,7 +60,7 @@ interface ChainOptions {
 }
 
 /** Two clocks that are right, and the way, differ by less. */
-const CLOCK_SLACK_S = 60;
+const CLOCK_SLACK_MS = 60_000;
 
 async function judgeKey(
   jwk: Jwk,
@@ -153,12 +153,12 @@ function oddNotes(links: readonly Link[]): string[] {
 
 /** Of a server whose time is another: a receiver with this machine's clock might refuse what is signed by that one. */
 function clockNotes(links: readonly Link[]): string[] {
-  const off = links.find(({ clockAheadSeconds = 0 }) => Math.abs(clockAheadSeconds) > CLOCK_SLACK_S);
+  const off = links.find(({ clockAheadMs = 0 }) => Math.abs(clockAheadMs) > CLOCK_SLACK_MS);
   if (!off) return [];
-  const { clockAheadSeconds = 0, url } = off;
-  const side = clockAheadSeconds > 0 ? 'behind' : 'ahead of';
+  const { clockAheadMs = 0, url } = off;
+  const side = clockAheadMs > 0 ? 'behind' : 'ahead of';
   return [
-    `This machine's clock is ${Math.abs(clockAheadSeconds)} s ${side} that of ${new URL(url).host} (Date). Deliveries are refused at check 5 where the seller's clock and the receiver's differ by more than a minute.`,
+    `This machine's clock is ${Math.abs(clockAheadMs) / 1000} s ${side} that of ${new URL(url).host} (Date). Deliveries are refused at check 5 where the seller's clock and the receiver's differ by more than a minute.`,
   ];
 }
 

@@ -15,14 +15,14 @@ export interface Link {
   readonly bytes?: number;
   /** Where redirects led. */
   readonly redirectedTo?: string;
-  /** Seconds for which caches on the way had held it, where they say so. */
-  readonly ageSeconds?: number;
+  /** For how long caches on the way had held it, if they say so. Ms. */
+  readonly ageMs?: number;
   readonly lastModified?: string;
-  /** Seconds by which the clock of who served it is ahead of this machine's, where it says its time (`Date`). */
-  readonly clockAheadSeconds?: number;
+  /** By how much the server's clock is ahead of this machine's, if its answer has a `Date`. Ms, in whole seconds. */
+  readonly clockAheadMs?: number;
   readonly cacheControl?: string;
-  /** Seconds for which a receiver uses it without asking again. */
-  readonly freshSeconds?: number;
+  /** For how long a receiver uses it without asking again. Ms. */
+  readonly freshMs?: number;
 }
 
 /** Fetches documents under the receiver's own rules, and keeps a list of what was found. */
@@ -45,12 +45,12 @@ const DEADLINE_MS = 10_000;
 function headerFacts(headers: Headers, now: number): Partial<Link> {
   const date = Date.parse(headers.get('date') ?? '');
   // What a cache has held was dated when it came there.
-  const clockAheadSeconds = Math.round((date - now) / 1000) + ageSeconds(headers);
+  const clockAheadMs = (Math.round((date - now) / 1000) + ageSeconds(headers)) * 1000;
   const lastModified = headers.get('last-modified');
   const cacheControl = headers.get('cache-control');
   return {
-    ...(headers.has('age') && { ageSeconds: ageSeconds(headers) }),
-    ...(!Number.isNaN(date) && { clockAheadSeconds }),
+    ...(headers.has('age') && { ageMs: ageSeconds(headers) * 1000 }),
+    ...(!Number.isNaN(date) && { clockAheadMs }),
     ...(lastModified !== null && { lastModified }),
     ...(cacheControl !== null && { cacheControl }),
   };
@@ -107,9 +107,9 @@ export function createDocuments({ fetch: fetchUrl, allowLoopback, now }: Documen
       order += 1;
       // As `document-fetch` has it: a document that names its next issue is used until then.
       const until = kind.dueAt?.(parsed.value, began) ?? began + lifetimeMs(fetched.headers, kind.life);
-      const freshSeconds = Math.round((until - began) / 1000);
+      const freshMs = until - began;
       const fault = 'warning' in parsed ? parsed.warning : undefined;
-      links.push({ ...facts, state: 'good', freshSeconds, ...(fault !== undefined && { fault }) });
+      links.push({ ...facts, state: 'good', freshMs, ...(fault !== undefined && { fault }) });
       return {
         ok: true,
         copy: {

@@ -133,10 +133,10 @@ function linkLines(link: Link, paint: Paint): string[] {
   const facts = [
     link.redirectedTo === undefined ? undefined : `redirected to ${link.redirectedTo}`,
     link.bytes === undefined ? undefined : `${link.bytes} bytes`,
-    link.ageSeconds === undefined ? undefined : `held by caches for ${link.ageSeconds} s`,
+    link.ageMs === undefined ? undefined : `held by caches for ${link.ageMs / 1000} s`,
     link.lastModified === undefined ? undefined : `last modified ${link.lastModified}`,
     link.cacheControl === undefined ? 'no Cache-Control' : `Cache-Control: ${link.cacheControl}`,
-    link.freshSeconds === undefined ? undefined : `used for ${link.freshSeconds} s`,
+    link.freshMs === undefined ? undefined : `used for ${Math.round(link.freshMs / 1000)} s`,
   ].filter((fact) => fact !== undefined);
   const head = `${paint(MARKS[link.state], link.state.padEnd(11))} ${link.document.padEnd(15)} ${link.url}`;
   const detail = link.state === 'good' ? facts.join(', ') : (link.fault ?? 'not published, which is allowed');

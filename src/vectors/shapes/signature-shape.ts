@@ -160,7 +160,7 @@ const LIST = z.object({ revoked_kids: optional.texts });
 function stateOf(
   state: JsonObject,
   context: ShapeContext,
-): Pick<Setup, 'usedNonces' | 'fullKids' | 'revokedKids' | 'revocationStaleSeconds'> {
+): Pick<Setup, 'usedNonces' | 'fullKids' | 'revokedKids' | 'revocationStaleMs'> {
   const given = read(STATE, state, 'test_harness_state', context);
   const list = parse(LIST, given.revocation_list ?? {}, 'test_harness_state.revocation_list');
   const filled = given.per_keyid_cap_filled_for;
@@ -170,7 +170,9 @@ function stateOf(
     ),
     fullKids: filled === undefined ? [] : [filled],
     revokedKids: [...(given.revoked_kids ?? []), ...(list.revoked_kids ?? [])],
-    ...defined({ revocationStaleSeconds: given.revocation_list_stale_seconds }),
+    ...defined({
+      revocationStaleMs: given.revocation_list_stale_seconds && given.revocation_list_stale_seconds * 1000,
+    }),
   };
 }
 
