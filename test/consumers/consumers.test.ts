@@ -59,10 +59,28 @@ describe('a TypeScript project', () => {
     await project.add('receiver.ts');
     await project.add('own-store.ts');
     await project.add('first-receiver.ts');
+    await project.add('every-function.ts');
     const imports = specifiers.map((specifier, index) => `import * as part${index} from '${specifier}';`);
     const names = specifiers.map((_, index) => `part${index}`);
     await project.write('every.ts', `${imports.join('\n')}\nexport const every = [${names.join(', ')}];\n`);
   }, INSTALL_MS);
+
+  it('uses every public value', () => {
+    const text = readFileSync(fileURLToPath(new URL('fixtures/every-function.ts', import.meta.url)), 'utf8');
+    const named = new Map(
+      [...text.matchAll(/import \* as (\w+) from '(.*)';/g)].map(([, as, from]) => [from, as]),
+    );
+    const face = readFileSync(fileURLToPath(new URL('../repository/face.txt', import.meta.url)), 'utf8');
+    const values = [...face.matchAll(/^\.(\S*) value (\S+)$/gm)];
+    expect(values.length).toBeGreaterThan(60);
+    const unused = values.filter(([, subpath, name]) => {
+      const from = `proto-webhooks${subpath}`;
+      // Callers share the errors of registrations.
+      const places = name?.endsWith('Error') ? [...named.values()] : [named.get(from)];
+      return !places.some((as) => new RegExp(`\\b${as}\\.${name}\\b`).test(text));
+    });
+    expect(unused.map(([line]) => line)).toEqual([]);
+  });
 
   const resolutions = [
     ['nodenext', 'nodenext'],
