@@ -6,7 +6,7 @@ export { attachedIn, barrierOf } from './barrier.ts';
 export { duplicateOf, type RedisConnection } from './redis-client.ts';
 export { pipelineOf as laneOf } from './pipeline.ts';
 export { LUA } from './lua.ts';
-export { keyidsOf, nonceCounts } from './nonce-counts.ts';
+export { keyidsOf, nonceCounts, sweepsOfAll } from './nonce-counts.ts';
 export { keysOf, nodeDigests, SCHEMA_VERSION, type Scripts, scriptsOf } from './scripts.ts';
 export { checkKept } from './redis-settings.ts';
 export { watchOf } from './identity-check.ts';

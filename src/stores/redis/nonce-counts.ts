@@ -45,6 +45,46 @@ export function nonceCounts(): NonceCounts {
   };
 }
 
+/** After a sweep of all senders it is left alone for so many times what it took. */
+const REST = 9;
+
+/** So few senders are swept in one round trip, as many as the accept itself makes. */
+const FEW = 64;
+
+/** What a sweep of all senders came to. */
+interface Swept {
+  /** How many nonces it has deleted. */
+  readonly gone: number;
+  readonly senders: number;
+}
+
+/**
+ * Runs a sweep of all senders, which is a script for each of them. Near the cap on all nonces every accept of everybody asks
+ * for one. So calls share the one that is under way, and where senders are many it runs for a tenth of the time at most.
+ * @param now ms.
+ * @returns nonces that were deleted; 0 where it is left out.
+ */
+export function sweepsOfAll(
+  now: () => number = () => performance.now(),
+): (sweep: () => Promise<Swept>) => Promise<number> {
+  let running: Promise<number> | undefined;
+  let restsUntil = -Infinity;
+  const swept = async (sweep: () => Promise<Swept>): Promise<number> => {
+    const since = now();
+    try {
+      const { gone, senders } = await sweep();
+      if (senders > FEW) restsUntil = now() + REST * (now() - since);
+      return gone;
+    } finally {
+      running = undefined;
+    }
+  };
+  return async (sweep) => {
+    if (!running && now() < restsUntil) return 0;
+    return (running ??= swept(sweep));
+  };
+}
+
 /** A key id, and when the last of its nonces is over for certain. Unix ms. */
 type KeyidUntil = readonly [keyid: string, untilMs: number];
 

@@ -224,6 +224,13 @@ export async function sweep(
     return sweepSender(session, of.noncesOf, { most, keyid: '', nonces: true });
   }
   if (of !== 'nonces') return sweepSender(session, of.sender, { most, keyid: of.keyid ?? '', nonces: false });
+  return session.sweepsOfAll(() => sweepAll(session, most));
+}
+
+async function sweepAll(
+  session: Session,
+  most: number,
+): Promise<{ readonly gone: number; readonly senders: number }> {
   const senders = await session.registry.senders();
   let gone = 0;
   // All of them, for each is counted by it.
@@ -233,7 +240,7 @@ export async function sweep(
     const each = { most: Math.ceil(left / some.length), keyid: '', nonces: true };
     for (const count of await forEach(some, (sender) => sweepSender(session, sender, each))) gone += count;
   }
-  return gone;
+  return { gone, senders: senders.length };
 }
 
 interface Sweep {

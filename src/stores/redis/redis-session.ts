@@ -14,7 +14,7 @@ import {
 } from './redis-client.ts';
 import { checkSchema, identify, schemaWatchOf } from './redis-schema.ts';
 import type { Keys, Scripts } from './scripts.ts';
-import { keyidsOf, nonceCounts } from './nonce-counts.ts';
+import { keyidsOf, nonceCounts, sweepsOfAll } from './nonce-counts.ts';
 import { registryOf } from './sender-list.ts';
 import { silentSweeper } from './redis-senders.ts';
 import { withTimeout } from './send-script.ts';
@@ -118,6 +118,7 @@ function sessionOf(
     },
     counts,
     keyids: keyidsOf(),
+    sweepsOfAll: sweepsOfAll(),
     offsetMs,
     durability: async () => {
       await checkSchema(connection, keys);

@@ -1,7 +1,7 @@
 import { columnText, fromColumnText } from '../text.ts';
 import type { Keys, Scripts, RowScript } from './scripts.ts';
 import type { Pipeline } from './pipeline.ts';
-import type { NonceCount, NonceCounts } from './nonce-counts.ts';
+import type { NonceCount, NonceCounts, sweepsOfAll } from './nonce-counts.ts';
 import { textOf } from './redis-rows.ts';
 import type { Arg } from './redis-client.ts';
 import type { Keyids } from './nonce-counts.ts';
@@ -33,15 +33,21 @@ export interface RegistryParts {
 export function registryOf(parts: RegistryParts): Registry {
   const { lane, scripts, keys, counts } = parts;
   const registered = new Map<string, Promise<void> | undefined>();
-  let exchangedAt = performance.now();
+  let exchangedAt = -Infinity;
   return {
     register: (sender) => {
       if (registered.has(sender)) return registered.get(sender);
-      const running = exchange(parts, [sender], []);
+      // All counts come with the first one alone: they are as many as there are senders.
+      const isFirst = exchangedAt === -Infinity;
+      if (isFirst) exchangedAt = performance.now();
+      const running = exchange(parts, [sender], [], isFirst);
       registered.set(sender, running);
       running.then(
         () => registered.set(sender, undefined),
-        () => registered.delete(sender),
+        () => {
+          registered.delete(sender);
+          if (isFirst) exchangedAt = -Infinity;
+        },
       );
       return running;
     },
@@ -49,7 +55,7 @@ export function registryOf(parts: RegistryParts): Registry {
       if (performance.now() - exchangedAt < EXCHANGE_MS) return;
       exchangedAt = performance.now();
       // Registered again, for a failover may have lost it.
-      exchange(parts, [...registered.keys()], counts.take())
+      exchange(parts, [...registered.keys()], counts.take(), true)
         .then(parts.also)
         .catch(() => undefined);
     },
@@ -60,13 +66,15 @@ export function registryOf(parts: RegistryParts): Registry {
   };
 }
 
+/** @param isTold whether all counts are asked for. */
 async function exchange(
   { lane, scripts, keys, counts }: RegistryParts,
   senders: readonly string[],
   ownCounts: readonly NonceCount[],
+  isTold: boolean,
 ): Promise<void> {
   const encoded = ownCounts.map(({ sender, nonces }) => [columnText(sender), nonces]);
-  const args = [JSON.stringify({ senders: senders.map(columnText), counts: encoded })];
+  const args = [JSON.stringify({ senders: senders.map(columnText), counts: encoded, told: isTold })];
   const reply = await lane.run({ script: scripts.register, keys: keys.registry, args });
   const texts = (reply as readonly unknown[]).map(textOf);
   const received: NonceCount[] = [];
@@ -93,6 +101,7 @@ export interface Session {
   readonly registry: Registry;
   readonly counts: NonceCounts;
   readonly keyids: Keyids;
+  readonly sweepsOfAll: ReturnType<typeof sweepsOfAll>;
   readonly identity: () => StoreIdentity;
   /** Ms that are added to the server's clock. */
   readonly offsetMs: () => number;

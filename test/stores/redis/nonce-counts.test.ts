@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keyidsOf, nonceCounts } from '../../../src/stores/redis/for-tests.ts';
+import { keyidsOf, nonceCounts, sweepsOfAll } from '../../../src/stores/redis/for-tests.ts';
 
 describe('the number of nonces of all senders (admission.md §8.9)', () => {
   it('is the sum of what was told last of each', () => {
@@ -25,6 +25,26 @@ describe('the number of nonces of all senders (admission.md §8.9)', () => {
     // What another process has swept is told as 0.
     counts.merge([{ sender: 'c', nonces: 0 }]);
     expect(counts.seen('d', 0)).toBe(32);
+  });
+
+  it('takes a tenth of the time at most to be counted anew, where senders are many', async () => {
+    let now = 0;
+    let sweeps = 0;
+    const sweepOf = (senders: number) => async () => {
+      sweeps += 1;
+      await Promise.resolve();
+      now += 500;
+      return { gone: 7, senders };
+    };
+    const run = sweepsOfAll(() => now);
+    // Those that come while one runs share it.
+    expect(await Promise.all([run(sweepOf(64)), run(sweepOf(64))])).toEqual([7, 7]);
+    expect([await run(sweepOf(65)), sweeps]).toEqual([7, 2]);
+    now += 9 * 500 - 1;
+    expect([await run(sweepOf(65)), sweeps]).toEqual([0, 2]);
+    now += 1;
+    await expect(run(() => Promise.reject(new Error('away')))).rejects.toThrow('away');
+    expect([await run(sweepOf(65)), sweeps]).toEqual([7, 3]);
   });
 });
 

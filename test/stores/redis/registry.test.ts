@@ -58,6 +58,16 @@ describe('what processes share', () => {
     for (const store of handles) await store.close();
   });
 
+  it('tells a process all counts once, not with each sender that it registers', async () => {
+    const store = await open(newPrefix());
+    const tellings = async (): Promise<number> =>
+      Number(/cmdstat_hgetall:calls=([0-9]+)/.exec(await server.redis.info('commandstats'))?.[1] ?? 0);
+    const before = await tellings();
+    for (let n = 0; n < 20; n += 1) await store.accept(acceptRequest({ sender: `https://${n}.example/mcp` }));
+    expect((await tellings()) - before).toBe(1);
+    await store.close();
+  });
+
   it('registers senders before their first accept and again with each exchange', async () => {
     const prefix = newPrefix();
     vi.useFakeTimers({ toFake: ['performance'] });

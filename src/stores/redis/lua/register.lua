@@ -3,10 +3,10 @@
 --
 --   KEYS[1]  base, itself never a key: base .. 's' the set of senders, base .. 'n' sender → nonces
 --   KEYS[2]  base .. 's', so that a slot that is being moved answers TRYAGAIN
---   ARGV[1]  JSON; senders to be registered; counts { sender, nonces }
+--   ARGV[1]  JSON; senders to be registered; counts { sender, nonces }; told: whether all counts are asked for
 --
--- Answers all counts. Absolute counts, last writer wins: said twice they are the same.
+-- Answers all counts, or none. Absolute counts, last writer wins: said twice they are the same.
 local call, base, asked = redis.call, KEYS[1], cjson.decode(ARGV[1])
 for _, sender in ipairs(asked.senders) do call('SADD', base .. 's', sender) end
 for _, count in ipairs(asked.counts) do call('HSET', base .. 'n', count[1], count[2]) end
-return call('HGETALL', base .. 'n')
+return asked.told and call('HGETALL', base .. 'n') or {}
