@@ -26,6 +26,12 @@ export const PRESSURE_SHARE = 0.8;
 /** An event waits no longer for its next run: back-off, park, distance of a suspect. Ms: 1 h. */
 export const LONGEST_WAIT_MS = 3_600_000;
 
+/**
+ * What an event waits for further ahead than this is due: the longest wait, and by how much clocks of a store's nodes, and
+ * what a process knows of them, may differ. Ms.
+ */
+export const FAR_WAIT_MS: number = LONGEST_WAIT_MS + 10_000;
+
 /** No lease is longer, of an event or a poll. Ms: 10 min. */
 export const LONGEST_LEASE_MS = 600_000;
 

@@ -2,6 +2,7 @@
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
 export {
+  FAR_WAIT_MS,
   LONGEST_LEASE_MS,
   LONGEST_TURN_MS,
   LONGEST_WAIT_MS,

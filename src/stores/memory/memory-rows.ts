@@ -6,7 +6,7 @@ import {
   type RegistrationSearch,
 } from '../rules/registration-rules.ts';
 import type { QueueRows, RecordRow, RowPage, Rows, Usage } from '../rules/rule-rows.ts';
-import { LONGEST_WAIT_MS } from '../constants.ts';
+import { FAR_WAIT_MS } from '../constants.ts';
 import { dueAt, isDue } from '../rules/task-wait.ts';
 import {
   enter,
@@ -153,7 +153,7 @@ function queueRows(state: MemoryState): Searches {
     due: (now) => {
       for (const [sender, queue] of due) {
         const earliest = firstOf(queue);
-        const first = earliest && earliest.dueAt <= now ? earliest : firstAfter(queue, now + LONGEST_WAIT_MS);
+        const first = earliest && earliest.dueAt <= now ? earliest : firstAfter(queue, now + FAR_WAIT_MS);
         if (!first) continue;
         // Its next turn comes after all others'.
         due.delete(sender);

@@ -4,7 +4,7 @@ import { isExcepted, leasedEvent, leaseOne, type Looked, type RecordName } from 
 import { requireLength } from '../rules/lease-rules.ts';
 import { isLive } from '../rules/order.ts';
 import { dueAt, isDue } from '../rules/task-wait.ts';
-import { LONGEST_WAIT_MS } from '../constants.ts';
+import { FAR_WAIT_MS } from '../constants.ts';
 import type { RecordRow, Rows } from '../rules/rule-rows.ts';
 import { queuedPlan, type Plan, READING } from './plan.ts';
 import { type QueuedPlan, type Known, runJobs, type Shared } from './batch-commit.ts';
@@ -53,7 +53,7 @@ async function look(
 ): Promise<number> {
   const { max, senders, alone: suspects = false } = asked;
   const since = performance.now();
-  const wanted = { suspects, max, holdMs: HOLD_MS, longestMs: LONGEST_WAIT_MS, senders, after: turn.last };
+  const wanted = { suspects, max, holdMs: HOLD_MS, longestMs: FAR_WAIT_MS, senders, after: turn.last };
   const found = await dueRows(backend, wanted, hasSome(taken));
   if (!found) return 0;
   shared.clock.seen(found.now, since);

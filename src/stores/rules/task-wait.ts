@@ -1,4 +1,4 @@
-import { LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../constants.ts';
+import { FAR_WAIT_MS, LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../constants.ts';
 import type { AcceptRequest } from '../store.ts';
 import { type TaskChange, taskRow } from './order.ts';
 import type { RecordRow, RecordState, Rows, TaskRow, Usage } from './rule-rows.ts';
@@ -61,7 +61,7 @@ export function freeTask(
  * Whether what waits until `at` waits no longer: its time has come, or is further ahead than any wait is long. Then the
  * store's clock was set back since (admission.md §4.11). Unix ms.
  */
-export function isDue(at: number, now: number, longestMs: number = LONGEST_WAIT_MS): boolean {
+export function isDue(at: number, now: number, longestMs: number = FAR_WAIT_MS): boolean {
   return at <= now || at > now + longestMs;
 }
 

@@ -9,7 +9,7 @@ import {
   longestTurnMs,
 } from '../rules/registration-rules.ts';
 import type { QueueRows, RecordRow } from '../rules/rule-rows.ts';
-import { LONGEST_WAIT_MS } from '../constants.ts';
+import { FAR_WAIT_MS } from '../constants.ts';
 import { columnText, fromColumnText } from '../text.ts';
 import { type SqliteHandle, type SqliteRow, textOf, type SqliteValue } from './handle.ts';
 import { type Scopes, scopesOf } from './scopes.ts';
@@ -156,7 +156,7 @@ function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
   let last = 0;
   return {
     due: (now) => {
-      const far = now + LONGEST_WAIT_MS;
+      const far = now + FAR_WAIT_MS;
       const behind = (id: number): unknown => turn.get(id, now, far);
       const sender = (behind(last) ?? behind(0)) as SqliteRow | undefined;
       if (sender === undefined) return undefined;
@@ -164,7 +164,7 @@ function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
       return one(first.get(last, -1, now) ?? first.get(last, far, Number.MAX_SAFE_INTEGER));
     },
     nextDue: () => dueAt(next.get()),
-    dueSuspect: (now) => one(suspect.get(now, now + LONGEST_WAIT_MS)),
+    dueSuspect: (now) => one(suspect.get(now, now + FAR_WAIT_MS)),
     nextSuspect: () => dueAt(sooner.get()),
     parked: (sender, taskId) => one(parked.get(scopes.id({ sender }), columnText(taskId))),
     page: ({ state, sender, limit, after }, now) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../../stores/constants.ts';
+import { FAR_WAIT_MS, LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../../stores/constants.ts';
 import { INBOX, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
 import { type Cases, CONFIG_ERROR, DAY_MS, HOUR_MS, KEY, type Kit, LEASE_MS } from './kit.ts';
 
@@ -49,14 +49,14 @@ async function worked(kit: Kit): Promise<readonly string[]> {
 async function workedInTime(kit: Kit): Promise<readonly string[]> {
   const keys = [...(await worked(kit))];
   for (let half = 0; half < 2; half += 1) {
-    kit.advance(LONGEST_WAIT_MS / 2 + 1);
+    kit.advance(FAR_WAIT_MS / 2 + 1);
     keys.push(...(await worked(kit)));
   }
   return keys.toSorted();
 }
 
 /** Whether what was to come within the longest wait is further ahead than that, once the clock was set back. */
-const isFar = (backMs: number): boolean => backMs > LONGEST_WAIT_MS;
+const isFar = (backMs: number): boolean => backMs > FAR_WAIT_MS;
 
 /** Cases of a clock that is set back by so much. */
 function setBack(backMs: number): Cases {
@@ -226,6 +226,17 @@ export const clockBackCases: Cases = {
     const found: string[] = [];
     for (let look = 0; look < 20; look += 1) found.push(...(await leasedKeys(kit)));
     assert.deepEqual(found.toSorted(), keys);
+  },
+  'clocks that differ by seconds end no wait, not the longest either': async (kit) => {
+    await kit.accept(INBOX);
+    const { lease: held } = await leaseOne(kit);
+    assert.equal(await kit.fail(held.owner, { backoffMs: LONGEST_WAIT_MS }), 'queued');
+    kit.advance(-2000);
+    await leaseNone(kit);
+    const { nextDueMs } = await leaseNone(kit);
+    assert.ok(nextDueMs === undefined || nextDueMs > 0, String(nextDueMs));
+    kit.advance(LONGEST_WAIT_MS + 2001);
+    await leaseOne(kit);
   },
   'no lease and no back-off is longer than the longest': async (kit) => {
     const leaseMs = LONGEST_LEASE_MS + 1;

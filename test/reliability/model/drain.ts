@@ -1,5 +1,5 @@
 import { later, sendAgain, sendFresh, workSteps } from './environment.ts';
-import { LONGEST_WAIT_MS } from '../../../src/stores/for-tests.ts';
+import { FAR_WAIT_MS } from '../../../src/stores/for-tests.ts';
 import type { Step } from './explore.ts';
 import type { Broken } from './invariants.ts';
 import { isFinished, standing } from './invariants.ts';
@@ -67,7 +67,7 @@ function drainBy(play: Play, from: World, name: string, retry: Retry): Broken {
       if (broken) return { ...broken, onward: walk.onward };
     }
     if (open(play, walk.world).length === 0) return undefined;
-    const passes = play.scenario.backMs === undefined ? LEASE_MS : LONGEST_WAIT_MS;
+    const passes = play.scenario.backMs === undefined ? LEASE_MS : FAR_WAIT_MS;
     go(walk, { label: `${passes} ms pass`, state: later(walk.world, passes + 1) });
   }
   const { world, onward } = walk;
