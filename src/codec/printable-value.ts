@@ -136,7 +136,7 @@ function framesOf(message: string, stack: unknown): readonly string[] {
 
 /** An error whose message or cause may have others' words in it: they are printable and short. Base of errors of this package. */
 export abstract class PrintableError extends Error {
-  /** Stable, machine readable: docs/errors.md has each. */
+  /** Stable, machine readable: docs/errors.md has those of answers, docs/thrown-errors.md the others. */
   abstract readonly code: string;
 
   constructor(message: string, options?: ErrorOptions) {

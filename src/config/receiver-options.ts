@@ -322,7 +322,7 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly onOutcome?: (outcome: Outcome<Event<S>>) => void;
   /** Told how each run of a handler ended, in both modes: at most once a run, after the store has taken its end. */
   readonly onHandled?: OnHandled;
-  /** Told of what the owner has to act on: docs/errors.md has each code. What it throws or promises changes no answer. */
+  /** Told of what the owner has to act on: docs/alarms.md has each code. What it throws or promises changes no answer. */
   readonly onAlarm?: (alarm: Alarm) => void;
   /**
    * Told of each delivery that was refused, with its headers and, where it was read, its body: `captureRefused` of

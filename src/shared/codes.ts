@@ -1,6 +1,6 @@
 /*
- * Every stable code of this library, once, with how its owner meets it. The public unions of codes are made of this table; of all
- * but warnings docs/errors.md has an entry. Imported as a type alone, so no bundle contains it.
+ * Every stable code of this library, once, with how its owner meets it. The public unions of codes are made of this table; all
+ * but warnings have an entry in docs/errors.md, docs/alarms.md or docs/thrown-errors.md. Imported as a type alone, so no bundle contains it.
  */
 
 /**

@@ -1,5 +1,5 @@
 import type { AlarmCode } from './codes.ts';
-import { type Alarm, docsOf, type Logger, type RaiseAlarm } from './alarms.ts';
+import { type Alarm, alarmDocsOf, type Logger, type RaiseAlarm } from './alarms.ts';
 import { putBounded } from './bounded.ts';
 import { printableText } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
@@ -207,7 +207,7 @@ export function alarmRaiser(
     if (suppressed === undefined) return;
     const alarm = printableValue(suppressed > 0 ? { ...raised, suppressed } : raised);
     const { message, ...fields } = alarm;
-    const line = (): void => logger.warn({ ...fields, docs: docsOf(raised.code) }, message);
+    const line = (): void => logger.warn({ ...fields, docs: alarmDocsOf(raised.code) }, message);
     if (isLogged) line();
     // One that its hook could not take is not lost.
     harmless(onAlarm, isLogged ? undefined : line)(alarm);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
-import { CODES } from '../../src/for-tests.ts';
+import { alarmRaiser, CODES, safeLogger } from '../../src/for-tests.ts';
 import type { AlarmCode, Outcome, RefusedCode, UnavailableCode } from '../../src/index.ts';
 import { ALARMS } from './alarms.ts';
 import { FAULTS } from './faults.ts';
@@ -9,27 +9,39 @@ import { REGISTRATIONS } from './registrations.ts';
 import { REFUSALS } from './refusals.ts';
 import { THROWN } from './thrown.ts';
 
-const page = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
+/** Page → the form that each of its entries has and does not name. */
+const PAGES: Readonly<Record<string, string | undefined>> = {
+  'docs/errors.md': undefined,
+  'docs/alarms.md': 'alarm',
+  'docs/thrown-errors.md': 'thrown',
+};
 
 /** A machine may be slow: vitest has a limit of its own. */
 const PATIENT_MS = 60_000;
 
-/** What the page says of a code in its first line: statuses, `alarm`, `thrown`, and who has to act. */
+/** What a page says of a code in its first line: statuses, `alarm`, `thrown`, and who has to act. */
 interface Entry {
+  readonly page: string;
   readonly said: readonly string[];
   readonly text: string;
 }
 
 const ENTRY = /^### `(\w+)`\n\n\*\*(.+)\.\*\* ([^\n]+)$/gm;
+const texts = Object.entries(PAGES).map(([page, form]) => {
+  const text = readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8');
+  return { page, form, text };
+});
 const entries = new Map(
-  [...page.matchAll(ENTRY)].map(([, code = '', said = '', text = '']): [string, Entry] => [
-    code,
-    { said: said.split(' · '), text },
-  ]),
+  texts.flatMap(({ page, form, text: whole }) =>
+    [...whole.matchAll(ENTRY)].map(([, code = '', said = '', text = '']): [string, Entry] => [
+      code,
+      { page, said: [...(form === undefined ? [] : [form]), ...said.split(' · ')], text },
+    ]),
+  ),
 );
 const saidOf = (code: string): readonly string[] => entries.get(code)?.said ?? [];
 
-const WHO = ['you act', 'the seller acts', 'nobody has to act', 'the seller acts, or you'];
+const WHO = ['you', 'seller', 'nobody', 'seller or you'];
 
 const keysOf = <K extends string>(table: Readonly<Record<K, unknown>>): readonly K[] =>
   Object.keys(table) as K[];
@@ -106,18 +118,41 @@ describe('every code can be caused through the public API and has its text', () 
   });
 });
 
-describe('docs/errors.md', () => {
-  it('has each code once, and no other', () => {
-    const headings = [...page.matchAll(/^### `(.*)`$/gm)].map(([, code = '']) => code);
+/** A code of an answer is on the page of answers, an alarm's on that of alarms, any other on that of thrown errors. */
+function pageOf(forms: readonly string[]): string {
+  if (forms.some((form) => /^\d/.test(form))) return 'docs/errors.md';
+  return forms.includes('alarm') ? 'docs/alarms.md' : 'docs/thrown-errors.md';
+}
+
+describe('the pages of codes', () => {
+  it('have each code once, and no other', () => {
+    const headings = texts.flatMap(({ text }) =>
+      [...text.matchAll(/^### `(.*)`$/gm)].map(([, code = '']) => code),
+    );
     const codes = [...FORMS].filter(([, forms]) => forms.length > 0).map(([code]) => code);
     expect(headings.toSorted()).toEqual(codes.toSorted());
     expect([...entries.keys()]).toEqual(headings);
   });
 
-  it.each([...entries])('%s: how it shows, who acts, cause and fix', (code, { said, text }) => {
+  it('have at most 200 lines', () => {
+    const lines = texts.map(({ page, text }) => [page, text.trimEnd().split('\n').length] as const);
+    expect(lines.filter(([, count]) => count > 200)).toEqual([]);
+  });
+
+  it.each([...entries])('%s: its page, how it shows, who acts, what happened and the fix', (code, entry) => {
+    const { page, said, text } = entry;
     const forms = said.slice(0, -1);
     expect(forms.map((form) => form.replace(/^4\d\d$/, '4xx')).toSorted()).toEqual(FORMS.get(code));
+    expect(page).toBe(pageOf(forms));
     expect(WHO).toContain(said.at(-1));
-    expect(text).toMatch(/_Cause:_ .+ _Fix:_ .+/);
+    expect(text).toMatch(/^[^_]\S* .+ _Fix:_ .+/);
+  });
+
+  it.each(alarms)('the log line of the alarm %s names its heading', (code) => {
+    const lines: object[] = [];
+    const none = (): void => undefined;
+    const logger = safeLogger({ debug: none, info: none, warn: (fields) => lines.push(fields), error: none });
+    alarmRaiser(logger, {}, () => 0)({ code, message: 'a text' });
+    expect(lines).toEqual([{ code, docs: `${entries.get(code)?.page}#${code}` }]);
   });
 });

@@ -61,7 +61,8 @@ describe('docs/keys.md agrees with the code', () => {
   });
 
   test('codes and alarms: they exist', () => {
-    const known = new Set([...read('docs/errors.md').matchAll(/^### `(\w+)`$/gm)].map(([, name]) => name));
+    const entries = ['docs/errors.md', 'docs/alarms.md'].map(read).join('\n');
+    const known = new Set([...entries.matchAll(/^### `(\w+)`$/gm)].map(([, name]) => name));
     const answers = docs.slice(
       docs.indexOf('## What each failure answers'),
       docs.indexOf('## Several sellers'),

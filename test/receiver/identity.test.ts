@@ -52,7 +52,7 @@ describe('the identity of the store', () => {
     await at.receiver.ready();
     expect(await at.receiver.ready()).toEqual({ storeId: 'store-1' });
     expect(lines).toEqual([
-      { code: 'store_created', docs: 'docs/errors.md#store_created', storeId: 'store-1' },
+      { code: 'store_created', docs: 'docs/alarms.md#store_created', storeId: 'store-1' },
     ]);
     expect(created(at)).toMatchObject([
       { storeId: 'store-1', message: expect.stringMatching(/made just now/) as string },
