@@ -47,6 +47,7 @@ function bench(...waits: readonly (() => Promise<void>)[]): Bench {
     keys,
     raiseAlarm: () => {},
     outages: { store() {}, handler() {} },
+    storeHold: { take() {}, drop() {} },
     isStopped: () => false,
     load,
   });

@@ -370,8 +370,8 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   readonly start: () => Promise<void>;
   /**
    * Running deliveries finish, new ones get 503 `shutting_down`; the worker leases nothing more, and its handlers
-   * have `leaseMs` to finish, their signals firing after three quarters of it. Then the store is closed, until `start`. Called
-   * again, nothing.
+   * have `leaseMs` to finish, their signals firing after three quarters of it. Then the store is closed, until `start`,
+   * unless another receiver has it: the last one closes it. Called again, nothing.
    */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */

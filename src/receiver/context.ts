@@ -10,6 +10,7 @@ import { createRunning, type Running } from '../stages/running.ts';
 import { createWaiting, type Waiting } from '../stages/wait.ts';
 import { createStartup, type StoreStartup } from './startup.ts';
 import type { Store } from '../stores/store.ts';
+import { type StoreHold, storeHold } from './store-holders.ts';
 import { createTickets, type Tickets } from './ticket.ts';
 import { createQueueWatch } from './queue-watch.ts';
 import { observedBy, type RunObserver } from '../stages/on-handled.ts';
@@ -20,6 +21,7 @@ export interface ReceiverContext extends VerifyingContext<ReadyContext> {
   readonly handlers: Handlers;
   readonly resultSchemas: ResultSchemas | undefined;
   readonly store: Store;
+  readonly storeHold: StoreHold;
   readonly waiting: Waiting;
   readonly running: Running;
   readonly startup: StoreStartup<ReadyContext>;
@@ -58,12 +60,22 @@ export function createReceiverContext(
   const { handlers, resultSchemas, store } = options;
   const { parts, load } = createVerifyingParts(options, { config, store, engineName });
   const { keys, raiseAlarm, outages, logger, newId, lifecycle } = parts;
-  const checked = { config, options, keys, raiseAlarm, outages, isStopped: lifecycle.stopping };
+  const hold = storeHold(store);
+  const checked = {
+    config,
+    options,
+    keys,
+    raiseAlarm,
+    outages,
+    storeHold: hold,
+    isStopped: lifecycle.stopping,
+  };
   const context: ReceiverContext = {
     ...parts,
     handlers,
     resultSchemas,
     store,
+    storeHold: hold,
     waiting: createWaiting(store),
     running: createRunning({ store, config, logger, newId }),
     startup: createStartup({ ...checked, load: () => makeReady(context, load) }),

@@ -87,7 +87,7 @@ function handled(admitted: WonDelivery, { run }: Dispatched, state: 'applied' | 
 function running(
   context: ReceiverContext,
 ): Pick<Receiver, 'ready' | 'start' | 'stop' | typeof Symbol.asyncDispose> {
-  const { config, lifecycle, startup, keys, store, registrations } = context;
+  const { config, lifecycle, startup, keys, store, storeHold, registrations } = context;
   const { leaseMs } = config;
   const worker = workerOnDemand(context);
   const hasWorker = store.inbox !== undefined && (config.mode === 'inbox' || registrations !== undefined);
@@ -106,7 +106,7 @@ function running(
     lifecycle.close();
     keys.stop();
     await startup.reset(leaseMs);
-    await store.close();
+    await storeHold.close();
   };
   const { start, stop } = startStop(begin, end);
   return { ready, start, stop, [Symbol.asyncDispose]: stop };

@@ -6,6 +6,7 @@ import { ConfigError, Fault, isOfKind, messageOf } from '../shared/errors.ts';
 import type { KeyResolver } from '../keys/key-resolver.ts';
 import type { ReceiverOptions } from '../config/receiver-options.ts';
 import type { Outages } from './outages.ts';
+import type { StoreHold } from './store-holders.ts';
 import type { Store, StoreIdentity } from '../stores/store.ts';
 import { isLess } from '../stores/durability.ts';
 import { toldIdentity } from '../stores/identity.ts';
@@ -86,6 +87,7 @@ interface LoadParts<T> extends CheckParts {
 export interface StartupParts<T> extends LoadParts<T> {
   readonly options: ReceiverOptions;
   readonly outages: Outages;
+  readonly storeHold: Pick<StoreHold, 'take' | 'drop'>;
 }
 
 async function loadAndWarm<T>({ config, keys, load }: LoadParts<T>): Promise<T> {
@@ -154,7 +156,7 @@ const STOPPED = 'the receiver was stopped. Call start(): it opens the store agai
 
 /** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
 export function createStartup<T>(context: StartupParts<T>): StoreStartup<T> {
-  const { options, raiseAlarm, outages } = context;
+  const { options, raiseAlarm, outages, storeHold } = context;
   let storeId: string | undefined;
 
   const lowered = (message: string): void => raiseAlarm({ code: 'durability_lowered', message });
@@ -178,9 +180,11 @@ export function createStartup<T>(context: StartupParts<T>): StoreStartup<T> {
   }
 
   async function checkNoted(): Promise<T> {
+    storeHold.take();
     try {
       return await checkAll();
     } catch (error) {
+      if (!startup.hasPassed()) storeHold.drop();
       if (isOfKind(error, Fault) && error.code === 'store_unavailable') outages.store(error.message);
       throw error;
     }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Fault, type Store } from '../../src/index.ts';
+import { ConfigError, Fault, type Store } from '../../src/index.ts';
 import { createMemoryState, memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { channel, eventKey, status } from '../inbox/setup.ts';
@@ -130,6 +130,35 @@ describe('start and stop', () => {
       expect(calls.at(-1)).toBe('close');
     },
   );
+
+  it('of receivers that have one store the last one that stops closes it', async () => {
+    const { store, calls } = counted();
+    const one = await testReceiver({ store });
+    const other = await testReceiver({ store });
+    const unused = await testReceiver({ store });
+    await one.receiver.start();
+    expect(said(await other.deliver(status(eventKey(1), 'task-1')))).toBe('accepted 200');
+    await Promise.all([one.receiver.stop(), unused.receiver.stop()]);
+    expect(said(await one.deliver(status(eventKey(2), 'task-2')))).toBe('unavailable shutting_down 503');
+    expect(said(await other.deliver(status(eventKey(2), 'task-2')))).toBe('accepted 200');
+    expect(calls).not.toContain('close');
+    await other.receiver.stop();
+    expect(calls.filter((call) => call === 'close')).toHaveLength(1);
+    await one.receiver.start();
+    expect(said(await one.deliver(status(eventKey(2), 'task-2')))).toBe('duplicate 200');
+    await one.receiver.stop();
+    expect(calls.at(-1)).toBe('close');
+  });
+
+  it('a receiver whose check failed does not keep the store of another one open', async () => {
+    const { store, calls } = counted();
+    const failed = await testReceiver({ store, durability: { require: 'failover' } });
+    await expect(failed.receiver.start()).rejects.toThrow(ConfigError);
+    const { receiver } = await testReceiver({ store });
+    await receiver.start();
+    await receiver.stop();
+    expect(calls.at(-1)).toBe('close');
+  });
 
   it('a start that failed may be made again', async () => {
     let fails = true;
