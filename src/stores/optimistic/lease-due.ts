@@ -35,7 +35,9 @@ export async function leaseDue(
   const taken: Taken = { events: [], died: [], stale: [], nextDueMs: undefined, suspectDue: false };
   for (let looked = 0; looked < LOOK_MOST && taken.events.length < asked.max;) {
     const max = Math.min(asked.max - taken.events.length, LOOK_MOST - looked);
-    const found = await look(backend, shared, { ...asked, max }, turn, taken);
+    // A clock that is set back between two looks makes what the first one leased due again.
+    const except = [...(asked.except ?? []), ...taken.events];
+    const found = await look(backend, shared, { ...asked, max, except }, turn, taken);
     if (found === 0) break;
     looked += found;
   }
@@ -162,20 +164,18 @@ async function leaseFound(
 }
 
 /**
- * `leaseOne` for a record that was due when it was looked for. One that this very call has leased already, and was not
+ * `leaseOne` for a record that was due when it was looked for. One that this very look has leased already, and was not
  * told of, is given again.
  */
 function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Asked, now: number): Looked {
   const found = rows.record(sender, key, now);
-  if (!found) return {};
+  if (!found || isExcepted(request, found)) return {};
   if (found.owner === request.owner && isLive(found, now)) {
     return { event: leasedEvent(rows, found, request.owner, now) };
   }
   const at = dueAt(found);
   const mayRun = at !== null && isDue(at, now) && found.suspect === (request.alone ?? false);
-  return mayRun && !isExcepted(request, found) && !isAway(request, found)
-    ? leaseOne(rows, found, request, now)
-    : {};
+  return mayRun && !isAway(request, found) ? leaseOne(rows, found, request, now) : {};
 }
 
 /**
