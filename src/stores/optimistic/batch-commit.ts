@@ -49,6 +49,9 @@ export interface CountBook {
   readonly get: (name: string) => KnownCount | undefined;
   readonly nonces: () => number;
   readonly put: (result: LoadResult) => void;
+  /** When a scope was swept last, by `sweepName`; undefined: not lately. Unix ms, the store's clock. */
+  readonly sweptAt: (name: string) => number | undefined;
+  readonly noteSwept: (name: string, now: number) => void;
 }
 
 /** Plans of one job that others have overtaken; rounds of a batch that answered none of its jobs (admission.md §8.13). */
@@ -115,6 +118,7 @@ function newBatch(shared: Shared): Batch {
     fresh: new Set(),
     old: new Map(),
     swept: new Set(),
+    sweptAt: shared.counts.sweptAt,
     processes: new Map(),
   };
 }
@@ -135,7 +139,10 @@ async function runRound(
   const since = performance.now();
   const committing = units.length > 0 ? within.commit({ at: now, units, counts }) : undefined;
   // Both are under way at once: what has to be loaded is not held up by what can be committed.
-  const [committed, loaded] = await Promise.allSettled([committing, lookUp(needs, batch, within)]);
+  const [committed, loaded] = await Promise.allSettled([
+    committing,
+    lookUp(needs, { batch, within, shared, since }),
+  ]);
   if (loaded.status === 'fulfilled' && loaded.value) note(batch, shared, loaded.value, since);
   const again = await settle(drafts, committed, { batch, within, shared, since });
   if (loaded.status === 'fulfilled') return [...again, ...waiting];
@@ -209,11 +216,15 @@ function join(drafts: Set<Draft>, request: QueuedPlan, attempt: Attempt): void {
 }
 
 /** Loads what plans have asked for; expired rows go first where a cap is near. */
-async function lookUp(needs: readonly Need[], batch: Batch, within: Within): Promise<LoadResult | undefined> {
+async function lookUp(
+  needs: readonly Need[],
+  { batch, within, shared }: Context,
+): Promise<LoadResult | undefined> {
   const { rows, bodies, counts, sweeps, processes } = together(needs);
   for (const [name, scope] of sweeps) {
     await within.sweep(scope, SWEEP_MOST);
     batch.swept.add(name);
+    shared.counts.noteSwept(name, shared.clock.now());
     // What was counted before it is over.
     batch.fresh.clear();
   }

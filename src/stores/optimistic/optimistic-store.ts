@@ -66,8 +66,15 @@ export function rememberedRows(): Remembered {
 
 export function countBook(): CountBook {
   const known = new Map<string, KnownCount>();
+  const swept = new Map<string, number>();
   let nonces = 0;
   return {
+    sweptAt: (name) => swept.get(name),
+    noteSwept: (name, now) => {
+      swept.delete(name);
+      swept.set(name, now);
+      forgetOldest(swept);
+    },
     get: (name) => known.get(name),
     nonces: () => nonces,
     put: (result: LoadResult) => {

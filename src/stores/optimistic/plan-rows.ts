@@ -131,6 +131,8 @@ export interface Batch {
   touched?: TouchedRows;
   /** Scopes that were swept for this batch. */
   readonly swept: Set<string>;
+  /** When this process swept one last, by `sweepName`. Unix ms, the store's clock. */
+  readonly sweptAt: (name: string) => number | undefined;
   /** Until when processes are alive that were asked for. Unix ms. */
   readonly processes: Map<string, number>;
 }
@@ -152,6 +154,9 @@ export interface Attempt {
 
 /** Counts are asked for again after this. Ms. */
 const COUNT_AGE_MS = 1000;
+
+/** A sweep for an alarm is good for so long. Ms. */
+const LATELY_MS = 10_000;
 
 const nonceScope = (sender: string, keyid: string): Scope => ({ sender, keyid: fitted(keyid) });
 
@@ -249,6 +254,8 @@ function touchedRowsOf(batch: Batch): TouchedRows {
 
   // Most plans of a batch are of one sender, and of one of its keys.
   let named: Named | undefined;
+  /** As the last `usage` said. */
+  let areCapsFar = false;
   const namesOf = (sender: string, keyid: string | undefined): Named => {
     if (named?.sender !== sender || named.keyid !== keyid) {
       const scopes = scopesOf(sender, keyid);
@@ -263,14 +270,19 @@ function touchedRowsOf(batch: Batch): TouchedRows {
     noteOld(batch, scopes, names);
     const used = usageOf(known[0], known[1], batch.nonces());
     const { limits } = request;
-    if (batch.swept.size === 0 && (!limits || isFar(used, limits, keyid !== undefined))) return used;
+    areCapsFar = !limits || isFar(used, limits, keyid !== undefined);
+    if (batch.swept.size === 0 && areCapsFar) return used;
     // Near a cap, and after a sweep, by a count of this moment; and not by what other plans mean to add (admission.md §8.9).
     if (!names.every((name) => batch.fresh.has(name))) throw new Missing({ counts: scopes });
     for (const [entry, { row }] of writes) addTo(used, entry, row);
     return used;
   };
-  const sweep = (of: Sweep): void => {
-    if (!batch.swept.has(sweepName(of))) throw new Missing({ sweep: of });
+  const sweep = (of: Sweep, now: number, lately?: 'lately'): void => {
+    const name = sweepName(of);
+    if (batch.swept.has(name)) return;
+    // Near a cap what others have added is counted by it too.
+    const at = lately && areCapsFar ? batch.sweptAt(name) : undefined;
+    if (at === undefined || Math.abs(now - at) >= LATELY_MS) throw new Missing({ sweep: of });
   };
 
   const rows: DriverRows = {
@@ -317,10 +329,11 @@ function touchedRowsOf(batch: Batch): TouchedRows {
     registration: (kind, sender, id, now) => find(kind, { sender }, id, now),
     saveRegistration: (row) => write(entryOf(row.kind, { sender: row.sender }, row.id), row),
     purge: () => {},
-    purgeSender: (sender) => sweep({ sender }),
-    purgeNonces: (_now, _most, of) => {
-      if (!of) sweep('nonces');
-      else sweep(of.keyid === undefined ? { noncesOf: of.sender } : nonceScope(of.sender, of.keyid));
+    purgeSender: (sender, now, _most, lately) => sweep({ sender }, now, lately),
+    purgeNonces: (now, _most, of, lately) => {
+      if (!of) sweep('nonces', now, lately);
+      else if (of.keyid === undefined) sweep({ noncesOf: of.sender }, now, lately);
+      else sweep(nonceScope(of.sender, of.keyid), now, lately);
     },
   };
   return {

@@ -53,7 +53,7 @@ function noncesFull({ rows, request, now, used }: Accepting, keyid: string): boo
   if (used.senderNonces >= maxNoncesPerSender) {
     rows.purgeNonces(now, excess(used.senderNonces, maxNoncesPerSender), { sender });
   }
-  if (used.allNonces >= maxNonces) rows.purgeNonces(now, excess(used.allNonces, maxNonces));
+  if (used.allNonces >= maxNonces) rows.purgeNonces(now, excess(used.allNonces, maxNonces), undefined);
   return isFull(rows.usage(sender, keyid));
 }
 
@@ -86,15 +86,15 @@ const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
   'all-nonces': 'maxNonces',
 };
 
-/** What may have expired where a limit seems near. */
+/** What may have expired where a limit seems near: for the alarm alone, so that a sender near a cap costs no sweep an accept. */
 const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number) => void> = {
-  records: (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP),
-  'pending-bytes': (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP),
+  records: (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP, 'lately'),
+  'pending-bytes': (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP, 'lately'),
   nonces: (rows, { sender, nonce }, now) => {
-    if (nonce) rows.purgeNonces(now, RELIEF_STEP, { sender, keyid: nonce.keyid });
+    if (nonce) rows.purgeNonces(now, RELIEF_STEP, { sender, keyid: nonce.keyid }, 'lately');
   },
-  'sender-nonces': (rows, { sender }, now) => rows.purgeNonces(now, RELIEF_STEP, { sender }),
-  'all-nonces': (rows, _request, now) => rows.purgeNonces(now, RELIEF_STEP),
+  'sender-nonces': (rows, { sender }, now) => rows.purgeNonces(now, RELIEF_STEP, { sender }, 'lately'),
+  'all-nonces': (rows, _request, now) => rows.purgeNonces(now, RELIEF_STEP, undefined, 'lately'),
 };
 
 const WITHOUT_NONCE: readonly Pressure[] = ['records', 'pending-bytes'];

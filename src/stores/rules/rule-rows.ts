@@ -30,10 +30,13 @@ export interface Rows {
   saveProcess(row: ProcessRow, now: number): void;
   /** Deletes a few expired rows of any sender: more than one accept adds, so that growth is bounded. */
   purge(now: number): void;
-  /** Deletes expired rows of one sender, at least `atLeast` of each kind where there are so many. */
-  purgeSender(sender: string, now: number, atLeast: number): void;
-  /** Deletes expired nonces, at least `atLeast` where there are so many; of one sender or key id where one is given. */
-  purgeNonces(now: number, atLeast: number, of?: NonceOwner): void;
+  /**
+   * Deletes expired rows of one sender, at least `atLeast` of each kind where there are so many. `lately`: it may have been
+   * done up to 10 s ago.
+   */
+  purgeSender(sender: string, now: number, atLeast: number, lately?: 'lately'): void;
+  /** Likewise expired nonces, at least `atLeast` where there are so many; of a sender or key id, else of all. */
+  purgeNonces(now: number, atLeast: number, of: NonceOwner | undefined, lately?: 'lately'): void;
 }
 
 /** Rows that can be searched in the same atomic step. */

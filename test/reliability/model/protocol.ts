@@ -76,6 +76,7 @@ function batchOf(kept: Kept): Batch {
     fresh: new Set(),
     old: new Map(),
     swept: new Set(),
+    sweptAt: () => undefined,
     processes: {
       get: (id: string) => (kept.processes.has(id) ? Infinity : 0),
     } as Map<string, number>,

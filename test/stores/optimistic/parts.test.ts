@@ -78,6 +78,7 @@ describe('countBook', () => {
         fresh: new Set(),
         old: new Map(),
         swept: new Set(),
+        sweptAt: () => undefined,
         processes: new Map(),
       };
       const job = { plan: () => 0, isBarrier: () => false, guessesAbsent: true, tries: 0 };

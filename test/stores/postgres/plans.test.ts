@@ -55,7 +55,7 @@ it('every function uses an index, also when the tables were analyzed while empty
   expect((await store.inbox.inspect(lease.sender, lease.key))?.state).toBe('leased');
   expect(await complete(311)).toBe('done');
   expect((await store.inbox.lease(asked)).events.map((event) => event.key)).toEqual([key(400)]);
-  // Near a cap: counts are compared.
+  // Near a cap: counts are read first.
   const near = { ...limits, maxRecordsPerSender: 2000 };
   expect((await store.accept({ ...acceptRequest({ key: key(401) }), limits: near })).kind).toBe('won');
   expect(await readInVain()).toEqual(before);
