@@ -8,8 +8,8 @@ export type PublicUrl =
   | { readonly kind: 'exact'; readonly target: Target }
   | { readonly kind: 'prefix'; readonly prefix: string; readonly origin: string };
 
-/** As routers write a place where paths differ. */
-const PARAMETER = /\/(:[A-Za-z_]\w*)|(\{[^/{}]*\})/;
+/** As routers write a place where paths differ; no port without a host. */
+const PARAMETER = /(?<!:\/)\/(:[A-Za-z_]\w*)|(\{[^/{}]*\})/;
 
 /** The first `:name` or `{name}` in a path; undefined: none. */
 export function parameterIn(path: string): string | undefined {

@@ -6,6 +6,10 @@ import { type ResolveSenders, type SenderDefaults, senderList } from './sender-s
 
 type Prefix = Extract<PublicUrl, { kind: 'prefix' }>;
 
+/** What to do where a URL is another's. */
+export const APART =
+  'Give createRegistrations another baseUrl, or have them adopt this URL: registrations.adopt({ agentUrl, url }).';
+
 const NOBODY: readonly SenderEntry[] = [];
 
 /**
@@ -63,7 +67,7 @@ function urlOf(path: string, where: string, { origin, prefix }: Prefix, taken: s
   }
   if (taken !== undefined && url.startsWith(taken)) {
     throw new ConfigError(
-      `${where}: is below the baseUrl of registrations, ${taken}, and the paths there are theirs alone. Give createRegistrations another baseUrl, or have them adopt this URL: registrations.adopt({ agentUrl, url }).`,
+      `${where}: is below the baseUrl of registrations, ${taken}, and the paths there are theirs alone. ${APART}`,
     );
   }
   if (url.startsWith(prefix)) return url;

@@ -3,7 +3,7 @@ import { ConfigError } from '../shared/errors.ts';
 import { type PublicUrl, publicUrlOf } from './public-url.ts';
 import type { ReceiverOptions, SenderSource, SendersByPath } from './receiver-options.ts';
 import { type ResolveSenders, type SenderDefaults, senderSource } from './sender-source.ts';
-import { sendersByPath } from './senders-by-path.ts';
+import { APART, sendersByPath } from './senders-by-path.ts';
 
 /**
  * Who may call which URL. Below the `baseUrl` of registrations these are theirs, and elsewhere those of the option `senders`.
@@ -19,6 +19,11 @@ export function sendersIn(
   const below = prefixOf(registrations?.publicUrl, defaults);
   if (theirs === undefined || below === undefined || !meet(publicUrl, below)) {
     return ownSenders(senders, publicUrl, defaults);
+  }
+  if (publicUrl.kind === 'exact') {
+    throw new ConfigError(
+      `senders: are for ${publicUrl.target.targetUri}, which is below the baseUrl of registrations, ${below}, and the paths there are theirs alone. ${APART}`,
+    );
   }
   if (isList(senders)) {
     throw new ConfigError(
@@ -59,9 +64,11 @@ function prefixOf(publicUrl: string | undefined, { allowLoopback }: SenderDefaul
 
 /** Whether a URL can be under both. */
 const meet = (publicUrl: PublicUrl, below: string): boolean =>
-  publicUrl.kind === 'prefix' && (below.startsWith(publicUrl.prefix) || publicUrl.prefix.startsWith(below));
+  publicUrl.kind === 'exact'
+    ? publicUrl.target.targetUri.startsWith(below)
+    : below.startsWith(publicUrl.prefix) || publicUrl.prefix.startsWith(below);
 
-/** Rejects where both know a URL, or the owner's alone one that is below `below`: whose it is cannot be said. */
+/** Below `below` they are those of registrations. Rejects where these know nobody there, and the owner's function does. */
 function together(theirs: ResolveSenders, own: ResolveSenders, below: string): ResolveSenders {
   return {
     async forUrl(targetUri) {
@@ -69,7 +76,7 @@ function together(theirs: ResolveSenders, own: ResolveSenders, below: string): R
       const found = await theirs.forUrl(targetUri);
       if (found.length > 0 || (await own.forUrl(targetUri)).length === 0) return found;
       throw new ConfigError(
-        `senders: gives somebody for a URL below ${below}, the baseUrl of registrations, and the paths there are theirs alone. Give createRegistrations another baseUrl, or have them adopt this URL: registrations.adopt({ agentUrl, url }).`,
+        `senders: gives somebody for a URL below ${below}, the baseUrl of registrations, and the paths there are theirs alone. ${APART}`,
       );
     },
   };

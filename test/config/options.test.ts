@@ -327,6 +327,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       ),
     ]),
     ['an empty publicUrl', { publicUrl: '' }, /publicUrl: missing/],
+    ['a publicUrl without a host', { publicUrl: 'https://:port/hook' }, /is not an absolute URL/],
     ['one handler for all', { handlers: () => {} }, /handlers: is not an object.*other/],
     ['retry that is a number', { retry: 5 }, /retry: must be an object like \{ attempts: 12 \}/],
     [
@@ -717,6 +718,16 @@ describe('senders beside registrations', () => {
       'a path elsewhere, under their publicUrl',
       { publicUrl: undefined, senders: { '/webhooks/own': [own] } },
       /is not under publicUrl, https:\/\/buyer\.example\/webhooks\/r\/\*/,
+    ],
+    [
+      'one URL of theirs, with a list',
+      { publicUrl: 'https://buyer.example/webhooks/r/own', senders: [own] },
+      /^senders: are for https:\/\/buyer\.example\/webhooks\/r\/own, which is below the baseUrl of registrations/,
+    ],
+    [
+      'one URL of theirs, with a function',
+      { publicUrl: 'https://buyer.example/webhooks/r/own', senders: () => [own] },
+      /^senders: are for .* below the baseUrl of registrations/,
     ],
     ['neither', { publicUrl: undefined, registrations: undefined }, /^publicUrl: missing/],
     ['no senders', { registrations: undefined }, /^senders: missing/],
