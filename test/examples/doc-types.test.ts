@@ -34,6 +34,7 @@ declare global {
   const getTaskStatus: (agentUrl: string, taskId: string) => Promise<Task>;
   const metrics: { count(name: string, what?: unknown): void; record(name: string, value: number): void };
   const pager: { notify(code: string, text?: string): void };
+  const mailer: { send(message: { idempotencyKey: string; subject: string }): Promise<void> };
   const pino: () => import('proto-webhooks').Logger;
   const app: import('express').Express;
   const server: import('node:http').Server;
