@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { deadLinks, strangePages, unexplained } from '../support/links.ts';
 import { packed } from '../support/packed.ts';
+import { SPECS } from './spec.ts';
 
 let folder: string;
 let files: readonly string[];
@@ -35,12 +36,21 @@ describe('the packed package', () => {
     ];
     expect(expected.filter((file) => !files.includes(file))).toEqual([]);
     expect(files.filter((file) => /^(test|src|bench|examples|scripts)\b/.test(file))).toEqual([]);
+    expect(files.filter((file) => /^docs\/(spec|performance)/.test(file))).toEqual([]);
     expect(read('LICENSE')).toContain('Apache License\n                           Version 2.0, January 2004');
     expect(read('LICENSE')).toContain('APPENDIX: How to apply the Apache License to your work.');
   });
 
-  it('has no dead link', () => {
+  it('has links to files of its own alone, and no dead one', () => {
+    expect(pages.length).toBeGreaterThan(20);
     expect(pages.flatMap((page) => deadLinks(folder, page))).toEqual([]);
+  });
+
+  it('states rules in its pages, without their numbers in docs/spec', () => {
+    const numbers = pages.flatMap((page) =>
+      (read(page).match(/.*§.*/g) ?? []).map((line) => `${page}: ${line}`),
+    );
+    expect(numbers).toEqual([]);
   });
 
   it('cites files of the repository only where it says that they are there', () => {
@@ -48,9 +58,16 @@ describe('the packed package', () => {
     expect(found).toEqual([]);
   });
 
-  it('names no document that it does not contain, in code and comments neither', () => {
-    const texts = files.filter((file) => /\.(md|js|d\.ts)$|^vectors\/.*\.json$/.test(file));
-    const found = texts.flatMap((file) => strangePages(read(file), pages).map((name) => `${file}: ${name}`));
+  it('names no document that it does not contain; comments of code may cite the rules of the repository', () => {
+    const rules = SPECS.map((name) => `${name}.md`);
+    const code = files.filter((file) => /\.(js|d\.ts)$/.test(file));
+    const texts = files.filter((file) => /\.md$|^vectors\/.*\.json$/.test(file));
+    const found = [
+      ...texts.flatMap((file) => strangePages(read(file), pages).map((name) => `${file}: ${name}`)),
+      ...code.flatMap((file) =>
+        strangePages(read(file), [...pages, ...rules]).map((name) => `${file}: ${name}`),
+      ),
+    ];
     expect(found).toEqual([]);
   });
 });
