@@ -54,18 +54,6 @@ const captured = (path: string, headers: Readonly<Record<string, string>>, body:
 
 const SIGNED = 'https://buyer.example/webhooks/proto';
 
-it('README: a delivery that was refused is explained', async () => {
-  await using named = await namedSeller(programs.folder);
-  const { seller } = named;
-  const event = seller.payloads.tool('completed');
-  const { headers, body } = await seller.sign(event, { url: SIGNED, mistake: 'tampered-body' });
-  await programs.write('refused.http', captured('/webhooks/proto', headers, body));
-  const block = asWritten('README.md', 'npx proto-webhooks explain');
-  const { code, stdout, stderr } = await programs.shell(block, named.env);
-  expect([code, stderr]).toEqual([1, '']);
-  expect(stdout).toMatch(/^FAIL {2}11 .*webhook_signature_digest_mismatch/m);
-});
-
 it('cli.md: explain finds the path that a router has cut', async () => {
   // It was captured ten minutes ago, as the page's was.
   await using seller = await createFakeSeller({ url: SIGNED, now: () => Date.now() - 600_000 });

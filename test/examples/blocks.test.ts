@@ -74,7 +74,7 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
   it('observability.md: what happens at a receiver is counted', async () => {
     await programs.link('@opentelemetry/api', '@opentelemetry/sdk-metrics');
     await using named = await namedSeller(programs.folder);
-    await programs.write('receiver.js', asWritten('docs/frameworks.md', 'export const receiver ='));
+    await programs.write('receiver.mjs', asWritten('docs/frameworks.md', 'export const receiver ='));
     await programs.write('metrics.mjs', asWritten('docs/observability.md', 'instrument(receiver)'));
     await programs.write('counted.mjs', COUNTED);
     const { headers, body } = await named.seller.sign(named.seller.payloads.tool('completed'), {
@@ -112,7 +112,7 @@ const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
 const reader = new PeriodicExportingMetricReader({ exporter });
 metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
 await import('./metrics.mjs');
-const { receiver } = await import('./receiver.js');
+const { receiver } = await import('./receiver.mjs');
 const { headers, body } = JSON.parse(process.env.DELIVERY);
 const { response } = await receiver.verifyAndDispatch(Buffer.from(body, 'base64'), headers, { url: '/webhooks/seller' });
 console.log(response.status);
@@ -129,14 +129,15 @@ describe('frameworks.md: each door takes what a seller signs, with the receiver 
   const DOORS = {
     'hono.js': asWritten('docs/frameworks.md', "from 'hono'"),
     'next.ts': asWritten('docs/frameworks.md', "export const runtime = 'nodejs'"),
-    'pages.ts': asWritten('docs/frameworks.md', 'NextApiRequest'),
-    'remix.ts': asWritten('docs/frameworks.md', '~/receiver.server'),
-    'svelte.ts': asWritten('docs/frameworks.md', '$lib/server/receiver'),
-    'workers.ts': asWritten('docs/frameworks.md', 'receiverFor(env)'),
+    'others.ts': asWritten('docs/frameworks.md', 'app/routes/webhooks.$seller.ts'),
     'lambda.js': asWritten('docs/frameworks.md', 'proto-webhooks/lambda'),
   };
+  /** What a framework takes of them. */
+  const CALLS = Object.keys(DOORS).flatMap((file) =>
+    file === 'others.ts' ? ['action', 'POST', 'default'].map((name) => `${file} ${name}`) : [file],
+  );
   beforeAll(async () => {
-    await programs.write('receiver.js', asWritten('docs/frameworks.md', 'export const receiver ='));
+    await programs.write('receiver.mjs', asWritten('docs/frameworks.md', 'export const receiver ='));
     await programs.link('hono');
   });
 
@@ -150,64 +151,33 @@ describe('frameworks.md: each door takes what a seller signs, with the receiver 
 
   it('those that a framework calls', async () => {
     await programs.write('next.mjs', NEXT);
-    await programs.write('others.mjs', OTHERS);
     await programs.write('called.mjs', CALLED);
     for (const [file, code] of Object.entries(DOORS)) await programs.write(file, code);
-    const others = ['./receiver', '~/receiver.server', '$lib/server/receiver'];
     const modules = {
-      ...Object.fromEntries(others.map((specifier) => [specifier, join(programs.folder, 'others.mjs')])),
+      './receiver': join(programs.folder, 'receiver.mjs'),
       '@/receiver': join(programs.folder, 'next.mjs'),
     };
     await using named = await namedSeller(programs.folder, undefined, { modules });
     const { seller } = named;
-    const deliveries = Object.keys(DOORS).map(async (file) => {
-      const url = file === 'pages.ts' ? 'https://buyer.example/api/webhooks/seller' : URL_GIVEN;
-      const { headers, body } = await seller.sign(seller.payloads.tool('completed'), { url });
-      return [file, { url, headers, body: Buffer.from(body).toString('base64') }];
+    const deliveries = CALLS.map(async (called) => {
+      const { headers, body } = await seller.sign(seller.payloads.tool('completed'), { url: URL_GIVEN });
+      return [called, { url: URL_GIVEN, headers, body: Buffer.from(body).toString('base64') }];
     });
     const env = { DELIVERIES: JSON.stringify(Object.fromEntries(await Promise.all(deliveries))) };
     const lines = linesOf(await programs.run('called.mjs', { ...named.env, ...env }));
-    expect(lines).toEqual(Object.keys(DOORS).flatMap((file) => ['task completed', `${file} 200`]));
+    expect(lines).toEqual(CALLS.flatMap((called) => ['task completed', `${called} 200`]));
   });
 });
 
-/** As the page says of Next.js: a function that gives the receiver; the API route's has another URL. */
+/** As the page says of Next.js: a function that gives the receiver. */
 const NEXT = `
-import { createReceiver } from 'proto-webhooks';
-import { sqliteStore } from 'proto-webhooks/sqlite';
-import { receiver as ofRoute } from './receiver.js';
-const ofApi = createReceiver({
-  publicUrl: 'https://buyer.example/api/webhooks/*',
-  senders: [{ agentUrl: 'https://seller.example/mcp' }],
-  store: sqliteStore('webhooks.db'),
-  handlers: { other: async (event) => console.log(event.kind, event.status) },
-});
-const receivers = [ofRoute, ofApi];
-export const receiver = () => receivers.shift();
-`;
-
-const OTHERS = `
-import { receiver } from './receiver.js';
-export { receiver };
-export const receiverFor = () => receiver;
+import { receiver as only } from './receiver.mjs';
+export const receiver = () => only;
 `;
 
 /** Calls each as its framework does. */
 const CALLED = `
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 const request = ({ url, headers, body }) => new Request(url, { method: 'POST', headers, body: Buffer.from(body, 'base64') });
-const served = async (listener, delivery) => {
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { pathname, host } = new URL(delivery.url);
-  const { default: http } = await import('node:http');
-  const options = { port: server.address().port, path: pathname, method: 'POST', headers: { ...delivery.headers, host } };
-  const [answer] = await once(http.request(options).end(Buffer.from(delivery.body, 'base64')), 'response');
-  answer.resume();
-  server.close();
-  return { status: answer.statusCode };
-};
 const ofApiGateway = ({ url, headers, body }) => {
   const { pathname: path, host } = new URL(url);
   const requestContext = { http: { method: 'POST', path } };
@@ -216,15 +186,14 @@ const ofApiGateway = ({ url, headers, body }) => {
 const HOW = {
   'hono.js': (module, delivery) => module.default.fetch(request(delivery)),
   'next.ts': (module, delivery) => module.POST(request(delivery)),
-  'pages.ts': (module, delivery) => served(module.default, delivery),
-  'remix.ts': (module, delivery) => module.action({ request: request(delivery) }),
-  'svelte.ts': (module, delivery) => module.POST({ request: request(delivery) }),
-  'workers.ts': (module, delivery) => module.default.fetch(request(delivery), {}),
+  'others.ts action': (module, delivery) => module.action({ request: request(delivery) }),
+  'others.ts POST': (module, delivery) => module.POST({ request: request(delivery) }),
+  'others.ts default': (module, delivery) => module.default.fetch(request(delivery)),
   'lambda.js': async (module, delivery) => ({ status: (await module.handler(ofApiGateway(delivery))).statusCode }),
 };
-for (const [file, delivery] of Object.entries(JSON.parse(process.env.DELIVERIES))) {
-  const { status } = await HOW[file](await import('./' + file), delivery);
-  console.log(file, status);
+for (const [called, delivery] of Object.entries(JSON.parse(process.env.DELIVERIES))) {
+  const { status } = await HOW[called](await import('./' + called.split(' ')[0]), delivery);
+  console.log(called, status);
 }
 process.exit();
 `;

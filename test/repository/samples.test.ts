@@ -50,22 +50,10 @@ const NOT_RUN: readonly (readonly [page: string, text: string, reason: string])[
   ],
   ['docs/quickstart.md', 'npm install proto-webhooks', 'the same'],
   ['docs/register-with-a-seller.md', 'npm install proto-webhooks pg', 'the same'],
-  ['README.md', 'npm ci && npm run demo', 'test/examples/demo.test.ts runs what the script runs'],
-  ['README.md', 'npm ci && npm test', 'it is this run'],
   [
     'docs/typescript-and-jest.md',
     'npx jest',
     'test/consumers runs Jest with that flag on two versions of Node',
-  ],
-  [
-    'docs/frameworks.md',
-    'Bun.serve',
-    'test/runtimes runs the door on Bun; its ports cannot be replaced from outside',
-  ],
-  [
-    'docs/frameworks.md',
-    'Deno.serve',
-    'test/runtimes runs the door on Deno; its ports cannot be replaced from outside',
   ],
   [
     'docs/cli.md',
