@@ -3,14 +3,14 @@ import { Fault, isOfKind, messageOf, UnfitObservation } from '../shared/errors.t
 import { PrintableError } from '../codec/printable-value.ts';
 
 /**
- * A seller has answered, and its answer is not taken: too large, too deep, encoded in a way that was not asked for, not to be kept.
- * Whether it has done what it was asked is not known (calls.md §4.10).
+ * Thrown if a seller's answer is refused: too large, too deep, in an encoding that was not requested, or not
+ * storable. It is unknown if the seller did what it was asked.
  */
 export class AnswerRefusedError extends PrintableError {
   override readonly name = 'AnswerRefusedError';
-  /** Stable, machine readable: always `answer_refused`. */
+  /** The stable code, always `answer_refused`. */
   readonly code = 'answer_refused';
-  /** Why, without a full stop. */
+  /** The reason, without a full stop. */
   readonly reason: string;
 
   /** @param reason of ours, or printable. */

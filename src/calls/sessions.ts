@@ -8,15 +8,18 @@ export interface Kept<T> {
 }
 
 /**
- * Sessions with sellers that outlive a call (calls.md §4.12), of one poller. Whoever calls sellers through another caller passes them
- * on with the options of the call.
+ * Sessions with sellers that outlive a call, kept by one poller. A function that calls sellers through another
+ * caller passes them on with the options of the call.
  */
 export interface CallSessions {
-  /** The session of that name, made where there is none. It is in use from then on, and until five minutes later. */
+  /**
+   * Returns the session of a name, and makes it if there is none. It is in use from then on, until five minutes
+   * later.
+   */
   readonly use: <T>(name: string, make: () => Kept<T>) => T;
-  /** It is used no more, and ends. */
+  /** Ends a session, which is then no longer used. */
   readonly drop: (name: string, session: unknown) => void;
-  /** Ends all of them. Those that are made later end with their call. */
+  /** Ends all sessions. Sessions that are made later end with their call. */
   readonly end: () => Promise<void>;
 }
 

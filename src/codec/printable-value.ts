@@ -134,9 +134,12 @@ function framesOf(message: string, stack: unknown): readonly string[] {
     .map((line) => printableText(line, MAX_FRAME));
 }
 
-/** An error whose message or cause may have others' words in it: they are printable and short. Base of errors of this package. */
+/** The base class of this package's errors. Text of others in its message and cause is made printable and short. */
 export abstract class PrintableError extends Error {
-  /** Stable, machine readable: docs/errors.md has those of answers, docs/thrown-errors.md the others. */
+  /**
+   * The stable code, for programs. The pages docs/errors.md (answers) and docs/thrown-errors.md (others) explain
+   * each code.
+   */
   abstract readonly code: string;
 
   constructor(message: string, options?: ErrorOptions) {

@@ -2,40 +2,51 @@ import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { NameLookUp } from '../keys/key-resolver.ts';
 
 /**
- * `advanced` of `createReceiver`: what is derived from other options or seldom changed. docs/options.md says when to change
- * each.
+ * Options of `createReceiver` that follow from other options or rarely change. The page docs/options.md says when
+ * to change each.
  */
 export interface AdvancedOptions {
-  /** Ms between renewals of a lease; under `leaseMs`. A quarter of it: one renewal may fail and another come late. */
+  /**
+   * The time between renewals of a lease, ms; below `leaseMs`. Default: a quarter of `leaseMs`, so that one renewal
+   * may fail and another come late.
+   */
   readonly renewMs?: number;
   /**
-   * Ms a duplicate waits for the first copy's handler; 0: not at all. `handlerDeadlineMs`, after which the first copy is
-   * answered too; inbox 8 000.
+   * The time that a duplicate waits for the handler of the first copy, ms; 0: no wait. Default:
+   * `handlerDeadlineMs`, after which the first copy is answered too; in mode `inbox` 8 000.
    */
   readonly waitMs?: number;
-  /** Ms until a handler that does not settle counts as crashed. Twice `handlerDeadlineMs`, at least 900 000. */
+  /**
+   * The time after which a handler that has not settled counts as crashed, ms. Default: twice `handlerDeadlineMs`,
+   * at least 900 000.
+   */
   readonly maxRunMs?: number;
   /**
-   * Where an event has been due for so many ms and no worker has leased it, the alarm `queue_unattended` is raised, by
-   * processes that only receive too. Twice `leaseMs`, so that a lease of a process that died can run out before; at least
-   * 60 000.
+   * The time for which an event may be due without a lease before the alarm `queue_unattended` is raised, ms.
+   * Processes that only receive raise it too.
+   *
+   * Default: twice `leaseMs`, at least 60 000, so that a lease of a process that died can expire before.
    */
   readonly queueUnattendedMs?: number;
-  /** `Retry-After` of 429 and 503, ms; the header has whole seconds, rounded up. 5 000. */
+  /** The `Retry-After` of 429 and 503, ms; the header has whole seconds, rounded up. Default: 5 000. */
   readonly retryAfterMs?: number;
-  /** Ms for which `ready()` tries again while the store cannot be reached. 30 000; 0: one try. */
+  /** The time for which `ready()` tries again while the store is unreachable, ms; 0: one try. Default: 30 000. */
   readonly startMs?: number;
-  /** Ms from a body's first byte to its last. 10 000. */
+  /** The time limit from the first byte of a body to the last, ms. Default: 10 000. */
   readonly bodyDeadlineMs?: number;
-  /** Bytes of bodies held at once, not yet answered; over it 503. Eight of `maxBodyBytes`, at least 134 217 728. */
+  /**
+   * The largest total size of bodies that are not yet answered, bytes; above it the answer is 503. Default: eight
+   * times `maxBodyBytes`, at least 134 217 728.
+   */
   readonly maxBufferedBytes?: number;
-  /** Bytes of memory for key documents and revocation lists together, as estimated. 536 870 912. */
+  /** The estimated memory for all key documents and revocation lists, bytes. Default: 536 870 912. */
   readonly maxKeyDocumentBytes?: number;
   /**
-   * How Node looks up the names in key URLs: `direct` asks DNS servers, so that one seller's silent name server holds up
-   * no other seller; `system` is for hosts files, split DNS and names of a container's network. `direct`.
+   * The way in which Node looks up the host names of key URLs. `direct` asks DNS servers, so that one seller's
+   * silent name server delays no other seller. `system` supports hosts files, split DNS and the names of a
+   * container's network. Default: `direct`.
    */
   readonly dns?: NameLookUp;
-  /** When to raise the alarm `admission_pressure`: more new key ids than usual. No threshold is set. */
+  /** The thresholds of the alarm `admission_pressure`, raised for an unusual number of new key ids. Default: none. */
   readonly admissionPressure?: AdmissionPressure;
 }

@@ -1,348 +1,255 @@
 import type { Alarm, Logger } from '../shared/alarms.ts';
 import type { Verification } from '../crypto/engine.ts';
-import type { HeaderFields, HeadersInput } from '../shared/delivery.ts';
+import type { HeadersInput } from '../shared/delivery.ts';
 import type { EditionName } from '../shared/editions.ts';
-import type { Event, ResultSchemas, TaskEvent } from '../events/event.ts';
-import type { HandlerContext } from '../events/handler-context.ts';
+import type { Event, ResultSchemas } from '../events/event.ts';
 import type { Handlers, OnChallenge } from '../events/handlers.ts';
 import type { Observe } from '../events/observation.ts';
 import type { EventRegistrations } from '../events/event-registration.ts';
 import type { ReceiverInbox, WorkerOptions } from '../inbox/inbox-contract.ts';
-import type { PressureState } from '../keys/admission-pressure.ts';
 import type { KeyFetch } from '../keys/key-resolver.ts';
-import type { UnavailableCode } from '../shared/codes.ts';
 import type { Outcome } from '../shared/outcome.ts';
 import type { AdvancedOptions } from './advanced-options.ts';
+import type { Health, OnHandled, OnRefused } from './reports.ts';
 import type { Sender } from './sender-entry.ts';
 import type { Durability, Store } from '../stores/store.ts';
 
-/** Third argument of `verifyAndDispatch`. */
+/** The third argument of `verifyAndDispatch`. */
 export interface RequestInfo {
-  /** Request target or absolute URL as received. Needed where `publicUrl` ends in `/*`. */
+  /** The request target or absolute URL as received. Required if `publicUrl` ends in `/*`. */
   readonly url?: string;
-  /** `url` is as the platform writes it, e.g. `Request.url`: characters may be percent-encoded that were sent as they are. */
+  /**
+   * True if the platform normalised `url`, as in `Request.url`. Characters may then be percent-encoded that were
+   * sent as they are.
+   */
   readonly urlNormalised?: boolean;
-  /** `POST`. */
+  /** The request method. Default: `POST`. */
   readonly method?: string;
-  /** Aborts waiting for a duplicate's first copy; a handler that runs is not stopped by it. */
+  /** Aborts the wait for the first copy of a duplicate. It does not stop a running handler. */
   readonly signal?: AbortSignal;
 }
 
-/** Answers that an adapter needs besides those of `open`. None of its outcomes has an event. */
+/** The answers that an adapter needs in addition to those of `open`. None of its outcomes has an event. */
 export interface Door {
   readonly maxBodyBytes: number;
-  /** The body was read before the adapter, and its bytes are gone: 503, with an alarm. `detail` says what to change. */
+  /**
+   * Returns the answer for a body that was read before the adapter, so that its bytes are lost: 503, with an alarm.
+   * `detail` says what to change.
+   */
   readonly consumed: (detail: string) => Outcome;
-  /** The answer to an exception: 503, and the log says what it was. */
+  /** Returns the answer for an exception: 503. The log has the error. */
   readonly fault: (error: unknown) => Outcome;
 }
 
-/** How an event's run ended, or the event without one (then runs and attempts so far): what `onHandled` gets. */
-export interface Handled extends Pick<HandlerContext, 'run' | 'chargedAttempts'> {
-  /** Agent URL. */
-  readonly sender: string;
-  /** Idempotency key. */
-  readonly key: string;
-  /** As `ctx.deliveryId`. */
-  readonly deliveryId: string;
-  /** As `event.url`. */
-  readonly url?: string;
-  readonly taskId?: string;
-  readonly operationId?: string;
-  /** Absent where the stored body is gone (`stale`, found by a worker) or cannot be read any more. */
-  readonly kind?: Event['kind'];
-  readonly family?: string;
-  /** Kind `task`. */
-  readonly status?: TaskEvent['status'];
-  /**
-   * - `applied`: the handler returned, or its transaction committed, and the store knows.
-   * - `failed`: it threw, ran over `maxRunMs` or was interrupted by `stop()`; the event runs again.
-   * - `dead`: so, and no run is left; kept for you.
-   * - `stale`: never run, for its task has a newer status.
-   */
-  readonly state: 'applied' | 'failed' | 'dead' | 'stale';
-  /**
-   * From the event's arrival to the begin of this run, ms. Mode `inline`: from the arrival of the delivery that ran it, or
-   * of the call of `redrive`; a worker's: from when the event was stored, by the store's clock.
-   */
-  readonly waitedMs: number;
-  /** From the begin of the handler to its end, ms; without what the store needed afterwards. 0 where there was no run. */
-  readonly durationMs: number;
-  /** What it threw, or why it is over: the text that is `lastError` of `receiver.inbox.inspect`. */
-  readonly error?: string;
-}
-
 /**
- * Told of each run once, after the store has taken its end, in both modes; of a run past its deadline when that ends. Also of
- * an event that comes to its end without a run. Not told: where the process died, where the store did not take the end, and
- * where another process took the event over (`lease_lost`): so at most once a run. What it throws, promises or takes its
- * time for changes no answer.
- */
-export type OnHandled = (handled: Handled) => void;
-
-/** A fault, as `outcome.code` and `outcome.detail` have it. For your own eyes: the text may name hosts. */
-export interface HealthFault {
-  readonly code: UnavailableCode;
-  readonly message: string;
-  /** Unix ms, the receiver's clock. */
-  readonly at: number;
-}
-
-/** The store, asked now: one read of one record, or the check of `ready()` where none has succeeded yet. */
-export interface StoreHealth {
-  readonly ok: boolean;
-  /** When it was asked: at most once a second, however often `health` is called. Unix ms. */
-  readonly checkedAt: number;
-  /** Why it is not ok. `misconfigured`: waiting does not help, the message names the fix. */
-  readonly fault?: HealthFault;
-  /** The last delivery that was answered 503 for the store's sake; gone with the next one that the store took. */
-  readonly deliveryFault?: HealthFault;
-}
-
-/** The worker of this process. */
-export interface WorkerHealth {
-  /**
-   * - `off`: `start()` was not called, or nothing is left to a worker: mode `inline` without registrations.
-   * - `starting`: the store has not answered it yet.
-   * - `running`: its last call of the store was answered.
-   * - `failing`: its last call failed; it tries again, at least every 30 s.
-   * - `stopped`: by `stop()`.
-   */
-  readonly state: 'off' | 'starting' | 'running' | 'failing' | 'stopped';
-  /** When it last asked the store for events and was answered. Unix ms. */
-  readonly lastLookedAt?: number;
-  /** Its last call's, until one is answered. */
-  readonly error?: string;
-  /** Handlers under way in this process, those of mode `inline` too. */
-  readonly handlers: number;
-}
-
-/** What this process saw of a seller. Instants are Unix ms, the receiver's clock; absent: not since it began. */
-export interface SenderHealth {
-  readonly agentUrl: string;
-  /** Last answered 2xx. */
-  readonly lastAcceptedAt?: number;
-  /** Last answered anything else: proved to be of this seller, or under a key id of its set. */
-  readonly lastRefusedAt?: number;
-  /** Why, as `outcome.code`. */
-  readonly lastCode?: string;
-  /** The end of its key set's lifetime, as fetched here. Past: it could not be fetched again, or nothing needed it since. */
-  readonly keysFreshUntil?: number;
-}
-
-/** How a receiver and its process are: what `receiver.health()` resolves with. */
-export interface Health {
-  /** False once `stop()` is over, until `start()` is called. No fault of a store, seller or worker changes it. */
-  readonly live: boolean;
-  /** Deliveries are taken: the checks of `ready()` have succeeded, the store answers, and nothing is stopping. */
-  readonly ready: boolean;
-  readonly store: StoreHealth;
-  readonly worker: WorkerHealth;
-  /** Sellers of a `senders` list, and those that a function gave and that delivered here; at most 1 000, the latest ones. */
-  readonly senders: readonly SenderHealth[];
-  /** Key ids that have come into use; absent until keys are looked for. */
-  readonly admissionPressure?: PressureState;
-}
-
-/** A delivery that was refused, for `onRefused`. Bearer tokens and cookies are among its headers as they came. */
-export interface RefusedDelivery {
-  /** Exactly as received. Absent where the headers decided and the body was not read. */
-  readonly rawBytes?: Uint8Array;
-  /** Lower-case name → the value of each line, in order. */
-  readonly headers: HeaderFields;
-  readonly method: string;
-  /** Request target as received; undefined for the call with two arguments. */
-  readonly url: string | undefined;
-  /** The URL that it was judged by, as `publicUrl` says; undefined where `publicUrl` ends in `/*` and the request told none. */
-  readonly targetUri: string | undefined;
-  /** Agent URL of the sender that it is proved to be of, or else whose key it names; undefined: nobody's that is known. */
-  readonly sender: string | undefined;
-  /** Of kind `refused`. */
-  readonly outcome: Outcome;
-}
-
-/** `onRefused` with a limit: what `captureRefused` returns. */
-export interface RefusedHook {
-  /** Told after the answer was decided: what it throws, promises or takes its time for changes no answer. */
-  readonly handle: (delivery: RefusedDelivery) => void;
-  /** Bytes of a body that it wants to see where the headers decided: of one a second that names a known key id. 0. */
-  readonly maxBodyBytes?: number;
-}
-
-/** `onRefused`: a function, or an object where bodies are wanted that were not read. */
-export type OnRefused = RefusedHook['handle'] | RefusedHook;
-
-/**
- * What `receiver.open` gives for headers that passed: the body is wanted. Used once. It ends by itself where it is not
- * ended within `bodyDeadlineMs`.
+ * A delivery whose headers passed, returned by `receiver.open`: its body is wanted. Use it once. It ends by itself
+ * if it is not ended within `bodyDeadlineMs`.
  */
 export interface Ticket {
   readonly kind: 'ticket';
   /**
-   * The next bytes of the body, exactly as received; they are kept as they are, so do not change them.
+   * Adds the next bytes of the body, exactly as received. They are not copied, so do not change them.
    * @returns false: no more is wanted, `outcome` says why. Stop reading.
    */
   readonly add: (chunk: Uint8Array) => boolean;
   /**
-   * The body is whole: check 11, the store, the handler. Gives `outcome`; where it ended before, that one.
+   * Ends the body, and runs the body's check, the store and the handler. It returns `outcome`; if the ticket ended
+   * before, the former one.
    * @throws ConfigError (rejects) after `abort`.
    */
   readonly end: () => Promise<Outcome>;
-  /** The sender is gone: nothing is left of it. Behind an end: nothing. */
+  /** Drops the delivery without a trace, because the sender disconnected. After an end it has no effect. */
   readonly abort: () => void;
-  /** How it ended, whatever ended it; undefined: aborted. Never rejects. */
+  /** The outcome, however the ticket ended; undefined if it was aborted. It never rejects. */
   readonly outcome: Promise<Outcome | undefined>;
 }
 
+export type * from './reports.ts';
 export type { HandlerContext } from '../events/handler-context.ts';
 export type { Handler, Handlers, NotificationHandlers } from '../events/handlers.ts';
 
 /**
- * Who may call: one list for every URL of the receiver; a list by path, exactly as sellers were given it, whatever the query is;
- * or a function of the URL alone, where `[]` answers 401, a failure 503. A path that is not there is 401.
+ * The sellers that may call. It takes one of three forms:
+ *
+ * - one list for every URL of the receiver;
+ * - a list by path, exactly as sellers were given it, whatever the query; a path that is missing is answered with
+ *   401;
+ * - a function of the URL alone: `[]` is answered with 401, a failure with 503.
  */
 export type SenderSource =
   readonly Sender[] | SendersByPath | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);
 
-/** E.g. `{ '/webhooks/a': [{ agentUrl: 'https://a.example/mcp' }] }`; `publicUrl` ends in `/*`. */
+/**
+ * Senders by path, for a `publicUrl` that ends in `/*`, e.g.
+ * `{ '/webhooks/a': [{ agentUrl: 'https://a.example/mcp' }] }`.
+ */
 export type SendersByPath = Readonly<Record<string, readonly Sender[]>>;
 
-/** How often an event is run before it is DEAD, and how long workers wait in between. */
+/** The number of runs before an event is DEAD, and the waits of workers in between. */
 export interface RetryOptions {
-  /** Runs that are charged (`ctx.chargedAttempts`) before the event is DEAD. 12. */
+  /** The number of charged runs (`ctx.chargedAttempts`) after which the event is DEAD. Default: 12. */
   readonly attempts?: number;
-  /** First back-off of a worker, ms. 1 000. */
+  /** The first back-off of a worker, ms. Default: 1 000. */
   readonly baseMs?: number;
-  /** Longest back-off of a worker, ms. 300 000; 3 600 000 at most. */
+  /** The longest back-off of a worker, ms, at most 3 600 000. Default: 300 000. */
   readonly maxMs?: number;
-  /** Runs that ended with the process, while the event ran alone and 1 to 60 min apart, before it is DEAD. 5. */
+  /**
+   * The number of crashes after which the event is DEAD: runs that ended with the process while the event ran
+   * alone, 1 to 60 min apart. Default: 5.
+   */
   readonly crashes?: number;
 }
 
-/** Events are remembered for less than the contract requires, which every sender was told. */
+/** A retention below the protocol's 24 h, allowed only if every sender was informed. */
 export interface ShorterRetention {
-  /** At least 600 000. */
+  /** The time for which a finished event is remembered, ms, at least 600 000. */
   readonly ms: number;
   readonly toldToSenders: true;
 }
 
-/** What an answered event has to survive, and what a store keeps whose settings cannot be read. */
+/** The durability that answered events require, and that of a store whose settings cannot be read. */
 export interface DurabilityOptions {
-  /** A store that keeps less is refused, at the start and while it runs. `disk`; `process` for memory with `allowLoopback`. */
+  /**
+   * The required durability. A store with less is refused, at the start and while it runs. Default: `disk`;
+   * `process` for a memory store with `allowLoopback`.
+   */
   readonly require?: Durability;
-  /** What the backend's settings keep; it counts only where they cannot be read. */
+  /** The durability that you declare for the database's settings. It is used only if they cannot be read. */
   readonly declared?: Durability;
 }
 
-/** `createReceiver`'s options. Mistakes throw `ConfigError` at construction, with the fix in the message. */
+/** Options of `createReceiver`. Mistakes throw `ConfigError` at construction, with the fix in the message. */
 export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = unknown> {
   /**
-   * Exactly the URL that sellers were given; one that ends in `/*` takes path and query from the request. Required, unless
-   * `registrations` bring it.
+   * The exact URL that sellers were given. If it ends in `/*`, path and query come from the request. Required,
+   * unless `registrations` provide it.
    */
   readonly publicUrl?: string | undefined;
-  /** Who may call. Required, unless `registrations` bring theirs; given beside them, more senders at other paths. */
+  /**
+   * The sellers that may call. Required, unless `registrations` provide theirs. Given in addition to them, they are
+   * sellers at other paths.
+   */
   readonly senders?: SenderSource | undefined;
   readonly store: Store<Tx>;
   readonly handlers: Handlers<S, Tx>;
   /**
-   * Whether a seller that asks for a proof of control may activate its subscription: yes only to one that you asked for,
-   * and where `challenge.authMatches`. Asked where `seller_agent_url` is the verified sender's, 5 s at most, maybe more
-   * than once for one challenge. Without it, and for anything but `true`, the answer is 403; where it throws, 503.
+   * Decides if a seller that asks for a proof of control may activate its subscription. Return true only for a
+   * subscription that you requested, and only if `challenge.authMatches`.
+   *
+   * It is called if `seller_agent_url` is the verified sender's, with 5 s to answer, perhaps more than once for one
+   * challenge. The answer is 403 without it, or for any value but `true`; if it throws, 503.
    */
   readonly onChallenge?: OnChallenge;
-  /** The one name that is accepted in wire identifiers. Both known ones: `proto` and `adcp`, each whole. */
+  /** The one name that is accepted in wire identifiers. Default: both known names, `proto` and `adcp`, each whole. */
   readonly protocol?: string | undefined;
   /**
-   * Edition of the protocol, overridable per sender: narrows what is accepted to it, and decides 409 and 503 of duplicates.
-   * Without it what any edition accepts is accepted, and answered as 3.0.
+   * The protocol edition; each sender may override it. It restricts what is accepted, and decides 409 and 503 for
+   * duplicates. Default: everything that some edition accepts, answered as in 3.0.
    */
   readonly edition?: EditionName;
   /**
-   * `inline`: the handler runs before the reply. `inbox`: the event is durable, then answered, and workers
-   * (`receiver.start()`, here or in other processes on the same store) run the handler. `inline`.
+   * The mode. `inline`: the handler runs before the answer. `inbox`: the event is made durable, then answered.
+   * Workers run the handler (`receiver.start()`, here or in other processes on the same store). Default: `inline`.
    */
   readonly mode?: 'inline' | 'inbox';
-  /** Mode `inbox`: how this process works, once started. */
+  /** Options of this process's worker in mode `inbox`, once it is started. */
   readonly worker?: WorkerOptions;
-  /** Standard Schemas by task type: what fits is `event.parsed`. */
+  /** Standard Schemas of results by task type. A result that fits becomes `event.parsed`. */
   readonly resultSchemas?: S;
   /**
-   * What you registered with sellers (`createRegistrations` of `proto-webhooks/registrations`). They bring `publicUrl` and
-   * `senders`; each event has `registration` where its operation is known, and a warning where what it says does not fit.
-   * Costs a look-up in the store for each event that is handled.
+   * The calls that you registered with sellers (`createRegistrations` of `proto-webhooks/registrations`). They
+   * provide `publicUrl` and `senders`.
+   *
+   * Each event of a known operation has `registration`, and a warning if it contradicts the registration. It costs
+   * one look-up in the store per handled event.
    */
   readonly registrations?: EventRegistrations;
   /**
-   * Types taken beside `application/json`, of the form `application/…+json`. None, but `application/a2a+json`, an agent
-   * transport's own push, of senders with a bearer token in a header of their own.
+   * Media types that are accepted in addition to `application/json`, of the form `application/…+json`. Default:
+   * none. `application/a2a+json` is always accepted from senders with a bearer token in a header of their own.
    */
   readonly contentTypes?: readonly string[];
-  /** Bytes. 1 048 576. */
+  /** The largest body, bytes. Default: 1 048 576. */
   readonly maxBodyBytes?: number;
-  /** Ms until `ctx.signal` fires, and inline the reply is 503. 8 000; inbox 900 000. */
+  /**
+   * The time after which `ctx.signal` aborts and, in mode `inline`, the answer is 503, ms. Default: 8 000; in mode
+   * `inbox` 900 000.
+   */
   readonly handlerDeadlineMs?: number;
-  /** Ms a lease holds without renewal. 8 000; inbox 30 000; 600 000 at most. */
+  /** The duration of a lease without renewal, ms, at most 600 000. Default: 8 000; in mode `inbox` 30 000. */
   readonly leaseMs?: number;
   /**
-   * Ms a finished event is remembered, at most 8 days; under 24 h only as `{ ms, toldToSenders: true }`, where every sender
-   * was told (contract.md §9.3). 86 400 000.
+   * The time for which a finished event is remembered, ms, at most 8 days. Less than 24 h needs the form
+   * `{ ms, toldToSenders: true }`, if every sender was informed. Default: 86 400 000.
    */
   readonly retentionMs?: number | ShorterRetention;
-  /** 1 000 000. */
+  /** The largest number of records of one sender. Default: 1 000 000. */
   readonly maxRecordsPerSender?: number;
-  /** Bytes. 268 435 456. */
+  /** The largest total size of one sender's unfinished bodies, bytes. Default: 268 435 456. */
   readonly maxPendingBytesPerSender?: number;
-  /** Live nonces per key id. 100 000, or `maxNoncesPerSender` where that is less; never over it. */
+  /**
+   * The largest number of live nonces per key id, at most `maxNoncesPerSender`. Default: 100 000, or
+   * `maxNoncesPerSender` if that is less.
+   */
   readonly maxNoncesPerKey?: number;
-  /** Live nonces of one sender, over all its key ids. 200 000, or `maxNonces` where that is less; never over it. */
+  /**
+   * The largest number of live nonces of one sender, over all its key ids, at most `maxNonces`. Default: 200 000,
+   * or `maxNonces` if that is less.
+   */
   readonly maxNoncesPerSender?: number;
-  /** Live nonces of all senders, approximate. 10 000 000. */
+  /** The approximate largest number of live nonces of all senders. Default: 10 000 000. */
   readonly maxNonces?: number;
-  /** What an answered event has to survive. Nothing has to be said for a memory store where `allowLoopback` is set. */
+  /** The durability that answered events require. A memory store needs no setting if `allowLoopback` is set. */
   readonly durability?: DurabilityOptions;
   /**
-   * Refuse every store but the one with this identity (`storeId` of `ready()`): an empty one in its place, where a volume
-   * was not mounted, would take finished events for new ones.
+   * The only accepted identity of the store (`storeId` of `ready()`). It protects against an empty store in place
+   * of the real one, e.g. an unmounted volume, which would treat finished events as new.
    */
   readonly expectStoreId?: string;
-  /** Which threads verify signatures. `auto`. */
+  /** The threads that verify signatures. Default: `auto`. */
   readonly verification?: Verification;
-  /** `off`: the request's `Host` is not compared with `publicUrl`. `strict`. */
+  /** The check of the request's `Host` against `publicUrl`; `off` disables it. Default: `strict`. */
   readonly hostCheck?: 'strict' | 'off';
-  /** Development: http and private addresses in `publicUrl`, agent and key URLs. */
+  /** If true, allows http and private addresses in `publicUrl`, agent URLs and key URLs, for development. */
   readonly allowLoopback?: boolean;
   readonly retry?: RetryOptions;
-  /** Unix ms. `Date.now`. */
+  /** Returns the current time, Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
-  /** Fetches key documents. The platform's own by default. */
+  /** Fetches key documents. Default: the platform's own connections. */
   readonly fetch?: KeyFetch;
   readonly logger?: Logger;
-  /** Told of each delivery, before its answer leaves: what it throws or promises changes no answer. */
+  /** Called for each delivery, before its answer leaves. An error or promise of it changes no answer. */
   readonly onOutcome?: (outcome: Outcome<Event<S>>) => void;
-  /** Told how each run of a handler ended, in both modes: at most once a run, after the store has taken its end. */
+  /**
+   * Called when a run of a handler has ended, in both modes: at most once per run, after the store has recorded the
+   * end.
+   */
   readonly onHandled?: OnHandled;
-  /** Told of what the owner has to act on: docs/alarms.md has each code. What it throws or promises changes no answer. */
+  /**
+   * Called for each alarm, which the operator has to act on. The page docs/alarms.md explains each code. An error
+   * or promise of it changes no answer.
+   */
   readonly onAlarm?: (alarm: Alarm) => void;
   /**
-   * Told of each delivery that was refused, with its headers and, where it was read, its body: `captureRefused` of
+   * Called for each refused delivery, with its headers and, if it was read, its body. `captureRefused` of
    * `proto-webhooks/node` writes them to files that `explain` reads.
    */
   readonly onRefused?: OnRefused;
-  /** Derived from the other options, or seldom changed. */
+  /** Options that follow from other options or rarely change. */
   readonly advanced?: AdvancedOptions;
 }
 
-/** What `ready()` found. */
+/** The result of `ready()`. */
 export interface Readiness {
-  /** Which store it is, for `expectStoreId`; undefined where the store does not say. */
+  /** The identity of the store, for `expectStoreId`; undefined if the store has none. */
   readonly storeId: string | undefined;
 }
 
-/** What `createReceiver` makes. */
+/** A receiver, made by `createReceiver`. */
 export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /**
-   * The whole pipeline: verifies, admits once, runs the handler, decides the answer. Bound.
+   * Runs the whole pipeline for a delivery: verifies it, admits its event once, runs the handler and decides the
+   * answer. The method is bound.
    * @param rawBytes the body exactly as received.
    * @throws ConfigError (rejects) only for a caller's mistake: parsed body, unusable headers, missing `url`.
    */
@@ -352,49 +259,57 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
     request?: RequestInfo,
   ) => Promise<Outcome<Event<S>>>;
   /**
-   * Checks store, schema and settings, and fetches keys ahead (what cannot be had is an alarm). Called again it checks
-   * again.
+   * Checks the store, its schema and settings, and fetches keys in advance. A key that cannot be fetched raises an
+   * alarm. Each call checks again.
    * @throws ConfigError (rejects) with the fix; Fault `shutting_down` after `stop`, `store_unavailable` where the store cannot be reached.
    */
   readonly ready: () => Promise<Readiness>;
   /**
-   * Checks the store, and after `stop` opens it again: deliveries are taken. Mode `inbox`, and with `registrations` in both
-   * modes: leases events and runs their handlers in this process, until `stop`. A process that only works is the same receiver
-   * without a door. Called again, nothing; it may follow `stop`.
+   * Checks the store, and after `stop` opens it again, so that deliveries are accepted. A further call has no
+   * effect; it may follow `stop`.
    *
-   * Resolves when the worker runs. Where the store cannot be reached it stays pending and tries again, at most every 30 s,
-   * each time with a line at level error, until it can or `stop` is called, which resolves it. Mode `inline` without
-   * `registrations`: settles as `ready` does.
+   * In mode `inbox`, and with `registrations` in both modes, it starts the worker: it leases events and runs their
+   * handlers in this process, until `stop`. A process that only works is the same receiver without an adapter.
+   *
+   * It resolves when the worker runs. While the store is unreachable it stays pending and tries again, at most
+   * every 30 s, each time with an error line in the log. `stop` resolves it. In mode `inline` without
+   * `registrations` it settles as `ready` does.
    * @throws ConfigError (rejects) with the fix, where `ready` would.
    */
   readonly start: () => Promise<void>;
   /**
-   * Running deliveries finish, new ones get 503 `shutting_down`; the worker leases nothing more, and its handlers
-   * have `leaseMs` to finish, their signals firing after three quarters of it. Then the store is closed, until `start`,
-   * unless another receiver has it: the last one closes it. Called again, nothing.
+   * Stops the receiver. Running deliveries finish, and new ones are answered with 503 `shutting_down`. The worker
+   * leases nothing more. Its handlers have `leaseMs` to finish, and their signals abort after three quarters of it.
+   *
+   * Then the store is closed, until `start`. If several receivers have one store, the last one closes it. A further
+   * call has no effect.
    */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
   /**
-   * How this process is, for `/livez` and `/readyz` (docs/observability.md). Asks the store at most once a second and for
-   * 0.8 s at most, for every caller; a store that is in trouble is checked as `ready` does. Never rejects.
+   * Returns the state of this process, for `/livez` and `/readyz` (docs/observability.md). It asks the store at
+   * most once per second, for at most 0.8 s, for all callers together. A store in trouble is checked as in `ready`.
+   * It never rejects.
    */
   readonly health: () => Promise<Health>;
-  /** Events that are DEAD or stuck: look at them, run them again, let them go. */
+  /** Manages events that are DEAD or stuck: list them, run them again, discard them. */
   readonly inbox: ReceiverInbox;
   /**
-   * What another channel told of a task, the answer of a call or of a poll, as an event: kept, ordered and handled like a
-   * webhook's, and never twice. Durable when it resolves; a worker (`start`, in both modes) runs its handler. Bound.
+   * Makes an event of a report about a task that came by another channel, e.g. the answer of a call or a poll. It
+   * is stored, ordered and handled like a webhook, and never twice. The method is bound.
+   *
+   * The event is durable when it resolves. A worker (`start`, in both modes) runs its handler.
    * @throws ConfigError (rejects) for the caller's mistakes; Fault where the store cannot take it now: observe it again.
    */
   readonly observe: Observe;
   /**
-   * The first half of `verifyAndDispatch`, for headers whose body is still coming: checks 1 to 10. Bound.
+   * Runs the first half of `verifyAndDispatch`, for headers whose body is still arriving: checks 1 to 10. The
+   * method is bound.
    * @returns the outcome, where the headers decide: answer it and read nothing; else a ticket that takes the body.
    * @throws ConfigError (rejects) only for a caller's mistake: unusable headers, missing `url`.
    */
   readonly open: (headers: HeadersInput, request?: RequestInfo) => Promise<Outcome<Event<S>> | Ticket>;
-  /** For adapters: answers of their own. */
+  /** The answers that adapters need. */
   readonly door: Door;
 }

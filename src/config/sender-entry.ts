@@ -2,70 +2,94 @@ import type { Edition, EditionName } from '../shared/editions.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { Transport } from '../events/event.ts';
 
-/** One seller as the receiver's owner configures it. */
+/** A seller that may call the receiver. */
 export interface Sender {
-  /** The seller's `agents[].url`, byte for byte; the keyspace of its events. */
+  /** The seller's `agents[].url`, byte for byte. Its events are keyed by it. */
   readonly agentUrl: string;
-  /** Where brand.json lies, if not at `https://<host of agentUrl>/.well-known/brand.json`. */
+  /** The URL of brand.json. Default: `https://<host of agentUrl>/.well-known/brand.json`. */
   readonly brandJsonUrl?: string | undefined;
-  /** Legacy authentication, deprecated, or that beside signatures for reports; absent: RFC 9421 signatures alone. */
+  /**
+   * Legacy authentication, which is deprecated, alone or for reports in addition to signatures. Absent: RFC 9421
+   * signatures only.
+   */
   readonly auth?: SenderAuth | ReportsAuth;
   readonly edition?: EditionName | undefined;
-  /** Envelope format known from registration; detected where absent. */
+  /** The envelope format, as registered. Absent: it is detected. */
   readonly format?: Transport | undefined;
-  /** Only these JWKs verify; the seller's JWKS is not consulted. For publisher pins, tests, air-gapped receivers. */
+  /**
+   * The only JWKs that may verify; the seller's JWKS is not fetched. Use them for publisher pins, tests and
+   * receivers without internet.
+   */
   readonly pins?: readonly Jwk[];
   /**
-   * Domains of publishers whose `https://<domain>/.well-known/adagents.json` may pin this agent's keys. Where one of them
-   * lists `signing_keys[]` for `agentUrl` (byte for byte), only the keys that they and `pins` list verify, and the
-   * seller's JWKS is not consulted; where none does, the JWKS decides. A file that cannot be had might pin: 503. At
-   * most 100.
+   * Domains of publishers whose `https://<domain>/.well-known/adagents.json` may pin this agent's keys, at most
+   * 100.
+   *
+   * If one of them lists `signing_keys[]` for `agentUrl` (byte for byte), only those keys and `pins` verify, and
+   * the seller's JWKS is not fetched. If none does, the JWKS decides. If a file cannot be fetched it might pin, so
+   * the answer is 503.
    */
   readonly publishers?: readonly string[];
   readonly revocation?: SenderRevocation;
-  /** The token that this seller's agent transport echoes beside its signature; compared where a delivery carries one. */
+  /**
+   * The token that this seller's agent transport echoes in addition to its signature. It is compared if a delivery
+   * carries one.
+   */
   readonly notificationToken?: NotificationToken;
-  /** Live nonces for one key id, at most `maxNoncesPerSender`; the receiver's `maxNoncesPerKey` where absent. */
+  /**
+   * The largest number of live nonces per key id, at most the receiver's `maxNoncesPerSender`. Default: the
+   * receiver's `maxNoncesPerKey`.
+   */
   readonly maxNoncesPerKey?: number;
 }
 
-/** Legacy credentials of at least 32 characters; the previous one is accepted during a rotation. */
+/** The credentials of a legacy scheme, at least 32 characters. The previous one is accepted during a rotation. */
 export type SenderAuth =
   | { readonly hmac: { readonly secret: string; readonly previousSecret?: string } }
   | { readonly bearer: BearerAuth };
 
-/** Signatures for everything, and HMAC under this secret too, for delivery reports alone. */
+/** Requires signatures for all deliveries, and accepts HMAC with this secret for delivery reports only. */
 export interface ReportsAuth {
   readonly reports: { readonly secret: string; readonly previousSecret?: string };
 }
 
-/** A token of at least 32 characters in `Authorization`, or as the whole value of a field of its own. */
+/** A bearer token of at least 32 characters, in `Authorization` or as the whole value of another header field. */
 export interface BearerAuth {
   readonly token: string;
   readonly previousToken?: string;
-  /** The field that has the token alone, e.g. `X-A2A-Notification-Token`; then `Authorization` is not looked at. */
+  /**
+   * The header field that carries the token alone, e.g. `X-A2A-Notification-Token`. `Authorization` is then
+   * ignored.
+   */
   readonly header?: string;
 }
 
 /**
- * `push_notification_config.token` as the agent was given it, at least 16 characters. Compared where a delivery has the
- * field `X-A2A-Notification-Token`, or a task envelope the member `token`; one that has neither is only a warning.
+ * The value of `push_notification_config.token` that the agent was given, at least 16 characters. It is compared
+ * with the field `X-A2A-Notification-Token` or a task envelope's member `token`. A delivery with neither only gets
+ * a warning.
  */
 export interface NotificationToken {
   readonly token: string;
-  /** Accepted too, during a rotation. */
+  /** The former token, which is accepted too during a rotation. */
   readonly previousToken?: string;
-  /** Another token: `warn` takes the event and raises an alarm, `refuse` answers 401 too, final for the seller. `warn`. */
+  /**
+   * The reaction to another token. `warn` accepts the event and raises an alarm. `refuse` answers 401, which is
+   * final for the seller. Default: `warn`.
+   */
   readonly onMismatch?: 'warn' | 'refuse';
 }
 
-/** Where revoked keys are learned from (docs/keys.md). */
+/** The sources of revoked keys (docs/keys.md). */
 export interface SenderRevocation {
-  /** The operator's list, polled. Without it the well-known path at the brand.json's origin is asked whether there is one. */
+  /**
+   * The URL of the operator's revocation list, which is polled. Default: the well-known path at the origin of
+   * brand.json is tried.
+   */
   readonly url?: string;
-  /** `false`: only `url` and `revokedKids` count; nothing is looked for. `true`. */
+  /** If false, only `url` and `revokedKids` count, and no list is searched. Default: true. */
   readonly discover?: boolean;
-  /** Key ids known to be revoked, whatever a list says. */
+  /** Key ids that are revoked, whatever a list says. */
   readonly revokedKids?: readonly string[];
 }
 

@@ -10,7 +10,7 @@ import type { Readiness, ReceiverOptions, RequestInfo } from './receiver-options
 import { type Config, configOf } from './resolve-options.ts';
 
 /**
- * Burns a nonce in a store of the owner's: one atomic insert under (sender, keyid, nonce).
+ * Burns a nonce in a store of your own: one atomic insert under (sender, keyid, nonce).
  * @param sender agent URL.
  * @param keyid of the signature; one that is longer than 255 characters, or not printable ASCII, comes as its SHA-256.
  * @param nonce the same.
@@ -49,43 +49,56 @@ type Shared = Pick<
 
 type AdvancedName = 'retryAfterMs' | 'maxKeyDocumentBytes' | 'dns' | 'admissionPressure';
 
-/** `createVerifier`'s options. Mistakes throw `ConfigError` at construction, with the fix in the message. */
+/** Options of `createVerifier`. Mistakes throw `ConfigError` at construction, with the fix in the message. */
 export interface VerifierOptions extends Shared {
-  /** Burns nonces where every process sees them. Without it each process knows those alone that it burned itself, until it ends. */
+  /**
+   * Burns nonces in a store that all processes share. Default: each process knows only the nonces that it burned
+   * itself, until it ends.
+   */
   readonly burn?: Burn | undefined;
-  /** Without `burn`: live nonces of all senders, in this process, at some 700 bytes each. 1 000 000. */
+  /**
+   * The largest number of live nonces of all senders in this process, some 700 bytes each, if `burn` is absent.
+   * Default: 1 000 000.
+   */
   readonly maxNonces?: number;
-  /** What is seldom changed. */
+  /** Options that rarely change. */
   readonly advanced?: Pick<AdvancedOptions, AdvancedName>;
 }
 
-/** A delivery that is its sender's, with its event. Nothing is remembered of it before `commit`. */
+/** A verified delivery with its event. Nothing of it is remembered before `commit`. */
 export interface VerifiedDelivery {
   readonly kind: 'verified';
   readonly event: Event;
-  /** The authenticated sender's agent URL. */
+  /** The agent URL of the authenticated sender. */
   readonly sender: string;
-  /** UUID version 8 of (sender, idempotency key): stable over every retry. To deduplicate by. */
+  /** The UUID (version 8) of sender and idempotency key, the same on every retry. Deduplicate by it. */
   readonly deliveryId: string;
   /**
-   * Burns the nonce, once the event is safe in your store; gives what to answer. `accepted`: it was new. `refused`: the
-   * nonce was used before (`webhook_signature_replayed`), or there is no room for it (`webhook_signature_rate_abuse`).
-   * `unavailable`: `burn` failed. Called again it gives the same, but after `unavailable` it tries again. Legacy schemes
-   * have no nonce: always `accepted`. Never rejects.
+   * Burns the nonce and returns the answer. Call it when the event is safe in your store. It never rejects.
+   *
+   * - `accepted`: the delivery was new. Legacy schemes have no nonce and are always `accepted`.
+   * - `refused`: the nonce was used before (`webhook_signature_replayed`), or there is no room for it
+   *   (`webhook_signature_rate_abuse`).
+   * - `unavailable`: `burn` failed.
+   *
+   * A further call returns the same result, but after `unavailable` it tries again.
    */
   readonly commit: () => Promise<Committed>;
 }
 
-/** What `commit` resolves with: answer `response`. */
+/** The result of `commit`. Answer with `response`. */
 export type Committed = Extract<Outcome, { readonly kind: 'accepted' | 'refused' | 'unavailable' }>;
 
-/** A delivery without an event for you: answer `response`. `challenge`: a proof of control that `onChallenge` said yes to. */
+/**
+ * A delivery without an event for you. Answer with `response`. `challenge`: a proof of control that `onChallenge`
+ * accepted.
+ */
 export type Unverified = Extract<Outcome, { readonly kind: 'challenge' | 'refused' | 'unavailable' }>;
 
-/** What `createVerifier` makes. */
+/** A verifier, made by `createVerifier`. */
 export interface Verifier {
   /**
-   * Verifies a delivery and reads its event; checks method, media type and size first. Bound.
+   * Verifies a delivery and reads its event. It checks method, media type and size first. The method is bound.
    * @param rawBytes the body exactly as received.
    * @throws ConfigError (rejects) only for a caller's mistake: parsed body, unusable headers, missing `url`.
    */
@@ -95,16 +108,16 @@ export interface Verifier {
     request?: Omit<RequestInfo, 'signal'>,
   ) => Promise<VerifiedDelivery | Unverified>;
   /**
-   * Loads what the first delivery needs and fetches keys ahead; what cannot be had, and a pin that verifies nothing, is an
-   * alarm. Called again it looks again. It has no store: `storeId` is undefined.
+   * Loads the code for the first delivery and fetches keys in advance. A key that cannot be fetched, or a pin that
+   * verifies nothing, raises an alarm. Each call checks again. There is no store, so `storeId` is undefined.
    * @throws Fault (rejects) `shutting_down` after `stop`.
    */
   readonly ready: () => Promise<Readiness>;
-  /** `ready`, and after `stop` deliveries are taken again. Nobody has to call it before that. */
+  /** Does the same as `ready`, and accepts deliveries again after `stop`. The first delivery does not need it. */
   readonly start: () => Promise<void>;
   /**
-   * Deliveries under way are finished, new ones get 503 `shutting_down`, and no keys are polled, until `start`; `commit` of
-   * what is verified goes on. Called again, nothing.
+   * Stops the verifier until `start`. Running deliveries finish, new ones are answered with 503 `shutting_down`,
+   * and no keys are polled. `commit` of verified deliveries continues. A further call has no effect.
    */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */

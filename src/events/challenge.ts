@@ -7,32 +7,34 @@ export interface ChallengeBody {
   readonly challenge: string;
   /** The seller that activates, as it says. You are asked only where it is the verified sender's `agentUrl`. */
   readonly seller_agent_url: string;
-  /** Whose subscription it is: an account's, or with `scope: 'agent'` yours with the whole agent. */
+  /** The account that the subscription belongs to. With `scope: 'agent'` it is yours with the whole agent. */
   readonly account_id?: string | null | undefined;
   readonly scope?: string | null | undefined;
   /** The subscriber that was registered, `notification_configs[].subscriber_id`. */
   readonly subscriber_id?: string | null | undefined;
-  /** How the seller is going to authenticate its deliveries. */
+  /** The authentication that the seller will use for its deliveries. */
   readonly delivery_auth?: ChallengeAuth | null | undefined;
   readonly event_types?: readonly string[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** A proof of control: what a seller posts, signed, before it activates a subscription. */
+/** A proof of control, which a seller posts with a signature before it activates a subscription. */
 export interface WebhookChallenge extends ChallengeBody {
   /**
-   * `delivery_auth` is what is configured for this sender at this URL: `rfc9421` where it signs; else the scheme, and the
-   * fingerprint of its credential or of the previous one. Say yes only where it is true: anyone who could change the
-   * registration on its way may have put credentials of their own into it.
+   * True if `delivery_auth` equals the configuration of this sender at this URL. That is `rfc9421` if it signs;
+   * otherwise the scheme, and the fingerprint of its present or previous credential.
+   *
+   * Accept only if it is true: anyone who could change the registration on its way may have inserted credentials of
+   * their own.
    */
   readonly authMatches: boolean;
 }
 
-/** `delivery_auth` of a proof of control. */
+/** The member `delivery_auth` of a proof of control. */
 export interface ChallengeAuth {
-  /** `rfc9421`, `Bearer` or `HMAC-SHA256`. */
+  /** The scheme: `rfc9421`, `Bearer` or `HMAC-SHA256`. */
   readonly mode: string;
-  /** SHA-256 of the credential, hex; of the legacy modes. */
+  /** The SHA-256 of the credential in hex. Present for the legacy schemes. */
   readonly credential_fingerprint?: string | null | undefined;
   readonly [member: string]: unknown;
 }

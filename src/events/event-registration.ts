@@ -9,31 +9,33 @@ import type { Observe } from './observation.ts';
 /** What the `senders` of registrations carries: a receiver that has it needs the registrations themselves. */
 export const OF_REGISTRATIONS: unique symbol = Symbol.for('proto-webhooks.of-registrations') as never;
 
-/** What registrations know of an event. */
+/** The facts that registrations have about an event. */
 export interface KnownRegistration {
-  /** Absent: its operation is not known. */
+  /** The registration. Absent if the operation is unknown. */
   readonly registration?: EventRegistration;
   readonly warnings: readonly WarningCode[];
 }
 
-/** Where a receiver looks up what was registered: `createRegistrations` makes it. */
+/** The part of registrations that a receiver uses, made by `createRegistrations`. */
 export interface EventRegistrations {
-  /** `ReceiverOptions.publicUrl`, where that is not given: ends in `/*`. */
+  /** The value of `ReceiverOptions.publicUrl` if that is absent. It ends in `/*`. */
   readonly publicUrl?: string;
-  /** `ReceiverOptions.senders`: the sellers of the URLs below `publicUrl`, and of no others. */
+  /** The value of `ReceiverOptions.senders`: the sellers of the URLs below `publicUrl`, and no others. */
   readonly senders?: (url: URL) => readonly Sender[] | Promise<readonly Sender[]>;
   /**
-   * Which operation an event about to be handled is of; one that nobody has settled is settled by it. undefined where the
-   * event names none. Rejects with a Fault where the store cannot say: then the event is run again.
+   * Returns the operation of an event that is about to be handled; undefined if the event names none. An unsettled
+   * operation is settled by the event. It rejects with a Fault if the store cannot answer; the event is then run
+   * again.
    */
   readonly ofEvent: (event: Event) => Promise<KnownRegistration | undefined>;
-  /** The token that the seller was told to repeat for the event's operation; undefined where none was asked for. */
+  /** Returns the token that the seller was asked to repeat for the event's operation; undefined if there is none. */
   readonly tokenOf?: (event: Event) => Promise<string | undefined>;
-  /** A terminal status was applied, or is DEAD: nobody polls its task any more. */
+  /** Called when a terminal status was applied, or is DEAD. Its task is then no longer polled. */
   readonly ended?: (event: TaskEvent) => Promise<void>;
   /**
-   * Of a receiver that is to have these registrations; its `senders` undefined: theirs.
-   * @throws ConfigError where it has the store, senders or URL of others.
+   * Checks the options of a receiver that is to use these registrations. If its `senders` is undefined, theirs are
+   * used.
+   * @throws ConfigError if it has the store, senders or URL of others.
    */
   readonly requireTheirs?: (receiver: {
     readonly store: Store;
@@ -41,8 +43,8 @@ export interface EventRegistrations {
     readonly publicUrl: PublicUrl;
   }) => void;
   /**
-   * Of a receiver that has these registrations: an answer that ends an operation becomes an event by it, and alarms go to its
-   * `onAlarm`, lines to its `logger`, where the registrations have none of their own.
+   * Connects a receiver. An answer that ends an operation becomes an event of it. Alarms go to its `onAlarm` and
+   * log lines to its `logger`, unless the registrations have their own.
    */
   readonly observeBy?: (observe: Observe, raiseAlarm: RaiseAlarm, logger?: Logger) => void;
 }

@@ -1,29 +1,34 @@
 import type { Logger } from '../shared/alarms.ts';
 
-/** What a handler gets beside the event. */
+/** The context of a run, passed to a handler with the event. */
 export interface HandlerContext<Tx = unknown> {
-  /** UUID version 8 of (sender, idempotency key), the same on every run: a job id, an upsert key. */
+  /** The UUID (version 8) of sender and idempotency key, the same on every run. Use it as a job id or an upsert key. */
   readonly deliveryId: string;
   /**
-   * 1 on the first run, and more on every later one, whatever ended the one before: a failure, a crash, a redrive. Over 1
-   * an earlier run may have begun, so look before you repeat what must not happen twice.
+   * The number of the run: 1 for the first, more for every later one, after a failure, a crash or a redrive. Above
+   * 1 an earlier run may have begun. Check before you repeat something that must not happen twice.
    */
   readonly run: number;
-  /** Runs that are charged towards DEAD (`retry.attempts`), this one included. A crash gives its own back: not a count of runs. */
+  /**
+   * The runs charged towards DEAD (`retry.attempts`), including this one. A crash takes its own back, so it is not
+   * a count of runs.
+   */
   readonly chargedAttempts: number;
-  /** Aborts at the handler's deadline and when the lease is lost: nothing done after it counts. */
+  /** Aborts at the handler's deadline and when the lease is lost. Work done after it does not count. */
   readonly signal: AbortSignal;
-  /** Agent URL of the authenticated sender. */
+  /** The agent URL of the authenticated sender. */
   readonly sender: string;
-  /** As `event.url`. */
+  /** The same URL as `event.url`. */
   readonly url?: string;
   readonly log: Logger;
   /**
-   * Commits `fn`'s writes and the event's completion together or not at all, once per delivery. The event is done at
-   * this commit, and its task free for the next one's handler: make it the last thing. One at a time. SQLite: `fn` is
-   * synchronous and gets the connection. Postgres: a `fn` that has not ended when the run is over (the lease is gone,
-   * `maxRunMs` has passed, the receiver has stopped) is given up, and its connection closed; `tx` serves `fn` alone, and
-   * fails with the code `transaction_over` after it.
+   * Commits the writes of `fn` and the event's completion together or not at all, once per delivery. The commit
+   * completes the event and frees its task for the next handler, so make it the last step. Only one transaction
+   * runs at a time.
+   *
+   * SQLite: `fn` is synchronous and receives the connection. Postgres: `fn` is abandoned and its connection closed
+   * if it has not ended when the run is over. A run is over when the lease is lost, `maxRunMs` has passed, or the
+   * receiver has stopped. `tx` is only for `fn`, and later calls on it fail with the code `transaction_over`.
    * @throws ConfigError (rejects) on a store without transactions, while another one of this event is under way, after
    *   one that committed, and when the handler has settled.
    */

@@ -12,7 +12,7 @@ import type {
 import type { WebhookChallenge } from './challenge.ts';
 import type { HandlerContext } from './handler-context.ts';
 
-/** What it returns is awaited and dropped; what it throws is logged, and the event is run again. */
+/** Handles an event. Its result is awaited and ignored. If it throws, the error is logged and the event runs again. */
 export type Handler<E, Tx = unknown> = (event: E, ctx: HandlerContext<Tx>) => unknown;
 
 type StatusHandlers<S extends ResultSchemas, Tx> = {
@@ -30,33 +30,38 @@ interface HandlersByName<Tx> {
 }
 
 /**
- * By what events call themselves (`event.family`), exactly; own members only. `wholesale_feed` takes what of that feed
- * (`product.*`, `signal.*`, `wholesale_feed.*`) has no handler of its exact name. A known family's handler gets
- * `event.notification` typed; what has no such payload, with the warning `invalid_notification`, goes to `other`.
+ * The handlers of notifications by the exact family name (`event.family`); only own members count. `wholesale_feed`
+ * takes events of that feed (`product.*`, `signal.*`, `wholesale_feed.*`) without a handler of their exact name.
+ *
+ * The handler of a known family receives a typed `event.notification`. An event whose payload does not fit has the
+ * warning `invalid_notification` and goes to `other`.
  */
 export type NotificationHandlers<Tx = unknown> = HandlersByName<Tx> & {
   readonly [F in NotificationFamily]?: Handler<NotificationEvent<F>, Tx>;
 };
 
-/** By task status, for reports, and `other` for whatever has no handler of its own, so that nothing is dropped. */
+/**
+ * The handlers by task status, one for reports, and `other` for every event without a handler of its own, so that
+ * nothing is dropped.
+ */
 export interface Handlers<S extends ResultSchemas = ResultSchemas, Tx = unknown> extends StatusHandlers<
   S,
   Tx
 > {
   readonly deliveryReport?: Handler<DeliveryReportEvent, Tx>;
-  /** By family, e.g. `{ impairment: async (event) => … }`. */
+  /** The handlers of notifications by family, e.g. `{ impairment: async (event) => … }`. */
   readonly notifications?: NotificationHandlers<Tx>;
   readonly other: Handler<Event<S>, Tx>;
 }
 
-/** What `onChallenge` gets beside the challenge. */
+/** The context of a challenge, passed to `onChallenge`. */
 export interface ChallengeContext {
-  /** Agent URL of the verified sender. */
+  /** The agent URL of the verified sender. */
   readonly sender: string;
-  /** Aborts after 5 s, when the answer comes too late. */
+  /** Aborts after 5 s, when an answer comes too late. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
 
-/** Says whether a seller may activate its subscription. Anything but `true` is no. */
+/** Decides if a seller may activate its subscription. Any value but `true` means no. */
 export type OnChallenge = (challenge: WebhookChallenge, ctx: ChallengeContext) => boolean | Promise<boolean>;

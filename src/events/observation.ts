@@ -1,41 +1,48 @@
 import type { Refusal } from '../shared/outcome.ts';
 import type { Event, EventChannel, TaskStatus } from './event.ts';
 
-/** What a buyer has learned of a task by another channel than a webhook. */
+/** The facts that a buyer learned about a task by another channel than a webhook. */
 export interface Observation {
-  /** Agent URL of the seller. */
+  /** The agent URL of the seller. */
   readonly sender: string;
-  /** One of the two, or both: a first answer that ends the operation names no task. */
+  /**
+   * The task's id. Either it or `operationId` is required, because a first answer that ends the operation names no
+   * task.
+   */
   readonly taskId?: string | undefined;
   readonly operationId?: string | undefined;
-  /** e.g. `create_media_buy`. */
+  /** The task type, e.g. `create_media_buy`. */
   readonly taskType?: string | undefined;
   readonly status: TaskStatus;
-  /** The task's result, or what its status says: what a webhook has in `result`. JSON. */
+  /** The task's result, or the data of its status, as a webhook has them in `result`. JSON. */
   readonly data?: unknown;
-  /** As the seller gave it back. JSON. */
+  /** The context as the seller returned it. JSON. */
   readonly context?: unknown;
-  /** When the seller says that the status changed, RFC 3339 with a zone. Without it a status is ordered by `askedAt`. */
+  /**
+   * The time at which the status changed, as the seller says, RFC 3339 with a zone. Absent: the status is ordered
+   * by `askedAt`.
+   */
   readonly timestamp?: string | undefined;
-  /** When the buyer asked. Unix ms, on the receiver's clock. */
+  /** The time at which the buyer asked, Unix ms on the receiver's clock. */
   readonly askedAt: number;
   readonly source: Exclude<EventChannel, 'webhook'>;
   /**
-   * Which change of the task it is: the `updated_at` of the answer; where the seller gives none, how many changes of the task were
-   * seen, e.g. `change 1`, then `change 2`. The same text with the same status and source is the same event, whatever its data.
+   * Identifies the change of the task: the `updated_at` of the answer. If the seller gives none, count the changes
+   * that you saw, e.g. `change 1`, then `change 2`. The same text with the same status and source is the same
+   * event, whatever its data.
    */
   readonly observation: string;
 }
 
 /**
- * What came of it. `accepted`: durable, and its handler runs in a worker. `duplicate`: it was observed before, or the task's end
- * was told by another channel. `stale`: something newer was applied.
+ * The result of `observe`. `accepted`: the event is durable, and a worker runs its handler. `duplicate`: it was
+ * observed before, or another channel reported the task's end. `stale`: a newer status was applied.
  */
 export type Observed =
   | { readonly kind: 'accepted' | 'duplicate' | 'stale'; readonly event: Event }
   | (Refusal & { readonly code: 'sender_over_limit' });
 
-/** `Receiver.observe`. */
+/** The type of `Receiver.observe`. */
 export type Observe = (observation: Observation) => Promise<Observed>;
 
 const KEY = 'observation';

@@ -1,32 +1,36 @@
 import type { RaiseAlarm } from '../shared/alarms.ts';
 
 /**
- * When to be told that more new keys come into use than usual. A key id counts once, when it is first found in the keys
- * of a configured sender: others cannot raise the count. What is compared is the number of them in the last
- * 5 minutes, over all senders. Every threshold is off where it is not set, and none
- * ever refuses a delivery; what they are compared with is in `receiver.health()` all the same.
+ * The thresholds of the alarm for an unusual number of new keys. A key id counts once, when it is first found in
+ * the keys of a configured sender, so others cannot raise the count.
+ *
+ * The compared value is the number of new key ids of all senders in the last 5 minutes. Each threshold is off
+ * unless it is set, and none refuses a delivery. `receiver.health()` always shows the values.
  */
 export interface AdmissionPressure {
-  /** Alarm above this multiple of the mean per 5 minutes over the hour before; judged once an hour was seen. */
+  /** The largest multiple of the mean per 5 minutes over the hour before. It is judged after one hour. */
   readonly shortRatio?: number;
-  /** The same over the 6 hours before; judged once they were seen. */
+  /** The largest multiple of the mean per 5 minutes over the 6 hours before. It is judged after 6 hours. */
   readonly mediumRatio?: number;
-  /** The same over the 24 hours before; judged once they were seen. */
+  /** The largest multiple of the mean per 5 minutes over the 24 hours before. It is judged after 24 hours. */
   readonly longRatio?: number;
   /**
-   * Alarm above `absolute` + `proportional` × the key ids known before (0.1: a tenth of them). Judged 5 minutes after the
-   * start, when most keys in use are known.
+   * The largest number: `absolute` + `proportional` × the key ids known before (0.1: a tenth of them). It is judged
+   * from 5 minutes after the start, when most keys in use are known.
    */
   readonly ceiling?: { readonly absolute: number; readonly proportional: number };
 }
 
-/** How many key ids have come into use lately, over all senders: counted whether or not a threshold is set. */
+/** The number of key ids that recently came into use, over all senders. It is counted even if no threshold is set. */
 export interface PressureState {
-  /** First seen in the last 5 minutes. */
+  /** The key ids first seen in the last 5 minutes. */
   readonly recent: number;
-  /** Ever seen in this process, and still remembered. */
+  /** The key ids that this process has seen and still remembers. */
   readonly known: number;
-  /** What each threshold of that name is compared with; absent until the time that it looks back on was seen. */
+  /**
+   * The values that the thresholds of the same names are compared with. Each is absent until its time span has
+   * passed.
+   */
   readonly ratios: Readonly<Partial<Record<'shortRatio' | 'mediumRatio' | 'longRatio', number>>>;
 }
 

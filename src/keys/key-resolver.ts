@@ -89,14 +89,17 @@ export interface KeyResolver {
   resume(): void;
 }
 
-/** The part of `fetch` that key documents need: GET only, no redirects followed, body as a stream. */
+/**
+ * Fetches a key document: the part of `fetch` that is used. It is GET without following redirects, with the body as
+ * a stream.
+ */
 export type KeyFetch = (url: string, init: KeyFetchInit) => Promise<Response>;
 
-/** How a `KeyFetch` is called. */
+/** The arguments with which a `KeyFetch` is called. */
 export interface KeyFetchInit {
   readonly method: 'GET';
   readonly headers: Readonly<Record<string, string>>;
-  /** `manual`: a 3xx comes back as it is and is refused. */
+  /** Always `manual`: a 3xx is returned unchanged and then refused. */
   readonly redirect: 'manual';
   /** Aborts at one deadline for connection, headers and body together. */
   readonly signal: AbortSignal;

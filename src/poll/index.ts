@@ -12,9 +12,24 @@ export type { Poll, PollerStats, PollResult } from './poller.ts';
 export type { PolledTask, TaskQuery } from './query.ts';
 
 /**
- * Polls the tasks of `registrations`: each by one process at a time, less often where webhooks arrive, and until its end is known
- * by any channel. Changes go through `receiver.observe` to the receiver's handlers, lines and alarms to its `logger` and `onAlarm`.
- * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ * Creates a poller for the tasks of `registrations`. Each task is polled by one process at a time, less often if
+ * webhooks arrive, until its end is known by any channel.
+ *
+ * Changes go through `receiver.observe` to the receiver's handlers. Log lines and alarms go to its `logger` and
+ * `onAlarm`.
+ * @throws ConfigError if an option is missing or wrong; the message says what to change.
+ * @example
+ * ```ts
+ * import type { Receiver } from 'proto-webhooks';
+ * import { createPoller } from 'proto-webhooks/poller';
+ * import type { Registrations } from 'proto-webhooks/registrations';
+ *
+ * export async function poll(receiver: Receiver, registrations: Registrations): Promise<() => Promise<void>> {
+ *   const poller = createPoller({ receiver, registrations, fastMs: 15_000 });
+ *   await poller.start();
+ *   return poller.stop;
+ * }
+ * ```
  */
 export function createPoller(options: PollerOptions): Poller {
   return pollerOf(options, { clock: () => performance.now(), sleep, random: Math.random });

@@ -22,44 +22,56 @@ import { type Lists, listsOf, type PolledTask, type TaskQuery } from './query.ts
 
 /** Options of `createPoller`. */
 export interface PollerOptions {
-  /** Has `registrations`: what a poll finds goes to its handlers. */
+  /** The receiver, which must have `registrations`. The results of polls go to its handlers. */
   readonly receiver: Receiver;
-  /** The same as the receiver's, with `call`: sellers are asked by it, as its `transport` says. */
+  /** The receiver's registrations, with `call`. Sellers are asked by it, over its `transport`. */
   readonly registrations: Registrations;
-  /** Between two polls of a task without webhooks. Ms; 30 000; a day at most. */
+  /** The interval between polls of a task without webhooks, ms, at most a day. Default: 30 000. */
   readonly fastMs?: number | undefined;
-  /** Between two polls of a task whose seller sends its webhooks. Ms; 120 000; a day at most. */
+  /** The interval between polls of a task whose seller sends its webhooks, ms, at most a day. Default: 120 000. */
   readonly slowMs?: number | undefined;
-  /** A task that has not ended after this time is `unresolved`: an alarm, and no longer polled. Ms; 30 days. */
+  /**
+   * The time after which a task that has not ended becomes `unresolved`, ms: it raises an alarm and is no longer
+   * polled. Default: 30 days.
+   */
   readonly giveUpMs?: number | undefined;
   /**
-   * A seller that has delivered no webhook for this time is polled fast again. Ms, the same for all or by agent URL, e.g. the
-   * retry horizon that it declares; undefined: the default. 24 h.
+   * The time without a webhook after which a seller is polled fast again, ms. It may be a function of the agent
+   * URL, e.g. of the retry horizon that the seller declares; undefined means the default. Default: 24 h.
    */
   readonly silentMs?: number | ((agentUrl: string) => number | undefined) | undefined;
-  /** How long a question may take, ms; another process asks after twice that. 20 000; 300 000 at most. */
+  /** The time limit of a question, ms, at most 300 000. Another process asks after twice that time. Default: 20 000. */
   readonly callMs?: number | undefined;
-  /** Concurrent questions to one seller, of all processes together. 4. */
+  /** The largest number of concurrent questions to one seller, of all processes together. Default: 4. */
   readonly perSeller?: number | undefined;
-  /** Concurrent questions of this process. 64. */
+  /** The largest number of concurrent questions of this process. Default: 64. */
   readonly concurrency?: number | undefined;
-  /** How a seller is asked that differs from the standard: an operation and its arguments; undefined: as by default. */
+  /**
+   * Returns the operation and arguments for a seller whose query differs from the standard; undefined for the
+   * default query.
+   */
   readonly query?: ((task: PolledTask) => TaskQuery | undefined) | undefined;
-  /** Called after each poll. An error of it changes no poll, and is logged once a minute. */
+  /** Called after each poll. An error of it changes no poll, and is logged at most once a minute. */
   readonly onPoll?: ((poll: Poll) => void) | undefined;
 }
 
-/** Polls tasks until each has ended, by any channel. */
+/** A poller of tasks, made by `createPoller`. */
 export interface Poller {
-  /** The receiver's `ready`: its store, settings and keys. */
+  /** Checks the receiver's store, settings and keys, as the receiver's `ready`. */
   readonly ready: Receiver['ready'];
-  /** Starts polling in this process; any number of processes may. Resolves when it has begun; called again, nothing. It may follow `stop`. */
+  /**
+   * Starts polling in this process; several processes may poll. It resolves when it has begun. A further call has
+   * no effect; it may follow `stop`.
+   */
   readonly start: () => Promise<void>;
-  /** Begins no more questions and aborts those under way; resolves when they have ended. Called again, nothing. */
+  /**
+   * Stops polling: begins no more questions, aborts the running ones, and resolves when they have ended. A further
+   * call has no effect.
+   */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
-  /** Counts of this process. */
+  /** Returns the counts of this process. */
   readonly stats: () => PollerStats;
 }
 

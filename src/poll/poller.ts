@@ -30,35 +30,42 @@ import {
 } from './schedule.ts';
 
 /**
- * What a poll came to. `changed`: the seller told something new, and it was observed. `ended`: that was the task's end.
- * `unchanged`: nothing new. `busy`: the seller asks for a pause. `unknown`: it does not know the task. `refused`: it takes the
- * question for wrong. `failed`: no answer. `unresolved`: it is polled no more, and has not ended.
+ * The result of a poll.
+ *
+ * - `changed`: the seller reported something new, and it was observed.
+ * - `ended`: the same, and it was the end of the task.
+ * - `unchanged`: nothing is new.
+ * - `busy`: the seller asks for a pause.
+ * - `unknown`: the seller does not know the task.
+ * - `refused`: the seller considers the question wrong.
+ * - `failed`: there was no answer.
+ * - `unresolved`: the task has not ended and is no longer polled.
  */
 export type PollResult =
   'changed' | 'ended' | 'unchanged' | 'busy' | 'unknown' | 'refused' | 'failed' | 'unresolved';
 
-/** One poll, as `onPoll` is told of it. */
+/** One poll, passed to `onPoll`. */
 export interface Poll {
-  /** Agent URL of the seller. */
+  /** The agent URL of the seller. */
   readonly sender: string;
   readonly taskId: string;
   readonly operationId: string;
   readonly taskType: string;
   readonly result: PollResult;
-  /** What the seller answered. */
+  /** The task status that the seller answered. */
   readonly status?: TaskStatus;
-  /** From the question until the answer was kept, ms. */
+  /** The time from the question until the answer was stored, ms. */
   readonly durationMs: number;
-  /** Why there is no answer. */
+  /** The reason why there is no answer. */
   readonly error?: string;
 }
 
-/** What a poller of this process has done since it was made. */
+/** The counts of a poller of this process since it was created. */
 export interface PollerStats {
   readonly inFlight: number;
-  /** Polls by what they came to. */
+  /** The number of polls by result. */
   readonly polls: Readonly<Record<PollResult, number>>;
-  /** Tasks that another channel has ended: they were not polled any more. */
+  /** The number of tasks whose polling ended because another channel reported the end. */
   readonly endedBefore: number;
 }
 

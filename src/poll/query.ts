@@ -9,25 +9,25 @@ import type { CallSeller } from '../registrations/call-seller.ts';
 import { type TaskSeen, taskSeenIn } from './poll-answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
 
-/** A task that is asked about. */
+/** A task that a poller asks about. */
 export interface PolledTask {
-  /** Agent URL of its seller. */
+  /** The agent URL of the seller. */
   readonly sender: string;
   readonly taskId: string;
   readonly operationId: string;
-  /** e.g. `create_media_buy`. */
+  /** The task type, e.g. `create_media_buy`. */
   readonly taskType: string;
-  /** Of the operation that began it: the caller's own name for that. */
+  /** Your own reference for the operation that began the task. */
   readonly ref?: string;
-  /** `account` of the call that began it. */
+  /** The `account` of the call that began the task. */
   readonly account?: JsonObject;
-  /** The seller's, else the receiver's. */
+  /** The protocol edition of the seller, or else of the receiver. */
   readonly edition: EditionName;
-  /** What was known of it last. */
+  /** The last known status. */
   readonly status?: TaskStatus;
 }
 
-/** How a seller is asked about a task: an operation, and its arguments. */
+/** The operation by which a seller is asked about a task, and its arguments. */
 export interface TaskQuery {
   readonly operation: string;
   readonly arguments: JsonObject;

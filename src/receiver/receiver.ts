@@ -113,8 +113,25 @@ function running(
 }
 
 /**
- * Makes a receiver.
+ * Creates a receiver. It verifies deliveries, admits each event once, runs its handler, and decides the answer.
+ * Serve it with an adapter, e.g. `webhookHandler` of `proto-webhooks/node`.
  * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ * @example
+ * ```ts
+ * import { createReceiver } from 'proto-webhooks';
+ * import { sqliteStore } from 'proto-webhooks/sqlite';
+ *
+ * const receiver = createReceiver({
+ *   publicUrl: 'https://buyer.example/webhooks/proto',
+ *   senders: [{ agentUrl: 'https://seller.example/mcp' }],
+ *   store: sqliteStore('webhooks.db'),
+ *   handlers: {
+ *     completed: async (event) => console.log(event.taskId, event.data),
+ *     other: async (event) => console.log(event.kind),
+ *   },
+ * });
+ * await receiver.start();
+ * ```
  */
 export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx = unknown>(
   options: ReceiverOptions<S, Tx>,

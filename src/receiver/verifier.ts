@@ -71,9 +71,25 @@ function verified(read: ReadEvent, known: OutcomeContext, ready: ReadyVerifier):
 }
 
 /**
- * Makes a verifier: the checks of a receiver for who keeps events in a store of their own. It deduplicates nothing, orders
- * nothing and runs no handler.
+ * Creates a verifier: the checks of a receiver without its store. It does not deduplicate, order or handle events.
+ * Use it if you keep events in a store of your own.
  * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ * @example
+ * ```ts
+ * import { createVerifier } from 'proto-webhooks';
+ *
+ * const verifier = createVerifier({
+ *   publicUrl: 'https://buyer.example/webhooks/proto',
+ *   senders: [{ agentUrl: 'https://seller.example/mcp' }],
+ * });
+ *
+ * export async function receive(body: Uint8Array, headers: Headers, save: (id: string) => Promise<void>) {
+ *   const result = await verifier.verify(body, headers);
+ *   if (result.kind !== 'verified') return result.response;
+ *   await save(result.deliveryId);
+ *   return (await result.commit()).response;
+ * }
+ * ```
  */
 export function createVerifier(options: VerifierOptions): Verifier {
   const context = createContext(options);

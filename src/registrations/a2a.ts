@@ -80,8 +80,8 @@ interface Agent {
  * and `registrations.start`. It takes URL and version from the agent card, which it reads every five minutes and
  * after a failed call. It throws its errors, logs nothing and raises no alarm.
  * @returns a function that resolves with the agent's task or message. It rejects with SellerError if the seller
- *   refuses the credentials or the registration, SellerBusyError if it asks to call later, TaskUnknownError if it
- *   does not know the task.
+ *   refuses the credentials or the registration, and with SellerBusyError if it asks to call later. It rejects with
+ *   TaskUnknownError if the seller does not know the task.
  * @throws ConfigError if an option is wrong; the message says what to change.
  * @example
  * ```ts

@@ -10,19 +10,25 @@ import { type OperationSeen, seenOf, type Stored, storedIn } from './operation.t
 import { adopted } from './settling.ts';
 import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
 
-/** What a seller does already, arranged before there were registrations, or elsewhere. */
+/**
+ * An existing arrangement with a seller that registrations take over: a URL, a running task, or a running media
+ * buy.
+ */
 export interface Adoption extends Seller {
-  /** The URL below `baseUrl` that it sends to: its deliveries are accepted there from now on. */
+  /** The URL below `baseUrl` to which the seller sends. Its deliveries are accepted there from now on. */
   readonly url?: string | undefined;
-  /** A task that is under way: it is polled like one that was registered. Needs its `taskType`. */
+  /** A running task, which is polled like a registered one. It needs `taskType`. */
   readonly taskId?: string | undefined;
-  /** e.g. `update_media_buy`. Required with `taskId`; of a media buy alone `create_media_buy` by default. */
+  /**
+   * The task type, e.g. `update_media_buy`. Required with `taskId`. Default for a media buy alone:
+   * `create_media_buy`.
+   */
   readonly taskType?: string | undefined;
-  /** A running media buy: its delivery reports are assigned by it. */
+  /** A running media buy, by which its delivery reports are assigned. */
   readonly mediaBuyId?: string | undefined;
-  /** The `account` with which the seller is asked about the task, as in the call's arguments: e.g. `{ account_id: 'a1' }`. */
+  /** The `account` for questions about the task, as in the call's arguments, e.g. `{ account_id: 'a1' }`. */
   readonly account?: object | undefined;
-  /** As in `create`. */
+  /** Your own reference, as in `create`. */
   readonly ref?: string | undefined;
 }
 

@@ -11,8 +11,8 @@ export interface JsonObject {
 }
 
 /**
- * T as callers give it: what may be left out may be undefined, and a JSON object may be of an interface type, which has no index
- * signature. That it is JSON is checked when it is given.
+ * The type `T` as callers may write it. Optional members may be undefined, and a JSON object may have an interface
+ * type without an index signature. A run-time check makes sure that it is JSON.
  */
 export type Given<T> = {
   readonly [K in keyof T]:

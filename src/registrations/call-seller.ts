@@ -2,7 +2,10 @@ import type { CallSessions } from '../calls/sessions.ts';
 import type { Transport } from '../events/event.ts';
 import type { JsonObject } from './answer-json.ts';
 
-/** Calls an operation of a seller: the caller's own client. */
+/**
+ * Calls an operation of a seller and resolves with its answer. `mcpCaller` and `a2aCaller` make one; it may be your
+ * own client.
+ */
 export interface CallSeller {
   (
     agentUrl: string,
@@ -10,17 +13,17 @@ export interface CallSeller {
     args: JsonObject,
     options: {
       readonly signal: AbortSignal;
-      /** The operation's `ref`, where it has one. */
+      /** The `ref` of the operation, if it has one. */
       readonly ref?: string;
-      /** Of a poller, to be passed on to another caller: its sessions outlive the call. */
+      /** The sessions of a poller, which outlive the call. Pass them on to the caller that you use. */
       readonly sessions?: CallSessions;
     },
   ): Promise<unknown>;
-  /** By which transport each seller is called; the tool transport unless it says. A poller asks accordingly. */
+  /** The transport of each seller, by which a poller asks. Default: the tool transport. */
   readonly transport?: Transport | ((agentUrl: string) => Transport | undefined);
   /**
-   * Names of the operations that a seller has: tools, or skills of its agent card; undefined where it has no list. A poller asks
-   * for a task by one of them; absent: by the names that it knows, one after the other.
+   * Returns the names of a seller's operations: its tools, or the skills of its agent card; undefined if it has no
+   * list. A poller asks for a task by one of them. Absent: the poller tries the known names one after the other.
    */
   readonly operations?: (
     agentUrl: string,

@@ -32,9 +32,28 @@ export type { RouteScheme, Seller } from './seller.ts';
 export type { WatchState } from './watch-task.ts';
 
 /**
- * Registers calls and reports with sellers: a URL of its own for each, a durable row for each call. The store is not
- * used before the first call of a method.
- * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ * Creates registrations. They give each seller a URL of its own and keep a durable row for each call. Every webhook
+ * is so assigned to its operation. The store is not used before the first call of a method.
+ * @throws ConfigError if an option is missing or wrong; the message says what to change.
+ * @example
+ * ```ts
+ * import { mcpCaller } from 'proto-webhooks/mcp';
+ * import { createRegistrations } from 'proto-webhooks/registrations';
+ * import { sqliteStore } from 'proto-webhooks/sqlite';
+ *
+ * const registrations = createRegistrations({
+ *   store: sqliteStore('webhooks.db'),
+ *   call: mcpCaller({ auth: { type: 'bearer', token: process.env['SELLER_TOKEN'] } }),
+ *   baseUrl: 'https://buyer.example/webhooks',
+ *   secrets: [process.env['WEBHOOK_SECRET']],
+ * });
+ * const registration = await registrations.create({
+ *   agentUrl: 'https://seller.example/mcp',
+ *   taskType: 'create_media_buy',
+ *   arguments: { buyer_ref: 'order-1' },
+ * });
+ * await registration.call();
+ * ```
  */
 export function createRegistrations(options: RegistrationsOptions): Registrations {
   return registrationsOf(options, {

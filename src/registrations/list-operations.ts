@@ -4,18 +4,18 @@ import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
 import { type OperationSeen, type OperationState, seenOf, storedIn } from './operation.ts';
 import { watchIn, type WatchState } from './watch-task.ts';
 
-/** Which operations `list` returns. Default: those of all sellers and states. */
+/** Selects the operations that `list` returns. Default: those of all sellers and states. */
 export interface OperationQuery {
-  /** `watched`: its task is polled; `unresolved`: polling was given up. Both may be open or ended. */
+  /** The state. `watched`: its task is polled. `unresolved`: polling was given up. Both may be open or ended. */
   readonly state?: OperationState | WatchState | undefined;
   readonly agentUrl?: string | undefined;
-  /** 1 to 1000. 100. */
+  /** The largest number of operations, 1 to 1000. Default: 100. */
   readonly limit?: number | undefined;
-  /** `next` of the page before. */
+  /** The `next` of the page before. */
   readonly after?: string | undefined;
 }
 
-/** A page of operations; `next` is `after` of the next one. */
+/** A page of operations. `next` is the `after` of the next page. */
 export interface OperationPage {
   readonly operations: readonly OperationSeen[];
   readonly next?: string;

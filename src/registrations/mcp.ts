@@ -42,9 +42,9 @@ export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
  * Creates a function that calls operations of sellers over the tool transport, for `registration.call` and
  * `registrations.start`. It uses `@modelcontextprotocol/sdk`, with one session per call, or per seller in a poller.
  * It throws its errors, logs nothing and raises no alarm.
- * @returns a function that rejects with SellerError if the seller refuses the credentials, SellerBusyError if it
- *   asks to call later, TaskUnknownError if it does not know the task, AnswerRefusedError if its answer is
- *   unacceptable.
+ * @returns a function that rejects with SellerError if the seller refuses the credentials, and with SellerBusyError
+ *   if it asks to call later. It rejects with TaskUnknownError if the seller does not know the task, and with
+ *   AnswerRefusedError if its answer is unacceptable.
  * @throws ConfigError if an option is wrong; the message says what to change.
  * @example
  * ```ts

@@ -48,22 +48,22 @@ export async function deleteRows(
   }
 }
 
-/** A row that cannot be encrypted again, and why. */
+/** A row that cannot be encrypted again, and the reason. */
 export interface DamagedRow {
   readonly kind: 'operation' | 'route';
-  /** operation_id, or the id of a URL's row. */
+  /** The operation id, or the id of a URL's row. */
   readonly id: string;
-  /** Absent for a URL whose row cannot be read. */
+  /** The agent URL of the seller. Absent for a URL whose row cannot be read. */
   readonly agentUrl?: string;
-  /** Its code is `secret_missing`, `sealed_text_invalid`, or `misconfigured` for a row that is not JSON. */
+  /** The error. Its code is `secret_missing`, `sealed_text_invalid`, or `misconfigured` for a row that is not JSON. */
   readonly error: RegistrationError | Fault;
 }
 
-/** Rows that were skipped. */
+/** The rows that were skipped. */
 export interface Damage {
-  /** Rows that could not be encrypted again. */
+  /** The number of rows that could not be encrypted again. */
   readonly damaged: number;
-  /** The first of them, at most 100 of each kind. */
+  /** The first damaged rows, at most 100 of each kind. */
   readonly firstDamaged: readonly DamagedRow[];
 }
 

@@ -8,16 +8,16 @@ import { storedObject } from './operation-rows.ts';
 
 /* An operation as it is kept, and what is told of one; how that changes it: settling.ts. */
 
-/** How far an operation is; what it is listed as. */
+/** The state of an operation, by which `list` finds it. */
 export type OperationState = 'calling' | 'open' | 'ended' | 'orphaned' | 'refused';
 
-/** Which operation is meant. */
+/** Identifies an operation: the seller's agent URL and the operation id. */
 export interface OperationName {
   readonly agentUrl: string;
   readonly operationId: string;
 }
 
-/** An operation as anybody sees it. */
+/** An operation as `get` and `list` return it. */
 export interface OperationSeen {
   readonly agentUrl: string;
   readonly operationId: string;
@@ -26,12 +26,12 @@ export interface OperationSeen {
   readonly ref?: string;
   readonly context?: JsonObject;
   readonly taskId?: string;
-  /** Of the media buy that came of it. */
+  /** The id of the media buy that the operation created. */
   readonly mediaBuyId?: string;
   readonly status?: TaskStatus;
-  /** Of one that is `orphaned` since its answers were refused: why. */
+  /** The reason why answers were refused, if the operation is `orphaned` because of them. */
   readonly reason?: string;
-  /** Unix ms, on the store's clock. */
+  /** The time of registration, Unix ms on the store's clock. */
   readonly createdAt: number;
 }
 
@@ -49,9 +49,15 @@ export interface SellerAnswer {
 }
 
 /**
- * `known`: nothing new. `other-task`: settled, but another task was named before: it is polled too, and its events are not the
- * operation's any more. `task-taken`: settled, but the task is another operation's already: events of it that name no operation
- * are that one's.
+ * The result of settling an operation.
+ *
+ * - `settled`: the answer was recorded.
+ * - `known`: the answer contains nothing new.
+ * - `other-task`: settled, but the seller named another task before. That one is polled too, but its events no
+ *   longer belong to the operation.
+ * - `task-taken`: settled, but the task already belongs to another operation. Its events without an operation id
+ *   belong to that one.
+ * - `absent`: the operation is unknown.
  */
 export type Settled = 'settled' | 'known' | 'other-task' | 'task-taken' | 'absent';
 

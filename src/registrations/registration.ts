@@ -15,28 +15,33 @@ import { checked } from './seller.ts';
 
 /** Options of `Registration.call`. */
 export interface CallOptions {
-  /** Aborts the call: whether the seller has done it is then not known, and it is repeated. */
+  /** Aborts the call. It is then unknown if the seller performed it, and the call is repeated. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An operation that is registered, and how to call it. */
+/** A registered operation, and the ways to call it. */
 export interface Registration extends OperationName {
   /**
-   * Calls it by the client of `createRegistrations({ call })`, once more without the registration where the seller refuses that,
-   * and settles it. @throws SellerError
+   * Calls the operation by the client of `createRegistrations({ call })`, and settles it. If the seller refuses the
+   * registration of webhooks, it calls once more without it.
+   * @throws SellerError (rejects)
    */
   readonly call: (options?: CallOptions) => Promise<unknown>;
-  /** For a call by hand over the tool transport; then `settle`. */
+  /** The arguments for a call by hand over the tool transport. Pass the answer to `settle`. */
   readonly toolArguments: JsonObject;
-  /** `configuration` of a call by hand over the agent transport. */
+  /** Returns the `configuration` for a call by hand over the agent transport. */
   readonly agentConfiguration: (version?: AgentVersion) => JsonObject;
-  /** `message` and `configuration`. */
+  /** Returns `message` and `configuration` for a call by hand over the agent transport. */
   readonly agentRequest: (version?: AgentVersion) => JsonObject;
-  /** What the seller has answered, as it came. @throws SellerError */
+  /**
+   * Records the seller's answer to a call by hand. Pass it unchanged.
+   * @throws SellerError (rejects)
+   */
   readonly settle: (answer: unknown) => Promise<Settled>;
   /**
-   * Once `settle` has rejected with `INVALID_REQUEST`: the same operation without the registration and with another request key,
-   * to be called once more by hand and settled; undefined where it was without it already.
+   * Returns the same operation without the registration of webhooks and with another request key. Use it after
+   * `settle` rejected with `INVALID_REQUEST`: call it once more by hand and settle it. Undefined if there was no
+   * registration of webhooks.
    */
   readonly again: () => Registration | undefined;
 }

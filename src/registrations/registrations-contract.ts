@@ -16,20 +16,23 @@ import type { Damage } from './operation-rows.ts';
 import type { RandomBytes, Secrets } from './secrets.ts';
 import type { RouteScheme, Seller } from './seller.ts';
 
-/** What a seller is asked for. */
+/** The operation that a seller is asked to perform. */
 export interface OperationRequest extends Seller {
-  /** e.g. `create_media_buy`. */
+  /** The task type, e.g. `create_media_buy`. */
   readonly taskType: string;
   readonly arguments: JsonObject;
-  /** Repeated by the seller on every delivery. At most 16 KiB as JSON. */
+  /** The context, which the seller repeats on every delivery. At most 16 KiB as JSON. */
   readonly context?: JsonObject;
-  /** The caller's own word for it, at most 1 KiB. Never leaves the caller's side. */
+  /** Your own reference, at most 1 KiB. It is never sent to the seller. */
   readonly ref?: string;
-  /** Legacy authentication of the webhooks, where the seller cannot sign. */
+  /** The legacy authentication of the webhooks, if the seller cannot sign. */
   readonly scheme?: RouteScheme;
-  /** Whether the seller is to repeat a token. */
+  /** If true, the seller is asked to repeat a token on its webhooks. */
   readonly token?: boolean;
-  /** For how long the seller knows a request by its key. Ms; 24 h. 0: it does not, and no call is made twice. */
+  /**
+   * The time for which the seller recognises a repeated request by its key, ms. 0: it does not, and no call is made
+   * twice. Default: 24 h.
+   */
   readonly requestKeyMs?: number;
 }
 

@@ -1,9 +1,13 @@
 import type { RegistrationErrorCode } from '../shared/codes.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
-/** A registration that cannot be made, or read. Thrown before anything is written or called; `message` ends with the fix. */
+/**
+ * Thrown if a registration cannot be made or read, before anything is written or called. `message` ends with the
+ * fix.
+ */
 export class RegistrationError extends PrintableError {
   override readonly name = 'RegistrationError';
+  /** The stable code, for programs. The page docs/thrown-errors.md explains each code. */
   readonly code: RegistrationErrorCode;
 
   constructor(code: RegistrationErrorCode, message: string, options?: ErrorOptions) {

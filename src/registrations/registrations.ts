@@ -47,59 +47,75 @@ import { startStop } from '../shared/start-stop.ts';
 import { tryFor } from '../shared/time-limits.ts';
 import { toldIdentity } from '../stores/identity.ts';
 
-/** What a buyer has registered with sellers. */
+/** The calls and reports that a buyer registers with sellers, made by `createRegistrations`. */
 export interface Registrations extends EventRegistrations {
-  /** `ReceiverOptions.publicUrl`: everything below `baseUrl`. */
+  /** The value of `ReceiverOptions.publicUrl`: everything below `baseUrl`. */
   readonly publicUrl: string;
-  /** `ReceiverOptions.senders`: the seller of a URL. Rejects with a Fault while the store is unavailable. */
+  /**
+   * The value of `ReceiverOptions.senders`: it returns the seller of a URL. It rejects with a Fault while the store
+   * is unavailable.
+   */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
-  /** Durable when it resolves. @throws RegistrationError */
+  /**
+   * Registers an operation before it is called. It is durable when the promise resolves.
+   * @throws RegistrationError (rejects)
+   */
   readonly create: (request: Given<OperationRequest>) => Promise<Registration>;
   /**
-   * `reporting_webhook` for `create_media_buy`, on a URL of the seller's own. With HMAC credentials, since every edition before
-   * 3.3 requires some: reports are accepted there by HMAC or signed. Without them where `seller.edition` is 3.3 or later.
+   * Returns the `reporting_webhook` for `create_media_buy`, with a URL of the seller's own.
+   *
+   * It has HMAC credentials, because every edition before 3.3 requires some, and reports are accepted by HMAC or
+   * signed. If `seller.edition` is 3.3 or later, it has none.
    */
   readonly reportingWebhook: (seller: Seller, reporting: Reporting) => Promise<JsonObject>;
   /**
-   * Takes over what a seller does already: a URL that it sends to, a task that is under way, a media buy that runs.
-   * @returns the operation that the task or the media buy has now; undefined for a URL alone.
+   * Takes over an existing arrangement with a seller: a URL that it sends to, a running task, or a running media
+   * buy.
+   * @returns the operation that the task or the media buy now has; undefined for a URL alone.
    * @throws RegistrationError; ConfigError for a URL that cannot be adopted.
    */
   readonly adopt: (adoption: Adoption) => Promise<OperationSeen | undefined>;
   /** Deletes all rows of a seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
-  /** One operation; undefined if it is not known. */
+  /** Returns one operation; undefined if it is unknown. */
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
-  /** Page by page, by agent URL and operation_id. */
+  /** Lists operations in pages, by agent URL and operation id. */
   readonly list: (query?: OperationQuery) => Promise<OperationPage>;
   /**
-   * Repeats calls that were not settled, in any number of processes: the same bytes, under the same request key. A call
-   * that is refused, or cannot be repeated, is an alarm. Resolves when it has begun; called again, nothing. It may follow `stop`.
-   * @throws ConfigError (rejects) without `call`, and where no receiver of this process has these registrations.
+   * Repeats calls that were not settled, in any number of processes: the same bytes under the same request key. A
+   * call that is refused or cannot be repeated raises an alarm.
+   *
+   * It resolves when it has begun. A further call has no effect; it may follow `stop`.
+   * @throws ConfigError (rejects) without `call`, or if no receiver of this process has these registrations.
    */
   readonly start: () => Promise<void>;
-  /** Begins no more calls; resolves when the running ones have ended. Called again, nothing. The store stays its receiver's. */
+  /**
+   * Stops repeating calls, and resolves when the running ones have ended. A further call has no effect. The store
+   * stays open for its receiver.
+   */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
   /**
-   * Tries for `startMs` while the store cannot be reached, and resolves as the receiver's. Rejects with ConfigError where URLs, or
-   * calls that have not ended, need a secret that is not in `secrets`.
+   * Checks the store and the secrets, and resolves as the receiver's `ready`. It tries for `startMs` while the
+   * store is unreachable. It rejects with ConfigError if a URL, or a call that has not ended, needs a secret that
+   * is not in `secrets`.
    */
   readonly ready: () => Promise<Readiness>;
   /**
-   * Encrypts all stored texts under the newest secret, any number of times, while everything runs. `needed` counts what still
-   * needs an older secret: URLs that sellers have, and tokens of operations that have not ended. Damaged rows are skipped:
-   * `damaged` counts them, and a log line names the first.
+   * Encrypts all stored texts with the newest secret. Call it any number of times, while everything runs.
+   *
+   * `needed` counts the texts that still need an older secret: URLs that sellers have, and tokens of operations
+   * that have not ended. Damaged rows are skipped: `damaged` counts them, and a log line names the first.
    */
   readonly rewrap: () => Promise<Rewrapped>;
 }
 
-/** What `rewrap` did. */
+/** The result of `rewrap`. */
 export interface Rewrapped extends Damage {
-  /** Texts that were encrypted again. */
+  /** The number of texts that were encrypted again. */
   readonly rewrapped: number;
-  /** URLs and tokens made by an older secret, which has to stay in `secrets`. */
+  /** The number of URLs and tokens made with an older secret, which must stay in `secrets`. */
   readonly needed: number;
 }
 
@@ -107,30 +123,39 @@ export interface Rewrapped extends Damage {
 export interface RegistrationsOptions {
   readonly store: Store;
   /**
-   * Calls operations of sellers: `mcpCaller`, `a2aCaller`, or your own client. `registration.call`, `start` and a poller of these
-   * registrations use it. Absent: each call is made by hand, and settled.
+   * Calls operations of sellers: `mcpCaller`, `a2aCaller`, or your own client. `registration.call`, `start` and a
+   * poller of these registrations use it. Absent: each call is made by hand, and settled.
    */
   readonly call?: CallSeller | undefined;
-  /** Sellers get URLs below it, e.g. `https://buyer.example/webhooks`. */
+  /** The URL below which sellers get their URLs, e.g. `https://buyer.example/webhooks`. */
   readonly baseUrl: string;
-  /** The newest first, each at least 32 random characters. An undefined one, of an unset environment variable, is a ConfigError. */
+  /**
+   * The secrets, newest first, each at least 32 random characters. An undefined one, e.g. of an unset environment
+   * variable, is a ConfigError.
+   */
   readonly secrets: readonly (string | undefined)[];
-  /** http, for development. */
+  /** If true, allows http, for development. */
   readonly allowLoopback?: boolean | undefined;
-  /** How long a call may take before another process repeats it. Ms; 120 000. */
+  /** The time limit of a call, ms. After it another process repeats the call. Default: 120 000. */
   readonly callMs?: number | undefined;
-  /** Ms for which `ready()` tries again while the store cannot be reached. 30 000; 0: one try. */
+  /** The time for which `ready()` tries again while the store is unreachable, ms; 0: one try. Default: 30 000. */
   readonly startMs?: number | undefined;
-  /** How long an operation is known after its end, and after each report on its media buy. Ms; 70 days: two monthly reports. */
+  /**
+   * The time for which an operation is kept after its end, and after each report on its media buy, ms. Default: 70
+   * days, two monthly reports.
+   */
   readonly retentionMs?: number | undefined;
   /**
-   * Operations of one seller that have not ended; at more, `create` rejects with `too_many_open`. 10 000. Not counted each time:
-   * each process may exceed it by 100.
+   * The largest number of one seller's operations that have not ended. Above it `create` rejects with
+   * `too_many_open`. They are not counted each time, so each process may exceed it by 100. Default: 10 000.
    */
   readonly maxOpen?: number | undefined;
-  /** Default: the receiver's; without one warnings and errors go to the console. */
+  /** The logger. Default: the receiver's; without a receiver warnings and errors go to the console. */
   readonly logger?: Logger | undefined;
-  /** `answer_refused`, `operation_orphaned`, `operation_refused`: calls that have failed. Default: the receiver's. */
+  /**
+   * Called for failed calls, with the codes `answer_refused`, `operation_orphaned` and `operation_refused`.
+   * Default: the receiver's `onAlarm`.
+   */
   readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
 }
 

@@ -1,10 +1,13 @@
 import { RegistrationError } from './registrations-errors.ts';
 import type { Json, JsonObject } from './answer-json.ts';
 
-/** How a seller that cannot sign its webhooks is asked to authenticate them: legacy, removed in version 4.0. */
+/**
+ * The authentication requested from a seller that cannot sign its webhooks. It is legacy, and removed in version
+ * 4.0.
+ */
 export interface LegacyAuthentication {
   readonly scheme: 'HMAC-SHA256' | 'Bearer';
-  /** At least 32 characters. */
+  /** The secret or token, at least 32 characters. */
   readonly credentials: string;
 }
 
@@ -33,7 +36,7 @@ export interface RegisteredCall {
   readonly destination?: TaskDestination;
 }
 
-/** Versions of the agent transport with names of their own, the newest first. */
+/** The versions of the agent transport whose names differ, newest first. */
 export type AgentVersion = '1.0' | '0.3';
 
 /** What differs between them. */
@@ -184,19 +187,19 @@ function configuration(version: AgentVersion, atOnce: boolean, config: Json | un
   };
 }
 
-/** How often delivery reports are sent. */
+/** The interval at which delivery reports are sent. */
 export type ReportingFrequency = 'hourly' | 'daily' | 'monthly';
 
 const FREQUENCIES: readonly ReportingFrequency[] = ['hourly', 'daily', 'monthly'];
 
-/** What a seller is to report. */
+/** The delivery reports that a seller is asked to send. */
 export interface Reporting {
   readonly frequency: ReportingFrequency;
-  /** Absent: the seller's own choice. */
+  /** The metrics to report. Absent: the seller chooses. */
   readonly requestedMetrics?: readonly string[] | undefined;
   /**
-   * That one alone, as in `create`. Absent: HMAC credentials are sent and a signature counts too; of a seller of edition 3.3
-   * or later signatures alone.
+   * The only accepted scheme, as in `create`. Absent: HMAC credentials are sent, and a signature is accepted too.
+   * From a seller of edition 3.3 or later only signatures are accepted.
    */
   readonly scheme?: 'signature' | LegacyAuthentication['scheme'] | undefined;
 }

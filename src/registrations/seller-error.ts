@@ -4,7 +4,7 @@ import { PrintableError } from '../codec/printable-value.ts';
 import { type ErrorCode, type Recovery, recoveryOfCode } from '../events/error-codes.ts';
 import type { ReportedError } from '../events/error-object.ts';
 
-/** Codes of the errors that the protocol defines. */
+/** The codes of the errors that the protocol defines. */
 export type SellerErrorCode = ErrorCode;
 
 /** Advice for codes that need more than their recovery says. */
@@ -34,27 +34,30 @@ const MAX_SELLER_TEXT = 300;
 /** A seller's words in a message of ours: short, and printable. */
 export const sellerText = (text: string): string => printableText(text, MAX_SELLER_TEXT);
 
-/** What a seller reports beside code and message. */
+/** The parts of a seller's error in addition to code and message. */
 export interface SellerErrorOptions
   extends ErrorOptions, Partial<Pick<ReportedError, 'field' | 'details' | 'retryAfterMs'>> {
-  /** Absent: by the code. */
+  /** The way to recover. Absent: it follows from the code. */
   readonly recovery?: Recovery;
 }
 
-/** A seller has answered a call with an error (calls.md §2). */
+/** Thrown if a seller answered a call with an error. */
 export class SellerError extends PrintableError {
   override readonly name = 'SellerError';
-  /** The seller's word, not this package's: one of `SellerErrorCode`, or a code of its own; empty where it gave a recovery alone. */
+  /** The seller's code: one of `SellerErrorCode`, or one of its own. It is empty if the seller gave only a recovery. */
   readonly code: string;
-  /** `transient`: the call is to be repeated as it is. `terminal` also where neither error nor code says anything. */
+  /**
+   * The way to recover. `transient`: repeat the call unchanged. `terminal` is also used if neither error nor code
+   * says anything.
+   */
   readonly recovery: Recovery;
-  /** The argument that it is about, as a path. */
+  /** The path of the argument that caused the error. */
   readonly field?: string;
-  /** As the seller sent it. */
+  /** The details as the seller sent them. */
   readonly details?: JsonObject;
-  /** How long the seller asks to wait, ms. */
+  /** The time that the seller asks to wait, ms. */
   readonly retryAfterMs?: number;
-  /** The code is none of the protocol's, and the seller gave no recovery. */
+  /** True if the protocol does not define the code and the seller gave no recovery. */
   readonly isUnknown: boolean;
 
   /** @param detail the seller's own message. */
@@ -87,14 +90,17 @@ export const sellerErrorOf = ({ code = '', message, ...rest }: ReportedError, ca
 /** The status of a seller that is asked too often. */
 export const TOO_MANY_REQUESTS = 429;
 
-/** The seller is over its load or the caller's share, and has done nothing: the call is to be repeated. */
+/**
+ * Thrown if a seller is overloaded, or the caller exceeds its share. The seller has done nothing, so repeat the
+ * call later.
+ */
 export class SellerBusyError extends PrintableError {
   override readonly name = 'SellerBusyError';
-  /** Stable, machine readable: always `seller_busy`. */
+  /** The stable code, always `seller_busy`. */
   readonly code = 'seller_busy';
-  /** 429, or 503 with `Retry-After`. */
+  /** The HTTP status: 429, or 503 with `Retry-After`. */
   readonly status: number;
-  /** How long it asks to wait, ms. */
+  /** The time that the seller asks to wait, ms. */
   readonly retryAfterMs: number | undefined;
 
   constructor(status: number, retryAfterMs: number | undefined, options?: ErrorOptions) {
@@ -113,10 +119,10 @@ export function waitMs(ms: unknown): number | undefined {
   return typeof ms === 'number' && ms > 0 ? Math.min(ms, LONGEST_PAUSE_MS) : undefined;
 }
 
-/** The seller does not know the task that it was asked about. How the task ended stays unknown. */
+/** Thrown if the seller does not know the task that it was asked about. The end of the task stays unknown. */
 export class TaskUnknownError extends PrintableError {
   override readonly name = 'TaskUnknownError';
-  /** Stable, machine readable: always `task_unknown`. */
+  /** The stable code, always `task_unknown`. */
   readonly code = 'task_unknown';
 
   /** @param detail the seller's own message. */

@@ -6,14 +6,14 @@ import { editionFor, type EditionName } from '../shared/editions.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import type { LegacyAuthentication } from './request.ts';
 
-/** How a seller authenticates its webhooks. */
+/** The scheme by which a seller authenticates its webhooks. */
 export type RouteScheme = 'signature' | LegacyAuthentication['scheme'];
 
-/** A seller, as it is called. */
+/** A seller to be called. */
 export interface Seller {
-  /** Its `agents[].url`, byte for byte. */
+  /** The seller's `agents[].url`, byte for byte. */
   readonly agentUrl: string;
-  /** As in `Sender`; so are the next two. */
+  /** The URL of brand.json. It, `edition` and `format` have the same meaning as in `Sender`. */
   readonly brandJsonUrl?: string | undefined;
   readonly edition?: EditionName | undefined;
   readonly format?: Transport | undefined;

@@ -12,7 +12,7 @@ import { storedObject } from './operation-rows.ts';
  * no channel has to report that end again.
  */
 
-/** The state in which a watch is listed. `unresolved`: polling was given up, and the task has not ended. */
+/** The state in which a polled task is listed. `unresolved`: polling was given up, and the task has not ended. */
 export type WatchState = 'watched' | 'unresolved';
 
 /** The row of a task. */

@@ -6,7 +6,7 @@ import { PrintableError } from '../codec/printable-value.ts';
 /** Thrown when a call of the registry failed. `message` contains no token. */
 export class RegistryError extends PrintableError {
   override readonly name = 'RegistryError';
-  /** The stable code, for programs. The page docs/errors.md explains each code. */
+  /** The stable code, for programs. The page docs/thrown-errors.md explains each code. */
   readonly code: RegistryErrorCode;
   /** The HTTP status; undefined if there was no answer. */
   readonly status: number | undefined;

@@ -28,26 +28,26 @@ const isOfAnswers = (code: AlarmCode): code is keyof typeof OF_ANSWERS => Object
 export const alarmDocsOf = (code: AlarmCode): string =>
   isOfAnswers(code) ? docsOf(code) : `docs/alarms.md#${code}`;
 
-/** What `onAlarm` gets, and the log. Members beside these depend on the code. */
+/** An alarm, passed to `onAlarm` and written to the log. Further members depend on the code. */
 export interface Alarm {
   readonly code: AlarmCode;
-  /** For the owner, never for a sender. */
+  /** The text for the operator, never for a sender. */
   readonly message: string;
-  /** Agent URL, where one is concerned. */
+  /** The agent URL, if the alarm concerns a sender. */
   readonly sender?: string;
   readonly [detail: string]: unknown;
 }
 
 export type RaiseAlarm = (alarm: Alarm) => void;
 
-/** pino's shape; `console` fits too. */
+/** A logger with pino's methods; `console` fits too. */
 export interface Logger {
-  /** For finding faults. */
+  /** Logs details for debugging. */
   debug(fields: object, message: string): void;
-  /** What happened, as it should: each delivery, each run. */
+  /** Logs normal events: each delivery, each run. */
   info(fields: object, message: string): void;
-  /** What may need a look: refusals, retries. */
+  /** Logs events that may need attention: refusals, retries. */
   warn(fields: object, message: string): void;
-  /** A fault on this side. */
+  /** Logs faults on the receiver's side. */
   error(fields: object, message: string): void;
 }

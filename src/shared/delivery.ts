@@ -5,7 +5,10 @@ import { isBytes } from './realms.ts';
 /** Header fields as received: a lower-case name maps to the value of each line, in order, with white space trimmed. */
 export type HeaderFields = ReadonlyMap<string, readonly string[]>;
 
-/** What users may pass as headers; `rawHeaders` and pairs keep repeated lines visible, the others may not. */
+/**
+ * The forms in which headers can be passed. `rawHeaders` and lists of pairs keep repeated lines visible; the other
+ * forms may not.
+ */
 export type HeadersInput =
   | Headers
   | Readonly<Record<string, string | readonly string[] | undefined>>

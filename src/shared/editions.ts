@@ -1,7 +1,7 @@
 import { ConfigError } from './errors.ts';
 import { EITHER_PURPOSE, type Protocol, WEBHOOKS_ALONE } from './wire-names.ts';
 
-/** Editions of the protocol that sellers in production speak (verification.md §2.17). */
+/** The editions of the protocol that sellers use in production. */
 export type EditionName = '3.0' | '3.1' | '3.2' | '3.3';
 
 /** One row of policy: code takes the row and never looks at `name`. */

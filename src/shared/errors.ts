@@ -2,13 +2,12 @@ import type { UnavailableCode } from './codes.ts';
 import { isError } from './realms.ts';
 
 /**
- * A mistake of the receiver's owner: wrong options, a store that cannot keep the promise, a body that the
- * framework parsed. `message` ends with the fix. Thrown at construction wherever the mistake can be seen
- * there, by `ready()` where it takes I/O to see it.
+ * A mistake in the receiver's configuration or use: wrong options, an unsuitable store, a body that the framework
+ * parsed. `message` ends with the fix. It is thrown at construction if possible, otherwise by `ready()`.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
-  /** Stable, machine readable: always `config_error`. */
+  /** The stable code, always `config_error`. */
   readonly code = 'config_error';
 }
 
@@ -16,8 +15,8 @@ export class ConfigError extends Error {
 export class UnfitObservation extends ConfigError {}
 
 /**
- * Thrown by a handler to say that no retry can help: the event goes to DEAD at once, is kept with its body,
- * raises the alarm `dead`, and is answered 200 so that the seller stops (admission.md §4.10).
+ * Thrown by a handler to say that no retry can help. The event becomes DEAD at once and is kept with its body, and
+ * the alarm `dead` is raised. The answer is 200, so that the seller stops.
  */
 export class PermanentError extends Error {
   override readonly name = 'PermanentError';
@@ -25,9 +24,11 @@ export class PermanentError extends Error {
 }
 
 /**
- * A fault on our side: answered 503 with `Retry-After`, and `message` is for the owner's log, never for a sender. What a
- * store of your own rejects with where it cannot decide (`Store`), and what `receiver.inbox` and `ready()` reject with
- * where the store cannot be reached.
+ * A fault on the receiver's side, answered with 503 and `Retry-After`. `message` is for the operator's log, never
+ * for a sender.
+ *
+ * A store of your own rejects with it if it cannot decide (`Store`). `receiver.inbox` and `ready()` reject with it
+ * if the store is unreachable.
  */
 export class Fault extends Error {
   override readonly name = 'Fault';

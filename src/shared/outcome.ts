@@ -2,25 +2,25 @@ import type { RefusedCode, UnavailableCode } from './codes.ts';
 import type { WebhookChallenge } from '../events/challenge.ts';
 import type { Event } from '../events/event.ts';
 
-/** The checks of verification.md §2, by their numbers there. */
+/** The numbers of the checks that a delivery passes, in their order. */
 export type CheckId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | '9a' | 10 | 11 | 12 | 13 | 14;
 
-/** What an adapter writes, nothing added. `body` is UTF-8 text, empty where there is none. */
+/** The answer that an adapter writes without additions. `body` is UTF-8 text, empty if there is none. */
 export interface Reply {
   readonly status: number;
-  /** Field names in the form in which they go on the wire, e.g. `WWW-Authenticate`. */
+  /** The header fields, with names in their usual spelling, e.g. `WWW-Authenticate`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** A refusal or a fault before it becomes an answer. `detail` is for the owner's log only. */
+/** A refusal or a fault before it becomes an answer. `detail` is for the operator's log only. */
 export interface Refusal {
   readonly kind: 'refused';
   readonly code: RefusedCode;
   readonly detail: string;
-  /** Which check of verification.md §2 failed, where one did. */
+  /** The number of the check that failed, if one did. */
   readonly check?: CheckId;
-  /** `bearer` answers 401 in its own form (verification.md §6.4). */
+  /** The form of the 401: `bearer` has a form of its own. */
   readonly challenge?: 'bearer';
 }
 
@@ -31,13 +31,16 @@ export const refused = (code: RefusedCode, detail: string, check?: CheckId): Ref
   ...(check !== undefined && { check }),
 });
 
-/** A fault on our side: 503 with `Retry-After`. `detail` is for the owner's log only. */
+/**
+ * An outcome with answer 503 and `Retry-After`: a fault on the receiver's side. `detail` is for the operator's log
+ * only.
+ */
 export interface Unavailability {
   readonly kind: 'unavailable';
   readonly code: UnavailableCode;
   readonly detail: string;
   readonly check?: CheckId;
-  /** For `Retry-After`, where it is known how long to wait; else the receiver's option. */
+  /** The time for `Retry-After`, if the wait is known, ms. Absent: the receiver's option. */
   readonly retryAfterMs?: number;
 }
 
@@ -50,31 +53,34 @@ export const unavailable = (code: UnavailableCode, detail: string): Unavailabili
 /** `applied`: the handler's work is done. `queued`: durable, a worker will run it. `dead`: kept for the owner. */
 export type EventState = 'applied' | 'queued' | 'dead';
 
-/** Answered 200: this delivery's event was taken. */
+/** An outcome with answer 200: the event of this delivery was accepted. */
 export interface Acceptance<E = Event> {
   readonly kind: 'accepted';
   readonly state: EventState;
   readonly event: E;
-  /** The payload differs from the first copy under its key; the first copy is what was handled. */
+  /** True if the payload differs from the first copy under its key. The first copy is handled. */
   readonly changed: boolean;
 }
 
-/** Answered 200: the event was taken before; this delivery changed nothing. */
+/** An outcome with answer 200: the event was accepted before, and this delivery changed nothing. */
 export interface Duplication<E = Event> {
   readonly kind: 'duplicate';
-  /** `stale`: the first copy was older than its task's state, or said a terminal status again, and was not applied. */
+  /**
+   * The state of the first copy. `stale`: it was older than its task's state, or repeated a terminal status, and
+   * was not applied.
+   */
   readonly state: EventState | 'stale';
   readonly event: E;
   readonly changed: boolean;
 }
 
-/** Answered 200: older than the state already applied for its task; not applied (contract.md §9.7). */
+/** An outcome with answer 200: the event is older than the state already applied to its task, and was not applied. */
 export interface Staleness<E = Event> {
   readonly kind: 'stale';
   readonly event: E;
 }
 
-/** Answered 200 with the challenge: a proof of control that `onChallenge` said yes to (verification.md §7.9). */
+/** An outcome with answer 200 and the challenge: a proof of control that `onChallenge` accepted. */
 export interface ChallengeEcho {
   readonly kind: 'challenge';
   readonly challenge: WebhookChallenge;
@@ -100,5 +106,8 @@ interface Answered<E> {
 /** A verdict with its answer. */
 export type OutcomeOf<V extends Verdict> = V & Answered<Event>;
 
-/** What `verifyAndDispatch` resolves with. It never rejects for anything a sender can send. */
+/**
+ * The outcome of a delivery, with which `verifyAndDispatch` resolves. Nothing that a sender can send makes it
+ * reject.
+ */
 export type Outcome<E = Event> = Verdict<E> & Answered<E>;

@@ -1,145 +1,160 @@
 import type { Durability, InboxQuery, RegistrationKind, StoreIdentity, TransactionRequest } from './store.ts';
 
 /**
- * What a database has to do for `storeOf`: keep rows, compare and set them, find those that are due. It knows no rule:
- * what is written is planned outside (`rules/`), over rows that were read or guessed, and holds only where they are
- * still as they were. Unstable: members may change in any release.
+ * The operations that a database has to implement for `storeOf`: keep rows, compare and set them, find those that
+ * are due. It knows no rule: plans are made outside, over rows that were read or guessed. A plan holds only if its
+ * rows are unchanged. Unstable: members may change in any release.
  *
- * - A row is named by its scope, kind and id, and has a version, which its writer makes up and never repeats.
- * - `commit` takes each unit whole or not at all: where each of its rows has the version that the unit expects. All
- *   that it takes is one commit, as durable as `durability()` says; a unit without a write makes one too, for an answer
- *   rests on it.
+ * - A row is named by its scope, kind and id. It has a version, which its writer chooses and never reuses.
+ * - `commit` takes each unit whole or not at all: it takes it if each of its rows has the version that the unit
+ *   expects. All units that it takes are one commit, as durable as `durability()` says. A unit without a write
+ *   makes a commit too, because an answer depends on it.
  * - Rows whose `expiresAt` is over stay until `sweep` deletes them, and are read, compared and written like others.
- * - `bytes` and rows are counted by scope, and nonces over all scopes too; what `commit` and `sweep` answer has the
- *   change in it.
+ * - `bytes` and rows are counted by scope, and nonces over all scopes too. The answers of `commit` and `sweep`
+ *   include the change.
  */
 export interface Backend<Tx = unknown> {
-  /** e.g. `postgres`: for logs. */
+  /** The name for logs, e.g. `postgres`. */
   readonly name: string;
-  /** Batches under way at once: one is prepared while another is written. */
+  /** The number of batches that may run at once: one is prepared while another is written. */
   readonly concurrency: number;
-  /** Whether the units of one `commit`, and the rows of one `load`, are of one sender. */
+  /** True if all units of one `commit`, and all rows of one `load`, must belong to one sender. */
   readonly bySender: boolean;
-  /** A call that waited so long for its turn is given up. Ms. */
+  /** The longest time that a call waits for its turn before it fails, ms. */
   readonly timeoutMs: number;
-  /** Opens, checks schema, settings and rights. Idempotent. @throws ConfigError with the fix. */
+  /** Opens the backend and checks schema, settings and rights. Idempotent. */
   open(): Promise<void>;
-  /** `Store.durability`: read from the backend's settings. */
+  /** Reads the durability from the database's settings, as `Store.durability`. */
   durability(): Promise<Durability | 'unknown'>;
-  /** `Store.identity`, where it has one. */
+  /** Returns the identity, as `Store.identity`. Absent if the database has none. */
   readonly identity?: () => Promise<StoreIdentity>;
-  /** `Store.keepDurability`, where a commit can say what it rests on. */
+  /** Watches the durability of commits, as `Store.keepDurability`. Absent if a commit does not show its durability. */
   readonly keepDurability?: (required: Durability, lowered: (message: string) => void) => void;
-  /** `Store.watchIdentity`, where it can look. */
+  /** Watches the identity, as `Store.watchIdentity`. Absent if the backend cannot look. */
   readonly watchIdentity?: (changed: (identity: StoreIdentity) => void) => void;
-  /** For the owner whose `durability()` is too weak: the settings to change. One sentence. */
+  /** Returns the settings that the operator has to change if `durability()` is too weak, in one sentence. */
   advice(): string;
-  /** The store's clock. Unix ms. */
+  /** Returns the store's clock, Unix ms. */
   clock(): Promise<number>;
-  /** Takes each unit whole or not at all, all in one commit. */
+  /** Takes each unit whole or not at all, and all that it takes in one commit. */
   commit(request: CommitRequest): Promise<CommitResult>;
   /** Reads rows by their names. */
   load(request: LoadRequest): Promise<LoadResult>;
   /**
-   * Rows that are due at the store's clock, with their bodies and what comes with them (`LoadResult`). Senders take
-   * turns, by their names from the one behind `after` on: the earliest of each, then the second of each. Each row that is
-   * given is due again after `holdMs` if nobody writes it: so two workers do not plan for the same one.
+   * Returns rows that are due at the store's clock, with their bodies and the rows that belong to them
+   * (`LoadResult`). Each returned row is due again after `holdMs` if nobody writes it, so that two workers do not
+   * plan for the same row.
+   *
+   * Senders take turns by name, from the one after `after`: the earliest row of each, then the second of each.
    */
   due(request: DueRequest): Promise<DueResult>;
-  /** Rows of one list, oldest first. */
+  /** Returns the rows of one list, oldest first. */
   page(query: InboxQuery): Promise<Page>;
-  /** For `Store.registrations`; absent where there are to be none. Both read only. */
+  /** Reads the rows of `Store.registrations`; neither method writes. Absent if the store keeps no registrations. */
   readonly registrations?: {
     /**
-     * Rows of a kind that are due at the store's clock: those whose `waitsFor` (`Write.waitsFor`) says an instant that has come.
-     * Senders take turns, as in `due`, of each its earliest first.
+     * Returns the rows of a kind that are due at the store's clock, i.e. the instant in `Write.waitsFor` has come.
+     * Senders take turns as in `due`, each with its earliest row first.
      */
     due(request: TurnRequest): Promise<TurnResult>;
-    /** Rows of a kind behind a name, by sender and id, expired ones too, at most `limit`. */
+    /** Returns the rows of a kind after a name, by sender and id, at most `limit`. Expired rows are included. */
     list(request: ListRequest): Promise<readonly Row[]>;
   };
-  /** How long the row has been due that came due first, suspects too. Ms; undefined where none is due. */
+  /** Returns for how long the row that came due first has been due, ms. Suspects count. Undefined if no row is due. */
   overdueMs(): Promise<number | undefined>;
-  /** Deletes at most `most` expired rows of a scope, or nonces of a sender, or of any (`nonces`). @returns how many. */
+  /**
+   * Deletes at most `most` expired rows of a scope, or expired nonces of a sender or of all senders (`nonces`).
+   * @returns the number of deleted rows.
+   */
   sweep(of: Scope | NoncesOf | 'nonces', most: number): Promise<number>;
   /**
-   * Runs `work` in a transaction of the backend's own, `within` it, and commits it where that resolves; else rolls back
-   * and rejects with what it threw. A `work` that was left because `over` aborted may go on writing on `tx`: nobody
-   * else may get that.
+   * Runs `work` in a transaction of the database, with `within` for plans inside it. It commits if `work` resolves;
+   * otherwise it rolls back and rejects with the error.
+   *
+   * If `over` aborts, `work` may still write on `tx`, so no other caller may receive that connection.
    */
   readonly transaction?: <T>(
     request: TransactionRequest,
     work: (tx: Tx, within: Within) => Promise<T>,
     over?: AbortSignal,
   ) => Promise<T>;
-  /** Whether a `commit` of several units may have failed because of what one of them holds. */
+  /** Returns true if a `commit` of several units may have failed because of the contents of one of them. */
   isAboutOne(error: unknown): boolean;
-  /** What callers see of an error: `Fault` or ConfigError. */
+  /** Converts an error to the one that callers see: a `Fault` or a ConfigError. */
   asFault(error: unknown): Error;
-  /** Releases the backend. Nothing is under way. */
+  /** Releases the backend. It is called when no operation is running. */
   close(): Promise<void>;
 }
 
-/** What plans are made with. */
+/** The operations of a backend with which plans are made. */
 export type Within = Pick<Backend, 'commit' | 'load' | 'sweep' | 'isAboutOne'>;
 
-/** What a row is of. Others may come. */
+/** The kinds of rows. Later releases may add others. */
 export type RowKind = 'record' | 'task' | 'nonce' | 'notification' | 'process' | RegistrationKind;
 
-/** A sender, or one key id of it (nonces); sender '': processes, and registrations of no one sender. Counted and swept by itself. */
+/**
+ * A set of rows that is counted and swept by itself: those of a sender, or the nonces of one key id of it. Sender
+ * '' has the processes, and registrations of no single sender.
+ */
 export interface Scope {
   readonly sender: string;
   readonly keyid?: string;
 }
 
-/** A row's name: unique in the store. */
+/** The name of a row, unique in the store. */
 export interface RowId {
   readonly scope: Scope;
   readonly kind: RowKind;
-  /** At most 512 characters, as `fitted` makes them. */
+  /** The id, at most 512 characters. */
   readonly id: string;
 }
 
-/** A row as it is. */
+/** A row as it is stored. */
 export interface Row extends RowId {
   readonly version: number;
-  /** What was written: text, opaque to the backend. */
+  /** The written text, opaque to the backend. */
   readonly data: string;
   readonly body?: Uint8Array;
 }
 
-/** A row that has to be as it was read; `version` undefined: absent. */
+/** A row that must be as it was read. If `version` is undefined, it must be absent. */
 export interface Expected extends RowId {
   readonly version: number | undefined;
 }
 
-/** A row to be written; what is not named stays. */
+/** A row to be written. A member that is undefined keeps its value. */
 export interface Write extends Expected {
-  /** Its new version. */
+  /** The new version of the row. */
   readonly next: number;
   readonly data: string;
-  /** null: dropped; undefined: stays. */
+  /** The body; null deletes it, undefined keeps it. */
   readonly body: Uint8Array | null | undefined;
-  /** Unix ms; null: never. */
+  /** The time of expiry, Unix ms; null: never. */
   readonly expiresAt: number | null;
-  /** When workers are to look at it, Unix ms; null: never, or it is a suspect. */
+  /** The time from which workers may take the row, Unix ms; null: never, or the row is a suspect. */
   readonly dueAt: number | null;
-  /** Of a suspect that workers are to look at; null: it is none. */
+  /** Present if the row is a suspect that workers may take; null if it is not. */
   readonly suspect: DueSuspect | null;
-  /** The list that it is on, for operators. */
+  /** The list for operators on which the row stands. */
   readonly list: InboxQuery['state'] | null;
-  /** Id of the task that it waits for; of a row of a registration that is due, its instant: U+0001, the first letter of the kind, Unix ms as 16 digits. */
+  /**
+   * The id of the task that the row waits for. For a due row of a registration it is its instant: U+0001, the first
+   * letter of the kind, and Unix ms as 16 digits.
+   */
   readonly waitsFor: string | null;
-  /** Of a record the id of its task, of a task that of the record which holds it, of a registration what it is listed as. */
+  /**
+   * The id of a related row: for a record its task, for a task the record that holds it. For a registration it is
+   * the name of its list.
+   */
   readonly link: string | null;
-  /** Counted of it, and of the row in whose place it comes. */
+  /** The bytes that count for the row; `bytesBefore` are those of the row that it replaces. */
   readonly bytes: number;
   readonly bytesBefore: number;
-  /** What the row in whose place it comes said of these, for backends that keep an index by hand. */
+  /** The values of the replaced row, for backends that maintain an index themselves. */
   readonly before: Pick<Write, 'dueAt' | 'suspect' | 'list' | 'waitsFor' | 'expiresAt'> | undefined;
 }
 
-/** When a suspect is due, Unix ms, and what its turn goes by. */
+/** The time at which a suspect is due, Unix ms, and the number of crashes that decides its turn. */
 export interface DueSuspect {
   readonly at: number;
   readonly crashes: number;
@@ -147,120 +162,126 @@ export interface DueSuspect {
 
 /** Rows that are taken together. No two units of a request write the same row. */
 export interface Unit {
-  /** Only read. */
+  /** The rows that are only read. */
   readonly expects: readonly Expected[];
   readonly writes: readonly Write[];
 }
 
-/** Rows and bytes of a scope. */
+/** The number of rows and bytes in a scope. */
 export interface Counted {
   readonly scope: Scope;
   readonly rows: number;
   readonly bytes: number;
-  /** Told of a sender: the nonces of all its key ids. */
+  /** The nonces of all key ids, present if the scope is a sender's. */
   readonly nonces?: number;
 }
 
-/** Nonces of all key ids of a sender, to be swept. */
+/** Selects the nonces of all key ids of a sender for a sweep. */
 export interface NoncesOf {
   readonly noncesOf: string;
 }
 
-/** Units to be taken, each by itself, in one commit. */
+/** The units to take in one commit, each independently of the others. */
 export interface CommitRequest {
-  /** The store's clock as the plan had it; refused where it is over 1 s old or ahead. Unix ms. */
+  /** The store's clock when the plan was made, Unix ms. The commit is refused if it is more than 1 s old, or ahead. */
   readonly at: number;
   readonly units: readonly Unit[];
-  /** To be told what is counted of these, and of all nonces. */
+  /** The scopes whose counts are to be returned, together with the count of all nonces. */
   readonly counts: readonly Scope[];
 }
 
-/** What came of the units. */
+/** The result of a commit. */
 export interface CommitResult extends LoadResult {
-  /** `at` was too old, or ahead: nothing was done. */
+  /** True if `at` was too old or ahead, so that nothing was done. */
   readonly isOld: boolean;
-  /** Places of the units that were not taken; their rows are in `rows`, those that exist. */
+  /** The positions of the units that were not taken. Their existing rows are in `rows`. */
   readonly refused: readonly number[];
 }
 
-/** Rows to be read, by name. */
+/** Rows to read, by name. */
 export interface LoadRequest {
   readonly rows: readonly RowId[];
-  /** With their bodies. */
+  /** The rows to read with their bodies. */
   readonly bodies: readonly RowId[];
   readonly counts: readonly Scope[];
 }
 
-/** A row that was asked for and is not here is absent. */
+/** Rows that were read. A requested row that is missing here does not exist. */
 export interface LoadResult {
-  /** The store's clock. Unix ms. */
+  /** The store's clock, Unix ms. */
   readonly now: number;
   /**
-   * With a record comes its task, with a task the record that holds it and the two oldest of those that wait for it
-   * (the oldest first): what a plan usually asks for next. So with every task, also one that came with a record: where
-   * fewer than two come, no more wait.
+   * The rows, with those that a plan usually needs next. A record comes with its task. A task comes with the record
+   * that holds it, and with the two oldest records that wait for it, oldest first. If fewer than two come, no
+   * others wait.
    */
   readonly rows: readonly Row[];
   readonly counts: readonly Counted[];
-  /** Of all scopes; undefined where no counts were asked for. */
+  /** The number of nonces in all scopes; undefined if no counts were requested. */
   readonly nonces: number | undefined;
 }
 
-/** How many due rows a worker wants. */
+/** Selects the due rows that a worker takes. */
 export interface DueRequest {
-  /** Suspects alone, the one with the fewest crashes first, of those the oldest, of any sender; else none. */
+  /** If true, only suspects of any sender: the fewest crashes first, then the oldest. If false, no suspects. */
   readonly suspects: boolean;
   readonly max: number;
   readonly holdMs: number;
   /**
-   * Rows that would come due later than so long from now are due too, behind those whose time has come: by the other end of
-   * the same index. Ms.
+   * The longest wait of a row, ms. Rows that would come due later than this from now count as due too, after those
+   * whose time has come.
    */
   readonly longestMs: number;
-  /** Beside those that the backend knows. */
+  /** Senders to consider in addition to those that the backend knows. */
   readonly senders: readonly string[];
-  /** The sender whose turn was last; '' before the first. */
+  /** The sender that had the last turn; '' before the first turn. */
   readonly after: string;
 }
 
-/** Due rows, and what comes with them. */
+/** Due rows, and the rows that belong to them. */
 export interface DueResult extends LoadResult {
-  /** Those of `rows` that are due, in the order in which they are to be taken. */
+  /** The names of those `rows` that are due, in the order in which they are taken. */
   readonly due: readonly RowId[];
-  /** Ms until the next one that is not a suspect comes due; undefined where none is known to, or suspects were asked for. */
+  /**
+   * The time until the next row that is not a suspect comes due, ms. Undefined if none is known, or if suspects
+   * were requested.
+   */
   readonly nextDueMs: number | undefined;
-  /** A suspect is due that was not given. */
+  /** True if a suspect is due that is not in the result. */
   readonly isSuspectDue: boolean;
 }
 
-/** `next`: the `after` of the page behind it, 1 to 16 digits; absent on the last one. */
+/** A page of rows. `next` is the `after` of the next page, 1 to 16 digits; it is absent on the last page. */
 export interface Page {
   readonly rows: readonly Row[];
   readonly next?: string;
 }
 
-/** How many due rows of registrations are looked for. */
+/** Selects the due rows of registrations. */
 export interface TurnRequest extends Pick<DueRequest, 'max' | 'longestMs' | 'senders' | 'after'> {
   readonly kind: RegistrationKind;
 }
 
-/** Due rows, in the order in which they are to be taken. */
+/** Due rows of registrations, in the order in which they are taken. */
 export interface TurnResult {
-  /** The store's clock. Unix ms. */
+  /** The store's clock, Unix ms. */
   readonly now: number;
   readonly rows: readonly Row[];
-  /** Ms until the next one comes due that is not among them, 0 where one is; undefined where none is known to. */
+  /**
+   * The time until the next row that is not in the result comes due, ms; 0 if one is due. Undefined if none is
+   * known.
+   */
   readonly nextDueMs: number | undefined;
 }
 
-/** Which rows of registrations are listed. */
+/** Selects the rows of registrations to list. */
 export interface ListRequest {
   readonly kind: RegistrationKind;
-  /** Those with this `link`; undefined: all. */
+  /** The `link` of the rows; undefined: all rows. */
   readonly list: string | undefined;
-  /** undefined: all but ''. */
+  /** The sender of the rows; undefined: all senders but ''. */
   readonly sender: string | undefined;
   readonly limit: number;
-  /** Names of scope and row; undefined: from the first. */
+  /** The names of the scope and row to continue after; undefined: from the first. */
   readonly after: { readonly sender: string; readonly id: string } | undefined;
 }

@@ -24,8 +24,8 @@ export interface RedisStoreOptions extends StoreOptions {
    * with `not_durable` (503), also while a replica is unreachable. 0 turns it off.
    *
    * Default: 1 as soon as every primary was seen with a replica, 0 before. If the receiver requires durability
-   * `failover`, it is the largest number of replicas attached since the start, and cannot be set lower than the
-   * attached ones.
+   * `failover`, it is the largest number of replicas attached since the start. It then cannot be lower than the
+   * number of attached ones.
    */
   readonly waitReplicas?: number;
   /** The longest wait for replicas, ms. Default: 1 000. */

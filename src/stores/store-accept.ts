@@ -1,189 +1,225 @@
 import type { EventChannel } from '../events/event.ts';
 
-/** One delivery, as the store sees it. */
+/** One delivery, as the store receives it. */
 export interface AcceptRequest {
-  /** Random per call of `verifyAndDispatch`; sent again it is the same accept and gets the same answer. */
+  /**
+   * The random id of the call of `verifyAndDispatch`. A repeated call with it is the same accept and gets the same
+   * answer.
+   */
   readonly acceptId: string;
   readonly sender: string;
   readonly mode: 'inline' | 'inbox';
-  /** Checks 12 and 13; absent for legacy authentication, which has no nonce. */
+  /** The signature's nonce. Absent for legacy authentication, which has none. */
   readonly nonce?: NonceClaim;
-  /** Absent where the body gave no event (check 14, envelope errors): the nonce is burned alone. */
+  /** The event. Absent if the body has no valid event; only the nonce is burned then. */
   readonly event?: EventClaim;
   /**
-   * The delivery has waited for another one, and its first accept was told `replay`: it is bytes that came before, and
-   * now asks without its nonce.
+   * True if the delivery waited for another one and its first accept was answered `replay`. Its bytes came before,
+   * and it now asks without its nonce.
    */
   readonly replay?: boolean;
-  /** Inline: the record is leased to `acceptId` for so long. Over 0 and 10 min at most in both modes, else ConfigError. Ms. */
+  /**
+   * The duration of a lease to `acceptId` (inline), ms. It must be above 0 and at most 10 min in both modes,
+   * otherwise ConfigError.
+   */
   readonly leaseMs: number;
   /**
-   * The process that will hold the lease, as `Store.alive` names it; kept on the record. Absent: a lease that runs out is
-   * a crash, whatever became of the process.
+   * The process that will hold the lease, as in `Store.alive`; the record keeps it. Absent: an expired lease is a
+   * crash, even if the process is alive.
    */
   readonly process?: string;
   /**
-   * The caller's process runs the event already, perhaps on a lease that has run out: answered as under a live lease
-   * (`in-flight`), and never leased here. Nothing else changes.
+   * True if the caller's process already runs the event, perhaps on an expired lease. The answer is `in-flight`, as
+   * under a live lease, and the record is never leased. Nothing else changes.
    */
   readonly isRunning?: boolean;
   /**
-   * Key of another event of the same task that the caller's process runs: it holds the task here, also on a lease that has
-   * run out, while nobody else has taken that (admission.md §4.7).
+   * The key of another event of the same task that the caller's process runs. It holds the task here, even on an
+   * expired lease, unless another process took it.
    */
   readonly runningKey?: string;
   /**
-   * Inline: the caller's process has kept its one place for a suspect free for this accept, and it may be leased to it
-   * (admission.md §4.6). Absent: `in-flight` with `suspect`.
+   * True if the caller's process has reserved its one place for a suspect for this accept (inline), so that a
+   * suspect may be leased. Absent: the answer for a suspect is `in-flight` with `suspect`.
    */
   readonly alone?: boolean;
   readonly limits: StoreLimits;
   readonly retry: RetryLimits;
-  /** DONE records and unacknowledged ones live so long. Ms. */
+  /** The time for which DONE and unacknowledged records are kept, ms. */
   readonly retentionMs: number;
 }
 
-/** The signature's nonce: claimed with the event, or burned alone. */
+/** The signature's nonce, which is claimed with the event or burned alone. */
 export interface NonceClaim {
-  /** By which nonces are counted: the place of the key id among 256 of its sender (admission.md §6.8). */
+  /** The group in which nonces are counted: the place of the key id among 256 of its sender. */
   readonly keyid: string;
   readonly nonce: string;
-  /** When the nonce may be forgotten: just after `expires + 60 s`. Unix ms on the *receiver's* clock. */
+  /** The time from which the nonce may be forgotten, just after `expires + 60 s`. Unix ms on the *receiver's* clock. */
   readonly expiresAtMs: number;
-  /** Now on the receiver's clock: the store keeps the nonce for `expiresAtMs - nowMs` from its own now. Unix ms. */
+  /**
+   * The present time on the receiver's clock, Unix ms. The store keeps the nonce for `expiresAtMs - nowMs` from its
+   * own present time.
+   */
   readonly nowMs: number;
 }
 
-/** The event that a delivery brings. */
+/** The event of a delivery. */
 export interface EventClaim {
   readonly key: string;
-  /** The raw body, kept until DONE: the first copy is what every attempt handles. */
+  /** The raw body, kept until DONE. Every attempt handles the first copy. */
   readonly body: Uint8Array;
-  /** SHA-256 of the raw body, lower-case hex. */
+  /** The SHA-256 of the raw body, lower-case hex. */
   readonly rawHash: string;
-  /** SHA-256 of the canonical JSON (RFC 8785), lower-case hex, where the edition compares that. */
+  /** The SHA-256 of the canonical JSON (RFC 8785), lower-case hex. Present if the edition compares it. */
   readonly canonicalHash?: string;
-  /** A changed payload under a used key: `first-wins`, or `conflict` (nothing changes, nothing is leased). */
-  readonly onChanged: 'first-wins' | 'conflict';
-  /** Present for kind `task`: its handlers never overlap, and with `instant` it is ordered. */
-  readonly task?: TaskClaim;
   /**
-   * Present for a terminal status of a task where a second one is refused (edition 3.2): SHA-256 of what it says, lower-case
-   * hex (verification.md §2.19).
+   * The reaction to a changed payload under a used key. `first-wins`: the first copy counts. `conflict`: nothing
+   * changes and nothing is leased.
    */
+  readonly onChanged: 'first-wins' | 'conflict';
+  /**
+   * The task, present for kind `task`. Handlers of one task never overlap, and events with an `instant` are
+   * ordered.
+   */
+  readonly task?: TaskClaim;
+  /** The SHA-256 of a terminal status, lower-case hex. Present if a second terminal status is refused (edition 3.2). */
   readonly terminalHash?: string;
   readonly notificationId?: string;
-  /** By which URL its delivery came, at most 1 024 characters; kept with the record until it is done. */
+  /** The URL of the delivery, at most 1 024 characters. The record keeps it until it is done. */
   readonly url?: string;
-  /** Whose work it is, for the process that runs it (W3C Trace Context); kept with the record until it is done. */
+  /**
+   * The trace of the delivery (W3C Trace Context), for the process that runs the event. The record keeps it until
+   * it is done.
+   */
   readonly traceparent?: string;
-  /** Present for kind `delivery-report`. */
+  /** The report, present for kind `delivery-report`. */
   readonly report?: ReportClaim;
-  /** Present for the other kinds where they name a media buy and have a valid time of their own. */
+  /** The media buy of an event of another kind. Present if the event names one and has a valid time of its own. */
   readonly mediaBuy?: MediaBuyClaim;
 }
 
-/** contract.md §7.4: after a media buy's `final` report no further events fire. */
+/** The media buys of a report. After the `final` report of a media buy no further events of it are expected. */
 export interface ReportClaim {
   readonly mediaBuyIds: readonly string[];
   readonly final: boolean;
-  /** Present where the report has a valid timestamp: `instantKey` of it. */
+  /** The comparison key of the report's timestamp. Present if the timestamp is valid. */
   readonly instant?: string;
 }
 
-/** The media buy that an event is of. */
+/** The media buy that an event concerns. */
 export interface MediaBuyClaim {
   readonly id: string;
-  /** `instantKey` of the event's own time. */
+  /** The comparison key of the event's own time. */
   readonly instant: string;
 }
 
 /** The task that an event belongs to. */
 export interface TaskClaim {
-  /** Of an event that names its operation alone: `operationRowId` of that. */
+  /** The task's id. If an event names only its operation, it is `operationRowId` of the operation. */
   readonly id: string;
-  /** Present where the event has a valid timestamp: `instantKey` of it, ordered by plain byte comparison. */
+  /** The comparison key of the event's timestamp, which sorts by plain bytes. Present if the timestamp is valid. */
   readonly instant?: string;
-  /** The same instant in Unix ms, for "more than 5 min ahead". */
+  /** The same instant in Unix ms, to detect one more than 5 min ahead. */
   readonly instantMs?: number;
   readonly terminal: boolean;
-  /** Of a non-terminal status, in edition 3.2: it is not applied once the task has ended (admission.md §5.4). */
+  /** Present for a non-terminal status in edition 3.2: it is not applied after the task has ended. */
   readonly keepsEnd?: true;
-  /** Present where several channels tell of the sender's tasks (`Receiver.observe`). */
+  /** The report of a channel. Present if several channels report the sender's tasks (`Receiver.observe`). */
   readonly told?: ToldClaim;
 }
 
-/** What a channel tells of a task (admission.md §5.9). */
+/** The report of a channel about a task. */
 export interface ToldClaim {
   readonly source: EventChannel;
   readonly status: string;
   /**
-   * `operationRowId` of the operation, where the event names that and its task. On a record whose event names one of the two,
-   * the other one, as another channel has told it.
+   * The `operationRowId` of the operation, if the event names both operation and task. On a record whose event
+   * names one of them, it is the other one, as another channel reported it.
    */
   readonly operation?: string;
-  /** Of a terminal status: SHA-256 of what every channel says of it, lower-case hex. */
+  /** The SHA-256 of a terminal status, lower-case hex, over the parts that every channel reports. */
   readonly hash?: string;
-  /** Of a non-terminal one without `instant`, where the buyer asked: when, on the store's clock. Unix ms. */
+  /**
+   * The time at which the buyer asked, Unix ms on the store's clock. Present for a non-terminal status without
+   * `instant`, if the buyer asked.
+   */
   readonly askedAt?: number;
   /**
-   * On a record, of a terminal status that another channel has told too: the newer `TaskClaim.instant` of theirs; null: that
-   * has none. The store's own.
+   * The newer `TaskClaim.instant` of other channels that reported the same terminal status; null if they have none.
+   * Only the store sets it, on records.
    */
   readonly newest?: string | null;
 }
 
-/** What one sender, and all of them, may have stored; over it comes what processes have under way (admission.md §8.9). */
+/** The caps of stored data, per sender and in total. Events that processes are just handling may exceed them. */
 export interface StoreLimits {
-  /** Records, task marks and notification ids of one sender. */
+  /** The largest number of records, task marks and notification ids of one sender. */
   readonly maxRecordsPerSender: number;
-  /** Bodies of one sender's unfinished records, bytes. */
+  /** The largest total size of the bodies of one sender's unfinished records, bytes. */
   readonly maxPendingBytesPerSender: number;
-  /** Live nonces of one (sender, keyid). */
+  /** The largest number of live nonces of one (sender, keyid). */
   readonly maxNoncesPerKey: number;
-  /** Live nonces of one sender, over all its key ids. Absent: no such cap. */
+  /** The largest number of live nonces of one sender, over all its key ids. Absent: no such cap. */
   readonly maxNoncesPerSender?: number;
-  /** Live nonces of all senders; may be approximate. */
+  /** The largest number of live nonces of all senders. It may be approximate. */
   readonly maxNonces: number;
 }
 
-/** When a record is DEAD. */
+/** The limits after which a record becomes DEAD. */
 export interface RetryLimits {
-  /** Leases of a record before it is DEAD. */
+  /** The number of leases after which a record becomes DEAD. */
   readonly attempts: number;
-  /** Crashes that are charged to a record before it is DEAD: those of leases under which it was a suspect, and overruns. */
+  /**
+   * The number of charged crashes after which a record becomes DEAD. Crashes of leases as a suspect, and overruns,
+   * are charged.
+   */
   readonly crashes: number;
 }
 
-/** Limits that a sender has used to 80 % or more after this accept; for the alarm. */
+/** The limits of which a sender has used 80 % or more after an accept, for the alarm. */
 export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'sender-nonces' | 'all-nonces';
 
 /** A decision, and the limits that are nearly used up. */
 export type AcceptResult = AcceptDecision & {
   readonly pressure: readonly Pressure[];
-  /** The store's clock was set back, by at least this, as this process has seen since the last answer; for the alarm. Ms. */
+  /**
+   * The least amount by which the store's clock was set back, ms, as this process noticed since its last answer. It
+   * is for the alarm.
+   */
   readonly clockSteppedMs?: number;
-  /** A terminal status, and another webhook has told one of its task under another key (admission.md §5.4a). */
+  /** Present for a terminal status if another webhook reported one of its task under another key. */
   readonly secondEnd?: true;
-  /** A terminal status whose key was used before for something else: the task's end is dropped (admission.md §5.4a). */
+  /**
+   * Present for a terminal status whose key was used before for another payload, so that the end of the task is
+   * dropped.
+   */
   readonly endDropped?: true;
 };
 
-/** What an accept decided; the rules are those of `Store.accept`. */
+/** The decision of `Store.accept`, which describes the rules. */
 export type AcceptDecision =
   /** Inline: leased to this accept. Run the handler, then `complete` or `fail` with `owner`. */
   | {
       readonly changed: boolean;
       readonly kind: 'won';
       readonly lease: Lease;
-      /** The stored first copy, where `changed`. */
+      /** The stored first copy. Present if the payload of this delivery differs (`changed`). */
       readonly body?: Uint8Array;
       readonly reemission: boolean;
-      /** An end of the task came before: its mark is terminal and older than this event, or this is a second end. */
+      /**
+       * True if an end of the task came before: its mark is terminal and older than this event, or this is a second
+       * end.
+       */
       readonly afterTerminal: boolean;
-      /** A `final` report of one of the report's media buys came before; or of the event's, with an earlier time than its own. */
+      /**
+       * True if a `final` report of one of its media buys came before. For other events the report's time must also
+       * be earlier than their own.
+       */
       readonly afterFinal: boolean;
-      /** The event's instant is more than 5 min ahead of the store's clock: it will not raise the mark. */
+      /**
+       * True if the event's instant is more than 5 min ahead of the store's clock. It will not raise the task's
+       * mark.
+       */
       readonly ahead: boolean;
     }
   /** Inbox: inserted now, durable. */
@@ -199,7 +235,10 @@ export type AcceptDecision =
       readonly kind: 'done';
       readonly state: 'applied' | 'stale' | 'dead';
       readonly died: boolean;
-      /** The task ended before, by another channel's word; `hash`: that of its status, where it says something else. */
+      /**
+       * Present if another channel reported the task's end before. `hash` is that of its status, present if it
+       * differs.
+       */
       readonly first?: { readonly source: EventChannel; readonly hash?: string };
     }
   /** Somebody holds a live lease on the record (inline), or it is safely queued (inbox). */
@@ -207,7 +246,7 @@ export type AcceptDecision =
       readonly changed: boolean;
       readonly kind: 'in-flight';
       readonly replay?: boolean;
-      /** Inline: nobody holds it, but it is a suspect, and waits for who asks `alone`. */
+      /** Present (inline) if nobody holds the record, but it is a suspect and waits for an accept with `alone`. */
       readonly suspect?: true;
     }
   /** Inline: another event of the same task is being handled; this one is recorded (QUEUED), not safe. */
@@ -233,23 +272,23 @@ export type AcceptDecision =
   /** Over a sender's cap; nothing written. */
   | { readonly kind: 'over-cap'; readonly limit: 'records' | 'pending-bytes' };
 
-/** The right to run an event's handler, until it runs out. */
+/** The right to run an event's handler until it expires. */
 export interface Lease {
-  /** The `acceptId` of the accept that won (inline) or the worker's token (inbox). */
+  /** The owner: the `acceptId` of the accept that won (inline), or the worker's token (inbox). */
   readonly owner: string;
   /**
-   * Counts the leases of the record, this one included, and never goes back: 1 says that no handler of it can have begun
-   * before. It decides nothing in the store.
+   * The number of leases of the record, including this one. It never decreases. 1 proves that no handler of it can
+   * have begun before. The store makes no decision by it.
    */
   readonly run: number;
   /**
-   * Attempts that are charged towards DEAD, this lease's included: 1 for the first run of the handler. Runs within one
-   * back-off step have the same number, and a crash gives its attempt back.
+   * The number of attempts charged towards DEAD, including this lease: 1 for the first run of the handler. Runs
+   * within one back-off step have the same number, and a crash returns its attempt.
    */
   readonly chargedAttempts: number;
   /**
-   * A lease of this event ended by a crash, so the event may be what ended its process: it is to run alone, for a crash
-   * under this lease is charged to it.
+   * Present if a lease of this event ended by a crash, so that the event may have ended its process. It must run
+   * alone, because a crash under this lease is charged to it.
    */
   readonly suspect?: true;
 }

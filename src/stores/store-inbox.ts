@@ -1,34 +1,44 @@
 import type { Lease, RetryLimits } from './store-accept.ts';
 import type { EventChannel } from '../events/event.ts';
 
-/** What workers and operators ask of a store (mode `inbox`). Every rule of `Store` holds for these methods too. */
+/** The operations of workers and operators on a store (mode `inbox`). Every rule of `Store` applies to them. */
 export interface StoreInbox {
   /**
-   * Leases acknowledged events that are due: QUEUED and past their back-off, or LEASED with a lease that ran out. Where
-   * the process of that one is over too it is a crash: the attempt is given back, and the event becomes a suspect, which only
-   * a call with `alone` is given; a suspect is charged, and then due no sooner than a minute later (admission.md §4.6). First the sweep of each candidate, in its own atomic step: attempts or crashes used up → DEAD,
-   * told in `died`; older than its task's mark → DONE(stale); its task held by another record's live lease → left
-   * alone. Else LEASED: owner, `run` + 1, attempts + 1. One event a task; senders that have any due take turns, from call
-   * to call, and of each the oldest is first.
+   * Leases acknowledged events that are due: QUEUED after their back-off, or LEASED with an expired lease. If the
+   * process of an expired lease has expired too, it is a crash. The attempt is then given back and the event
+   * becomes a suspect.
    *
-   * A call that was not answered may have leased events that nobody runs. It is made again with its `owner`: a lease
-   * that ran out and was the caller's own is neither a crash nor an attempt.
+   * A suspect is leased only by a call with `alone`. A charged suspect is due no sooner than a minute later.
+   *
+   * Each candidate is first swept in its own atomic step:
+   *
+   * - no attempts or crashes left → DEAD, reported in `died`;
+   * - older than its task's mark → DONE(stale);
+   * - its task is held by another record's live lease → left alone;
+   * - otherwise LEASED: owner, `run` + 1, attempts + 1.
+   *
+   * At most one event of a task is leased. Senders with due events take turns from call to call, each with its
+   * oldest event first.
+   *
+   * If a call was not answered, it may have leased events that nobody runs. Repeat it with the same `owner`: an
+   * expired lease of the caller's own is neither a crash nor an attempt.
    */
   lease(request: LeaseDueRequest): Promise<LeaseDueResult>;
   /**
-   * Records by state, oldest first, without bodies. Each page is of its own moment: a record that is in the state from
-   * before the first page until after the last is on exactly one of them; one that comes or goes meanwhile may be on
-   * one or on none.
+   * Lists records by state, oldest first, without bodies. Each page is a separate snapshot. A record that is in the
+   * state from before the first page until after the last is on exactly one page. One that enters or leaves the
+   * state meanwhile is on one or none.
    */
   list(query: InboxQuery): Promise<InboxPage>;
-  /** One record with its body; undefined where there is none. */
+  /** Returns one record with its body; undefined if there is none. */
   inspect(sender: string, key: string): Promise<InboxRecord | undefined>;
-  /** DEAD → QUEUED, due at once, attempts and crashes 0. `other`: the record is not DEAD. */
+  /** Queues a DEAD record again, due at once, with attempts and crashes 0. `other`: the record is not DEAD. */
   redrive(sender: string, key: string): Promise<'queued' | 'absent' | 'other'>;
   /**
-   * DEAD or QUEUED → DONE(stale): never handled, its duplicates still answered. `other`: it is leased or done.
-   * @param retentionMs how long the record is remembered from now.
-   * @param only `other` in the other state: it was redriven, say, since it was looked at.
+   * Ends a DEAD or QUEUED record without handling it: DONE(stale). Its duplicates are still answered. `other`: it
+   * is leased or done.
+   * @param retentionMs the time for which the record is kept from now, ms.
+   * @param only the required state; the answer is `other` in the other state, e.g. if it was redriven meanwhile.
    */
   discard(
     sender: string,
@@ -37,65 +47,73 @@ export interface StoreInbox {
     only?: 'dead' | 'queued',
   ): Promise<'discarded' | 'absent' | 'other'>;
   /**
-   * How long ago the event came due that came due first, of those that `lease` would look at: acknowledged, QUEUED and
-   * past its back-off, or LEASED with a lease that ran out. Ms; undefined where none is due. For the alarm that nobody
-   * leases (admission.md §4.13); nothing that is answered rests on it. Optional for stores of other makers.
+   * Returns for how long the first due event that `lease` would consider has been due, ms; undefined if none is
+   * due. It considers acknowledged events that are QUEUED after their back-off, or LEASED with an expired lease.
+   *
+   * It serves the alarm that nobody leases; no answer depends on it. Optional for other stores.
    */
   overdueMs?(): Promise<number | undefined>;
 }
 
-/** A worker's request for work. */
+/** A worker's request for events. */
 export interface LeaseDueRequest {
-  /** The owner of every lease that it gives. Random per call; the same again where the one before was not answered. */
+  /**
+   * The owner of every lease that the call makes. It is random per call, and the same again if the call before was
+   * not answered.
+   */
   readonly owner: string;
-  /** At most so many events. */
+  /** The largest number of events. */
   readonly max: number;
-  /** Over 0 and 10 min at most, else ConfigError. Ms. */
+  /** The duration of the leases, ms. It must be above 0 and at most 10 min, otherwise ConfigError. */
   readonly leaseMs: number;
-  /** As in `AcceptRequest`. */
+  /** The process that will hold the leases, as in `AcceptRequest`. */
   readonly process?: string;
   /**
-   * What the caller's process runs already: neither given nor changed, also where its lease has run out. It still holds
-   * its task then, where nobody has taken that over.
+   * The events that the caller's process already runs. They are neither leased nor changed, even if their lease has
+   * expired. Each still holds its task, unless another process took that.
    */
   readonly except?: readonly { readonly sender: string; readonly key: string }[];
   /**
-   * true: at most one event, and only a suspect, fewest crashes first, then oldest: nothing else runs in the caller's
-   * process meanwhile. Absent or false: no suspects.
+   * If true, at most one event, and only a suspect: the fewest crashes first, then the oldest. Nothing else runs in
+   * the caller's process meanwhile. Absent or false: no suspects.
    */
   readonly alone?: boolean;
   readonly retry: RetryLimits;
   readonly retentionMs: number;
-  /** Configured senders; a store that registers senders itself adds those. */
+  /** The configured senders. A store that registers senders itself adds those. */
   readonly senders: readonly string[];
 }
 
-/** Work, and what came to light while looking for it. */
+/** Leased events, and facts found during the search. */
 export interface LeaseDueResult {
   readonly events: readonly LeasedEvent[];
-  /** Events that became DEAD in this call, for the alarm. */
+  /** The events that became DEAD in this call, for the alarm. */
   readonly died: readonly { readonly sender: string; readonly key: string }[];
-  /** Events that became DONE(stale) in this call. Absent where none did; stores of other makers may never say. */
+  /** The events that became DONE(stale) in this call. Absent if there are none; other stores may never set it. */
   readonly stale?: readonly { readonly sender: string; readonly key: string }[];
-  /** Ms until something is known to come due; absent where nothing is known to. A suspect that is due is not counted. */
+  /** The time until the next known event comes due, ms; absent if none is known. A due suspect does not count. */
   readonly nextDueMs?: number;
-  /** As `AcceptResult` has it. */
+  /** The amount by which the store's clock was set back, ms, as in `AcceptResult`. */
   readonly clockSteppedMs?: number;
-  /** A suspect is due that this call could not give: the caller is to let what runs finish, and to ask with `alone`. */
+  /**
+   * True if a suspect is due that this call could not lease. The caller is to finish its running events and then to
+   * call with `alone`.
+   */
   readonly suspectDue?: boolean;
 }
 
-/** An event to be handled, as `won` has it. */
+/** An event to be handled, with the members of the decision `won`. */
 export interface LeasedEvent {
   readonly sender: string;
   readonly key: string;
   readonly lease: Lease;
-  /** How long ago it was stored, by the store's clock. Ms. Absent: not known. */
+  /** The time since the event was stored, ms on the store's clock. Absent if it is unknown. */
   readonly waitedMs?: number;
   /** As its claim had it. */
   readonly url?: string;
+  /** The trace of the delivery, as in `EventClaim`. */
   readonly traceparent?: string;
-  /** By which channel it came, where its claim said so. */
+  /** The channel of the event, if its claim names one. */
   readonly source?: EventChannel;
   readonly body: Uint8Array;
   readonly reemission: boolean;
@@ -104,49 +122,52 @@ export interface LeasedEvent {
   readonly ahead: boolean;
 }
 
-/** Which records to list. */
+/** Selects the records to list. */
 export interface InboxQuery {
   readonly state: 'queued' | 'leased' | 'dead';
   readonly sender?: string;
-  /** At most so many; 1 to 1000. */
+  /** The largest number of records, 1 to 1000. */
   readonly limit: number;
-  /** `next` of the page before. */
+  /** The `next` of the page before. */
   readonly after?: string;
 }
 
 /** A page of records. */
 export interface InboxPage {
   readonly records: readonly InboxRecord[];
-  /** Absent on the last page. */
+  /** The `after` of the next page. Absent on the last page. */
   readonly next?: string;
 }
 
-/** A record as its owner sees it. Instants are Unix ms on the store's clock. */
+/** A record for operators. Times are Unix ms on the store's clock. */
 export interface InboxRecord {
   readonly sender: string;
   readonly key: string;
   readonly state: 'queued' | 'leased' | 'applied' | 'stale' | 'dead';
   readonly acked: boolean;
-  /** Leases so far: `ctx.run` of the last one. */
+  /** The number of leases so far, which is `ctx.run` of the last one. */
   readonly runs: number;
-  /** Attempts and crashes that are charged towards DEAD. */
+  /** The attempts charged towards DEAD; `crashes` are the charged crashes. */
   readonly attempts: number;
   readonly crashes: number;
   readonly insertedAt: number;
-  /** QUEUED: workers leave it alone until then. Of the other states it says nothing. */
+  /** The time before which workers do not take a QUEUED record. In other states it has no meaning. */
   readonly notBefore: number;
-  /** LEASED: until then. */
+  /** The end of the lease of a LEASED record. */
   readonly leaseUntil: number;
-  /** A lease of it ended by a crash: workers run it alone. Until it is completed, its handler fails, or it is redriven. */
+  /**
+   * Present if a lease of the record ended by a crash, so that workers run it alone. It is removed when the record
+   * is completed, its handler fails, or it is redriven.
+   */
   readonly suspect?: true;
   readonly taskId?: string;
-  /** By which channel it came, where its claim said so. */
+  /** The channel of the event, if its claim names one. */
   readonly source?: EventChannel;
-  /** As its claim had it, until DONE. */
+  /** The URL of the delivery as in `EventClaim`, kept until DONE. */
   readonly url?: string;
   readonly bodyBytes: number;
-  /** `FailRequest.error` of the last run that failed. */
+  /** The `FailRequest.error` of the last failed run. */
   readonly lastError?: string;
-  /** `inspect` only, until DONE. */
+  /** The body. Only `inspect` returns it, until DONE. */
   readonly body?: Uint8Array;
 }

@@ -4,96 +4,109 @@
  * writer knows.
  */
 
-/** What a row is of. */
+/**
+ * The kinds of rows of registrations: an operation that a seller was asked for, a route by which it sends, a
+ * watched task.
+ */
 export type RegistrationKind = 'operation' | 'route' | 'watch';
 
-/** One row, by sender, kind and id. Counted as a record of its sender. */
+/** A row of registrations, named by sender, kind and id. It counts as a record of its sender. */
 export interface RegistrationRow {
   readonly kind: RegistrationKind;
-  /** As in `AcceptRequest`; '' for what belongs to no sender alone. */
+  /** The sender, as in `AcceptRequest`; '' if the row belongs to no single sender. */
   readonly sender: string;
-  /** Not ''. */
+  /** The id, not empty. */
   readonly id: string;
-  /** Opaque to the store. At most 1 MiB. */
+  /** The value, opaque to the store, at most 1 MiB. */
   readonly value: string;
-  /** When somebody is to look at it, on the store's clock, Unix ms; null: never. One that has it has a sender, and does not expire. */
+  /**
+   * The time at which the row is due, Unix ms on the store's clock; null: never. A row with it needs a sender and
+   * does not expire.
+   */
   readonly dueAt: number | null;
-  /** What it is listed as, of `page`'s `list`; null: nothing. */
+  /** The name of the list on which `page` finds the row; null: on none. */
   readonly list: string | null;
-  /** From then on it is absent, on the store's clock, Unix ms; null: never. One that is past deletes it, e.g. 1. */
+  /** The time of expiry, Unix ms on the store's clock; null: never. A time in the past, e.g. 1, deletes the row. */
   readonly expiresAt: number | null;
 }
 
-/** The rows of one sender, in one atomic step. */
+/** The rows of one sender, within one atomic step. */
 export interface RegistrationRows {
-  /** undefined: there is none, or it has expired. */
+  /** Returns a row; undefined if there is none, or it has expired. */
   get(kind: RegistrationKind, id: string): RegistrationRow | undefined;
   /**
-   * How far the task's end is, by the claims of its events that said by which channel they came. `done`: applied, or DEAD. `safe`:
-   * acknowledged, but a newer status may still make it stale. `unsafe`: not acknowledged.
+   * Returns the progress of the task's end, from claims of its events that name their channel. `done`: applied, or
+   * DEAD. `safe`: acknowledged, but a newer status may still make it stale. `unsafe`: not acknowledged. Undefined:
+   * no end.
    * @param id as in `TaskClaim`.
    */
   taskEnd(id: string): 'done' | 'safe' | 'unsafe' | undefined;
-  /** The task's status that was applied last, by the same claims, and when: Unix ms on the store's clock. @param id as in `TaskClaim`. */
+  /**
+   * Returns the task's last applied status from the same claims, and its time, Unix ms on the store's clock.
+   * @param id as in `TaskClaim`.
+   */
   lastTold(id: string): { readonly status: string; readonly at: number } | undefined;
-  /** Inserts or replaces. @throws TypeError for a row of another sender, or one as `RegistrationRow` rules out. */
+  /**
+   * Inserts or replaces a row.
+   * @throws TypeError for a row of another sender, or one that `RegistrationRow` does not allow.
+   */
   save(row: RegistrationRow): void;
 }
 
-/** Which rows somebody is to look at. */
+/** Selects the due rows to take. */
 export interface RegistrationDueRequest {
   readonly kind: RegistrationKind;
-  /** At most so many; 1 to 1000. */
+  /** The largest number of rows, 1 to 1000. */
   readonly max: number;
-  /** Each row that is given is due again after so long, unless it is written before. Ms. */
+  /** The time after which each returned row is due again, unless it is written before, ms. */
   readonly holdMs: number;
-  /** Configured senders; a store that registers senders itself adds those. */
+  /** The configured senders. A store that registers senders itself adds those. */
   readonly senders: readonly string[];
 }
 
-/** Rows that were due, as they are now: held. */
+/** Rows that were due and are now held. */
 export interface RegistrationDueResult {
   readonly rows: readonly RegistrationRow[];
-  /** Ms until another one is known to come due; absent where none is. */
+  /** The time until another known row comes due, ms; absent if none is known. */
   readonly nextDueMs?: number;
 }
 
-/** Which rows to list. */
+/** Selects the rows to list. */
 export interface RegistrationQuery {
   readonly kind: RegistrationKind;
-  /** Those that are listed as this; all where it is absent. */
+  /** The name of the list. Absent: all rows. */
   readonly list?: string;
-  /** Of one sender; of all but '' where it is absent. */
+  /** The sender. Absent: all senders but ''. */
   readonly sender?: string;
-  /** At most so many; 1 to 1000. */
+  /** The largest number of rows, 1 to 1000. */
   readonly limit: number;
-  /** `next` of the page before. */
+  /** The `next` of the page before. */
   readonly after?: string;
 }
 
 /** A page of rows. */
 export interface RegistrationPage {
   readonly rows: readonly RegistrationRow[];
-  /** Absent on the last page. */
+  /** The `after` of the next page. Absent on the last page. */
   readonly next?: string;
 }
 
-/** What a store keeps of registrations. Every rule of `Store` holds for these methods too. */
+/** The rows that a store keeps for registrations. Every rule of `Store` applies to these methods. */
 export interface StoreRegistrations {
   /**
-   * Runs `plan` over the rows of a sender in one atomic step. It may run several times, over other rows each time: it reads
-   * and writes `rows` alone. What it throws is thrown on, with nothing written.
-   * @param plan `now` is the store's clock, Unix ms.
+   * Runs `plan` over the rows of a sender in one atomic step. It may run several times, over other rows each time,
+   * so it must read and write only `rows`. If it throws, nothing is written and the error is passed on.
+   * @param plan receives the rows and the store's clock, Unix ms.
    */
   run<T>(sender: string, plan: (rows: RegistrationRows, now: number) => T): Promise<T>;
   /**
-   * Rows that are due, each given to one caller: the earliest of each sender, then the second of each, and of the senders
-   * from call to call another one first.
+   * Returns due rows, each to one caller only. Senders take turns: the earliest row of each, then the second of
+   * each. Each call begins with another sender.
    */
   due(request: RegistrationDueRequest): Promise<RegistrationDueResult>;
   /**
-   * Unexpired rows, sender by sender. Each page is of its own moment: a row that is listed from before the
-   * first page until after the last is on exactly one of them.
+   * Lists unexpired rows, sender by sender. Each page is a separate snapshot. A row that is listed from before the
+   * first page until after the last is on exactly one page.
    */
   page(query: RegistrationQuery): Promise<RegistrationPage>;
 }

@@ -7,49 +7,60 @@ export type * from './store-inbox.ts';
 export type * from './store-registrations.ts';
 
 /**
- * What every store does, whatever it is built on. One record per `(sender, idempotency key)`; `sender` is the
- * seller's agent URL, never a key id, so that a record survives key rotation.
+ * The operations of a store, whatever database it is built on. It keeps one record per `(sender, idempotency key)`.
+ * `sender` is the seller's agent URL, never a key id, so that a record survives key rotation.
  *
- *     ∅ ─ accept ─► QUEUED ─ lease ─► LEASED(owner, until) ─ complete(owner) ─► DONE(applied | stale)
- *                     ▲                 │        │ until passed: anyone may lease, new owner
- *                     └─── fail(owner) ─┘        └─ attempts or crashes used up, or permanent ─► DEAD
+ * ```text
+ * ∅ ─ accept ─► QUEUED ─ lease ─► LEASED(owner, until) ─ complete(owner) ─► DONE(applied | stale)
+ *                 ▲                 │        │ until passed: anyone may lease, new owner
+ *                 └─── fail(owner) ─┘        └─ attempts or crashes used up, or permanent ─► DEAD
+ * ```
  *
  * Rules for every method:
- * - one atomic operation, on the store's own clock plus `clockOffsetMs()`;
- * - it resolves only once what it answers is as durable as `durability()` says, reads included: every 2xx and
- *   every `replayed` that a receiver sends rests on one of these answers;
- * - where it cannot decide it rejects with `Fault('store_unavailable' | 'not_durable')`, and the same call may be
- *   made again: `accept` by its `acceptId`, `complete`/`fail`/`renew` by their owner are idempotent.
+ *
+ * - It is one atomic operation, on the store's own clock plus `clockOffsetMs()`.
+ * - It resolves only when its answer is as durable as `durability()` says, reads included. Every 2xx and every
+ *   `replayed` of a receiver depends on one of these answers.
+ * - If it cannot decide, it rejects with `Fault('store_unavailable' | 'not_durable')`, and the same call may be
+ *   made again. `accept` is idempotent by its `acceptId`, and `complete`, `fail` and `renew` by their owner.
  */
 export interface Store<Tx = unknown> {
-  /** e.g. `memory`, `sqlite`: for logs. */
+  /** The name for logs, e.g. `memory` or `sqlite`. */
   readonly name: string;
   /**
-   * Opens, creates or checks the schema, reads the settings back. Idempotent. After `close` it opens again, with the rows that
-   * were there: `receiver.start()` does so. @throws ConfigError with the fix.
+   * Opens the store: creates or checks the schema, and reads the settings back. Idempotent. After `close` it opens
+   * again with the rows that were there; `receiver.start()` does so.
+   * @throws ConfigError with the fix.
    */
   open(): Promise<void>;
-  /** What an answered operation survives, read from the backend's real settings (`unknown` where they cannot be read). Call after `open`. */
+  /**
+   * Returns the durability of an answered operation, read from the database's real settings; `unknown` if they
+   * cannot be read. Call it after `open`.
+   */
   durability(): Promise<Durability | 'unknown'>;
   /**
-   * Which store this is, made with it: an empty one in the place of a full one has another. Call after `open`. Absent:
-   * nobody is told of a store that was made anew.
+   * Returns the identity of the store, which is made with it. An empty store in place of a full one has a different
+   * identity. Call it after `open`. Absent: nobody is notified of a new store.
    */
   identity?(): Promise<StoreIdentity>;
   /**
-   * What the answers of a receiver have to survive, said once `durability()`, or `durability.declared`, was found to do:
-   * from then on an operation that rests on less rejects with `Fault('not_durable')`; `lowered` is told where one rests
-   * on what is required and yet on less than `durability()` said last. Of several receivers the strongest requirement
-   * counts. Absent: `durability()` is all that is looked at.
+   * Sets the durability that a receiver's answers require. It is called once, after `durability()` or
+   * `durability.declared` was found sufficient. From then on an operation with less rejects with
+   * `Fault('not_durable')`.
+   *
+   * `lowered` is called if an operation meets the requirement, but has less durability than `durability()` last
+   * returned. With several receivers the strongest requirement applies. Absent: only `durability()` is checked.
    */
   keepDurability?(required: Durability, lowered: (message: string) => void): void;
   /**
-   * Told where an open store is found to be another one than it was: emptied (Redis `FLUSHALL`), or another one in its
-   * place. What it throws, operations reject with as `Fault('misconfigured')`, until the store is the one that it was.
-   * Looked at every 10 s at most, as the store is used. Absent: `identity()` is all that is looked at.
+   * Calls `changed` if an open store turns out to be another one: emptied (Redis `FLUSHALL`) or replaced. If
+   * `changed` throws, operations reject with its error as `Fault('misconfigured')`, until the store is the former
+   * one again.
+   *
+   * The store checks at most every 10 s, while it is used. Absent: only `identity()` is checked.
    */
   watchIdentity?(changed: (identity: StoreIdentity) => void): void;
-  /** For the owner whose `durability()` is too weak: the settings of the backend to change. One sentence. */
+  /** The settings of the database that the operator has to change if `durability()` is too weak, in one sentence. */
   readonly durabilityAdvice?: string;
   /**
    * `accept`, step by step: the first that applies decides. A record is *safe* when it is acknowledged: in inbox
@@ -87,32 +98,38 @@ export interface Store<Tx = unknown> {
    * last attempt + `retentionMs`; acknowledged unfinished ones and DEAD never.
    */
   accept(request: AcceptRequest): Promise<AcceptResult>;
-  /** LEASED → DONE(applied): drops the body, moves the task's mark, frees the task. */
+  /**
+   * Ends a lease with success: LEASED → DONE(applied). It deletes the body, moves the task's mark and releases the
+   * task.
+   */
   complete(request: CompleteRequest): Promise<CompleteResult>;
   /**
-   * LEASED → QUEUED, or DEAD where `permanent` or attempts are used up; frees the task. `unstarted`: always QUEUED.
-   * `notBefore` stays where it is not over and the lease raised no attempt, else it is now + `backoffMs`.
+   * Ends a lease with a failure: LEASED → QUEUED, or DEAD if `permanent` or no attempts are left. It releases the
+   * task. `unstarted`: always QUEUED.
+   *
+   * `notBefore` stays if it is not over and the lease raised no attempt; otherwise it becomes now + `backoffMs`.
    */
   fail(request: FailRequest): Promise<FailResult>;
   /**
-   * Moves `until` to now + `leaseMs`, also where the lease has run out and nobody has taken the record or its task over. With
-   * another owner it stays as it is: `lost`. So do `complete`, `fail` and `transaction`.
+   * Prolongs a lease to now + `leaseMs`, even if it has expired, unless another owner took the record or its task.
+   * With another owner nothing changes and the answer is `lost`, as for `complete`, `fail` and `transaction`.
    */
   renew(request: RenewRequest): Promise<'renewed' | 'lost'>;
   /**
-   * Keeps the row of a process alive for `forMs` from now on the store's clock. A lease that runs out is a crash only where
-   * the row of the process that held it is over too. Optional for stores of other makers: absent, every lease that runs
-   * out is a crash.
+   * Keeps the row of a process alive for `forMs` from now on the store's clock. An expired lease is a crash only if
+   * the row of its process has expired too. Optional: without it every expired lease is a crash.
    */
   alive?(request: AliveRequest): Promise<void>;
-  /** How far an event is, for deliveries that wait for another one's handler. */
+  /** Returns the progress of an event, for deliveries that wait for another one's handler. */
   peek(sender: string, key: string): Promise<PeekResult>;
   /**
-   * Runs `fn` and the completion in one transaction of the backend: both commit or neither. Absent where the
-   * backend has none. Rejects with `Fault('lease_lost')`, nothing written, where `owner` does not hold the lease;
-   * with what `fn` threw, rolled back; with ConfigError where the backend is synchronous and `fn` gave a promise.
-   * @param over aborts when the run is over (its lease is gone, the receiver has stopped): a store that waits for `fn`
-   *   rejects with its reason, nothing written, and keeps nothing for an `fn` that goes on.
+   * Runs `fn` and the completion in one transaction of the database: both commit or neither. Absent if the database
+   * has no transactions.
+   *
+   * It rejects with the error of `fn`, or with `Fault('lease_lost')` if `owner` does not hold the lease. It rejects
+   * with ConfigError if the database is synchronous and `fn` returned a promise. In each case nothing is written.
+   * @param over aborts when the run is over, because its lease is lost or the receiver has stopped. A store that
+   *   waits for `fn` then rejects with its reason, writes nothing, and keeps nothing for an `fn` that continues.
    */
   transaction?<T>(
     request: TransactionRequest,
@@ -120,17 +137,16 @@ export interface Store<Tx = unknown> {
     over?: AbortSignal,
   ): Promise<T>;
   /**
-   * The store's own clock now, with `clockOffsetMs`. Unix ms. A receiver whose deliveries are outside their window asks
-   * whether it is its own clock that is wrong (verification.md §2.35). For a store on another machine; absent where it is
-   * the receiver's own clock anyway.
+   * Returns the store's own clock, with `clockOffsetMs`, Unix ms. If deliveries are outside their time window, a
+   * receiver uses it to check its own clock. Absent if the store uses the receiver's clock.
    */
   clock?(): Promise<number>;
-  /** Workers and operators; absent in a store for inline mode alone. */
+  /** The operations of workers and operators. Absent in a store for inline mode only. */
   readonly inbox?: StoreInbox;
-  /** What is kept of registrations; absent in a store that keeps none. */
+  /** The rows of registrations. Absent in a store that keeps none. */
   readonly registrations?: StoreRegistrations;
   /**
-   * Waits for running operations, releases the backend; what was handed in (a pool, a handle, a client) stays its owner's.
+   * Waits for running operations and releases the database. A pool, handle or client that was passed in stays open.
    * Idempotent. Until `open` is called again, calls reject with `store_unavailable`.
    */
   close(): Promise<void>;
@@ -138,17 +154,23 @@ export interface Store<Tx = unknown> {
   [Symbol.asyncDispose]?(): Promise<void>;
 }
 
-/** What `Store.identity` says. */
+/** The identity of a store. */
 export interface StoreIdentity {
   readonly id: string;
-  /** It was made, and this is the first that asks: said once. Never of one that is gone with its process anyway. */
+  /**
+   * True if the identity was just made, and only for the first caller. It is never true for a store that is lost
+   * with its process.
+   */
   readonly isNew: boolean;
 }
 
-/** From weakest to strongest: the end of the process, of the machine's power, of the machine. */
+/**
+ * The event that data survive, from weakest to strongest: `process`, the end of the process; `disk`, a power
+ * failure; `failover`, the loss of the machine.
+ */
 export type Durability = 'process' | 'disk' | 'failover';
 
-/** Ends a lease well. */
+/** Ends a lease with success. */
 export interface CompleteRequest {
   readonly sender: string;
   readonly key: string;
@@ -156,43 +178,52 @@ export interface CompleteRequest {
   readonly retentionMs: number;
 }
 
-/** Ends a lease with the writes of a function. */
+/** Ends a lease with success, together with the writes of a function. */
 export interface TransactionRequest extends CompleteRequest {
-  /** How long the lease holds without renewal. Ms. For how long a function may leave its transaction idle. */
+  /**
+   * The duration of the lease without renewal, ms. It determines how long a function may leave its transaction
+   * idle.
+   */
   readonly leaseMs?: number;
-  /** Told of each use of `tx` that came after the transaction's end, where the store refuses it. */
+  /** Called for each use of `tx` after the end of the transaction, if the store refuses it. */
   readonly onLateUse?: (error: Error) => void;
 }
 
-/** `lost`: the record or its task went to another owner; nothing changed. Repeated by its owner: `done` again. */
+/**
+ * The result of `complete`. `lost`: the record or its task went to another owner, and nothing changed. If its owner
+ * repeats the call, the answer is `done` again.
+ */
 export type CompleteResult = 'done' | 'lost';
 
-/** Gives a lease back. */
+/** Returns a lease after a failed run. */
 export interface FailRequest {
   readonly sender: string;
   readonly key: string;
   readonly owner: string;
-  /** `PermanentError`: DEAD at once. */
+  /** True for a `PermanentError`: the record becomes DEAD at once. */
   readonly permanent: boolean;
   readonly retry: RetryLimits;
-  /** How long workers leave the record alone; a sender's retry does not wait. From 0 to 1 h, else ConfigError. Ms. */
+  /**
+   * The time for which workers do not take the record, ms. A retry of the sender does not wait for it. It must be
+   * from 0 to 1 h, otherwise ConfigError.
+   */
   readonly backoffMs: number;
   /**
-   * The worker stops, and the handler was never called or threw because it was told so: QUEUED whatever `retry` says,
-   * and the lease's attempt is taken back, where it was counted.
+   * True if the worker stops and the handler was not called, or threw because of the stop. The record becomes
+   * QUEUED whatever `retry` says, and a counted attempt of the lease is taken back.
    */
   readonly unstarted?: boolean;
   /**
-   * The handler ran longer than `maxRunMs` and was left: charged as a crash, which is not taken back. DEAD where crashes or
-   * attempts are used up.
+   * True if the handler ran longer than `maxRunMs` and was abandoned. It counts as a crash, which is not taken
+   * back. The record becomes DEAD if no crashes or attempts are left.
    */
   readonly overrun?: boolean;
-  /** For `inspect`: what went wrong, at most 1 000 characters. Never leaves the owner's side. */
+  /** The error for `inspect`, at most 1 000 characters. It is never sent to a seller. */
   readonly error?: string;
   readonly retentionMs: number;
 }
 
-/** `lost`: the record or its task went to another owner; nothing changed. */
+/** The result of `fail`. `lost`: the record or its task went to another owner, and nothing changed. */
 export type FailResult = 'queued' | 'dead' | 'lost';
 
 /** Prolongs a lease. */
@@ -200,26 +231,29 @@ export interface RenewRequest {
   readonly sender: string;
   readonly key: string;
   readonly owner: string;
-  /** Over 0 and 10 min at most, else ConfigError. Ms. */
+  /** The duration from now, ms. It must be above 0 and at most 10 min, otherwise ConfigError. */
   readonly leaseMs: number;
 }
 
-/** Keeps a process's row alive. */
+/** Keeps the row of a process alive. */
 export interface AliveRequest {
-  /** Random per process; as in `AcceptRequest` and `LeaseDueRequest`. */
+  /** The random id of the process, as in `AcceptRequest` and `LeaseDueRequest`. */
   readonly process: string;
-  /** Finite and over 0, else ConfigError. Ms. */
+  /** The duration from now, ms. It must be finite and above 0, otherwise ConfigError. */
   readonly forMs: number;
 }
 
 /**
- * `absent`: no record. `free`: QUEUED or its lease is over, and its task is free: an accept can lease it.
- * `busy`: a live lease on it, or its task is held. Else how it ended.
+ * The progress of an event. `absent`: no record. `free`: QUEUED or an expired lease, with its task free, so an
+ * accept can lease it. `busy`: a live lease, or its task is held. Otherwise the way in which it ended.
  */
 export type PeekResult = 'absent' | 'free' | 'busy' | 'applied' | 'stale' | 'dead';
 
 /** Options that every store takes. */
 export interface StoreOptions {
-  /** Added to the store's own time in every operation. Ms; 0 by default. For tests that move time. */
+  /**
+   * Returns the offset that is added to the store's own time in every operation, ms. It moves time in tests.
+   * Default: 0.
+   */
   readonly clockOffsetMs?: () => number;
 }

@@ -71,7 +71,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^(index\.ts$|receiver\/)/, 5],
   [/^(inbox|sender|queues|registry|registrations)\//, 5],
   [/^(calls|stages)\//, 4],
-  [/^config\/(sender-entry|receiver-options)\.ts$/, 1],
+  [/^config\/(sender-entry|receiver-options|reports)\.ts$/, 1],
   [/^config\//, 3],
   [/^(auth|keys|events)\//, 2],
   [/^stores\/(store|store-accept|constants)\.ts$/, 1],

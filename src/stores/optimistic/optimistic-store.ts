@@ -96,19 +96,22 @@ function forgetOldest(map: Map<string, unknown>): void {
   }
 }
 
-/** `storeOf`'s options. */
+/** Options of `storeOf`. */
 export interface DriverOptions {
-  /** Added to the store's own time; the backend has the same. */
+  /** Returns the offset that is added to the store's own time, ms. The backend must use the same. */
   readonly clockOffsetMs: () => number;
-  /** 0 ≤ n < 1: spreads the retries of several processes. */
+  /** Returns a number in [0, 1) that spreads the retries of several processes. */
   readonly random: () => number;
 }
 
-/** A store whose rules are `rules/`, over a backend that keeps the rows. */
+/** A store that applies the rules of this package over a backend that keeps the rows. */
 export type DrivenStore<Tx> = Store<Tx> &
   Required<Pick<Store<Tx>, typeof Symbol.asyncDispose>> & {
     readonly inbox: StoreInbox;
-    /** Deletes what has expired in the named scopes, all of it. @returns how many rows. */
+    /**
+     * Deletes all expired rows in the named scopes.
+     * @returns the number of deleted rows.
+     */
     readonly sweep: (scopes: readonly Scope[]) => Promise<number>;
   };
 
@@ -127,10 +130,18 @@ const SWEEP_MOST = 1024;
 const SWEEP_STEP = 500;
 
 /**
- * A store over rows that are compared and set: rules, batches, retries and the clock are its own, and the same for every
- * backend. Unstable, as `Backend` is: for a database that this package has no store for. Prove it by
- * `describeStoreContract`.
- * @throws Fault, from its methods, `store_unavailable` or `not_durable` as `Store` has it.
+ * Creates a store over a backend that can compare and set rows, for a database that this package has no store for.
+ * Rules, batches, retries and the clock are those of every store of this package. Test it with
+ * `describeStoreContract`. Unstable, as `Backend` is.
+ * @throws Fault, from its methods, `store_unavailable` or `not_durable` as in `Store`.
+ * @example
+ * ```ts
+ * import { type Backend, storeOf } from 'proto-webhooks/store';
+ *
+ * export function myStore(backend: Backend) {
+ *   return storeOf(backend, { clockOffsetMs: () => 0, random: Math.random });
+ * }
+ * ```
  */
 export function storeOf<Tx>(
   backend: Backend<Tx> & Required<Pick<Backend<Tx>, 'transaction'>>,

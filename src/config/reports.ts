@@ -1,0 +1,187 @@
+import type { UnavailableCode } from '../shared/codes.ts';
+import type { HeaderFields } from '../shared/delivery.ts';
+import type { Event, TaskEvent } from '../events/event.ts';
+import type { HandlerContext } from '../events/handler-context.ts';
+import type { PressureState } from '../keys/admission-pressure.ts';
+import type { Outcome } from '../shared/outcome.ts';
+
+/* What a receiver tells its owner of runs, refusals and its own health. */
+
+/**
+ * The end of a run of an event's handler, passed to `onHandled`. An event may also end without a run; runs and
+ * attempts are then those so far.
+ */
+export interface Handled extends Pick<HandlerContext, 'run' | 'chargedAttempts'> {
+  /** The agent URL of the sender. */
+  readonly sender: string;
+  /** The idempotency key of the event. */
+  readonly key: string;
+  /** The same id as `ctx.deliveryId`. */
+  readonly deliveryId: string;
+  /** The same URL as `event.url`. */
+  readonly url?: string;
+  readonly taskId?: string;
+  readonly operationId?: string;
+  /** The kind of event. Absent if the stored body is gone (`stale`, found by a worker) or cannot be read. */
+  readonly kind?: Event['kind'];
+  readonly family?: string;
+  /** The task's status, for kind `task`. */
+  readonly status?: TaskEvent['status'];
+  /**
+   * The state after the run.
+   *
+   * - `applied`: the handler returned or its transaction committed, and the store recorded it.
+   * - `failed`: it threw, exceeded `maxRunMs` or was interrupted by `stop()`; the event runs again.
+   * - `dead`: it failed and no run is left; the event is kept for you.
+   * - `stale`: it was never run, because its task has a newer status.
+   */
+  readonly state: 'applied' | 'failed' | 'dead' | 'stale';
+  /**
+   * The time from the event's arrival to the begin of this run, ms. In mode `inline` it counts from the delivery,
+   * or call of `redrive`, that ran it. For a worker it counts from the storing of the event, on the store's clock.
+   */
+  readonly waitedMs: number;
+  /** The duration of the handler, ms, without the store's work afterwards. 0 if there was no run. */
+  readonly durationMs: number;
+  /**
+   * The error of the handler, or the reason why the event ended. It is the same text as `lastError` of
+   * `receiver.inbox.inspect`.
+   */
+  readonly error?: string;
+}
+
+/**
+ * Called once for each run, after the store has recorded its end, in both modes. A run past its deadline is
+ * reported when it ends. An event that ends without a run is reported too.
+ *
+ * It is not called if the process died, the store did not record the end, or another process took the event over
+ * (`lease_lost`). So it is called at most once per run. Its errors, promises and duration change no answer.
+ */
+export type OnHandled = (handled: Handled) => void;
+
+/** A fault, with the code and detail of an outcome. It is for operators only, because the text may name hosts. */
+export interface HealthFault {
+  readonly code: UnavailableCode;
+  readonly message: string;
+  /** The time of the fault, Unix ms on the receiver's clock. */
+  readonly at: number;
+}
+
+/**
+ * The state of the store. It results from one read of one record, or from the check of `ready()` if none has
+ * succeeded yet.
+ */
+export interface StoreHealth {
+  readonly ok: boolean;
+  /** The time of the check, Unix ms: at most once per second, however often `health` is called. */
+  readonly checkedAt: number;
+  /** The fault, if the store is not ok. For `misconfigured` waiting does not help, and the message has the fix. */
+  readonly fault?: HealthFault;
+  /**
+   * The fault of the last delivery that was answered 503 because of the store. It is removed by the next delivery
+   * that the store takes.
+   */
+  readonly deliveryFault?: HealthFault;
+}
+
+/** The state of the worker of this process. */
+export interface WorkerHealth {
+  /**
+   * The state of the worker.
+   *
+   * - `off`: `start()` was not called, or there is no work for one: mode `inline` without registrations.
+   * - `starting`: the store has not answered it yet.
+   * - `running`: the store answered its last call.
+   * - `failing`: its last call failed; it tries again, at least every 30 s.
+   * - `stopped`: by `stop()`.
+   */
+  readonly state: 'off' | 'starting' | 'running' | 'failing' | 'stopped';
+  /** The time at which the store last answered its request for events, Unix ms. */
+  readonly lastLookedAt?: number;
+  /** The error of its last call, until one is answered. */
+  readonly error?: string;
+  /** The number of running handlers in this process, including those of mode `inline`. */
+  readonly handlers: number;
+}
+
+/**
+ * The latest deliveries of a seller to this process. Times are Unix ms on the receiver's clock; absent means never
+ * since the start.
+ */
+export interface SenderHealth {
+  readonly agentUrl: string;
+  /** The time of the last 2xx answer. */
+  readonly lastAcceptedAt?: number;
+  /**
+   * The time of the last other answer, to a delivery that is proved to be the seller's or names a key id of its
+   * set.
+   */
+  readonly lastRefusedAt?: number;
+  /** The code of that answer, as `outcome.code`. */
+  readonly lastCode?: string;
+  /**
+   * The end of the lifetime of the seller's key set. A time in the past means that it could not be fetched again,
+   * or that nothing needed it since.
+   */
+  readonly keysFreshUntil?: number;
+}
+
+/** The state of a receiver and its process, returned by `receiver.health()`. */
+export interface Health {
+  /**
+   * False after `stop()` has finished, until `start()` is called. Faults of a store, seller or worker do not change
+   * it.
+   */
+  readonly live: boolean;
+  /**
+   * True if deliveries are accepted: the checks of `ready()` succeeded, the store answers, and the receiver is not
+   * stopping.
+   */
+  readonly ready: boolean;
+  readonly store: StoreHealth;
+  readonly worker: WorkerHealth;
+  /**
+   * The sellers of a `senders` list, and those of a function that delivered to this process. At most 1 000, the
+   * latest.
+   */
+  readonly senders: readonly SenderHealth[];
+  /** The number of key ids in use. Absent until keys are first searched. */
+  readonly admissionPressure?: PressureState;
+}
+
+/** A refused delivery, for `onRefused`. Its headers include bearer tokens and cookies as received. */
+export interface RefusedDelivery {
+  /** The body exactly as received. Absent if the headers decided and the body was not read. */
+  readonly rawBytes?: Uint8Array;
+  /** The header fields: a lower-case name maps to the value of each line, in order. */
+  readonly headers: HeaderFields;
+  readonly method: string;
+  /** The request target as received; undefined for the call with two arguments. */
+  readonly url: string | undefined;
+  /**
+   * The URL for which the delivery was verified, as `publicUrl` says. Undefined if `publicUrl` ends in `/*` and the
+   * request had no URL.
+   */
+  readonly targetUri: string | undefined;
+  /**
+   * The agent URL of the proved sender, or else of the sender whose key id it names. Undefined if no known sender
+   * fits.
+   */
+  readonly sender: string | undefined;
+  /** The outcome of kind `refused`. */
+  readonly outcome: Outcome;
+}
+
+/** An `onRefused` with a limit for bodies, as `captureRefused` returns. */
+export interface RefusedHook {
+  /** Called after the answer was decided. Its errors, promises and duration change no answer. */
+  readonly handle: (delivery: RefusedDelivery) => void;
+  /**
+   * The largest body to read for it if the headers alone decided, bytes. At most one body per second is read, for a
+   * known key id. Default: 0.
+   */
+  readonly maxBodyBytes?: number;
+}
+
+/** The type of `onRefused`: a function, or an object if it wants bodies that would otherwise not be read. */
+export type OnRefused = RefusedHook['handle'] | RefusedHook;
