@@ -13,7 +13,7 @@ export function onlyKnown(
   instead: Readonly<Record<string, string>> = {},
 ): void {
   const names = Object.keys(known);
-  if (typeof options !== 'object' || options === null) {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new ConfigError(`${where}: is not an object. Known: ${names.join(', ')}.`);
   }
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name));

@@ -44,11 +44,18 @@ const burning = (read: Identified, ready: ReadyVerifier): ReadyVerifier & BurnCo
 });
 
 /** What a delivery comes to whose event the owner has stored. */
-async function committed(read: ReadEvent, known: OutcomeContext, ready: ReadyVerifier): Promise<Committed> {
+async function committed(
+  read: ReadEvent,
+  known: OutcomeContext,
+  ready: ReadyVerifier,
+  mayBeBurned: boolean,
+): Promise<Committed> {
   const { event } = read.reading;
   const answer: Acceptance = { kind: 'accepted', state: 'applied', event, changed: false };
   return counted(ready, known, async () => {
-    const verdict = await burn(read, answer, burning(read, ready));
+    const burned = await burn(read, answer, burning(read, ready));
+    const isOwn = mayBeBurned && burned.kind === 'refused' && burned.code === 'webhook_signature_replayed';
+    const verdict = isOwn ? answer : burned;
     if (verdict.kind === 'accepted') announceEvent(event, ready.raiseAlarm);
     return finishOutcome(verdict, known, ready);
   });
@@ -57,14 +64,18 @@ async function committed(read: ReadEvent, known: OutcomeContext, ready: ReadyVer
 /** A delivery that is to be stored by its owner, and then committed. */
 function verified(read: ReadEvent, known: OutcomeContext, ready: ReadyVerifier): VerifiedDelivery {
   let ended: Promise<Committed> | undefined;
+  // A call before may have burned the nonce, and its answer was lost.
+  let mayBeBurned = false;
   return {
     kind: 'verified',
     event: read.reading.event,
     sender: read.identity.sender.agentUrl,
     deliveryId: read.deliveryId,
     commit: () =>
-      (ended ??= committed(read, known, ready).then((outcome) => {
-        if (outcome.kind === 'unavailable') ended = undefined;
+      (ended ??= committed(read, known, ready, mayBeBurned).then((outcome) => {
+        if (outcome.kind !== 'unavailable') return outcome;
+        mayBeBurned = true;
+        ended = undefined;
         return outcome;
       })),
   };

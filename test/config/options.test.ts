@@ -330,6 +330,8 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['a publicUrl without a host', { publicUrl: 'https://:port/hook' }, /is not an absolute URL/],
     ['one handler for all', { handlers: () => {} }, /handlers: is not an object.*other/],
     ['retry that is a number', { retry: 5 }, /retry: must be an object like \{ attempts: 12 \}/],
+    ['retry that is an array', { retry: [] }, /retry: is not an object/],
+    ['advanced that is an array', { advanced: [] }, /advanced: is not an object/],
     [
       'an edition that a sender cannot have',
       { senders: [{ agentUrl: 'https://a.example', edition: '4.0' }] },

@@ -49,7 +49,7 @@ describe('the table of options', () => {
     rule.kind === 'choice' && rule.standard !== undefined ? [[name, rule.standard] as const] : [],
   );
   it.each(choices)('%s: has the word that its docstring gives as default', (name, value) => {
-    expect(said.get(name)).toMatch(new RegExp(`\\. \`${value}\`\\.\\s*\\*/$`));
+    expect(said.get(name)).toMatch(new RegExp(`Default: \`${value}\`\\.\\s*\\*/$`));
   });
 
   it.each([
@@ -67,8 +67,8 @@ describe('the table of options', () => {
     ['retry', RETRY.maxMs.max],
   ] as const;
   it('says up to what a wait may be', () => {
-    expect(said.get('leaseMs')).toContain(`${spaced(OPTIONS.leaseMs.max ?? 0)} at most`);
-    expect(docs('RetryOptions').get('maxMs')).toContain(`${spaced(RETRY.maxMs.max ?? 0)} at most`);
+    expect(said.get('leaseMs')).toContain(`at most ${spaced(OPTIONS.leaseMs.max ?? 0)}`);
+    expect(docs('RetryOptions').get('maxMs')).toContain(`at most ${spaced(RETRY.maxMs.max ?? 0)}`);
   });
 
   describe('docs/options.md', () => {

@@ -390,6 +390,27 @@ describe('nonces in a store of the owner (admission.md §2.20)', () => {
     expect(said(await found.commit())).toBe(ACCEPTED);
   });
 
+  it('that burned, and whose answer was lost: the next commit of that delivery is accepted', async () => {
+    const burned = new Set<string>();
+    let isLost = true;
+    const at = await verifying({
+      burn: (_sender, _keyid, nonce) => {
+        const isNew = !burned.has(nonce);
+        burned.add(nonce);
+        if (isLost) throw new Error('connection reset');
+        return isNew;
+      },
+    });
+    const signed = await at.sign();
+    const found = taken(await at.verify(signed));
+    expect(said(await found.commit())).toBe('unavailable store_unavailable 503');
+    isLost = false;
+    const again = taken(await at.verify(signed));
+    expect(said(await found.commit())).toBe(ACCEPTED);
+    // Nobody but that delivery may take the nonce for its own.
+    expect(said(await again.commit())).toBe('refused webhook_signature_replayed 401');
+  });
+
   it('that hangs: 503 after 5 s', async () => {
     const at = await verifying({ burn: () => new Promise(() => {}) });
     const found = taken(await at.verify(await at.sign()));
