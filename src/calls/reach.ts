@@ -43,7 +43,7 @@ export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach
       if (basic !== undefined) return basic;
       const { protocol, hostname } = new URL(url);
       if (isOpen(url) && !isOpen(from))
-        return `refused: a seller elsewhere leads to no host that allowHosts or allowLoopback opens. Where it may, name its own too: allowHosts: ['${hostOf(from)}']`;
+        return `refused: a seller on another host must not lead to a host that only allowHosts or allowLoopback permits. To allow it, name the seller's host too: allowHosts: ['${hostOf(from)}']`;
       if (isOpen(url) && (protocol === 'https:' || allowLoopback)) return undefined;
       if (protocol !== 'https:') return 'not https. For development on this machine set allowLoopback: true';
       const reason = urlRefusedReason(url, false);
@@ -70,7 +70,9 @@ function withAdvice(error: unknown, url: string): unknown {
   if (!isError(error) || !error.message.includes('which is not public')) return error;
   return new Error(
     `${error.message}. A host of your own network has to be named: allowHosts: ['${hostOf(url)}'].`,
-    { cause: error },
+    {
+      cause: error,
+    },
   );
 }
 

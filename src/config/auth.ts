@@ -94,7 +94,7 @@ export function tokenPolicy(
   if (value === undefined) return {};
   if (typeof value !== 'object' || value === null || scheme === 'bearer') {
     throw new ConfigError(
-      `${where}: must be an object like { token }, of a sender that signs; of another: auth: { bearer: { token, header } }.`,
+      `${where}: must be an object like { token }, for a sender that signs. For another one write auth: { bearer: { token, header } }.`,
     );
   }
   const { token, previousToken, onMismatch } = value;

@@ -15,7 +15,7 @@ export function contentTypes(types: unknown): ReadonlySet<string> {
   if (types === undefined) return new Set();
   if (!Array.isArray(types) || !types.every(isAdmissible)) {
     throw new ConfigError(
-      "contentTypes: must be an array of types of the form application/…+json, without parameters, e.g. ['application/a2a+json']. application/json is always taken.",
+      "contentTypes: must be an array of types of the form application/…+json, without parameters, e.g. ['application/a2a+json']. application/json is always accepted.",
     );
   }
   return new Set(types.map((type) => type.toLowerCase()));

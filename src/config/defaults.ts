@@ -241,7 +241,7 @@ export function retentionIn({ retentionMs = DAY_MS }: AnyOptions): number {
   const { ms, toldToSenders }: { readonly ms?: number; readonly toldToSenders?: unknown } = retentionMs;
   if (ms === undefined || toldToSenders !== true) {
     throw new ConfigError(
-      'retentionMs: must be a number of ms, or { ms, toldToSenders: true } where every sender was told its shorter window.',
+      'retentionMs: must be a number of ms, or { ms, toldToSenders: true } if every sender knows the shorter window.',
     );
   }
   return wholeNumber('retentionMs.ms', ms, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
@@ -310,7 +310,7 @@ function checkTogether(numbers: Numbers): void {
   requireWithin(['maxNoncesPerSender', maxNoncesPerSender], ['maxNonces', maxNonces]);
   if (maxBufferedBytes < maxBodyBytes) {
     throw new ConfigError(
-      `advanced.maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}): a body of that size could never be taken.`,
+      `advanced.maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}): a body of that size could never be accepted.`,
     );
   }
   if (renewMs >= leaseMs) {

@@ -44,7 +44,7 @@ function checkClock(now: unknown): void {
   if (typeof now !== 'function') return;
   const value: unknown = now();
   if (typeof value !== 'number' || !(value >= LOOKS_LIKE_SECONDS)) {
-    throw new ConfigError(`now: gave ${String(value)}; it must give Unix milliseconds, as Date.now does.`);
+    throw new ConfigError(`now: returned ${String(value)}. It must return Unix milliseconds, like Date.now.`);
   }
 }
 
@@ -72,7 +72,7 @@ function checkHandlers(options: ReceiverOptions): void {
   requireFunctions('handlers.notifications', notifications);
   if (typeof options.handlers.other !== 'function') {
     throw new ConfigError(
-      'handlers.other: missing. It takes whatever has no handler of its own, so that nothing is dropped.',
+      'handlers.other: missing. It gets every event without a handler of its own, so that none is dropped.',
     );
   }
 }
@@ -133,7 +133,7 @@ function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
   if (expectStoreId === undefined) return;
   if (typeof expectStoreId !== 'string' || expectStoreId === '') {
     throw new ConfigError(
-      `expectStoreId: ${describeMissing(expectStoreId, 'a string')}. Give what ready() says as storeId.`,
+      `expectStoreId: ${describeMissing(expectStoreId, 'a string')}. Give the storeId that ready() returns.`,
     );
   }
   if (!store.identity) {
@@ -156,11 +156,11 @@ export function checkShared({ advanced, fetch, now, logger }: AnyOptions): void 
 
 function checkRegistrations(options: ReceiverOptions): void {
   if (options.registrations !== undefined && typeof options.registrations?.ofEvent !== 'function') {
-    throw new ConfigError('registrations: pass what createRegistrations returns.');
+    throw new ConfigError('registrations: is not the result of createRegistrations. Pass it.');
   }
   if (OF_REGISTRATIONS in Object(options.senders) && options.registrations === undefined) {
     throw new ConfigError(
-      'registrations: missing, while senders is theirs: answers would reach no handler. Give both.',
+      'registrations: missing, but senders is theirs: answers would reach no handler. Give both.',
     );
   }
 }

@@ -46,7 +46,7 @@ function requireNoPattern(url: string): void {
   const wrong = found === '*' ? 'a * that is not a final /*' : `the parameter ${found}`;
   const prefix = `${path.slice(0, path.indexOf(found)).replace(/[^/]*$/, '')}*`;
   throw new ConfigError(
-    `publicUrl: ${JSON.stringify(url)} has ${wrong}; no seller calls that. Where each has a path of its own, write publicUrl: '${prefix}', and the paths in senders: { '/…': [ … ] }.`,
+    `publicUrl: ${JSON.stringify(url)} has ${wrong}; no seller calls that. If each has a path of its own, write publicUrl: '${prefix}', and the paths in senders: { '/…': [ … ] }.`,
   );
 }
 

@@ -34,7 +34,7 @@ export function sendersByPath(
   }
   if (publicUrl.kind === 'exact') {
     throw new ConfigError(
-      `senders: has paths, and publicUrl is one URL, ${publicUrl.target.targetUri}. Let it end in /*, above all of them.`,
+      `senders: has paths, but publicUrl is one URL, ${publicUrl.target.targetUri}. Let it end in /*, above all of them.`,
     );
   }
   const known = new Map<string, { readonly path: string; readonly entries: readonly SenderEntry[] }>();
@@ -67,7 +67,7 @@ function urlOf(path: string, where: string, { origin, prefix }: Prefix, taken: s
   }
   if (taken !== undefined && url.startsWith(taken)) {
     throw new ConfigError(
-      `${where}: is below the baseUrl of registrations, ${taken}, and the paths there are theirs alone. ${APART}`,
+      `${where}: is below the baseUrl of registrations, ${taken}, whose paths belong to them alone. ${APART}`,
     );
   }
   if (url.startsWith(prefix)) return url;
@@ -84,6 +84,7 @@ function wrongly(path: string): string | undefined {
   }
   if (!path.startsWith('/'))
     return "is not a path. Write it as it is in the seller's URL: '/webhooks/seller'.";
-  if (/[?#]/.test(path)) return 'has a query or a fragment. Write the path alone: any query is taken there.';
+  if (/[?#]/.test(path))
+    return 'has a query or a fragment. Write only the path: any query is accepted there.';
   return undefined;
 }

@@ -22,12 +22,12 @@ export function sendersIn(
   }
   if (publicUrl.kind === 'exact') {
     throw new ConfigError(
-      `senders: are for ${publicUrl.target.targetUri}, which is below the baseUrl of registrations, ${below}, and the paths there are theirs alone. ${APART}`,
+      `senders: are for ${publicUrl.target.targetUri}, which is below the baseUrl of registrations, ${below}, whose paths belong to them alone. ${APART}`,
     );
   }
   if (isList(senders)) {
     throw new ConfigError(
-      `senders: is a list for every path under publicUrl, and those below ${below} are of registrations. Write them by their paths: senders: { '/…': [ … ] }.`,
+      `senders: is one list for every path under publicUrl, but those below ${below} belong to registrations. Write senders by path: senders: { '/…': [ … ] }.`,
     );
   }
   return together(senderSource(theirs, defaults), ownSenders(senders, publicUrl, defaults, below), below);
@@ -76,7 +76,7 @@ function together(theirs: ResolveSenders, own: ResolveSenders, below: string): R
       const found = await theirs.forUrl(targetUri);
       if (found.length > 0 || (await own.forUrl(targetUri)).length === 0) return found;
       throw new ConfigError(
-        `senders: gives somebody for a URL below ${below}, the baseUrl of registrations, and the paths there are theirs alone. ${APART}`,
+        `senders: returns a sender for a URL below ${below}, the baseUrl of registrations, whose paths belong to them alone. ${APART}`,
       );
     },
   };

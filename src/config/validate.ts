@@ -96,7 +96,9 @@ export function requireLogger(logger: Logger | undefined): void {
   if (logger === undefined) return;
   for (const level of ['debug', 'info', 'warn', 'error'] as const) {
     if (typeof logger?.[level] !== 'function') {
-      throw new ConfigError(`logger: has no function ${level}. Pass a pino logger, console, or the like.`);
+      throw new ConfigError(
+        `logger: has no function ${level}. Pass a pino logger, console, or an object with these four functions.`,
+      );
     }
   }
 }

@@ -7,14 +7,14 @@ const SENTENCES: Record<WarningCode, string> = {
   missing_task_type: 'the envelope has no task_type',
   missing_timestamp: 'the envelope has no timestamp: it is not ordered',
   invalid_timestamp: 'the timestamp is not an RFC 3339 date-time with a zone: the event is not ordered',
-  unknown_status: 'the status is none of those that are known',
+  unknown_status: 'the status is unknown',
   after_terminal: 'a non-terminal status came after a terminal one of the same task',
   second_terminal_status:
     'another terminal status of the same task came before, under another idempotency_key',
   end_dropped: 'the idempotency_key was used before for something else: this end of the task is not handled',
   wrapped_response: 'the data part is only {response: {…}}: the sender wrapped the result once too often',
-  completed_without_data: 'the status is completed, and nothing says what came of it: it is no end',
-  later_artifact: 'a later artifact than the first has data: it is read only where nothing else has any',
+  completed_without_data: 'the status is completed without a result: it does not end the task',
+  later_artifact: 'a later artifact than the first has data: it is read only if nothing else has data',
   report_has_aggregated_totals:
     'the delivery report has aggregated_totals, which belong to get_media_buy_delivery',
   report_has_notification_id:
@@ -27,7 +27,7 @@ const SENTENCES: Record<WarningCode, string> = {
     "the payload is not its family's: it lacks what identifies it, or a member has another type",
   result_schema_mismatch: 'the result does not fit the schema of its task type',
   invalid_progress: 'the progress or input request has members of the wrong type',
-  derived_idempotency_key: 'the payload has no idempotency_key: the SHA-256 of its bytes stands in for it',
+  derived_idempotency_key: 'the payload has no idempotency_key: the SHA-256 of its bytes is used instead',
   inexact_number: 'a number has more digits than a double holds: event.rawBody has it exactly',
   operation_id_unknown: 'no operation registered with this seller has the operation_id',
   operation_id_mismatch: 'the operation_id is of one registered operation, and the task of another',

@@ -104,7 +104,10 @@ export async function runLeased(run: Started, context: ReadyContext, abort: Abor
     }
     await Promise.all(late);
   } catch (error) {
-    log.error({ err: error, ...runOf(lease) }, 'an event could not be settled: its lease runs out');
+    log.error(
+      { err: error, ...runOf(lease) },
+      'the end of a run could not be stored: the event is due again when its lease ends',
+    );
   }
 }
 

@@ -116,7 +116,11 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
       const over = Promise.resolve(working).then(() => runs.settled());
       await waitFor(over, graceMs, () => runs.abort(new Fault('shutting_down', 'the worker stops')));
       const left = runs.size();
-      if (left > 0) context.logger.error({ running: left }, 'handlers still run: their leases run out');
+      if (left > 0)
+        context.logger.error(
+          { running: left },
+          'handlers are still running: their events are due again when their leases end',
+        );
     },
   };
 }

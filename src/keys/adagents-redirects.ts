@@ -33,7 +33,7 @@ export async function redirectedWithin(
     await response.body?.cancel();
     if (hops === MAX_HOPS) return { ok: false, reason: `redirected more than ${MAX_HOPS} times` };
     const next = absolute(response.headers.get('location'), at);
-    if (next === undefined) return { ok: false, reason: 'redirected to what is no URL' };
+    if (next === undefined) return { ok: false, reason: 'redirected to something that is not a URL' };
     const reason = urlRefusedReason(next, allowLoopback) ?? (await strangeReason(next, at, url));
     if (reason !== undefined) return { ok: false, reason: `redirected, and not followed: ${reason}` };
     [at, response] = [next, await get(next)];

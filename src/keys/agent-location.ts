@@ -327,7 +327,7 @@ async function findLocation(sender: SenderEntry, files: BrandFiles, now: number)
   if (brand.next !== undefined) {
     return refuse(
       'agent_not_listed',
-      `brand.json at ${at} points elsewhere again, and one such step is allowed`,
+      `brand.json at ${at} points elsewhere again; only one such step is allowed`,
     );
   }
   const { entries, isExact } = entriesOf(sender, brand);

@@ -107,7 +107,7 @@ export function keySetOf(found: FoundKeys): Parsed<KeySet> {
   }
   const value = newKeySet(jwks, ambiguous);
   if (ambiguous.size === 0) return { ok: true, value };
-  const warning = `keys that differ share the kid ${namedKids([...ambiguous.keys()])}, so that none of them is used: deliveries by it get 503. The other keys are used`;
+  const warning = `different keys share the kid ${namedKids([...ambiguous.keys()])}. None of them is used: deliveries with it are answered 503. The other keys are used`;
   return { ok: true, value, warning };
 }
 
@@ -142,7 +142,7 @@ export function heldKeys(
     ambiguous.set(kid, [jwk, ...odd]);
   }
   if (held.size === 0) return undefined;
-  const warning = `a key that could verify has become one that cannot, or several that differ, under the kid ${namedKids([...held.keys()])}: the earlier one serves on until its hard limit`;
+  const warning = `the key under the kid ${namedKids([...held.keys()])} can no longer verify, or several different keys share the kid now: the earlier key is used until its hard limit`;
   return { value: newKeySet(jwks, ambiguous, held), warning, mixedUntil: Math.min(...held.values()) };
 }
 

@@ -137,8 +137,8 @@ function notOwnReason(claim: Claim, others: readonly SenderEntry[]): string | un
   const what = `the key ${quoted(key.kid)} of ${sender.agentUrl}`;
   const [sharing, silent, blocking] = [having('shared'), having(undefined), having('blocked')];
   if (sharing !== '') return `${what} is published by ${sharing} too`;
-  if (blocking !== '') return `${what} is new here, and no keys of ${blocking} were ever to be had`;
-  return silent === '' ? undefined : `${what} is new here, and has to be asked of ${silent} first`;
+  if (blocking !== '') return `${what} is new here, and the keys of ${blocking} could never be fetched`;
+  return silent === '' ? undefined : `${what} is new here, and ${silent} has to be asked first`;
 }
 
 /** A key that a sender uses for the first time. */
@@ -275,7 +275,7 @@ function reportShared(
 ): Ownership {
   const whose = isFirst
     ? `${sender.agentUrl} had it first and keeps its events`
-    : `nothing shows that ${sender.agentUrl} had it first, so that no event is taken for its own`;
+    : `nothing shows that ${sender.agentUrl} had it first, so its deliveries with this key are not accepted`;
   raiseAlarm({
     code: 'key_shared',
     sender: sender.agentUrl,
@@ -303,14 +303,14 @@ function reportUnasked(
 }
 
 function reportUnchecked(state: KeyOwnersState, of: NewKey, other: SenderEntry, reason: string): Ownership {
-  const then = `(${reason}). It is taken for the first one's, as what is held says, and asked again.`;
+  const then = `(${reason}). By the keys held here it belongs to the first one, whose deliveries are accepted; the other one is asked again.`;
   reportUnasked(state, of, other, then);
   return 'unchecked';
 }
 
 function reportBlocked(state: KeyOwnersState, of: NewKey, other: SenderEntry, reason: string): Ownership {
-  const mend = `mend the documents of ${other.agentUrl}, take it off this URL, or pin its keys.`;
-  const then = `(${reason}): no keys of it were ever to be had. Deliveries by this key get 503 until they are: ${mend}`;
+  const mend = `repair the documents of ${other.agentUrl}, remove it from this URL, or pin its keys.`;
+  const then = `(${reason}): its keys could never be fetched. Deliveries with this key are answered 503 until they are: ${mend}`;
   reportUnasked(state, of, other, then);
   return 'blocked';
 }

@@ -44,7 +44,7 @@ export function createPinPurposes({ protocols, raiseAlarm }: PinPurposesOptions)
       told.add(key.jwk);
       const why = published
         ? 'and the JWKS of the seller does not have that key with one'
-        : 'and the JWKS of the seller cannot be had';
+        : 'and the JWKS of the seller cannot be fetched';
       raiseAlarm({
         code: 'key_document_invalid',
         message: `A publisher pins the key ${quoted(key.kid)} for ${agentUrl} without a purpose (${members.join(' or ')}), ${why}: it counts for webhooks. Have the publisher state it.`,

@@ -31,7 +31,7 @@ export function createPinWatch({
     if (sets.length === 0) return void looked.delete(key.jwk);
     raiseAlarm({
       code: 'pin_not_published',
-      message: `A publisher pins the key ${quoted(key.kid)} for ${sender.agentUrl}, and the JWKS of the seller does not have it: the pin decides, and whoever has that key signs as this seller. Ask both of them; edition: '3.3' of the sender would refuse it.`,
+      message: `A publisher pins the key ${quoted(key.kid)} for ${sender.agentUrl}, and the JWKS of the seller does not have it. The pin decides: the owner of that key can sign as this seller. Ask both; edition: '3.3' of the sender would refuse it.`,
       sender: sender.agentUrl,
       keyid: key.kid,
     });

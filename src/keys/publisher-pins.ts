@@ -349,7 +349,7 @@ export const AUTHORITATIVE: DocumentKind<AdAgents> = {
   parse: (bytes) => {
     const parsed = parseAdAgents(bytes, true);
     if (!parsed.ok || parsed.value.next === undefined) return parsed;
-    return { ok: false, reason: 'it points elsewhere again, and one such step is allowed' };
+    return { ok: false, reason: 'it points elsewhere again; only one such step is allowed' };
   },
 };
 

@@ -207,7 +207,7 @@ export function take(register: Register, list: RevocationList, began: number): T
   const { inForce } = register;
   // As the list says it: a clock of ours that was set back must not make every new list an old one.
   if (inForce !== undefined && list.updated < inForce.updated) {
-    return { invalidReason: 'its updated is older than that of the list in force, which stays so' };
+    return { invalidReason: 'its updated is older than that of the list in force, which is kept' };
   }
   // Kept as the future, it would shut out every later list.
   const updated = Math.min(list.updated, began);

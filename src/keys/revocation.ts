@@ -189,7 +189,7 @@ async function takeCopy(
   register.invalidReason = invalidReason;
 }
 
-const OVERFLOW = `lists of one updated revoke more than ${MAX_KIDS} key ids, or ${MAX_KID_CHARACTERS} characters of them, together. From here on the newest counts alone, and what only an earlier one revoked verifies again: the seller has to raise updated with each list`;
+const OVERFLOW = `lists with the same updated revoke more than ${MAX_KIDS} key ids, or ${MAX_KID_CHARACTERS} characters of them, together. From now on only the newest counts, and keys that only an earlier one revoked verify again. The seller has to raise updated with each list`;
 
 function report({ options, kind }: Context, { url }: Register, code: AlarmCode, what: string): void {
   const message = `revocation list at ${url}: ${what}.`;
@@ -200,9 +200,9 @@ function reportStale({ options }: Context, register: Register, sender: SenderEnt
   if (register.reported) return;
   register.reported = true;
   const { url, inForce, invalidReason } = register;
-  const age = inForce === undefined ? 'none was ever to be had' : 'it is past next_update and its grace';
+  const age = inForce === undefined ? 'it could never be fetched' : 'it is past next_update and its grace';
   const why = invalidReason === undefined ? age : `${age} (${invalidReason})`;
-  const message = `revocation list at ${url}: ${why}. Deliveries of ${sender.agentUrl} get 503 until it is fresh.`;
+  const message = `revocation list at ${url}: ${why}. Deliveries of ${sender.agentUrl} are answered 503 until it is fresh.`;
   options.raiseAlarm({ code: 'revocation_stale', message, sender: sender.agentUrl, url });
 }
 

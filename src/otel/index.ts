@@ -77,7 +77,7 @@ export function instrument(receiver: Receiver, options: InstrumentOptions = {}):
   const { instruments } = parts;
   if (instruments.delivery) {
     throw new ConfigError(
-      'instrument: the receiver is instrumented already. Do it once, or take the first off: const off = instrument(receiver); off().',
+      'instrument: the receiver is instrumented already. Do it once, or remove the first: const off = instrument(receiver); off().',
     );
   }
   const labelOf = createLabels(wholeNumber('instrument: maxSenders', options.maxSenders, 100, 0));

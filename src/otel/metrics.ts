@@ -90,7 +90,7 @@ export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
     'webhook.admission.duration',
     'Until the store has decided, with a wait for a first copy',
   );
-  const wait = seconds('webhook.handler.wait', 'From the arrival of an event to the begin of a run');
+  const wait = seconds('webhook.handler.wait', 'From the arrival of an event to its first run');
   const run = seconds('messaging.process.duration', 'Runs of handlers');
   const system = { 'messaging.system': parts.protocols[0].name };
   const stop = observeState(meter, context);
@@ -148,15 +148,15 @@ export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
 /** What is looked at when somebody collects. */
 function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: MetricsContext): () => void {
   const events = meter.createObservableGauge('webhook.events', {
-    description: 'Events that are not done',
+    description: 'Unfinished events',
     unit: '{event}',
   });
   const overdue = meter.createObservableGauge('webhook.queue.overdue', {
-    description: 'How long the event is due that came due first; 0 where none is',
+    description: 'Time since the earliest due event came due; 0 if none is due',
     unit: 's',
   });
   const keys = meter.createObservableGauge('webhook.keys.fresh_for', {
-    description: 'What is left of the lifetime of a key set; negative once it is over',
+    description: 'Rest of the lifetime of a key set; negative once it is over',
     unit: 's',
   });
   const keyIds = meter.createObservableGauge('webhook.keys.ids', {
@@ -164,7 +164,7 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
     unit: '{key}',
   });
   const tasks = meter.createObservableGauge('webhook.tasks', {
-    description: 'Tasks that are polled, and those that were in vain',
+    description: 'Tasks being polled, and tasks given up',
     unit: '{task}',
   });
   const gauges = [events, overdue, keys, keyIds, tasks];

@@ -34,16 +34,14 @@ const OPTION_NAMES: Readonly<Record<keyof PollMetricsOptions, true>> = {
  */
 export function pollMetrics(options: PollMetricsOptions = {}): (poll: Poll) => void {
   if (isPoll(options)) {
-    throw new ConfigError(
-      'pollMetrics: was called as if it were onPoll. Give what it returns: onPoll: pollMetrics().',
-    );
+    throw new ConfigError('pollMetrics: was called as onPoll. Pass what it returns: onPoll: pollMetrics().');
   }
   onlyKnown('pollMetrics', options, OPTION_NAMES);
   const labelOf = createLabels(wholeNumber('pollMetrics: maxSenders', options.maxSenders, 100, 0));
   const meter = (options.meterProvider ?? metrics.getMeterProvider()).getMeter(METER);
   const polls = meter.createCounter('webhook.polls', { description: 'Polls of tasks', unit: '{poll}' });
   const duration = meter.createHistogram('webhook.poll.duration', {
-    description: 'From the question about a task until its answer was kept',
+    description: 'From the request about a task until its answer is stored',
     unit: 's',
     advice: { explicitBucketBoundaries: [...SECONDS] },
   });

@@ -325,7 +325,7 @@ function asker(context: PollerContext): (watch: Polled, held: Held, stopping: Ab
         result: 'unresolved',
         end: { kind: 'unresolved' },
         status: 'completed',
-        error: 'the seller says completed, and gives no result',
+        error: 'the seller answers completed without a result',
       };
     }
     try {
@@ -379,20 +379,20 @@ function alarmsOf({ parts: { raiseAlarm } }: PollerContext): (watch: Watch, held
       raiseAlarm({
         code: 'task_unresolved',
         ...of,
-        message: `How ${of.taskType} has ended is not known: ${error}. It is polled no more; a webhook that comes later still ends it. Ask the seller.`,
+        message: `It is unknown how ${of.taskType} ended: ${error}. It is no longer polled; a later webhook still ends it. Ask the seller.`,
       });
     } else if (result === 'unknown' && !watch.isUnknown) {
       raiseAlarm({
         code: 'task_unknown',
         ...of,
-        message: `${error} That says nothing of how the task ended: it is asked about again, less and less often.`,
+        message: `${error} This does not say how the task ended: it is polled again, ever less often.`,
       });
     } else if (result === 'refused' || (isFailure(result) && watch.failures + 1 >= FAILING)) {
       raiseAlarm({
         code: code === 'answer_refused' ? 'answer_refused' : 'poll_failing',
         ...of,
         refusal: code,
-        message: `Tasks of the seller cannot be polled, and are asked about again, less and less often: ${error}`,
+        message: `Tasks of the seller cannot be polled, and are tried again ever less often: ${error}`,
       });
     }
   };

@@ -172,6 +172,6 @@ function ownQuery(given: unknown): TaskQuery | undefined {
   if (typeof operation === 'string' && operation !== '' && isJsonObject(args))
     return { operation, arguments: args };
   throw new ConfigError(
-    'query: give { operation, arguments }, a name and an object; or undefined where the seller is asked as by default.',
+    'query: give { operation, arguments }, a name and an object, or undefined for the default query.',
   );
 }

@@ -59,7 +59,10 @@ async function burnBy(
     throw new Fault('store_unavailable', `burn failed: ${textOf(error)}`, { cause: error });
   }
   if (typeof isNew === 'boolean') return { kind: isNew ? 'burned' : 'replayed', pressure: [] };
-  throw new Fault('misconfigured', `burn gave ${typeof isNew}: it has to return whether the nonce was new`);
+  throw new Fault(
+    'misconfigured',
+    `burn returned ${typeof isNew}. It has to return true if the nonce was new, else false`,
+  );
 }
 
 function ownersNonces(owners: Burn, hashes: Hashes): Nonces {

@@ -44,7 +44,7 @@ const isTextOrAbsent = (value: unknown): boolean => value === undefined || isTex
 
 type Checked = Exclude<keyof Observation, 'sender' | 'data' | 'context'>;
 
-const NO_TEXT = 'is not a string, or empty. Leave it out where there is none.';
+const NO_TEXT = 'is not a string, or is empty. Leave it out if there is none.';
 
 const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => boolean, message: string]>> = {
   taskId: [isTextOrAbsent, NO_TEXT],
@@ -56,11 +56,11 @@ const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => bo
   ],
   timestamp: [
     (value) => value === undefined || (isText(value) && parseInstant(value) !== undefined),
-    'is not an RFC 3339 date-time with a zone. Leave it out where the seller gives none.',
+    'is not an RFC 3339 date-time with a zone. Leave it out if the seller gives none.',
   ],
   askedAt: [
     (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
-    'is not a time in ms. Give the Date.now() from before the question.',
+    'is not a time in ms. Give the Date.now() of just before you asked the seller.',
   ],
   source: [
     (value) => value === 'response' || value === 'poll' || value === 'pull',
@@ -68,7 +68,7 @@ const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => bo
   ],
   observation: [
     isText,
-    'is not a string, or empty. Give the updated_at of the answer; where there is none, how many changes of the task you have seen: "change 1", then "change 2".',
+    'is not a string, or is empty. Give the updated_at of the answer. If it has none, count the changes of the task that you have seen: "change 1", then "change 2".',
   ],
 };
 
@@ -235,7 +235,7 @@ export function observeWith(context: ReceiverContext): Observe {
   return async (observation) => {
     if (!registrations) {
       fail(
-        'give the receiver registrations (createRegistrations): then its webhooks carry what they report of a task too.',
+        'the receiver has no registrations. Give it those of createRegistrations: createReceiver({ …, registrations }).',
       );
     }
     if (!store.inbox)

@@ -32,7 +32,7 @@ const STORE: Kind = {
   afterMs: STORE_MS,
   afterFailures: 2,
   begun: (_failures, seconds, last) =>
-    `the store has not answered for ${seconds} s: deliveries get 503, and sellers come again. The last fault: ${last}`,
+    `the store has not answered for ${seconds} s: deliveries are answered 503, and sellers deliver again. The last fault: ${last}`,
   over: (seconds) => `the store answers again, after ${seconds} s`,
 };
 
@@ -41,8 +41,8 @@ const HANDLERS: Kind = {
   afterMs: HANDLER_MS,
   afterFailures: HANDLER_RUNS,
   begun: (failures, seconds, last) =>
-    `the last ${failures} runs of handlers failed, for ${seconds} s. What they share may be away: events that fail too often become DEAD. The last error: ${last}`,
-  over: (seconds) => `a handler's run was done again, after ${seconds} s`,
+    `the last ${failures} runs of handlers failed, for ${seconds} s. A service that they share may be down. Events that fail too often become DEAD. The last error: ${last}`,
+  over: (seconds) => `a run of a handler succeeded again, after ${seconds} s`,
 };
 
 /** @param now Unix ms. */

@@ -54,7 +54,7 @@ export function createQueueWatch(context: WatchedParts): QueueWatch {
   }
 
   function raise(overdueMs: number): void {
-    const message = `an event has been due for ${Math.floor(overdueMs / 1000)} s and no worker has leased it: call receiver.start() in a process that keeps running, on this store; where one runs, it does not keep up (worker.concurrency, or another process)`;
+    const message = `an event has been due for ${Math.floor(overdueMs / 1000)} s and no worker has leased it. Call receiver.start() on this store in a process that keeps running. If one runs, it falls behind: raise worker.concurrency, or add a process`;
     raiseAlarm({ code: 'queue_unattended', overdueMs, message });
   }
 
@@ -67,7 +67,10 @@ export function createQueueWatch(context: WatchedParts): QueueWatch {
     queued() {
       wakeSignal.notify();
       if (isFirst && !wakeSignal.listened) {
-        logger.info({}, 'events are queued here for processes that call receiver.start(): this one has not');
+        logger.info(
+          {},
+          'this process queues events and has not called receiver.start(): another process has to run them',
+        );
       }
       isFirst = false;
       watchQueue();

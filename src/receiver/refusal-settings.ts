@@ -60,19 +60,19 @@ const mediaType: Find = (refused) => {
   return isOpen
     ? {
         option: 'contentTypes',
-        advice: `If a seller sends it so, set contentTypes: ['${media}']; else a proxy of yours has changed it.`,
+        advice: `If a seller sends this type, set contentTypes: ['${media}']. Otherwise your proxy has changed it.`,
       }
-    : { advice: 'The seller has to send application/json in UTF-8, or a proxy of yours has changed it.' };
+    : { advice: 'The seller has to send application/json in UTF-8, unless your proxy has changed it.' };
 };
 
 const contentEncoding: Find = (refused) =>
   isCredentialed(refused)
-    ? { advice: 'Sellers do not compress, a proxy of yours may: turn that off for this path.' }
+    ? { advice: 'Sellers do not compress, but your proxy may: turn that off for this path.' }
     : undefined;
 
 const bodySize: Find = ({ parts: context }) => ({
   option: 'maxBodyBytes',
-  advice: `If a seller's events are larger, raise maxBodyBytes (${context.config.maxBodyBytes}), and the limit of a proxy in front.`,
+  advice: `If a seller's events are larger, raise maxBodyBytes (${context.config.maxBodyBytes}), and the limit of your proxy.`,
 });
 
 const TOKEN_FIELD = "auth: { bearer: { token, header: 'X-A2A-Notification-Token' } }";
@@ -87,7 +87,7 @@ function tokenElsewhere({ headers }: RefusedCase, auth: SenderEntry['auth']): Su
   if (!headers.has(PUSH_TOKEN_FIELD)) return undefined;
   return {
     option: 'auth',
-    advice: `It has a token in X-A2A-Notification-Token: if the seller was given one, register ${TOKEN_FIELD}.`,
+    advice: `It has a token in X-A2A-Notification-Token: if you gave the seller one, register ${TOKEN_FIELD}.`,
   };
 }
 
@@ -143,24 +143,27 @@ const unknownKey: Find = (refused) => {
   const { keyid, senders, parts: context } = refused;
   if (senders.length === 0) {
     return isCredentialed(refused)
-      ? { option: 'senders', advice: 'If you gave the URL to a seller, let senders give that seller for it.' }
+      ? { option: 'senders', advice: 'If you gave a seller this URL, add that seller to senders for it.' }
       : undefined;
   }
   const owner = keyid === undefined ? undefined : context.keys.whose(keyid);
   if (owner !== undefined && !senders.some(({ agentUrl }) => agentUrl === owner)) {
     return {
       option: 'senders',
-      advice: `${owner} has a key of that id: if it was given this URL, let senders give it for it.`,
+      advice: `${owner} has a key with this id: if you gave it this URL, add it to senders for it.`,
     };
   }
   const pinned = senders.find(({ pins, publishers }) => pins ?? publishers);
   if (!pinned) return undefined;
   const { agentUrl, pins } = pinned;
   return pins
-    ? { option: 'pins', advice: `${agentUrl} has pins, which alone count: if this key is its own, add it.` }
+    ? {
+        option: 'pins',
+        advice: `Only the pins of ${agentUrl} count: if it owns this key, add the key to them.`,
+      }
     : {
         option: 'publishers',
-        advice: `The publishers of ${agentUrl} may pin its keys: if this key is its own, they have to list it, or take them out.`,
+        advice: `The publishers of ${agentUrl} may pin its keys: if it owns this key, they have to list it, or remove them from publishers.`,
       };
 };
 
@@ -173,7 +176,7 @@ const revokedKey: Find = ({ keyid = '', senders }) => {
   if (listing) {
     return {
       option: 'revocation',
-      advice: `It is in revokedKids of ${listing.agentUrl}. Take it out only if it is not revoked; else somebody signs with it: tell the seller.`,
+      advice: `It is in revokedKids of ${listing.agentUrl}. Remove it only if it is not revoked. Otherwise somebody signs with a revoked key: tell the seller.`,
     };
   }
   const pinning = senders.find(({ pins = [] }) =>
@@ -187,8 +190,8 @@ const revokedKey: Find = ({ keyid = '', senders }) => {
 };
 
 const SECRETS: Readonly<Record<'hmac' | 'bearer', string>> = {
-  hmac: 'compare the secret with the one that the seller has; during a rotation set previousSecret',
-  bearer: 'compare the token with the one that the seller has; during a rotation set previousToken',
+  hmac: "compare the secret with the seller's; during a rotation set previousSecret",
+  bearer: "compare the token with the seller's; during a rotation set previousToken",
 };
 
 const failedProof: Find = ({ headers, keyid, senders, parts: context }) => {
@@ -196,27 +199,27 @@ const failedProof: Find = ({ headers, keyid, senders, parts: context }) => {
   if (!sender) return undefined;
   const { auth } = sender;
   if (auth.scheme !== 'signature')
-    return { option: 'auth', advice: `If it is the seller, ${SECRETS[auth.scheme]}.` };
+    return { option: 'auth', advice: `If the seller sent it, ${SECRETS[auth.scheme]}.` };
   if (!headers.has('signature-input'))
-    return { option: 'auth', advice: `If it is the seller, ${SECRETS.hmac}.` };
+    return { option: 'auth', advice: `If the seller sent it, ${SECRETS.hmac}.` };
   const owner = keyid === undefined ? undefined : context.keys.whose(keyid, senders);
   if (owner !== undefined && context.notes.senders.get(owner)?.lastAcceptedAt === undefined) {
     return {
       option: 'publicUrl',
-      advice: `Nothing of ${owner} was accepted since the start: compare publicUrl with the URL that the seller was given, and see whether a proxy changes what is signed (npx proto-webhooks explain).`,
+      advice: `Nothing from ${owner} was accepted since the start. Compare publicUrl with the URL that you gave the seller, and check whether a proxy changes what is signed (npx proto-webhooks explain).`,
     };
   }
   const pinning = senders.find((one) => pinsIt(one, keyid));
   if (!pinning) return undefined;
   return {
     option: 'pins',
-    advice: `The key is a pin of ${pinning.agentUrl}: see whether the seller has replaced it under its kid.`,
+    advice: `The key is a pin of ${pinning.agentUrl}: check whether the seller has replaced it under the same kid.`,
   };
 };
 
 const changedBody: Find = () => ({
   advice:
-    'The body is not the one that was signed: see whether a proxy, parser or middleware of yours changes it; else the client of the seller does.',
+    "The body is not the one that was signed. Check whether your proxy, parser or middleware changes it; otherwise the seller's client does.",
 });
 
 const scheme: Find = () => ({

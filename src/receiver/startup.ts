@@ -46,7 +46,7 @@ async function checkIdentity(options: ReceiverOptions, raiseAlarm: RaiseAlarm): 
 function requireExpected({ store, expectStoreId }: ReceiverOptions, id: string): void {
   if (expectStoreId === undefined || expectStoreId === id) return;
   throw new ConfigError(
-    `expectStoreId: the ${store.name} store is ${id}, and ${expectStoreId} is expected. Connect the one that is expected (is its volume mounted, is it the right database?), or set expectStoreId: '${id}' where this one is to take its place.`,
+    `expectStoreId: the ${store.name} store is ${id}, and ${expectStoreId} is expected. Connect the expected one (check its volume and database), or set expectStoreId: '${id}' if this one replaces it.`,
   );
 }
 
@@ -152,7 +152,7 @@ function startupBy<T>(
   };
 }
 
-const STOPPED = 'the receiver was stopped. Call start(): it opens the store again, and deliveries are taken.';
+const STOPPED = 'the receiver was stopped. Call start(): it opens the store again and accepts deliveries.';
 
 /** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
 export function createStartup<T>(context: StartupParts<T>): StoreStartup<T> {
@@ -163,7 +163,7 @@ export function createStartup<T>(context: StartupParts<T>): StoreStartup<T> {
 
   const identityChanged = ({ id }: StoreIdentity): void => {
     requireExpected(options, id);
-    const message = `the ${options.store.name} store was emptied, or another one is in its place: its identity was ${storeId} and is ${id}. What was finished before it may be handled again`;
+    const message = `the ${options.store.name} store was emptied or replaced: its identity was ${storeId} and is now ${id}. Events that were finished before may be handled again`;
     raiseAlarm({ code: 'store_created', message, storeId: id });
     storeId = id;
   };

@@ -124,7 +124,7 @@ interface TicketParts {
 const UNPROVED_SHARE = 8;
 
 const NOT_BYTES =
-  "the stream of the body gives something else than bytes (Uint8Array), and the bytes that were signed are gone. Hand over the platform's own request, or a stream of its bytes.";
+  "the body's stream gives something other than bytes (Uint8Array), and the signed bytes are lost. Pass the platform's own request, or a stream of its bytes.";
 
 function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
   const [first] = chunks;
@@ -183,7 +183,7 @@ export function createTickets(context: TicketParts): Tickets {
   const coming = new Set<string>();
 
   function bufferFull(): Unavailability {
-    const detail = `the bodies of deliveries under way fill maxBufferedBytes (${maxBufferedBytes}), or its sender's share of it; raise it, or add processes`;
+    const detail = `the bodies of current deliveries fill maxBufferedBytes (${maxBufferedBytes}), or the sender's share of it. Raise it, or add processes`;
     context.raiseAlarm({ code: 'overloaded', message: detail });
     return unavailable('overloaded', detail);
   }

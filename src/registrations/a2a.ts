@@ -279,7 +279,7 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
     }
   }
   throw new Error(
-    `No agent card: ${found.join(', ')}. Where the agent has none, give a2aCaller a version: then it calls agentUrl itself.`,
+    `No agent card: ${found.join(', ')}. If the agent has none, give a2aCaller a version: then it calls agentUrl itself.`,
   );
 }
 

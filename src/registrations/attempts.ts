@@ -133,7 +133,7 @@ function alarmOf(
   if (state === 'orphaned' && code === 'IDEMPOTENCY_CONFLICT') {
     return {
       code: 'operation_orphaned',
-      message: `Whether ${taskType} was done is not known: the call was not answered, and is refused now: ${message} Ask the seller.`,
+      message: `It is unknown whether ${taskType} was done: the call was not answered, and its repeat is refused: ${message} Ask the seller.`,
       sender,
       operationId,
       taskType,
@@ -152,7 +152,7 @@ function alarmOf(
 const AFTER: Readonly<Record<Rejected | 'calling', string>> = {
   refused: '',
   calling:
-    ' Whether the call before it was done is not known: it is repeated as long as the seller knows its request key.',
+    ' It is unknown whether the call before it was done: it is repeated as long as the seller knows its request key.',
   orphaned:
-    ' Whether a call before it was done is not known, and nobody calls again: ask the seller before you create another registration.',
+    ' It is unknown whether a call before it was done, and it is not repeated: ask the seller before you create another registration.',
 };

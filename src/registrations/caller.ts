@@ -133,9 +133,7 @@ export function callerOf(
   now: () => number = Date.now,
 ): Caller {
   if (typeof options === 'string') {
-    throw new ConfigError(
-      `${name}: was called as if it were the caller. Give what it returns: ${name}({ auth }).`,
-    );
+    throw new ConfigError(`${name}: was called as the caller. Pass what it returns: ${name}({ auth }).`);
   }
   onlyKnown(name, options, known);
   const tokenOf = tokenSource(options.auth);
@@ -234,7 +232,7 @@ function tokenSource(auth: SellerAuth | undefined): TokenSource {
     if (typeof given === 'string' && !isBlank(given)) return requireToken(given);
     const what = given === null ? 'null' : typeof given === 'string' ? 'an empty text' : `a ${typeof given}`;
     throw new ConfigError(
-      `auth.token: the function gave ${what}. Give the token, or undefined where there is none.`,
+      `auth.token: the function returned ${what}. Return the token, or undefined if there is none.`,
     );
   };
 }
@@ -274,7 +272,7 @@ function refusalOf(
 ): Error | undefined {
   const detail = `HTTP ${status}`;
   if (status === UNAUTHORIZED) {
-    const why = token === 'withheld' ? ` from ${url}: the token goes to the origin of agentUrl alone` : '';
+    const why = token === 'withheld' ? ` from ${url}: the token goes only to the origin of agentUrl` : '';
     return new SellerError(token === 'sent' ? 'AUTH_INVALID' : 'AUTH_REQUIRED', `${detail}${why}`);
   }
   if (status === FORBIDDEN) return new SellerError('INSUFFICIENT_PERMISSIONS', detail);

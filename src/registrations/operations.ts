@@ -328,7 +328,7 @@ function requireKeyTime(ms: unknown): void {
   if (Number.isSafeInteger(ms) && (ms as number) >= 0) return;
   throw new RegistrationError(
     'request_invalid',
-    `requestKeyMs: ${notANumber(ms)} not a whole number of ms. Give how long the seller knows a request by its key; 0: it does not.`,
+    `requestKeyMs: ${notANumber(ms)} not a whole number of ms. Give the time for which the seller knows a request by its key, or 0 if it does not.`,
   );
 }
 

@@ -14,7 +14,7 @@ interface Theirs {
 export function requireTheirs(own: Theirs, { store, senders, publicUrl }: ReceiverOfRegistrations): void {
   if (store.registrations !== own.registrations) {
     throw new ConfigError(
-      'store: is another one than the store of registrations, so their operations and its events would be apart. Give the same to createReceiver and createRegistrations.',
+      'store: is not the store of registrations, so operations and events would be in two stores. Give the same one to createReceiver and createRegistrations.',
     );
   }
   const isTheirs = senders === undefined || senders === own.senders;
@@ -28,6 +28,6 @@ export function requireTheirs(own: Theirs, { store, senders, publicUrl }: Receiv
   // Senders of the owner's own at URLs of their own: what is registered is received elsewhere.
   if (!isTheirs && !(publicUrl.kind === 'prefix' && publicUrl.prefix.startsWith(below))) return;
   throw new ConfigError(
-    `publicUrl: does not cover ${own.publicUrl}, where sellers are told to send. Leave the option out: registrations bring theirs. With senders of your own beside them, give one that ends in /* above both.`,
+    `publicUrl: does not cover ${own.publicUrl}, to which sellers are asked to send. Leave the option out: registrations bring theirs. For senders of your own beside them, give one that ends in /* and covers both.`,
   );
 }

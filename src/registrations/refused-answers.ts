@@ -94,13 +94,13 @@ async function count(
     code: 'answer_refused',
     ...names,
     refusals,
-    message: `${message} Whether ${names.taskType} was done is not known. ${isOver ? 'It is called no more.' : `It is called again: ${refusals} of at most ${MOST_REFUSED} calls.`}`,
+    message: `${message} It is unknown whether ${names.taskType} was done. ${isOver ? 'It is not called again.' : `It is called again: ${refusals} of at most ${MOST_REFUSED} calls.`}`,
   });
   if (!isOver) return;
   raise({
     code: 'operation_orphaned',
     ...names,
-    message: `Whether ${names.taskType} was done is not known: the answers of ${refusals} calls were refused, the last one because ${reason}. Ask the seller.`,
+    message: `It is unknown whether ${names.taskType} was done: the answers of ${refusals} calls were refused, the last one because ${reason}. Ask the seller.`,
   });
 }
 

@@ -101,7 +101,7 @@ export function registrationOf(operation: Operation, context: RegistrationContex
       operationId,
       taskType: is.taskType,
       ...(ref !== undefined && { ref }),
-      message: `How ${is.taskType} ends cannot be asked: the seller answers ${status} and names no task_id, so that it is not polled. A webhook that names the task ends it. Ask the seller which task it is.`,
+      message: `The task of ${is.taskType} cannot be polled: the seller answers ${status} without a task_id. A webhook that names the task ends it. Ask the seller which task it is.`,
     });
   return {
     ...of,
@@ -144,13 +144,13 @@ export function registrationOf(operation: Operation, context: RegistrationContex
 
 const WARNINGS: Partial<Readonly<Record<Settled, string>>> = {
   'task-taken':
-    "The seller answers with a task_id that is another operation's already: events of the task that name no operation_id are that one's.",
+    'The seller answers with the task_id of another operation: events of the task without an operation_id go to that one.',
   'other-task':
-    'The seller answers with another task_id than it has told before: both tasks are polled, and events of the former have the warning operation_id_mismatch.',
+    'The seller answers with another task_id than before: both tasks are polled, and events of the former have the warning operation_id_mismatch.',
 };
 
 const UNOBSERVED =
-  'The answer of a call is its end, and reaches no handler: no receiver of this process has these registrations. Give them to createReceiver, or handle the answer yourself.';
+  'The answer of a call ends it and reaches no handler: no receiver of this process has these registrations. Give them to createReceiver, or handle the answer yourself.';
 
 /** @throws RegistrationError */
 function requireVersion(version: AgentVersion | undefined): AgentVersion {

@@ -333,7 +333,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     start: async (...given: readonly unknown[]) => {
       if (given.length > 0) {
         throw new ConfigError(
-          'registrations.start: takes nothing. Give the client once: createRegistrations({ call, … }).',
+          'registrations.start: takes no argument. Give the client once: createRegistrations({ call, … }).',
         );
       }
       await start();

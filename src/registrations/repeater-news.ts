@@ -13,7 +13,7 @@ export function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNe
       const { agentUrl: sender, operationId, taskType, ref } = news.operation;
       raise({
         code: 'operation_orphaned',
-        message: `Whether ${taskType} was done is not known: the call was not answered, and cannot be repeated. Ask the seller.`,
+        message: `It is unknown whether ${taskType} was done: the call was not answered, and cannot be repeated. Ask the seller.`,
         sender,
         operationId,
         taskType,

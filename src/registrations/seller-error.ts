@@ -15,13 +15,13 @@ const ADVICE_BY_CODE: Partial<Record<ErrorCode, string>> = {
   INSUFFICIENT_PERMISSIONS: 'Ask the seller for the permission that this operation needs.',
   INVALID_REQUEST: 'Compare the arguments with what the seller documents for the operation.',
   IDEMPOTENCY_CONFLICT:
-    'The same request key came with other arguments. Ask the seller what it has done by it before you create another registration.',
+    'The same request key came with other arguments. Ask the seller what it did for that key before you create another registration.',
 };
 
 const ADVICE: Record<Recovery, string> = {
   transient: 'The same call may succeed later.',
   correctable: 'Change what the seller names, and create another registration.',
-  terminal: 'No other call can mend that: ask the seller.',
+  terminal: 'No further call can help: ask the seller.',
 };
 
 /** `hasOwn`: a code called `constructor` has no advice of its own. */
@@ -105,7 +105,7 @@ export class SellerBusyError extends PrintableError {
 
   constructor(status: number, retryAfterMs: number | undefined, options?: ErrorOptions) {
     const wait = retryAfterMs === undefined ? 'later' : `in ${retryAfterMs} ms`;
-    super(`The seller answers ${status}: it is busy, and to be called again ${wait}.`, options);
+    super(`The seller answers ${status}: it is busy. Call it again ${wait}.`, options);
     this.status = status;
     this.retryAfterMs = retryAfterMs;
   }

@@ -18,7 +18,7 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 export function tokenOf(given: unknown, { protocol, hostname }: URL): TokenSource | undefined {
   if (given === undefined) return undefined;
   if (protocol !== 'https:' && !LOOPBACK.test(hostname)) {
-    throw new ConfigError('token: would go over http. Use an https baseUrl; http is for loopback alone.');
+    throw new ConfigError('token: would go over http. Use an https baseUrl; http is only for loopback.');
   }
   if (typeof given === 'function') return given as TokenSource;
   if (typeof given !== 'string' || !TOKEN.test(given)) {

@@ -84,7 +84,7 @@ function baseUrlOf(value: unknown, allowLoopback: boolean): URL {
   }
   const parsed = new URL(url);
   if (parsed.search !== '' || parsed.hash !== '') {
-    throw new ConfigError('baseUrl: has a query or a fragment. Give the URL that paths are put behind.');
+    throw new ConfigError('baseUrl: has a query or a fragment. Give the URL to which paths are appended.');
   }
   return parsed;
 }

@@ -230,7 +230,8 @@ function besideAnother(
   event: Event,
   { config }: AdmitContext,
 ): Verdict | undefined {
-  if (isPutOff(result)) return unavailable('in_flight', 'another event that may end the process runs alone');
+  if (isPutOff(result))
+    return unavailable('in_flight', 'another event that may crash the process is running alone');
   // In the inbox it is safe, whichever process works on it.
   return config.mode === 'inbox'
     ? { kind: 'duplicate', state: 'queued', event, changed: result.changed }
@@ -246,8 +247,7 @@ const LONGEST_RETRY_AFTER_MS = 86_400_000;
  */
 function backingOff(leftMs: number): Unavailability {
   const retryAfterMs = Math.min(leftMs, LONGEST_RETRY_AFTER_MS);
-  const detail =
-    'the same bytes of an event that failed, or an event that ended its process, came before its next run is due';
+  const detail = 'the event failed or crashed its process before, and its next run is not due yet';
   return { ...unavailable('in_flight', detail), retryAfterMs };
 }
 

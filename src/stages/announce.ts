@@ -20,7 +20,7 @@ function announceRefusal(
   if (result.kind === 'over-cap' || result.kind === 'rate-abuse') {
     const limit = result.kind === 'over-cap' ? result.limit : 'nonces';
     const { option, options } = CAPS[limit];
-    const message = `the sender is over its cap of ${limit}: 429. Where that is no flood, raise ${options}`;
+    const message = `the sender is over its cap of ${limit}: deliveries are answered 429. If this is no flood, raise ${options}`;
     raiseAlarm({ code: 'cap_reached', sender, limit, option, message });
   }
   const isConflict = result.kind === 'conflict';
@@ -53,7 +53,7 @@ export function announce(
       sender,
       key,
       message:
-        "the event's timestamp is more than 5 min ahead of the store's clock: it does not raise the task's mark",
+        "the event's timestamp is more than 5 min ahead of the store's clock: it is applied, and later events are not compared with it",
     });
   }
 }
@@ -69,7 +69,7 @@ export function announceStep(
   raiseAlarm: RaiseAlarm,
 ): void {
   if (clockSteppedMs === undefined) return;
-  const message = `the store's clock was set back by ${Math.round(clockSteppedMs / 1000)} s: what waits may run up to an hour late; look at its time service`;
+  const message = `the store's clock was set back by ${Math.round(clockSteppedMs / 1000)} s: waiting events may run up to an hour late. Check the time service of its machine`;
   raiseAlarm({ code: 'clock_stepped', steppedMs: clockSteppedMs, message });
 }
 

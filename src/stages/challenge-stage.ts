@@ -69,7 +69,7 @@ function questionOf(
   const { seller_agent_url: claimedSeller } = body;
   if (claimedSeller !== sender)
     return `its seller_agent_url is ${quoted(claimedSeller)}, and ${sender} signed it`;
-  if (!ask) return 'there is no onChallenge to ask: give one';
+  if (!ask) return 'onChallenge is missing: give one';
   // Frozen: what is echoed is read from it after it was handed out.
   const challenge = Object.freeze({ ...body, authMatches: authMatches(body, auth, hashes) });
   return { ask, challenge, sender };
@@ -109,7 +109,7 @@ async function answerOf(
     if (answer.accepted === true) return { kind: 'challenge', challenge };
     if (answer.accepted === false)
       return refusedChallenge(`onChallenge said no (authMatches: ${challenge.authMatches})`);
-    return refusedChallenge(`onChallenge gave ${typeof answer.accepted}: it has to return true or false`);
+    return refusedChallenge(`onChallenge returned ${typeof answer.accepted}: it has to return true or false`);
   } catch (error) {
     delivery.log.error({ err: error }, 'onChallenge failed');
     return unavailable('handler_failed', 'onChallenge failed');

@@ -121,7 +121,7 @@ async function tryClock(
   return { found };
 }
 
-const OUR_CLOCK = 'deliveries get 503 until it is set right (NTP)';
+const OUR_CLOCK = 'deliveries are answered 503 until it is corrected (NTP)';
 
 /** A row may be the seller's doing, or anybody's who has recorded what it sent. */
 function told({ offsetMs, store }: Finding): string {

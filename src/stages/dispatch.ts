@@ -132,7 +132,7 @@ function warnOfLostWrites(transaction: RunTransaction, { log }: HandlerContext):
   if (!failure || isCommitted(transaction)) return;
   log.error(
     { err: failure.error },
-    'ctx.transaction failed, and the handler returned all the same: the event is done without those writes. Await ctx.transaction and let what it throws through.',
+    'ctx.transaction failed but the handler returned: the event is done without those writes. Await ctx.transaction, and do not catch its error.',
   );
 }
 

@@ -14,9 +14,9 @@ type Phase = 'idle' | 'under way' | 'committed' | 'settled';
 
 const REFUSED: Readonly<Record<Exclude<Phase, 'idle'>, string>> = {
   'under way':
-    'ctx.transaction: another one of this event is under way, and would wait for this one, or commit the event without it. Do all of the writes in one call.',
+    'ctx.transaction: another transaction of this event is open. It would wait for this one, or commit the event without it. Do all writes in one call.',
   committed:
-    'ctx.transaction: it committed already, and the event with it. Do all of the writes in one call.',
+    'ctx.transaction: the transaction of this event has already committed. Do all writes in one call.',
   settled: 'ctx.transaction: the handler has returned or thrown. Await ctx.transaction in it.',
 };
 

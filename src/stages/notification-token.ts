@@ -69,7 +69,7 @@ export function checkToken<R extends Read | ReadChallenge>(
     code: 'token_mismatch',
     ...(refuses && { option: 'notificationToken' }),
     sender: read.identity.sender.agentUrl,
-    message: `A delivery whose sender is proved carries another token than notificationToken: it was ${refuses ? 'refused, 401' : 'taken'}. Compare it with the one that the seller was given; during a rotation set previousToken.`,
+    message: `A proved sender's delivery carries another token than notificationToken and was ${refuses ? 'refused with 401' : 'accepted'}. Compare it with the token that you gave the seller; during a rotation set previousToken.`,
   });
   if (!refuses) return warned(read, 'token_mismatch');
   return refused('webhook_token_mismatch', 'the token is none of those registered');

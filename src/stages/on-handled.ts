@@ -111,7 +111,7 @@ async function recordOf(
   try {
     return await store.inbox?.inspect(sender, key);
   } catch (error) {
-    logger.warn({ err: error, sender, key }, 'an event that has ended could not be looked at');
+    logger.warn({ err: error, sender, key }, 'the record of an ended event could not be read');
     return undefined;
   }
 }

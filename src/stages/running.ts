@@ -175,7 +175,7 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
       if (!store.alive || performance.now() - beatenAt < BEAT_SHARE * renewMs) return;
       announce().catch((error: unknown) => {
         // No run ends for it: a crash that is charged wrongly is taken back once this process is heard again.
-        logger.warn({ err: error }, 'the store could not be told that this process is alive');
+        logger.warn({ err: error }, 'the store could not record that this process is alive');
       });
     },
     announce,

@@ -33,7 +33,7 @@ export async function toldBefore(
       firstSource: source,
       hash: claim.task?.told?.hash,
       firstHash: hash,
-      message: `a terminal status told by ${event.source} says something else than the one that ${source} told first: the first is kept. Ask the seller which is right`,
+      message: `a terminal status from ${event.source} differs from the one that ${source} reported first: the first is kept. Ask the seller which is right`,
     });
   }
   const told: Event = warning ? withMembers(event, { warnings: [...event.warnings, warning] }) : event;
@@ -56,10 +56,10 @@ const SECOND: Partial<Record<AcceptDecision['kind'], string>> = {
 };
 
 const ABOUT_KEYS =
-  'The seller makes a new key for each attempt, has changed what it says, or sends one change over two channels';
+  'The seller makes a new key for each attempt, changed its result, or sends one change over two channels';
 
 const HOW_TO_LEARN =
-  'Its handler does not run. Learn the end by a poll (docs/poll.md), or ask the seller (get_task_status), and have the seller use a key for one event alone';
+  'Its handler does not run. Poll the task (docs/poll.md), or ask for it by get_task_status. Ask the seller to use a key for one event only';
 
 /** The ends of tasks that an accept brought to light (admission.md §5.4a), as alarms. @returns the warnings for the event. */
 export function tellEnds(result: AcceptResult, event: Event, raiseAlarm: RaiseAlarm): readonly WarningCode[] {

@@ -40,7 +40,7 @@ function prefixedTarget(publicUrl: Extract<PublicUrl, { kind: 'prefix' }>, url: 
 export function requireUrl(publicUrl: PublicUrl, url: string | undefined): void {
   if (publicUrl.kind === 'exact' || typeof url === 'string') return;
   throw new ConfigError(
-    'publicUrl ends in /*, so path and query come from the request: pass them, as { url: request.url } behind the headers.',
+    'publicUrl ends in /*, so path and query come from the request: pass them, as { url: request.url } after the headers.',
   );
 }
 
@@ -116,7 +116,7 @@ function unusualSenders(
   return { kind: 'selected', delivery, target, senders: [first, ...others], refused: ofAnother };
 }
 
-const TOO_MANY = `the senders function gave more than ${MAX_SENDERS} for one URL: the first ${MAX_SENDERS} are considered, and what none of them explains gets 503. Give each seller a path of its own (publicUrl: '…/*') and return the one whose path it is.`;
+const TOO_MANY = `the senders function returned more than ${MAX_SENDERS} senders for one URL: only the first ${MAX_SENDERS} are considered, and a delivery that none of them explains is answered 503. Give each seller its own path (publicUrl: '…/*') and return only the seller of that path.`;
 
 /** Refusals that say of the senders that were considered that it is none of theirs. */
 const UNEXPLAINED: ReadonlySet<RefusedCode> = new Set([

@@ -254,7 +254,10 @@ async function close(
 function endWatch({ event }: HandledRun, { registrations, background, log }: Settling): void {
   if (!event?.registration || event.kind !== 'task' || !isTerminal(event.status)) return;
   const ended = registrations?.ended?.(event);
-  if (ended) background(ended.catch((error: unknown) => log.debug({ err: error }, 'a watch has not ended')));
+  if (ended)
+    background(
+      ended.catch((error: unknown) => log.debug({ err: error }, 'the watch of a lease did not end')),
+    );
 }
 
 const errorOf = (end: RunEnd, { config }: Settling): string =>
@@ -371,6 +374,9 @@ export async function giveBack(
   try {
     await store.fail({ sender, key, owner, ...unstarted, retry, retentionMs });
   } catch (error) {
-    logger.warn({ err: error, sender, key }, 'an event could not be given back: its lease runs out');
+    logger.warn(
+      { err: error, sender, key },
+      'an event could not be returned to the queue: it is due again when its lease ends',
+    );
   }
 }

@@ -164,7 +164,7 @@ export async function reencoded(
     if (!signer) continue;
     const sender = signer.sender.agentUrl;
     const [signedUrl, seenUrl] = [signed, target].map((url) => printableName(url.targetUri, MAX_URL_BYTES));
-    const message = `${sender} signed for ${signedUrl}, which this platform gives as ${seenUrl}. Give ${sender} a URL without such characters, or use a door that sees the request target: proto-webhooks/node, express, fastify, or hono on Node.`;
+    const message = `${sender} signed for ${signedUrl}, which this platform reports as ${seenUrl}. Give ${sender} a URL without such characters, or use an adapter that sees the request target: proto-webhooks/node, express, fastify, or hono on Node.`;
     raiseAlarm({ code: 'public_url_mismatch', sender, signedUrl, configuredUrl: seenUrl, message });
     return { kind: 'unavailable', code: 'misconfigured', check: 10, detail: message };
   }

@@ -103,7 +103,10 @@ export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
 
   async function until(request: WaitRequest): Promise<PeekResult> {
     if (shared && waiting >= MAX_WAITING) {
-      throw new Fault('overloaded', `${MAX_WAITING} deliveries wait already for others' handlers`);
+      throw new Fault(
+        'overloaded',
+        `${MAX_WAITING} deliveries already wait for handlers of other deliveries`,
+      );
     }
     waiting += 1;
     const poll = join(request);

@@ -164,7 +164,7 @@ describe('an agent card', () => {
     other.server.removeAllListeners('request');
     other.server.on('request', (_req, res) => void res.writeHead(401).end());
     await expect(byCard()).rejects.toThrow(
-      `HTTP 401 from ${other.url}/a2a: the token goes to the origin of agentUrl alone`,
+      `HTTP 401 from ${other.url}/a2a: the token goes only to the origin of agentUrl`,
     );
   });
 
@@ -291,7 +291,7 @@ describe('which URLs are called', () => {
     redirectFrom('/mcp', 307, '/mcp/');
     await expect(
       ask('mcpCaller', 'https://seller.example/mcp', { ...options, fetch: following }),
-    ).rejects.toThrow(/was redirected by the fetch that was given/);
+    ).rejects.toThrow(/was redirected by your fetch/);
     expect(() => mcpCaller({ fetch: 'x' as never })).toThrow(/fetch: is not a function/);
   });
 

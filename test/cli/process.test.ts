@@ -511,7 +511,7 @@ describe('vectors probe', () => {
     expect(lost.code).toBe(1);
     const { hint } = JSON.parse(lost.stdout) as { hint: string };
     expect(hint).toContain('Every answer was 503');
-    expect(hint).toContain('Nothing was asked for here');
+    expect(hint).toContain('Nothing was requested here');
     expect(hint).toContain('or it remembers for up to 60 s');
     expect(hint).toContain(`senders: [{ agentUrl: 'http://127.0.0.1:${port}/mcp' }]`);
   });
@@ -819,7 +819,7 @@ describe('keys', () => {
     seller.faults.set('/.well-known/jwks.json', 'html');
     const broken = await cli(args);
     expect(broken.code).toBe(1);
-    expect(broken.stdout).toMatch(/fault +JWKS at .*Deliveries get 503 keys_unavailable/);
+    expect(broken.stdout).toMatch(/fault +JWKS at .*Deliveries are answered 503 keys_unavailable/);
     const wrong = await cli(['keys', 'check', `${seller.agentUrl}/`, '--allow-loopback']);
     expect(wrong.code).toBe(1);
     expect(wrong.stdout).toContain('differs in trailing slash');

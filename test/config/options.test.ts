@@ -655,7 +655,7 @@ describe('senders by path', () => {
 
   it('needs a publicUrl that ends in /*', () => {
     expect(() => resolveOptions(given({ senders: { '/webhooks/proto': [a] } }))).toThrow(
-      /^senders: has paths, and publicUrl is one URL, https:\/\/buyer\.example\/webhooks\/proto\. Let it end in \/\*/,
+      /^senders: has paths, but publicUrl is one URL, https:\/\/buyer\.example\/webhooks\/proto\. Let it end in \/\*/,
     );
   });
 });
@@ -705,12 +705,12 @@ describe('senders beside registrations', () => {
     expect(await at(config, '/webhooks/r/known')).toEqual([registered.agentUrl]);
     expect(await at(config, '/webhooks/r/other')).toEqual([]);
     await expect(at(config, '/webhooks/r/taken')).rejects.toThrow(
-      /gives somebody for a URL below https:\/\/buyer\.example\/webhooks\/r\/, the baseUrl of registrations/,
+      /returns a sender for a URL below https:\/\/buyer\.example\/webhooks\/r\/, the baseUrl of registrations/,
     );
   });
 
   it.each<readonly [string, Record<string, unknown>, RegExp]>([
-    ['a list', { senders: [own] }, /^senders: is a list for every path under publicUrl/],
+    ['a list', { senders: [own] }, /^senders: is one list for every path under publicUrl/],
     [
       'a path of theirs',
       { senders: { '/webhooks/r/own': [own] } },

@@ -182,7 +182,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       await at.deliver(completed(), { params: { keyid: 'next-1' } });
       return at.alarms;
     },
-    message: 'has pins, which alone count',
+    message: 'Only the pins of',
   },
   webhook_signature_key_revoked: {
     test: async () => {
@@ -199,7 +199,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       await at.deliver(completed(), { key: stranger.privateJwk });
       return at.alarms;
     },
-    message: 'compare publicUrl with the URL that the seller was given',
+    message: 'Compare publicUrl with the URL that you gave the seller',
   },
   webhook_signature_digest_mismatch: {
     test: async () => {
@@ -208,7 +208,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       await at.receiver.verifyAndDispatch(new TextEncoder().encode('{"changed":true}'), headers);
       return at.alarms;
     },
-    message: 'proxy, parser or middleware of yours',
+    message: 'your proxy, parser or middleware',
   },
   webhook_mode_mismatch: {
     test: changed({ 'X-ADCP-Signature': 'sha256=0' }),
@@ -224,7 +224,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   unsupported_content_encoding: {
     test: changed({ 'Content-Encoding': 'gzip' }),
-    message: 'a proxy of yours may: turn that off for this path',
+    message: 'your proxy may: turn that off for this path',
   },
   dead: {
     test: after(
@@ -243,7 +243,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   cap_reached: {
     test: after({ maxRecordsPerSender: 1 }, payloads.report(), payloads.report()),
-    message: 'the sender is over its cap of records: 429',
+    message: 'the sender is over its cap of records: deliveries are answered 429',
   },
   second_terminal_status: {
     test: after(
@@ -259,7 +259,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       payloads.tool('working', { task_id: 't', idempotency_key: 'one-key-an-operation' }),
       payloads.tool('completed', { task_id: 't', idempotency_key: 'one-key-an-operation' }),
     ),
-    message: 'Learn the end by a poll',
+    message: 'Poll the task (docs/poll.md)',
   },
   timestamp_ahead: {
     test: after({}, payloads.tool('working', { timestamp: '2999-01-01T00:00:00Z' })),
@@ -289,7 +289,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       await at.deliver(completed(), { now: () => now });
       return at.alarms;
     },
-    message: 'until it is set right (NTP)',
+    message: 'until it is corrected (NTP)',
   },
   clock_stepped: {
     test: async () => {
@@ -434,7 +434,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       advance(6 * MINUTE);
       await deliver();
     }),
-    message: 'the seller has to raise updated with each list',
+    message: 'The seller has to raise updated with each list',
   },
   admission_pressure: {
     test: rehearsed(
@@ -473,7 +473,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       await at.deliver(completed());
       return at.alarms;
     },
-    message: 'call receiver.start() in a process that keeps running',
+    message: 'Call receiver.start() on this store in a process that keeps running',
   },
   answer_refused: {
     test: () => repeating(86_400_000, async () => ({ status: 'completed', result: 1n })),
@@ -481,7 +481,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   operation_orphaned: {
     test: () => repeating(0, async () => ({})),
-    message: 'Whether create_media_buy was done is not known',
+    message: 'It is unknown whether create_media_buy was done',
   },
   operation_refused: {
     test: () => repeating(60_000, async () => ({ error: { code: 'AUTH_INVALID' } })),
@@ -489,11 +489,11 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   task_unresolved: {
     test: () => polling(async () => ({ status: 'completed', task_id: 'task-1' })),
-    message: 'How create_media_buy has ended is not known: the seller says completed, and gives no result',
+    message: 'It is unknown how create_media_buy ended: the seller answers completed without a result',
   },
   task_unknown: {
     test: () => polling(async () => ({ error: { code: 'TASK_NOT_FOUND', message: 'who?' } })),
-    message: 'TASK_NOT_FOUND: who?. That says nothing of how the task ended',
+    message: 'TASK_NOT_FOUND: who?. This does not say of how the task ended',
   },
   poll_failing: {
     test: () => polling(async () => ({ error: { code: 'AUTH_INVALID', message: 'expired' } })),
@@ -522,13 +522,13 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       });
       return at.alarms;
     },
-    message: 'says something else than the one that webhook told first',
+    message: 'differs from the one that webhook told first',
   },
   store_away: {
     test: outage(2, 10_000, {
       store: storeWith(() => ({ accept: () => Promise.reject(new Fault('store_unavailable', 'refused')) })),
     }),
-    message: 'the store has not answered for 10 s: deliveries get 503, and sellers come again',
+    message: 'the store has not answered for 10 s: deliveries are answered 503, and sellers deliver again',
   },
   handlers_failing: {
     test: outage(20, 4_000, {

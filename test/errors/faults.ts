@@ -67,7 +67,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
       await at.deliver();
       return lastOf(at);
     },
-    message: 'No key decides, and some could not be had',
+    message: 'No key decides, and some could not be fetched',
   },
   store_unavailable: {
     test: async () => {
@@ -158,7 +158,7 @@ export const FAULTS: Readonly<Record<UnavailableCode, Row<Outcome>>> = {
       ticket.add('{"status":"completed"}' as never);
       return outcomeOf(ticket);
     },
-    message: 'something else than bytes (Uint8Array)',
+    message: 'something other than bytes (Uint8Array)',
   },
   overloaded: {
     test: async () => {

@@ -176,7 +176,7 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
   },
   challenge_refused: {
     test: async () => (await testReceiver()).deliver(sampleChallenge(AGENT, undefined, {})),
-    message: 'there is no onChallenge to ask: give one',
+    message: 'onChallenge is missing: give one',
   },
   sender_over_limit: {
     test: async () => {

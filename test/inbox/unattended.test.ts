@@ -80,7 +80,7 @@ describe.each(Object.keys(BACKENDS))('a queue without a worker, on %s', (name) =
     expect(sinceMade(door).map(({ code, message }) => [code, message])).toEqual([
       [
         'queue_unattended',
-        expect.stringContaining('due for 60 s and no worker has leased it: call receiver.start()'),
+        expect.stringContaining('due for 60 s and no worker has leased it. Call receiver.start()'),
       ],
       ['queue_unattended', expect.stringContaining('due for 120 s')],
     ]);
@@ -202,7 +202,7 @@ describe.each(Object.keys(BACKENDS))('a queue without a worker, on %s', (name) =
     const door = await open({ logger });
     await queue(door, 1);
     await queue(door, 2);
-    expect(lines).toEqual([expect.stringMatching(/queued here.*this one has not$/)]);
+    expect(lines).toEqual([expect.stringMatching(/queues events.*another process has to run them$/)]);
     const other = told();
     const both = await open({ logger: other.logger });
     await both.receiver.start();

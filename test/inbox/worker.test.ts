@@ -102,7 +102,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
       {
         code: 'clock_stepped',
         steppedMs: expect.any(Number),
-        message: expect.stringMatching(/^the store's clock was set back by \d+ s: what waits/),
+        message: expect.stringMatching(/^the store's clock was set back by \d+ s: waiting events/),
       },
     ]);
   });
@@ -363,7 +363,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     await started.next();
     await setup.receiver.stop();
     release();
-    while (!(await logged.next()).startsWith('an event could not be settled'));
+    while (!(await logged.next()).startsWith('the end of a run could not be stored'));
     expect(calls).toBe(1);
   });
 

@@ -34,7 +34,7 @@ async function used(bench: Bench, keyid: string, ...senders: readonly SenderEntr
 
 const sharedWith = ({ sender }: Seller): unknown => expect.stringContaining(`by ${sender.agentUrl} too`);
 const waitsFor = ({ sender }: Seller): unknown =>
-  expect.stringContaining(`asked of ${sender.agentUrl} first`);
+  expect.stringContaining(`${sender.agentUrl} has to be asked first`);
 
 /** Two sellers whose documents are held, and whose keys were used. */
 async function two(limits: Parameters<typeof setup>[0] = {}) {

@@ -132,7 +132,7 @@ describe('while the victim’s documents cannot be had nobody else has its event
     expect([await process.deliver(key), await process.deliver(own)]).toEqual([[UNAVAILABLE], [UNAVAILABLE]]);
     const named = { sender: copier.sender.agentUrl, other: victim.sender.agentUrl };
     expect(process.alarmsOf('key_owner_unchecked')).toMatchObject([
-      { ...named, keyid: 'k', message: expect.stringContaining('get 503 until') as unknown },
+      { ...named, keyid: 'k', message: expect.stringContaining('are answered 503 until') as unknown },
     ]);
     victim.server.serve(BRAND, { agents: [{ url: victim.sender.agentUrl }] });
     victim.publish(key.publicJwk);

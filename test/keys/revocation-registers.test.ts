@@ -24,7 +24,7 @@ function list(server: KeyServer, revoked: readonly string[], at = START): object
   return { version: 1, issuer: server.origin, updated, next_update, revoked_kids: revoked };
 }
 
-describe('lists of one updated', () => {
+describe('lists with the same updated', () => {
   test('together revoke what any of them revokes, up to 10,000 key ids; then the newest alone, with one alarm', async () => {
     const server = await startKeyServer();
     const { keys, advance, alarmsOf } = await setup();

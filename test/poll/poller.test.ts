@@ -735,7 +735,7 @@ describe('a seller that does not answer', () => {
         taskId: 'task-1',
         operationId,
         message:
-          'The seller does not know the task: no such task. That says nothing of how the task ended: it is asked about again, less and less often.',
+          'The seller does not know the task: no such task. This does not say how the task ended: it is polled again, ever less often.',
       },
     ]);
     expect(one.seen).toEqual([]);
@@ -761,7 +761,7 @@ describe('a seller that does not answer', () => {
     await one.poller.start();
     await at.clock.pass(FAST);
     expect(alarmsOf(one, 'task_unknown')[0]?.message).toBe(
-      'The seller answers TASK_NOT_FOUND: no. That says nothing of how the task ended: it is asked about again, less and less often.',
+      'The seller answers TASK_NOT_FOUND: no. This does not say how the task ended: it is polled again, ever less often.',
     );
   });
 
@@ -1375,7 +1375,7 @@ describe('mistakes of its owner', () => {
     ],
     ['rejects', async () => Promise.reject(new Error('no gauge')), 'onPoll failed: no gauge'],
     ['gives a function', () => () => undefined, 'onPoll failed: it returned a function'],
-    ['is pollMetrics itself', pollMetrics as never, 'Give what it returns: onPoll: pollMetrics().'],
+    ['is pollMetrics itself', pollMetrics as never, 'Pass what it returns: onPoll: pollMetrics().'],
   ];
   it.each(hooks)(
     'an onPoll that %s changes no poll, and is told once a minute',

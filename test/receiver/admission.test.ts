@@ -497,7 +497,7 @@ it('a store whose clock was set back raises an alarm that says what to check', a
   });
   const { deliver, alarms } = await testReceiver({ store: { ...store, accept } });
   expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
-  const message = expect.stringContaining('set back by 90 s: what waits may run up to an hour late');
+  const message = expect.stringContaining('set back by 90 s: waiting events may run up to an hour late');
   expect(alarms).toEqual([{ code: 'clock_stepped', steppedMs: 90_400, message }]);
 });
 

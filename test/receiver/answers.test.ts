@@ -120,7 +120,7 @@ describe('verifyAndDispatch: a signed delivery runs its typed handler and gets i
     expect(alarms).toMatchObject([
       { code: 'unsupported_media_type', message: expect.stringContaining("['application/a2a+json']") },
       { code: 'unsupported_media_type', suppressed: 1 },
-      { code: 'unsupported_content_encoding', message: expect.stringContaining('a proxy of yours') },
+      { code: 'unsupported_content_encoding', message: expect.stringContaining('your proxy') },
     ]);
   });
 

@@ -231,8 +231,8 @@ describe('403 with an alarm that names what is missing', () => {
 
   it.each([
     ['no', false, /said no \(authMatches: true\)/],
-    ['nothing', null, /gave object.*true or false/],
-    ['a truthy value', 'yes', /gave string.*true or false/],
+    ['nothing', null, /returned object.*true or false/],
+    ['a truthy value', 'yes', /returned string.*true or false/],
   ])('the hook answers %s', async (_what, answer, message) => {
     expect(await refusal({}, answer)).toMatchObject({ asked: 1, message: expect.stringMatching(message) });
   });
@@ -242,7 +242,7 @@ describe('403 with an alarm that names what is missing', () => {
     const outcome = await at.deliver(sampleChallenge(AGENT, undefined));
     expect(said(outcome)).toBe(REFUSED);
     expect(at.alarms).toMatchObject([
-      { code: 'challenge_refused', message: expect.stringContaining('no onChallenge') },
+      { code: 'challenge_refused', message: expect.stringContaining('onChallenge is missing') },
     ]);
   });
 

@@ -400,7 +400,7 @@ describe('mode inbox: what is refused at construction and at call', () => {
     await expect(receiver.inbox.list({ state: 'dead', limit: 1001 })).rejects.toThrow(/inbox.list: limit/);
     await expect(receiver.inbox.list({ state: 'dead', limit: 0 })).rejects.toThrow(/inbox.list: limit/);
     await expect(receiver.inbox.list({ state: 'dead', after: 'x' })).rejects.toThrow(
-      /^after: is not the next of a page before/,
+      /^after: is not the next of an earlier page/,
     );
   });
 

@@ -139,7 +139,7 @@ const CASES: readonly Case[] = [
     options: withAuth(BEARER),
     send: bare({ 'Content-Type': "application/x', 'y+json", Authorization: `Bearer ${SECRET}` }),
     option: undefined,
-    advice: 'a proxy of yours has changed it',
+    advice: 'your proxy has changed it',
   },
   {
     what: 'another charset',
@@ -244,7 +244,7 @@ const CASES: readonly Case[] = [
       return receiver.verifyAndDispatch(body, headers, { url: '/webhooks/new-seller' });
     },
     option: 'senders',
-    advice: 'let senders give that seller for it',
+    advice: 'add that seller to senders for it',
   },
   {
     what: 'the key of a sender that is registered at another URL',
@@ -266,14 +266,14 @@ const CASES: readonly Case[] = [
       return receiver.verifyAndDispatch(body, headers, { url: '/webhooks/other' });
     },
     option: 'senders',
-    advice: `${AGENT} has a key of that id`,
+    advice: `${AGENT} has a key with this id`,
   },
   {
     what: 'a key that the pins lack',
     code: 'webhook_signature_key_unknown',
     send: signedWith({ params: { keyid: 'next-1' } }),
     option: 'pins',
-    advice: `${AGENT} has pins, which alone count`,
+    advice: `Only the pins of ${AGENT} count`,
   },
   {
     what: 'a key that the owner revoked',
@@ -299,7 +299,7 @@ const CASES: readonly Case[] = [
     code: 'webhook_signature_invalid',
     send: forged,
     option: 'publicUrl',
-    advice: `Nothing of ${AGENT} was accepted since the start`,
+    advice: `Nothing from ${AGENT} was accepted since the start`,
   },
   {
     what: 'a signature that does not verify under a pin that has',
@@ -309,7 +309,7 @@ const CASES: readonly Case[] = [
       return forged(at);
     },
     option: 'pins',
-    advice: 'has replaced it under its kid',
+    advice: 'has replaced it under the same kid',
   },
   {
     what: 'another secret',
@@ -340,7 +340,7 @@ const CASES: readonly Case[] = [
     code: 'webhook_signature_digest_mismatch',
     send: changed({}, '{"changed":true}'),
     option: undefined,
-    advice: 'proxy, parser or middleware of yours',
+    advice: 'your proxy, parser or middleware',
     proved: true,
   },
   {

@@ -196,7 +196,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     expect(said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
     expect(ends).toMatchObject([
       { status: 'fulfilled' },
-      { status: 'rejected', reason: { code: 'config_error', message: expect.stringContaining('under way') } },
+      { status: 'rejected', reason: { code: 'config_error', message: expect.stringContaining('is open') } },
     ]);
     expect(effects()).toBe(1);
   });

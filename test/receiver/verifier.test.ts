@@ -373,8 +373,8 @@ describe('nonces in a store of the owner (admission.md §2.20)', () => {
       'unavailable not_durable 503',
       /a replica/,
     ],
-    ['says nothing', () => undefined as never, 'unavailable misconfigured 503', /burn gave undefined/],
-    ['says a row count', () => 1 as never, 'unavailable misconfigured 503', /burn gave number/],
+    ['says nothing', () => undefined as never, 'unavailable misconfigured 503', /burn returned undefined/],
+    ['says a row count', () => 1 as never, 'unavailable misconfigured 503', /burn returned number/],
   ] as const)('that %s: 503, and the next commit asks again', async (_, broken, answer, detail) => {
     let isBroken = true;
     const burn = (): boolean | Promise<boolean> => (isBroken ? broken() : true);
@@ -541,7 +541,7 @@ describe('options of a verifier', () => {
     ],
     ['a number that is none', { ...good, maxBodyBytes: '1' }, 'maxBodyBytes:'],
     ['a hook that is none', { ...good, onAlarm: 'log' }, 'onAlarm: must be a function.'],
-    ['a clock in seconds', { ...good, now: () => 1_700_000_000 }, 'now: gave 1700000000'],
+    ['a clock in seconds', { ...good, now: () => 1_700_000_000 }, 'now: returned 1700000000'],
     ['a logger that is none', { ...good, logger: {} }, 'logger: has no function debug'],
     ['dns beside fetch', { ...good, advanced: { dns: 'system' }, fetch }, 'dns: has no effect beside fetch'],
     [

@@ -60,7 +60,7 @@ const wrong: readonly (readonly [keyof Loose, readonly unknown[], string])[] = [
   ['list', [{ limit: 5, state: 'done' }], 'state: "done"'],
   ['list', [{ limit: 5, agentUrl: 5 }], 'agentUrl'],
   ['list', [{ limit: 5, after: 5 }], 'after'],
-  ['list', [{ limit: 5, after: 'no page gave this' }], 'after: is not the next of a page before.'],
+  ['list', [{ limit: 5, after: 'no page gave this' }], 'after: is not the next of an earlier page.'],
   ['list', [{ limit: 5, sender: SELLER.agentUrl }], 'sender is not known'],
 ];
 

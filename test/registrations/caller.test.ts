@@ -15,7 +15,7 @@ it('a date in Retry-After is seen from the clock that was given', async () => {
   const asking = sellerFetch(server.url, { method: 'GET', headers: {}, moved: new Map(), signal });
   await expect(asking).rejects.toMatchObject({
     name: 'SellerBusyError',
-    message: 'The seller answers 503: it is busy, and to be called again in 30000 ms.',
+    message: 'The seller answers 503: it is busy. Call it again in 30000 ms.',
     status: 503,
     retryAfterMs: 30_000,
   });
@@ -44,11 +44,11 @@ const SAYS = [
   [
     'empty',
     '',
-    'auth.token: the function gave an empty text. Give the token, or undefined where there is none.',
+    'auth.token: the function returned an empty text. Return the token, or undefined if there is none.',
   ],
-  ['blank', ' \n', 'auth.token: the function gave an empty text'],
-  ['a number', 5, 'auth.token: the function gave a number'],
-  ['null', null, 'auth.token: the function gave null'],
+  ['blank', ' \n', 'auth.token: the function returned an empty text'],
+  ['a number', 5, 'auth.token: the function returned a number'],
+  ['null', null, 'auth.token: the function returned null'],
   ['a header', 'Bearer T', 'auth.token: begins with "Bearer ". Give the token alone.'],
   ['a header, in small letters', 'bearer T', 'auth.token: begins with "Bearer "'],
   ['of other letters', 'tökén–1', 'auth.token: has a character that no HTTP header can have'],

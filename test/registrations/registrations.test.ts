@@ -80,7 +80,7 @@ describe('a receiver that has them', () => {
   it('has their store', () => {
     expect(() => make({ store: memoryStore() })).toThrow(ConfigError);
     expect(() => make({ store: memoryStore() })).toThrow(
-      /^store: is another one than the store of registrations.* Give the same to createReceiver and createRegistrations/,
+      /^store: is not the store of registrations.* Give the same one to createReceiver and createRegistrations/,
     );
   });
 
@@ -104,7 +104,7 @@ describe('a receiver that has them', () => {
     'https://other.example/webhooks/*',
   ])('cannot be at %s', (publicUrl) => {
     expect(() => make({ publicUrl })).toThrow(
-      'publicUrl: does not cover https://buyer.example/webhooks/*, where sellers are told to send. Leave the option out: registrations bring theirs.',
+      'publicUrl: does not cover https://buyer.example/webhooks/*, to which sellers are asked to send. Leave the option out: registrations bring theirs.',
     );
   });
 });
@@ -152,7 +152,7 @@ describe('with a receiver and a seller', () => {
         allowLoopback: true,
         handlers: { other: () => undefined },
       });
-    expect(make).toThrow(/^registrations: missing, while senders is theirs.* Give both/);
+    expect(make).toThrow(/^registrations: missing, but senders is theirs.* Give both/);
   });
 
   it('a task’s webhook goes to the URL that the call has told, and is handled; to no other', async () => {
@@ -209,7 +209,7 @@ describe('with a receiver and a seller', () => {
         operationId,
         taskType: 'create_media_buy',
         ref: 'order 7',
-        message: expect.stringContaining('answers submitted and names no task_id'),
+        message: expect.stringContaining('answers submitted without a task_id'),
       },
     ]);
     await begun({ status: 'input-required' }, 'order 8');
@@ -492,7 +492,7 @@ describe('call', () => {
   it('start takes nothing: the client is given once, at construction, and is needed', async () => {
     const made = process('http://127.0.0.1/webhooks');
     await expect((made.start as (given: unknown) => Promise<void>)({ call: anyClient })).rejects.toThrow(
-      'registrations.start: takes nothing. Give the client once: createRegistrations({ call, … }).',
+      'registrations.start: takes no argument. Give the client once: createRegistrations({ call, … }).',
     );
     const options = { store: memoryStore(), baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] };
     const without = createRegistrations(options);

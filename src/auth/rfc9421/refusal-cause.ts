@@ -46,7 +46,10 @@ export async function tryOwners(
 }
 
 function undecided(senders: readonly string[]): Fault {
-  return new Fault('keys_unavailable', `No key decides, and some could not be had: ${senders.join('; ')}`);
+  return new Fault(
+    'keys_unavailable',
+    `No key decides, and some could not be fetched: ${senders.join('; ')}`,
+  );
 }
 
 /**

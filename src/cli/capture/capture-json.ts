@@ -37,12 +37,14 @@ function entryOf(json: JsonObject, index: number | undefined): JsonObject {
   const signed = entries.filter(isSigned);
   if (index === undefined && signed.length > 1) {
     throw new UsageError(
-      `the HAR has ${signed.length} signed requests: say which by --entry, from 0 to ${entries.length - 1}`,
+      `the HAR has ${signed.length} signed requests: choose one by --entry, from 0 to ${entries.length - 1}`,
     );
   }
   const entry = asRecord(index === undefined ? (signed[0] ?? entries[0]) : entries[index]);
   if (!entry)
-    throw new UsageError(`the HAR has ${entries.length} entries, and not the one that was asked for`);
+    throw new UsageError(
+      `the HAR has ${entries.length} entries; the one that was asked for is not among them`,
+    );
   return entry;
 }
 

@@ -28,10 +28,10 @@ const FIXES: Readonly<Partial<Record<Cause, Readonly<Record<string, string>>>>> 
   'key-missing': {
     webhook_signature_key_unknown:
       'The seller has to publish the key under this kid in its JWKS (proto-webhooks keys check AGENT_URL), or to sign with one that it does publish.',
-    keys_unavailable: 'Mend the chain: proto-webhooks keys check AGENT_URL shows where it breaks.',
+    keys_unavailable: 'Repair the chain: proto-webhooks keys check AGENT_URL shows where it breaks.',
     webhook_signature_key_revoked: 'The seller has to sign with a key that is not revoked.',
     webhook_signature_revocation_stale:
-      'The operator has to publish a fresh revocation list; until then deliveries get 503. proto-webhooks keys check AGENT_URL shows the list.',
+      'The operator has to publish a fresh revocation list; until then deliveries are answered 503. proto-webhooks keys check AGENT_URL shows the list.',
   },
   rate: {
     webhook_signature_rate_abuse:

@@ -4,7 +4,7 @@ import { type Cause, type Change, CUT_SHORT, type Finding } from './explain-case
 import { serialisations, type Work } from './json-rewrites.ts';
 
 const FIX =
-  'The receiver has to get the bytes as they came: mount it before any body parser (Express: before express.json()), and turn off what rewrites bodies in proxies. Where it does get them, the seller signs one serialisation and sends another.';
+  'The receiver has to get the bytes as they came: mount it before any body parser (Express: before express.json()), and turn off what rewrites bodies in proxies. If it does get them, the seller signs one serialisation and sends another.';
 const NO_BOM = 'The seller has to send JSON without a byte order mark (RFC 8259 §8.1).';
 
 const BOM = Uint8Array.of(0xef, 0xbb, 0xbf);
@@ -151,12 +151,12 @@ function guess(text: string | undefined, isWhole: boolean, isCut: boolean): Chan
   if (text.includes('\uFFFD'))
     return {
       cause: 'body-utf8-replaced',
-      says: 'The body has U+FFFD in it, which readers of text put for bytes that are not UTF-8. Which bytes they were cannot be told; the seller may also have sent U+FFFD itself, and the body differs in something else.',
+      says: 'The body has U+FFFD in it, which text decoders put in place of bytes that are not UTF-8. The original bytes are lost. If the seller sent U+FFFD itself, the body differs in something else.',
     };
   if (!isWhole)
     return {
       cause: 'body-cut',
-      says: 'The body is not a whole JSON text of a depth that parsers take: it was cut short or changed.',
+      says: 'The body is not a complete JSON text, or it is nested too deeply: it was cut short or changed.',
     };
   return {
     cause: 'body-other',

@@ -106,7 +106,7 @@ const CHECK_CLOCKS =
 
 /** What the receiver itself says of its clock: verification.md §2.35. */
 const OWN_CLOCK =
-  "Where it is the receiver's clock, it answers 503 clock_skew with an alarm once its store's clock shows it, or three deliveries in a row that are off by a like amount; before that they get 401.";
+  "If the receiver's clock is wrong, it answers 503 clock_skew with an alarm once its store's clock shows that, or three deliveries in a row are off by a similar amount. Before that it answers 401.";
 
 /**
  * @param off seconds by which `created` is ahead of the receipt.
@@ -126,7 +126,7 @@ function skewOf(off: number, isLeast: boolean): Why {
   if (isLeast && off > 0) {
     return {
       cause: 'clock-off',
-      says: `created is still ${off} s ahead of this machine's clock: at the moment of receipt, which the capture does not tell, it was further ahead.`,
+      says: `created is still ${off} s ahead of this machine's clock: at the moment of receipt, which the capture does not have, it was further ahead.`,
       fix: `Give the moment of receipt: --received-at. ${CHECK_CLOCKS} ${OWN_CLOCK}`,
       proved: false,
     };
@@ -269,7 +269,7 @@ const lookAtHmac: Look = async ({ request, context }, step) => {
   if (form) return [{ step: step.id, cause: 'headers', says: form.says, fix: form.fix, proved: true }];
   const found = searchBody(rawBody, (bytes) => isSigned(`${timestamp}.`, bytes), step.id);
   if (found.some(({ proved }) => proved)) return found;
-  const says = 'The body has this signature under no secret that was given.';
+  const says = 'No given secret makes this signature of the body.';
   const fix =
     'Compare the secret with the credentials of push_notification_config.authentication: white space, quotes, an older one.';
   return [unknown(step, says, fix), ...found];
@@ -323,7 +323,14 @@ async function undoGzip(
 async function causesOf(made: Case, step: Step, again: Again): Promise<readonly Finding[]> {
   const found = (await LOOKS[step.id]?.(made, step, again)) ?? [];
   if (found.length > 0) return found;
-  return [adviceFor(step) ?? unknown(step, step.detail ?? '', 'See the code in docs/errors.md.')];
+  return [
+    adviceFor(step) ??
+      unknown(
+        step,
+        step.detail ?? '',
+        `See docs/errors.md${step.code === undefined ? '' : `#${step.code}`}.`,
+      ),
+  ];
 }
 
 /** At least one finding for each step that failed. */

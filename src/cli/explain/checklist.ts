@@ -58,7 +58,7 @@ interface Judging extends Known, Pick<ExplainInput, 'receivedAtAssumed'> {
 const NO_BODY = { verdict: 'open', detail: 'the capture has no body' } as const;
 const NO_TIME = {
   verdict: 'open',
-  detail: 'the signature is expired by now, and the time of receipt is not known: --received-at tells it',
+  detail: 'the signature has expired by now, and the time of receipt is unknown: give it by --received-at',
 } as const;
 
 /** @returns undefined where it is authentic. */
@@ -96,7 +96,7 @@ function rows(failed: Failure | undefined): Step[] {
 
 const UNSEEN: KnownRevocations = {
   state: 'unknown',
-  detail: 'no revocation list was looked at: --agent-url looks',
+  detail: 'no revocation list was read: --agent-url reads it',
 };
 
 /** The row of check 9: it passes only where a list was looked for. */
@@ -209,7 +209,7 @@ function challengeSteps(payload: JsonObject): Step[] {
       id: 'envelope',
       title: 'the body is a proof of control',
       verdict: wrong ? 'fail' : 'open',
-      ...(wrong ?? { detail: 'onChallenge is asked, where seller_agent_url is the agentUrl of the sender' }),
+      ...(wrong ?? { detail: 'onChallenge is asked if seller_agent_url is the agentUrl of the sender' }),
     },
   ];
 }

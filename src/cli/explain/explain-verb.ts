@@ -60,7 +60,7 @@ function momentOf(capture: Capture, flags: ExplainFlags, context: CliContext): M
   return {
     receivedAt: created * 1000,
     receivedAtAssumed: true,
-    how: 'taken from created; --received-at tells the true one',
+    how: 'taken from created; --received-at sets the true one',
   };
 }
 
@@ -85,7 +85,7 @@ function urlOf(capture: Capture, flags: ExplainFlags): string {
   if (capture.url !== undefined) return capture.url;
   const host = capture.headers.find(([name]) => name.toLowerCase() === 'host')?.[1];
   if (host === undefined) {
-    throw new UsageError('the capture has no Host. Give the URL that the seller was given: --url https://…');
+    throw new UsageError('the capture has no Host. Give the URL that you gave the seller: --url https://…');
   }
   return requireHttpUrl('--url', `${isLoopbackHost(host) ? 'http' : 'https'}://${host}${capture.target}`);
 }
@@ -164,7 +164,7 @@ function acceptance(steps: readonly Step[]): string {
   const rest = conditions.map(
     ([, condition], i) => `, ${i === conditions.length - 1 ? 'and ' : ''}${condition}`,
   );
-  return `A receiver would accept this delivery, if it has not had it before${rest.join('')}.`;
+  return `A receiver would accept this delivery, unless it has received it before${rest.join('')}.`;
 }
 
 /** The checklist, then each cause with its fix. */
@@ -194,7 +194,7 @@ async function explainFile(file: string, explain: Explain, flags: ExplainFlags):
     `Received ${received} (${moment.how})`,
     ...capture.notes,
     ...(flags.url === undefined && capture.url === undefined
-      ? ['The URL was made from Host: --url tells the one that the seller was given.']
+      ? ['The URL was made from Host: --url sets the one that you gave the seller.']
       : []),
   ];
   return {
@@ -234,7 +234,7 @@ async function capturesIn(dir: string, context: CliContext): Promise<readonly st
 function causeOf({ ok, steps, findings }: Explanation): Omit<Group, 'files'> {
   const [finding] = findings;
   if (finding) return finding;
-  if (ok) return { cause: 'none', says: 'No check fails that can be looked at.', fix: '' };
+  if (ok) return { cause: 'none', says: 'None of the checks that can be made here fails.', fix: '' };
   const failed = steps.find(({ verdict }) => verdict === 'fail');
   return { cause: failed?.code ?? 'unknown', says: failed?.detail ?? '', fix: '' };
 }

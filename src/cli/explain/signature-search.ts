@@ -209,7 +209,7 @@ export const lookAtSignature: Look = async (made, step) => {
       unknown(
         step,
         found ? none : `${none} ${CUT_SHORT}`,
-        'Compare the URL that the seller was given, letter by letter (--url), the keys (proto-webhooks keys check), and whether a header that is covered was changed on the way.',
+        'Compare the URL that you gave the seller, letter by letter (--url), the keys (proto-webhooks keys check), and whether a header that is covered was changed on the way.',
       ),
   ];
 };

@@ -124,7 +124,7 @@ async function show(sender: string, key: string, inbox: StoreInbox): Promise<Rep
 /** What each result means, and what has to happen now. */
 const TOLD: Readonly<Record<string, string>> = {
   queued:
-    "Queued, with all of its attempts: a worker (mode 'inbox') runs it. With receivers in mode 'inline' nobody does: call receiver.inbox.redrive(sender, key) in one of them.",
+    "Queued, with all of its attempts: a worker (mode 'inbox') runs it. If all receivers run in mode 'inline', call receiver.inbox.redrive(sender, key) in one of them.",
   discarded: 'Discarded: it is never handled, and its duplicates are still answered 200.',
   absent: 'There is no such event.',
 };
@@ -180,7 +180,7 @@ function manyReport(state: string, done: string, counted: ManyResult<string>, re
 const notes = (results: object): readonly string[] =>
   'queued' in results
     ? [
-        "A worker (mode 'inbox') runs them. With receivers in mode 'inline' nobody does: call receiver.inbox.redriveMany({ dryRun: false }) in one of them.",
+        "A worker (mode 'inbox') runs them. If all receivers run in mode 'inline', call receiver.inbox.redriveMany({ dryRun: false }) in one of them.",
       ]
     : [];
 
@@ -223,7 +223,7 @@ function addRecordVerb(parent: Command, run: RunVerb, name: string, summary: str
 
 /** For commander: a variable of the shell that is empty must not take every event. */
 function filled(text: string): string {
-  if (text === '') throw new InvalidArgumentError('Expected a text with something in it.');
+  if (text === '') throw new InvalidArgumentError('Expected a text that is not empty.');
   return text;
 }
 
@@ -234,8 +234,8 @@ function addManyVerb(parent: Command, run: RunVerb, name: string, summary: strin
   ])
     .option('--sender <url>', 'only of this agent URL', filled)
     .option('--before <instant>', "only stored before it, by the store's clock: Unix seconds or ISO 8601")
-    .option('--error <text>', 'only whose last error has this text in it', filled)
-    .option('--yes', 'do it: without it they are counted');
+    .option('--error <text>', 'only events whose last error has this text in it', filled)
+    .option('--yes', 'change them: without it they are only counted');
   return addStoreFlags(verb).action((flags: ManyFlags) =>
     run(flags, (context) => withStore(flags, context, (inbox) => many(flags, of, inbox))),
   );
@@ -250,8 +250,8 @@ export function addInbox(parent: Command, run: RunVerb): void {
   ])
     .addOption(new Option('--state <name>', 'which').choices(['dead', 'queued', 'leased']).default('dead'))
     .option('--sender <url>', 'only of this agent URL')
-    .option('--limit <n>', 'at most so many, up to 1000', whole(1), 100)
-    .option('--after <cursor>', 'the page behind this one');
+    .option('--limit <n>', 'how many at most, up to 1000', whole(1), 100)
+    .option('--after <cursor>', 'the next page, after this cursor');
   addStoreFlags(verb).action((flags: ListFlags) =>
     run(flags, (context) => withStore(flags, context, (inbox) => list(flags, inbox))),
   );

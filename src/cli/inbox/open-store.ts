@@ -221,10 +221,10 @@ async function make(flags: StoreFlags, context: CliContext): Promise<Made> {
 export function addStoreFlags(verb: Command): Command {
   return verb
     .option('--sqlite <file>', 'database file of sqliteStore')
-    .option('--postgres [url]', 'database of postgresStore; DATABASE_URL where no URL is given')
+    .option('--postgres [url]', 'database of postgresStore; DATABASE_URL if no URL is given')
     .option('--schema <name>', 'its schema (default: proto_webhooks)')
-    .option('--mysql [url]', 'database of mysqlStore; DATABASE_URL where no URL is given')
-    .option('--redis [url]', 'server of redisStore; REDIS_URL where no URL is given')
+    .option('--mysql [url]', 'database of mysqlStore; DATABASE_URL if no URL is given')
+    .option('--redis [url]', 'server of redisStore; REDIS_URL if no URL is given')
     .option('--prefix <text>', 'its prefix (default: webhook:)');
 }
 

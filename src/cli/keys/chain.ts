@@ -130,7 +130,7 @@ function noteTrouble(
 ): void {
   if (trouble === undefined) return;
   if (isPinned) notes.push(`${trouble}. Not needed: only the pinned keys count.`);
-  else faults.push(`${trouble}. Deliveries get 503 keys_unavailable.`);
+  else faults.push(`${trouble}. Deliveries are answered 503 keys_unavailable.`);
 }
 
 /** What speaks against all keys together. */
@@ -141,8 +141,8 @@ function keyFault(keys: readonly ChainKey[], edition: EditionName | undefined): 
   );
   const here = edition === undefined ? 'without an edition' : `in edition ${edition}`;
   return others.length === 0
-    ? 'No key can sign webhooks. Deliveries get 401.'
-    : `No key can sign webhooks ${here}: deliveries get 401. One can in edition ${others.join(', ')}; if that is the seller's, set edition for this sender.`;
+    ? 'No key can sign webhooks. Deliveries are answered 401.'
+    : `No key can sign webhooks ${here}: deliveries are answered 401. One can in edition ${others.join(', ')}; if that is the seller's, set edition for this sender.`;
 }
 
 /** Of documents that can be used but for a part. */
@@ -158,7 +158,7 @@ function clockNotes(links: readonly Link[]): string[] {
   const { clockAheadMs = 0, url } = off;
   const side = clockAheadMs > 0 ? 'behind' : 'ahead of';
   return [
-    `This machine's clock is ${Math.abs(clockAheadMs) / 1000} s ${side} that of ${new URL(url).host} (Date). Deliveries are refused at check 5 where the seller's clock and the receiver's differ by more than a minute.`,
+    `This machine's clock is ${Math.abs(clockAheadMs) / 1000} s ${side} that of ${new URL(url).host} (Date). Deliveries are refused at check 5 if the seller's clock and the receiver's differ by more than a minute.`,
   ];
 }
 

@@ -33,7 +33,7 @@ const jwkOf = ({ jwks }: Chain, kid: string): Jwk => jwks.find((jwk) => jwk['kid
 /** Why two sellers cannot share a URL yet, in words: of one that never could be asked nobody knows whose a key is. */
 export function blockingFaults(chain: Chain, other: Chain): string[] {
   const blocks = (silent: Chain, stopped: Chain): string =>
-    `The keys of ${silent.agentUrl} cannot be had: at one URL with it, deliveries of ${stopped.agentUrl} by keys that never verified get 503 until they were had once.`;
+    `The keys of ${silent.agentUrl} cannot be fetched. At one URL with it, deliveries of ${stopped.agentUrl} by keys that never verified are answered 503 until they were fetched once.`;
   return [
     ...(other.isReachable ? [] : [blocks(other, chain)]),
     ...(chain.isReachable ? [] : [blocks(chain, other)]),
@@ -49,7 +49,7 @@ export function sharedNotes(chain: Chain, other: Chain): string[] {
   const one =
     same.length === 0
       ? ''
-      : ` Under ${same.map((kid) => JSON.stringify(kid)).join(', ')} it is one and the same key: no event is taken for either (503), unless the key has verified for one of them before.`;
+      : ` Under ${same.map((kid) => JSON.stringify(kid)).join(', ')} it is the same key: deliveries of both are answered 503, unless the key has verified for one of them before.`;
   return [
     `${other.agentUrl} publishes ${shared.map((kid) => JSON.stringify(kid)).join(', ')} too. At one URL of a receiver deliveries by it are one seller's or the other's: give each seller a URL of its own, or have one of them publish another kid.${one}`,
   ];

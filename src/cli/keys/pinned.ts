@@ -22,12 +22,15 @@ export async function publisherSets(
   for (const url of adagentsUrls(sender, allowLoopback)) {
     const answer = await followed(url, (kind, at) => documents.load(kind, at));
     if (!answer.ok) {
-      faults.push(`adagents.json at ${url}: ${answer.reason}. It might pin keys, so deliveries get 503.`);
+      faults.push(
+        `adagents.json at ${url}: ${answer.reason}. It might pin keys, so deliveries are answered 503.`,
+      );
       continue;
     }
     const set = answer.copy.value.pinned.get(sender.agentUrl);
     const unlisted = notListedReason(answer.copy.value, sender.agentUrl);
-    if (unlisted !== undefined) faults.push(`adagents.json at ${url}: ${unlisted}. Deliveries get 503.`);
+    if (unlisted !== undefined)
+      faults.push(`adagents.json at ${url}: ${unlisted}. Deliveries are answered 503.`);
     if (typeof set === 'string') faults.push(`adagents.json at ${url}: what it pins cannot be used: ${set}.`);
     // Keys that differ under one kid pin too, though none of them is used.
     if (typeof set === 'object') sets.push(set);

@@ -95,7 +95,7 @@ async function listAt(
     const optional = check.pinned && named === undefined;
     if (optional) notes.push(`revocation list at ${url}: ${answer.reason}. Required once it was served.`);
     else {
-      const costs = register.required ? ' Deliveries get 503.' : '';
+      const costs = register.required ? ' Deliveries are answered 503.' : '';
       faults.push(`revocation list at ${url}: ${answer.reason}.${costs}`);
     }
     return { state: 'unknown', kids: [], required: register.required };
@@ -114,9 +114,12 @@ async function stateOf(
   if (!list) return NONE;
   const invalidReason = await listSignatureReason(value, jwks);
   if (invalidReason !== undefined)
-    faults.push(`revocation list at ${url}: ${invalidReason}. It is not taken. Deliveries get 503.`);
+    faults.push(
+      `revocation list at ${url}: ${invalidReason}. It is not accepted. Deliveries are answered 503.`,
+    );
   const stale = !isFresh({ inForce: { ...list, confirmedAt: began } }, options.now());
-  if (stale) faults.push(`revocation list at ${url}: stale since its next_update. Deliveries get 503.`);
+  if (stale)
+    faults.push(`revocation list at ${url}: stale since its next_update. Deliveries are answered 503.`);
   return {
     // A list that is not taken is served nevertheless: one is required from then on.
     ...(invalidReason === undefined

@@ -88,12 +88,12 @@ const WRONG: Readonly<Record<string, (url: string) => string>> = {
   '401 webhook_signature_invalid': (url) =>
     `it verifies for another URL than ${url}, or a proxy in front of it changes a header that is covered (Content-Type). Its publicUrl has to be exactly that URL.`,
   '401 webhook_target_uri_malformed': (url) =>
-    `what it is sent to is another host than its publicUrl has. Its publicUrl has to be exactly ${url}, and a proxy in front of it has to pass Host.`,
+    `this URL has another host than its publicUrl. Its publicUrl has to be exactly ${url}, and a proxy in front of it has to pass Host.`,
   '401 webhook_signature_tag_invalid': () =>
-    'it takes another name of the protocol than these have. Give --protocol with the name that it takes.',
+    'it accepts another name of the protocol than these have. Give the name that it accepts by --protocol.',
   [OUTSIDE]: () => `the clock of this machine or the receiver's is wrong by more than a minute (NTP).`,
   '503': (url) =>
-    `a key id that nobody publishes got its 401, so it has the keys. Most likely its publicUrl is not exactly ${url} (alarm public_url_mismatch, which names the URL), its clock is wrong (alarm clock_skew), or its store is down; its log says which.`,
+    `a key id that nobody publishes was answered 401, so it has the keys. Most likely its publicUrl is not exactly ${url} (alarm public_url_mismatch, which names the URL), its clock is wrong (alarm clock_skew), or its store is down; its log says which.`,
 };
 
 /** The one answer to everything that was sent with a good signature. */
@@ -146,11 +146,11 @@ export function hintOf(
 /** @param asked how often documents were asked for; undefined: not known here. */
 function fetchHint(asked: number | undefined, waitedMs: number): string[] {
   if (asked === undefined) return [];
-  if (asked > 0) return [`Documents were asked for here ${asked} times.`];
+  if (asked > 0) return [`Documents were requested here ${asked} times.`];
   const remembers =
     waitedMs < REMEMBERED_MS ? ', or it remembers for up to 60 s that nothing was served here' : '';
   return [
-    `Nothing was asked for here: the receiver does not have this agentUrl, or not allowLoopback${remembers}.`,
+    `Nothing was requested here: the receiver does not have this agentUrl, or not allowLoopback${remembers}.`,
   ];
 }
 

@@ -243,7 +243,7 @@ export function addRegistry(parent: Command, run: RunVerb): void {
   ])
     .argument('<agent-url>', 'as it is registered')
     .option('--run-id <uuid>', 'of this run (default: the latest)')
-    .option('--max-rows <n>', 'at most so many, up to 1000', whole(1), 500)
+    .option('--max-rows <n>', 'how many at most, up to 1000', whole(1), 500)
     .option('--row-cap-parameter <name>', 'query parameter of that cap (default: limit)')
     .option('--bodies', 'print requests and responses too: they may hold account and brand identifiers')
     .action((agentUrl: string, flags: DiagnosticsFlags) =>

@@ -85,7 +85,7 @@ export function addTasks(parent: Command, run: RunVerb): void {
   ])
     .addOption(new Option('--state <name>', 'which').choices(STATES).default('watched'))
     .option('--sender <url>', 'only of this agent URL')
-    .option('--limit <n>', 'at most so many, up to 1000', whole(1), 100)
-    .option('--after <cursor>', 'the page behind this one');
+    .option('--limit <n>', 'how many at most, up to 1000', whole(1), 100)
+    .option('--after <cursor>', 'the next page, after this cursor');
   addStoreFlags(verb).action((flags: TaskFlags) => run(flags, (context) => list(flags, context)));
 }

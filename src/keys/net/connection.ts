@@ -238,7 +238,7 @@ export async function exchange(
       reject(new Error('the connection was closed without an answer'));
     });
     if (taken) request.end(body);
-    else request.destroy(new Error('node:http of this runtime takes no given connection: pass fetch'));
+    else request.destroy(new Error('node:http of this runtime does not accept a connection: pass fetch'));
   });
 }
 

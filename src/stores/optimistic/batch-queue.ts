@@ -128,7 +128,8 @@ function take(queue: Queued[], most: number, timeoutMs: number): { jobs: Queued[
     queue.shift();
     taken += 1;
     if (now - next.since <= timeoutMs) requests.push(next);
-    else next.reject(new Fault('store_unavailable', `The store gave no turn within ${timeoutMs} ms.`));
+    else
+      next.reject(new Fault('store_unavailable', `The store did not begin the call within ${timeoutMs} ms.`));
   }
   return { jobs: requests, taken };
 }

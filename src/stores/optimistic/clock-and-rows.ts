@@ -62,7 +62,7 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
     if (state === 'open') return;
     throw new Fault(
       'store_unavailable',
-      `The ${backend.name} store is ${state}. Await receiver.${state === 'closed' ? 'start' : 'ready'}(), or store.open() where no receiver has it.`,
+      `The ${backend.name} store is ${state}. Await receiver.${state === 'closed' ? 'start' : 'ready'}(), or store.open() if no receiver has it.`,
     );
   };
   const begin = async (): Promise<void> => {

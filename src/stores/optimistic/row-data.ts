@@ -34,7 +34,7 @@ function sha256Hex(text: string): string {
   if (!crypto)
     throw new Fault(
       'store_unavailable',
-      'An id of over 512 characters needs node:crypto, which is not there.',
+      'An id of over 512 characters needs node:crypto, which this runtime lacks.',
     );
   return crypto.createHash('sha256').update(text).digest('hex');
 }

@@ -287,7 +287,7 @@ function list(rows: QueueRows, query: InboxQuery, now: number): InboxPage {
 export function checkedQuery(query: InboxQuery): InboxQuery {
   if (query.after !== undefined && !/^[0-9]{1,16}$/.test(query.after)) {
     throw new ConfigError(
-      'after: is not the next of a page before. Give what that page gave, or leave it out.',
+      "after: is not the next of an earlier page. Give that page's next, or leave it out.",
     );
   }
   return { ...query, limit: Math.min(Math.max(1, Math.floor(query.limit)), PAGE_MOST) };

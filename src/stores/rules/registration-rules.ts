@@ -201,7 +201,7 @@ function nameIn(after: string): RegistrationName {
   const end = start.length + Number(length);
   if (start === '' || after.length <= end) {
     throw new ConfigError(
-      'after: is not the next of a page before. Give what that page gave, or leave it out.',
+      "after: is not the next of an earlier page. Give that page's next, or leave it out.",
     );
   }
   return { sender: after.slice(start.length, end), id: after.slice(end) };

@@ -48,7 +48,7 @@ function keepingOf(who: string): Keeping {
     },
     judge: (level, settings) => {
       if (!isLess(level, found) && !isLess(level, required)) return;
-      const message = `${who}: a commit keeps '${level}' and no more: ${settings()}. Set them back.`;
+      const message = `${who}: a commit now survives no more than '${level}': ${settings()}. Restore these settings.`;
       if (isLess(level, required)) throw new Fault('not_durable', message);
       for (const lowered of listeners) lowered(message);
     },

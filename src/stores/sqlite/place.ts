@@ -47,7 +47,7 @@ function isWal(db: SqliteHandle): boolean {
 const gone = (path: string): Fault =>
   new Fault(
     'store_unavailable',
-    `SQLite: ${path} was deleted, moved or replaced while it was open. Put it back; if it is to be another one, restart.`,
+    `SQLite: ${path} was deleted, moved or replaced while it was open. Put it back, or restart to use another one.`,
   );
 
 /** Path of the main database; empty where it has none. */

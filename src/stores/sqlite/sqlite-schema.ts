@@ -85,8 +85,7 @@ const VERSION = 'SELECT max(version) AS version FROM webhook_schema';
 /** 0: none yet. */
 const versionOf = (row: unknown): number => Number((row as SqliteRow)['version'] ?? 0);
 
-const REPLACED =
-  'sqliteStore: another database is in the place of the one that was opened. Restart this process.';
+const REPLACED = 'sqliteStore: another database has replaced the one that was opened. Restart this process.';
 
 /**
  * For each transaction: another process may have opened the file with a newer package meanwhile, or somebody put another

@@ -77,7 +77,7 @@ const CASES: readonly Published[] = [
     how: 'a list signed by a key that is not published, which no receiver takes',
     publish: (seller) => seller.revoke([], { form: 'compact', key: STRANGER.privateJwk }),
     code: 1,
-    row: { ...STALE, detail: expect.stringContaining('It is not taken') as string },
+    row: { ...STALE, detail: expect.stringContaining('It is not accepted') as string },
   },
   {
     how: 'none where configuration names one',
@@ -132,7 +132,7 @@ describe("explain: check 9 is what a receiver makes of the operator's list", () 
     expect(ended.code).toBe(0);
     expect(ended.explanation.steps.find(({ id }) => id === '9')).toMatchObject({ verdict: 'open' });
     expect(ended.text).toContain(
-      'A receiver would accept this delivery, if it has not had it before, and its key is not revoked.',
+      'A receiver would accept this delivery, unless it has received it before, and its key is not revoked.',
     );
   });
 });

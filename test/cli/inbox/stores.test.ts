@@ -207,7 +207,7 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
     const astray = await tasks('--after', 'bad');
     expect({ code: astray.code, said: astray.stderr }).toEqual({
       code: 2,
-      said: 'proto-webhooks: --after: is not the next of a page before. Give what that page gave, or leave it out.\n',
+      said: "proto-webhooks: --after: is not the next of an earlier page. Give that page's next, or leave it out.\n",
     });
     // A media buy that was adopted has no task.
     const adopted = (await tasks('--state', 'ended')).stdout;

@@ -45,7 +45,7 @@ it('keys check: notes a kid of several keys that differ, and counts the others',
   const { keys, faults, notes } = await walk(seller);
   expect([keys.map(({ kid }) => kid), faults]).toEqual([['good'], []]);
   expect(notes).toEqual([
-    expect.stringMatching(`^JWKS at ${seller.jwksUrl}: keys that differ share the kid "twice"`),
+    expect.stringMatching(`^JWKS at ${seller.jwksUrl}: different keys share the kid "twice"`),
   ]);
 });
 
@@ -67,10 +67,10 @@ it('keys check: a publisher’s pins of one kid take no others along, and a list
   const [good, ...twice] = await Promise.all(['good', 'twice', 'twice'].map(keyNamed));
   const some = await pin({ ...good }, ...twice);
   expect([some.keys.map(({ kid }) => kid), some.faults]).toEqual([['good'], []]);
-  expect(some.notes).toContainEqual(expect.stringContaining('keys that differ share the kid "twice"'));
+  expect(some.notes).toContainEqual(expect.stringContaining('different keys share the kid "twice"'));
   const none = await pin(...twice);
   expect(none.keys).toEqual([]);
-  expect(none.faults).toEqual(['No key can sign webhooks. Deliveries get 401.']);
+  expect(none.faults).toEqual(['No key can sign webhooks. Deliveries are answered 401.']);
   const long = await pin({ ...good, pad: 'x'.repeat(16_384) });
   expect(long.faults).toEqual([
     expect.stringContaining('what it pins cannot be used: signing_keys has more than 16 KiB of keys.'),
@@ -103,7 +103,7 @@ it('keys check: follows a publisher’s file to where it is, and says where that
   ]);
   publisher.documents.set('/list.json', { authorized_agents: [] });
   expect((await check()).faults).toEqual([
-    expect.stringContaining('does not list the agent. Deliveries get 503.'),
+    expect.stringContaining('does not list the agent. Deliveries are answered 503.'),
   ]);
 });
 

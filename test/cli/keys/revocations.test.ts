@@ -98,7 +98,7 @@ describe('keys check: the revocation list, with the receiver’s result (verific
     const unknown = await check({ [own]: LIST, [governance]: general });
     expect([unknown.revocation.state, unknown.revocation.kids]).toEqual(['unknown', ['gone']]);
     expect(unknown.faults).toEqual([
-      `revocation list at ${ORIGIN}${governance}: signed by a key that is not in the operator's JWKS. It is not taken. Deliveries get 503.`,
+      `revocation list at ${ORIGIN}${governance}: signed by a key that is not in the operator's JWKS. It is not accepted. Deliveries are answered 503.`,
     ]);
     expect((await check({})).revocation).toEqual({ state: 'none', kids: [] });
   });
@@ -110,6 +110,6 @@ describe('keys check: the revocation list, with the receiver’s result (verific
   ])('is unknown when configuration names it and it is %s', async (_, body) => {
     const { revocation, faults } = await find(body, UPDATED);
     expect(revocation).toEqual({ state: 'unknown', kids: [], required: true });
-    expect(faults).toEqual([expect.stringContaining('Deliveries get 503.')]);
+    expect(faults).toEqual([expect.stringContaining('Deliveries are answered 503.')]);
   });
 });

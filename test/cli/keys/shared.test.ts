@@ -45,12 +45,12 @@ it('keys check --beside: says who would block whom at one URL, and where two pub
   expect(blockingFaults(await walk(one), await walk(other))).toEqual([]);
   other.faults.set('*', 'unavailable');
   const [mine, silent] = [await walk(one), await walk(other)];
-  const said = `The keys of ${other.agentUrl} cannot be had: at one URL with it, deliveries of ${one.agentUrl} by`;
+  const said = `The keys of ${other.agentUrl} cannot be fetched. At one URL with it, deliveries of ${one.agentUrl} by`;
   expect(blockingFaults(mine, silent)).toEqual([expect.stringContaining(said)]);
   expect(blockingFaults(silent, mine)).toEqual([expect.stringContaining(said)]);
   other.faults.clear();
   other.documents.set('/.well-known/jwks.json', { keys: [one.keys.ed25519.publicJwk] });
   expect(sharedNotes(mine, await walk(other))).toEqual([
-    expect.stringMatching(/Under "[^"]+" it is one and the same key: no event is taken for either/),
+    expect.stringMatching(/Under "[^"]+" it is the same key: deliveries of both are answered 503/),
   ]);
 });

@@ -119,7 +119,7 @@ test('a node:http that connects by itself is detected, and connects to no name',
     headers: {},
     signal: new AbortController().signal,
   };
-  await expect(exchange(ownWay, socket, asked)).rejects.toThrow('takes no given connection');
+  await expect(exchange(ownWay, socket, asked)).rejects.toThrow('does not accept a connection');
   expect(hosts).toEqual([PUBLIC]);
 });
 
