@@ -20,11 +20,6 @@ export function sendersIn(
   if (theirs === undefined || below === undefined || !meet(publicUrl, below)) {
     return ownSenders(senders, publicUrl, defaults);
   }
-  if (publicUrl.kind === 'exact') {
-    throw new ConfigError(
-      `senders: are for ${publicUrl.target.targetUri}, which is below the baseUrl of registrations, ${below}, whose paths belong to them alone. ${APART}`,
-    );
-  }
   if (isList(senders)) {
     throw new ConfigError(
       `senders: is one list for every path under publicUrl, but those below ${below} belong to registrations. Write senders by path: senders: { '/…': [ … ] }.`,
@@ -64,9 +59,7 @@ function prefixOf(publicUrl: string | undefined, { allowLoopback }: SenderDefaul
 
 /** Whether a URL can be under both. */
 const meet = (publicUrl: PublicUrl, below: string): boolean =>
-  publicUrl.kind === 'exact'
-    ? publicUrl.target.targetUri.startsWith(below)
-    : below.startsWith(publicUrl.prefix) || publicUrl.prefix.startsWith(below);
+  publicUrl.kind === 'prefix' && (below.startsWith(publicUrl.prefix) || publicUrl.prefix.startsWith(below));
 
 /** Below `below` they are those of registrations. Rejects where these know nobody there, and the owner's function does. */
 function together(theirs: ResolveSenders, own: ResolveSenders, below: string): ResolveSenders {

@@ -165,11 +165,15 @@ function reportedErrors(raw: unknown, taskType: string): readonly ReportedError[
 }
 
 /** Those in a Task's data count most; then those of its artifacts' other data parts, then of its message's. */
-function errorsInTask({ data, body: { artifacts, status } }: AgentTask): readonly ReportedError[] {
-  const found = errorsIn(membersOf(data));
+function errorsInTask(task: AgentTask): readonly ReportedError[] {
+  const found = errorsIn(membersOf(task.data));
   if (found.length > 0) return found;
-  const holders = [...(Array.isArray(artifacts) ? artifacts : []), membersOf(status)['message']];
-  return holders.flatMap((holder) => dataParts(holder).flatMap((part) => errorsIn(part, FATAL)));
+  return partsOfTask(task).flatMap((part) => errorsIn(part, FATAL));
+}
+
+/** The data parts of a Task's artifacts, then of its message. */
+function partsOfTask({ body: { artifacts, status } }: AgentTask): readonly JsonObject[] {
+  return [...(Array.isArray(artifacts) ? artifacts : []), membersOf(status)['message']].flatMap(dataParts);
 }
 
 /** Members whose errors are no warnings. */
@@ -232,8 +236,12 @@ function isRefusal(raw: unknown, { code }: ReportedError, taskType: string): boo
 }
 
 /** Whether a refused call has left something all the same: it names the media buy that it was to make. */
-export const isContradicted = (raw: unknown, taskType: string): boolean =>
-  taskType === 'create_media_buy' && hasResult(membersOf(opened(raw, taskType).body), taskType);
+export function isContradicted(raw: unknown, taskType: string): boolean {
+  if (taskType !== 'create_media_buy') return false;
+  const { body, task } = opened(raw, taskType);
+  const told = task ? [body, task.data, ...partsOfTask(task)] : [body];
+  return told.some((members) => hasResult(membersOf(members), taskType));
+}
 
 /** Whether the object of a failed tool says what became of the operation; of any other nothing is known. */
 export const isOutcome = (answer: unknown): boolean => refusalIn(answer) !== undefined || tellsOfTask(answer);

@@ -721,16 +721,6 @@ describe('senders beside registrations', () => {
       { publicUrl: undefined, senders: { '/webhooks/own': [own] } },
       /is not under publicUrl, https:\/\/buyer\.example\/webhooks\/r\/\*/,
     ],
-    [
-      'one URL of theirs, with a list',
-      { publicUrl: 'https://buyer.example/webhooks/r/own', senders: [own] },
-      /^senders: are for https:\/\/buyer\.example\/webhooks\/r\/own, which is below the baseUrl of registrations/,
-    ],
-    [
-      'one URL of theirs, with a function',
-      { publicUrl: 'https://buyer.example/webhooks/r/own', senders: () => [own] },
-      /^senders: are for .* below the baseUrl of registrations/,
-    ],
     ['neither', { publicUrl: undefined, registrations: undefined }, /^publicUrl: missing/],
     ['no senders', { registrations: undefined }, /^senders: missing/],
   ])('%s is a ConfigError', (_, change, message) => {

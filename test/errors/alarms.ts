@@ -493,7 +493,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   task_unknown: {
     test: () => polling(async () => ({ error: { code: 'TASK_NOT_FOUND', message: 'who?' } })),
-    message: 'TASK_NOT_FOUND: who?. This does not say of how the task ended',
+    message: 'The seller answers TASK_NOT_FOUND: who?. This does not say how the task ended',
   },
   poll_failing: {
     test: () => polling(async () => ({ error: { code: 'AUTH_INVALID', message: 'expired' } })),
@@ -522,7 +522,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       });
       return at.alarms;
     },
-    message: 'differs from the one that webhook told first',
+    message: 'differs from the one that webhook reported first',
   },
   store_away: {
     test: outage(2, 10_000, {

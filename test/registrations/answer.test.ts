@@ -280,6 +280,32 @@ describe('a refusal', () => {
     expect(refusalIn(answer, 'create_media_buy')).toBeUndefined();
   });
 
+  it('sees the media buy in a Task that has failed, wherever a data part of it is', () => {
+    const data = { media_buy_id: 'mb-1', errors: [{ code: 'PRODUCT_UNAVAILABLE', message: 'It is sold.' }] };
+    const failed = (state: string, more: object): object => ({
+      id: 'task-1',
+      contextId: 'context-1',
+      status: { state },
+      ...more,
+    });
+    const parts = [{ data }];
+    const message = { messageId: 'message-1', role: 'agent', parts };
+    const first = { artifactId: 'a', parts: [{ data: { errors: data.errors } }] };
+    const second = { artifactId: 'b', parts };
+    for (const answer of [
+      failed('failed', { kind: 'task', artifacts: [second] }),
+      failed('TASK_STATE_FAILED', { artifacts: [second] }),
+      failed('failed', { kind: 'task', artifacts: [first, second] }),
+      { ...failed('failed', { artifacts: [first] }), status: { state: 'failed', message } },
+      { task: failed('TASK_STATE_REJECTED', { artifacts: [second] }) },
+    ]) {
+      expect(refusalIn(answer, 'create_media_buy')).toMatchObject({ code: 'PRODUCT_UNAVAILABLE' });
+      expect(isContradicted(answer, 'create_media_buy')).toBe(true);
+      expect(isContradicted(answer, 'update_media_buy')).toBe(false);
+    }
+    expect(isContradicted(failed('failed', { artifacts: [first] }), 'create_media_buy')).toBe(false);
+  });
+
   it('beside a result is none, unless it is no warning', () => {
     const errors = [{ code: 'INVALID_REQUEST', message: 'one of the packages' }];
     expect(refusalIn({ media_buy_id: 'mb-1', errors }, 'create_media_buy')).toBeUndefined();
