@@ -915,7 +915,9 @@ describe('keys', () => {
     const strict = await cli([...args, '--edition', '3.0']);
     expect(strict.code).toBe(1);
     expect(strict.stdout).toMatch(/no key +probe-request +signs webhooks in edition 3.1, 3.2, 3.3, not 3.0/);
-    expect(strict.stdout).toMatch(/fault +No key can sign webhooks in edition 3.0: deliveries get 401/);
+    expect(strict.stdout).toMatch(
+      /fault +No key can sign webhooks in edition 3.0: deliveries are answered 401/,
+    );
     expect((await cli([...args, '--edition', '3.1'])).code).toBe(0);
   });
 });

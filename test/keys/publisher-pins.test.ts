@@ -118,7 +118,7 @@ describe('when a publisher pins, only its pins verify (verification.md §5.5)', 
     expect(await find(bench, 'made-up', sender)).toEqual(UNKNOWN);
     expect(seller.server.count()).toBe(0);
     expect(bench.alarmsOf('key_document_invalid')[0]?.message).toMatch(
-      /adagents\.json at .*: for "?http.*keys that differ share the kid "twice", so that none/,
+      /adagents\.json at .*: for "?http.*different keys share the kid "twice"\. None of them is used/,
     );
   });
 

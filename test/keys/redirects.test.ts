@@ -62,8 +62,8 @@ describe('redirects of a document that may have them (verification.md §5.10)', 
     ['a private address', 'https://127.0.0.1/adagents.json', ''],
     ['user information', 'https://a:b@www.publisher.example/', ''],
     ['another scheme', 'data:application/json,{}', ''],
-    ['no URL', 'https://', 'no URL'],
-    ['nowhere', undefined, 'no URL'],
+    ['no URL', 'https://', 'not a URL'],
+    ['nowhere', undefined, 'not a URL'],
   ])('are refused to %s, and nothing is asked there', async (_what, location, reason) => {
     const { asked, said } = await redirected([[FIRST, location]]);
     expect(asked).toEqual([FIRST]);

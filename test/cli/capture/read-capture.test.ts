@@ -205,7 +205,7 @@ describe('HAR and vectors', () => {
     expect((await explained(whole)).ok).toBe(true);
     expect(whole.receivedAt).toBe(Date.UTC(2026, 0, 31, 12));
     await expect(read(JSON.stringify({ log: { entries: [entry, entry] } }))).rejects.toThrow(
-      '2 signed requests: say which by --entry, from 0 to 1',
+      '2 signed requests: choose one by --entry, from 0 to 1',
     );
   });
 

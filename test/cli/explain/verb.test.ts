@@ -24,7 +24,7 @@ describe('explain: the time of receipt', () => {
   it('leaves check 5 open for a delivery that has expired by now, and does the others', async () => {
     const ended = await checkFive(NOW + 86_400_000);
     expect(ended).toMatchObject({ code: 0, verdict: 'open', causes: [] });
-    expect(ended.text).toContain('if it has not had it before, it came before it expired, and its key');
+    expect(ended.text).toContain('unless it has received it before, it came before it expired, and its key');
   });
 
   it('checks it by --received-at, and by the current time when it has not expired', async () => {

@@ -199,7 +199,7 @@ describe('createBatches', () => {
     batches[0]?.end();
     await turn();
     await turn();
-    expect(said).toEqual([expect.stringContaining('no turn within 3000 ms')]);
+    expect(said).toEqual([expect.stringContaining('did not begin the call within 3000 ms')]);
     expect(batches[1]?.jobs.map(({ since }) => since)).toEqual([2000]);
     batches[1]?.end();
     await turns.idle();

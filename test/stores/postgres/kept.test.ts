@@ -102,7 +102,7 @@ describe('durability settings at each commit', () => {
         expect(await answerOf(store)).toBe('won');
         return told[0];
       })
-      .toMatch(/keeps 'disk' and no more: synchronous_standby_names = ''/);
+      .toMatch(/survives no more than 'disk': synchronous_standby_names = ''/);
   });
 
   it('stay as found at open() without a requirement', async () => {
