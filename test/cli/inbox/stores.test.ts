@@ -246,9 +246,7 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
     expect(await state()).toMatchObject({ dead: 3 });
 
     const redriven = await run('redrive-many', '--sender', seller.agentUrl, '--yes');
-    expect(redriven.stdout).toMatch(
-      /queued: 3\n.*mode 'inline', call receiver\.inbox\.redriveMany/,
-    );
+    expect(redriven.stdout).toMatch(/queued: 3\n.*mode 'inline', call receiver\.inbox\.redriveMany/);
     expect(await state()).toMatchObject({ queued: 3, dead: 0 });
     const discarded = await run('discard-many', '--state', 'queued', '--yes', '--json');
     expect(of(discarded.stdout)).toEqual({
