@@ -4,12 +4,10 @@
 export {
   FAR_WAIT_MS,
   LONGEST_LEASE_MS,
-  LONGEST_TURN_MS,
   LONGEST_WAIT_MS,
   MARK_RETENTION_MS,
   operationRowId,
 } from './constants.ts';
-export { turnText } from './optimistic/commit-unit.ts';
 export { createBatches, type Queued } from './optimistic/batch-queue.ts';
 export { type Attempt, attemptOf, type Batch, type Entry, newEntry } from './optimistic/plan-rows.ts';
 export {
