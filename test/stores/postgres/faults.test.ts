@@ -198,9 +198,11 @@ describe('a transaction that the server rolled back', () => {
     await expect.poll(blocked).toBe(true);
     // Now the other way round: a row that the accept has locked already, which waits for this one.
     await other.query(`SELECT FROM ${at.schema}.webhook_row WHERE id = '${key(1)}' FOR UPDATE`);
-    await expect.poll(() => rolledBack).toEqual(['40P01']);
+    // Where the repetition is faster than this one, which waits, the server ends it again.
+    await expect.poll(() => rolledBack[0]).toBe('40P01');
     await other.query('ROLLBACK');
     other.release();
+    expect(new Set(rolledBack)).toEqual(new Set(['40P01']));
     expect((await accepting).map(({ kind }) => kind)).toEqual(['in-flight', 'in-flight']);
     await store.close();
     await patient.end();
