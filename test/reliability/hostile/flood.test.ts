@@ -9,6 +9,8 @@ import { serversOf, type StoreName } from './stores.ts';
 
 const FLOOD = fileURLToPath(new URL('fixtures/flood.ts', import.meta.url));
 const CAP = 500;
+/** Deliveries under way at once, as `fixtures/flood.ts` has it. */
+const CONCURRENT = 64;
 const MIB = 1_048_576;
 
 /** Fresh keys: `npm test` has what tells a flood from a good day, on one store; a million on demand. */
@@ -45,7 +47,9 @@ describe.each(Object.entries(COUNTS) as [StoreName, number][])(
         const { 200: taken = 0, '429 sender_over_limit 5': refused = 0, ...rest } = seen.hostile;
         expect(rest).toEqual({});
         expect([taken + refused, seen.handled]).toEqual([count, taken]);
-        expect(taken).toBe(CAP);
+        // Memory and SQLite count in the step that takes an event; on a server what was under way may be taken too.
+        expect(taken).toBeGreaterThanOrEqual(CAP);
+        expect(taken).toBeLessThanOrEqual(name === 'memory' || name === 'SQLite' ? CAP : CAP + CONCURRENT);
         expect(seen.honest).toEqual({ 200: 100 });
         expect(seen.duplicates).toEqual({ 200: 100 });
         // Four fifths of the keys came between the two looks.

@@ -5,6 +5,7 @@ import { inThisForm } from '../form.ts';
 import { serversOf, type StoreName, STORES } from './stores.ts';
 
 const CAP = 200;
+const AT_ONCE = 32;
 const OTHER = 'https://other.example/mcp';
 
 const servers = serversOf(inject('shared'));
@@ -35,7 +36,7 @@ describe.each(NAMES)('unlimited fresh nonces under one key id, %s', (name) => {
     const event = payloads.tool('completed');
     const answers: Record<string, number> = {};
     for (let round = 0; round < 15; round += 1) {
-      const sent = Array.from({ length: 32 }, () => at.deliver(event));
+      const sent = Array.from({ length: AT_ONCE }, () => at.deliver(event));
       for (const outcome of await Promise.all(sent)) {
         answers[said(outcome)] = (answers[said(outcome)] ?? 0) + 1;
         if (outcome.response.status !== 429) continue;
@@ -45,11 +46,15 @@ describe.each(NAMES)('unlimited fresh nonces under one key id, %s', (name) => {
       const honest = await at.deliver(payloads.tool('completed'), { key: other.privateJwk });
       expect(said(honest)).toBe('accepted 200');
     }
-    expect(answers).toEqual({
+    const { 'duplicate 200': taken = 0, ...rest } = answers;
+    expect(rest).toEqual({
       'accepted 200': 1,
-      'duplicate 200': CAP - 1,
-      'refused webhook_signature_rate_abuse 429': 15 * 32 - CAP,
+      'refused webhook_signature_rate_abuse 429': 15 * AT_ONCE - 1 - taken,
     });
+    // Memory and SQLite count in the step that takes a nonce; on a server what was under way may be taken too.
+    const isExact = name === 'memory' || name === 'SQLite';
+    expect(taken).toBeGreaterThanOrEqual(CAP - 1);
+    expect(taken).toBeLessThanOrEqual(CAP - 1 + (isExact ? 0 : AT_ONCE));
     await at.receiver.stop();
     await end();
   });
