@@ -20,7 +20,7 @@ export class AnswerRefusedError extends PrintableError {
   }
 }
 
-/** What has to be known before a call was refused: the call was not made, and is not counted (calls.md §4.10). */
+/** Thrown if what precedes a call was refused: the call was not made, and is not counted (calls.md §4.10). */
 export class CallNotMadeError extends PrintableError {
   override readonly name = 'CallNotMadeError';
   /** Stable, machine readable: always `call_not_made`. */

@@ -2,6 +2,9 @@
 const MAX_BYTES = 32;
 /** The same for a URL: a reader of the line has to be able to copy it. */
 export const MAX_URL_BYTES = 1_024;
+
+/** True if a URL is short enough to be kept beside an event. */
+export const isKeptUrl = (url: string): boolean => url.length <= MAX_URL_BYTES;
 /** Code points of a text of ours that has such names in it. */
 export const MAX_TEXT = 4_096;
 

@@ -144,9 +144,13 @@ export const ADVANCED: {
   admissionPressure: SPECIAL,
 };
 
-/** What to write for names of other places, or of before. */
+/** Says for each of these names that it stands in `advanced`. */
+export const insideAdvanced = (names: object): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.keys(names).map((name) => [name, `advanced: { ${name}: … }`]));
+
+/** The text to write for a name that stands elsewhere, or had another form. */
 const INSTEAD: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(Object.keys(ADVANCED).map((name) => [name, `advanced: { ${name}: … }`])),
+  ...insideAdvanced(ADVANCED),
   requireDurability: "durability: { require: 'process' | 'disk' | 'failover' }",
   declaredDurability: "durability: { declared: 'process' | 'disk' | 'failover' }",
   shorterRetentionToldToSenders: 'retentionMs: { ms: …, toldToSenders: true }',
@@ -171,11 +175,11 @@ export const WORKER: { readonly [K in keyof Required<WorkerOptions>]: NumberRule
 export type AnyOptions = Omit<ReceiverOptions, 'store' | 'handlers'> &
   Partial<Pick<ReceiverOptions, 'store'>>;
 
-/** Which options there are. */
+/** The options that exist. */
 interface Known {
   readonly options: object;
   readonly advanced: object;
-  /** What to write for names of other places. */
+  /** The text to write for a name that stands elsewhere. */
   readonly instead: Readonly<Record<string, string>>;
 }
 
@@ -247,7 +251,7 @@ export function retentionIn({ retentionMs = DAY_MS }: AnyOptions): number {
   return wholeNumber('retentionMs.ms', ms, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
 }
 
-/** What a store has to keep, and what its owner knows of it. */
+/** The durability that a store has to have, and the one that its owner declares. */
 export interface RequiredDurability {
   readonly required: Durability;
   readonly declared: Durability | undefined;

@@ -143,7 +143,7 @@ function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
   }
 }
 
-/** What a verifier is given too. What is called later is looked at: a slip would be swallowed, for a logger cannot break an answer. */
+/** Checks what a verifier is given too. It looks at functions that are called later: their mistakes would be swallowed, because a logger cannot break an answer. */
 export function checkShared({ advanced, fetch, now, logger }: AnyOptions): void {
   if (advanced?.dns !== undefined && fetch !== undefined) {
     throw new ConfigError(

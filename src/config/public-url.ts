@@ -69,7 +69,7 @@ function requireSignable(url: string, { targetUri }: Target, allowLoopback: bool
   }
 }
 
-/** Whether it is printable ASCII alone. */
+/** True if it is printable ASCII alone. */
 export const isSignable = (targetUri: string): boolean => !/[^\x21-\x7e]/.test(targetUri);
 
 export function canonicalOrUndefined(url: string): Target | undefined {

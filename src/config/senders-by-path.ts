@@ -6,7 +6,7 @@ import { type ResolveSenders, type SenderDefaults, senderList } from './sender-s
 
 type Prefix = Extract<PublicUrl, { kind: 'prefix' }>;
 
-/** What to do where a URL is another's. */
+/** The fix if a URL belongs to registrations. */
 export const APART =
   'Give createRegistrations another baseUrl, or have them adopt this URL: registrations.adopt({ agentUrl, url }).';
 
@@ -76,7 +76,7 @@ function urlOf(path: string, where: string, { origin, prefix }: Prefix, taken: s
   );
 }
 
-/** What is wrong with it as it is written. */
+/** Says what is wrong with the path as it is written; undefined: nothing. */
 function wrongly(path: string): string | undefined {
   const parameter = parameterIn(path) ?? (path.includes('*') ? '*' : undefined);
   if (parameter !== undefined) {

@@ -57,7 +57,7 @@ function prefixOf(publicUrl: string | undefined, { allowLoopback }: SenderDefaul
   return url.kind === 'prefix' ? url.prefix : undefined;
 }
 
-/** Whether a URL can be under both. */
+/** True if a URL can be under both. */
 const meet = (publicUrl: PublicUrl, below: string): boolean =>
   publicUrl.kind === 'prefix' && (below.startsWith(publicUrl.prefix) || publicUrl.prefix.startsWith(below));
 

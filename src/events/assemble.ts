@@ -1,6 +1,6 @@
 import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
 import type { InexactNumbers } from '../codec/inexact-numbers.ts';
-import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
+import { isKeptUrl, printableName } from '../codec/printable.ts';
 import type { Protocols } from '../shared/wire-names.ts';
 import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './envelope.ts';
@@ -109,7 +109,7 @@ export interface EventOrigin {
   /** The authenticated seller's agent URL. */
   readonly sender: string;
   readonly rawBody: Uint8Array;
-  /** By which URL it came; not kept where it is too long. */
+  /** The URL by which it came; not kept if it is too long. */
   readonly url?: string | undefined;
   /** The names whose members are read. */
   readonly protocols: Protocols;
@@ -146,7 +146,7 @@ function baseOf<K extends Event['kind']>(
     warnings,
     envelope,
   };
-  if (url !== undefined && url.length <= MAX_URL_BYTES) base.url = url;
+  if (url !== undefined && isKeptUrl(url)) base.url = url;
   if (draft.operationId !== undefined) base.operationId = draft.operationId;
   if (draft.taskType !== undefined) base.taskType = draft.taskType;
   if (draft.timestamp !== undefined) base.timestamp = draft.timestamp;

@@ -61,7 +61,7 @@ export type ReadBody = (
       readonly protocols: Protocols;
       /** Of what `receiver.observe` has made; absent: a webhook. */
       readonly source?: EventChannel | undefined;
-      /** By which URL it came, where one is known. */
+      /** The URL by which it came, if one is known. */
       readonly url?: string | undefined;
     },
 ) => EventReading | ChallengeReading;

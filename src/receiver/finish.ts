@@ -1,6 +1,6 @@
 import { docsOf } from '../shared/alarms.ts';
 import { noteOutcome } from './health.ts';
-import { MAX_TEXT, MAX_URL_BYTES, printableText } from '../codec/printable.ts';
+import { isKeptUrl, MAX_TEXT, printableText } from '../codec/printable.ts';
 import { Fault, isOfKind, textOf } from '../shared/errors.ts';
 import type { Door } from '../config/receiver-options.ts';
 import {
@@ -72,7 +72,7 @@ function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: VerifyingParts):
 /** As long as an event's may be: it goes into logs. */
 function urlOf({ selected }: OutcomeContext): Pick<Outcome, 'url'> {
   const url = selected?.target.targetUri;
-  return url === undefined || url.length > MAX_URL_BYTES ? {} : { url };
+  return url === undefined || !isKeptUrl(url) ? {} : { url };
 }
 
 /** The outcome of a verdict: answered, logged, counted by the owner's hooks. */

@@ -37,17 +37,8 @@ import {
   profileMessage,
 } from './request.ts';
 
-export type { CallSeller } from './call-seller.ts';
 export type { AgentVersion } from './request.ts';
-export { AnswerRefusedError } from '../calls/refused-answer.ts';
-export type { CallSessions } from '../calls/sessions.ts';
-export {
-  SellerBusyError,
-  SellerError,
-  type SellerErrorCode,
-  type SellerErrorOptions,
-  TaskUnknownError,
-} from './answer.ts';
+export * from './caller-face.ts';
 export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
 
 /** Options of `a2aCaller`. */

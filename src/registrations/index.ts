@@ -7,15 +7,7 @@ export type { Alarm, Logger } from '../shared/alarms.ts';
 export type { EventRegistration } from '../events/event.ts';
 export type { EventRegistrations, KnownRegistration } from '../events/event-registration.ts';
 export type { Sender } from '../config/sender-entry.ts';
-export { AnswerRefusedError } from '../calls/refused-answer.ts';
-export type { CallSessions } from '../calls/sessions.ts';
-export {
-  SellerBusyError,
-  SellerError,
-  type SellerErrorCode,
-  type SellerErrorOptions,
-  TaskUnknownError,
-} from './answer.ts';
+export * from './caller-face.ts';
 export type { RegistrationErrorCode } from '../shared/codes.ts';
 export { RegistrationError } from './registrations-errors.ts';
 export type { Given, Json, JsonObject } from './answer-json.ts';
@@ -23,7 +15,6 @@ export type { OperationName, OperationSeen, OperationState, Settled } from './op
 export type { OperationPage, OperationQuery } from './list-operations.ts';
 export type { Adoption } from './adopt.ts';
 export type { OperationRequest } from './operations.ts';
-export type { CallSeller } from './call-seller.ts';
 export type { CallOptions, Registration } from './registration.ts';
 export type { Registrations, RegistrationsOptions, Rewrapped } from './registrations.ts';
 export type { AgentVersion, LegacyAuthentication, Reporting, ReportingFrequency } from './request.ts';

@@ -26,16 +26,7 @@ import {
 import type { CallSeller } from './call-seller.ts';
 import { toolObject, toolRefusal } from './tool-answer.ts';
 
-export type { CallSeller } from './call-seller.ts';
-export { AnswerRefusedError } from '../calls/refused-answer.ts';
-export type { CallSessions } from '../calls/sessions.ts';
-export {
-  SellerBusyError,
-  SellerError,
-  type SellerErrorCode,
-  type SellerErrorOptions,
-  TaskUnknownError,
-} from './answer.ts';
+export * from './caller-face.ts';
 export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
 
 /**

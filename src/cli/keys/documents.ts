@@ -18,7 +18,7 @@ export interface Link {
   /** For how long caches on the way had held it, if they say so. Ms. */
   readonly ageMs?: number;
   readonly lastModified?: string;
-  /** By how much the server's clock is ahead of this machine's, if its answer has a `Date`. Ms, in whole seconds. */
+  /** The lead of the server's clock over this machine's, if its answer has a `Date`. Ms, in whole seconds. */
   readonly clockAheadMs?: number;
   readonly cacheControl?: string;
   /** For how long a receiver uses it without asking again. Ms. */
