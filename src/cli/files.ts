@@ -12,7 +12,7 @@ import { type CliContext, UsageError } from './shell.ts';
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   EISDIR: 'it is a directory',
-  EACCES: 'it may not be read',
+  EACCES: 'reading it is not permitted',
 };
 
 /** The longest that is read, bytes. Counted and not looked up: pipes and devices have no length beforehand. */
@@ -60,9 +60,9 @@ export async function readBeside(capture: string, name: string, context: CliCont
   const folder = await realpath(dirname(resolve(context.cwd, capture)));
   const file = join(folder, inner);
   const found = await realpath(file).catch(() => undefined);
-  if (found === undefined) throw refused('is not there');
-  if (found !== file) throw refused('is not read: there is a link on its way');
-  if (!(await stat(file)).isFile()) throw refused('is not read: it is no regular file');
+  if (found === undefined) throw refused('does not exist');
+  if (found !== file) throw refused('is not read: a link leads to it');
+  if (!(await stat(file)).isFile()) throw refused('is not a regular file');
   return readBounded(file, name, 'the body that the curl command names');
 }
 
@@ -122,7 +122,7 @@ export async function secretsOf(flags: SecretFlags, context: CliContext): Promis
   return token === undefined ? undefined : { bearer: { token } };
 }
 
-const EXPECTED = 'a JWK, a JWKS ({"keys":[…]}) or what `proto-webhooks keys generate` writes';
+const EXPECTED = 'a JWK, a JWKS ({"keys":[…]}) or the output of `proto-webhooks keys generate`';
 
 function jwksOf(document: Readonly<Record<string, unknown>>): readonly unknown[] {
   if (Array.isArray(document['keys'])) return document['keys'] as unknown[];

@@ -101,10 +101,10 @@ export function cliProgram(run: RunVerb, process: Pick<CliProcess, 'stdout' | 's
   addSend(top, run);
   const vectors = top
     .command('vectors')
-    .description('conformance: of an implementation, of a running receiver');
+    .description('check the conformance of an implementation, or of a running receiver');
   addVectorsRun(vectors, run);
   addProbe(vectors, run);
-  const keys = top.command('keys').description('look at and make signing keys');
+  const keys = top.command('keys').description('check and make signing keys');
   addKeysCheck(keys, run);
   addKeysGenerate(keys, run);
   addInbox(top.command('inbox').description("a store's events that are dead or stuck"), run);

@@ -112,7 +112,7 @@ describe('bad input ends with 2 and one line on stderr with what was expected', 
       /nothing answers there \(connection error\). Expected a running receiver/,
     ],
     ['an unreachable URL to send to', ['send', URL, '--keys', 'probe.json'], /nothing answers there/],
-    ['public keys to probe with', ['vectors', 'probe', URL, '--keys', 'jwks.json'], /no private half/],
+    ['public keys to probe with', ['vectors', 'probe', URL, '--keys', 'jwks.json'], /no private part/],
     [
       'a case that is none',
       ['vectors', 'probe', URL, '--keys', 'probe.json', '--only', 'nonsense'],
@@ -538,7 +538,9 @@ describe('vectors probe', () => {
     expect(await cli(args)).toMatchObject({ code: 1, stderr: '' });
     const served = await cli([...args, '--fake-seller', String(port)]);
     expect(served.stdout.trim().split('\n').at(-1)).toBe('1 passed, 0 failed, 0 skipped');
-    expect(served.stderr).toMatch(/^A good delivery gets 503: .* Waiting up to 65 s.\n$/);
+    expect(served.stderr).toMatch(
+      /^The receiver answers a good delivery with 503: .* Waiting up to 65 s.\n$/,
+    );
   });
 
   it('with the revoked key among the cases waits until the receiver has asked for the list of revoked keys, too', async () => {
@@ -586,7 +588,7 @@ describe('vectors probe', () => {
     };
     const line = (name: string, answered: string): string =>
       `name  ${name.padEnd(33)} a good delivery under this name  -> ${answered}`;
-    const goesOn = '; the cases go on with it';
+    const goesOn = '; the cases use it';
     const refused = '401 webhook_signature_tag_invalid';
     expect(await lines({})).toEqual([0, line('proto', `200${goesOn}`), line('adcp', '200')]);
     expect(await lines({ protocol: 'proto' })).toEqual([

@@ -41,10 +41,7 @@ function entryOf(json: JsonObject, index: number | undefined): JsonObject {
     );
   }
   const entry = asRecord(index === undefined ? (signed[0] ?? entries[0]) : entries[index]);
-  if (!entry)
-    throw new UsageError(
-      `the HAR has ${entries.length} entries; the one that was asked for is not among them`,
-    );
+  if (!entry) throw new UsageError(`the HAR has ${entries.length} entries; --entry names none of them`);
   return entry;
 }
 

@@ -131,7 +131,7 @@ export async function readHttp(bytes: Uint8Array): Promise<Capture> {
     if (declared !== undefined) throw cutShort(rest.length, Number(declared));
     throw new UsageError('cut short inside the body: the last chunks of the body are missing');
   }
-  const notes: string[] = about.bodyless ? ['The body was not read: what needs it is left open.'] : [];
+  const notes: string[] = about.bodyless ? ['The body was not read: its checks are left open.'] : [];
   if (!framed) notes.push('No Content-Length: everything after the headers was taken as the body.');
   if (declared !== undefined) notes.push(...leftOut(rest, Number(declared)));
   const target = message.url ?? '/';

@@ -20,7 +20,7 @@ const FIXES: Readonly<Partial<Record<Cause, Readonly<Record<string, string>>>>> 
   headers: {
     webhook_signature_header_malformed:
       'The seller has to send one sig1 in Signature-Input and Signature, byte sequences between colons; see that no proxy drops or joins these headers.',
-    webhook_signature_params_incomplete: 'The seller has to put created, expires, nonce, keyid, alg and tag.',
+    webhook_signature_params_incomplete: 'The seller has to set created, expires, nonce, keyid, alg and tag.',
     webhook_signature_alg_not_allowed: `The seller has to sign with ${ALGORITHM_NAMES.join(' or ')}, by these names.`,
     webhook_signature_components_incomplete:
       'The seller has to cover "@method" "@target-uri" "@authority" "content-type" "content-digest", without parameters.',
@@ -42,7 +42,7 @@ const FIXES: Readonly<Partial<Record<Cause, Readonly<Record<string, string>>>>> 
   },
   body: {
     webhook_body_malformed:
-      'The seller has to send one JSON object in UTF-8 without a byte order mark and without members that occur twice.',
+      'The seller has to send one JSON object in UTF-8 without a byte order mark and without duplicate members.',
   },
 };
 

@@ -4,7 +4,7 @@ import { type Cause, type Change, CUT_SHORT, type Finding } from './explain-case
 import { serialisations, type Work } from './json-rewrites.ts';
 
 const FIX =
-  'The receiver has to get the bytes as they came: mount it before any body parser (Express: before express.json()), and turn off what rewrites bodies in proxies. If it does get them, the seller signs one serialisation and sends another.';
+  'The receiver needs the bytes as they arrived: mount it before any body parser (Express: before express.json()), and turn off body rewriting in proxies. If it has them already, the seller signs one serialisation and sends another.';
 const NO_BOM = 'The seller has to send JSON without a byte order mark (RFC 8259 §8.1).';
 
 const BOM = Uint8Array.of(0xef, 0xbb, 0xbf);
@@ -79,7 +79,7 @@ const BYTE_FORMS: readonly (readonly [
     'body-empty',
     'as an empty one',
     () => new Uint8Array(),
-    'The seller has to hash the bytes that it sends: it hashed before the body was there.',
+    'The seller has to hash the bytes that it sends: it hashed before it had the body.',
   ],
 ];
 

@@ -95,7 +95,7 @@ function validityOf(seconds: number): Why | undefined {
   if (seconds > 0 && seconds <= MAX_VALIDITY_S) return undefined;
   return {
     cause: 'validity-too-long',
-    says: `expires is ${seconds} s after created, and at least 1 and at most ${MAX_VALIDITY_S} are allowed.`,
+    says: `expires is ${seconds} s after created; 1 to ${MAX_VALIDITY_S} are allowed.`,
     fix: `The seller has to set expires to created + ${MAX_VALIDITY_S} or less.`,
     proved: true,
   };
@@ -118,7 +118,7 @@ function skewOf(off: number, isLeast: boolean): Why {
   if (zone !== 0 && Math.abs(zone) <= WIDEST_ZONE_S && Math.abs(off - zone) <= ZONE_SLACK_S) {
     return {
       cause: 'clock-zone',
-      says: `${far}: as of a clock in a zone of ${zoneText(zone)} whose time is taken for UTC.`,
+      says: `${far}: as if local time at ${zoneText(zone)} were taken for UTC.`,
       fix: `The seller, or your machine, has to make Unix seconds from UTC, not from local time. ${OWN_CLOCK}`,
       proved: false,
     };
@@ -214,7 +214,7 @@ function timeFinding(timestamp: string, receivedAt: number, step: string): Findi
     cause: inMs ? 'clock-milliseconds' : 'clock-off',
     says: inMs
       ? 'The timestamp is in milliseconds.'
-      : `The timestamp is ${Math.abs(Number(timestamp) - Math.round(receivedAt / 1000))} s away from the moment of receipt, and 300 s are allowed.`,
+      : `The timestamp is ${Math.abs(Number(timestamp) - Math.round(receivedAt / 1000))} s away from the moment of receipt; at most 300 s are allowed.`,
     fix: inMs
       ? 'The seller has to send Unix seconds.'
       : 'Check both clocks (NTP), and that deliveries do not wait in a queue after they are signed.',
@@ -232,7 +232,7 @@ interface HmacForm {
 const HMAC_FORMS: readonly HmacForm[] = [
   {
     prefix: (timestamp) => `${timestamp}.`,
-    says: 'The signature is right, and not written as it has to be.',
+    says: 'The signature is right, but not in the required form.',
     fix: 'The seller has to write sha256= and lower-case hexadecimal digits.',
   },
   {
@@ -309,7 +309,7 @@ async function undoGzip(
   });
   const gzip: Omit<Finding, 'step'> = {
     cause: 'body-gzip',
-    says: 'The body was compressed with gzip on the way: what was signed is the body without it.',
+    says: 'The body was compressed with gzip in transit: the seller signed the uncompressed one.',
     fix: 'Turn off the compression of requests in the proxy or gateway in front of the receiver, or in the HTTP client of the seller, which compresses after it signed.',
     proved: findings.every(({ step, proved }) => proved || !BODY_STEPS.includes(step)),
   };

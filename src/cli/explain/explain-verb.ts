@@ -49,7 +49,7 @@ interface Moment {
 /** As told, as captured, else now; of a delivery that is expired by now `created` is taken, and check 5 left open. */
 function momentOf(capture: Capture, flags: ExplainFlags, context: CliContext): Moment {
   if (flags.receivedAt !== undefined)
-    return { receivedAt: instant('--received-at', flags.receivedAt), how: 'as told' };
+    return { receivedAt: instant('--received-at', flags.receivedAt), how: 'as given' };
   if (capture.receivedAt !== undefined)
     return { receivedAt: capture.receivedAt, how: `as the ${capture.form} says` };
   const now = context.now();
@@ -308,7 +308,7 @@ export function addExplain(parent: Command, run: RunVerb): void {
     ],
   )
     .argument('[file]', 'raw HTTP request, HAR file or entry, curl command, or vector; - is standard input')
-    .option('--dir <folder>', 'all .http files of a folder, summed up by cause: what captureRefused writes')
+    .option('--dir <folder>', 'all .http files of a folder, e.g. that of captureRefused, grouped by cause')
     .option('--keys <file>', 'JWK or JWKS of the seller; repeatable', collect)
     .option('--agent-url <url>', "the seller's agents[].url: its keys are fetched")
     .option(
@@ -316,7 +316,7 @@ export function addExplain(parent: Command, run: RunVerb): void {
       'of a seller that signs: file with the secret for reports by HMAC',
     )
     .option('--reports-secret-env <name>', 'the same: environment variable with the secret')
-    .option('--url <url>', 'publicUrl: exactly the URL that the seller was given, or what ends in /*')
+    .option('--url <url>', 'publicUrl: exactly the URL that the seller was given, or one that ends in /*')
     .option('--received-at <instant>', 'when it was received: Unix seconds or ISO 8601')
     .addOption(new Option('--edition <name>', 'edition of the protocol').choices(EDITION_NAMES))
     .addOption(

@@ -52,7 +52,7 @@ const READINGS: readonly Reading[] = [
   },
   {
     cause: 'alphabet-swapped',
-    says: 'written with the two special characters of its base64 alphabet the wrong way round.',
+    says: 'written with the two special characters of its base64 alphabet swapped.',
     fix: 'The seller has to encode with the alphabet of RFC 4648: "+" is "-", and "/" is "_" in base64url.',
     bytes: (text) =>
       /[-+/_]/.test(text) ? decodeBase64(text.replace(/[-+/_]/g, (char) => SWAPS[char] ?? char)) : undefined,

@@ -76,7 +76,7 @@ function urlSlips({ target: { targetUri, authority }, input }: Case): BaseSlip[]
   return pairs.map(([uri, name]) => ({
     cause: 'not-canonical',
     says: `The seller signed @target-uri ${uri} and @authority ${name}, which are not canonical.`,
-    fix: `The seller has to sign @target-uri ${targetUri} and @authority ${authority}; until then give it a URL that is canonical as it stands.`,
+    fix: `The seller has to sign @target-uri ${targetUri} and @authority ${authority}; until then give it a canonical URL.`,
     edit: (base) =>
       base
         .replace(/^"@target-uri": .*$/m, () => `"@target-uri": ${uri}`)
@@ -86,7 +86,7 @@ function urlSlips({ target: { targetUri, authority }, input }: Case): BaseSlip[]
 
 /** What the receiver itself says of such a URL: verification.md §2.34. */
 const FOUND_BY_RECEIVER =
-  'Until a delivery of this sender has verified, the receiver says so itself: 503 misconfigured, alarm public_url_mismatch.';
+  'Until a delivery of this sender has verified, the receiver reports this itself: 503 misconfigured, alarm public_url_mismatch.';
 const FOUND_HERE_ALONE = 'The receiver cannot find this by itself: it answers 401.';
 
 function* urlTrials(made: Case, baseOf: (target: Target) => string | undefined): Generator<Trial> {
@@ -104,7 +104,7 @@ function* urlTrials(made: Case, baseOf: (target: Target) => string | undefined):
     const mended =
       parts.scheme === 'https' && scheme === 'http'
         ? `publicUrl has to be https: no receiver has ${target.targetUri}. Give the seller the https URL.`
-        : `Set publicUrl to exactly the URL that the seller was given: '${target.targetUri}'. Behind a router that cuts the path, with a publicUrl that ends in /*, pass the whole one (Express: req.originalUrl).`;
+        : `Set publicUrl to exactly the URL that the seller was given: '${target.targetUri}'. Behind a router that cuts the path, with a publicUrl that ends in /*, pass the whole path (Express: req.originalUrl).`;
     const fix = `${mended} ${tried.has(target.targetUri) ? FOUND_BY_RECEIVER : FOUND_HERE_ALONE}`;
     const changes = choices.flatMap(({ change }) => (change ? [{ ...change, fix }] : []));
     yield { base, changes };
@@ -195,7 +195,7 @@ export const lookAtSignature: Look = async (made, step) => {
       {
         step: step.id,
         cause: 'host-rewritten',
-        says: `The signature is right, and a proxy of yours rewrote Host to ${host.received}.`,
+        says: `The signature is right, but a proxy of yours rewrote Host to ${host.received}.`,
         fix: "Let the proxy pass Host unchanged, or set hostCheck: 'off'.",
         proved: true,
       },
@@ -203,13 +203,13 @@ export const lookAtSignature: Look = async (made, step) => {
   }
   const found = await searchSignature(made, step.id);
   if (found && found.length > 0) return found;
-  const none = 'None of the usual slips makes the signature verify.';
+  const none = 'None of the usual mistakes explains the signature.';
   return [
     adviceFor(step) ??
       unknown(
         step,
         found ? none : `${none} ${CUT_SHORT}`,
-        'Compare the URL that you gave the seller, letter by letter (--url), the keys (proto-webhooks keys check), and whether a header that is covered was changed on the way.',
+        'Compare the URL that you gave the seller, letter by letter (--url), the keys (proto-webhooks keys check), and whether a covered header was changed in transit.',
       ),
   ];
 };

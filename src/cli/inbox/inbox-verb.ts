@@ -149,7 +149,9 @@ function statsReport({ queued, leased, dead, senders, isComplete }: InboxStats):
     ({ sender, state, count, oldestInsertedAt }) =>
       `${state.padEnd(6)} ${String(count).padStart(8)}  oldest ${oldestInsertedAt}  ${inLine(sender)}`,
   );
-  const cutNote = isComplete ? [] : [`There are more: the oldest ${COUNTED_MOST} of a state are counted.`];
+  const cutNote = isComplete
+    ? []
+    : [`There are more: only the oldest ${COUNTED_MOST} of a state are counted.`];
   return {
     ok: true,
     json: { queued, leased, dead, senders: plainSenders, isComplete },
@@ -172,7 +174,7 @@ function manyReport(state: string, done: string, counted: ManyResult<string>, re
   return {
     ok: true,
     json: { matched, senders, ...(results && { results }) },
-    text: () => [`${matched} ${state} events fit.`, ...rows, ...outcome].join('\n'),
+    text: () => [`${matched} ${state} events match.`, ...rows, ...outcome].join('\n'),
   };
 }
 
@@ -250,7 +252,7 @@ export function addInbox(parent: Command, run: RunVerb): void {
   ])
     .addOption(new Option('--state <name>', 'which').choices(['dead', 'queued', 'leased']).default('dead'))
     .option('--sender <url>', 'only of this agent URL')
-    .option('--limit <n>', 'how many at most, up to 1000', whole(1), 100)
+    .option('--limit <n>', 'at most this many, up to 1000', whole(1), 100)
     .option('--after <cursor>', 'the next page, after this cursor');
   addStoreFlags(verb).action((flags: ListFlags) =>
     run(flags, (context) => withStore(flags, context, (inbox) => list(flags, inbox))),

@@ -44,7 +44,7 @@ function requireTables(given: string, open: () => DatabaseSync): void {
   }
   if (found < 2) {
     throw new UsageError(
-      `${given}: no tables of sqliteStore are in it. Expected the database that the receiver's sqliteStore has; nothing was changed.`,
+      `${given}: it has no tables of sqliteStore. Expected the database that the receiver's sqliteStore has; nothing was changed.`,
     );
   }
 }
@@ -118,7 +118,7 @@ function urlOf(server: Server, given: string | true, variable: string, context: 
   const url = given === true ? (context.env[variable] ?? '') : given;
   if (url === '') {
     throw new UsageError(
-      `--${server}: no URL. Expected one behind the option, or in the environment variable ${variable}.`,
+      `--${server}: no URL. Expected one after the option, or in the environment variable ${variable}.`,
     );
   }
   const schemes: readonly string[] = SCHEMES[server];
@@ -128,7 +128,7 @@ function urlOf(server: Server, given: string | true, variable: string, context: 
 
 const unreadable = (server: Server, cause?: unknown): UsageError =>
   new UsageError(
-    `--${server}: the URL cannot be read. Expected one like ${SCHEMES[server][0]}//user:password@host:port, with a port of at most 65535 and what is special in the password percent-encoded; it is not repeated here for the password's sake.`,
+    `--${server}: the URL cannot be read. Expected one like ${SCHEMES[server][0]}//user:password@host:port, with a port of at most 65535 and special characters of the password percent-encoded. It is not shown here because of its password.`,
     { cause },
   );
 

@@ -33,7 +33,7 @@ const jwkOf = ({ jwks }: Chain, kid: string): Jwk => jwks.find((jwk) => jwk['kid
 /** Why two sellers cannot share a URL yet, in words: of one that never could be asked nobody knows whose a key is. */
 export function blockingFaults(chain: Chain, other: Chain): string[] {
   const blocks = (silent: Chain, stopped: Chain): string =>
-    `The keys of ${silent.agentUrl} cannot be fetched. At one URL with it, deliveries of ${stopped.agentUrl} by keys that never verified are answered 503 until they were fetched once.`;
+    `The keys of ${silent.agentUrl} cannot be fetched. Until they can, deliveries of ${stopped.agentUrl} at the same URL by keys that never verified are answered 503.`;
   return [
     ...(other.isReachable ? [] : [blocks(other, chain)]),
     ...(chain.isReachable ? [] : [blocks(chain, other)]),
@@ -51,7 +51,7 @@ export function sharedNotes(chain: Chain, other: Chain): string[] {
       ? ''
       : ` Under ${same.map((kid) => JSON.stringify(kid)).join(', ')} it is the same key: deliveries of both are answered 503, unless the key has verified for one of them before.`;
   return [
-    `${other.agentUrl} publishes ${shared.map((kid) => JSON.stringify(kid)).join(', ')} too. At one URL of a receiver deliveries by it are one seller's or the other's: give each seller a URL of its own, or have one of them publish another kid.${one}`,
+    `${other.agentUrl} publishes ${shared.map((kid) => JSON.stringify(kid)).join(', ')} too. At a shared URL of a receiver each can be only one seller's: give each seller a URL of its own, or have one of them publish another kid.${one}`,
   ];
 }
 
@@ -145,7 +145,7 @@ function linkLines(link: Link, paint: Paint): string[] {
 
 const revokedText = (at: string): string =>
   parseInstant(at) === undefined
-    ? `its own revoked_at is no timestamp: ${quoted(at)}`
+    ? `its own revoked_at is not a timestamp: ${quoted(at)}`
     : `its own revoked_at revokes it from ${at} on`;
 
 function keyLine(key: ChainKey, edition: EditionName | undefined, paint: Paint): string {
@@ -248,7 +248,7 @@ export function addKeysCheck(parent: Command, run: RunVerb): void {
 /** Adds the options of `ChainFlags`. */
 export function addChainFlags(verb: Command): Command {
   return verb
-    .option('--brand-json <url>', 'where brand.json lies, if not at the host of the agent URL')
+    .option('--brand-json <url>', 'URL of brand.json, if not at the host of the agent URL')
     .option('--publisher <domain>', 'publisher whose adagents.json may pin keys; repeatable', collect)
     .option('--revocations <url>', 'revocation list, if not at the well-known path')
     .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
@@ -320,7 +320,7 @@ async function generate(flags: GenerateFlags, context: CliContext): Promise<Repo
   const open = made.map(({ publicJwk }) => publicJwk);
   if (flags.out === undefined) return { ok: true, json: { keys: secret }, text: () => asText(secret) };
   await writePrivate(flags.out, secret, context);
-  context.notice(`${flags.out} has the private keys. What follows is the JWKS to publish.`);
+  context.notice(`${flags.out} has the private keys. The JWKS to publish follows.`);
   return { ok: true, json: { keys: open }, text: () => asText(open) };
 }
 

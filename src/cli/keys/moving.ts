@@ -71,6 +71,6 @@ export async function movingNotes(
   const [what, place] = moved;
   const [was, is] = [first.get(what) ?? '', place].map((url) => printableName(url, MAX_URL_BYTES));
   return [
-    `It moves: ${what} ${was}, and asked again ${is}. A receiver raises jwks_uri_moved each time, and has no copy to use while the new place is unreachable: ask the seller for one place.`,
+    `The location changes: ${what} ${was}, and at the second request ${is}. A receiver raises jwks_uri_moved each time, and has no copy if the new location is unreachable: ask the seller for one location.`,
   ];
 }

@@ -70,7 +70,7 @@ function narrowedKeys({ sender, published, sets }: Counting): CountedKeys {
   const notes = all.flatMap(({ key: { kid } }) =>
     kids.has(kid)
       ? []
-      : [`The key ${quoted(kid)} of the JWKS is not pinned by every publisher that pins: not used.`],
+      : [`The key ${quoted(kid)} of the JWKS is not used: a publisher that pins keys does not pin it.`],
   );
   const jwks = left.map(({ key: { jwk }, pins = [] }) => {
     return revokedFirst(jwk, pins);

@@ -104,7 +104,7 @@ export const REPEATED_CASES: readonly ProbeCase[] = [
   },
   {
     name: 'nonce-reused',
-    sends: 'another event with a nonce that was used',
+    sends: 'another event with a used nonce',
     expect: REPLAYED,
     run: async (kit) => {
       const nonce = nonceOf();
@@ -114,7 +114,7 @@ export const REPEATED_CASES: readonly ProbeCase[] = [
   },
   {
     name: 'forgery-burns-nothing',
-    sends: 'a delivery whose nonce a forged one had before',
+    sends: 'a delivery whose nonce a forged delivery had before',
     expect: ACCEPTED,
     run: async (kit) => {
       const delivery = await kit.sign(kit.payloads.tool('completed'));
@@ -124,7 +124,7 @@ export const REPEATED_CASES: readonly ProbeCase[] = [
   },
   {
     name: 'malformed-burns-nonce',
-    sends: 'a delivery whose nonce a signed, malformed body had before',
+    sends: 'a delivery whose nonce a signed, malformed one had before',
     expect: REPLAYED,
     run: async (kit) => {
       const nonce = nonceOf();
@@ -141,7 +141,7 @@ export const REPEATED_CASES: readonly ProbeCase[] = [
   },
   {
     name: 'second-outcome',
-    sends: 'a later, other outcome of a task that has one',
+    sends: 'a later, different outcome of a task',
     expect: ({ edition }) =>
       editionFor(edition).secondTerminal === 'refused'
         ? { status: 409, code: 'task_already_final' }

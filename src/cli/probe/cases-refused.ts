@@ -4,12 +4,12 @@ import type { Expected, ProbeCase, ProbeKit } from './probe-kit.ts';
 
 /** A framework whose route is for POST alone answers before the receiver does. */
 const NO_ROUTE = {
-  404: 'the route takes POST alone; a route for every method (app.all) lets the receiver say 405 with Allow: POST',
+  404: 'the route takes only POST; a route for every method (app.all) lets the receiver answer 405 with Allow: POST',
 };
 
 /** What serves several hosts may refuse one that it does not know by itself. */
 const NO_HOST = Object.fromEntries(
-  [400, 403, 404, 421].map((status) => [status, 'refused in front of the receiver']),
+  [400, 403, 404, 421].map((status) => [status, 'refused before it reached the receiver']),
 );
 
 const NOTED: Readonly<Record<string, Expected['orStatus']>> = {

@@ -43,7 +43,7 @@ async function served(port: number, keys: readonly Jwk[], protocol: string | und
     (error: unknown) => {
       if (error instanceof ConfigError) throw error;
       throw new UsageError(
-        `--fake-seller: port ${port} cannot be used (${(error as NodeJS.ErrnoException).code}). Expected a free one, the one that the receiver's agentUrl names.`,
+        `--fake-seller: port ${port} cannot be used (${(error as NodeJS.ErrnoException).code}). Expected a free port, the one in the receiver's agentUrl.`,
       );
     },
   );
@@ -68,11 +68,11 @@ export async function identityOf(flags: IdentityFlags, keys: readonly Jwk[]): Pr
 }
 
 const HOW: Readonly<Record<Identity['how'], string>> = {
-  pins: 'It has to have these keys as pins. Paste into the configuration of the receiver under test:',
+  pins: 'The receiver needs these keys as pins. Paste into its configuration:',
   'agent-url':
-    'It has to know this agent, and its brand.json has to lead to the public halves of these keys (proto-webhooks keys check):',
+    'The receiver needs this agent, whose brand.json has to lead to the public keys (proto-webhooks keys check):',
   'fake-seller':
-    'It has to know this agent, whose brand.json is served here while the probe runs, and to allow loopback:',
+    'The receiver needs this agent, whose brand.json is served here during the run, and allowLoopback:',
 };
 
 /** Of everything that was sent with a good signature. */
@@ -86,14 +86,14 @@ const OUTSIDE = '401 webhook_signature_window_invalid';
 /** What is wrong where all that has a good signature is answered so, and the keys are known. */
 const WRONG: Readonly<Record<string, (url: string) => string>> = {
   '401 webhook_signature_invalid': (url) =>
-    `it verifies for another URL than ${url}, or a proxy in front of it changes a header that is covered (Content-Type). Its publicUrl has to be exactly that URL.`,
+    `the receiver verifies for another URL than ${url}, or a proxy in front of it changes a covered header (Content-Type). Its publicUrl has to be exactly that URL.`,
   '401 webhook_target_uri_malformed': (url) =>
     `this URL has another host than its publicUrl. Its publicUrl has to be exactly ${url}, and a proxy in front of it has to pass Host.`,
   '401 webhook_signature_tag_invalid': () =>
-    'it accepts another name of the protocol than these have. Give the name that it accepts by --protocol.',
+    'the receiver accepts another protocol name. Give it by --protocol.',
   [OUTSIDE]: () => `the clock of this machine or the receiver's is wrong by more than a minute (NTP).`,
   '503': (url) =>
-    `a key id that nobody publishes was answered 401, so it has the keys. Most likely its publicUrl is not exactly ${url} (alarm public_url_mismatch, which names the URL), its clock is wrong (alarm clock_skew), or its store is down; its log says which.`,
+    `the receiver answers an unpublished key id with 401, so it has the keys. Most likely its publicUrl is not exactly ${url} (alarm public_url_mismatch, which names the URL), its clock is wrong (alarm clock_skew), or its store is down; its log says which.`,
 };
 
 /** The one answer to everything that was sent with a good signature. */
@@ -170,7 +170,7 @@ export async function chainHints(
     const missing = keys.map((jwk) => String(jwk['kid'])).filter((kid) => !published.has(kid));
     if (faults.length > 0) return [...faults];
     if (missing.length > 0) return [`Its JWKS lacks ${missing.join(', ')}.`];
-    return ['Seen from here its brand.json leads to these keys.'];
+    return ['From here its brand.json leads to these keys.'];
   } catch (error) {
     if (error instanceof UsageError) return [error.message];
     throw error;

@@ -103,7 +103,7 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
       const { status, outcome, code } = await send(delivery);
       if (outcome === 'success') return;
       const answer = [status ?? outcome, code].filter((part) => part !== undefined).join(' ');
-      throw new NotBegun(`what it builds on was answered ${answer}`);
+      throw new NotBegun(`the delivery before it was answered ${answer}`);
     },
   };
 }

@@ -53,7 +53,7 @@ function countsOf(results: readonly ProbeResult[]): Record<ProbeResult['verdict'
 
 /** Beside the cases, and counted as none: a receiver may take one name alone. */
 function nameLine({ protocol, answered, goesOn }: NameTried, paint: Paint): string {
-  const end = goesOn ? '; the cases go on with it' : '';
+  const end = goesOn ? '; the cases use it' : '';
   return `${paint('dim', 'name')}  ${protocol.padEnd(33)} a good delivery under this name  ${paint('dim', `-> ${answered}${end}`)}`;
 }
 
@@ -111,7 +111,7 @@ async function signingKeys(
   const keys = await readKeys(flags.keys, context);
   if (!keys.every(isPrivate))
     throw new UsageError(
-      `${flags.keys.join(', ')}: a key has no private half (d). Expected what \`proto-webhooks keys generate --probe --out FILE\` writes.`,
+      `${flags.keys.join(', ')}: a key has no private part (d). Expected a file of \`proto-webhooks keys generate --probe --out FILE\`.`,
     );
   const roles = rolesOf(keys, protocolsFor(flags.protocol));
   const first = roles.ed25519 ?? roles.p256;
@@ -148,7 +148,7 @@ function waitingFor(
     pause: (ms) => delay(ms),
     begins: () =>
       notice(
-        `A good delivery gets 503: the receiver may remember that the fake seller was not there before. Waiting up to ${Math.round(waitMs / 1000)} s.`,
+        `The receiver answers a good delivery with 503: it may remember that the fake seller was unreachable. Waiting up to ${Math.round(waitMs / 1000)} s.`,
       ),
     complete: needsList ? identity.askedForList : undefined,
   };
@@ -229,24 +229,17 @@ export function addProbe(parent: Command, run: RunVerb): void {
     ],
   )
     .argument('<url>', 'publicUrl of the receiver: exactly what sellers are given')
-    .requiredOption('--keys <file>', 'private keys, of `keys generate --probe`; repeatable', collect)
+    .requiredOption('--keys <file>', 'private keys of `keys generate --probe`; repeatable', collect)
     .option('--agent-url <url>', 'the receiver finds the keys by this agent, whose brand.json you host')
-    .option(
-      '--fake-seller <port>',
-      'the receiver finds the keys by http://127.0.0.1:<port>/mcp, which is served meanwhile',
-      whole(0),
-    )
-    .option(
-      '--print-config',
-      'print what the receiver under test has to be configured with, and send nothing',
-    )
-    .option('--to <url>', 'where to connect, if not where URL says');
+    .option('--fake-seller <port>', 'serve the keys at http://127.0.0.1:<port>/mcp during the run', whole(0))
+    .option('--print-config', 'print the configuration that the receiver needs, and send nothing')
+    .option('--to <url>', 'address to connect to, if not that of the URL');
   addReceiverFlags(verb)
-    .option('--rate <n>', 'send so many deliveries more, and expect 429 among them', whole(1))
-    .option('--timeout-ms <n>', 'for one answer', whole(1), 15_000)
+    .option('--rate <n>', 'send n more deliveries, and expect 429 among them', whole(1))
+    .option('--timeout-ms <n>', 'time limit of one answer', whole(1), 15_000)
     .option(
       '--wait-ms <n>',
-      'with --fake-seller: how long a receiver that remembers a failed fetch is waited for',
+      'with --fake-seller: time limit of the wait for a receiver that remembers a failed fetch',
       whole(0),
       65_000,
     )

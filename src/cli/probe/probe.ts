@@ -51,11 +51,11 @@ function tells(text: string, secret: string): boolean {
 /** verification.md §2.24: no key ids, no digests, nothing that a prober could use, in body or headers. */
 export function leakOf({ body, headers }: PostResult, secrets: readonly string[]): string | undefined {
   const told = secrets.filter((secret) => secret !== '');
-  if (told.some((secret) => tells(body, secret))) return 'the body tells a key id or a digest';
+  if (told.some((secret) => tells(body, secret))) return 'the body discloses a key id or a digest';
   const name = Object.keys(headers).find(
     (own) => !PLAIN_HEADERS.has(own) && told.some((secret) => tells(headers[own] ?? '', secret)),
   );
-  return name === undefined ? undefined : `the header ${name} tells a key id or a digest`;
+  return name === undefined ? undefined : `the header ${name} discloses a key id or a digest`;
 }
 
 /** `401 webhook_signature_replayed`. */
@@ -73,7 +73,7 @@ const isStatus = (expected: Expected['status'], status: number): boolean =>
 /** contract.md §5.10 writes the code bare, verification.md §2.24 in quotes; nothing else may stand there. */
 function challengeInvalidReason(answer: PostResult, code: string): string | undefined {
   const header = answer.headers['www-authenticate'];
-  if (header === undefined) return '401 without WWW-Authenticate: the seller cannot tell why';
+  if (header === undefined) return '401 without WWW-Authenticate: the seller cannot know why';
   const found = /^Signature error="?([a-z0-9_]+)"?$/.exec(header)?.[1];
   if (found === undefined)
     return `WWW-Authenticate is ${JSON.stringify(header)}, expected Signature error="${code}" and nothing else`;

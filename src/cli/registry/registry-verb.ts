@@ -218,7 +218,7 @@ function addRegistryVerb(
   examples: readonly string[],
 ): Command {
   return addVerb(parent, name, summary, examples)
-    .option('--registry <url>', `base URL of the registry; ${URL_VARIABLE} where none is given`)
+    .option('--registry <url>', `base URL of the registry (default: ${URL_VARIABLE})`)
     .option('--token-file <file>', 'file with the API key or JWT')
     .option('--token-env <name>', 'environment variable with the API key or JWT')
     .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
@@ -243,7 +243,7 @@ export function addRegistry(parent: Command, run: RunVerb): void {
   ])
     .argument('<agent-url>', 'as it is registered')
     .option('--run-id <uuid>', 'of this run (default: the latest)')
-    .option('--max-rows <n>', 'how many at most, up to 1000', whole(1), 500)
+    .option('--max-rows <n>', 'at most this many, up to 1000', whole(1), 500)
     .option('--row-cap-parameter <name>', 'query parameter of that cap (default: limit)')
     .option('--bodies', 'print requests and responses too: they may hold account and brand identifiers')
     .action((agentUrl: string, flags: DiagnosticsFlags) =>
@@ -255,7 +255,7 @@ export function addRegistry(parent: Command, run: RunVerb): void {
   addRegistryVerb(parent, 'get', 'any other endpoint', [
     'registry get /api/registry/agents --query limit=20 --registry https://registry.example',
   ])
-    .argument('<path>', 'from the base URL on, beginning with /')
+    .argument('<path>', 'path below the base URL, beginning with /')
     .option('--query <name=value>', 'query parameter; repeatable', collect)
     .action((path: string, flags: GetFlags) =>
       run(flags, async (context) => await get(await registryOf(flags, context), path, flags)),

@@ -157,11 +157,11 @@ const CONFLICTS: readonly (readonly [Flag, readonly Flag[], string])[] = [
   [
     'tamper',
     ['dupKey', 'expired', 'mistake', ...REPEATED],
-    'a altered delivery is sent once, with one mistake',
+    'an altered delivery is sent once, with one mistake',
   ],
-  ['dupKey', ['expired', 'mistake', ...REPEATED], 'a altered delivery is sent once, with one mistake'],
-  ['expired', ['mistake', ...REPEATED], 'a altered delivery is sent once, with one mistake'],
-  ['mistake', REPEATED, 'a altered delivery is sent once'],
+  ['dupKey', ['expired', 'mistake', ...REPEATED], 'an altered delivery is sent once, with one mistake'],
+  ['expired', ['mistake', ...REPEATED], 'an altered delivery is sent once, with one mistake'],
+  ['mistake', REPEATED, 'an altered delivery is sent once'],
   ...SECRETS.map(
     (secret) =>
       [
@@ -336,10 +336,10 @@ export function addSend(parent: Command, run: RunVerb): void {
     .addOption(new Option('--family <name>', 'a webhook of another family instead').choices(SAMPLE_FAMILIES))
     .option('--body <file>', 'these bytes instead; - is standard input');
   addSecretFlags(addPlanFlags(verb))
-    .option('--fake-seller <port>', 'publish the keys at http://127.0.0.1:<port>/mcp meanwhile', whole(0))
-    .option('--to <url>', 'where to connect, if not where URL says')
+    .option('--fake-seller <port>', 'serve the keys at http://127.0.0.1:<port>/mcp during the run', whole(0))
+    .option('--to <url>', 'address to connect to, if not that of the URL')
     .option('--protocol <name>', 'name in wire identifiers (default: proto)')
-    .option('--timeout-ms <n>', 'for one answer', whole(1), 15_000)
+    .option('--timeout-ms <n>', 'time limit of one answer', whole(1), 15_000)
     .option('--print', 'print what would be sent as raw HTTP, and send nothing')
     .action((url: string, flags: SendFlags) => run(flags, (context) => send(url, flags, context)));
 }

@@ -48,7 +48,7 @@ function taskLine(operation: OperationSeen, state: TaskFlags['state'], paint: Pa
     `operation ${operationId}`,
     ...(ref === undefined ? [] : [`ref ${ref}`]),
   ];
-  return `${paint(isLost ? 'bad' : 'warn', state.padEnd(10))} ${new Date(createdAt).toISOString()}  ${taskType}  ${status ?? (NOT_ANSWERED.has(operation.state) ? 'not answered' : 'no status told')}  ${agentUrl}\n           ${ids.join(', ')}`;
+  return `${paint(isLost ? 'bad' : 'warn', state.padEnd(10))} ${new Date(createdAt).toISOString()}  ${taskType}  ${status ?? (NOT_ANSWERED.has(operation.state) ? 'not answered' : 'no status reported')}  ${agentUrl}\n           ${ids.join(', ')}`;
 }
 
 async function list(flags: TaskFlags, context: CliContext): Promise<Report> {
@@ -85,7 +85,7 @@ export function addTasks(parent: Command, run: RunVerb): void {
   ])
     .addOption(new Option('--state <name>', 'which').choices(STATES).default('watched'))
     .option('--sender <url>', 'only of this agent URL')
-    .option('--limit <n>', 'how many at most, up to 1000', whole(1), 100)
+    .option('--limit <n>', 'at most this many, up to 1000', whole(1), 100)
     .option('--after <cursor>', 'the next page, after this cursor');
   addStoreFlags(verb).action((flags: TaskFlags) => run(flags, (context) => list(flags, context)));
 }

@@ -131,10 +131,10 @@ describe('explain: the file that a curl command names', () => {
     ['<here>/captures/body.json', 'not below'],
     ['/dev/stdin', 'not below'],
     ['-', 'not below'],
-    ['link', 'a link on its way'],
-    ['folder/outside', 'a link on its way'],
-    ['sub', 'no regular file'],
-    ['nowhere', 'is not there'],
+    ['link', 'a link leads to it'],
+    ['folder/outside', 'a link leads to it'],
+    ['sub', 'not a regular file'],
+    ['nowhere', 'does not exist'],
   ])('%s is not, and the message says how to inline it', async (name, why) => {
     const message = await named(name);
     expect(message).toContain(why);

@@ -211,7 +211,9 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
     });
     // A media buy that was adopted has no task.
     const adopted = (await tasks('--state', 'ended')).stdout;
-    expect(adopted).toMatch(/create_media_buy {2}no status told {2}http.*\n +task \(none\), .*ref order 3/);
+    expect(adopted).toMatch(
+      /create_media_buy {2}no status reported {2}http.*\n +task \(none\), .*ref order 3/,
+    );
   });
 
   it('stats, redrive-many, discard-many: counted first, changed with --yes', async () => {
@@ -232,7 +234,7 @@ describe.each(Object.entries(STORES))('inbox: %s', (_, make) => {
     const counted = await run('redrive-many', '--error', 'said no');
     expect({ code: counted.code, said: counted.stdout }).toEqual({
       code: 0,
-      said: `3 dead events fit.\n       3  ${seller.agentUrl}\nNothing was changed. With --yes they are queued, with all of their attempts.\n`,
+      said: `3 dead events match.\n       3  ${seller.agentUrl}\nNothing was changed. With --yes they are queued, with all of their attempts.\n`,
     });
     expect(await state()).toMatchObject({ dead: 3 });
     const others = await run('redrive-many', '--error', 'said yes', '--yes', '--json');

@@ -183,8 +183,8 @@ it.each([
     looksTwice: true,
   });
   expect(faults).toEqual([]);
-  expect(notes.filter((text) => text.startsWith('It moves'))).toEqual(
-    note === undefined ? [] : [expect.stringContaining(`It moves: ${note} https://`)],
+  expect(notes.filter((text) => text.startsWith('The location changes'))).toEqual(
+    note === undefined ? [] : [expect.stringContaining(`The location changes: ${note} https://`)],
   );
 });
 

@@ -45,7 +45,7 @@ it('keys check --beside: says who would block whom at one URL, and where two pub
   expect(blockingFaults(await walk(one), await walk(other))).toEqual([]);
   other.faults.set('*', 'unavailable');
   const [mine, silent] = [await walk(one), await walk(other)];
-  const said = `The keys of ${other.agentUrl} cannot be fetched. At one URL with it, deliveries of ${one.agentUrl} by`;
+  const said = `The keys of ${other.agentUrl} cannot be fetched. Until they can, deliveries of ${one.agentUrl} at the same URL by`;
   expect(blockingFaults(mine, silent)).toEqual([expect.stringContaining(said)]);
   expect(blockingFaults(silent, mine)).toEqual([expect.stringContaining(said)]);
   other.faults.clear();

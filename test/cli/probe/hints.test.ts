@@ -42,7 +42,9 @@ describe('when every valid delivery gets the same refusal, the probe names the l
   it('another publicUrl, in a receiver that does not try other URLs: 401 webhook_signature_invalid', async () => {
     const lines = await hinted({ publicUrl: 'http://127.0.0.1:1/elsewhere', hostCheck: 'off' }, false);
     expect(lines).toEqual([
-      expect.stringMatching(/answered 401 webhook_signature_invalid: it verifies for another URL than URL/),
+      expect.stringMatching(
+        /answered 401 webhook_signature_invalid: the receiver verifies for another URL than URL/,
+      ),
     ]);
   });
 
@@ -80,7 +82,7 @@ it('404 for an unsupported method passes, with a note', async () => {
   ]);
   const { ok, text } = reportOf(setup.url, results, []);
   expect(ok).toBe(true);
-  expect(text((_, plain) => plain)).toMatch(/-> 404\n {6}the route takes POST alone/);
+  expect(text((_, plain) => plain)).toMatch(/-> 404\n {6}the route takes only POST/);
   await using right = await bench();
   const [put] = await probed(right.url, {}, ['method-put']);
   expect(put).toMatchObject({ verdict: 'pass', answered: '405' });

@@ -19,11 +19,11 @@ describe('contents that no refusal may have (verification.md §2.24)', () => {
   });
 
   it('a kid as a word, not as part of one, and not in HTTP’s own text', () => {
-    expect(leakOf(answer('no key k here'), ['k'])).toBe('the body tells a key id or a digest');
+    expect(leakOf(answer('no key k here'), ['k'])).toBe('the body discloses a key id or a digest');
     expect(leakOf(answer('unlucky; ok'), ['k'])).toBeUndefined();
     expect(leakOf(answer('', { date: 'Sat, 21 Nov 2026' }), ['2026'])).toBeUndefined();
     expect(leakOf(answer('', { 'x-key': '2026' }), ['2026'])).toBe(
-      'the header x-key tells a key id or a digest',
+      'the header x-key discloses a key id or a digest',
     );
     expect(leakOf(answer('anything'), [''])).toBeUndefined();
   });

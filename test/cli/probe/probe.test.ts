@@ -209,14 +209,14 @@ describe('probe finds the fault of', () => {
       }),
     );
     const told = (await probed(setup.url, {}, ['tampered-signature'])).map(({ why }) => why);
-    expect(told).toEqual(['the body tells a key id or a digest']);
+    expect(told).toEqual(['the body discloses a key id or a digest']);
   });
 
   it('one that repeats the key id in a header, or a digest in any form', async () => {
     const digest = (body: Buffer, form: 'hex' | 'base64' | 'base64url'): string =>
       createHash('sha256').update(body).digest(form);
-    const header = 'the header x-debug tells a key id or a digest';
-    const message = 'the body tells a key id or a digest';
+    const header = 'the header x-debug discloses a key id or a digest';
+    const message = 'the body discloses a key id or a digest';
     const told: readonly (readonly [string, (body: Buffer) => Partial<Outcome['response']>, string])[] = [
       ['tampered-signature', () => ({ headers: { 'X-Debug': 'no luck with probe-ed25519' } }), header],
       ['tampered-body', (body) => ({ headers: { 'X-Debug': digest(body, 'hex') } }), header],
