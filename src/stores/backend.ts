@@ -1,14 +1,28 @@
 import type { Durability, InboxQuery, RegistrationKind, StoreIdentity, TransactionRequest } from './store.ts';
 
 /**
- * The operations that a database has to implement for `storeOf`: keep rows, compare and set them, find those that
- * are due. It knows no rule: plans are made outside, over rows that were read or guessed. A plan holds only if its
- * rows are unchanged. Unstable: members may change in any release.
+ * The operations of a database that `storeOf` needs: read rows, replace those that are unchanged, and find those
+ * that are due. You implement it for a database that this package has no store for. Unstable: members may change in
+ * any release.
  *
- * - A row is named by its scope, kind and id. It has a version, which its writer chooses and never reuses.
+ * The rules of `Store` are not part of it. `storeOf` reads rows, decides by them and calls `commit` with the
+ * changes. A change takes effect only if the rows that it was decided by are unchanged (optimistic locking).
+ *
+ * Words that the members use:
+ *
+ * - A *row* is an event's record, the state of a task, a nonce, or another item of `RowKind`. It is named by its
+ *   scope, kind and id. It has a version, which its writer chooses and never reuses.
+ * - A *scope* is a set of rows that is counted, and cleared of expired rows, by itself: the rows of one sender, or
+ *   the nonces of one of its key ids.
+ * - A *unit* is a group of changes that take effect together or not at all.
+ * - A row is *due* when its `dueAt` has come: a worker may then run its event.
+ * - A *suspect* is an event whose run ended by a crash. It is due separately, because it must run alone.
+ *
+ * Rules:
+ *
  * - `commit` takes each unit whole or not at all: it takes it if each of its rows has the version that the unit
- *   expects. All units that it takes are one commit, as durable as `durability()` says. A unit without a write
- *   makes a commit too, because an answer depends on it.
+ *   expects. All units that it takes are one commit, as durable as `durability()` says. A unit without a write makes
+ *   a commit too, because an answer depends on it.
  * - Rows whose `expiresAt` is over stay until `sweep` deletes them, and are read, compared and written like others.
  * - `bytes` and rows are counted by scope, and nonces over all scopes too. The answers of `commit` and `sweep`
  *   include the change.
@@ -86,22 +100,29 @@ export interface Backend<Tx = unknown> {
   close(): Promise<void>;
 }
 
-/** The operations of a backend with which plans are made. */
+/**
+ * The operations of a `Backend` that `Backend.transaction` passes to its function. They read and write inside the
+ * running database transaction.
+ */
 export type Within = Pick<Backend, 'commit' | 'load' | 'sweep' | 'isAboutOne'>;
 
-/** The kinds of rows. Later releases may add others. */
+/**
+ * The kind of a row that a `Backend` keeps, e.g. `record` for an event or `nonce` for a signature's nonce. Later
+ * releases may add kinds.
+ */
 export type RowKind = 'record' | 'task' | 'nonce' | 'notification' | 'process' | RegistrationKind;
 
 /**
- * A set of rows that is counted and swept by itself: those of a sender, or the nonces of one key id of it. Sender
- * '' has the processes, and registrations of no single sender.
+ * A set of rows of a `Backend` that is counted, and cleared of expired rows, by itself. It is either all rows of a
+ * sender but nonces, or the nonces of one of its key ids. The sender '' has the rows of processes, and registrations
+ * of no single sender.
  */
 export interface Scope {
   readonly sender: string;
   readonly keyid?: string;
 }
 
-/** The name of a row, unique in the store. */
+/** The name of a row in a `Backend`. Scope, kind and id together are unique in the store. */
 export interface RowId {
   readonly scope: Scope;
   readonly kind: RowKind;
@@ -109,7 +130,7 @@ export interface RowId {
   readonly id: string;
 }
 
-/** A row as it is stored. */
+/** A row as a `Backend` returns it: its name, version, text, and for an event its body. */
 export interface Row extends RowId {
   readonly version: number;
   /** The written text, opaque to the backend. */
@@ -117,12 +138,18 @@ export interface Row extends RowId {
   readonly body?: Uint8Array;
 }
 
-/** A row that must be as it was read. If `version` is undefined, it must be absent. */
+/**
+ * The version that a row of a `Backend` must still have for a commit to take effect (optimistic locking). If
+ * `version` is undefined, the row must not exist.
+ */
 export interface Expected extends RowId {
   readonly version: number | undefined;
 }
 
-/** A row to be written. A member that is undefined keeps its value. */
+/**
+ * A row that `Backend.commit` inserts or replaces, if it still has the expected version. It contains the new text
+ * and the values that the backend indexes. `body` keeps its value if it is undefined.
+ */
 export interface Write extends Expected {
   /** The new version of the row. */
   readonly next: number;
@@ -154,20 +181,29 @@ export interface Write extends Expected {
   readonly before: Pick<Write, 'dueAt' | 'suspect' | 'list' | 'waitsFor' | 'expiresAt'> | undefined;
 }
 
-/** The time at which a suspect is due, Unix ms, and the number of crashes that decides its turn. */
+/**
+ * The time from which a suspect may run, Unix ms, and the number of crashes charged to it. A suspect is an event
+ * whose run ended by a crash. Those with the fewest crashes run first.
+ */
 export interface DueSuspect {
   readonly at: number;
   readonly crashes: number;
 }
 
-/** Rows that are taken together. No two units of a request write the same row. */
+/**
+ * A group of changes that `Backend.commit` makes together or not at all. It takes effect only if every row in it has
+ * the expected version. No two units of one request write the same row.
+ */
 export interface Unit {
   /** The rows that are only read. */
   readonly expects: readonly Expected[];
   readonly writes: readonly Write[];
 }
 
-/** The number of rows and bytes in a scope. */
+/**
+ * The number of rows and bytes that one scope uses: a sender, or one of its key ids. `storeOf` compares them with
+ * `StoreLimits`.
+ */
 export interface Counted {
   readonly scope: Scope;
   readonly rows: number;
@@ -176,12 +212,15 @@ export interface Counted {
   readonly nonces?: number;
 }
 
-/** Selects the nonces of all key ids of a sender for a sweep. */
+/** Selects the nonces of one sender, over all its key ids, of which `Backend.sweep` deletes the expired ones. */
 export interface NoncesOf {
   readonly noncesOf: string;
 }
 
-/** The units to take in one commit, each independently of the others. */
+/**
+ * Groups of changes for `Backend.commit` to write in one commit of the database. Each group takes effect or is
+ * refused independently of the others.
+ */
 export interface CommitRequest {
   /** The store's clock when the plan was made, Unix ms. The commit is refused if it is more than 1 s old, or ahead. */
   readonly at: number;
@@ -190,7 +229,10 @@ export interface CommitRequest {
   readonly counts: readonly Scope[];
 }
 
-/** The result of a commit. */
+/**
+ * The result of `Backend.commit`: the groups of changes that were refused because a row had changed, with the
+ * present state of those rows.
+ */
 export interface CommitResult extends LoadResult {
   /** True if `at` was too old or ahead, so that nothing was done. */
   readonly isOld: boolean;
@@ -198,7 +240,7 @@ export interface CommitResult extends LoadResult {
   readonly refused: readonly number[];
 }
 
-/** Rows to read, by name. */
+/** The rows that `Backend.load` is to read, by scope, kind and id, and the scopes whose size it is to count. */
 export interface LoadRequest {
   readonly rows: readonly RowId[];
   /** The rows to read with their bodies. */
@@ -206,7 +248,10 @@ export interface LoadRequest {
   readonly counts: readonly Scope[];
 }
 
-/** Rows that were read. A requested row that is missing here does not exist. */
+/**
+ * Rows that a `Backend` has read, with its clock and the requested counts. A requested row that is missing here does
+ * not exist.
+ */
 export interface LoadResult {
   /** The store's clock, Unix ms. */
   readonly now: number;
@@ -221,7 +266,10 @@ export interface LoadResult {
   readonly nonces: number | undefined;
 }
 
-/** Selects the due rows that a worker takes. */
+/**
+ * Asks `Backend.due` for events whose handlers may run now. Each returned row is withheld from other callers for
+ * `holdMs`.
+ */
 export interface DueRequest {
   /** If true, only suspects of any sender: the fewest crashes first, then the oldest. If false, no suspects. */
   readonly suspects: boolean;
@@ -238,7 +286,10 @@ export interface DueRequest {
   readonly after: string;
 }
 
-/** Due rows, and the rows that belong to them. */
+/**
+ * The rows of events whose handlers may run now, as `Backend.due` returns them, with the rows of their tasks. `due`
+ * names the events in the order in which they run.
+ */
 export interface DueResult extends LoadResult {
   /** The names of those `rows` that are due, in the order in which they are taken. */
   readonly due: readonly RowId[];
@@ -251,18 +302,24 @@ export interface DueResult extends LoadResult {
   readonly isSuspectDue: boolean;
 }
 
-/** A page of rows. `next` is the `after` of the next page, 1 to 16 digits; it is absent on the last page. */
+/**
+ * One page of events from `Backend.page`, oldest first. Pass `next`, 1 to 16 digits, as `after` to get the next
+ * page; it is absent on the last page.
+ */
 export interface Page {
   readonly rows: readonly Row[];
   readonly next?: string;
 }
 
-/** Selects the due rows of registrations. */
+/** Asks `Backend.registrations.due` for rows of one kind whose time has come, e.g. tasks to poll next. */
 export interface TurnRequest extends Pick<DueRequest, 'max' | 'longestMs' | 'senders' | 'after'> {
   readonly kind: RegistrationKind;
 }
 
-/** Due rows of registrations, in the order in which they are taken. */
+/**
+ * The rows whose time has come, as `Backend.registrations.due` returns them, e.g. tasks to poll, in the order in
+ * which they are to be processed.
+ */
 export interface TurnResult {
   /** The store's clock, Unix ms. */
   readonly now: number;
@@ -274,7 +331,10 @@ export interface TurnResult {
   readonly nextDueMs: number | undefined;
 }
 
-/** Selects the rows of registrations to list. */
+/**
+ * Selects the rows of `createRegistrations` and pollers that `Backend.registrations.list` returns: one kind, of one
+ * list or sender if given, after a name.
+ */
 export interface ListRequest {
   readonly kind: RegistrationKind;
   /** The `link` of the rows; undefined: all rows. */

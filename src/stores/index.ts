@@ -1,4 +1,17 @@
-// `proto-webhooks/store`: what a store is, and how one is made for another database.
+/**
+ * Defines what a store has to do (`Store`), and creates one for a database that this package has no store for
+ * (`storeOf`). Receivers and workers call the methods of `Store`; a database implements the smaller `Backend`.
+ *
+ * - A *sender* is the seller's agent URL. A *record* is one event of it, named by its idempotency key.
+ * - A *lease* is the right of one *owner*, a delivery or a worker, to run the event's handler until a time.
+ * - A *nonce* is the random text in a signature by which a repeated request is recognised.
+ * - A *task* is what several events report the status of. Its events never run at the same time.
+ * - A *suspect* is an event that may have ended its process. It runs alone.
+ * - A *row* is what `Backend` stores: a record, a task, a nonce, and others (`RowKind`). A *scope* is a set of rows
+ *   that is counted by itself, and a *sweep* deletes expired ones.
+ *
+ * @module
+ */
 export { storeOf } from './optimistic/optimistic-store.ts';
 export type { DrivenStore, DriverOptions } from './optimistic/optimistic-store.ts';
 export type {

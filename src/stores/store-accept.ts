@@ -1,6 +1,12 @@
 import type { EventChannel } from '../events/event.ts';
 
-/** One delivery, as the store receives it. */
+/**
+ * One delivery, which a receiver passes to `Store.accept` for a decision. It contains the sender, the signature's
+ * nonce, the event, and the limits of what is stored.
+ *
+ * The first delivery with an event's key claims that key: the event is stored under it. Every later delivery of the
+ * sender with the same key is a duplicate. Nonces are claimed in the same way, against replays.
+ */
 export interface AcceptRequest {
   /**
    * The random id of the call of `verifyAndDispatch`. A repeated call with it is the same accept and gets the same
@@ -49,7 +55,10 @@ export interface AcceptRequest {
   readonly retentionMs: number;
 }
 
-/** The signature's nonce, which is claimed with the event or burned alone. */
+/**
+ * The nonce of a delivery's signature, which `Store.accept` remembers so that the same request is not accepted
+ * twice. A receiver sets it for signed deliveries only.
+ */
 export interface NonceClaim {
   /** The group in which nonces are counted: the place of the key id among 256 of its sender. */
   readonly keyid: string;
@@ -63,7 +72,10 @@ export interface NonceClaim {
   readonly nowMs: number;
 }
 
-/** The event of a delivery. */
+/**
+ * The event of a delivery: its idempotency key, its body, and the facts by which the store compares and orders it.
+ * The first delivery with the key claims it; later ones are duplicates.
+ */
 export interface EventClaim {
   readonly key: string;
   /** The raw body, kept until DONE. Every attempt handles the first copy. */
@@ -98,7 +110,10 @@ export interface EventClaim {
   readonly mediaBuy?: MediaBuyClaim;
 }
 
-/** The media buys of a report. After the `final` report of a media buy no further events of it are expected. */
+/**
+ * The media buys that a delivery report covers. The store remembers the first `final` report of each, so that a
+ * receiver can warn about events that come after it.
+ */
 export interface ReportClaim {
   readonly mediaBuyIds: readonly string[];
   readonly final: boolean;
@@ -106,14 +121,20 @@ export interface ReportClaim {
   readonly instant?: string;
 }
 
-/** The media buy that an event concerns. */
+/**
+ * The media buy that an event names, with the event's own time. If that time is later than the media buy's `final`
+ * report, the store answers with `afterFinal`, and the event gets a warning.
+ */
 export interface MediaBuyClaim {
   readonly id: string;
   /** The comparison key of the event's own time. */
   readonly instant: string;
 }
 
-/** The task that an event belongs to. */
+/**
+ * The task whose status an event reports. The store lets no two handlers of one task run at a time, and never
+ * applies a status that is older than one already applied.
+ */
 export interface TaskClaim {
   /** The task's id. If an event names only its operation, it is `operationRowId` of the operation. */
   readonly id: string;
@@ -128,7 +149,10 @@ export interface TaskClaim {
   readonly told?: ToldClaim;
 }
 
-/** The report of a channel about a task. */
+/**
+ * The status of a task as one channel reported it: a webhook, the answer of a call, or a poll. With it the store
+ * recognises a status that arrives by several channels and applies it once.
+ */
 export interface ToldClaim {
   readonly source: EventChannel;
   readonly status: string;
@@ -151,7 +175,11 @@ export interface ToldClaim {
   readonly newest?: string | null;
 }
 
-/** The caps of stored data, per sender and in total. Events that processes are just handling may exceed them. */
+/**
+ * The largest numbers of records, body bytes and nonces that a store keeps: per sender, per key id, and in total.
+ * Above them `Store.accept` answers `over-cap` or `rate-abuse`. Deliveries that are in progress at the same time may
+ * exceed them.
+ */
 export interface StoreLimits {
   /** The largest number of records, task marks and notification ids of one sender. */
   readonly maxRecordsPerSender: number;
@@ -165,7 +193,10 @@ export interface StoreLimits {
   readonly maxNonces: number;
 }
 
-/** The limits after which a record becomes DEAD. */
+/**
+ * The numbers of failed runs and of crashes after which the store gives an event up. The event is then DEAD: it is
+ * kept for an operator and no longer runs.
+ */
 export interface RetryLimits {
   /** The number of leases after which a record becomes DEAD. */
   readonly attempts: number;
@@ -176,10 +207,16 @@ export interface RetryLimits {
   readonly crashes: number;
 }
 
-/** The limits of which a sender has used 80 % or more after an accept, for the alarm. */
+/**
+ * The limits of `StoreLimits` of which 80 % or more is used after an accept, e.g. `records` for
+ * `maxRecordsPerSender`. The receiver raises an alarm for each.
+ */
 export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'sender-nonces' | 'all-nonces';
 
-/** A decision, and the limits that are nearly used up. */
+/**
+ * The store's decision on one delivery, with facts for the receiver's alarms: the limits that are nearly used up, a
+ * clock that was set back, and a second end of a task.
+ */
 export type AcceptResult = AcceptDecision & {
   readonly pressure: readonly Pressure[];
   /**
@@ -196,7 +233,11 @@ export type AcceptResult = AcceptDecision & {
   readonly endDropped?: true;
 };
 
-/** The decision of `Store.accept`, which describes the rules. */
+/**
+ * The store's decision on one delivery, by `kind`. `won` means that the caller runs the handler now. `queued` means
+ * that a worker will run it. Every other kind means that the caller runs nothing. `Store.accept` describes when each
+ * applies.
+ */
 export type AcceptDecision =
   /** Inline: leased to this accept. Run the handler, then `complete` or `fail` with `owner`. */
   | {
@@ -222,14 +263,14 @@ export type AcceptDecision =
        */
       readonly ahead: boolean;
     }
-  /** Inbox: inserted now, durable. */
+  /** Inbox: the event was stored now and is durable. */
   | {
       readonly changed: boolean;
       readonly kind: 'queued';
       readonly reemission: boolean;
       readonly ahead: boolean;
     }
-  /** The record is finished. `died`: this accept found its attempts or crashes used up. */
+  /** The event is finished. `died`: this accept made it DEAD, because no attempts or crashes were left. */
   | {
       readonly changed: boolean;
       readonly kind: 'done';
@@ -241,38 +282,43 @@ export type AcceptDecision =
        */
       readonly first?: { readonly source: EventChannel; readonly hash?: string };
     }
-  /** Somebody holds a live lease on the record (inline), or it is safely queued (inbox). */
+  /** The event is running under a live lease (inline), or is acknowledged and waits for a worker (inbox). */
   | {
       readonly changed: boolean;
       readonly kind: 'in-flight';
       readonly replay?: boolean;
-      /** Present (inline) if nobody holds the record, but it is a suspect and waits for an accept with `alone`. */
+      /** Present (inline) if the event is a suspect that nobody runs, so that it waits for an accept with `alone`. */
       readonly suspect?: true;
     }
-  /** Inline: another event of the same task is being handled; this one is recorded (QUEUED), not safe. */
+  /** Inline: another event of the same task is running. This one is stored (QUEUED), but not acknowledged. */
   | { readonly changed: boolean; readonly kind: 'task-busy'; readonly replay?: boolean }
   /**
-   * Inline: for `leftMs` more it must not run. Bytes that came before, of an event whose back-off step is not over: nothing
-   * written. Or a suspect that a charge puts off, whatever came.
+   * Inline: the event must not run for another `leftMs`, ms. The same request came again during its back-off, and
+   * nothing was written; or the event is a suspect whose wait after a charged crash is not over.
    */
   | { readonly changed: boolean; readonly kind: 'backing-off'; readonly leftMs: number }
-  /** Older than its task's mark; recorded DONE(stale) where there was room. */
+  /** The event is older than its task's mark. It is stored as DONE(stale) if the limits allow. */
   | { readonly changed: boolean; readonly kind: 'stale' }
-  /** `onChanged: 'conflict'` and the payload differs: the first copy is kept. */
+  /** The payload differs and `onChanged` is `conflict`: the first copy is kept. */
   | { readonly kind: 'conflict' }
-  /** `terminalHash`, and the task has a terminal status that says something else and is safe: that one is kept; nothing written. */
+  /** The task has another terminal status, which is acknowledged and is kept (`terminalHash`). Nothing was written. */
   | { readonly kind: 'already-final' }
-  /** `terminalHash`, and the task has a terminal status that is not safe yet; nothing written. */
+  /** The task has a terminal status that is not acknowledged yet (`terminalHash`). Nothing was written. */
   | { readonly kind: 'final-unsafe' }
-  /** No event in the request: the nonce is burned. */
+  /** The request has no event: its nonce was stored, so it cannot be used again. */
   | { readonly kind: 'burned' }
+  /** The nonce was used before: the request is a replay. */
   | { readonly kind: 'replayed' }
-  /** Over `maxNoncesPerKey`, `maxNoncesPerSender` or `maxNonces`; nothing written. */
+  /** `maxNoncesPerKey`, `maxNoncesPerSender` or `maxNonces` is reached. Nothing was written. */
   | { readonly kind: 'rate-abuse' }
-  /** Over a sender's cap; nothing written. */
+  /** A limit of the sender is reached. Nothing was written. */
   | { readonly kind: 'over-cap'; readonly limit: 'records' | 'pending-bytes' };
 
-/** The right to run an event's handler until it expires. */
+/**
+ * The right to run the handler of one event until a time, given to one owner by `Store.accept` or
+ * `StoreInbox.lease`. The owner ends it with `complete` or `fail`, or prolongs it with `renew`. Once it has expired,
+ * the event may be leased to another owner.
+ */
 export interface Lease {
   /** The owner: the `acceptId` of the accept that won (inline), or the worker's token (inbox). */
   readonly owner: string;

@@ -1,7 +1,10 @@
 import type { Lease, RetryLimits } from './store-accept.ts';
 import type { EventChannel } from '../events/event.ts';
 
-/** The operations of workers and operators on a store (mode `inbox`). Every rule of `Store` applies to them. */
+/**
+ * The part of a store that workers and operators use: leasing queued events, listing them, running DEAD ones again.
+ * `Store.inbox` is one. The words and rules of `Store` apply.
+ */
 export interface StoreInbox {
   /**
    * Leases acknowledged events that are due: QUEUED after their back-off, or LEASED with an expired lease. If the
@@ -55,7 +58,10 @@ export interface StoreInbox {
   overdueMs?(): Promise<number | undefined>;
 }
 
-/** A worker's request for events. */
+/**
+ * Asks `StoreInbox.lease` for events whose handlers a worker is to run next. The call leases each returned event to
+ * `owner` for `leaseMs`.
+ */
 export interface LeaseDueRequest {
   /**
    * The owner of every lease that the call makes. It is random per call, and the same again if the call before was
@@ -84,7 +90,10 @@ export interface LeaseDueRequest {
   readonly senders: readonly string[];
 }
 
-/** Leased events, and facts found during the search. */
+/**
+ * The events that `StoreInbox.lease` has leased to a worker, and those that it ended without a run. It also tells
+ * when to ask again.
+ */
 export interface LeaseDueResult {
   readonly events: readonly LeasedEvent[];
   /** The events that became DEAD in this call, for the alarm. */
@@ -102,7 +111,10 @@ export interface LeaseDueResult {
   readonly suspectDue?: boolean;
 }
 
-/** An event to be handled, with the members of the decision `won`. */
+/**
+ * An event that `StoreInbox.lease` has leased to a worker: its stored body, the lease, and the same facts that
+ * `accept` returns with `won`.
+ */
 export interface LeasedEvent {
   readonly sender: string;
   readonly key: string;
@@ -122,7 +134,7 @@ export interface LeasedEvent {
   readonly ahead: boolean;
 }
 
-/** Selects the records to list. */
+/** Selects the events that `StoreInbox.list` returns: one state, of one sender or of all, one page at a time. */
 export interface InboxQuery {
   readonly state: 'queued' | 'leased' | 'dead';
   readonly sender?: string;
@@ -132,14 +144,17 @@ export interface InboxQuery {
   readonly after?: string;
 }
 
-/** A page of records. */
+/** One page of events from `StoreInbox.list`, oldest first. Pass `next` as `after` to get the next page. */
 export interface InboxPage {
   readonly records: readonly InboxRecord[];
   /** The `after` of the next page. Absent on the last page. */
   readonly next?: string;
 }
 
-/** A record for operators. Times are Unix ms on the store's clock. */
+/**
+ * The stored state of one event, for operators: its state, runs, last error, times and size. Times are Unix ms on
+ * the store's clock.
+ */
 export interface InboxRecord {
   readonly sender: string;
   readonly key: string;

@@ -5,12 +5,15 @@
  */
 
 /**
- * The kinds of rows of registrations: an operation that a seller was asked for, a route by which it sends, a
- * watched task.
+ * The kind of a row that `createRegistrations` or a poller keeps in a store. `operation`: a call to a seller.
+ * `route`: a URL that was given to a seller. `watch`: a task that is polled.
  */
 export type RegistrationKind = 'operation' | 'route' | 'watch';
 
-/** A row of registrations, named by sender, kind and id. It counts as a record of its sender. */
+/**
+ * A row that `createRegistrations` or a poller keeps in a store, named by its sender, kind and id. The store does
+ * not interpret its value. It counts towards the sender's `maxRecordsPerSender`.
+ */
 export interface RegistrationRow {
   readonly kind: RegistrationKind;
   /** The sender, as in `AcceptRequest`; '' if the row belongs to no single sender. */
@@ -30,7 +33,10 @@ export interface RegistrationRow {
   readonly expiresAt: number | null;
 }
 
-/** The rows of one sender, within one atomic step. */
+/**
+ * The rows of one sender, as the function passed to `StoreRegistrations.run` reads and writes them. All its writes
+ * take effect together or not at all.
+ */
 export interface RegistrationRows {
   /** Returns a row; undefined if there is none, or it has expired. */
   get(kind: RegistrationKind, id: string): RegistrationRow | undefined;
@@ -53,7 +59,10 @@ export interface RegistrationRows {
   save(row: RegistrationRow): void;
 }
 
-/** Selects the due rows to take. */
+/**
+ * Asks `StoreRegistrations.due` for rows whose time (`dueAt`) has come, e.g. tasks to poll next. Each returned row
+ * is withheld from other callers for `holdMs`.
+ */
 export interface RegistrationDueRequest {
   readonly kind: RegistrationKind;
   /** The largest number of rows, 1 to 1000. */
@@ -64,14 +73,20 @@ export interface RegistrationDueRequest {
   readonly senders: readonly string[];
 }
 
-/** Rows that were due and are now held. */
+/**
+ * The rows that `StoreRegistrations.due` returned to this caller, e.g. tasks to poll now, and the time until the
+ * next one.
+ */
 export interface RegistrationDueResult {
   readonly rows: readonly RegistrationRow[];
   /** The time until another known row comes due, ms; absent if none is known. */
   readonly nextDueMs?: number;
 }
 
-/** Selects the rows to list. */
+/**
+ * Selects the rows that `StoreRegistrations.page` returns: one kind, of one list or sender if given, one page at a
+ * time.
+ */
 export interface RegistrationQuery {
   readonly kind: RegistrationKind;
   /** The name of the list. Absent: all rows. */
@@ -84,14 +99,17 @@ export interface RegistrationQuery {
   readonly after?: string;
 }
 
-/** A page of rows. */
+/** One page of rows from `StoreRegistrations.page`. Pass `next` as `after` to get the next page. */
 export interface RegistrationPage {
   readonly rows: readonly RegistrationRow[];
   /** The `after` of the next page. Absent on the last page. */
   readonly next?: string;
 }
 
-/** The rows that a store keeps for registrations. Every rule of `Store` applies to these methods. */
+/**
+ * The part of a store that keeps the rows of `createRegistrations` and of pollers: calls, URLs, and tasks to poll.
+ * `Store.registrations` is one. Every rule of `Store` applies.
+ */
 export interface StoreRegistrations {
   /**
    * Runs `plan` over the rows of a sender in one atomic step. It may run several times, over other rows each time,

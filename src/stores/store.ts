@@ -7,8 +7,12 @@ export type * from './store-inbox.ts';
 export type * from './store-registrations.ts';
 
 /**
- * The operations of a store, whatever database it is built on. It keeps one record per `(sender, idempotency key)`.
- * `sender` is the seller's agent URL, never a key id, so that a record survives key rotation.
+ * Keeps every event until its handler has succeeded, and lets each run in one place at a time. `createReceiver`
+ * takes one as `store`. This package has stores for several databases, e.g. `postgresStore`; `storeOf` makes one for
+ * another database.
+ *
+ * It keeps one record per `(sender, idempotency key)`. `sender` is the seller's agent URL, never a key id, so that a
+ * record survives key rotation.
  *
  * ```text
  * ∅ ─ accept ─► QUEUED ─ lease ─► LEASED(owner, until) ─ complete(owner) ─► DONE(applied | stale)
@@ -16,13 +20,26 @@ export type * from './store-registrations.ts';
  *                 └─── fail(owner) ─┘        └─ attempts or crashes used up, or permanent ─► DEAD
  * ```
  *
+ * Words that the members use:
+ *
+ * - A *lease* is the right of one *owner* to run an event's handler until a time. The owner is the `acceptId` of a
+ *   delivery, or the token of a worker.
+ * - An event is *acknowledged* when the seller was or may be answered 2xx: in mode `inbox` once it is stored, in
+ *   mode `inline` once it is DONE or DEAD. From then on it does not expire before it is handled.
+ * - The *mark* of a task is the time of its newest status that was applied. An older status is *stale*: it ends as
+ *   DONE without a run.
+ * - A lease *holds* its event's task, so that handlers of one task never overlap.
+ * - A *crash* is a lease that expired together with its process (`alive`). The event is then a *suspect*, because it
+ *   may have ended the process. A suspect runs alone in its process, so a second crash is charged to it and to no
+ *   other.
+ *
  * Rules for every method:
  *
  * - It is one atomic operation, on the store's own clock plus `clockOffsetMs()`.
  * - It resolves only when its answer is as durable as `durability()` says, reads included. Every 2xx and every
  *   `replayed` of a receiver depends on one of these answers.
- * - If it cannot decide, it rejects with `Fault('store_unavailable' | 'not_durable')`, and the same call may be
- *   made again. `accept` is idempotent by its `acceptId`, and `complete`, `fail` and `renew` by their owner.
+ * - If it cannot decide, it rejects with `Fault('store_unavailable' | 'not_durable')`, and the same call may be made
+ *   again. `accept` is idempotent by its `acceptId`, and `complete`, `fail` and `renew` by their owner.
  */
 export interface Store<Tx = unknown> {
   /** The name for logs, e.g. `memory` or `sqlite`. */
@@ -63,39 +80,48 @@ export interface Store<Tx = unknown> {
   /** The settings of the database that the operator has to change if `durability()` is too weak, in one sentence. */
   readonly durabilityAdvice?: string;
   /**
-   * `accept`, step by step: the first that applies decides. A record is *safe* when it is acknowledged: in inbox
-   * mode from insertion, in inline mode from DONE or DEAD. (admission.md §3.1 to §3.8.)
+   * Decides one delivery, and records the decision in the same atomic step. The first of these rules that applies
+   * gives the answer (`AcceptDecision`).
    *
-   * 1. nonce known: with this `acceptId` → the same accept: go on. Bound to no event or another one, or to this one
-   *    and its record is safe or gone → `replayed`. Bound to this one, not safe → go on. Unknown and over a nonce
-   *    cap → `rate-abuse`. No event in the request → insert it bound to none: `burned`.
-   * 2. record known (in each case the fresh nonce is bound to it; record caps are not looked at):
-   *    - this `acceptId` inserted, leased or ended it → the answer it got then. `in-flight` and `task-busy` are no
-   *      last words: the same accept again is decided anew, and that is how a waiting delivery takes over without
-   *      its own nonce being `replayed`. So is a lease that ran out, was given back or went to somebody else: it is
-   *      nobody's, and a handler must not start on it;
-   *    - payload changed and `onChanged: 'conflict'` → `conflict`;
-   *    - DONE, DEAD → `done`; live lease → `in-flight`; inbox → acknowledge it, `in-flight`;
-   *    - QUEUED or lease over (a crash: counted, but for the caller's own, of which it was not told): attempts or crashes used up → DEAD, `done`; its task held by
-   *      another record's live lease → `task-busy`; the first copy older than its task's mark (as in 3) →
-   *      DONE(stale), `stale`; else leased to `acceptId`, `run` + 1 → `won` with the stored first copy. `attempts` + 1
-   *      where it is 0, or `notBefore` is over and the nonce is fresh. A suspect (admission.md §4.6) is leased to who asks
-   *      `alone`; once it was charged, not before its wait is over: `backing-off`;
-   *    - before all that: the nonce known (another `acceptId`, or `replay`) and `notBefore` not over → `backing-off`,
-   *      nothing written.
-   * 3. older than its task's mark, or equal to a terminal mark and not terminal → `stale`: recorded DONE(stale)
-   *    where the caps leave room, unrecorded else; the nonce is bound to the key.
-   *    Of a task that has another terminal status already, where the request has `terminalHash`: not safe →
-   *    `final-unsafe`, another hash → `already-final`, nothing written, the nonce neither; the same, and nothing applied to
-   *    the task since → `done`, recorded DONE(stale) as above; else as if there were none.
-   * 4. no room for one more record, or for its body → `over-cap`, nothing written, the nonce neither. What a record
-   *    brings with it (its task, its notification id, the media buys of a final report) is counted too, and may
-   *    exceed the cap by that much.
-   * 5. insert record, nonce, notification id; inbox → acknowledged, `queued`; inline: task held by another record
-   *    → QUEUED, `task-busy`; else LEASED → `won`.
+   * 1. The nonce.
+   *    - It is known with this `acceptId`: this is the same accept, so continue with rule 2.
+   *    - It was used for no event, for another event, or for this one, which is acknowledged or gone: `replayed`.
+   *    - It was used for this event, which is not acknowledged: continue with rule 2.
+   *    - It is new, and a limit of nonces is reached: `rate-abuse`.
+   *    - It is new, and the request has no event: it is stored without one, `burned`.
+   * 2. The event is known. A new nonce is stored with it in each case, and limits of records do not apply.
+   *    - This `acceptId` inserted, leased or ended it: the same answer as then. `in-flight` and `task-busy` are
+   *      decided anew, so that a waiting delivery can take over without its own nonce being `replayed`. So is a
+   *      lease that expired, was returned or went to another owner, because no handler may start on it.
+   *    - The payload differs and `onChanged` is `conflict`: `conflict`.
+   *    - It is DONE or DEAD: `done`.
+   *    - Mode `inbox`: it is acknowledged, `in-flight`.
+   *    - Its lease is live, or `isRunning`: `in-flight`.
+   *    - The nonce was known (or `replay`), and the event's back-off (`FailRequest.backoffMs`) is not over:
+   *      `backing-off`, and nothing is written.
+   *    - Its lease expired with its process: the crash is counted, unless the lease was this caller's own.
+   *    - No attempts or crashes are left: it becomes DEAD, `done`.
+   *    - Another event holds its task: `task-busy`.
+   *    - Its first copy is older than the task's mark: it becomes DONE(stale), `stale`.
+   *    - It is a suspect: `backing-off` until the wait after its last charged crash is over. Without `alone` the
+   *      answer is `in-flight` with `suspect`.
+   *    - Otherwise it is leased to `acceptId`, `won`, with the stored first copy. `run` rises by 1.
+   *      `chargedAttempts` rises by 1 if it is 0, or if the back-off is over and the nonce is new.
+   * 3. The event is new, and its task has a later status.
+   *    - It is older than the task's mark, or equal to a terminal one and not terminal itself: `stale`. It is
+   *      stored as DONE(stale) if the limits of records allow, otherwise only its nonce is.
+   *    - The request has `terminalHash`, and the task has another terminal status. If that one is not
+   *      acknowledged: `final-unsafe`. If its hash differs: `already-final`. In both cases nothing is written, not
+   *      even the nonce. If its hash is the same and nothing was applied since: `done`, stored as DONE(stale).
+   * 4. The limits leave no room for the record or its body: `over-cap`, and nothing is written. The rows that come
+   *    with a record (its task, its notification id, the media buys of a final report) count too, and may exceed
+   *    the limit.
+   * 5. Otherwise record, nonce and notification id are stored. Mode `inbox`: acknowledged, `queued`. Mode `inline`:
+   *    `task-busy` if another event holds the task, and the record is QUEUED; else leased, `won`.
    *
-   * Expired rows count as absent. Expiry: DONE at completion + `retentionMs`; a record never acknowledged at its
-   * last attempt + `retentionMs`; acknowledged unfinished ones and DEAD never.
+   * Expired records count as absent. A DONE record expires `retentionMs` after its end. A record that was never
+   * acknowledged expires `retentionMs` after its last attempt. Unfinished acknowledged records and DEAD ones never
+   * expire.
    */
   accept(request: AcceptRequest): Promise<AcceptResult>;
   /**
@@ -154,7 +180,10 @@ export interface Store<Tx = unknown> {
   [Symbol.asyncDispose]?(): Promise<void>;
 }
 
-/** The identity of a store. */
+/**
+ * The identity of a store's data: an id that is created together with them. If a restart finds another id, the
+ * database was emptied or replaced, and the store remembers none of the former events.
+ */
 export interface StoreIdentity {
   readonly id: string;
   /**
@@ -165,12 +194,15 @@ export interface StoreIdentity {
 }
 
 /**
- * The event that data survive, from weakest to strongest: `process`, the end of the process; `disk`, a power
- * failure; `failover`, the loss of the machine.
+ * The worst failure that stored data survive, from weakest to strongest. `process`: the end of the process. `disk`:
+ * a power failure. `failover`: the loss of the machine.
  */
 export type Durability = 'process' | 'disk' | 'failover';
 
-/** Ends a lease with success. */
+/**
+ * Reports to `Store.complete` that the handler of a leased event succeeded. `sender` and `key` name the event,
+ * `owner` holds its lease. The finished event is remembered for `retentionMs`, ms.
+ */
 export interface CompleteRequest {
   readonly sender: string;
   readonly key: string;
@@ -178,7 +210,10 @@ export interface CompleteRequest {
   readonly retentionMs: number;
 }
 
-/** Ends a lease with success, together with the writes of a function. */
+/**
+ * Names the leased event that `Store.transaction` completes together with the writes of a function. The members are
+ * those of `CompleteRequest`, with the duration of the lease.
+ */
 export interface TransactionRequest extends CompleteRequest {
   /**
    * The duration of the lease without renewal, ms. It determines how long a function may leave its transaction
@@ -190,12 +225,15 @@ export interface TransactionRequest extends CompleteRequest {
 }
 
 /**
- * The result of `complete`. `lost`: the record or its task went to another owner, and nothing changed. If its owner
- * repeats the call, the answer is `done` again.
+ * The result of `Store.complete`. `done`: the success is recorded; the same owner gets it again if it repeats the
+ * call. `lost`: another owner has leased the event or its task meanwhile, and nothing was recorded.
  */
 export type CompleteResult = 'done' | 'lost';
 
-/** Returns a lease after a failed run. */
+/**
+ * Reports to `Store.fail` that a run of a leased event failed, so that the event runs again later or is given up.
+ * `sender` and `key` name the event, `owner` is the holder of its lease.
+ */
 export interface FailRequest {
   readonly sender: string;
   readonly key: string;
@@ -223,10 +261,16 @@ export interface FailRequest {
   readonly retentionMs: number;
 }
 
-/** The result of `fail`. `lost`: the record or its task went to another owner, and nothing changed. */
+/**
+ * The result of `Store.fail`. `queued`: the event runs again later. `dead`: no run is left, and the event is kept
+ * for an operator. `lost`: another owner has leased the event or its task meanwhile, and nothing was recorded.
+ */
 export type FailResult = 'queued' | 'dead' | 'lost';
 
-/** Prolongs a lease. */
+/**
+ * Asks `Store.renew` for more time for a running handler. `sender` and `key` name the event, `owner` is the holder
+ * of its lease.
+ */
 export interface RenewRequest {
   readonly sender: string;
   readonly key: string;
@@ -235,7 +279,10 @@ export interface RenewRequest {
   readonly leaseMs: number;
 }
 
-/** Keeps the row of a process alive. */
+/**
+ * The heartbeat of a process, for `Store.alive`. Until `forMs` has passed, a lease of this process that expires does
+ * not count as a crash.
+ */
 export interface AliveRequest {
   /** The random id of the process, as in `AcceptRequest` and `LeaseDueRequest`. */
   readonly process: string;
@@ -244,12 +291,18 @@ export interface AliveRequest {
 }
 
 /**
- * The progress of an event. `absent`: no record. `free`: QUEUED or an expired lease, with its task free, so an
- * accept can lease it. `busy`: a live lease, or its task is held. Otherwise the way in which it ended.
+ * The progress of an event, as `Store.peek` returns it.
+ *
+ * - `absent`: the event is unknown.
+ * - `free`: nobody runs it or another event of its task, so an accept can lease it.
+ * - `busy`: it is running, or another event of its task is.
+ * - `applied`: its handler succeeded.
+ * - `stale`: it ended without a run, because its task has a newer status or an operator discarded it.
+ * - `dead`: its runs failed, and it is kept for an operator.
  */
 export type PeekResult = 'absent' | 'free' | 'busy' | 'applied' | 'stale' | 'dead';
 
-/** Options that every store takes. */
+/** Options that every store of this package takes. */
 export interface StoreOptions {
   /**
    * Returns the offset that is added to the store's own time in every operation, ms. It moves time in tests.

@@ -96,7 +96,7 @@ function forgetOldest(map: Map<string, unknown>): void {
   }
 }
 
-/** Options of `storeOf`. */
+/** Options of `storeOf`: the clock offset and the source of random numbers, which tests control. */
 export interface DriverOptions {
   /** Returns the offset that is added to the store's own time, ms. The backend must use the same. */
   readonly clockOffsetMs: () => number;
@@ -104,7 +104,7 @@ export interface DriverOptions {
   readonly random: () => number;
 }
 
-/** A store that applies the rules of this package over a backend that keeps the rows. */
+/** The store that `storeOf` makes of a `Backend`: it always has an inbox, and `sweep` to delete expired data. */
 export type DrivenStore<Tx> = Store<Tx> &
   Required<Pick<Store<Tx>, typeof Symbol.asyncDispose>> & {
     readonly inbox: StoreInbox;
@@ -130,9 +130,9 @@ const SWEEP_MOST = 1024;
 const SWEEP_STEP = 500;
 
 /**
- * Creates a store over a backend that can compare and set rows, for a database that this package has no store for.
- * Rules, batches, retries and the clock are those of every store of this package. Test it with
- * `describeStoreContract`. Unstable, as `Backend` is.
+ * Creates a store for a database that this package has no store for. You write a `Backend`, which reads rows and
+ * replaces unchanged ones; the store adds all the rules of `Store`. Test it with `describeStoreContract`. Unstable,
+ * as `Backend` is.
  * @throws Fault, from its methods, `store_unavailable` or `not_durable` as in `Store`.
  * @example
  * ```ts
