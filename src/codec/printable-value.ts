@@ -134,7 +134,10 @@ function framesOf(message: string, stack: unknown): readonly string[] {
     .map((line) => printableText(line, MAX_FRAME));
 }
 
-/** The base class of this package's errors. Text of others in its message and cause is made printable and short. */
+/**
+ * The base class of errors whose message or cause may contain text of others, e.g. of a seller's answer. That text
+ * is shortened, and unprintable characters are replaced.
+ */
 export abstract class PrintableError extends Error {
   /**
    * The stable code, for programs. The pages docs/errors.md (answers) and docs/thrown-errors.md (others) explain

@@ -2,8 +2,8 @@ import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { NameLookUp } from '../keys/key-resolver.ts';
 
 /**
- * Options of `createReceiver` that follow from other options or rarely change. The page docs/options.md says when
- * to change each.
+ * The option `advanced` of `createReceiver`: settings that follow from other options or rarely change. The page
+ * docs/options.md says when to change each.
  */
 export interface AdvancedOptions {
   /**

@@ -14,7 +14,10 @@ import type { Health, OnHandled, OnRefused } from './reports.ts';
 import type { Sender } from './sender-entry.ts';
 import type { Durability, Store } from '../stores/store.ts';
 
-/** The third argument of `verifyAndDispatch`. */
+/**
+ * The request line of a delivery, passed to `receiver.verifyAndDispatch` and `receiver.open` after the headers: the
+ * URL, the method, and a signal that ends waiting.
+ */
 export interface RequestInfo {
   /** The request target or absolute URL as received. Required if `publicUrl` ends in `/*`. */
   readonly url?: string;
@@ -29,7 +32,10 @@ export interface RequestInfo {
   readonly signal?: AbortSignal;
 }
 
-/** The answers that an adapter needs in addition to those of `open`. None of its outcomes has an event. */
+/**
+ * For authors of framework adapters: makes the 503 answers to requests that the adapter cannot pass to the receiver.
+ * It covers a body that other code has already read, and an exception in the adapter. No event is stored for them.
+ */
 export interface Door {
   readonly maxBodyBytes: number;
   /**
@@ -42,14 +48,15 @@ export interface Door {
 }
 
 /**
- * A delivery whose headers passed, returned by `receiver.open`: its body is wanted. Use it once. It ends by itself
- * if it is not ended within `bodyDeadlineMs`.
+ * A delivery whose headers were accepted and whose body is still to come, returned by `receiver.open`. Pass the
+ * body's bytes to `add` as they arrive, then call `end` for the answer. Use it once. It ends by itself if it is not
+ * ended within `bodyDeadlineMs`.
  */
 export interface Ticket {
   readonly kind: 'ticket';
   /**
    * Adds the next bytes of the body, exactly as received. They are not copied, so do not change them.
-   * @returns false: no more is wanted, `outcome` says why. Stop reading.
+   * @returns false if the delivery is decided, see `outcome`: stop reading.
    */
   readonly add: (chunk: Uint8Array) => boolean;
   /**
@@ -69,7 +76,7 @@ export type { HandlerContext } from '../events/handler-context.ts';
 export type { Handler, Handlers, NotificationHandlers } from '../events/handlers.ts';
 
 /**
- * The sellers that may call. It takes one of three forms:
+ * The sellers that may call the receiver: the value of its option `senders`. It takes one of three forms:
  *
  * - one list for every URL of the receiver;
  * - a list by path, exactly as sellers were given it, whatever the query; a path that is missing is answered with
@@ -80,12 +87,15 @@ export type SenderSource =
   readonly Sender[] | SendersByPath | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);
 
 /**
- * Senders by path, for a `publicUrl` that ends in `/*`, e.g.
- * `{ '/webhooks/a': [{ agentUrl: 'https://a.example/mcp' }] }`.
+ * The sellers that may call each path of a receiver whose `publicUrl` ends in `/*`, e.g. `{ '/webhooks/a': [{
+ * agentUrl: 'https://a.example/mcp' }] }`.
  */
 export type SendersByPath = Readonly<Record<string, readonly Sender[]>>;
 
-/** The number of runs before an event is DEAD, and the waits of workers in between. */
+/**
+ * The option `retry` of `createReceiver`. It sets the number of failed runs or crashes after which an event is DEAD
+ * (kept, but not run again), and the waits between a worker's runs.
+ */
 export interface RetryOptions {
   /** The number of charged runs (`ctx.chargedAttempts`) after which the event is DEAD. Default: 12. */
   readonly attempts?: number;
@@ -100,14 +110,21 @@ export interface RetryOptions {
   readonly crashes?: number;
 }
 
-/** A retention below the protocol's 24 h, allowed only if every sender was informed. */
+/**
+ * The form of the option `retentionMs` for less than the protocol's 24 h. It is allowed only if every seller was
+ * informed, because a retry that arrives later is handled as a new event.
+ */
 export interface ShorterRetention {
   /** The time for which a finished event is remembered, ms, at least 600 000. */
   readonly ms: number;
   readonly toldToSenders: true;
 }
 
-/** The durability that answered events require, and that of a store whose settings cannot be read. */
+/**
+ * The option `durability` of `createReceiver`. It sets the failure that stored events must survive (a crash, a power
+ * failure, a lost machine) before the receiver answers 2xx. For a store whose settings cannot be read, you declare
+ * its durability.
+ */
 export interface DurabilityOptions {
   /**
    * The required durability. A store with less is refused, at the start and while it runs. Default: `disk`;
@@ -118,7 +135,10 @@ export interface DurabilityOptions {
   readonly declared?: Durability;
 }
 
-/** Options of `createReceiver`. Mistakes throw `ConfigError` at construction, with the fix in the message. */
+/**
+ * Options of `createReceiver`: the URL, the sellers, the store, the handlers, and limits, hooks and times. Mistakes
+ * throw `ConfigError` at construction, with the fix in the message.
+ */
 export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = unknown> {
   /**
    * The exact URL that sellers were given. If it ends in `/*`, path and query come from the request. Required,
@@ -239,13 +259,20 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly advanced?: AdvancedOptions;
 }
 
-/** The result of `ready()`. */
+/**
+ * The result of `receiver.ready()`, which checks the store and fetches keys: the identity of the store that it
+ * found.
+ */
 export interface Readiness {
   /** The identity of the store, for `expectStoreId`; undefined if the store has none. */
   readonly storeId: string | undefined;
 }
 
-/** A receiver, made by `createReceiver`. */
+/**
+ * Receives the webhooks of your sellers: verifies each delivery, stores its event once, runs your handler and
+ * decides the answer. `createReceiver` makes it. An adapter, e.g. `webhookHandler` of `proto-webhooks/node`,
+ * connects it to HTTP.
+ */
 export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /**
    * Runs the whole pipeline for a delivery: verifies it, admits its event once, runs the handler and decides the
@@ -261,7 +288,7 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /**
    * Checks the store, its schema and settings, and fetches keys in advance. A key that cannot be fetched raises an
    * alarm. Each call checks again.
-   * @throws ConfigError (rejects) with the fix; Fault `shutting_down` after `stop`, `store_unavailable` where the store cannot be reached.
+   * @throws ConfigError (rejects) with the fix; Fault `shutting_down` after `stop`, `store_unavailable` if the store is unreachable.
    */
   readonly ready: () => Promise<Readiness>;
   /**
@@ -274,7 +301,7 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
    * It resolves when the worker runs. While the store is unreachable it stays pending and tries again, at most
    * every 30 s, each time with an error line in the log. `stop` resolves it. In mode `inline` without
    * `registrations` it settles as `ready` does.
-   * @throws ConfigError (rejects) with the fix, where `ready` would.
+   * @throws ConfigError (rejects) with the fix, if `ready` would.
    */
   readonly start: () => Promise<void>;
   /**
@@ -300,13 +327,13 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
    * is stored, ordered and handled like a webhook, and never twice. The method is bound.
    *
    * The event is durable when it resolves. A worker (`start`, in both modes) runs its handler.
-   * @throws ConfigError (rejects) for the caller's mistakes; Fault where the store cannot take it now: observe it again.
+   * @throws ConfigError (rejects) for a caller's mistake; Fault if the store cannot take it now: observe it again.
    */
   readonly observe: Observe;
   /**
    * Runs the first half of `verifyAndDispatch`, for headers whose body is still arriving: checks 1 to 10. The
    * method is bound.
-   * @returns the outcome, where the headers decide: answer it and read nothing; else a ticket that takes the body.
+   * @returns the outcome, if the headers decide: answer it and read nothing; otherwise a ticket that takes the body.
    * @throws ConfigError (rejects) only for a caller's mistake: unusable headers, missing `url`.
    */
   readonly open: (headers: HeadersInput, request?: RequestInfo) => Promise<Outcome<Event<S>> | Ticket>;

@@ -8,8 +8,8 @@ import type { Outcome } from '../shared/outcome.ts';
 /* What a receiver tells its owner of runs, refusals and its own health. */
 
 /**
- * The end of a run of an event's handler, passed to `onHandled`. An event may also end without a run; runs and
- * attempts are then those so far.
+ * The end of a run of an event's handler, passed to `onHandled`: the event, the result, the duration and the error.
+ * An event may also end without a run; `run` and `chargedAttempts` are then those so far.
  */
 export interface Handled extends Pick<HandlerContext, 'run' | 'chargedAttempts'> {
   /** The agent URL of the sender. */
@@ -51,15 +51,19 @@ export interface Handled extends Pick<HandlerContext, 'run' | 'chargedAttempts'>
 }
 
 /**
- * Called once for each run, after the store has recorded its end, in both modes. A run past its deadline is
- * reported when it ends. An event that ends without a run is reported too.
+ * The hook `onHandled` of `createReceiver`, for logs and metrics. It is called once for each run of a handler, after
+ * the store has recorded its end, in both modes. A run past its deadline is reported when it ends. An event that
+ * ends without a run is reported too.
  *
  * It is not called if the process died, the store did not record the end, or another process took the event over
  * (`lease_lost`). So it is called at most once per run. Its errors, promises and duration change no answer.
  */
 export type OnHandled = (handled: Handled) => void;
 
-/** A fault, with the code and detail of an outcome. It is for operators only, because the text may name hosts. */
+/**
+ * A fault that `receiver.health()` reports, e.g. an unreachable store: its code, message and time. Do not show it to
+ * sellers, because the message may name hosts.
+ */
 export interface HealthFault {
   readonly code: UnavailableCode;
   readonly message: string;
@@ -68,8 +72,8 @@ export interface HealthFault {
 }
 
 /**
- * The state of the store. It results from one read of one record, or from the check of `ready()` if none has
- * succeeded yet.
+ * The state of the receiver's store, as `receiver.health()` reports it. It results from one read of one record, or
+ * from the check of `ready()` if none has succeeded yet.
  */
 export interface StoreHealth {
   readonly ok: boolean;
@@ -84,7 +88,10 @@ export interface StoreHealth {
   readonly deliveryFault?: HealthFault;
 }
 
-/** The state of the worker of this process. */
+/**
+ * The state of the background worker that runs the handlers of stored events in this process, as `receiver.health()`
+ * reports it. `receiver.start()` starts the worker.
+ */
 export interface WorkerHealth {
   /**
    * The state of the worker.
@@ -105,8 +112,9 @@ export interface WorkerHealth {
 }
 
 /**
- * The latest deliveries of a seller to this process. Times are Unix ms on the receiver's clock; absent means never
- * since the start.
+ * The times of a seller's last accepted and last refused delivery to this process, and the state of its keys, as
+ * `receiver.health()` reports them. Times are Unix ms on the receiver's clock; an absent time means never since the
+ * start.
  */
 export interface SenderHealth {
   readonly agentUrl: string;
@@ -126,7 +134,10 @@ export interface SenderHealth {
   readonly keysFreshUntil?: number;
 }
 
-/** The state of a receiver and its process, returned by `receiver.health()`. */
+/**
+ * The state of a receiver and its process, returned by `receiver.health()`: use it for the probes `/livez` and
+ * `/readyz`.
+ */
 export interface Health {
   /**
    * False after `stop()` has finished, until `start()` is called. Faults of a store, seller or worker do not change
@@ -149,7 +160,10 @@ export interface Health {
   readonly admissionPressure?: PressureState;
 }
 
-/** A refused delivery, for `onRefused`. Its headers include bearer tokens and cookies as received. */
+/**
+ * A delivery that the receiver refused with a 4xx answer, passed to `onRefused`: its request and the reason. Its
+ * headers include bearer tokens and cookies as received.
+ */
 export interface RefusedDelivery {
   /** The body exactly as received. Absent if the headers decided and the body was not read. */
   readonly rawBytes?: Uint8Array;
@@ -172,7 +186,10 @@ export interface RefusedDelivery {
   readonly outcome: Outcome;
 }
 
-/** An `onRefused` with a limit for bodies, as `captureRefused` returns. */
+/**
+ * An `onRefused` hook as an object, which also sets the size of the bodies that it wants. `captureRefused` of
+ * `proto-webhooks/node` returns one.
+ */
 export interface RefusedHook {
   /** Called after the answer was decided. Its errors, promises and duration change no answer. */
   readonly handle: (delivery: RefusedDelivery) => void;
@@ -183,5 +200,8 @@ export interface RefusedHook {
   readonly maxBodyBytes?: number;
 }
 
-/** The type of `onRefused`: a function, or an object if it wants bodies that would otherwise not be read. */
+/**
+ * The hook `onRefused` of `createReceiver`, called for each delivery that is refused with 4xx. It is a function, or
+ * an object (`RefusedHook`) if it wants bodies that would otherwise not be read.
+ */
 export type OnRefused = RefusedHook['handle'] | RefusedHook;

@@ -2,7 +2,7 @@ import type { Edition, EditionName } from '../shared/editions.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { Transport } from '../events/event.ts';
 
-/** A seller that may call the receiver. */
+/** A seller that may call the receiver: its agent URL, and how its deliveries are authenticated. */
 export interface Sender {
   /** The seller's `agents[].url`, byte for byte. Its events are keyed by it. */
   readonly agentUrl: string;
@@ -43,17 +43,26 @@ export interface Sender {
   readonly maxNoncesPerKey?: number;
 }
 
-/** The credentials of a legacy scheme, at least 32 characters. The previous one is accepted during a rotation. */
+/**
+ * The secret of a seller that does not sign by RFC 9421 but by HMAC or with a bearer token, which are deprecated. It
+ * has at least 32 characters. Set the previous secret too while you rotate; it is accepted until you remove it.
+ */
 export type SenderAuth =
   | { readonly hmac: { readonly secret: string; readonly previousSecret?: string } }
   | { readonly bearer: BearerAuth };
 
-/** Requires signatures for all deliveries, and accepts HMAC with this secret for delivery reports only. */
+/**
+ * For a seller that signs by RFC 9421 but authenticates its delivery reports by HMAC. Its secret is accepted for
+ * reports only; every other delivery needs a signature.
+ */
 export interface ReportsAuth {
   readonly reports: { readonly secret: string; readonly previousSecret?: string };
 }
 
-/** A bearer token of at least 32 characters, in `Authorization` or as the whole value of another header field. */
+/**
+ * The bearer token of a seller, at least 32 characters. The seller sends it in `Authorization`, or as the whole
+ * value of another header field.
+ */
 export interface BearerAuth {
   readonly token: string;
   readonly previousToken?: string;
@@ -65,9 +74,9 @@ export interface BearerAuth {
 }
 
 /**
- * The value of `push_notification_config.token` that the agent was given, at least 16 characters. It is compared
- * with the field `X-A2A-Notification-Token` or a task envelope's member `token`. A delivery with neither only gets
- * a warning.
+ * The token that you gave a seller as `push_notification_config.token`, at least 16 characters. A delivery's token
+ * is compared with it, in the field `X-A2A-Notification-Token` or the body's member `token`. A delivery without a
+ * token only gets a warning.
  */
 export interface NotificationToken {
   readonly token: string;
@@ -80,7 +89,10 @@ export interface NotificationToken {
   readonly onMismatch?: 'warn' | 'refuse';
 }
 
-/** The sources of revoked keys (docs/keys.md). */
+/**
+ * The places where the receiver looks for revoked keys of a seller: a list at a URL, or key ids that you name. The
+ * page docs/keys.md describes them.
+ */
 export interface SenderRevocation {
   /**
    * The URL of the operator's revocation list, which is polled. Default: the well-known path at the origin of

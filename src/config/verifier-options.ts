@@ -10,12 +10,14 @@ import type { Readiness, ReceiverOptions, RequestInfo } from './receiver-options
 import { type Config, configOf } from './resolve-options.ts';
 
 /**
- * Burns a nonce in a store of your own: one atomic insert under (sender, keyid, nonce).
- * @param sender agent URL.
- * @param keyid of the signature; one that is longer than 255 characters, or not printable ASCII, comes as its SHA-256.
- * @param nonce the same.
- * @param untilMs when it may be forgotten, by the verifier's clock, Unix ms: at most 7 minutes ahead.
- * @returns whether it was new. What it throws is answered 503, and so is an answer that takes longer than 5 s.
+ * Records a signature's nonce in a database of yours, so that the same request is not accepted twice. Write it as
+ * one atomic insert under (sender, keyid, nonce). It is the option `burn` of `createVerifier`.
+ * @param sender the seller's agent URL.
+ * @param keyid the signature's key id. One that is longer than 255 characters, or not printable ASCII, is replaced by
+ *   its SHA-256.
+ * @param nonce the signature's nonce, replaced in the same way.
+ * @param untilMs the time from which it may be forgotten, Unix ms on the verifier's clock: at most 7 minutes ahead.
+ * @returns true if the nonce was new. If it throws or takes longer than 5 s, the answer is 503.
  */
 export type Burn = (
   sender: string,
@@ -49,7 +51,10 @@ type Shared = Pick<
 
 type AdvancedName = 'retryAfterMs' | 'maxKeyDocumentBytes' | 'dns' | 'admissionPressure';
 
-/** Options of `createVerifier`. Mistakes throw `ConfigError` at construction, with the fix in the message. */
+/**
+ * Options of `createVerifier`: the URL and the sellers, and a function that records nonces in a database of yours.
+ * Mistakes throw `ConfigError` at construction, with the fix in the message.
+ */
 export interface VerifierOptions extends Shared {
   /**
    * Burns nonces in a store that all processes share. Default: each process knows only the nonces that it burned
@@ -65,7 +70,10 @@ export interface VerifierOptions extends Shared {
   readonly advanced?: Pick<AdvancedOptions, AdvancedName>;
 }
 
-/** A verified delivery with its event. Nothing of it is remembered before `commit`. */
+/**
+ * An authentic delivery and its event, returned by `verifier.verify`. Store the event, then call `commit` for the
+ * answer. Before `commit` nothing of the delivery is remembered.
+ */
 export interface VerifiedDelivery {
   readonly kind: 'verified';
   readonly event: Event;
@@ -86,16 +94,22 @@ export interface VerifiedDelivery {
   readonly commit: () => Promise<Committed>;
 }
 
-/** The result of `commit`. Answer with `response`. */
+/**
+ * The result of a verified delivery's `commit`: accepted, or refused because its nonce was used before, or
+ * unavailable. Send its `response` to the seller.
+ */
 export type Committed = Extract<Outcome, { readonly kind: 'accepted' | 'refused' | 'unavailable' }>;
 
 /**
- * A delivery without an event for you. Answer with `response`. `challenge`: a proof of control that `onChallenge`
- * accepted.
+ * A delivery for which `verifier.verify` returns no event: it was refused, could not be decided, or is a proof of
+ * control (`challenge`) that `onChallenge` accepted. Send its `response` to the seller.
  */
 export type Unverified = Extract<Outcome, { readonly kind: 'challenge' | 'refused' | 'unavailable' }>;
 
-/** A verifier, made by `createVerifier`. */
+/**
+ * Verifies webhooks and reads their events, for programs that store events themselves. `createVerifier` makes it. It
+ * has no store and runs no handlers.
+ */
 export interface Verifier {
   /**
    * Verifies a delivery and reads its event. It checks method, media type and size first. The method is bound.

@@ -78,7 +78,7 @@ export interface CryptoEngine {
 }
 
 /**
- * The thread on which signatures are verified.
+ * The thread on which signatures are verified: the option `verification` of `createReceiver`.
  *
  * - `main`: the thread that runs the receiver, at once.
  * - `pool`: the threads of the runtime's pool (Node and Bun; on other runtimes the same as `main`).

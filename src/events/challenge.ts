@@ -18,7 +18,10 @@ export interface ChallengeBody {
   readonly [member: string]: unknown;
 }
 
-/** A proof of control, which a seller posts with a signature before it activates a subscription. */
+/**
+ * A proof of control: a signed request by which a seller checks that you own the webhook's URL, before it activates
+ * a subscription. `onChallenge` decides the answer.
+ */
 export interface WebhookChallenge extends ChallengeBody {
   /**
    * True if `delivery_auth` equals the configuration of this sender at this URL. That is `rfc9421` if it signs;

@@ -16,7 +16,10 @@ export interface KnownRegistration {
   readonly warnings: readonly WarningCode[];
 }
 
-/** The part of registrations that a receiver uses, made by `createRegistrations`. */
+/**
+ * The part of `createRegistrations` that a receiver uses, passed as its option `registrations`. It names the
+ * operation that an event belongs to, and provides the URL and the sellers.
+ */
 export interface EventRegistrations {
   /** The value of `ReceiverOptions.publicUrl` if that is absent. It ends in `/*`. */
   readonly publicUrl?: string;

@@ -78,7 +78,10 @@ type StandardResult<Out> =
       }[];
     };
 
-/** Schemas of task results, by `task_type`, e.g. `{ create_media_buy: schema }`. */
+/**
+ * Your schemas for the results of tasks, by `task_type`, e.g. `{ create_media_buy: schema }`. A result that fits
+ * becomes `event.parsed`, with the schema's type.
+ */
 export type ResultSchemas = Readonly<Record<string, StandardSchema>>;
 
 type OutputOf<S> = S extends StandardSchema<infer Out> ? Out : never;
@@ -95,7 +98,10 @@ export type ParsedResult<S extends ResultSchemas> = Results<S>[keyof Results<S>]
 /** The transport of an event. `tool`: an envelope with `task_id`. `agent`: a `Task` or a `TaskStatusUpdateEvent`. */
 export type Transport = 'tool' | 'agent';
 
-/** The statuses of a task. `completed`, `failed`, `canceled` and `rejected` are terminal. */
+/**
+ * The status of a task, as a webhook or a poll reports it. `completed`, `failed`, `canceled` and `rejected` are
+ * terminal: the task has ended.
+ */
 export type TaskStatus =
   | 'submitted'
   | 'working'
@@ -200,7 +206,10 @@ interface EventBase {
   readonly envelope: Readonly<Record<string, unknown>>;
 }
 
-/** An event about a change of a task's status. */
+/**
+ * An event that reports the status of a task which you started at a seller, e.g. `create_media_buy`. It contains the
+ * result once the task has ended.
+ */
 export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends EventBase {
   readonly kind: 'task';
   /**
@@ -219,7 +228,10 @@ export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends Even
   readonly parsed?: ParsedResult<S>;
 }
 
-/** An event with a delivery report. Reports are not ordered, so one is never stale. */
+/**
+ * An event with a delivery report: the impressions, clicks and spend of media buys. Reports are not ordered, so one
+ * is never stale.
+ */
 export interface DeliveryReportEvent extends EventBase {
   readonly kind: 'delivery-report';
   readonly taskId?: string;
@@ -236,7 +248,10 @@ interface OtherBase extends EventBase {
   readonly status?: string;
 }
 
-/** An event of a known family, with a payload that fits the family's schema. */
+/**
+ * An event about something other than a task or a report, e.g. a rejected creative or a changed product feed. Its
+ * payload is typed, because this package knows its family and the payload fits the family's schema.
+ */
 export interface NotificationEvent<F extends NotificationFamily = NotificationFamily> extends OtherBase {
   readonly family: F extends 'wholesale_feed' ? WholesaleFeedFamily : F;
   /** The typed payload: the body, or the result of a task envelope around it. */
@@ -244,8 +259,8 @@ export interface NotificationEvent<F extends NotificationFamily = NotificationFa
 }
 
 /**
- * An event without a typed payload: of an unknown family or status, or a message or artifact of the agent
- * transport.
+ * An event whose payload this package does not type: of an unknown notification family or task status, or a message
+ * or artifact of the agent transport. It goes to the handler `other`.
  */
 export interface UntypedEvent extends OtherBase {
   /**
@@ -262,7 +277,7 @@ export type OtherEvent =
   { readonly [F in NotificationFamily]: NotificationEvent<F> }[NotificationFamily] | UntypedEvent;
 
 /**
- * The event that a handler receives, discriminated by `kind`. Members are the same for both transports; `transport`
- * names the one it came by.
+ * The event that your handler receives. `kind` tells a task's status, a delivery report and a notification apart.
+ * Members are the same for MCP and A2A webhooks; `transport` names the one that the event came by.
  */
 export type Event<S extends ResultSchemas = ResultSchemas> = TaskEvent<S> | DeliveryReportEvent | OtherEvent;

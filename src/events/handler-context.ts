@@ -1,6 +1,9 @@
 import type { Logger } from '../shared/alarms.ts';
 
-/** The context of a run, passed to a handler with the event. */
+/**
+ * The second argument of your handler: the id and number of this run, a signal for the deadline, a logger, and
+ * `transaction` to commit your writes together with the event.
+ */
 export interface HandlerContext<Tx = unknown> {
   /** The UUID (version 8) of sender and idempotency key, the same on every run. Use it as a job id or an upsert key. */
   readonly deliveryId: string;

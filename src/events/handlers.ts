@@ -12,7 +12,10 @@ import type {
 import type { WebhookChallenge } from './challenge.ts';
 import type { HandlerContext } from './handler-context.ts';
 
-/** Handles an event. Its result is awaited and ignored. If it throws, the error is logged and the event runs again. */
+/**
+ * Your function that handles an event. Its result is awaited and ignored. If it throws, the error is logged and the
+ * event runs again later.
+ */
 export type Handler<E, Tx = unknown> = (event: E, ctx: HandlerContext<Tx>) => unknown;
 
 type StatusHandlers<S extends ResultSchemas, Tx> = {
@@ -30,8 +33,9 @@ interface HandlersByName<Tx> {
 }
 
 /**
- * The handlers of notifications by the exact family name (`event.family`); only own members count. `wholesale_feed`
- * takes events of that feed (`product.*`, `signal.*`, `wholesale_feed.*`) without a handler of their exact name.
+ * Your handlers of notifications, by the exact family name (`event.family`); only own members count.
+ * `wholesale_feed` takes events of that feed (`product.*`, `signal.*`, `wholesale_feed.*`) without a handler of
+ * their exact name.
  *
  * The handler of a known family receives a typed `event.notification`. An event whose payload does not fit has the
  * warning `invalid_notification` and goes to `other`.
@@ -41,8 +45,8 @@ export type NotificationHandlers<Tx = unknown> = HandlersByName<Tx> & {
 };
 
 /**
- * The handlers by task status, one for reports, and `other` for every event without a handler of its own, so that
- * nothing is dropped.
+ * Your functions that handle events: one for each task status, one for delivery reports, those for notifications,
+ * and `other`. Every event without a handler of its own goes to `other`, so that none is dropped.
  */
 export interface Handlers<S extends ResultSchemas = ResultSchemas, Tx = unknown> extends StatusHandlers<
   S,
@@ -54,7 +58,10 @@ export interface Handlers<S extends ResultSchemas = ResultSchemas, Tx = unknown>
   readonly other: Handler<Event<S>, Tx>;
 }
 
-/** The context of a challenge, passed to `onChallenge`. */
+/**
+ * The second argument of `onChallenge`, which decides a seller's proof of control: the verified seller, a signal for
+ * the deadline, and a logger.
+ */
 export interface ChallengeContext {
   /** The agent URL of the verified sender. */
   readonly sender: string;
@@ -63,5 +70,8 @@ export interface ChallengeContext {
   readonly log: Logger;
 }
 
-/** Decides if a seller may activate its subscription. Any value but `true` means no. */
+/**
+ * The hook `onChallenge` of `createReceiver`. It decides if a seller that asks for a proof of control of your URL
+ * may activate its subscription. Any value but `true` means no, answered with 403; an error is answered with 503.
+ */
 export type OnChallenge = (challenge: WebhookChallenge, ctx: ChallengeContext) => boolean | Promise<boolean>;

@@ -1,7 +1,10 @@
 import type { Refusal } from '../shared/outcome.ts';
 import type { Event, EventChannel, TaskStatus } from './event.ts';
 
-/** The facts that a buyer learned about a task by another channel than a webhook. */
+/**
+ * The status of a task that you learned without a webhook, e.g. from the answer of a call or a poll. Pass it to
+ * `receiver.observe`, which makes an event of it.
+ */
 export interface Observation {
   /** The agent URL of the seller. */
   readonly sender: string;
@@ -35,14 +38,15 @@ export interface Observation {
 }
 
 /**
- * The result of `observe`. `accepted`: the event is durable, and a worker runs its handler. `duplicate`: it was
- * observed before, or another channel reported the task's end. `stale`: a newer status was applied.
+ * The result of `receiver.observe`. `accepted`: the event is durable, and a worker runs its handler. `duplicate`: it
+ * was observed before, or another channel reported the task's end. `stale`: a newer status was applied. `refused`:
+ * the sender's limit of stored events is reached.
  */
 export type Observed =
   | { readonly kind: 'accepted' | 'duplicate' | 'stale'; readonly event: Event }
   | (Refusal & { readonly code: 'sender_over_limit' });
 
-/** The type of `Receiver.observe`. */
+/** The type of `receiver.observe`, which makes an event of a task's status that you learned without a webhook. */
 export type Observe = (observation: Observation) => Promise<Observed>;
 
 const KEY = 'observation';

@@ -1,10 +1,11 @@
 import type { InboxPage, InboxRecord } from '../stores/store.ts';
 
 /**
- * Options of a process that works on the inbox, for mode `inbox`; mode `inline` ignores them.
+ * The option `worker` of `createReceiver`: how many handlers of stored events this process runs at a time, and how
+ * often it looks for events. It applies to mode `inbox`; mode `inline` ignores it.
  *
- * An event whose lease ended with its process runs alone: running handlers finish first, and nothing else is leased
- * meanwhile.
+ * An event whose process died while it ran is run alone the next time. Running handlers finish first, and nothing
+ * else is started meanwhile.
  */
 export interface WorkerOptions {
   /** The largest number of handlers at a time in this process. Default: 10. */
@@ -21,7 +22,7 @@ export interface WorkerOptions {
   readonly pollMs?: number;
 }
 
-/** An event as `receiver.inbox` shows it. */
+/** A stored event as `receiver.inbox` returns it, for operators: its state, runs, last error and times. */
 export interface SeenEvent extends InboxRecord {
   /** The id that `ctx.deliveryId`, alarms and log lines have. */
   readonly deliveryId: string;
@@ -29,12 +30,18 @@ export interface SeenEvent extends InboxRecord {
   readonly operationId?: string;
 }
 
-/** A page of events. */
+/**
+ * One page of stored events, returned by `receiver.inbox.list`. Pass `next` as `after` to get the next page; it is
+ * absent on the last one.
+ */
 export interface SeenEvents extends InboxPage {
   readonly records: readonly SeenEvent[];
 }
 
-/** Selects the events that `receiver.inbox.list` returns. */
+/**
+ * Selects the stored events that `receiver.inbox.list` returns: one state, of one seller or of all, one page at a
+ * time.
+ */
 export interface InboxListQuery {
   /**
    * The state. `dead`: kept for you. `queued`: waiting for a worker, or for a seller's retry. `leased`: running, or
@@ -50,7 +57,7 @@ export interface InboxListQuery {
 }
 
 /**
- * The result of redriving an event.
+ * The result of `receiver.inbox.redrive`, which runs a DEAD event again.
  *
  * - `queued`: a worker will run it (mode `inbox`).
  * - `applied`: its handler ran here and returned (mode `inline`).
@@ -62,10 +69,16 @@ export interface InboxListQuery {
  */
 export type RedriveResult = 'queued' | 'applied' | 'dead' | 'stale' | 'busy' | 'absent' | 'other';
 
-/** The result of discarding an event. `other`: it runs, or is done. */
+/**
+ * The result of `receiver.inbox.discard`, which ends an event without handling it. `discarded`: it has ended.
+ * `absent`: there is no such event. `other`: it is running or done, so it was not changed.
+ */
 export type DiscardResult = 'discarded' | 'absent' | 'other';
 
-/** The events of one sender in one state. */
+/**
+ * The number of one seller's stored events in one state, and the time of the oldest. `receiver.inbox.stats` returns
+ * one for each seller and state.
+ */
 export interface SenderStats {
   /** The agent URL of the sender. */
   readonly sender: string;
@@ -75,7 +88,10 @@ export interface SenderStats {
   readonly oldestInsertedAt: number;
 }
 
-/** The number of unfinished events. */
+/**
+ * The numbers of queued, leased (running) and DEAD events, in total and by seller, returned by
+ * `receiver.inbox.stats`.
+ */
 export interface InboxStats {
   readonly queued: number;
   readonly leased: number;
@@ -86,7 +102,7 @@ export interface InboxStats {
   readonly isComplete: boolean;
 }
 
-/** Selects the DEAD events that `receiver.inbox.redriveMany` runs: those that match all members. */
+/** Selects the DEAD events that `receiver.inbox.redriveMany` runs again: those that match all members. */
 export interface RedriveManyQuery {
   /** If true, counts the events and changes nothing. */
   readonly dryRun: boolean;
@@ -98,13 +114,19 @@ export interface RedriveManyQuery {
   readonly error?: string;
 }
 
-/** Selects the events that `receiver.inbox.discardMany` discards. */
+/**
+ * Selects the DEAD or queued events that `receiver.inbox.discardMany` ends without handling them: those that match
+ * all members.
+ */
 export interface DiscardManyQuery extends RedriveManyQuery {
   /** The state of the events. Default: `dead`. */
   readonly state?: 'dead' | 'queued';
 }
 
-/** The result of `redriveMany` or `discardMany`. */
+/**
+ * The result of `receiver.inbox.redriveMany` or `discardMany`: the number of events that matched, and the number by
+ * result.
+ */
 export interface ManyResult<R extends string> {
   /** The number of events that matched. */
   readonly matched: number;
@@ -115,8 +137,9 @@ export interface ManyResult<R extends string> {
 }
 
 /**
- * Manages events that are DEAD or stuck, in both modes. Every method rejects with `ConfigError` if the store has no
- * inbox or an argument is wrong. It rejects with an error of code `store_unavailable` if the store is unreachable.
+ * Lists, inspects, runs again or discards stored events that are DEAD or stuck, in both modes: `receiver.inbox`.
+ * Every method rejects with `ConfigError` if the store has no inbox or an argument is wrong. It rejects with an
+ * error of code `store_unavailable` if the store is unreachable.
  */
 export interface ReceiverInbox {
   /** Lists events, oldest first, in pages, without bodies. */

@@ -1,11 +1,11 @@
 import type { RaiseAlarm } from '../shared/alarms.ts';
 
 /**
- * The thresholds of the alarm for an unusual number of new keys. A key id counts once, when it is first found in
- * the keys of a configured sender, so others cannot raise the count.
+ * The thresholds of the alarm for an unusual number of new signing keys: the option `advanced.admissionPressure`. A
+ * key id counts once, when it is first found in the keys of a configured sender, so others cannot raise the count.
  *
- * The compared value is the number of new key ids of all senders in the last 5 minutes. Each threshold is off
- * unless it is set, and none refuses a delivery. `receiver.health()` always shows the values.
+ * The compared value is the number of new key ids of all senders in the last 5 minutes. Each threshold is off unless
+ * it is set, and none refuses a delivery. `receiver.health()` always shows the values.
  */
 export interface AdmissionPressure {
   /** The largest multiple of the mean per 5 minutes over the hour before. It is judged after one hour. */
@@ -21,7 +21,10 @@ export interface AdmissionPressure {
   readonly ceiling?: { readonly absolute: number; readonly proportional: number };
 }
 
-/** The number of key ids that recently came into use, over all senders. It is counted even if no threshold is set. */
+/**
+ * The number of signing keys that recently came into use, over all senders, as `receiver.health()` shows it. It is
+ * counted even if no threshold of `AdmissionPressure` is set.
+ */
 export interface PressureState {
   /** The key ids first seen in the last 5 minutes. */
   readonly recent: number;

@@ -90,12 +90,13 @@ export interface KeyResolver {
 }
 
 /**
- * Fetches a key document: the part of `fetch` that is used. It is GET without following redirects, with the body as
- * a stream.
+ * A function with the signature of `fetch` that fetches a seller's key documents, in place of the package's own
+ * connections: the option `fetch`. It is called with GET, must not follow redirects, and returns the body as a
+ * stream.
  */
 export type KeyFetch = (url: string, init: KeyFetchInit) => Promise<Response>;
 
-/** The arguments with which a `KeyFetch` is called. */
+/** The second argument of a `KeyFetch`: method, headers, deadline and size limit of the request for a key document. */
 export interface KeyFetchInit {
   readonly method: 'GET';
   readonly headers: Readonly<Record<string, string>>;
@@ -110,7 +111,7 @@ export interface KeyFetchInit {
 }
 
 /**
- * The way in which Node looks up the host names of key URLs.
+ * The way in which Node looks up the host names of key URLs: the option `advanced.dns`.
  *
  * - `direct`: asks DNS servers, with a time-out, so that one seller's silent name server delays no other seller.
  * - `system`: asks the operating system, including hosts files, split DNS and the names of a container's network.

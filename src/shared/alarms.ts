@@ -28,7 +28,10 @@ const isOfAnswers = (code: AlarmCode): code is keyof typeof OF_ANSWERS => Object
 export const alarmDocsOf = (code: AlarmCode): string =>
   isOfAnswers(code) ? docsOf(code) : `docs/alarms.md#${code}`;
 
-/** An alarm, passed to `onAlarm` and written to the log. Further members depend on the code. */
+/**
+ * A problem that an operator should look into, passed to `onAlarm` and written to the log. Further members depend on
+ * the code.
+ */
 export interface Alarm {
   readonly code: AlarmCode;
   /** The text for the operator, never for a sender. */
@@ -40,7 +43,7 @@ export interface Alarm {
 
 export type RaiseAlarm = (alarm: Alarm) => void;
 
-/** A logger with pino's methods; `console` fits too. */
+/** A logger that the package writes to: the option `logger`. It has pino's methods; `console` fits too. */
 export interface Logger {
   /** Logs details for debugging. */
   debug(fields: object, message: string): void;

@@ -250,10 +250,16 @@ export type AuthenticationCode = CodeOf<'authentication'>;
 /** The codes of refusals of an authentic body that is not a valid envelope. The answer is 400. */
 export type EnvelopeCode = CodeOf<'envelope'>;
 
-/** All codes of an outcome of kind `refused`: the sender caused it. */
+/**
+ * The code of a delivery that was refused because of the sender: `outcome.code` of kind `refused`, answered with
+ * 4xx. The page docs/errors.md explains each.
+ */
 export type RefusedCode = CodeOf<'refused'> | AuthenticationCode | EnvelopeCode;
 
-/** All codes of an outcome of kind `unavailable`: a fault on the receiver's side, always answered 503, never 4xx. */
+/**
+ * The code of a delivery that could not be decided because of a fault on the receiver's side: `outcome.code` of kind
+ * `unavailable`. It is always answered with 503, never 4xx. The page docs/errors.md explains each.
+ */
 export type UnavailableCode = CodeOf<'unavailable'>;
 
 /**
@@ -262,10 +268,13 @@ export type UnavailableCode = CodeOf<'unavailable'>;
  */
 export type SettingCode = CodeOf<'setting'>;
 
-/** The codes of alarms, which the operator should look into. An alarm never changes an answer. */
+/**
+ * The code of an alarm, which an operator should look into: `alarm.code`. An alarm never changes an answer. The page
+ * docs/alarms.md explains each.
+ */
 export type AlarmCode = CodeOf<'alarm' | 'setting'>;
 
-/** The stable codes of warnings. */
+/** The code of something unexpected in an event that was accepted nevertheless: `event.warnings[].code`. */
 export type WarningCode = CodeOf<'warning'>;
 
 /** The stable codes of a `RegistrationError`, for programs. */

@@ -6,8 +6,8 @@ import { isBytes } from './realms.ts';
 export type HeaderFields = ReadonlyMap<string, readonly string[]>;
 
 /**
- * The forms in which headers can be passed. `rawHeaders` and lists of pairs keep repeated lines visible; the other
- * forms may not.
+ * The forms in which you can pass the headers of a request: `Headers`, an object, a map, Node's `rawHeaders`, or a
+ * list of pairs. `rawHeaders` and lists of pairs keep repeated lines visible; the other forms may not.
  */
 export type HeadersInput =
   | Headers

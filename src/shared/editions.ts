@@ -1,7 +1,10 @@
 import { ConfigError } from './errors.ts';
 import { EITHER_PURPOSE, type Protocol, WEBHOOKS_ALONE } from './wire-names.ts';
 
-/** The editions of the protocol that sellers use in production. */
+/**
+ * An edition of the protocol, by its version. As the option `edition` of a receiver or sender it restricts what is
+ * accepted, and decides some answers.
+ */
 export type EditionName = '3.0' | '3.1' | '3.2' | '3.3';
 
 /** One row of policy: code takes the row and never looks at `name`. */

@@ -2,8 +2,8 @@ import type { UnavailableCode } from './codes.ts';
 import { isError } from './realms.ts';
 
 /**
- * A mistake in the receiver's configuration or use: wrong options, an unsuitable store, a body that the framework
- * parsed. `message` ends with the fix. It is thrown at construction if possible, otherwise by `ready()`.
+ * A mistake in the configuration or use of this package: wrong options, an unsuitable store, a body that the
+ * framework parsed. `message` ends with the fix. It is thrown at construction if possible, otherwise by `ready()`.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -15,8 +15,8 @@ export class ConfigError extends Error {
 export class UnfitObservation extends ConfigError {}
 
 /**
- * Thrown by a handler to say that no retry can help. The event becomes DEAD at once and is kept with its body, and
- * the alarm `dead` is raised. The answer is 200, so that the seller stops.
+ * Throw it in a handler if no retry can help. The event becomes DEAD at once: it is kept with its body for an
+ * operator, and the alarm `dead` is raised. The answer is 200, so that the seller stops.
  */
 export class PermanentError extends Error {
   override readonly name = 'PermanentError';
@@ -24,11 +24,11 @@ export class PermanentError extends Error {
 }
 
 /**
- * A fault on the receiver's side, answered with 503 and `Retry-After`. `message` is for the operator's log, never
- * for a sender.
+ * A fault on the receiver's side, e.g. an unreachable store. A delivery is then answered with 503 and `Retry-After`.
+ * `message` is for the operator's log, never for a sender.
  *
- * A store of your own rejects with it if it cannot decide (`Store`). `receiver.inbox` and `ready()` reject with it
- * if the store is unreachable.
+ * `receiver.inbox` and `ready()` reject with it if the store is unreachable. A store that you write rejects with it
+ * if it cannot decide (`Store`).
  */
 export class Fault extends Error {
   override readonly name = 'Fault';

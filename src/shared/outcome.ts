@@ -2,10 +2,13 @@ import type { RefusedCode, UnavailableCode } from './codes.ts';
 import type { WebhookChallenge } from '../events/challenge.ts';
 import type { Event } from '../events/event.ts';
 
-/** The numbers of the checks that a delivery passes, in their order. */
+/** The number of one of the checks that a delivery passes, in their order: `check` of a refused outcome. */
 export type CheckId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | '9a' | 10 | 11 | 12 | 13 | 14;
 
-/** The answer that an adapter writes without additions. `body` is UTF-8 text, empty if there is none. */
+/**
+ * The HTTP answer to a delivery, which an adapter writes without additions. `body` is UTF-8 text, empty if there is
+ * none.
+ */
 export interface Reply {
   readonly status: number;
   /** The header fields, with names in their usual spelling, e.g. `WWW-Authenticate`. */
@@ -13,7 +16,10 @@ export interface Reply {
   readonly body: string;
 }
 
-/** A refusal or a fault before it becomes an answer. `detail` is for the operator's log only. */
+/**
+ * The reason why a delivery is refused because of its sender. As an outcome it has a 4xx answer. `code` is the
+ * reason for programs, `detail` is for the operator's log only.
+ */
 export interface Refusal {
   readonly kind: 'refused';
   readonly code: RefusedCode;
@@ -53,7 +59,7 @@ export const unavailable = (code: UnavailableCode, detail: string): Unavailabili
 /** `applied`: the handler's work is done. `queued`: durable, a worker will run it. `dead`: kept for the owner. */
 export type EventState = 'applied' | 'queued' | 'dead';
 
-/** An outcome with answer 200: the event of this delivery was accepted. */
+/** An outcome with answer 200: the event of this delivery was accepted as new. `state` tells if its handler has run. */
 export interface Acceptance<E = Event> {
   readonly kind: 'accepted';
   readonly state: EventState;
@@ -80,7 +86,10 @@ export interface Staleness<E = Event> {
   readonly event: E;
 }
 
-/** An outcome with answer 200 and the challenge: a proof of control that `onChallenge` accepted. */
+/**
+ * An outcome with answer 200, whose body repeats the seller's challenge: a proof of control of your URL that
+ * `onChallenge` accepted.
+ */
 export interface ChallengeEcho {
   readonly kind: 'challenge';
   readonly challenge: WebhookChallenge;
@@ -107,7 +116,7 @@ interface Answered<E> {
 export type OutcomeOf<V extends Verdict> = V & Answered<Event>;
 
 /**
- * The outcome of a delivery, with which `verifyAndDispatch` resolves. Nothing that a sender can send makes it
- * reject.
+ * The result of a delivery, with which `receiver.verifyAndDispatch` resolves: the decision (`kind`) and the HTTP
+ * answer (`response`). Nothing that a sender can send makes it reject.
  */
 export type Outcome<E = Event> = Verdict<E> & Answered<E>;
