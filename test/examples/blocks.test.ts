@@ -1,3 +1,4 @@
+import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { freePort } from '../support/free-port.ts';
@@ -71,6 +72,25 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
     ]);
   });
 
+  it('options.md: a receiver whose store is the one that it names', async () => {
+    await using named = await namedSeller(programs.folder);
+    await programs.write('options.mjs', asWritten('docs/options.md', 'createReceiver'));
+    await programs.write('optioned.mjs', OPTIONED);
+    const { headers, body } = await named.seller.sign(named.seller.payloads.tool('completed'), {
+      url: URL_GIVEN,
+    });
+    const delivery = JSON.stringify({ headers, body: Buffer.from(body).toString('base64') });
+    const env = { ...named.env, DELIVERY: delivery };
+    const folder = await mkdtemp(join(programs.folder, 'options-'));
+    const [event, status, id = ''] = linesOf(await programs.run('optioned.mjs', env, folder));
+    expect([event, status]).toEqual(['task completed', '200']);
+    // The replay is refused, and the store is the same.
+    const again = await programs.run('optioned.mjs', { ...env, STORE_ID: id }, folder);
+    expect(linesOf(again)).toEqual(['401', id]);
+    const inAnother = programs.run('optioned.mjs', { ...env, STORE_ID: id });
+    await expect(inAnother).rejects.toThrow(`and ${id} is expected`);
+  });
+
   it('observability.md: what happens at a receiver is counted', async () => {
     await programs.link('@opentelemetry/api', '@opentelemetry/sdk-metrics');
     await using named = await namedSeller(programs.folder);
@@ -103,6 +123,17 @@ const DIAGNOSTICS = {
   count: 1,
   diagnostics: [{ step_id: 'sign', error_text: 'webhook_signature_invalid' }],
 };
+
+/** Starts the page's receiver, hands a delivery over, and shows the answer and the store's id. */
+const OPTIONED = `
+const { receiver } = await import('./options.mjs');
+const { storeId } = await receiver.ready();
+const { headers, body } = JSON.parse(process.env.DELIVERY);
+const { response } = await receiver.verifyAndDispatch(Buffer.from(body, 'base64'), headers);
+console.log(response.status);
+console.log(storeId);
+await receiver.stop();
+`;
 
 /** Starts an SDK of OpenTelemetry, then the page's program, and shows what is counted of one delivery. */
 const COUNTED = `
