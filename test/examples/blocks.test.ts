@@ -49,6 +49,22 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
     ]);
   });
 
+  it('alarms.md: the first start with a new store pages, the second does not', async () => {
+    await programs.write('alarms.mjs', asWritten('docs/alarms.md', 'URGENT'));
+    const start = (): Promise<string> => programs.run('alarms.mjs', {}, programs.folder);
+    expect(linesOf(await start())).toEqual([expect.stringMatching(/^PAGE store_created /)]);
+    expect(await start()).toBe('');
+  });
+
+  it('thrown-errors.md: a mistake in the configuration is told apart, with its fix', async () => {
+    await programs.write('thrown.mjs', asWritten('docs/thrown-errors.md', 'instanceof ConfigError'));
+    const { code, stderr } = await programs.shell('node thrown.mjs');
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringMatching(/^config_error publicUrl: .* set allowLoopback/),
+    ]);
+  });
+
   it('registry.md: a badge, and the steps that failed', async () => {
     const asked: string[] = [];
     await using registry = await elsewhere(programs.folder, {
