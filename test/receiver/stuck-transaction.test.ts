@@ -36,7 +36,8 @@ describe('ctx.transaction on Postgres with a function that never ends', () => {
     expect(said(await deliver(payloads.tool('completed')))).toBe('unavailable handler_timeout 503');
     await expect.poll(async () => said(await deliver(payloads.tool('completed')))).toBe('accepted 200');
     expect(alarms.map(({ code }) => code)).toEqual(['store_created']);
-    expect(await inTransaction()).toBe(0);
+    // Those that came before there was a place may be under way.
+    await expect.poll(inTransaction).toBe(0);
     await receiver.stop();
   });
 

@@ -4,6 +4,9 @@ import type { AcceptRequest, CompleteRequest } from '../../src/stores/index.ts';
 /** How long an accept's record is kept. A day. */
 export const RETENTION_MS = 86_400_000;
 
+/** For how long an accept has its event. Ms. Longer than a test may take, so that it runs out only where a clock is moved. */
+export const LEASE_MS = 300_000;
+
 export const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
 
 export interface RequestDraft {
@@ -28,7 +31,7 @@ export function acceptRequest(draft: RequestDraft = {}): AcceptRequest {
       onChanged: 'first-wins',
       ...(draft.task !== undefined && { task: { id: draft.task, terminal: false } }),
     },
-    leaseMs: 8000,
+    leaseMs: LEASE_MS,
     alone: true,
     limits: {
       maxRecordsPerSender: 1_000_000,

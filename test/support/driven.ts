@@ -1,3 +1,4 @@
+import { onTestFinished, vi } from 'vitest';
 import {
   type Backend,
   type CommitRequest,
@@ -50,7 +51,10 @@ export interface DrivenOptions {
 export async function driven({ of = (backend) => backend }: DrivenOptions = {}): Promise<Driven> {
   const kept = keptRows();
   let offsetMs = 0;
-  const now = (): number => Math.floor(1_000_000 + performance.now() + offsetMs);
+  // Nothing but `later` moves it, however long the machine takes.
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
+  onTestFinished(() => clock.mockRestore());
+  const now = (): number => 1_000_000 + offsetMs;
   const handle = (): Handle => {
     const backend = of(rowBackend(kept, now), kept);
     const between: Between = {};

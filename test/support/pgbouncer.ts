@@ -65,8 +65,8 @@ export async function startPooler(server: PostgresServer, mode: PoolMode = 'tran
   const ended = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());
   });
-  for (let tries = 0; !(await accepts(port)); tries += 1) {
-    if (tries > 400 || child.exitCode !== null) throw new Error(`PgBouncer did not start; see ${folder}/log`);
+  while (!(await accepts(port))) {
+    if (child.exitCode !== null) throw new Error(`PgBouncer did not start; see ${folder}/log`);
     await sleep(25);
   }
   return {

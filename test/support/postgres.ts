@@ -104,7 +104,7 @@ async function launched(
   const options = Object.entries({ max_connections: '200', ...own, ...settings });
   const line = options.map(([name, value]) => `-c ${name}='${value}'`).join(' ');
   const control = (what: string, ...args: readonly string[]): void =>
-    run(files, 'pg_ctl', ['-D', data, '-w', '-t', '60', '-l', join(folder, 'log'), ...args, what]);
+    run(files, 'pg_ctl', ['-D', data, '-w', '-t', '170', '-l', join(folder, 'log'), ...args, what]);
   const start = (): void => control('start', '-o', line);
   start();
   return {

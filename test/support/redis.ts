@@ -27,11 +27,11 @@ export async function startRedis(): Promise<RedisUrl> {
   return { url: `redis://127.0.0.1:${server.port}`, stop: server.remove };
 }
 
-/** Waits until `check` says so. @throws Error after 30 s. */
+/** Waits until `check` says so. @throws Error after two minutes. */
 export async function until(what: string, check: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + 120_000;
   while (!(await check())) {
-    if (performance.now() > deadline) throw new Error(`not so after 30 s: ${what}`);
+    if (performance.now() > deadline) throw new Error(`not so after two minutes: ${what}`);
     await sleep(20);
   }
 }

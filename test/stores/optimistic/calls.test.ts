@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { driven, recount, status } from '../../support/driven.ts';
-import { acceptRequest, leaseOf, key, RETENTION_MS } from '../requests.ts';
+import { acceptRequest, key, LEASE_MS, leaseOf, RETENTION_MS } from '../requests.ts';
 
 /** What an operation costs in round trips, counts at hand (admission.md §8.11). */
 describe('how often the store calls its backend', () => {
@@ -68,7 +68,7 @@ describe('how often the store calls its backend', () => {
     const { a, b, later } = await driven();
     const first = acceptRequest({ key: key(1) });
     await a.store.accept(first);
-    later(10_000);
+    later(LEASE_MS + 1);
     const second = acceptRequest({ key: key(1) });
     expect(await b.store.accept(second)).toMatchObject({ kind: 'won' });
     expect(await a.store.complete({ ...leaseOf(first), retentionMs: RETENTION_MS })).toBe('lost');

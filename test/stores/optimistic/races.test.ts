@@ -4,7 +4,7 @@ import type { Driven, Handle } from '../../support/driven.ts';
 import { capped, driven, inbox, leaseRequest, recount, SENDER, status } from '../../support/driven.ts';
 import type { Planted, PlantedName } from '../../support/planted.ts';
 import { PLANTED } from '../../support/planted.ts';
-import { acceptRequest, key, leaseOf, RETENTION_MS } from '../requests.ts';
+import { acceptRequest, key, LEASE_MS, leaseOf, RETENTION_MS } from '../requests.ts';
 
 const ends = { retentionMs: RETENTION_MS };
 const retry = { attempts: 12, crashes: 5 };
@@ -105,7 +105,7 @@ const RACES = {
       onward = resolve;
     });
     let answer: Promise<AcceptResult> | undefined;
-    later(7980);
+    later(LEASE_MS - 20);
     // Planned while the lease is live, and on its way when it is over for the other one, which only reads the record.
     b.between.beforeCommit = async () => {
       later(40);
@@ -153,7 +153,7 @@ const RACES = {
   },
   'a delivery under whose way the lease before it runs out': async ({ a, later }) => {
     await a.store.accept(acceptRequest({ key: key(1) }));
-    a.between.beforeCommit = async () => later(9000);
+    a.between.beforeCommit = async () => later(LEASE_MS + 1000);
     expect(await a.store.accept(acceptRequest({ key: key(1) }))).toMatchObject({ kind: 'won' });
   },
   'a load whose rows are taken before they are used': async ({ a, b }) => {

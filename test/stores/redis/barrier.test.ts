@@ -50,6 +50,7 @@ async function linkedPair(): Promise<{
 async function opened(port: number, waitReplicas?: number, waitTimeoutMs = 100): Promise<RedisStore> {
   const store = redisStore({
     client: clientOf.port(port),
+    timeoutMs: 30_000,
     waitTimeoutMs,
     ...(waitReplicas !== undefined && { waitReplicas }),
   });
@@ -59,7 +60,7 @@ async function opened(port: number, waitReplicas?: number, waitTimeoutMs = 100):
 }
 
 /** A replica that is there confirms on a busy machine too. */
-const SLOW_MS = 2_500;
+const SLOW_MS = 20_000;
 
 describe('round trips', () => {
   it.each([
@@ -68,6 +69,8 @@ describe('round trips', () => {
   ])('an accept takes one, %s', async (_name, replicated) => {
     // After one accept in 64 what has expired is swept.
     vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    // Nothing is looked at again, as it is after 10 s.
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     const server = replicated ? undefined : await startServer(ON_DISK);
     if (server) undo.push(server.remove);
     const link = server ? await startLink(server.port) : (await linkedPair()).front;
@@ -94,13 +97,23 @@ describe('round trips', () => {
 });
 
 describe('a missing replica', () => {
+  const isConfirmed = async (call: () => Promise<unknown>): Promise<boolean> => {
+    const answer = await call().catch((error: unknown) => error);
+    if (!(answer instanceof Error)) return true;
+    expect(answer).toMatchObject({ code: 'not_durable' });
+    return false;
+  };
+
   it('fails every answer with not_durable, duplicates and replays too, until it is back', async () => {
     const { primary, replica } = await linkedPair();
     const store = await opened(primary.port);
     const first = acceptRequest();
     const of = { sender: first.sender, key: key(1), owner: first.acceptId };
-    await store.accept(first);
-    expect(await store.complete({ ...of, retentionMs: 60_000 })).toBe('done');
+    // A replica that is there may be slow to confirm.
+    await until('the accept is confirmed', () => isConfirmed(() => store.accept(first)));
+    await until('the end is confirmed', () =>
+      isConfirmed(() => store.complete({ ...of, retentionMs: 60_000 })),
+    );
     await replica.kill();
     const notDurable = { code: 'not_durable' };
     await expect(store.accept(acceptRequest({ key: key(2) }))).rejects.toMatchObject(notDurable);
@@ -117,7 +130,11 @@ describe('a missing replica', () => {
         () => false,
       ),
     );
-    expect((await store.accept(acceptRequest())).kind).toBe('done');
+    let kind: string | undefined;
+    await until('it is confirmed', () =>
+      isConfirmed(async () => ({ kind } = await store.accept(acceptRequest()))),
+    );
+    expect(kind).toBe('done');
   });
 
   it('is not waited for when none was ever seen', async () => {
@@ -130,25 +147,27 @@ describe('a missing replica', () => {
 
 describe('a failover while the replication link is cut', () => {
   /** Accepts until some went by after the cut; gives the keys that were answered. */
-  async function load(store: RedisStore, cut: () => void): Promise<string[]> {
+  async function load(before: RedisStore, after: RedisStore, cut: () => void): Promise<string[]> {
     const answered: string[] = [];
     let tried = 0;
-    const accept = async (): Promise<void> => {
+    const accept = async (store: RedisStore): Promise<void> => {
       const name = key((tried += 1));
       const result = await store.accept(acceptRequest({ key: name })).catch(() => undefined);
       if (result?.kind === 'won') answered.push(name);
     };
-    for (let n = 0; n < 25; n += 1) await Promise.all(Array.from({ length: 8 }, accept));
+    for (let n = 0; n < 25; n += 1) await Promise.all(Array.from({ length: 8 }, () => accept(before)));
     cut();
-    for (let n = 0; n < 5; n += 1) await Promise.all(Array.from({ length: 8 }, accept));
+    for (let n = 0; n < 5; n += 1) await Promise.all(Array.from({ length: 8 }, () => accept(after)));
     return answered;
   }
 
   /** Answered events that the new primary does not know. */
   async function lost(waitReplicas: number): Promise<{ answered: number; lost: number }> {
     const { primary, replica, replication, front } = await linkedPair();
-    const store = await opened(front.port, waitReplicas);
-    const answered = await load(store, replication.cut);
+    // After the cut nobody confirms, however long that is waited for.
+    const before = await opened(front.port, waitReplicas, SLOW_MS);
+    const after = await opened(front.port, waitReplicas);
+    const answered = await load(before, after, replication.cut);
     await primary.kill();
     await ask(replica.port, (redis) => redis.replicaof('NO', 'ONE'));
     front.retarget(replica.port);

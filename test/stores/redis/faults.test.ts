@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RedisStore } from '../../../src/stores/redis.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
+import { inTime } from '../../support/in-time.ts';
 import { startLink } from '../../support/redis-link.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startServer, until } from '../../support/redis.ts';
@@ -85,8 +86,7 @@ describe('a server with a fault', () => {
     const end = new AbortController();
     const loads = Array.from({ length: 8 }, async (_, load) => {
       for (let n = load; !end.signal.aborted; n += 8) {
-        // No machine is so slow that a lease runs out before it is looked at.
-        const draft = { key: key(n), sender: 'https://load.example/mcp', leaseMs: 600_000 };
+        const draft = { key: key(n), sender: 'https://load.example/mcp' };
         const result = await store.accept(acceptRequest(draft)).then(
           ({ kind }) => ({ n, kind }),
           (error: unknown) => ({ n, error }),
@@ -131,8 +131,8 @@ describe('a connection that stops answering', () => {
     const server = await startServer(ON_DISK);
     const link = await startLink(server.port);
     const store = redisStore({ client: clientOf.port(link.port), timeoutMs: 300 });
-    await store.open();
-    await store.accept(acceptRequest());
+    await inTime(() => store.open());
+    await inTime(() => store.accept(acceptRequest()));
     link.cut();
     await expect(store.accept(acceptRequest())).rejects.toMatchObject({
       code: 'store_unavailable',
@@ -154,7 +154,7 @@ describe('a connection that stops answering', () => {
     const server = await startServer(ON_DISK);
     const link = await startLink(server.port);
     const store = redisStore({ client: clientOf.port(link.port), timeoutMs: 300, waitReplicas: 1 });
-    await store.open();
+    await inTime(() => store.open());
     link.cut();
     const lost = store.accept(acceptRequest());
     await Promise.all([expect(lost).rejects.toMatchObject({ code: 'store_unavailable' }), store.close()]);

@@ -30,8 +30,8 @@ function heldWatch(): { readonly watch: { passed: () => Promise<void> }; readonl
   return { watch: { passed: () => held }, release: () => release() };
 }
 
-async function connectionTo(port: number, timeoutMs: number = TIMEOUT_MS): Promise<RedisConnection> {
-  const connection = duplicateOf(clientOf.port(port), timeoutMs);
+async function connectionTo(port: number): Promise<RedisConnection> {
+  const connection = duplicateOf(clientOf.port(port), 30_000);
   connection.on('error', () => undefined);
   await connection.connect();
   return connection;
@@ -68,7 +68,7 @@ describe.each([
 
   it('because the connection was lost is not sent on the next one', async () => {
     const proxy = await startProxy(server.port);
-    const connection = await connectionTo(proxy.port, 30_000);
+    const connection = await connectionTo(proxy.port);
     const { watch, release } = heldWatch();
     const lane = laneOf(connection, { schema: KNOWN, kept: watch }, options);
     const key = randomUUID();

@@ -59,6 +59,8 @@ describe('what processes share', () => {
   });
 
   it('tells a process all counts once, not with each sender that it registers', async () => {
+    // All within the 10 s after which it is told again.
+    vi.useFakeTimers({ toFake: ['performance'] });
     const store = await open(newPrefix());
     const tellings = async (): Promise<number> =>
       Number(/cmdstat_hgetall:calls=([0-9]+)/.exec(await server.redis.info('commandstats'))?.[1] ?? 0);

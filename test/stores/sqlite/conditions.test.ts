@@ -108,6 +108,7 @@ function event(n: number, draft: Draft = {}): AcceptRequest {
       },
     }),
     limits: { ...made.limits, ...draft.limits },
+    leaseMs: 8000,
     retry: RETRY,
     retentionMs: RETENTION_MS,
   };
