@@ -5,7 +5,7 @@ export type { NodeRequest } from './node-adapter.ts';
 export type { AdapterReceiver } from './shared-adapter.ts';
 export type { NodeResponse } from './node-adapter.ts';
 
-/** The parts of a request of Express 4 or 5 that the handler uses. */
+/** An Express 4 or 5 request, reduced to the parts that `webhookHandler` uses. */
 export type ExpressRequest = NodeRequest;
 
 /** `next` of Express. Absent where somebody else calls the handler. */

@@ -6,21 +6,21 @@ export type { NodeRequest } from './node-adapter.ts';
 export type { AdapterReceiver } from './shared-adapter.ts';
 export type { NodeResponse } from './node-adapter.ts';
 
-/** The parts of a Fastify request that the plugin uses. */
+/** A Fastify request, reduced to the parts that `webhookPlugin` uses. */
 export interface FastifyRequest {
   readonly raw: NodeRequest;
   /** The request target as received, before `rewriteUrl`. */
   readonly originalUrl?: string;
 }
 
-/** The parts of a Fastify reply that the plugin uses. */
+/** A Fastify reply, reduced to the parts that `webhookPlugin` uses. */
 export interface FastifyReply {
   readonly raw: NodeResponse;
   /** Tells Fastify that the plugin sends the answer itself. */
   hijack(): unknown;
 }
 
-/** The parts of a Fastify instance, version 4 or 5, that the plugin uses. */
+/** A Fastify instance, version 4 or 5, reduced to the parts that `webhookPlugin` uses. */
 export interface FastifyInstance {
   addHook(
     name: 'onRequest',

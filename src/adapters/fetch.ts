@@ -5,8 +5,8 @@ import { answerFetch, bodyOf } from './fetch-adapter.ts';
 export type { AdapterReceiver } from './shared-adapter.ts';
 
 /**
- * Creates a handler from `Request` to `Response`, for Deno, Bun, workers, Next route handlers, and every other
- * framework with the Fetch API.
+ * Creates a function from `Request` to `Response` that serves a receiver, for Deno, Bun, workers, Next route
+ * handlers, and every other framework with the Fetch API.
  *
  * The body is counted while it is read. A body that was read before is answered with 503 `body_consumed`.
  *

@@ -5,7 +5,7 @@ import { disconnectSignal, type NodeRequest, type NodeResponse, readStream } fro
 
 export type { AdapterReceiver } from './shared-adapter.ts';
 
-/** The parts of Hono's context, version 3 or 4, that the handler uses. */
+/** Hono's context, version 3 or 4, reduced to the parts that `webhookHandler` uses. */
 export interface HonoContext {
   readonly req: { readonly raw: Request };
   /**
@@ -59,11 +59,12 @@ function exchangeOf({ req: { raw }, env }: HonoContext): FetchExchange {
 }
 
 /**
- * Creates a handler for Hono 3 and 4, on any runtime.
+ * Creates a Hono handler that serves a receiver, for Hono 3 and 4, on any runtime.
  *
  * Register it before middleware that reads the body, because a body that was read is answered with 503
  * `body_consumed`. On `@hono/node-server` it sees header lines and URL as they were received. On other runtimes
  * `Request.url` is normalised, which matters only if `publicUrl` ends in `/*`.
+ *
  * @example
  * ```ts
  * import { Hono } from 'hono';

@@ -12,8 +12,8 @@ import {
 } from './shared-adapter.ts';
 
 /**
- * The parts of an HTTP event of AWS Lambda that the handler uses, in all its forms. Members may be `undefined`, as
- * in `@types/aws-lambda`.
+ * An HTTP event of AWS Lambda, in all its forms, reduced to the parts that `webhookHandler` uses. Members may be
+ * `undefined`, as in `@types/aws-lambda`.
  */
 export interface LambdaEvent {
   /** The version of the payload. `2.0` is used by HTTP APIs and function URLs. */
@@ -41,7 +41,7 @@ export interface LambdaEvent {
   readonly isBase64Encoded?: boolean | undefined;
 }
 
-/** The result from which AWS makes the HTTP answer. */
+/** The value that the Lambda handler returns, from which AWS makes the HTTP answer. */
 export interface LambdaResult {
   readonly statusCode: number;
   readonly headers?: Record<string, string>;

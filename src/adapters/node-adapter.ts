@@ -46,8 +46,8 @@ function linger(body: Readable): Promise<void> {
 const CLOSING: unique symbol = Symbol('proto-webhooks.closing');
 
 /**
- * The parts of a Node request that the adapters use. `http.IncomingMessage`, `http2.Http2ServerRequest` and the
- * requests of Node frameworks fit.
+ * A Node request, reduced to the parts that the adapters use. `http.IncomingMessage`, `http2.Http2ServerRequest` and
+ * the requests of Node frameworks fit.
  */
 export interface NodeRequest extends Readable {
   readonly method?: string | undefined;
@@ -121,8 +121,8 @@ export async function readStream(req: NodeRequest, ticket: AdapterTicket): Adapt
 }
 
 /**
- * The parts of a Node response that the adapters use. `http.ServerResponse`, `http2.Http2ServerResponse` and the
- * responses of Node frameworks fit.
+ * A Node response, reduced to the parts that the adapters use. `http.ServerResponse`, `http2.Http2ServerResponse`
+ * and the responses of Node frameworks fit.
  */
 export interface NodeResponse {
   readonly headersSent: boolean;

@@ -12,12 +12,12 @@ export type { AdapterReceiver } from './shared-adapter.ts';
 export type { NodeResponse } from './node-adapter.ts';
 
 /**
- * Creates a request listener for `http.createServer`, `https.createServer` and `http2.createServer` (compatibility
- * API).
+ * Creates a request listener that serves a receiver, for `http.createServer`, `https.createServer` and
+ * `http2.createServer` (compatibility API).
  *
- * It answers every request, whatever its path: 405 and 415 from the headers alone, 413 while reading, 503 for a
- * body slower than `bodyDeadlineMs`, otherwise the receiver's answer. An upload that breaks off gets no answer and
- * leaves no state.
+ * It answers every request, whatever its path: 405 and 415 from the headers alone, 413 while reading, 503 for a body
+ * slower than `bodyDeadlineMs`, otherwise the receiver's answer. An upload that breaks off gets no answer and leaves
+ * no state.
  *
  * Node's own time-outs answer 408, which sellers treat as final. Keep `server.requestTimeout` (300 s) well above
  * `bodyDeadlineMs`.
@@ -41,7 +41,10 @@ export function webhookHandler(receiver: AdapterReceiver): (req: NodeRequest, re
   };
 }
 
-/** Options of `captureRefused`. */
+/**
+ * Options of `captureRefused`, which writes refused deliveries into a folder: the number and the size of the files
+ * that it keeps.
+ */
 export interface CaptureOptions {
   /** The number of files kept for each sender and code; the latest are kept. Default: 5. */
   readonly perSenderAndCode?: number;
@@ -115,14 +118,14 @@ const OPTION_NAMES: Readonly<Record<keyof CaptureOptions, true>> = {
 };
 
 /**
- * Creates a function for the option `onRefused` that writes refused deliveries into a folder.
- * `npx proto-webhooks explain --dir <folder>` then explains each refusal.
+ * Creates a hook for the option `onRefused` that writes refused deliveries into a folder. `npx proto-webhooks
+ * explain --dir <folder>` then explains each refusal.
  *
- * Each file is a raw HTTP request, readable by its owner alone (0600). The latest of each sender and code are kept.
- * Values of `Authorization`, cookies, and fields named after tokens, secrets, keys and passwords are masked. The
- * URL and the body are written unchanged.
+ * Each file is a raw HTTP request, readable by its owner alone (0600). For each seller and error code the latest
+ * files are kept, 5 by default. Values of `Authorization`, cookies, and fields named after tokens, secrets, keys and
+ * passwords are masked. The URL and the body are written unchanged.
  *
- * If the headers alone led to the refusal, the body is read for it at most once per second, up to 64 KiB. The
+ * If the headers alone led to the refusal, the body is read for the file at most once per second, up to 64 KiB. The
  * headers must name the key id of a known sender. A failed write is reported once, as a warning of the process.
  * @param dir the folder; it is created if it is missing (0700).
  * @throws ConfigError for unknown options, or options that are not whole numbers from 1; the errors of `fs` if the

@@ -31,7 +31,7 @@ export const FETCH_FIX: string =
   'request.json(), .text() or another reader was called: hand the request over first, or hand over a ' +
   'request.clone() made before it was read.';
 
-/** The part of a `Receiver` that adapters use, whatever its result schemas are. */
+/** A receiver, reduced to the parts that adapters use. Every result of `createReceiver` fits. */
 export interface AdapterReceiver {
   /** Checks the headers first and then takes the body by a ticket, as `Receiver.open`. */
   readonly open: (

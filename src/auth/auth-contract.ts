@@ -12,7 +12,7 @@ export interface SignatureWindow {
   readonly expires: number;
 }
 
-/** The canonical URL that sellers were given, which signatures must cover. */
+/** A webhook URL in canonical form, as signatures must cover it. `canonicalTargetUri` returns it. */
 export interface Target {
   /** The canonical `@target-uri`. */
   readonly targetUri: string;

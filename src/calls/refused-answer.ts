@@ -3,8 +3,8 @@ import { Fault, isOfKind, messageOf, UnfitObservation } from '../shared/errors.t
 import { PrintableError } from '../codec/printable-value.ts';
 
 /**
- * Thrown if a seller's answer is refused: too large, too deep, in an encoding that was not requested, or not
- * storable. It is unknown if the seller did what it was asked.
+ * Thrown by a call if the seller's answer cannot be used: too large, too deep, in an encoding that was not
+ * requested, or not storable. The seller may have done what it was asked.
  */
 export class AnswerRefusedError extends PrintableError {
   override readonly name = 'AnswerRefusedError';

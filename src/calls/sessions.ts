@@ -8,8 +8,8 @@ export interface Kept<T> {
 }
 
 /**
- * Sessions with sellers that outlive a call, kept by one poller. A function that calls sellers through another
- * caller passes them on with the options of the call.
+ * The sessions with sellers (of MCP) that a poller keeps from call to call. It passes them to the function that
+ * calls sellers. If yours calls through `mcpCaller`, pass them on with the options of the call.
  */
 export interface CallSessions {
   /**

@@ -3,7 +3,7 @@
  * engine, a known answer) is a `Record<SignatureAlgorithm, …>` in the file that it belongs to: the compiler names those.
  */
 
-/** The two signature algorithms of the webhook profile, by their RFC 9421 names. */
+/** One of the two signature algorithms that webhooks may use, by its RFC 9421 name. */
 export type SignatureAlgorithm = 'ed25519' | 'ecdsa-p256-sha256';
 
 interface AlgorithmNames {

@@ -52,7 +52,7 @@ async function answers(engine: CryptoEngine, alg: SignatureAlgorithm): Promise<b
 /** A JSON Web Key as found in a JWKS. Nothing in it is validated: any member may have any value. */
 export type Jwk = Readonly<Record<string, unknown>>;
 
-/** A public key that passed every check of the profile and is imported. */
+/** A public key that a `CryptoEngine` has imported and can verify with. */
 export interface VerifyKey {
   readonly alg: SignatureAlgorithm;
   /** The engine's own form of the key: a KeyObject, a CryptoKey or a point. */
@@ -60,8 +60,8 @@ export interface VerifyKey {
 }
 
 /**
- * Imports public keys and verifies signatures with one crypto implementation. All three engines give the same
- * verdict on every input.
+ * Imports public keys and verifies signatures with one crypto implementation: Node's, WebCrypto, or JavaScript.
+ * `createEngine` makes one. All of them give the same verdict on every input.
  */
 export interface CryptoEngine {
   readonly name: 'native' | 'webcrypto' | 'noble';
@@ -93,7 +93,7 @@ export interface Sodium {
   crypto_sign_verify_detached(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean;
 }
 
-/** A running SHA-256 over data that comes in chunks. */
+/** A running SHA-256 over data that comes in chunks, made by `Hashes.sha256Stream`. */
 export interface Sha256Stream {
   /** @returns itself. */
   update(data: Uint8Array): Sha256Stream;
@@ -101,7 +101,10 @@ export interface Sha256Stream {
   hex(): string;
 }
 
-/** Computes SHA-256 and HMAC-SHA256, synchronously on every runtime. */
+/**
+ * Computes SHA-256 and HMAC-SHA256 synchronously: an option of `verifySignature`, for which the runtime's own
+ * implementation is the default.
+ */
 export interface Hashes {
   /** Returns the SHA-256 of the data, 32 bytes. */
   sha256(data: Uint8Array): Uint8Array;

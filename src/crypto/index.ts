@@ -32,7 +32,7 @@ export function webcryptoEngine(subtle: Subtle): CryptoEngine {
 
 type EngineName = CryptoEngine['name'];
 
-/** Options of `createEngine`. None of them changes a verdict. */
+/** Options of `createEngine`: the use of the thread pool. None of them changes a verdict. */
 export interface EngineOptions {
   /**
    * Decides for each verification of the `native` engine if it runs on the thread pool (Node, Bun). Default: never.
@@ -67,8 +67,8 @@ const MAKERS: Record<EngineName, Maker> = {
 const ORDER: readonly EngineName[] = ['native', 'webcrypto', 'noble'];
 
 /**
- * Chooses a crypto engine that supports Ed25519 and P-256 on this runtime: the one named, or else the fastest. All
- * engines give the same verdict on every input.
+ * Creates a crypto engine that verifies Ed25519 and P-256 signatures on this runtime: the one named, or else the
+ * fastest. All engines give the same verdict on every input.
  * @throws ConfigError (rejects) if the named engine is not available on this runtime.
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 import type { Verification } from './engine.ts';
 import type { NodeCrypto } from './node-crypto.ts';
 
-/** The state of the thread pool when a verification is about to begin. */
+/** The state of the runtime's thread pool when a signature is about to be verified, passed to `UseThreadPool`. */
 export interface PoolState {
   /** True if another verification began in this turn of the event loop, so the main thread has other work. */
   readonly hasBegun: boolean;
@@ -10,9 +10,9 @@ export interface PoolState {
 }
 
 /**
- * Returns true if a verification is to run on the thread pool. It is called before each verification, and again for
- * running ones if the pool stalls. If it then returns false, the main thread verifies too, and the first verdict
- * counts.
+ * A function that returns true if a signature is to be verified on the runtime's thread pool: the option
+ * `useThreadPool` of `createEngine`. It is called before each verification, and again for running ones if the pool
+ * stalls. If it then returns false, the main thread verifies too, and the first verdict counts.
  * @param waiting the number of other verifications of this engine on the pool.
  */
 export type UseThreadPool = (waiting: number, state: PoolState) => boolean;

@@ -81,7 +81,10 @@ function payloadIn(data: unknown, family: string): unknown {
   return isJsonObject(own) ? own : data;
 }
 
-/** An event, and the facts by which a store orders it. */
+/**
+ * A successful result of `readEvent`: the event that the body contains, and the time and facts by which a store
+ * orders it.
+ */
 export interface AssembledEvent {
   readonly ok: true;
   /** The event. Its `reemission` is false until the store has compared it with earlier events. */

@@ -34,8 +34,8 @@ export interface Draft {
 }
 
 /**
- * The reading of an authentic body that is not a valid envelope, answered with 400. `detail` is for the operator's
- * log.
+ * A result of `readEvent` for a body that is JSON but not a valid webhook, e.g. without an idempotency key. A
+ * receiver answers it with 400. `detail` is for the operator's log.
  */
 export interface EnvelopeFailure {
   readonly ok: false;

@@ -1,6 +1,6 @@
 /**
- * The way a caller can recover from an error. `transient`: send the same call again. `correctable`: change the
- * request. `terminal`: ask a person.
+ * The way in which you can recover from an error that a seller reports. `transient`: send the same call again.
+ * `correctable`: change the request. `terminal`: ask a person.
  */
 export type Recovery = 'transient' | 'correctable' | 'terminal';
 

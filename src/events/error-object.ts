@@ -2,7 +2,10 @@ import { defined, isJsonObject, type JsonObject, present, textMember } from '../
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { type Recovery, recoveryMember, recoveryOfCode } from './error-codes.ts';
 
-/** An error as a seller reports it. Its texts are the seller's, with each unprintable character replaced by `?`. */
+/**
+ * An error that a seller reports about a task or call, in one shape for all transports. Its texts are the seller's,
+ * with each unprintable character replaced by `?`.
+ */
 export interface ReportedError {
   /** The error code, 1 to 64 characters. Absent if the seller gave none. */
   readonly code?: string;

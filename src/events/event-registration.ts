@@ -9,7 +9,10 @@ import type { Observe } from './observation.ts';
 /** What the `senders` of registrations carries: a receiver that has it needs the registrations themselves. */
 export const OF_REGISTRATIONS: unique symbol = Symbol.for('proto-webhooks.of-registrations') as never;
 
-/** The facts that registrations have about an event. */
+/**
+ * The result of `EventRegistrations.ofEvent`: the registered call that an event belongs to, and the codes of
+ * warnings if the event contradicts it.
+ */
 export interface KnownRegistration {
   /** The registration. Absent if the operation is unknown. */
   readonly registration?: EventRegistration;

@@ -2,7 +2,10 @@ import type { WarningCode } from '../shared/codes.ts';
 import type { ReportedError } from './error-object.ts';
 import type { NotificationFamily, Notifications, WholesaleFeedFamily } from './notification.ts';
 
-/** A report on the delivery of media buys. Unknown members are kept; many senders write `null` for an absent member. */
+/**
+ * A report of the impressions, clicks and spend of media buys in a period, as a seller sends it. Unknown members are
+ * kept; many senders write `null` for an absent member.
+ */
 export interface DeliveryReport {
   /** The type of the report. `window_update`: figures of a window that was reported before have changed. */
   readonly notification_type: 'scheduled' | 'final' | 'delayed' | 'adjusted' | 'window_update';
@@ -18,7 +21,7 @@ export interface DeliveryReport {
   readonly [member: string]: unknown;
 }
 
-/** The time that a delivery report covers. */
+/** The period that a delivery report covers, from `start` to `end`, ISO 8601. */
 export interface ReportingPeriod {
   /** The start of the period, ISO 8601. */
   readonly start: string;
@@ -26,7 +29,7 @@ export interface ReportingPeriod {
   readonly [member: string]: unknown;
 }
 
-/** The figures of one media buy in a delivery report. */
+/** The impressions, clicks and spend of one media buy in a delivery report, and the state of these figures. */
 export interface MediaBuyDelivery {
   readonly media_buy_id: string;
   /**
@@ -46,7 +49,7 @@ export interface MediaBuyDelivery {
   readonly [member: string]: unknown;
 }
 
-/** The totals of a delivery report: impressions, clicks, and spend in the report's currency. */
+/** The total impressions, clicks and spend of one media buy in a delivery report. Spend is in the report's currency. */
 export interface DeliveryTotals {
   readonly impressions?: number | null | undefined;
   readonly spend?: number | null | undefined;
@@ -58,7 +61,10 @@ export type * from './notification.ts';
 export type { Recovery } from './error-codes.ts';
 export type { ReportedError } from './error-object.ts';
 
-/** A schema of any library that implements Standard Schema v1 (zod, valibot, arktype, …). */
+/**
+ * A schema of any library that implements Standard Schema v1 (zod, valibot, arktype, …). `ResultSchemas` takes such
+ * schemas for the results of tasks.
+ */
 export interface StandardSchema<Out = unknown> {
   readonly '~standard': {
     readonly version: 1;
@@ -92,10 +98,16 @@ type Results<S extends ResultSchemas> = {
   readonly [K in keyof S as Name<K>]: { readonly taskType: Name<K>; readonly data: OutputOf<S[K]> };
 };
 
-/** A validated result: a closed union over the task types of the schemas. Checking `taskType` narrows `data`. */
+/**
+ * The result of a task that one of your `resultSchemas` has validated: `event.parsed`. Checking `taskType` narrows
+ * `data` to the type of that schema.
+ */
 export type ParsedResult<S extends ResultSchemas> = Results<S>[keyof Results<S>];
 
-/** The transport of an event. `tool`: an envelope with `task_id`. `agent`: a `Task` or a `TaskStatusUpdateEvent`. */
+/**
+ * The form of a seller's webhooks. `tool`: an envelope with `task_id`, for tasks that were called by MCP. `agent`: a
+ * `Task` or a `TaskStatusUpdateEvent` of A2A.
+ */
 export type Transport = 'tool' | 'agent';
 
 /**
@@ -112,13 +124,19 @@ export type TaskStatus =
   | 'canceled'
   | 'rejected';
 
-/** Reports something unexpected that did not lead to a refusal. `message` is for the operator, never for the sender. */
+/**
+ * A warning about an event that was accepted although something in it is unexpected, as in `event.warnings`.
+ * `message` is for the operator, never for the sender.
+ */
 export interface EventWarning {
   readonly code: WarningCode;
   readonly message: string;
 }
 
-/** The `result` of a `working` status, if its members have these types. */
+/**
+ * The progress of a task in status `working`: `event.progress`. It is present if the seller's result has these
+ * members with these types.
+ */
 export interface WorkingProgress {
   readonly percentage?: number | null | undefined;
   readonly current_step?: string | number | null | undefined;
@@ -126,14 +144,20 @@ export interface WorkingProgress {
   readonly [member: string]: unknown;
 }
 
-/** The `result` of an `input-required` status, if its members have these types. */
+/**
+ * The input that a seller waits for, of a task in status `input-required`: `event.inputRequest`. It is present if
+ * the seller's result has these members with these types.
+ */
 export interface InputRequest {
   readonly reason?: string | null | undefined;
   readonly validation_errors?: readonly unknown[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** The operation that an event belongs to, as you registered it. */
+/**
+ * The call to a seller that an event belongs to, as `createRegistrations` stored it: the operation id, the task type
+ * and your own reference. It is `event.registration`.
+ */
 export interface EventRegistration {
   readonly operationId: string;
   /** Your own reference for the operation, as given to `create`. */
@@ -145,12 +169,12 @@ export interface EventRegistration {
 }
 
 /**
- * The channel by which an event reached the buyer.
+ * The channel by which an event reached you: `event.source`.
  *
  * - `webhook`: a delivery of the seller.
  * - `response`: the answer of the call that began the task.
- * - `poll`: the buyer's own question about the task.
- * - `pull`: the buyer's own question about the object that the task works on.
+ * - `poll`: the answer to your question about the task.
+ * - `pull`: the answer to your question about the object that the task works on, e.g. the media buy.
  */
 export type EventChannel = 'webhook' | 'response' | 'poll' | 'pull';
 
@@ -272,7 +296,10 @@ export interface UntypedEvent extends OtherBase {
   readonly notification?: never;
 }
 
-/** Any other authentic event. Checking `family` narrows `notification`. */
+/**
+ * An event that is neither about a task's status nor a delivery report: a notification, or an event of unknown form.
+ * Checking `family` narrows `notification`.
+ */
 export type OtherEvent =
   { readonly [F in NotificationFamily]: NotificationEvent<F> }[NotificationFamily] | UntypedEvent;
 

@@ -103,8 +103,9 @@ const FITS: Record<Transport, (payload: JsonObject) => boolean> = {
 const FORMATS: readonly Transport[] = ['tool', 'agent'];
 
 /**
- * Detects the transport of a parsed body. It is the registered one, unless the payload has the shape of the other,
- * because a seller that is registered on both sends both. No payload has both shapes.
+ * Detects the form of a parsed webhook body: `tool` (MCP) or `agent` (A2A). It is the registered one, unless the
+ * payload has the shape of the other, because a seller that is registered on both sends both. No payload has both
+ * shapes.
  * @param known the format that the sender is registered with.
  * @returns undefined if no format is known and the shape belongs to neither transport.
  * @example

@@ -40,8 +40,8 @@ const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
 };
 
 /**
- * Reads an event from the raw body of an authentic delivery: parses strict JSON, detects the format and applies the
- * envelope rules. It never throws for anything in `bytes`.
+ * Reads an event from the raw body of an authentic delivery: parses strict JSON, detects the transport (MCP or A2A)
+ * and checks the required members. It never throws for anything in `bytes`.
  *
  * Only the store knows earlier events, so `event.reemission` is false and warnings about earlier events are absent.
  * @throws ConfigError for a `protocol` that is not a valid name.
@@ -63,8 +63,8 @@ export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventRe
 }
 
 /**
- * Returns the task-specific data of a parsed body, unchanged. On the tool transport it is `result`; on the agent
- * transport it is the data part that belongs to the task's state.
+ * Returns the task-specific data of a parsed webhook body, unchanged. On the tool transport (MCP) it is `result`; on
+ * the agent transport (A2A) it is the data part that belongs to the task's state.
  * @param format the format that the sender is registered with. Default: detected from the body.
  * @returns undefined if there is no data, or if the data part is only `{response: {…}}`, a mistake of the sender.
  * @example

@@ -1,4 +1,7 @@
-/** An RFC 3339 instant, compared with all its fraction digits. */
+/**
+ * The time of an event, to compare with others. It is an RFC 3339 time with all its fraction digits, as a sortable
+ * text and as Unix ms.
+ */
 export interface Instant {
   /**
    * A text that sorts by plain byte comparison: seconds since year 0 in 12 digits, then the fraction without

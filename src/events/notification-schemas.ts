@@ -21,8 +21,8 @@ const mediaBuyChange = z.looseObject({
 const listChange = z.looseObject({ list_id: id, resolved_at: text });
 
 /**
- * Validates notification payloads: one schema for each family. Unknown members are kept, and `null` counts as
- * absent.
+ * Validates the payloads of notifications: one zod schema for each family, e.g. `notificationSchemas.impairment`.
+ * Unknown members are kept, and `null` counts as absent.
  */
 export const notificationSchemas: { readonly [F in NotificationFamily]: z.ZodMiniType<Notifications[F]> } = {
   impairment: z.looseObject({

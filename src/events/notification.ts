@@ -2,7 +2,8 @@
 type Text = string | null | undefined;
 
 /**
- * Reports a problem of a resource that keeps media buys from delivering as booked.
+ * The payload of an `impairment` notification: a problem of a resource, e.g. of a creative, that keeps media buys
+ * from delivering as booked.
  *
  * Its id is always present. In this and the other payloads every other member may be missing in some edition, and
  * unknown members are kept.
@@ -24,7 +25,7 @@ export interface Impairment {
   readonly [member: string]: unknown;
 }
 
-/** A change from one state to another. */
+/** A change of a resource from one state to another, in the payload of a notification. */
 export interface Transition {
   readonly from?: Text;
   readonly to?: Text;
@@ -33,7 +34,7 @@ export interface Transition {
   readonly [member: string]: unknown;
 }
 
-/** Reports that the review or serving status of a creative changed. */
+/** The payload of a `creative.status_changed` notification: the review or serving status of a creative changed. */
 export interface CreativeStatusChange {
   readonly creative_id: string;
   readonly transition?: Transition | null | undefined;
@@ -44,7 +45,7 @@ export interface CreativeStatusChange {
   readonly [member: string]: unknown;
 }
 
-/** Reports that a creative was removed from the seller's library. */
+/** The payload of a `creative.purged` notification: a creative was removed from the seller's library. */
 export interface CreativePurge {
   readonly creative_id: string;
   readonly purge_kind?: Text;
@@ -57,7 +58,10 @@ export interface CreativePurge {
   readonly [member: string]: unknown;
 }
 
-/** Reports that a media buy's creatives or indicators changed. */
+/**
+ * The payload of a `creative.assignment_changed` or `indicators.changed` notification: the creatives or indicators
+ * of a media buy changed.
+ */
 export interface MediaBuyChange {
   readonly media_buy_id: string;
   readonly package_id?: Text;
@@ -72,7 +76,7 @@ export interface MediaBuyChange {
   readonly [member: string]: unknown;
 }
 
-/** Reports that the status of the buyer's account with the seller changed. */
+/** The payload of an `account.status_changed` notification: the status of your account with the seller changed. */
 export interface AccountStatusChange {
   readonly account_id: string;
   readonly previous_status?: Text;
@@ -87,7 +91,10 @@ export interface AccountStatusChange {
   readonly [member: string]: unknown;
 }
 
-/** Reports a new entry in the account's change log. Read the log from your own cursor, not from one in this payload. */
+/**
+ * The payload of an `account.change_recorded` notification: the change log of your account with the seller has a new
+ * entry. Read the log from your own cursor, not from one in this payload.
+ */
 export interface AccountChange {
   /** The id of the change, which is also the notification's id. */
   readonly change_id: string;
@@ -98,7 +105,7 @@ export interface AccountChange {
   readonly [member: string]: unknown;
 }
 
-/** The resource that a change concerns. */
+/** The resource, e.g. a media buy, that an `account.change_recorded` notification is about: its type and id. */
 export interface ChangedResource {
   /** The type of the resource, e.g. `media_buy`. */
   readonly type: string;
@@ -108,8 +115,8 @@ export interface ChangedResource {
 }
 
 /**
- * Reports that the buyer's own set-up with an agent changed, e.g. because a proof became invalid. Read the set-up
- * again.
+ * The payload of a `principal.changed` notification: your own set-up with an agent changed, e.g. because a proof
+ * became invalid. Read the set-up again.
  */
 export interface PrincipalChange {
   readonly agent_url: string;
@@ -122,8 +129,8 @@ export interface PrincipalChange {
 }
 
 /**
- * Reports that a revision of a report, or an adjustment, was published in the ledger. One of the two ids is always
- * present. It has no figures.
+ * The payload of a `reporting.ledger_changed` notification: a revision of a report, or an adjustment, was published
+ * in the seller's reporting ledger. One of the two ids is always present. It has no figures.
  */
 export interface ReportingLedgerChange {
   readonly reporting_revision_id?: Text;
@@ -137,7 +144,10 @@ export interface ReportingLedgerChange {
   readonly [member: string]: unknown;
 }
 
-/** Reports that the health of a reporting feed changed. */
+/**
+ * The payload of a `reporting.status_changed` notification: the health of a reporting feed changed, e.g. to
+ * `delayed`.
+ */
 export interface ReportingStatusChange {
   readonly delivery_config_id: string;
   /** The new health, e.g. `delayed`. */
@@ -151,7 +161,10 @@ export interface ReportingStatusChange {
   readonly [member: string]: unknown;
 }
 
-/** Reports that a revision can be fetched. Import it once for each pair of its two ids. */
+/**
+ * The payload of a `reporting.delivery_ready` notification: a revision of a report can be fetched. Import it once
+ * for each pair of its two ids.
+ */
 export interface ReportingDelivery {
   readonly reporting_revision_id: string;
   readonly reporting_materialization_id: string;
@@ -166,7 +179,10 @@ export interface ReportingDelivery {
   readonly [member: string]: unknown;
 }
 
-/** Reports that an agent's capabilities changed. Ask the agent for them again. */
+/**
+ * The payload of a `capabilities.changed` notification: an agent's capabilities changed. Ask the agent for them
+ * again.
+ */
 export interface CapabilitiesChange {
   readonly agent_url: string;
   /** The time of the change, ISO 8601. */
@@ -177,7 +193,10 @@ export interface CapabilitiesChange {
   readonly [member: string]: unknown;
 }
 
-/** Reports a change in the seller's wholesale feed of products and signals. */
+/**
+ * The payload of a wholesale feed notification, e.g. `product.updated`: a product or signal in the seller's
+ * wholesale feed changed.
+ */
 export interface WholesaleFeedChange {
   readonly event: WholesaleFeedEvent;
   readonly wholesale_feed_version?: string | number | null | undefined;
@@ -188,7 +207,7 @@ export interface WholesaleFeedChange {
   readonly [member: string]: unknown;
 }
 
-/** One change in a wholesale feed. */
+/** The change that a wholesale feed notification reports: its id, its type, and the changed product or signal. */
 export interface WholesaleFeedEvent {
   readonly event_id: string;
   /** The type of change, e.g. `product.updated`. */
@@ -202,7 +221,10 @@ export interface WholesaleFeedEvent {
   readonly [member: string]: unknown;
 }
 
-/** Reports that a collection or property list resolves to other members. Fetch it again. */
+/**
+ * The payload of a `collection_list_changed` or `property_list_changed` notification: the list has other members
+ * now. Fetch it again.
+ */
 export interface ListChange {
   readonly list_id: string;
   /** The time of the resolution, ISO 8601. */
@@ -210,7 +232,7 @@ export interface ListChange {
   readonly [member: string]: unknown;
 }
 
-/** Delivers artifacts that were served beside a media buy's ads. */
+/** The payload of an `artifact_push` notification: artifacts that were served beside a media buy's ads. */
 export interface ArtifactPush {
   readonly media_buy_id: string;
   readonly batch_id?: Text;
@@ -218,7 +240,10 @@ export interface ArtifactPush {
   readonly [member: string]: unknown;
 }
 
-/** Reports that rights were revoked. Content that was made under them may no longer be used. */
+/**
+ * The payload of a `revocation-notification`: rights were revoked, and content that was made under them may no
+ * longer be used.
+ */
 export interface RightsRevocation {
   readonly rights_id: string;
   readonly brand_id?: Text;
@@ -231,8 +256,8 @@ export interface RightsRevocation {
 }
 
 /**
- * The notification payloads by family, as `handlers.notifications` names them. `wholesale_feed` stands for every
- * family of the feed.
+ * The types of notification payloads that this package knows, by family, e.g. `impairment: Impairment`. The names
+ * are those of `handlers.notifications`. `wholesale_feed` stands for every family of that feed.
  */
 export interface Notifications {
   readonly impairment: Impairment;
@@ -254,8 +279,14 @@ export interface Notifications {
   readonly 'revocation-notification': RightsRevocation;
 }
 
-/** The families whose payload is known. */
+/**
+ * The name of a family (kind) of notifications whose payload this package types, e.g. `impairment`. Notifications of
+ * other families reach the handler `other`, untyped, unless you have a handler of their name.
+ */
 export type NotificationFamily = keyof Notifications;
 
-/** The family names of events of the wholesale feed. */
+/**
+ * The family names of notifications about the seller's wholesale feed of products and signals: `wholesale_feed`, and
+ * those that begin with `product.`, `signal.` or `wholesale_feed.`.
+ */
 export type WholesaleFeedFamily = `${'product' | 'signal' | 'wholesale_feed'}.${string}` | 'wholesale_feed';

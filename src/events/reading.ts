@@ -17,7 +17,7 @@ import { eventWarning, placesOf } from './warnings.ts';
 export { parseResult } from './result-schemas.ts';
 export { eventWarning } from './warnings.ts';
 
-/** Options of `readEvent`. */
+/** Options of `readEvent`: the sender of the body, and the transport, edition and protocol name that it is read by. */
 export interface ReadOptions {
   /** The format that the sender is registered with; the body is first tried as this. */
   readonly format?: Transport | undefined;
@@ -31,7 +31,10 @@ export interface ReadOptions {
   readonly hash?: (bytes: Uint8Array) => string;
 }
 
-/** The reading of a body that is not strict JSON, answered with 401. `detail` is for the operator's log. */
+/**
+ * A result of `readEvent` for a body that is not strict JSON, e.g. with a repeated member. A receiver answers it
+ * with 401. `detail` is for the operator's log.
+ */
 export interface BodyFailure {
   readonly ok: false;
   readonly code: 'webhook_body_malformed';
@@ -40,8 +43,8 @@ export interface BodyFailure {
 }
 
 /**
- * An event, or the reason why the body has none. The answer is 401 for `webhook_body_malformed` and 400 for the
- * envelope codes.
+ * The result of `readEvent`: an event (`ok: true`), or the code and detail of the reason why the body contains none.
+ * A receiver answers `webhook_body_malformed` with 401 and the other codes with 400.
  */
 export type EventReading = AssembledEvent | EnvelopeFailure | BodyFailure;
 

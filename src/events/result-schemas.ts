@@ -4,10 +4,12 @@ import { placesOf, eventWarning } from './warnings.ts';
 import { isTerminal } from './status.ts';
 
 /**
- * Sets `event.parsed` if the result of an ended task fits the schema for its `task_type`. If it does not fit or the
- * schema throws, the event gets the warning `result_schema_mismatch` and is otherwise unchanged.
+ * Validates the result of an ended task by your schema for its `task_type`. If it fits, it becomes `event.parsed`.
+ * If it does not fit or the schema throws, the event gets the warning `result_schema_mismatch` and is otherwise
+ * unchanged.
  *
  * It ignores interim statuses, because they carry progress and no result. It never rejects.
+ *
  * @example
  * ```ts
  * import { parseResult, readEvent } from 'proto-webhooks/events';

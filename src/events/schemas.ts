@@ -36,7 +36,7 @@ const TYPES: Record<ReportType, true> = {
 /** Every `notification_type` of a delivery report. */
 export const REPORT_TYPES: readonly ReportType[] = Object.keys(TYPES) as ReportType[];
 
-/** Validates a delivery report: the `result` of its envelope, not the whole body. */
+/** Validates a delivery report (zod): the member `result` of a webhook's body, not the whole body. */
 export const deliveryReportSchema: z.ZodMiniType<DeliveryReport> = z.looseObject({
   notification_type: z.enum(REPORT_TYPES),
   sequence_number: number,
@@ -48,22 +48,25 @@ export const deliveryReportSchema: z.ZodMiniType<DeliveryReport> = z.looseObject
   media_buy_deliveries: z.nullish(z.array(mediaBuyDelivery)),
 });
 
-/** Validates the `result` of a `working` status. */
+/** Validates the progress that a webhook of a task in status `working` has in its member `result` (zod). */
 export const workingProgressSchema: z.ZodMiniType<WorkingProgress> = z.looseObject({
   percentage: number,
   current_step: z.nullish(z.union([z.string(), z.number()])),
   total_steps: number,
 });
 
-/** Validates the `result` of an `input-required` status. */
+/**
+ * Validates the request for input that a webhook of a task in status `input-required` has in its member `result`
+ * (zod).
+ */
 export const inputRequestSchema: z.ZodMiniType<InputRequest> = z.looseObject({
   reason: text,
   validation_errors: z.nullish(z.array(z.unknown())),
 });
 
 /**
- * Validates the envelope of the tool transport, for task webhooks and delivery reports. A body that does not fit is
- * not necessarily refused.
+ * Validates the whole JSON body of a webhook about a task that was called by MCP, or of a delivery report (zod).
+ * `readEvent` and receivers accept more than it does, e.g. notifications without a task id.
  */
 export const toolEnvelopeSchema: z.ZodMiniType<ToolEnvelope> = z.looseObject({
   idempotency_key: z.string().check(z.regex(IDEMPOTENCY_KEY)),
@@ -84,7 +87,10 @@ const agentStatus = z.looseObject({
   message: z.nullish(z.looseObject({ parts })),
 });
 
-/** Validates a `Task` of the agent transport, without a wrapper. */
+/**
+ * Validates a `Task` of A2A, which sellers post as a webhook when a task has ended (zod). A `Task` inside another
+ * object does not fit.
+ */
 export const agentTaskSchema: z.ZodMiniType<AgentTask> = z.looseObject({
   id,
   contextId: text,
@@ -92,7 +98,10 @@ export const agentTaskSchema: z.ZodMiniType<AgentTask> = z.looseObject({
   artifacts: z.nullish(z.array(z.looseObject({ artifactId: text, parts }))),
 });
 
-/** Validates a `TaskStatusUpdateEvent` of the agent transport, without a wrapper. */
+/**
+ * Validates a `TaskStatusUpdateEvent` of A2A, which sellers post as a webhook to report progress (zod). One inside
+ * another object does not fit.
+ */
 export const agentTaskStatusUpdateSchema: z.ZodMiniType<AgentTaskStatusUpdate> = z.looseObject({
   taskId: id,
   contextId: text,

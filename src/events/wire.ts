@@ -1,4 +1,7 @@
-/** The webhook envelope of the tool transport, which is the whole body. Unknown members are kept. */
+/**
+ * The whole JSON body of a webhook about a task that was called by MCP, as the seller sends it. Unknown members are
+ * kept.
+ */
 export interface ToolEnvelope {
   /**
    * The idempotency key: 16 to 255 characters of `[A-Za-z0-9_.:-]`. Each event has its own, the same on every
@@ -24,7 +27,7 @@ export interface ToolEnvelope {
   readonly [member: string]: unknown;
 }
 
-/** A part of a message or artifact. It is a data part if `data` is an object, with or without `kind`. */
+/** A part of an A2A message or artifact: text, or data if `data` is an object, with or without `kind`. */
 export interface AgentPart {
   readonly kind?: string | null | undefined;
   readonly text?: string | null | undefined;
@@ -32,20 +35,20 @@ export interface AgentPart {
   readonly [member: string]: unknown;
 }
 
-/** A result of the agent transport, in parts. */
+/** An artifact (a result in parts) of an A2A task. */
 export interface AgentArtifact {
   readonly artifactId?: string | null | undefined;
   readonly parts?: readonly AgentPart[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** A message of the agent transport, in parts. */
+/** A message in parts, in the status of an A2A task. */
 export interface AgentMessage {
   readonly parts?: readonly AgentPart[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** The status of a task of the agent transport. */
+/** The status of an A2A task: its state, its time, and a message. */
 export interface AgentTaskStatus {
   /**
    * The state, e.g. `input-required` or `TASK_STATE_INPUT_REQUIRED`. An event with an unknown state goes to the
@@ -58,7 +61,7 @@ export interface AgentTaskStatus {
   readonly [member: string]: unknown;
 }
 
-/** A `Task` of the agent transport, which sellers send for final states. */
+/** An A2A `Task` as the body of a webhook, which sellers send for final states. */
 export interface AgentTask {
   readonly id: string;
   readonly contextId?: string | null | undefined;
@@ -67,7 +70,7 @@ export interface AgentTask {
   readonly [member: string]: unknown;
 }
 
-/** A `TaskStatusUpdateEvent` of the agent transport, which sellers send for progress. */
+/** An A2A `TaskStatusUpdateEvent` as the body of a webhook, which sellers send for progress. */
 export interface AgentTaskStatusUpdate {
   readonly taskId: string;
   readonly contextId?: string | null | undefined;

@@ -118,10 +118,13 @@ export interface KeyFetchInit {
  */
 export type NameLookUp = 'direct' | 'system';
 
-/** Fetches a URL with any HTTP method, like the global `fetch`. Pass one to replace the package's own connections. */
+/**
+ * A function with the signature of `fetch` that `createRegistry` uses in place of the package's own connections. It
+ * is called with any HTTP method.
+ */
 export type AnyFetch = (url: string, init: AnyFetchInit) => Promise<Response>;
 
-/** The arguments with which an `AnyFetch` is called. */
+/** The second argument of a `RegistryFetch`: method, headers, body, deadline and size limit of the request. */
 export interface AnyFetchInit extends Omit<KeyFetchInit, 'method'> {
   readonly method: string;
   readonly body?: Uint8Array<ArrayBuffer>;

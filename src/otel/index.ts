@@ -15,7 +15,7 @@ import { createTraces } from './traces.ts';
 export type { Poll, PollResult } from '../poll/poller.ts';
 export { type PollMetricsOptions, pollMetrics } from './polls.ts';
 
-/** Options of `instrument`. */
+/** Options of `instrument`: the OpenTelemetry providers, and limits for what is counted. */
 export interface InstrumentOptions {
   /** The provider of metrics. Default: the global one. */
   readonly meterProvider?: MeterProvider;
@@ -55,9 +55,8 @@ function partsOf(receiver: Receiver): ReceiverContext {
 }
 
 /**
- * Records OpenTelemetry metrics and traces of a receiver in this process, from now on. An error of a provider
- * changes no delivery and no handler's run. It has no `logger` and no `onAlarm`; the receiver logs and raises
- * alarms.
+ * Records OpenTelemetry metrics and traces of a receiver in this process, from now on. An error in OpenTelemetry
+ * affects no delivery and no handler. Log lines and alarms stay those of the receiver.
  * @returns a function that ends the recording.
  * @throws ConfigError for a value that is not a receiver, for a receiver that is already instrumented, or for an
  *   unknown option.

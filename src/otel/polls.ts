@@ -4,7 +4,7 @@ import { ConfigError } from '../shared/errors.ts';
 import type { Poll } from '../poll/poller.ts';
 import { createLabels, METER, quietly, SECONDS } from './metrics.ts';
 
-/** Options of `pollMetrics`. */
+/** Options of `pollMetrics`: the OpenTelemetry meter provider, and the number of sellers that appear by name. */
 export interface PollMetricsOptions {
   /** The provider of metrics. Default: the global one. */
   readonly meterProvider?: MeterProvider;
@@ -21,8 +21,8 @@ const OPTION_NAMES: Readonly<Record<keyof PollMetricsOptions, true>> = {
 };
 
 /**
- * Returns a function for the poller's option `onPoll` that records OpenTelemetry metrics of polls. An error of a
- * provider changes no poll.
+ * Creates a function for the option `onPoll` of `createPoller` that records OpenTelemetry metrics of polls. An error
+ * in OpenTelemetry affects no poll.
  * @throws ConfigError for an unknown option.
  * @example
  * ```ts

@@ -12,8 +12,9 @@ export type { Poll, PollerStats, PollResult } from './poller.ts';
 export type { PolledTask, TaskQuery } from './query.ts';
 
 /**
- * Creates a poller for the tasks of `registrations`. Each task is polled by one process at a time, less often if
- * webhooks arrive, until its end is known by any channel.
+ * Creates a poller, which asks sellers for the status of the tasks of `registrations`. Each task is polled by one
+ * process at a time, and less often while webhooks arrive. Polling ends when a webhook or a poll has reported the
+ * task's end.
  *
  * Changes go through `receiver.observe` to the receiver's handlers. Log lines and alarms go to its `logger` and
  * `onAlarm`.

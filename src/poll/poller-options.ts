@@ -20,7 +20,10 @@ import { WATCHED_TASKS, type WithWatchedTasks } from '../registrations/watch-tas
 import { type Poll, type PollerContext, pollerLoop, type PollerStats } from './poller.ts';
 import { type Lists, listsOf, type PolledTask, type TaskQuery } from './query.ts';
 
-/** Options of `createPoller`. */
+/**
+ * Options of `createPoller`: the receiver, its registrations, and the intervals and limits of polls. Mistakes throw
+ * `ConfigError` at construction.
+ */
 export interface PollerOptions {
   /** The receiver, which must have `registrations`. The results of polls go to its handlers. */
   readonly receiver: Receiver;
@@ -55,7 +58,7 @@ export interface PollerOptions {
   readonly onPoll?: ((poll: Poll) => void) | undefined;
 }
 
-/** A poller of tasks, made by `createPoller`. */
+/** Asks sellers for the status of your tasks, in case their webhooks are late or lost. `createPoller` makes it. */
 export interface Poller {
   /** Checks the receiver's store, settings and keys, as the receiver's `ready`. */
   readonly ready: Receiver['ready'];

@@ -30,9 +30,9 @@ import {
 } from './schedule.ts';
 
 /**
- * The result of a poll.
+ * The result of one question to a seller about a task, as `onPoll` receives it.
  *
- * - `changed`: the seller reported something new, and it was observed.
+ * - `changed`: the seller reported something new, and it was passed to `receiver.observe`.
  * - `ended`: the same, and it was the end of the task.
  * - `unchanged`: nothing is new.
  * - `busy`: the seller asks for a pause.
@@ -44,7 +44,7 @@ import {
 export type PollResult =
   'changed' | 'ended' | 'unchanged' | 'busy' | 'unknown' | 'refused' | 'failed' | 'unresolved';
 
-/** One poll, passed to `onPoll`. */
+/** One question to a seller about a task, passed to `onPoll` with its result when it has ended. */
 export interface Poll {
   /** The agent URL of the seller. */
   readonly sender: string;
@@ -60,7 +60,7 @@ export interface Poll {
   readonly error?: string;
 }
 
-/** The counts of a poller of this process since it was created. */
+/** The numbers of polls of a poller in this process since it was created: `poller.stats()`. */
 export interface PollerStats {
   readonly inFlight: number;
   /** The number of polls by result. */

@@ -9,7 +9,7 @@ import type { CallSeller } from '../registrations/call-seller.ts';
 import { type TaskSeen, taskSeenIn } from './poll-answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
 
-/** A task that a poller asks about. */
+/** A task that the poller is about to ask a seller about, passed to the option `query`. */
 export interface PolledTask {
   /** The agent URL of the seller. */
   readonly sender: string;
@@ -27,7 +27,10 @@ export interface PolledTask {
   readonly status?: TaskStatus;
 }
 
-/** The operation by which a seller is asked about a task, and its arguments. */
+/**
+ * The operation and arguments by which a seller is asked about a task, returned by the option `query` of
+ * `createPoller`.
+ */
 export interface TaskQuery {
   readonly operation: string;
   readonly arguments: JsonObject;

@@ -15,8 +15,8 @@ import {
 export type { JobOptions, JobSettings, WebhookJob } from './queue-job.ts';
 
 /**
- * The parts of a BullMQ queue that `enqueue` uses. `Queue` of `bullmq` 5.17.1 and later and of version 6 fits. The
- * caller closes it.
+ * A BullMQ queue, reduced to the parts that `enqueue` uses. `Queue` of `bullmq` 5.17.1 and later and of version 6
+ * fits. The caller closes it.
  */
 export interface BullQueue<Data, Options> {
   readonly name: string;
@@ -25,13 +25,13 @@ export interface BullQueue<Data, Options> {
   add(name: string, data: Data, options?: Options): Promise<BullJob>;
 }
 
-/** The parts of a BullMQ job that `enqueue` uses. */
+/** A BullMQ job, reduced to the parts that `enqueue` uses: its ids. */
 export interface BullJob {
   readonly id?: string | undefined;
   readonly deduplicationId?: string | undefined;
 }
 
-/** Options of `enqueue`. */
+/** Options of `enqueue`: the job's name, data and options, and the time for which BullMQ remembers an event. */
 export interface EnqueueOptions<Data, Options, E extends Event = Event> extends JobSettings<
   Data,
   Options,
@@ -101,7 +101,7 @@ function requireOwnJob(job: BullJob, id: string, queue: string): void {
 
 /**
  * Creates a handler that adds each event to a BullMQ queue once. The job's id is `ctx.deliveryId`. BullMQ remembers
- * it for `rememberMs`, even if the job is removed when it is done (`removeOnComplete`).
+ * it for `rememberMs` (7 days by default), even if the job is removed when it is done (`removeOnComplete`).
  *
  * The handler returns when Redis has the job. If the queue is unreachable, the handler fails and the answer is 503.
  * @throws ConfigError if an option, or a BullMQ before 5.17.1, would lose or duplicate events.
@@ -119,7 +119,7 @@ export function enqueue<Options, E extends Event = Event>(
   options?: EnqueueOptions<WebhookJob, Options, E>,
 ): (event: E, ctx: HandlerContext) => Promise<void>;
 /**
- * Creates a handler that adds each event to a BullMQ queue once, with data of your own.
+ * The second form does the same with job data of your own, which the option `data` returns.
  * @example
  * ```ts
  * import { Queue } from 'bullmq';

@@ -15,12 +15,18 @@ import {
 
 export type { JobOptions, JobSettings, WebhookJob } from './queue-job.ts';
 
-/** The connection on which pg-boss runs a statement. */
+/**
+ * The database connection on which pg-boss runs a statement. `enqueue` with `transaction: true` passes that of the
+ * event's transaction.
+ */
 export interface BossDatabase {
   executeSql(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
 }
 
-/** The parts of pg-boss that `enqueue` uses. A started `PgBoss` of version 10 or 12 fits. The caller stops it. */
+/**
+ * A pg-boss instance, reduced to the parts that `enqueue` uses. A started `PgBoss` of version 10 or 12 fits. The
+ * caller stops it.
+ */
 export interface Boss<Options> {
   send(name: string, data: object, options?: Options): Promise<string | null>;
   getQueue(name: string): Promise<BossQueue | null>;
@@ -33,13 +39,13 @@ export interface Boss<Options> {
   ): Promise<unknown>;
 }
 
-/** The settings of a pg-boss queue that `enqueue` checks. */
+/** The settings of a pg-boss queue that `enqueue` checks, because some would lose or duplicate events. */
 export interface BossQueue {
   readonly policy?: string | null | undefined;
   readonly deleteAfterSeconds?: number | string | null | undefined;
 }
 
-/** Options of `enqueue`. */
+/** Options of `enqueue`: the job's data and options, and the use of one transaction for job and event. */
 export interface EnqueueOptions<Options, E extends Event = Event> extends JobSettings<
   object,
   Options,

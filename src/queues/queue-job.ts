@@ -17,13 +17,16 @@ export function storableJson(value: object): object {
   return storable === text ? value : (readJson(storable) as object);
 }
 
-/** The default data of a job: the event that the handler received, as JSON, without `parsed`. */
+/** The data of a queue job if you do not set `data`: the event that the handler received, as JSON, without `parsed`. */
 export type WebhookJob = Event;
 
-/** The options of a job: the same for all events, or a function of the event. */
+/** The options of the jobs that `enqueue` adds to a queue: the same for all events, or a function of the event. */
 export type JobOptions<E, Options> = Options | ((event: E) => Options);
 
-/** The data and options of the jobs, for both queues. `Own` names the job options that `enqueue` sets itself. */
+/**
+ * The options of `enqueue` that are the same for BullMQ and pg-boss: the data and the options of the jobs. `Own`
+ * names the job options that `enqueue` sets itself.
+ */
 export interface JobSettings<Data, Options, Own extends PropertyKey, E extends Event> {
   /** Returns the job's data, which must be JSON. Default: the event without `parsed`. */
   readonly data?: (event: E, ctx: HandlerContext) => Data;

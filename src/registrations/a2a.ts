@@ -41,7 +41,7 @@ export type { AgentVersion } from './request.ts';
 export * from './caller-face.ts';
 export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
 
-/** Options of `a2aCaller`. */
+/** Options of `a2aCaller`: those of `CallerOptions`, and the version of A2A. */
 export interface A2aOptions extends CallerOptions {
   /** The version of the transport. If it is set, no agent card is read and the agent URL itself is called. */
   readonly version?: AgentVersion;
@@ -67,9 +67,9 @@ interface Agent {
 }
 
 /**
- * Creates a function that calls operations of sellers over the agent transport (JSON-RPC), for `registration.call`
- * and `registrations.start`. It takes URL and version from the agent card, which it reads every five minutes and
- * after a failed call. It throws its errors, logs nothing and raises no alarm.
+ * Creates a function that calls operations of sellers over A2A (JSON-RPC), for the option `call` of
+ * `createRegistrations`. It takes URL and version from the agent card, which it reads every five minutes and after a
+ * failed call. It throws its errors, logs nothing and raises no alarm.
  * @returns a function that resolves with the agent's task or message. It rejects with SellerError if the seller
  *   refuses the credentials or the registration, and with SellerBusyError if it asks to call later. It rejects with
  *   TaskUnknownError if the seller does not know the task.

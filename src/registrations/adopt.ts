@@ -11,8 +11,8 @@ import { adopted } from './settling.ts';
 import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
 
 /**
- * An existing arrangement with a seller that registrations take over: a URL, a running task, or a running media
- * buy.
+ * A running task, a media buy, or a URL that a seller already sends to, which `registrations.adopt` takes over. Use
+ * it for calls that were made before you had registrations.
  */
 export interface Adoption extends Seller {
   /** The URL below `baseUrl` to which the seller sends. Its deliveries are accepted there from now on. */

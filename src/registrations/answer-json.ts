@@ -2,17 +2,17 @@ import { utf8 } from '../codec/encoding.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import { isPlainObject } from '../shared/realms.ts';
 
-/** A JSON value. */
+/** Any JSON value: null, boolean, number, text, list or object. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 
-/** A JSON object. A member that is `undefined` is left out. */
+/** A JSON object, e.g. the arguments of a call to a seller. A member that is `undefined` is left out. */
 export interface JsonObject {
   readonly [name: string]: Json | undefined;
 }
 
 /**
- * The type `T` as callers may write it. Optional members may be undefined, and a JSON object may have an interface
- * type without an index signature. A run-time check makes sure that it is JSON.
+ * The type `T` as you may pass it to `registrations.create`. Optional members may be undefined, and a JSON object
+ * may have an interface type without an index signature. A run-time check makes sure that it is JSON.
  */
 export type Given<T> = {
   readonly [K in keyof T]:

@@ -3,8 +3,8 @@ import type { Transport } from '../events/event.ts';
 import type { JsonObject } from './answer-json.ts';
 
 /**
- * Calls an operation of a seller and resolves with its answer. `mcpCaller` and `a2aCaller` make one; it may be your
- * own client.
+ * A function that calls an operation of a seller, e.g. `create_media_buy`, and resolves with its answer. `mcpCaller`
+ * and `a2aCaller` make one for MCP and A2A; it may be your own client.
  */
 export interface CallSeller {
   (

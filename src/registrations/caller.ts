@@ -12,7 +12,10 @@ import type { AnyFetchInit, NameLookUp } from '../keys/key-resolver.ts';
 import { orAborted, untilRejected } from '../shared/time-limits.ts';
 import { SellerBusyError, SellerError, TOO_MANY_REQUESTS } from './answer.ts';
 
-/** The credentials with which the buyer calls sellers. */
+/**
+ * The bearer token with which you call sellers, or a function that returns it for each seller: the option `auth` of
+ * `mcpCaller` and `a2aCaller`.
+ */
 export interface SellerAuth {
   readonly type: 'bearer';
   /**
@@ -26,7 +29,10 @@ export interface SellerAuth {
     | ((agentUrl: string, call: TokenCall) => string | undefined | Promise<string | undefined>);
 }
 
-/** The call that a token is for, because a buyer may have several accounts with one seller. */
+/**
+ * The call that a token is asked for, passed to the function `auth.token`. Use it if you have several accounts with
+ * one seller.
+ */
 export interface TokenCall {
   /** The operation: a task type, the query of a task, `tools/list` or `agent-card`. */
   readonly operation: string;
@@ -39,7 +45,7 @@ export const tokenCall = (operation: string, ref: string | undefined): TokenCall
   ...(ref !== undefined && { ref }),
 });
 
-/** Options of `mcpCaller` and `a2aCaller`. */
+/** Options of `mcpCaller` and `a2aCaller`: your credentials, time limits, and the connections to sellers. */
 export interface CallerOptions {
   /** The credentials. Absent: only public operations can be called. */
   readonly auth?: SellerAuth | undefined;

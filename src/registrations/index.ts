@@ -23,8 +23,9 @@ export type { RouteScheme, Seller } from './seller.ts';
 export type { WatchState } from './watch-task.ts';
 
 /**
- * Creates registrations. They give each seller a URL of its own and keep a durable row for each call. Every webhook
- * is so assigned to its operation. The store is not used before the first call of a method.
+ * Creates registrations: they record each call to a seller before it is made, so that every webhook is assigned to
+ * its call. Each seller gets a URL of its own, and each call a durable row. The store is not used before the first
+ * call of a method.
  * @throws ConfigError if an option is missing or wrong; the message says what to change.
  * @example
  * ```ts

@@ -4,7 +4,10 @@ import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
 import { type OperationSeen, type OperationState, seenOf, storedIn } from './operation.ts';
 import { watchIn, type WatchState } from './watch-task.ts';
 
-/** Selects the operations that `list` returns. Default: those of all sellers and states. */
+/**
+ * Selects the operations (registered calls to sellers) that `registrations.list` returns. Default: those of all
+ * sellers and states.
+ */
 export interface OperationQuery {
   /** The state. `watched`: its task is polled. `unresolved`: polling was given up. Both may be open or ended. */
   readonly state?: OperationState | WatchState | undefined;
@@ -15,7 +18,10 @@ export interface OperationQuery {
   readonly after?: string | undefined;
 }
 
-/** A page of operations. `next` is the `after` of the next page. */
+/**
+ * One page of operations, returned by `registrations.list`. Pass `next` as `after` to get the next page; it is
+ * absent on the last one.
+ */
 export interface OperationPage {
   readonly operations: readonly OperationSeen[];
   readonly next?: string;

@@ -30,9 +30,9 @@ export * from './caller-face.ts';
 export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
 
 /**
- * Creates a function that calls operations of sellers over the tool transport, for `registration.call` and
- * `registrations.start`. It uses `@modelcontextprotocol/sdk`, with one session per call, or per seller in a poller.
- * It throws its errors, logs nothing and raises no alarm.
+ * Creates a function that calls operations of sellers over MCP, for the option `call` of `createRegistrations`. It
+ * uses `@modelcontextprotocol/sdk`, with one session per call, or per seller in a poller. It throws its errors, logs
+ * nothing and raises no alarm.
  * @returns a function that rejects with SellerError if the seller refuses the credentials, and with SellerBusyError
  *   if it asks to call later. It rejects with TaskUnknownError if the seller does not know the task, and with
  *   AnswerRefusedError if its answer is unacceptable.

@@ -48,7 +48,7 @@ export async function deleteRows(
   }
 }
 
-/** A row that cannot be encrypted again, and the reason. */
+/** A stored URL or operation that `registrations.rewrap` could not encrypt again, and the error. */
 export interface DamagedRow {
   readonly kind: 'operation' | 'route';
   /** The operation id, or the id of a URL's row. */
@@ -59,7 +59,10 @@ export interface DamagedRow {
   readonly error: RegistrationError | Fault;
 }
 
-/** The rows that were skipped. */
+/**
+ * The number of stored URLs and operations that `registrations.rewrap` could not encrypt again and skipped, with the
+ * first of them.
+ */
 export interface Damage {
   /** The number of rows that could not be encrypted again. */
   readonly damaged: number;

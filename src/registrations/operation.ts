@@ -8,16 +8,27 @@ import { storedObject } from './operation-rows.ts';
 
 /* An operation as it is kept, and what is told of one; how that changes it: settling.ts. */
 
-/** The state of an operation, by which `list` finds it. */
+/**
+ * The state of an operation, i.e. of a registered call to a seller.
+ *
+ * - `calling`: the seller has not answered the call yet.
+ * - `open`: it has answered, and the task runs.
+ * - `ended`: the task has ended.
+ * - `orphaned`: a call may have been done, but it was not answered and is no longer repeated.
+ * - `refused`: the seller refused the call.
+ */
 export type OperationState = 'calling' | 'open' | 'ended' | 'orphaned' | 'refused';
 
-/** Identifies an operation: the seller's agent URL and the operation id. */
+/** Identifies an operation (a registered call to a seller): the seller's agent URL and the operation id. */
 export interface OperationName {
   readonly agentUrl: string;
   readonly operationId: string;
 }
 
-/** An operation as `get` and `list` return it. */
+/**
+ * An operation (a registered call to a seller) as `registrations.get` and `list` return it: its state, its task, and
+ * your own reference.
+ */
 export interface OperationSeen {
   readonly agentUrl: string;
   readonly operationId: string;
@@ -49,13 +60,13 @@ export interface SellerAnswer {
 }
 
 /**
- * The result of settling an operation.
+ * The result of `registration.settle`, which records the seller's answer to a call.
  *
  * - `settled`: the answer was recorded.
  * - `known`: the answer contains nothing new.
- * - `other-task`: settled, but the seller named another task before. That one is polled too, but its events no
- *   longer belong to the operation.
- * - `task-taken`: settled, but the task already belongs to another operation. Its events without an operation id
+ * - `other-task`: recorded, but an earlier answer named another task. The earlier task is polled too, but its events
+ *   no longer belong to the operation.
+ * - `task-taken`: recorded, but the task already belongs to another operation. Its events without an operation id
  *   belong to that one.
  * - `absent`: the operation is unknown.
  */

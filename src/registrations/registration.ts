@@ -13,13 +13,16 @@ import type { Operation, Operations } from './registrations-contract.ts';
 import { agentConfiguration, agentRequest, type AgentVersion, toolArguments } from './request.ts';
 import { checked } from './seller.ts';
 
-/** Options of `Registration.call`. */
+/** Options of `registration.call`, which calls the seller: a signal that aborts the call. */
 export interface CallOptions {
   /** Aborts the call. It is then unknown if the seller performed it, and the call is repeated. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A registered operation, and the ways to call it. */
+/**
+ * A call to a seller that was registered with `registrations.create`, so that its webhooks are recognised. Make the
+ * call with `call`, or by a client of yours and `settle`.
+ */
 export interface Registration extends OperationName {
   /**
    * Calls the operation by the client of `createRegistrations({ call })`, and settles it. If the seller refuses the

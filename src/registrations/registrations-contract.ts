@@ -16,7 +16,10 @@ import type { Damage } from './operation-rows.ts';
 import type { RandomBytes, Secrets } from './secrets.ts';
 import type { RouteScheme, Seller } from './seller.ts';
 
-/** The operation that a seller is asked to perform. */
+/**
+ * The call to a seller that `registrations.create` registers: the seller, the task type, the arguments, and your own
+ * reference.
+ */
 export interface OperationRequest extends Seller {
   /** The task type, e.g. `create_media_buy`. */
   readonly taskType: string;

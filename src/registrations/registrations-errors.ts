@@ -2,8 +2,8 @@ import type { RegistrationErrorCode } from '../shared/codes.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
 /**
- * Thrown if a registration cannot be made or read, before anything is written or called. `message` ends with the
- * fix.
+ * Thrown by `createRegistrations` and its methods if a registration cannot be made or read, before anything is
+ * written or called. `message` ends with the fix.
  */
 export class RegistrationError extends PrintableError {
   override readonly name = 'RegistrationError';

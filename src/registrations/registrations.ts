@@ -47,7 +47,7 @@ import { startStop } from '../shared/start-stop.ts';
 import { tryFor } from '../shared/time-limits.ts';
 import { toldIdentity } from '../stores/identity.ts';
 
-/** The calls and reports that a buyer registers with sellers, made by `createRegistrations`. */
+/** Registers your calls to sellers, so that each webhook finds its call. Made by `createRegistrations`. */
 export interface Registrations extends EventRegistrations {
   /** The value of `ReceiverOptions.publicUrl`: everything below `baseUrl`. */
   readonly publicUrl: string;
@@ -111,7 +111,7 @@ export interface Registrations extends EventRegistrations {
   readonly rewrap: () => Promise<Rewrapped>;
 }
 
-/** The result of `rewrap`. */
+/** The result of `registrations.rewrap`, which encrypts stored texts with the newest secret. */
 export interface Rewrapped extends Damage {
   /** The number of texts that were encrypted again. */
   readonly rewrapped: number;
@@ -119,7 +119,7 @@ export interface Rewrapped extends Damage {
   readonly needed: number;
 }
 
-/** Options of `createRegistrations`. */
+/** Options of `createRegistrations`: the store, the base URL, the secrets, and the client that calls sellers. */
 export interface RegistrationsOptions {
   readonly store: Store;
   /**

@@ -2,8 +2,8 @@ import { RegistrationError } from './registrations-errors.ts';
 import type { Json, JsonObject } from './answer-json.ts';
 
 /**
- * The authentication requested from a seller that cannot sign its webhooks. It is legacy, and removed in version
- * 4.0.
+ * The HMAC secret or bearer token that a seller is asked to use if it cannot sign its webhooks by RFC 9421. The
+ * protocol removes it in version 4.0.
  */
 export interface LegacyAuthentication {
   readonly scheme: 'HMAC-SHA256' | 'Bearer';
@@ -36,7 +36,7 @@ export interface RegisteredCall {
   readonly destination?: TaskDestination;
 }
 
-/** The versions of the agent transport whose names differ, newest first. */
+/** A version of A2A whose method and member names differ from the others, newest first. */
 export type AgentVersion = '1.0' | '0.3';
 
 /** What differs between them. */
@@ -187,12 +187,15 @@ function configuration(version: AgentVersion, atOnce: boolean, config: Json | un
   };
 }
 
-/** The interval at which delivery reports are sent. */
+/** The interval at which a seller is asked to send delivery reports of a media buy: every hour, day or month. */
 export type ReportingFrequency = 'hourly' | 'daily' | 'monthly';
 
 const FREQUENCIES: readonly ReportingFrequency[] = ['hourly', 'daily', 'monthly'];
 
-/** The delivery reports that a seller is asked to send. */
+/**
+ * The delivery reports (impressions, clicks and spend of a media buy) that you ask a seller to send to your webhook.
+ * It sets their interval, their metrics and their authentication, for `registrations.reportingWebhook`.
+ */
 export interface Reporting {
   readonly frequency: ReportingFrequency;
   /** The metrics to report. Absent: the seller chooses. */

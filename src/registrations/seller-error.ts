@@ -4,7 +4,10 @@ import { PrintableError } from '../codec/printable-value.ts';
 import { type ErrorCode, type Recovery, recoveryOfCode } from '../events/error-codes.ts';
 import type { ReportedError } from '../events/error-object.ts';
 
-/** The codes of the errors that the protocol defines. */
+/**
+ * The code of an error that the protocol defines for answers of sellers, e.g. `INVALID_REQUEST`: `code` of a
+ * `SellerError`.
+ */
 export type SellerErrorCode = ErrorCode;
 
 /** Advice for codes that need more than their recovery says. */
@@ -34,14 +37,17 @@ const MAX_SELLER_TEXT = 300;
 /** A seller's words in a message of ours: short, and printable. */
 export const sellerText = (text: string): string => printableText(text, MAX_SELLER_TEXT);
 
-/** The parts of a seller's error in addition to code and message. */
+/**
+ * The third argument of the constructor of `SellerError`: the parts of a seller's error in addition to code and
+ * message.
+ */
 export interface SellerErrorOptions
   extends ErrorOptions, Partial<Pick<ReportedError, 'field' | 'details' | 'retryAfterMs'>> {
   /** The way to recover. Absent: it follows from the code. */
   readonly recovery?: Recovery;
 }
 
-/** Thrown if a seller answered a call with an error. */
+/** Thrown if a seller answered a call with an error. `code` and `recovery` say how to react. */
 export class SellerError extends PrintableError {
   override readonly name = 'SellerError';
   /** The seller's code: one of `SellerErrorCode`, or one of its own. It is empty if the seller gave only a recovery. */
@@ -91,8 +97,8 @@ export const sellerErrorOf = ({ code = '', message, ...rest }: ReportedError, ca
 export const TOO_MANY_REQUESTS = 429;
 
 /**
- * Thrown if a seller is overloaded, or the caller exceeds its share. The seller has done nothing, so repeat the
- * call later.
+ * Thrown by a call if the seller is overloaded or limits your calls: it answered 429, or 503 with `Retry-After`. The
+ * seller has done nothing, so repeat the call later.
  */
 export class SellerBusyError extends PrintableError {
   override readonly name = 'SellerBusyError';
@@ -119,7 +125,10 @@ export function waitMs(ms: unknown): number | undefined {
   return typeof ms === 'number' && ms > 0 ? Math.min(ms, LONGEST_PAUSE_MS) : undefined;
 }
 
-/** Thrown if the seller does not know the task that it was asked about. The end of the task stays unknown. */
+/**
+ * Thrown by a call that asks for a task's status if the seller does not know the task. The result of the task stays
+ * unknown.
+ */
 export class TaskUnknownError extends PrintableError {
   override readonly name = 'TaskUnknownError';
   /** The stable code, always `task_unknown`. */

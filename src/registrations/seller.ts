@@ -6,10 +6,13 @@ import { editionFor, type EditionName } from '../shared/editions.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import type { LegacyAuthentication } from './request.ts';
 
-/** The scheme by which a seller authenticates its webhooks. */
+/**
+ * The way in which a seller authenticates its webhooks: a signature by RFC 9421, or the deprecated HMAC or bearer
+ * token.
+ */
 export type RouteScheme = 'signature' | LegacyAuthentication['scheme'];
 
-/** A seller to be called. */
+/** A seller that you call: its agent URL, and facts about it if they differ from the defaults. */
 export interface Seller {
   /** The seller's `agents[].url`, byte for byte. */
   readonly agentUrl: string;

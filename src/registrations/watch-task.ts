@@ -12,7 +12,10 @@ import { storedObject } from './operation-rows.ts';
  * no channel has to report that end again.
  */
 
-/** The state in which a polled task is listed. `unresolved`: polling was given up, and the task has not ended. */
+/**
+ * The state of a task that a poller asks about. `watched`: it is polled. `unresolved`: polling was given up, and the
+ * task has not ended.
+ */
 export type WatchState = 'watched' | 'unresolved';
 
 /** The row of a task. */

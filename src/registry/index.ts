@@ -146,8 +146,8 @@ const REQUEST: Readonly<Record<keyof RequestOptions, true>> = {
 };
 
 /**
- * Creates a client of the registry's REST API. It sends nothing before the first call and holds nothing after one,
- * so there is nothing to close. It throws its errors, logs nothing and raises no alarm.
+ * Creates a client for the REST API of the protocol's agent registry. It sends nothing before the first call and
+ * holds nothing after one, so there is nothing to close. It throws its errors, logs nothing and raises no alarm.
  * @throws ConfigError if an option is missing or wrong; the message says what to change.
  * @example
  * ```ts

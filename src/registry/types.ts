@@ -3,7 +3,7 @@ import type { StandardSchema } from '../events/event.ts';
 import type { AnyFetch } from '../keys/key-resolver.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
-/** Thrown when a call of the registry failed. `message` contains no token. */
+/** Thrown if a call of the registry client failed. `message` contains no token. */
 export class RegistryError extends PrintableError {
   override readonly name = 'RegistryError';
   /** The stable code, for programs. The page docs/thrown-errors.md explains each code. */
@@ -26,7 +26,10 @@ export class RegistryError extends PrintableError {
   }
 }
 
-/** The embed snippets of an agent's badge, as the registry answers them. Unknown members are kept. */
+/**
+ * The badge of an agent, returned by `registry.badge`: its image URL, and the HTML and Markdown to embed it. Unknown
+ * members are kept.
+ */
 export type BadgeEmbed<P extends string = 'proto' | 'adcp'> = {
   readonly agent_url: string;
   /** The role of the badge. The registry defines the values. */
@@ -44,7 +47,10 @@ export type BadgeEmbed<P extends string = 'proto' | 'adcp'> = {
   readonly [K in `${P}_version`]?: string | null | undefined;
 };
 
-/** One captured step of a compliance run. Any member may be absent. */
+/**
+ * One step of a compliance run of an agent, with its request and response as the registry captured them.
+ * `registry.diagnostics` returns the failing steps. Any member may be absent.
+ */
 export type DiagnosticRow<P extends string = 'proto' | 'adcp'> = {
   readonly id?: number | null | undefined;
   readonly run_id?: string | null | undefined;
@@ -73,7 +79,7 @@ export type DiagnosticRow<P extends string = 'proto' | 'adcp'> = {
   readonly [member: string]: unknown;
 } & { readonly [K in `${P}_error_jsonb`]?: unknown };
 
-/** The failing steps of one compliance run. */
+/** The failing steps of one compliance run of an agent, returned by `registry.diagnostics`. */
 export interface Diagnostics<P extends string = 'proto' | 'adcp'> {
   readonly agent_url: string;
   readonly run_id: string;
@@ -83,13 +89,13 @@ export interface Diagnostics<P extends string = 'proto' | 'adcp'> {
   readonly [member: string]: unknown;
 }
 
-/** Options that every call of the registry takes. */
+/** Options that every method of the registry client takes: a signal that aborts the call. */
 export interface CallOptions {
   /** Aborts the call, including waits between attempts. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Selects the diagnostics to fetch. */
+/** Selects the failing steps that `registry.diagnostics` fetches: the compliance run, and the number of steps. */
 export interface DiagnosticsQuery extends CallOptions {
   /** The UUID of a compliance run. Default: the latest run. */
   readonly runId?: string | undefined;
@@ -97,10 +103,10 @@ export interface DiagnosticsQuery extends CallOptions {
   readonly maxRows?: number | undefined;
 }
 
-/** The HTTP methods that `request` accepts. */
+/** The HTTP methods that `registry.request` accepts. */
 export type RegistryMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** Options of `request`. */
+/** Options of `registry.request`: the query parameters, the body, and a schema that validates the answer. */
 export interface RequestOptions<Out = unknown> extends CallOptions {
   /** Query parameters. Undefined values are left out, and an array becomes one parameter for each value. */
   readonly query?: Readonly<Record<string, QueryValue | readonly QueryValue[] | undefined>> | undefined;
@@ -113,12 +119,12 @@ export interface RequestOptions<Out = unknown> extends CallOptions {
 type QueryValue = string | number | boolean;
 
 /**
- * Returns the bearer token for a call. `rejected` is the token that was just answered with 401; a different token
- * is tried once.
+ * A function that returns your bearer token for a call of the registry: the option `token` of `createRegistry`.
+ * `rejected` is the token that was just answered with 401; if you return another one, it is tried once.
  */
 export type TokenSource = (rejected?: string) => string | Promise<string>;
 
-/** Options of `createRegistry`. */
+/** Options of `createRegistry`: the URL of the registry, your token, and limits of time and size. */
 export interface RegistryOptions<P extends string = 'proto' | 'adcp'> {
   /** The base URL of the registry, e.g. `https://registry.example`. */
   readonly baseUrl: string;
@@ -160,7 +166,10 @@ export interface RegistryOptions<P extends string = 'proto' | 'adcp'> {
   readonly sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
-/** A client of the registry's REST API. Every method rejects with a `RegistryError`. */
+/**
+ * A client for the REST API of the protocol's agent registry, made by `createRegistry`. Every method rejects with a
+ * `RegistryError`.
+ */
 export interface Registry<P extends string = 'proto' | 'adcp'> {
   /**
    * Fetches the embed snippets of an agent's badge. No token is sent.

@@ -11,7 +11,7 @@ import { createHashes } from '../crypto/hashes.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { protocolsFor } from '../shared/wire-names.ts';
 
-/** A signing key and its public part. Both have the same `kid`. */
+/** A private signing key and its public part, as JWKs with the same `kid`. `generateKey` makes them. */
 export interface KeyPair {
   /** The private key for `signDelivery`. It stays with the seller. */
   readonly privateJwk: Jwk;
@@ -19,7 +19,7 @@ export interface KeyPair {
   readonly publicJwk: Jwk;
 }
 
-/** Options of `generateKey`. */
+/** Options of `generateKey`: the key id, and the protocol name that the key is for. */
 export interface GenerateKeyOptions {
   /** The key id. Default: the RFC 7638 thumbprint. */
   readonly kid?: string;
@@ -86,7 +86,7 @@ function thumbprint(members: Jwk): string {
 }
 
 /**
- * Generates a signing key pair as a seller publishes it: `use` `sig`, `key_ops` `verify`, and the key purpose.
+ * Generates a signing key pair as a seller publishes it in its JWKS: with `use`, `key_ops` and the key's purpose.
  * @param purpose the value of the member `<protocol>_use`.
  * @throws ConfigError (rejects) for an invalid argument or an unknown option.
  * @example

@@ -25,7 +25,7 @@ interface LegacyDelivery {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Options of `signHmac`. */
+/** Options of `signHmac`: the URL, the body, the shared secret, and the clock. */
 export interface HmacDeliveryOptions extends LegacyDelivery, SigningInput {
   /** The shared secret of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly secret: string;
@@ -35,7 +35,7 @@ export interface HmacDeliveryOptions extends LegacyDelivery, SigningInput {
   readonly now?: () => number;
 }
 
-/** Options of `bearerDelivery`. */
+/** Options of `bearerDelivery`: the URL, the body, the token, and the header field that carries it. */
 export interface BearerDeliveryOptions extends LegacyDelivery {
   /** The token of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly token: string;
@@ -127,10 +127,13 @@ export type { Jwk } from '../crypto/engine.ts';
 export type { PayloadInput, SignedDelivery } from './signed-delivery.ts';
 export { generateKey, type GenerateKeyOptions, type KeyPair } from './keys.ts';
 
-/** The five components that every signature of the webhook profile covers, in the order of the profile. */
+/** The five parts of a request (RFC 9421 components) that every webhook signature must cover, in their order. */
 export const PROFILE_COMPONENTS: readonly string[] = REQUIRED_COMPONENTS;
 
-/** The six parameters of a signature, by their names on the wire. */
+/**
+ * The six parameters of a signature as they are sent. `signDelivery({ params })` replaces them to make invalid
+ * deliveries for tests.
+ */
 export interface SignatureParams {
   /** The time of signing, Unix seconds. */
   readonly created: number;
@@ -143,7 +146,10 @@ export interface SignatureParams {
   readonly tag: string;
 }
 
-/** Options of `signDelivery`. Only `url`, `body` and `key` are required for a valid signature. */
+/**
+ * Options of `signDelivery`: the webhook's URL, the body and the private key. The others make unusual or invalid
+ * deliveries, for tests.
+ */
 export interface SignDeliveryOptions extends SigningInput {
   /** The buyer's webhook URL exactly as the buyer gave it. */
   readonly url: string;
@@ -246,8 +252,8 @@ function signatureParams(components: readonly string[], options: SignDeliveryOpt
 }
 
 /**
- * Signs a delivery (RFC 9421): five covered components, a nonce, a tag and a `Content-Digest`. Sign every attempt
- * anew, so that each has its own nonce, and keep the payload's `idempotency_key`.
+ * Signs a webhook as a seller does (RFC 9421): five covered components, a nonce, a tag and a `Content-Digest`. Sign
+ * every attempt anew, so that each has its own nonce, and keep the payload's `idempotency_key`.
  * @throws ConfigError for a key that cannot sign, a component that the delivery lacks, a body that repeats a
  *   member, or an unknown option.
  * @throws TargetUriError for a URL without a canonical form.

@@ -2,7 +2,10 @@ import { parseStrictJson } from '../codec/strict-json.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { isBytes } from '../shared/realms.ts';
 
-/** A delivery that is ready to be sent with `fetch(url, { method, headers, body })`. */
+/**
+ * A signed webhook that is ready to be sent with `fetch(url, { method, headers, body })`. The functions of
+ * `proto-webhooks/sender` return it.
+ */
 export interface SignedDelivery {
   readonly method: 'POST';
   /** The webhook URL as given, not canonicalised. */
@@ -12,7 +15,10 @@ export interface SignedDelivery {
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
-/** A payload to send. Bytes and text are sent unchanged; an object is serialised once as JSON without white space. */
+/**
+ * The body of a webhook to send. Bytes and text are sent unchanged; an object is serialised once as JSON without
+ * white space.
+ */
 export type PayloadInput = Uint8Array | string | object;
 
 /** @throws ConfigError where `JSON.stringify` gives nothing. */

@@ -247,7 +247,10 @@ type CodeOf<K extends CodeKind> = {
 /** The codes of refusals by authentication. The answer is 401, but 429 for `…_rate_abuse`. */
 export type AuthenticationCode = CodeOf<'authentication'>;
 
-/** The codes of refusals of an authentic body that is not a valid envelope. The answer is 400. */
+/**
+ * The code of a webhook that was refused because its body lacks something or has a wrong form, e.g.
+ * `missing_idempotency_key`. The body is authentic JSON; the answer is 400.
+ */
 export type EnvelopeCode = CodeOf<'envelope'>;
 
 /**
@@ -277,10 +280,10 @@ export type AlarmCode = CodeOf<'alarm' | 'setting'>;
 /** The code of something unexpected in an event that was accepted nevertheless: `event.warnings[].code`. */
 export type WarningCode = CodeOf<'warning'>;
 
-/** The stable codes of a `RegistrationError`, for programs. */
+/** The code of a `RegistrationError`, for programs. The page docs/thrown-errors.md explains each. */
 export type RegistrationErrorCode = CodeOf<'registration'>;
 
-/** The stable codes of a `RegistryError`. */
+/** The code of a `RegistryError`, for programs. The page docs/thrown-errors.md explains each. */
 export type RegistryErrorCode = CodeOf<'registry'>;
 
 /** The codes of every other error that has one. A `Fault` has an `UnavailableCode`. */

@@ -10,8 +10,8 @@ import { type MemoryRows, memoryRows } from './memory/memory-rows.ts';
 import { createMemoryState as newState, type MemoryState as State } from './memory/memory-state.ts';
 
 /**
- * The data of a memory store, opaque to users. Stores that share one state are one store, as two processes on one
- * database are.
+ * The data of a memory store, without members for users. Stores that share one state are one store, as two processes
+ * on one database are.
  */
 export interface MemoryState {
   /** The identity of the store; undefined until it is first needed. */
@@ -19,7 +19,8 @@ export interface MemoryState {
 }
 
 /**
- * Creates an empty state that several memory stores can share.
+ * Creates an empty state, which several memory stores can share as if they were one database.
+ *
  * @example
  * ```ts
  * import { createMemoryState, memoryStore } from 'proto-webhooks/memory';
@@ -31,7 +32,7 @@ export interface MemoryState {
  */
 export const createMemoryState = (): MemoryState => newState();
 
-/** Options of `memoryStore`. */
+/** Options of `memoryStore`: a state to share with other memory stores, and a clock offset for tests. */
 export interface MemoryStoreOptions extends StoreOptions {
   /** The state, made by `createMemoryState()`. Stores that share a state are one store. Default: a new state. */
   readonly state?: MemoryState;

@@ -11,7 +11,7 @@ export type { MysqlConnection, MysqlPool } from './mysql/mysql-client.ts';
 export { migrate } from './mysql/mysql-schema.ts';
 export type { MigrateOptions } from './mysql/mysql-schema.ts';
 
-/** Options of `mysqlStore`. */
+/** Options of `mysqlStore`: the pool of connections, and time limits. */
 export interface MysqlStoreOptions extends StoreOptions {
   /**
    * A pool of `mysql2/promise` (3 or newer), on the database in which `migrate` made the tables. The caller ends
@@ -38,8 +38,8 @@ export interface MysqlStoreOptions extends StoreOptions {
 }
 
 /**
- * A store on MariaDB or MySQL. Its `transaction(request, fn)` passes a connection of the pool to `fn`, inside the
- * transaction.
+ * A store on MariaDB or MySQL, made by `mysqlStore`. In a handler, `ctx.transaction(fn)` passes a connection of the
+ * pool to `fn`, inside the database transaction that completes the event.
  *
  * After the transaction each call on that connection fails with the code `transaction_over` and sends nothing,
  * because the connection serves others.

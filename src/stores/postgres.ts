@@ -11,7 +11,7 @@ export type { PgClient, PgConnection, PgPool, PgResult } from './postgres/postgr
 export { migrate } from './postgres/postgres-schema.ts';
 export type { MigrateOptions } from './postgres/postgres-schema.ts';
 
-/** Options of `postgresStore`. */
+/** Options of `postgresStore`: the pool of connections, the schema, and time limits. */
 export interface PostgresStoreOptions extends StoreOptions {
   /** A pool of `pg` (8 or newer). The caller ends it. `ctx.transaction` needs a `max` of at least 2. */
   readonly pool: PgPool;
@@ -37,8 +37,8 @@ export interface PostgresStoreOptions extends StoreOptions {
 }
 
 /**
- * A store on PostgreSQL. Its `transaction(request, fn)` passes a client of the pool to `fn`, inside the
- * transaction.
+ * A store on PostgreSQL, made by `postgresStore`. In a handler, `ctx.transaction(fn)` passes a client of the pool to
+ * `fn`, inside the database transaction that completes the event.
  *
  * After the transaction each call on that client fails with the code `transaction_over` and sends nothing, because
  * the connection serves others.

@@ -10,7 +10,7 @@ import type { SessionOptions } from './redis/redis-session.ts';
 
 export type { RedisClient } from './redis/redis-client.ts';
 
-/** Options of `redisStore`. */
+/** Options of `redisStore`: the client, the prefix of the keys, and time limits. */
 export interface RedisStoreOptions extends StoreOptions {
   /**
    * A client of ioredis: single, with Sentinels, or Cluster. The store works on a duplicate of it; the caller
@@ -34,7 +34,7 @@ export interface RedisStoreOptions extends StoreOptions {
   readonly timeoutMs?: number;
 }
 
-/** A store on Redis, with an inbox and without transactions. */
+/** A store on Redis, made by `redisStore`. It works in both modes and has no transactions. */
 export type RedisStore = Store &
   Required<Pick<Store, typeof Symbol.asyncDispose>> & { readonly inbox: StoreInbox };
 

@@ -75,7 +75,7 @@ function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
 
 export type { SqliteHandle, SqliteStatement, SqliteValue } from './sqlite/handle.ts';
 
-/** Options of `sqliteStore`. */
+/** Options of `sqliteStore`: the wait for a locked database, and functions that tests replace. */
 export interface SqliteStoreOptions extends StoreOptions {
   /**
    * The longest wait for another connection's lock, ms. After it an operation fails with `store_unavailable`.
@@ -89,8 +89,8 @@ export interface SqliteStoreOptions extends StoreOptions {
 }
 
 /**
- * A store on SQLite, with an inbox. Its `transaction(request, fn)` passes the connection to `fn`, which must be
- * synchronous.
+ * A store in an SQLite file, made by `sqliteStore`. It works in both modes. In a handler, `ctx.transaction(fn)`
+ * passes the connection to `fn`, which must be synchronous.
  */
 export type SqliteStore<Handle = SqliteHandle> = Store<Handle> &
   Required<Pick<Store<Handle>, 'transaction' | 'inbox' | 'registrations' | typeof Symbol.asyncDispose>>;

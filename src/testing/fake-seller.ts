@@ -22,10 +22,10 @@ const OPTION_NAMES: Readonly<Record<keyof FakeSellerOptions, true>> = {
 };
 
 /**
- * Starts a seller on 127.0.0.1 with brand.json, a JWKS and keys of both algorithms. Use it to test your own
- * handlers with real deliveries.
+ * Starts a seller on 127.0.0.1 with brand.json, a JWKS and keys of both algorithms. Use it to test your own handlers
+ * with real deliveries.
  *
- * Give its `sender` to a receiver with `allowLoopback: true`. `url` is the receiver's `publicUrl`.
+ * Pass its `sender` to a receiver with `allowLoopback: true`. `url` is the receiver's `publicUrl`.
  * @throws ConfigError for a wrong `protocol`, or an unknown option.
  * @example
  * ```ts

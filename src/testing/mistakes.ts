@@ -50,7 +50,7 @@ export const mistakesFor = (
 ): readonly (readonly [name: string, row: WrongDelivery])[] =>
   Object.entries(rows).filter(([, { by }]) => by?.includes(use) ?? true);
 
-/** A mistake of a sender, and the answer of a receiver. */
+/** One entry of `MISTAKES`: a mistake that a sender can make, and the status and code that a receiver must answer. */
 export interface Mistake {
   /** The defect of the delivery, as a sentence. */
   readonly sends: string;
@@ -60,7 +60,10 @@ export interface Mistake {
   readonly code?: string;
 }
 
-/** All mistakes that `deliver(payload, { mistake })` can make, by name, with a receiver's answer to each. */
+/**
+ * The mistakes that a fake seller can make (`seller.deliver(payload, { mistake })`), by name, with the answer that a
+ * receiver must give to each.
+ */
 export const MISTAKES: Readonly<Record<string, Mistake>> = Object.fromEntries(
   mistakesFor('seller').map(([name, row]) => {
     const code = toldCode(row);

@@ -2,7 +2,10 @@ import { oneOf } from '../config/validate.ts';
 import type { DeliveryReport, NotificationFamily, Notifications, TaskStatus } from '../events/event.ts';
 import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from '../events/wire.ts';
 
-/** The notification families that have a sample. The wholesale feed has one family. */
+/**
+ * The notification families of which `samplePayloads` and a fake seller can build a sample. The wholesale feed has
+ * one.
+ */
 export type SampleFamily = Exclude<NotificationFamily, 'wholesale_feed'> | 'product.updated';
 
 type Payloads = Omit<Notifications, 'wholesale_feed'> & {
@@ -147,10 +150,13 @@ function familyPayload(family: SampleFamily, at: string): Payloads[SampleFamily]
   return SAMPLES[family](at);
 }
 
-/** Members to add to a sample or to replace in it. */
+/** Members that are added to a sample payload, or replace its own. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/** Builds valid bodies of every kind. Each call makes a new `idempotency_key`, so a new event. */
+/**
+ * Builds valid webhook bodies of every kind, for tests of your handlers. Each call makes a new `idempotency_key`, so
+ * a new event. `samplePayloads` and a fake seller make one.
+ */
 export interface SamplePayloads {
   /** Builds an envelope of the tool transport. `overrides` replace members at the top level. */
   tool(status: TaskStatus, overrides?: Members): ToolEnvelope & Members;
@@ -169,7 +175,7 @@ export interface SamplePayloads {
   family(name: SampleFamily, overrides?: Members): Members;
 }
 
-/** Options of `samplePayloads`. */
+/** Options of `samplePayloads`: the clock, and the source of ids. */
 export interface SamplePayloadOptions {
   /** Returns the current time, Unix ms, for `timestamp`. Default: `Date.now`. */
   readonly now?: () => number;

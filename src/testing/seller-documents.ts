@@ -5,7 +5,10 @@ import { gzipSync } from 'node:zlib';
 import { oneOf } from '../config/validate.ts';
 import { isBytes } from '../shared/realms.ts';
 
-/** The faults of a document or its server that have a name, for `seller.faults`. */
+/**
+ * The name of a fault that a fake seller's server shows when its documents are fetched, e.g. `down` or `huge`. Set
+ * it in `seller.faults`.
+ */
 export type NamedFault =
   | 'down'
   | 'unavailable'
@@ -19,7 +22,10 @@ export type NamedFault =
   | 'duplicate-kid'
   | 'secret-key';
 
-/** A fault by its name, a redirect, or an answer of your own. */
+/**
+ * A fault that a fake seller's server shows when its documents are fetched: one by name, a redirect, or an answer of
+ * your own. Set it in `seller.faults`.
+ */
 export type SellerFault =
   | NamedFault
   | { readonly redirect: string }

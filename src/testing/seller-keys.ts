@@ -5,10 +5,13 @@ import type { Jwk } from '../crypto/engine.ts';
 import { algorithmOf, signBytes } from '../sender/keys.ts';
 import { generateKey, type KeyPair } from '../sender/sign.ts';
 
-/** The names of the two keys that a fake seller publishes. */
+/** The names of the two signing keys that a fake seller publishes, one for each algorithm: Ed25519 and ECDSA P-256. */
 export type SellerKeyName = 'ed25519' | 'p256';
 
-/** Options of `seller.rotate`. */
+/**
+ * Options of `seller.rotate`, which replaces a key of a fake seller: whether the old key stays published, and the
+ * new key id.
+ */
 export interface RotateOptions {
   /** If true, the old key stays published beside the new one, until the next rotation without `overlap`. */
   readonly overlap?: boolean;
@@ -68,7 +71,10 @@ export async function sellerKeys(
   return { keys, rotate };
 }
 
-/** Options of `seller.revoke`. */
+/**
+ * Options of `seller.revoke`, which publishes a fake seller's revocation list: its form, its place, and its signing
+ * key.
+ */
 export interface RevokeOptions {
   /** The form of the list: plain JSON, or one of the forms of a JWS. Default: `plain`. */
   readonly form?: 'plain' | 'flattened' | 'compact' | 'general';

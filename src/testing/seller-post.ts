@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { readJson } from '../codec/json-reader.ts';
 import type { SignedDelivery } from '../sender/sign.ts';
 
-/** The retry policy of a fake seller. */
+/** The number of attempts of a fake seller to deliver an event, and the waits between them. */
 export interface RetryPolicy {
   /** The largest number of attempts per event, including the first. Default: 6. */
   readonly attempts: number;
@@ -16,7 +16,7 @@ export interface RetryPolicy {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
-/** One attempt to deliver an event, with its answer. */
+/** One attempt of a fake seller to deliver an event, with the receiver's answer. */
 export interface Attempt extends PostResult {
   /** The number of the attempt, from 1. */
   readonly attempt: number;
@@ -24,7 +24,7 @@ export interface Attempt extends PostResult {
   readonly delivery: SignedDelivery;
 }
 
-/** All attempts to deliver one event, in their order. There is at least one. */
+/** The result of `seller.deliver`: all attempts to deliver one event, in their order. There is at least one. */
 export interface DeliveryResult {
   readonly attempts: readonly Attempt[];
   readonly last: Attempt;
@@ -76,10 +76,13 @@ const waited = (sleep: Promise<unknown>): Promise<boolean> =>
     () => false,
   );
 
-/** The outcome of one POST, in the terms of `webhook_activity[].status`. */
+/**
+ * The outcome of one HTTP request of a fake seller. The values are those of the protocol's
+ * `webhook_activity[].status`.
+ */
 export type PostOutcome = 'success' | 'failed' | 'timeout' | 'connection_error';
 
-/** The answer to one POST. */
+/** The receiver's answer to one HTTP request of a fake seller: its outcome, status, headers, body and error code. */
 export interface PostResult {
   readonly outcome: PostOutcome;
   /** The HTTP status. Absent if there was no answer. */

@@ -5,7 +5,7 @@ import type { SellerFault } from './seller-documents.ts';
 import type { RotateOptions, SellerKeyName, RevokeOptions } from './seller-keys.ts';
 import type { Attempt, DeliveryResult, RetryPolicy } from './seller-post.ts';
 
-/** The result of a posted proof of control. */
+/** The result of `seller.challenge`, with which a fake seller checks that a receiver owns its URL. */
 export interface ChallengeResult {
   /**
    * True if the buyer proved control: a 2xx answer with exactly the body `{"challenge": "<the same>"}`. A seller
@@ -15,7 +15,10 @@ export interface ChallengeResult {
   readonly attempt: Attempt;
 }
 
-/** Options of `createFakeSeller`. All are optional; `url` is given here or to each `deliver`. */
+/**
+ * Options of `createFakeSeller`: the receiver's URL, the authentication, the retries, and the clock. All are
+ * optional; `url` is given here or to each `deliver`.
+ */
 export interface FakeSellerOptions {
   /** The buyer's webhook URL, the same as the receiver's `publicUrl`. */
   readonly url?: string;
@@ -32,7 +35,7 @@ export interface FakeSellerOptions {
   readonly now?: () => number;
 }
 
-/** Options of a single delivery, which override those of the seller. */
+/** Options of one `seller.deliver`, e.g. the key or a mistake to make. They override the fake seller's own options. */
 export interface DeliverOptions {
   readonly url?: string;
   readonly to?: string;
@@ -52,7 +55,10 @@ export interface DeliverOptions {
   readonly onAttempt?: (attempt: Attempt) => void;
 }
 
-/** A seller on loopback, made by `createFakeSeller`. */
+/**
+ * A seller on 127.0.0.1 for tests, made by `createFakeSeller`. It publishes keys, signs and delivers webhooks, and
+ * can make the mistakes of `MISTAKES`.
+ */
 export interface FakeSeller extends AsyncDisposable {
   /** The seller's agent URL, `http://127.0.0.1:<port>/mcp`. The receiver needs `allowLoopback: true`. */
   readonly agentUrl: string;

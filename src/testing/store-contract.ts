@@ -70,8 +70,8 @@ const REGISTRATION_SUITES: Readonly<Record<string, Cases>> = {
 };
 
 /**
- * Registers the tests that every store must pass. They check the rules of `Store` on two handles of one store,
- * under a clock that the suite moves. Use it for stores of your own.
+ * Registers the tests that every store must pass. They check the rules of `Store` on two handles of one store, under
+ * a clock that the suite moves. Use it to test a store that you wrote.
  * @param factory creates a new, empty store for each test.
  * @param options `describe` and `it` of vitest, jest or `node:test`, and the optional features of the store.
  *   Assertions are those of `node:assert`.

@@ -140,7 +140,10 @@ function describeAnswer(answer: SubjectAnswer, expected: Expectation): string {
   return summary({ status, code, kind, check: expected.check === undefined ? undefined : check });
 }
 
-/** The result of one vector. */
+/**
+ * The result of one conformance vector, returned by `runVectors`: passed or failed, with the expected and the actual
+ * answer.
+ */
 export interface VectorResult {
   readonly name: string;
   /** The kind of vector. `unreadable`: the file, or the part of it, is not a vector of a known shape. */

@@ -291,8 +291,8 @@ function baseOf({ headers, method, url }: VectorRequest): string | undefined {
 }
 
 /**
- * Creates the subject that tests this library in the way of real deliveries: a receiver with the vector's keys as
- * pins, a memory store, and the vector's clock.
+ * Creates a `Subject` that makes `runVectors` test this library. It handles each vector as a real delivery: with a
+ * receiver, a memory store, the vector's keys and the vector's clock.
  * @param engine the crypto engine. Default: the fastest of the runtime.
  * @param verifying the options of the receiver with these names.
  * @example

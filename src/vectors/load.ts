@@ -12,7 +12,10 @@ import { isKeySet, keysIn, readCases } from './shapes/index.ts';
 import type { ShapeContext } from './shapes/read-shape.ts';
 import type { Skipped } from './vector-case.ts';
 
-/** Selects the vectors, and how they are read. Without `dir` and `files` they are this package's own vectors. */
+/**
+ * The part of the options of `runVectors` that selects the conformance vectors. Without `dir` and `files` they are
+ * this package's own.
+ */
 export interface LoadOptions {
   /** A folder: every `.json` file in it and below is read. Links to folders are not followed. */
   readonly dir?: string;

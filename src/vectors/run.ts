@@ -7,7 +7,10 @@ import { type LoadOptions, loadVectors } from './load.ts';
 import type { Subject } from './subject.ts';
 import { printableText } from '../codec/printable.ts';
 
-/** Options of `formatReport`. */
+/**
+ * Options of `formatReport` and `formatResult`, which print the results of `runVectors`: colours, and the lines to
+ * show.
+ */
 export interface ReportOptions {
   /** If true, uses ANSI colours, for terminals. Default: false. */
   readonly colour?: boolean;
@@ -48,7 +51,8 @@ function lineOf(
 }
 
 /**
- * Formats the result of one vector as text.
+ * Formats the result of one conformance vector as text.
+ *
  * @example
  * ```ts
  * import { formatResult, runVectors } from 'proto-webhooks/vectors';
@@ -95,8 +99,9 @@ export function formatEnd(results: readonly VectorResult[], skipped: readonly Sk
 }
 
 /**
- * Formats all results as text: one line for each vector, then the skipped items, and at the end
- * `N passed, N failed`.
+ * Formats the results of `runVectors` as text: one line for each vector, then the skipped items, and at the end `N
+ * passed, N failed`.
+ *
  * @example
  * ```ts
  * import { formatReport, runVectors, type Skipped } from 'proto-webhooks/vectors';
@@ -113,7 +118,10 @@ export function formatReport(results: readonly VectorResult[], options: ReportOp
   );
 }
 
-/** Options of `runVectors`. All are optional: by default this package's own vectors test this library. */
+/**
+ * Options of `runVectors`: the vectors, and the implementation to test. All are optional: by default this package's
+ * own vectors test this library.
+ */
 export interface RunVectorsOptions extends LoadOptions {
   /** The implementation that is tested. Default: this library. */
   readonly subject?: Subject;
@@ -134,7 +142,7 @@ const OPTION_NAMES: Readonly<Record<keyof RunVectorsOptions | 'test', true>> = {
   test: true,
 };
 
-/** The function `test` of vitest, jest or `node:test`. */
+/** The function `test` of vitest, jest or `node:test`, which `runVectors({ test })` calls for each vector. */
 export type TestFunction = (name: string, run: () => Promise<void>) => unknown;
 
 async function check(vector: VectorCase, subject: Subject): Promise<void> {
@@ -198,8 +206,9 @@ async function runAll(options: RunVectorsOptions): Promise<readonly VectorResult
 }
 
 /**
- * Registers one test for each vector, synchronously, with the `test` of vitest, jest or `node:test`. It throws the
- * errors with which the other form rejects.
+ * Tests this library, or your own (`subject`), by conformance vectors. With `test` of vitest, jest or `node:test` it
+ * registers one test for each vector, synchronously. It throws the errors with which the other form rejects.
+ *
  * @example
  * ```ts
  * import { test } from 'node:test';
@@ -210,7 +219,7 @@ async function runAll(options: RunVectorsOptions): Promise<readonly VectorResult
  */
 export function runVectors(options: RunVectorsOptions & { readonly test: TestFunction }): void;
 /**
- * Runs conformance vectors, one after the other.
+ * Without `test` it runs the vectors one after the other, and resolves with their results.
  * @returns a result for each vector, failed or passed; `formatReport` turns them into text.
  * @throws VectorError (rejects) for a folder or file that cannot be read or has no vectors; ConfigError for a wrong
  *   `protocol` or `edition`, or an unknown option.

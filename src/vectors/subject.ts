@@ -4,7 +4,7 @@ import type { Recovery } from '../events/error-codes.ts';
 import type { Transport } from '../events/event.ts';
 import type { EditionName } from '../shared/editions.ts';
 
-/** One HTTP request of a vector. */
+/** One HTTP request of a conformance vector, which the implementation under test has to answer. */
 export interface VectorRequest {
   readonly method: string;
   /** The absolute URL that the sender was given. */
@@ -13,7 +13,10 @@ export interface VectorRequest {
   readonly body: Uint8Array;
 }
 
-/** A sender that a vector registers with the receiver. */
+/**
+ * A seller that a conformance vector registers with the receiver under test: its agent URL, its keys, and its
+ * authentication.
+ */
 export interface VectorSender {
   readonly agentUrl: string;
   /** The keys that may sign for the sender. They are JWKs as in the vector, and some of them must be refused. */
@@ -35,7 +38,10 @@ export interface VectorSender {
   };
 }
 
-/** The state of a receiver before the first request of a vector. */
+/**
+ * The state that a receiver under test must have before the first request of a conformance vector: its URL, sellers,
+ * clock, limits, and nonces that were used before.
+ */
 export interface Setup {
   /** The URL that the senders were given. All requests of one vector go to it. */
   readonly url: string;
@@ -59,14 +65,14 @@ export interface Setup {
   readonly challenge?: 'accept' | 'refuse';
 }
 
-/** Caps of the receiver that a vector sets. */
+/** The limits of the receiver under test that a conformance vector sets: body size, records and nonces. */
 export interface VectorLimits {
   readonly maxNoncesPerKey?: number;
   readonly maxRecordsPerSender?: number;
   readonly maxBodyBytes?: number;
 }
 
-/** The circumstances in which one request arrives. */
+/** The circumstances in which one request of a conformance vector arrives: the time, and if the handler is to fail. */
 export interface Arrival {
   /** The receiver's clock, Unix ms. */
   readonly nowMs: number;
@@ -74,7 +80,10 @@ export interface Arrival {
   readonly handlerFails: boolean;
 }
 
-/** The answer of a receiver. Members that an implementation cannot determine are absent, and are not compared. */
+/**
+ * The answer of the receiver under test to one request of a conformance vector. Leave out members that your
+ * implementation cannot determine; they are not compared.
+ */
 export interface SubjectAnswer {
   /** The HTTP status. */
   readonly status: number;
@@ -104,7 +113,10 @@ export interface SubjectAnswer {
   readonly warnings?: readonly string[] | undefined;
 }
 
-/** A receiver that was set up for one vector. */
+/**
+ * A receiver that your `Subject` has set up for one conformance vector. The vector's requests are passed to its
+ * `deliver`.
+ */
 export interface OpenReceiver {
   /** Delivers one request and returns the receiver's answer. */
   readonly deliver: (request: VectorRequest, arrival: Arrival) => SubjectAnswer | Promise<SubjectAnswer>;
@@ -112,13 +124,16 @@ export interface OpenReceiver {
   readonly close?: () => unknown;
 }
 
-/** The canonical `@target-uri` and `@authority` of a URL. */
+/** The canonical form of a URL, as a `Subject` under test returns it: `@target-uri` and `@authority` of RFC 9421. */
 export interface CanonicalUrl {
   readonly targetUri: string;
   readonly authority: string;
 }
 
-/** The transport and the data that were extracted from a payload. */
+/**
+ * The result of `Subject.extract`: the transport (`tool` for MCP, `agent` for A2A) of a webhook body, and the data
+ * in it.
+ */
 export interface Extracted {
   /** The transport: `tool` or `agent`; undefined if it is neither. */
   readonly format: string | undefined;
@@ -126,7 +141,10 @@ export interface Extracted {
   readonly data: unknown;
 }
 
-/** The data that a caller reads from the answer to its call. */
+/**
+ * The result of `Subject.answerData`: the data that a client reads from a seller's answer to a call, e.g. to
+ * `create_media_buy`.
+ */
 export interface AnswerData {
   /** The data; undefined if there are none. */
   readonly data: unknown;
@@ -135,8 +153,8 @@ export interface AnswerData {
 }
 
 /**
- * The error that a caller reads from an answer. Members that an implementation cannot determine are absent, and are
- * not compared.
+ * The result of `Subject.answerError`: the error that a client reads from a seller's answer to a call. Leave out
+ * members that your implementation cannot determine; they are not compared.
  */
 export interface AnswerError {
   readonly code?: string | undefined;
@@ -149,7 +167,7 @@ export interface AnswerError {
   readonly retryAfterMs?: number | undefined;
 }
 
-/** One answer that redirects to another URL. */
+/** One redirecting answer in a conformance vector: its status and `Location`. */
 export interface Redirect {
   /** The HTTP status. */
   readonly status: number;
@@ -157,7 +175,10 @@ export interface Redirect {
   readonly location?: string;
 }
 
-/** A fetch of a publisher's document. */
+/**
+ * A conformance vector about redirects: the URL at which a publisher's document is fetched, and the redirects that
+ * the server answers. `Subject.discover` receives it.
+ */
 export interface Discovery {
   /** The place of the document: at its well-known path, or at an `authoritative_location`. */
   readonly target: 'well-known' | 'authoritative';
@@ -166,13 +187,16 @@ export interface Discovery {
   readonly redirects: readonly Redirect[];
 }
 
-/** The URL at which the document was found, or the reason why it was not. */
+/**
+ * The result of `Subject.discover`: the URL at which the publisher's document was found, or the reason why it was
+ * not.
+ */
 export type Discovered =
   { readonly ok: true; readonly url: string } | { readonly ok: false; readonly reason: string };
 
 /**
- * The implementation that vectors test: this library, or your own. Vectors that need an absent function are
- * skipped. Signature bases are compared only if `signatureBase` is present.
+ * The implementation that conformance vectors test: this library, or your own. Vectors that need an absent function
+ * are skipped. Signature bases are compared only if `signatureBase` is present.
  */
 export interface Subject {
   /** Sets up a receiver, for vectors of signatures, HMAC, bearer, envelopes and sequences. */

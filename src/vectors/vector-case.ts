@@ -3,7 +3,7 @@ import { PrintableError } from '../codec/printable-value.ts';
 import type { Transport } from '../events/event.ts';
 import type { Redirect, Setup, VectorRequest } from './subject.ts';
 
-/** The kinds of vectors: the part of the protocol that a vector tests. */
+/** The kind of a conformance vector: the part of the protocol that it tests. */
 export type VectorKind =
   | 'signature'
   | 'canonicalization'
@@ -154,14 +154,17 @@ export type VectorCase =
 /** What a reader makes of one vector. */
 export type ReadCase = VectorCase | NotJudgedCase;
 
-/** Thrown if vectors cannot be read. `message` is one line with the file, the problem, and the expected form. */
+/**
+ * Thrown by `runVectors` if vectors cannot be read. `message` is one line with the file, the problem, and the
+ * expected form.
+ */
 export class VectorError extends PrintableError {
   override readonly name = 'VectorError';
   /** The stable code, always `vector_error`. */
   readonly code = 'vector_error';
 }
 
-/** A file, vector or member that was found but is not judged. */
+/** A file, vector, or member of a vector that `runVectors` found but did not judge, with the reason. */
 export interface Skipped {
   /** The kind of what was skipped: a file, a vector, or a member of a vector. */
   readonly what: 'file' | 'vector' | 'member';

@@ -2,7 +2,10 @@ import type { Head } from '../../shared/delivery.ts';
 import type { Target } from '../auth-contract.ts';
 import { PrintableError } from '../../codec/printable-value.ts';
 
-/** Thrown for a URL or a `Host` that has no canonical form. `message` is for the receiver's operator. */
+/**
+ * Thrown by `canonicalTargetUri` for a URL or a `Host` that has no canonical form. `message` is for the receiver's
+ * operator.
+ */
 export class TargetUriError extends PrintableError {
   override readonly name = 'TargetUriError';
   /** The stable code, always `webhook_target_uri_malformed`. */

@@ -33,7 +33,10 @@ export { parseSignatureInput } from './signature-input.ts';
 export { TargetUriError } from './host.ts';
 export { canonicalTargetUri } from './signature-base.ts';
 
-/** A request as it was received, and the URL that its sender was given. */
+/**
+ * The request whose signature `verifySignature` checks: method, headers and body as received, and the URL that the
+ * sender was given.
+ */
 export interface SignedMessage {
   readonly method: string;
   /**
@@ -46,7 +49,7 @@ export interface SignedMessage {
   readonly body?: Uint8Array;
 }
 
-/** Options of `verifySignature`. */
+/** Options of `verifySignature`: the protocol name and edition, the clock, and the crypto engine. */
 export interface VerifySignatureOptions {
   /**
    * The only name accepted in the tag and the key purpose. Default: both known names, `proto` and `adcp`; tag and
@@ -68,7 +71,10 @@ export interface VerifySignatureOptions {
   readonly hashes?: Hashes;
 }
 
-/** A signature that passed all checks. Replays are not detected here: the caller must remember `nonce`. */
+/**
+ * The result of `verifySignature` for a signature that passed all checks: its key id, nonce and times. Replays are
+ * not detected: you must remember `nonce`.
+ */
 export interface VerifiedSignature {
   readonly kind: 'verified';
   readonly keyid: string;

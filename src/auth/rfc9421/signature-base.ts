@@ -2,7 +2,7 @@ import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
 import type { Target } from '../auth-contract.ts';
 import { canonicalAuthority, type Scheme, TargetUriError } from './host.ts';
 
-/** The parts of a request that enter its signature base. */
+/** The parts of a request from which `signatureBase` builds the signed text. */
 export interface RequestFacts {
   /** The request method; the base has it in upper case. */
   readonly method: string;
@@ -162,8 +162,8 @@ export function canonicalTargetUri(url: string): Target {
 }
 
 /**
- * Builds the text that is signed (RFC 9421 §2.5): one line for each component, then `@signature-params`. Signers
- * and verifiers both use it; encode it with `TextEncoder`.
+ * Builds the text that a signature covers (RFC 9421 §2.5): one line for each component, then `@signature-params`.
+ * Signers and verifiers both use it; encode it with `TextEncoder`.
  * @param components names without parameters, in the order of `signatureParams`, e.g.
  *   `['@method', 'content-type']`.
  * @param facts method, canonical target and header fields.

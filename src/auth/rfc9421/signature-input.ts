@@ -226,7 +226,10 @@ function stringEnd(field: string, from: number): number {
 /** The one label that is processed; others are ignored (verification.md §2.16). */
 export const LABEL = 'sig1';
 
-/** The signature parameters of the profile. Each is absent if the sender left it out. */
+/**
+ * The parameters of a signature (times, nonce, key id, algorithm, tag) as `parseSignatureInput` reads them. Each is
+ * absent if the sender left it out.
+ */
 export interface SignatureParameters {
   /** The time of signing, Unix seconds. */
   readonly created?: number;
@@ -238,7 +241,10 @@ export interface SignatureParameters {
   readonly tag?: string;
 }
 
-/** The contents of a `Signature-Input` field under the label `sig1`. */
+/**
+ * The contents of a `Signature-Input` field under the label `sig1`, as `parseSignatureInput` returns them: the
+ * covered components and the parameters.
+ */
 export interface SignatureInput {
   readonly kind: 'signature-input';
   /**

@@ -5,8 +5,8 @@ import { type Query, within } from '../sql/sql-transaction.ts';
 import { isBytes, isError } from '../../shared/realms.ts';
 
 /**
- * A connection that was checked out of a pool; that of `mysql2/promise` fits. `ctx.transaction` passes one to its
- * function.
+ * A MySQL connection, reduced to the parts that the store uses; that of `mysql2/promise` fits. `ctx.transaction`
+ * passes one to its function.
  */
 export interface MysqlConnection {
   query(sql: string, values?: unknown): Promise<[unknown, unknown]>;
@@ -15,7 +15,10 @@ export interface MysqlConnection {
   destroy(): void;
 }
 
-/** A pool of connections; that of `mysql2/promise` fits. The caller ends it. */
+/**
+ * A pool of MySQL connections, reduced to the parts that the store uses; that of `mysql2/promise` fits. The caller
+ * ends it.
+ */
 export interface MysqlPool {
   getConnection(): Promise<MysqlConnection>;
 }

@@ -3,12 +3,12 @@ import { causesOf, type Connections, type MadeAt } from '../sql/connections.ts';
 import { within } from '../sql/sql-transaction.ts';
 import { isError } from '../../shared/realms.ts';
 
-/** The result of a query, as `pg` returns it. */
+/** The result of a PostgreSQL query, as `pg` returns it, reduced to its rows. */
 export interface PgResult {
   readonly rows: readonly unknown[];
 }
 
-/** A connection that emits `error` when it breaks. */
+/** A PostgreSQL connection, reduced to its event `error`, which it emits when it breaks. */
 export interface PgConnection {
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
@@ -20,7 +20,10 @@ interface PgNotice {
   readonly routine?: string | undefined;
 }
 
-/** A client that was checked out of a pool; `PoolClient` of `pg` fits. `ctx.transaction` passes one to its function. */
+/**
+ * A PostgreSQL client that was checked out of a pool, reduced to the parts that the store uses; `PoolClient` of `pg`
+ * fits. `ctx.transaction` passes one to its function.
+ */
 export interface PgClient extends PgConnection {
   on(event: 'error', listener: (error: Error) => void): unknown;
   on(event: 'notice', listener: (notice: { readonly routine?: string | undefined }) => void): unknown;
@@ -33,7 +36,10 @@ export interface PgClient extends PgConnection {
   release(error?: Error | boolean): void;
 }
 
-/** A pool of connections; `Pool` of `pg` fits. The caller ends it. */
+/**
+ * A pool of PostgreSQL connections, reduced to the parts that the store uses; `Pool` of `pg` fits. The caller ends
+ * it.
+ */
 export interface PgPool {
   connect(): Promise<PgClient>;
   readonly options: {

@@ -33,7 +33,7 @@ export function quoted(schema: string): string {
   return `"${schema.replaceAll('"', '""')}"`;
 }
 
-/** Options of `migrate`. */
+/** Options of `migrate`, which creates or upgrades the tables of the PostgreSQL store. */
 export interface MigrateOptions {
   /**
    * The schema of the tables. It is created if it does not exist and the role has the right. Default:

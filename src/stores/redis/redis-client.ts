@@ -1,8 +1,8 @@
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 
 /**
- * A client of ioredis 5 or later: `new Redis(…)`, also with Sentinels, or `new Redis.Cluster(…)`. It need not be
- * connected. The store works on a duplicate, and the caller closes this one.
+ * A Redis client: `new Redis(…)` of ioredis 5 or later, also with Sentinels, or `new Redis.Cluster(…)`. It need not
+ * be connected. The store works on a duplicate, and the caller closes this one.
  */
 export interface RedisClient {
   readonly status: string;

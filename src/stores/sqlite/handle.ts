@@ -1,21 +1,24 @@
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 import { isError } from '../../shared/realms.ts';
 
-/** A prepared statement, as `node:sqlite` returns it. */
+/** A prepared SQLite statement, reduced to the parts that the store uses; that of `node:sqlite` fits. */
 export interface SqliteStatement {
   run(...parameters: SqliteValue[]): { readonly changes: number | bigint };
   get(...parameters: SqliteValue[]): unknown;
   all(...parameters: SqliteValue[]): unknown[];
 }
 
-/** A synchronous connection to SQLite. `DatabaseSync` of `node:sqlite` fits. */
+/**
+ * A synchronous connection to SQLite, reduced to the parts that the store uses. `DatabaseSync` of `node:sqlite`
+ * fits.
+ */
 export interface SqliteHandle {
   exec(sql: string): unknown;
   prepare(sql: string): SqliteStatement;
   close(): unknown;
 }
 
-/** A value that can be bound to a parameter of a statement. */
+/** A value that the store binds to a parameter of an SQLite statement. */
 export type SqliteValue = null | number | string | Uint8Array;
 
 /** A row as read. */

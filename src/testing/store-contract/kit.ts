@@ -20,7 +20,10 @@ import {
   requestOf,
 } from './drafts.ts';
 
-/** The means by which the suite tests a store: two handles on one store, and control of its clock. */
+/**
+ * The store under test, as your factory returns it to `describeStoreContract`: two handles on one store, and control
+ * of its clock.
+ */
 export interface StoreHarness {
   /**
    * The first of two handles on one store, as two processes have them: separate connections, one backend. The suite
@@ -38,7 +41,10 @@ export interface StoreHarness {
   readonly effects?: StoreEffects;
 }
 
-/** A table beside the store's own rows, which is written in the store's transactions. */
+/**
+ * A table of yours beside the store's own, for `describeStoreContract`. The suite writes to it inside
+ * `Store.transaction`, to test that both commit together.
+ */
 export interface StoreEffects {
   /** True if the transaction's function must not be async. */
   readonly synchronous: boolean;
@@ -48,12 +54,12 @@ export interface StoreEffects {
   readonly count: () => Promise<number>;
 }
 
-/** Creates a new, empty store for a test. */
+/** The function that `describeStoreContract` calls before each test. It creates a new, empty store. */
 export type StoreFactory = () => Promise<StoreHarness>;
 
 /**
  * Options of `describeStoreContract`: the test runner's functions (vitest, jest or `node:test`), and the optional
- * features of the store.
+ * features of your store.
  */
 export interface StoreContractOptions {
   /**
