@@ -145,17 +145,8 @@ export const ADVANCED: {
 };
 
 /** Says for each of these names that it stands in `advanced`. */
-export const insideAdvanced = (names: object): Readonly<Record<string, string>> =>
+const insideAdvanced = (names: object): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.keys(names).map((name) => [name, `advanced: { ${name}: … }`]));
-
-/** The text to write for a name that stands elsewhere, or had another form. */
-const INSTEAD: Readonly<Record<string, string>> = {
-  ...insideAdvanced(ADVANCED),
-  requireDurability: "durability: { require: 'process' | 'disk' | 'failover' }",
-  declaredDurability: "durability: { declared: 'process' | 'disk' | 'failover' }",
-  shorterRetentionToldToSenders: 'retentionMs: { ms: …, toldToSenders: true }',
-  retryAfterSeconds: 'advanced: { retryAfterMs: … }, in milliseconds',
-};
 
 /** Options that are objects of numbers. */
 export const RETRY: { readonly [K in keyof Required<RetryOptions>]: NumberRule<number> } = {
@@ -179,19 +170,17 @@ export type AnyOptions = Omit<ReceiverOptions, 'store' | 'handlers'> &
 interface Known {
   readonly options: object;
   readonly advanced: object;
-  /** The text to write for a name that stands elsewhere. */
-  readonly instead: Readonly<Record<string, string>>;
 }
 
-const RECEIVERS: Known = { options: OPTIONS, advanced: ADVANCED, instead: INSTEAD };
+const RECEIVERS: Known = { options: OPTIONS, advanced: ADVANCED };
 
 /** Names, and each option by itself, but for the special ones. @throws ConfigError with the fix. */
 export function checkEach(options: AnyOptions, known: Known = RECEIVERS): void {
   // A misspelt one would silently do nothing.
-  onlyKnown('options', options, known.options, known.instead);
+  onlyKnown('options', options, known.options, insideAdvanced(known.advanced));
   checkRules('', options as ReceiverOptions, OPTIONS);
   const { advanced = {} } = options;
-  onlyKnown('advanced', advanced, known.advanced, { retryAfterSeconds: 'retryAfterMs, in milliseconds' });
+  onlyKnown('advanced', advanced, known.advanced);
   checkRules('advanced.', advanced, ADVANCED);
 }
 

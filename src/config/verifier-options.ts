@@ -4,7 +4,7 @@ import type { Event } from '../events/event.ts';
 import { OF_REGISTRATIONS } from '../events/event-registration.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Outcome } from '../shared/outcome.ts';
-import { checkEach, insideAdvanced } from './defaults.ts';
+import { checkEach } from './defaults.ts';
 import { checkShared } from './handed-in.ts';
 import type { Readiness, ReceiverOptions, RequestInfo } from './receiver-options.ts';
 import { type Config, configOf } from './resolve-options.ts';
@@ -179,7 +179,7 @@ export function resolveVerifierOptions(options: VerifierOptions): Config {
   if (typeof options !== 'object' || options === null) {
     throw new ConfigError('createVerifier takes an object: { publicUrl, senders }.');
   }
-  checkEach(options, { options: NAMES, advanced: ADVANCED, instead: insideAdvanced(ADVANCED) });
+  checkEach(options, { options: NAMES, advanced: ADVANCED });
   checkShared(options);
   checkBurn(options);
   if (OF_REGISTRATIONS in Object(options.senders)) {

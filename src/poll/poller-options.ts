@@ -92,12 +92,6 @@ const KNOWN: Readonly<Record<keyof PollerOptions, true>> = {
   onPoll: true,
 };
 
-/** The client is the registrations'. */
-const INSTEAD: Readonly<Record<string, string>> = {
-  call: 'createRegistrations({ call, … })',
-  transport: 'createRegistrations({ call, … }), where call has a member transport',
-};
-
 const DAY_MS = 86_400_000;
 
 /** Parts that tests replace. */
@@ -105,7 +99,7 @@ export type PollerParts = Pick<PollerContext, 'clock' | 'sleep'> & { readonly ra
 
 /** @throws ConfigError */
 export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }: PollerParts): Poller {
-  onlyKnown('createPoller', options, KNOWN, INSTEAD);
+  onlyKnown('createPoller', options, KNOWN);
   const { receiver, query } = options;
   const parts = partsOf(options);
   const tasks = tasksOf(options);

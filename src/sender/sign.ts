@@ -271,7 +271,7 @@ function signatureParams(components: readonly string[], options: SignDeliveryOpt
  * ```
  */
 export async function signDelivery(options: SignDeliveryOptions): Promise<SignedDelivery> {
-  onlyKnown('signDelivery', options, SIGN_NAMES, { lifetimeSeconds: 'lifetimeMs, in milliseconds' });
+  onlyKnown('signDelivery', options, SIGN_NAMES);
   const { url, key, components = PROFILE_COMPONENTS, params: overrides = {} } = options;
   onlyKnown('signDelivery: params', overrides, PARAM_NAMES);
   const body = bytesToSign(options);

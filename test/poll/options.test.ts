@@ -27,16 +27,6 @@ async function registered() {
 const WRONG: readonly (readonly [string, object, RegExp])[] = [
   ['an option that does not exist', { fast: 5 }, /fast is not known/],
   ['no receiver', { receiver: {} }, /receiver is not a receiver. Give what createReceiver returned/],
-  [
-    'call, which is given once',
-    { call: async () => ({}) },
-    /call is not known\. Write createRegistrations\(\{ call/,
-  ],
-  [
-    'transport, which follows the client',
-    { transport: 'agent' },
-    /transport is not known\. Write createRegistrations.*member transport/,
-  ],
   ['fastMs', { fastMs: 0 }, /fastMs: 0/],
   ['slowMs', { slowMs: 1.5 }, /slowMs: 1.5/],
   ['giveUpMs', { giveUpMs: Number.NaN }, /giveUpMs: NaN/],
