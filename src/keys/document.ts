@@ -378,11 +378,21 @@ async function recordFailure<T>(
 }
 
 /** The failure, with where else the document may be after a 404. */
-export async function failureOf<T>(
+export const failureOf = async <T>(
   { state, kind, url, entry }: Omit<FetchRequest<T>, 'budget'>,
   reason: string,
-): Promise<Extract<CopyResult<T>, { ok: false }>> {
-  const absence = usableCopy(state, entry) === undefined ? entry.failure?.absence : undefined;
+): Promise<Failed<T>> =>
+  failedFetch(kind, url, reason, usableCopy(state, entry) === undefined ? entry.failure?.absence : undefined);
+
+type Failed<T> = Extract<CopyResult<T>, { ok: false }>;
+
+/** @param absence the fetch that was answered 404, if one was. */
+export async function failedFetch<T>(
+  kind: DocumentKind<T>,
+  url: string,
+  reason: string,
+  absence: FetchMoment | undefined,
+): Promise<Failed<T>> {
   const other = absence && (await kind.elsewhere?.(url));
   return { ok: false, reason, ...(absence && other !== undefined && { elsewhere: { url: other, absence } }) };
 }

@@ -1,7 +1,7 @@
 import type { KeyFetch } from '../../keys/key-resolver.ts';
-import type { CopyResult, DocumentKind, FetchMoment } from '../../keys/document.ts';
+import { type CopyResult, type DocumentKind, failedFetch } from '../../keys/document.ts';
 import { ageSeconds, lifetimeMs } from '../../keys/lifetimes.ts';
-import { type Fetched, fetchDocument } from '../../keys/safe-fetch.ts';
+import { fetchDocument } from '../../keys/safe-fetch.ts';
 
 /** One document of a seller's chain, as it was found. */
 export interface Link {
@@ -56,17 +56,6 @@ function headerFacts(headers: Headers, now: number): Partial<Link> {
   };
 }
 
-/** The failure, with where else the document may be after a 404. */
-async function failureOf(
-  kind: DocumentKind<unknown>,
-  url: string,
-  { reason, isAbsent }: Extract<Fetched, { ok: false }>,
-  absence: FetchMoment,
-): Promise<Extract<CopyResult<unknown>, { ok: false }>> {
-  const other = isAbsent === true ? await kind.elsewhere?.(url) : undefined;
-  return { ok: false, reason, ...(other !== undefined && { elsewhere: { url: other, absence } }) };
-}
-
 export function createDocuments({ fetch: fetchUrl, allowLoopback, now }: DocumentsOptions): Documents {
   const links: Link[] = [];
   let order = 0;
@@ -88,7 +77,8 @@ export function createDocuments({ fetch: fetchUrl, allowLoopback, now }: Documen
       );
       const link = { document: kind.name, url };
       if (!fetched.ok) {
-        const failed = await failureOf(kind, url, fetched, { fetchedAt: began, fetchNumber: order });
+        const absence = fetched.isAbsent === true ? { fetchedAt: began, fetchNumber: order } : undefined;
+        const failed = await failedFetch(kind, url, fetched.reason, absence);
         const state = answered ? 'faulty' : 'unreachable';
         links.push({ ...link, state: 'elsewhere' in failed ? 'absent' : state, fault: fetched.reason });
         return failed;
