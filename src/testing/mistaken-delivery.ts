@@ -154,7 +154,7 @@ export function mistakenBody(
 ): { readonly body: Uint8Array; readonly sent: (body: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer> } {
   if (row.part !== 'body') {
     throw new ConfigError(
-      'mistake: it is about signatures, and this delivery has none. Expected one in the body, e.g. not-json.',
+      'mistake: it needs a signature, and this delivery has none. Expected one in the body, e.g. not-json.',
     );
   }
   const given = givenBy(options);

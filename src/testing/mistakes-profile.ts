@@ -39,7 +39,7 @@ export const PARAMETER_VALUES: Rows = {
     nonce('A nonce in the standard alphabet.', (given) => quoted('nonce', `${given.nonce.slice(0, 20)}+/`)),
   ),
   'nonce-impossible-length': detail(
-    nonce('A nonce of a length that no base64url has.', (given) =>
+    nonce('A nonce of a length that is impossible in base64url.', (given) =>
       quoted('nonce', given.nonce.padEnd(25, 'A')),
     ),
   ),
@@ -50,13 +50,13 @@ export const PARAMETER_VALUES: Rows = {
     tag('The tag of another version.', ({ protocol }) => quoted('tag', `${protocol}/webhook-signing/v2`)),
   ),
   'tag-upper-case': detail(
-    tag('The tag in upper case: it is compared byte for byte.', ({ protocol }) =>
+    tag('The tag in upper case: tags are compared byte for byte.', ({ protocol }) =>
       quoted('tag', `${protocol.toUpperCase()}/webhook-signing/v1`),
     ),
   ),
   'tag-empty': detail(tag('An empty tag.', quoted('tag', ''))),
   'tag-before-window': but(
-    tag('A wrong tag and an expired signature: the tag is looked at first.', ({ protocol, now }) => ({
+    tag('A wrong tag and an expired signature: the tag is checked first.', ({ protocol, now }) => ({
       params: {
         created: String(now - 900),
         expires: String(now - 600),
@@ -69,7 +69,7 @@ export const PARAMETER_VALUES: Rows = {
   'alg-hmac': detail(alg('A symmetric algorithm.', quoted('alg', 'hmac-sha256'))),
   'alg-p384': detail(alg('ECDSA P-384.', quoted('alg', 'ecdsa-p384-sha384'))),
   'alg-upper-case': detail(alg('ed25519 in other case.', quoted('alg', 'Ed25519'))),
-  'alg-jose-name': detail(alg('The name that JOSE has for it.', quoted('alg', 'EdDSA'))),
+  'alg-jose-name': detail(alg('The JOSE name of the algorithm.', quoted('alg', 'EdDSA'))),
   'alg-none': detail(alg('No algorithm.', ({ pick }) => quoted('alg', pick(['none', 'toString', ''])))),
 };
 
@@ -87,7 +87,7 @@ export const WINDOWS: Rows = {
   // A second more or less decides: for clocks that stand still.
   'window-created-too-far-ahead': narrow(window('created is 61 s ahead.', times(61, 300))),
   'window-expired': narrow(window('expires is 61 s behind.', times(-300, -61))),
-  'window-milliseconds': window('Milliseconds for seconds.', ({ now }) => ({
+  'window-milliseconds': window('Milliseconds instead of seconds.', ({ now }) => ({
     params: { created: String(now * 1000), expires: String(now * 1000 + 300) },
   })),
   'window-negative': detail(
@@ -129,7 +129,10 @@ export const COMPONENTS: Rows = {
   'component-tr': detail(components('A component with ;tr.', covering('"content-type";tr'))),
   'component-field-absent': components('A covered field that the request lacks.', covering('x-absent')),
   'component-upper-case': detail(
-    components('A field name in upper case is no component.', instead('content-type', '"Content-Type"')),
+    components(
+      'A field name in upper case, which is not a component.',
+      instead('content-type', '"Content-Type"'),
+    ),
   ),
   'component-status': detail(components('@status, which no request has.', covering('@status'))),
   'component-query-param': detail(components('@query-param;name.', covering('"@query-param";name="a"'))),

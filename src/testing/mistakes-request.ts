@@ -28,9 +28,7 @@ const type = (value: Headers[string]): Altered => ({ headers: { 'Content-Type': 
 export const GUARDED: Rows = {
   'text-plain': media('Content-Type is text/plain.', type('text/plain')),
   'content-type-json-suffix': detail(
-    media('A +json type is another type.', ({ pick }) =>
-      type(pick(['application/problem+json', 'application/a2a+json'])),
-    ),
+    media('A +json type.', ({ pick }) => type(pick(['application/problem+json', 'application/a2a+json']))),
   ),
   'content-type-absent': media('No Content-Type.', { sent: dropped('Content-Type') }),
   'content-type-twice': narrow(
@@ -46,10 +44,10 @@ export const GUARDED: Rows = {
     headers: { 'Content-Encoding': pick(['gzip', 'br', 'identity, gzip']) },
   })),
   // A client sends no body with GET.
-  'method-get': narrow(method('The method is GET, and signed so.', { method: 'GET' })),
-  'method-put': method('The method is PUT, and signed so.', { method: 'PUT' }),
+  'method-get': narrow(method('The method is GET, also in the signature.', { method: 'GET' })),
+  'method-put': method('The method is PUT, also in the signature.', { method: 'PUT' }),
   'method-other': but(
-    method('Another method, and signed so.', ({ pick }) => ({
+    method('Another method, also in the signature.', ({ pick }) => ({
       method: pick(['DELETE', 'PATCH', 'OPTIONS', 'HEAD']),
     })),
     { by: ['seller', 'fuzz'] },
@@ -59,7 +57,7 @@ export const GUARDED: Rows = {
       413,
       'payload_too_large',
       'body',
-    )('A body over the limit.', ({ body, maxBodyBytes }) => ({
+    )('A body over maxBodyBytes.', ({ body, maxBodyBytes }) => ({
       body: textOf(body).padEnd(maxBodyBytes + 1),
     })),
     // As large as the limit of whoever runs them.
@@ -90,13 +88,13 @@ const hmac = (protocol: string): Headers => ({
 
 export const SCHEMES: Rows = {
   'mode-hmac-at-signature-sender': detail(
-    mode('HMAC headers from a sender of signatures.', ({ protocol }) => unsigned(hmac(protocol))),
+    mode('HMAC headers from a sender that signs.', ({ protocol }) => unsigned(hmac(protocol))),
   ),
   'mode-hmac-beside-signature': mode('HMAC headers beside a valid signature.', ({ protocol }) => ({
     headers: hmac(protocol),
   })),
   'mode-bearer-at-signature-sender': mode(
-    'A bearer token alone from a sender of signatures.',
+    'A bearer token alone from a sender that signs.',
     unsigned({ Authorization: 'Bearer a-shared-secret-of-these-test-vectors-only' }),
   ),
 };
@@ -141,14 +139,14 @@ export const BODIES: Rows = {
   'body-trailing-comma': detail(body('A trailing comma.', { body: '{"a":1,}' })),
   'body-single-quotes': detail(body('Single quotes.', { body: "{'a':1}" })),
   'body-comment': detail(body('A comment.', { body: '{"a":1/* */}' })),
-  'body-nan': detail(body('NaN is no JSON.', { body: '{"a":NaN}' })),
+  'body-nan': detail(body('NaN, which is not JSON.', { body: '{"a":NaN}' })),
   'body-leading-zero': detail(body('A number with a leading zero.', { body: '{"a":01}' })),
   'body-control-character': detail(body('A raw control character in a string.', { body: '{"a":"\n"}' })),
   'body-empty': detail(body('No bytes.', { body: '' })),
   'body-array': body('An array.', { body: '[{"a":1}]' }),
   'body-string': detail(body('A string.', { body: '"text"' })),
   'body-null': detail(body('null.', { body: 'null' })),
-  'body-invalid-utf-8': body('Bytes that are no UTF-8.', { body: around('{"a":"', [0xff], '"}') }),
+  'body-invalid-utf-8': body('Bytes that are not UTF-8.', { body: around('{"a":"', [0xff], '"}') }),
   'body-overlong-utf-8': detail(
     body('An overlong encoding.', { body: around('{"a":"', [0xc0, 0xaf], '"}') }),
   ),

@@ -25,7 +25,7 @@ const keyid = (text: string): Altered => ({ params: { keyid: `"${text}"` } });
 
 export const UNKNOWN_KEYS: Rows = {
   // A new one each time: a receiver remembers for which ids it asked in vain.
-  'unknown-key': unknown('No key has the keyid.', (given) => keyid(`never-published-${given.nonce}`)),
+  'unknown-key': unknown('No key has this keyid.', (given) => keyid(`never-published-${given.nonce}`)),
   'keyid-other-case': detail(
     unknown('A keyid is compared byte for byte.', (given) => keyid(given.keyid.toUpperCase())),
   ),
@@ -34,15 +34,17 @@ export const UNKNOWN_KEYS: Rows = {
 
 export const UNFIT_KEYS: Rows = {
   'alg-ed25519-key-p256': detail({
-    ...purpose('alg is ed25519, the key is P-256.', { params: { alg: '"ed25519"' } }),
+    ...purpose('alg is ed25519, but the key is P-256.', { params: { alg: '"ed25519"' } }),
     key: 'p256',
   }),
   'alg-p256-key-ed25519': {
-    ...purpose('alg is ecdsa-p256-sha256, the key is Ed25519.', { params: { alg: '"ecdsa-p256-sha256"' } }),
+    ...purpose('alg is ecdsa-p256-sha256, but the key is Ed25519.', {
+      params: { alg: '"ecdsa-p256-sha256"' },
+    }),
     key: 'ed25519',
   },
   // The keys of these two have to be published as what they are. Vectors have each edition and list of its own.
-  'wrong-purpose': but(purpose('A signature by a key for something else.', {}), {
+  'wrong-purpose': but(purpose('A signature by a key for another purpose.', {}), {
     key: 'other',
     by: ['probe', 'fuzz'],
   }),
@@ -97,9 +99,9 @@ const flipped = ({ pick }: Given): Altered => {
 const signature = (change: (own: Uint8Array) => Uint8Array): Altered => ({ signature: change });
 
 export const SIGNATURES: Rows = {
-  'tampered-signature': invalid('One bit of the signature is another.', flipped),
+  'tampered-signature': invalid('One bit of the signature is flipped.', flipped),
   'signature-bit-flipped-p256': detail({
-    ...invalid('One bit of an ECDSA signature is another.', flipped),
+    ...invalid('One bit of an ECDSA signature is flipped.', flipped),
     key: 'p256',
   }),
   'signature-of-another-key': but(invalid('Signed with another key of the same sender.', { forged: true }), {
@@ -207,13 +209,13 @@ const EMPTY_OBJECT = 'sha-256=:RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o:';
 export const OTHER_VALUES: Rows = {
   'signed-other-method': detail(elsewhere('Signed for PUT.', { signedAs: { '@method': 'PUT' } })),
   'signed-lower-case-method': detail(
-    elsewhere('The method in lower case in the base.', { signedAs: { '@method': 'post' } }),
+    elsewhere('The method is in lower case in the signature base.', { signedAs: { '@method': 'post' } }),
   ),
   'signed-other-authority': detail(
     elsewhere('Signed for another authority.', { signedAs: { '@authority': 'evil.example' } }),
   ),
   'signed-other-content-type': but(
-    content('Content-Type changed on the way.', {
+    content('Content-Type changed in transit.', {
       headers: { 'Content-Type': 'application/json; charset=utf-8' },
       signedAs: { 'content-type': 'application/json' },
     }),
@@ -226,14 +228,14 @@ export const OTHER_VALUES: Rows = {
     part: 'digest',
   }),
   'signed-other-field': detail(
-    content('An additional covered field changed on the way.', {
+    content('An additional covered field changed in transit.', {
       components: [...FIVE, 'x-trace-id'],
       headers: { 'X-Trace-Id': 'one' },
       signedAs: { 'x-trace-id': 'two' },
     }),
   ),
   'parameter-changed': detail({
-    ...content('A parameter changed on the way: expires, a second earlier.', {
+    ...content('A parameter changed in transit: expires, a second earlier.', {
       sent: rewritten('Signature-Input', (value) =>
         value.replace(/;expires=(\d+)/, (_, own: string) => `;expires=${Number(own) - 1}`),
       ),
@@ -241,7 +243,7 @@ export const OTHER_VALUES: Rows = {
     part: 'parameters',
   }),
   'component-order-changed': detail(
-    content('The covered components were put in another order on the way.', {
+    content('The covered components were reordered in transit.', {
       sent: rewritten('Signature-Input', (value) =>
         value.replace('"@method" "@target-uri"', '"@target-uri" "@method"'),
       ),
@@ -256,7 +258,7 @@ const atHost =
 
 export const HOSTS: Rows = {
   'host-differs': host(
-    'Host names another authority, and the signature is for none of it.',
+    'Host names another authority, and the signature is for neither.',
     atHost(() => 'evil.example'),
   ),
   'host-twice': narrow(
@@ -266,7 +268,7 @@ export const HOSTS: Rows = {
   ),
   // A pseudo-header is HTTP/2's own.
   'host-against-authority': but(
-    host(':authority against Host.', ({ url }) => ({
+    host(':authority contradicts Host.', ({ url }) => ({
       headers: { ':authority': new URL(url).host, Host: 'evil.example' },
     })),
     { by: ['vectors'] },
@@ -287,7 +289,7 @@ export const HOSTS: Rows = {
   ),
   'host-malformed': but(
     host(
-      'A Host that is none.',
+      'A malformed Host.',
       atHost(() => '[::1'),
     ),
     { by: ['seller', 'vectors'] },
@@ -310,7 +312,7 @@ export const DIGESTS: Rows = {
     { part: 'body' },
   ),
   'digest-of-compact-body': detail(
-    digest('The body was serialised again: the digest is that of its compact form.', {
+    digest('The body was serialised again: the digest is of its compact form.', {
       body: '{ "a": 1 }',
       ...claimed('sha-256=:AVq9f1zFei3ZS3WQ8ErYCEJzkF7jPsXOvq5iJ2qX-GI:'),
     }),
@@ -335,14 +337,14 @@ export const ORDERED: Rows = {
       1,
       'webhook_signature_header_malformed',
       'signature',
-    )('No signature, and a body that is no JSON.', (given) => ({
+    )('No signature, and a body that is not JSON.', (given) => ({
       body: textOf(given.body).slice(0, -1),
       sent: dropped('Signature', 'Signature-Input'),
     })),
     { by: ['probe', 'seller'] },
   ),
   'tampered-not-json': but(
-    digest('Another body than was signed, and no JSON.', {
+    digest('Another body than the signed one, and not JSON.', {
       sentBody: () => new TextEncoder().encode(BROKEN),
     }),
     { by: ['probe', 'seller'], part: 'body' },

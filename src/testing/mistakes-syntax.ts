@@ -34,7 +34,7 @@ export const PRESENCE: Rows = {
   ),
   'signature-input-no-dictionary': detail(
     field(
-      'Signature-Input is no dictionary.',
+      'Signature-Input is not a dictionary.',
       input(() => '!!not a dictionary!!'),
     ),
   ),
@@ -52,7 +52,7 @@ export const PRESENCE: Rows = {
   ),
   'signature-input-other-member': detail(
     field(
-      'Another member is no inner list.',
+      'Another member is not an inner list.',
       input((value) => `${value}, sig2=1`),
     ),
   ),
@@ -126,7 +126,9 @@ export const PARAMETER_SYNTAX: Rows = {
     ),
   ),
   'created-16-digits': detail(
-    parameter('created has more digits than an integer has.', ({ now }) => text('created', `${now}000000`)),
+    parameter('created has more digits than an integer may have.', ({ now }) =>
+      text('created', `${now}000000`),
+    ),
   ),
   'expires-string': detail(parameter('expires is a string.', ({ now }) => text('expires', `"${now + 300}"`))),
   'expires-decimal': detail(
@@ -142,13 +144,13 @@ export const PARAMETER_SYNTAX: Rows = {
     parameter('tag is a token.', ({ protocol }) => text('tag', `${protocol}/webhook-signing/v1`)),
   ),
   'created-twice': detail(
-    parameter('created stands twice.', ({ now }) => input((value) => `${value};created=${now}`)),
+    parameter('created occurs twice.', ({ now }) => input((value) => `${value};created=${now}`)),
   ),
-  'keyid-twice': parameter('keyid stands twice, with another value.', ({ keyid }) =>
+  'keyid-twice': parameter('keyid occurs twice, with another value.', ({ keyid }) =>
     input((value) => `${value};keyid="${keyid}-2"`),
   ),
   'tag-twice': detail(
-    parameter('tag stands twice.', ({ protocol }) =>
+    parameter('tag occurs twice.', ({ protocol }) =>
       input((value) => `${value};tag="${protocol}/webhook-signing/v1"`),
     ),
   ),
@@ -211,7 +213,7 @@ export const BYTE_SEQUENCES: Rows = {
   ),
   'signature-other-member': detail(
     field(
-      'Another member of Signature is no byte sequence.',
+      'Another member of Signature is not a byte sequence.',
       signature((value) => `${value}, sig2=1`),
     ),
   ),
@@ -220,7 +222,7 @@ export const BYTE_SEQUENCES: Rows = {
       sent: rewritten('Content-Digest', bytes(stray)),
     }),
   ),
-  'digest-no-dictionary': detail(digest('Content-Digest is no dictionary.', claimed(EMPTY_SHA_256))),
+  'digest-no-dictionary': detail(digest('Content-Digest is not a dictionary.', claimed(EMPTY_SHA_256))),
   'digest-31-bytes': digest(
     'The sha-256 member has 31 bytes.',
     claimed(`sha-256=:${EMPTY_SHA_256.slice(0, 41)}A:`),
@@ -250,7 +252,7 @@ export const NEWER_ITEMS: Rows = {
   'parameter-display-string': detail(parameter('A parameter is a display string.', before(';x=%"a"'))),
   'created-twice-behind-display-string': detail(
     parameter(
-      'created stands twice, hidden from a reader who takes a display string for a string with escapes.',
+      'created occurs twice, hidden from a parser that takes a display string for a string with escapes.',
       before(`;x=%"\\";created=1;y="\\""`),
     ),
   ),

@@ -86,7 +86,7 @@ function requireRegular(file: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
   // What is not there, or may not be looked at, is told when it is opened.
   if (stat && !stat.isFile()) {
-    throw new VectorError(`${file}: cannot be read (no regular file): expected a JSON file`);
+    throw new VectorError(`${file}: cannot be read (not a regular file): expected a JSON file`);
   }
 }
 
@@ -218,7 +218,7 @@ function loadFolder(folder: string, options: LoadOptions): readonly ReadCase[] {
   if (found.length > 0) return found;
   const files = skipped.filter(({ what }) => what === 'file').map(({ name, why }) => `${name} (${why})`);
   const rest = files.length > 0 ? `; skipped: ${files.join(', ')}` : '';
-  throw new VectorError(`${folder}: no vectors in it: expected JSON files like positive/001.json${rest}`);
+  throw new VectorError(`${folder}: has no vectors: expected JSON files like positive/001.json${rest}`);
 }
 
 /**

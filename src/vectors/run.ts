@@ -74,7 +74,7 @@ function skippedLines(skipped: readonly Skipped[]): readonly string[] {
   }
   return [...counts].map(([line, count]) => {
     const [what = '', alike = ''] = line.split('\n');
-    const verb = what === 'member' ? 'passed over' : 'not judged';
+    const verb = what === 'member' ? 'ignored' : 'not judged';
     return `${verb}: ${count} ${what}${count === 1 ? '' : 's'}${alike}`;
   });
 }

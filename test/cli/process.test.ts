@@ -419,7 +419,7 @@ describe('vectors run', () => {
     expect(shown.code).toBe(1);
     expect(shown.stdout).toContain('expected_port is not known');
     expect(shown.stdout.trim().split('\n').slice(-3)).toEqual([
-      'passed over: 1 member requires: not known',
+      'ignored: 1 member requires: not known',
       'not judged: 1 file jwks.json: a key set',
       '1 passed, 1 failed, 1 not judged',
     ]);
@@ -459,7 +459,7 @@ describe('vectors run', () => {
     writeFileSync(folder.file('jwks.json'), JSON.stringify({ keys: [] }));
     const { code, stderr } = await cli(['vectors', 'run', folder.path]);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/no vectors in it: .*; skipped: jwks\.json \(a key set\)/);
+    expect(stderr).toMatch(/has no vectors: .*; skipped: jwks\.json \(a key set\)/);
   });
 });
 

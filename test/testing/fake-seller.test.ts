@@ -286,7 +286,7 @@ describe('mistakes of the caller', () => {
       [() => deliver({ mistake: 'constructor' }), /mistake: "constructor" is not a name in MISTAKES/],
       [
         () => deliver({ mistake: 'wrong-tag', auth: { hmac: { secret: SECRET } } }),
-        /mistake: it is about signatures, and this delivery has none/,
+        /mistake: it needs a signature, and this delivery has none/,
       ],
       [() => deliver({ mistakes: 'tampered-body' }), /deliver: mistakes is not known/],
       [() => seller.sign(event, { mistakes: 'x' } as object), /sign: mistakes is not known/],

@@ -24,7 +24,7 @@ describe('a folder of vectors', () => {
     symlinkSync('..', join(dir, 'sub/up'));
     symlinkSync('..', join(dir, 'sub/up.json'));
     expect(await told(dir)).toEqual([
-      ['up.json', false, 'sub/up.json', expect.stringContaining('no regular file')],
+      ['up.json', false, 'sub/up.json', expect.stringContaining('not a regular file')],
       ['n', true, 'sub/urls.json'],
       ['n', true, 'urls.json'],
     ]);
@@ -42,9 +42,9 @@ describe('a folder of vectors', () => {
     symlinkSync('/dev/zero', join(dir, 'device.json'));
     symlinkSync('nowhere', join(dir, 'lost.json'));
     expect(await told(dir)).toEqual([
-      ['device.json', false, 'device.json', expect.stringContaining('no regular file')],
+      ['device.json', false, 'device.json', expect.stringContaining('not a regular file')],
       ['lost.json', false, 'lost.json', expect.stringContaining('ENOENT')],
-      ['pipe.json', false, 'pipe.json', expect.stringContaining('no regular file')],
+      ['pipe.json', false, 'pipe.json', expect.stringContaining('not a regular file')],
       ['n', true, 'urls.json'],
     ]);
   });
@@ -62,7 +62,7 @@ describe('a folder of vectors', () => {
       'a.json',
       false,
       'sub/a.json',
-      expect.stringMatching(/keys\.json: cannot be read \(no regular file\)/),
+      expect.stringMatching(/keys\.json: cannot be read \(not a regular file\)/),
     ]);
   });
 });

@@ -19,7 +19,7 @@ describe('bad input gives one line with what was expected', () => {
     ['not JSON', '{', /is not JSON .*: expected a JSON file of vectors$/],
     ['no object', '[]', /no known shape of vectors: expected one of \{request/],
     ['an unknown shape', { hello: 1 }, /no known shape of vectors: expected one of/],
-    ['no vectors in a known shape', { cases: [] }, /no vectors in it: expected at least one/],
+    ['no vectors in a known shape', { cases: [] }, /no vectors: expected at least one/],
     [
       'no reference_now',
       { request, expected_outcome: { success: true } },
@@ -33,7 +33,7 @@ describe('bad input gives one line with what was expected', () => {
     [
       'a kid that keys.json lacks',
       { request, reference_now: 1, jwks_ref: ['k'], expected_outcome: { success: true } },
-      /jwks_ref names "k": expected a kid of keys\.json/,
+      /jwks_ref names "k": expected a kid in keys\.json/,
     ],
     [
       'headers of no known form',
@@ -92,7 +92,7 @@ describe('bad input gives one line with what was expected', () => {
       (dir: string) => join(dir, 'a.txt'),
       /a\.txt: cannot be read \(not a folder\): expected a folder/,
     ],
-    ['without vectors', (dir: string) => dir, /: no vectors in it: expected JSON files like/],
+    ['without vectors', (dir: string) => dir, /: has no vectors: expected JSON files like/],
   ])('a folder %s', async (_, path, message) => {
     const dir = folderOf({ 'a.txt': 'a', 'keys.json': { keys: [] } });
     expect((await failure({ dir: path(dir) })).message).toMatch(message);
@@ -164,7 +164,7 @@ describe('one bad file among others', () => {
           { input_url: 'x', reject: true },
         ],
       },
-      /n: says nothing: expected expected_target_uri/,
+      /n: no expectation: expected expected_target_uri/,
     ],
     [
       'hmac.json',

@@ -194,7 +194,7 @@ describe('vectors of other projects', () => {
       expect((await run({ dir: folderOf(files) })).passed).toBe(true);
       const positive = folderOf({ 'keys.json': { keys }, 'positive/1.json': content });
       expect((await run({ dir: positive })).actual).toMatch(
-        /jwks_ref names "k1": expected a kid of keys\.json$/,
+        /jwks_ref names "k1": expected a kid in keys\.json$/,
       );
     }
   });

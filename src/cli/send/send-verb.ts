@@ -144,6 +144,8 @@ const SPOILT: readonly Flag[] = ['tamper', 'dupKey', 'expired', 'mistake'];
 const REPEATED: readonly Flag[] = ['replay', 'duplicate'];
 const SECRETS: readonly Flag[] = ['hmacSecretFile', 'hmacSecretEnv', 'bearerTokenFile', 'bearerTokenEnv'];
 
+const NEEDS_SIGNATURE = 'it needs a signature, which legacy senders do not make';
+
 /** A flag, those that would be dropped beside it, and why. */
 const CONFLICTS: readonly (readonly [Flag, readonly Flag[], string])[] = [
   ['body', [...SAMPLE, 'report', 'family'], 'the body is sent as it is'],
@@ -162,20 +164,14 @@ const CONFLICTS: readonly (readonly [Flag, readonly Flag[], string])[] = [
   ['dupKey', ['expired', 'mistake', ...REPEATED], 'an altered delivery is sent once, with one mistake'],
   ['expired', ['mistake', ...REPEATED], 'an altered delivery is sent once, with one mistake'],
   ['mistake', REPEATED, 'an altered delivery is sent once'],
-  ...SECRETS.map(
-    (secret) =>
-      [
-        secret,
-        ['tamper', 'expired', 'replay'],
-        'that is about signatures, not about legacy senders',
-      ] as const,
-  ),
+  ...SECRETS.map((secret) => [secret, ['replay'], NEEDS_SIGNATURE] as const),
 ];
 
 const named = (flag: Flag): string => `--${flag.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
 
 /** A mistake in headers or signature, which a legacy sender cannot make. */
-function isOfSignatures({ mistake }: Flags): boolean {
+function isOfSignatures(flags: Flags): boolean {
+  const mistake = mistakeOf(flags);
   const row = mistake === undefined ? undefined : WRONG_DELIVERIES[mistake];
   return row !== undefined && !needsNoSignature(row);
 }
@@ -188,10 +184,13 @@ export function requireTogether(flags: Flags): void {
       throw new UsageError(`${named(flag)} and ${named(other)}: ${why}. Expected one of them.`);
   }
   const secret = SECRETS.find((name) => flags[name] !== undefined);
-  if (secret !== undefined && isOfSignatures(flags))
+  const spoilt = SPOILT.find((name) => flags[name] !== undefined);
+  if (secret !== undefined && spoilt !== undefined && isOfSignatures(flags)) {
+    const mistake = spoilt === 'mistake' ? ` ${flags.mistake}` : '';
     throw new UsageError(
-      `${named(secret)} and --mistake ${flags.mistake}: that is about signatures, not about legacy senders. Expected one of them.`,
+      `${named(secret)} and ${named(spoilt)}${mistake}: ${NEEDS_SIGNATURE}. Expected one of them.`,
     );
+  }
 }
 
 interface SendFlags extends PayloadFlags, PlanFlags, SecretFlags, IdentityFlags {

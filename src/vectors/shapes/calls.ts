@@ -90,7 +90,7 @@ function errorCase(vector: JsonObject, name: string, context: ShapeContext): Err
   if (transport === undefined) throw missing('transport', 'mcp or a2a');
   const { expected_error: error, expected_action: action } = given;
   if (error === undefined && action === undefined)
-    throw new VectorError('says nothing: expected expected_error or expected_action');
+    throw new VectorError('no expectation: expected expected_error or expected_action');
   return {
     kind: 'error',
     name,

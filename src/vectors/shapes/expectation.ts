@@ -137,7 +137,7 @@ export function someExpectation(value: unknown, where: string, context: ShapeCon
   const expected = expectationOf(value, where, context);
   if (Object.keys(expected).length > 0) return expected;
   const members = Object.keys(EXPECTATION.shape).join(', ');
-  throw new VectorError(`${where} says nothing: expected at least one of ${members}`);
+  throw new VectorError(`${where} is empty: expected at least one of ${members}`);
 }
 
 /**

@@ -45,10 +45,10 @@ function expectedForm(json: JsonObject, context: ShapeContext): Canonicalization
     if (form !== undefined) throw new VectorError(`reject contradicts ${form}`);
     return { refused: true, ...(code !== undefined && { code }) };
   }
-  if (name !== undefined) throw new VectorError(`${name} is there without reject: true`);
+  if (name !== undefined) throw new VectorError(`${name} needs reject: true`);
   const [targetUri, authority] = FORM.map((member) => given[member]);
   if (targetUri === undefined && authority === undefined) {
-    throw new VectorError(`says nothing: expected expected_target_uri, expected_authority or reject: true`);
+    throw new VectorError('no expectation: expected expected_target_uri, expected_authority or reject: true');
   }
   return { refused: false, ...defined({ targetUri, authority }) };
 }
@@ -77,7 +77,7 @@ function extractionCase(vector: JsonObject, name: string, context: ShapeContext)
   const { expected_format: format } = read(EXTRACTION, vector, '', context, 'may have others');
   const data = Object.hasOwn(vector, 'expected_data') ? { value: vector['expected_data'] } : undefined;
   if (format === undefined && !data) {
-    throw new VectorError('says nothing: expected expected_format or expected_data');
+    throw new VectorError('no expectation: expected expected_format or expected_data');
   }
   if (!Object.hasOwn(vector, 'payload')) {
     throw new VectorError('payload is missing: expected any JSON value');
@@ -228,8 +228,7 @@ function casesOf(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const keys = keysIn(json);
   const own = keys ? { ...context, keys: () => keys } : context;
   const cases = shape.read(json, own);
-  if (cases.length === 0)
-    throw new VectorError(`no vectors in it: expected at least one in ${shape.described}`);
+  if (cases.length === 0) throw new VectorError(`no vectors: expected at least one in ${shape.described}`);
   return shape.members ? [...cases, ...restOf(json, shape.members, own)] : cases;
 }
 

@@ -170,7 +170,7 @@ function unknownMembers(
 
 const notRead = (name: string, why: string, known: readonly string[]): VectorError =>
   new VectorError(
-    `${name} ${why}: expected one of ${known.join(', ')}; where it is a comment, name it in ignore`,
+    `${name} ${why}: expected one of ${known.join(', ')}; if it is a comment, name it in ignore`,
   );
 
 /**
@@ -187,7 +187,7 @@ export function skipUnknown(
   for (const name of unknownMembers(json, known, context)) {
     if (wordsOf(name).some((word) => DECIDING.has(word)))
       throw notRead(at(where, name), 'is not known', known);
-    if (isListOfObjects(json[name])) throw notRead(at(where, name), 'is a list that is not read', known);
+    if (isListOfObjects(json[name])) throw notRead(at(where, name), 'is an unknown list', known);
     context.passOver?.(name, 'not known');
   }
 }

@@ -84,7 +84,7 @@ function keysOf(given: GivenSender, context: ShapeContext, lacking: Lacking): re
       const found = known.find(({ kid }) => kid === ref);
       if (found) return [found];
       if (lacking === 'not published') return [];
-      throw new VectorError(`jwks_ref names ${JSON.stringify(ref)}: expected a kid of keys.json`);
+      throw new VectorError(`jwks_ref names ${JSON.stringify(ref)}: expected a kid in keys.json`);
     });
   return [...referred, ...override.keys];
 }
