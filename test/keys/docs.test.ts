@@ -44,7 +44,7 @@ describe('docs/keys.md agrees with the code', () => {
   test('how long a revocation list is cached, and that there is none', () => {
     const kind = revocationKind(new Map());
     expect(row('revocation list')[1]).toBe(`${kind.maxBytes / 1024} KiB`);
-    expect(row('that there is no revocation list')[2]).toBe(`${(kind.dueAt?.({}, 0) ?? 0) / MINUTE} min`);
+    expect(docs).toContain(`means no list, for ${(kind.dueAt?.({}, 0) ?? 0) / MINUTE} min`);
   });
 
   test('the waits', () => {
