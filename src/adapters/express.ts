@@ -12,10 +12,10 @@ export type ExpressRequest = NodeRequest;
 type Next = (error?: unknown) => void;
 
 /**
- * Creates a handler for Express 4 and 5.
+ * Creates an Express handler that serves a receiver, for Express 4 and 5.
  *
- * It needs the exact bytes of the body, so mount it before `app.use(express.json())`. If that is impossible, use
- * one of these for its path:
+ * It needs the exact bytes of the body, so mount it before `app.use(express.json())`. If that is impossible, use one
+ * of these for its path:
  *
  * - `express.raw({ type: '*\/*', limit: '1mb' })`
  * - `express.json({ limit: '1mb', verify: (req, _res, bytes) => { req.rawBody = bytes; } })`
@@ -25,6 +25,7 @@ type Next = (error?: unknown) => void;
  *
  * Every error is answered with 503 here, because an error handler may answer 4xx. Only a `ConfigError` goes to
  * `next`, if another framework calls the handler.
+ *
  * @example
  * ```ts
  * import express from 'express';

@@ -182,12 +182,12 @@ async function answer(
 }
 
 /**
- * Creates an AWS Lambda handler for an API Gateway (REST, payload 1.0; HTTP, payload 2.0), an Application Load
- * Balancer or a function URL.
+ * Creates an AWS Lambda handler that serves a receiver, behind an API Gateway (REST, payload 1.0; HTTP, payload
+ * 2.0), an Application Load Balancer or a function URL.
  *
  * Mode `inline`: give the function a time-out above `handlerDeadlineMs` + `waitMs` (Lambda's default is 3 s). Mode
  * `inbox`: the function only stores events. Call `receiver.start()` in a process that keeps running, never in the
- * function, because the leases of a frozen worker expire.
+ * function, because a frozen function loses the events that it runs to other processes.
  *
  * REST APIs and load balancers pass a parsed query. If `publicUrl` ends in `/*`, the handler rebuilds the query,
  * which equals the seller's spelling only for plain queries.

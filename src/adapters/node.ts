@@ -118,8 +118,8 @@ const OPTION_NAMES: Readonly<Record<keyof CaptureOptions, true>> = {
 };
 
 /**
- * Creates a hook for the option `onRefused` that writes refused deliveries into a folder. `npx proto-webhooks
- * explain --dir <folder>` then explains each refusal.
+ * Creates a hook for the option `onRefused` that writes refused deliveries into a folder.
+ * `npx proto-webhooks explain --dir <folder>` then explains each refusal.
  *
  * Each file is a raw HTTP request, readable by its owner alone (0600). For each seller and error code the latest
  * files are kept, 5 by default. Values of `Authorization`, cookies, and fields named after tokens, secrets, keys and

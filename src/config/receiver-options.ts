@@ -87,14 +87,14 @@ export type SenderSource =
   readonly Sender[] | SendersByPath | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);
 
 /**
- * The sellers that may call each path of a receiver whose `publicUrl` ends in `/*`, e.g. `{ '/webhooks/a': [{
- * agentUrl: 'https://a.example/mcp' }] }`.
+ * The sellers that may call each path, for a receiver whose `publicUrl` ends in `/*`. An example is
+ * `{ '/webhooks/a': [{ agentUrl: 'https://a.example/mcp' }] }`.
  */
 export type SendersByPath = Readonly<Record<string, readonly Sender[]>>;
 
 /**
  * The option `retry` of `createReceiver`. It sets the number of failed runs or crashes after which an event is DEAD
- * (kept, but not run again), and the waits between a worker's runs.
+ * (kept, but no longer run), and the waits between a worker's runs.
  */
 export interface RetryOptions {
   /** The number of charged runs (`ctx.chargedAttempts`) after which the event is DEAD. Default: 12. */

@@ -20,8 +20,8 @@ export interface KnownRegistration {
 }
 
 /**
- * The part of `createRegistrations` that a receiver uses, passed as its option `registrations`. It names the
- * operation that an event belongs to, and provides the URL and the sellers.
+ * The result of `createRegistrations` as a receiver uses it, passed as its option `registrations`. It finds the call
+ * that an event belongs to, and provides the URL and the sellers.
  */
 export interface EventRegistrations {
   /** The value of `ReceiverOptions.publicUrl` if that is absent. It ends in `/*`. */

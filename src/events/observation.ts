@@ -2,8 +2,8 @@ import type { Refusal } from '../shared/outcome.ts';
 import type { Event, EventChannel, TaskStatus } from './event.ts';
 
 /**
- * The status of a task that you learned without a webhook, e.g. from the answer of a call or a poll. Pass it to
- * `receiver.observe`, which makes an event of it.
+ * The status of a task that you learned from something other than a webhook, e.g. the answer of a call or a poll.
+ * Pass it to `receiver.observe`, which makes an event of it.
  */
 export interface Observation {
   /** The agent URL of the seller. */
@@ -46,7 +46,10 @@ export type Observed =
   | { readonly kind: 'accepted' | 'duplicate' | 'stale'; readonly event: Event }
   | (Refusal & { readonly code: 'sender_over_limit' });
 
-/** The type of `receiver.observe`, which makes an event of a task's status that you learned without a webhook. */
+/**
+ * The type of `receiver.observe`, which makes an event of a task's status that you learned from something other than
+ * a webhook.
+ */
 export type Observe = (observation: Observation) => Promise<Observed>;
 
 const KEY = 'observation';

@@ -22,7 +22,10 @@ export interface WorkerOptions {
   readonly pollMs?: number;
 }
 
-/** A stored event as `receiver.inbox` returns it, for operators: its state, runs, last error and times. */
+/**
+ * A stored event, as `receiver.inbox.list` and `inspect` return it to operators: its state, runs, last error and
+ * times.
+ */
 export interface SeenEvent extends InboxRecord {
   /** The id that `ctx.deliveryId`, alarms and log lines have. */
   readonly deliveryId: string;
@@ -137,9 +140,9 @@ export interface ManyResult<R extends string> {
 }
 
 /**
- * Lists, inspects, runs again or discards stored events that are DEAD or stuck, in both modes: `receiver.inbox`.
- * Every method rejects with `ConfigError` if the store has no inbox or an argument is wrong. It rejects with an
- * error of code `store_unavailable` if the store is unreachable.
+ * Lists, inspects, runs again or discards stored events that failed for good (DEAD) or are stuck, in both modes:
+ * `receiver.inbox`. Every method rejects with `ConfigError` if the store has no inbox or an argument is wrong. It
+ * rejects with an error of code `store_unavailable` if the store is unreachable.
  */
 export interface ReceiverInbox {
   /** Lists events, oldest first, in pages, without bodies. */

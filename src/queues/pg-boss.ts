@@ -164,8 +164,8 @@ function databaseOf(tx: unknown, signal: AbortSignal): BossDatabase {
 }
 
 /**
- * Creates a handler that adds each event to a pg-boss queue once. The job's id is `ctx.deliveryId`. The handler
- * returns when the job is committed.
+ * Creates a handler that adds each event to a pg-boss queue as one job. The job's id is `ctx.deliveryId`. The
+ * handler returns when the job is committed.
  *
  * If the queue drops the job, the handler fails and the answer is 503, never 2xx.
  * @param name the name of an existing queue, or a function of the event.

@@ -65,9 +65,9 @@ export interface SellerAnswer {
  * - `settled`: the answer was recorded.
  * - `known`: the answer contains nothing new.
  * - `other-task`: recorded, but an earlier answer named another task. The earlier task is polled too, but its events
- *   no longer belong to the operation.
- * - `task-taken`: recorded, but the task already belongs to another operation. Its events without an operation id
- *   belong to that one.
+ *   no longer belong to this call.
+ * - `task-taken`: recorded, but the task already belongs to another call. Its events without an operation id belong
+ *   to that one.
  * - `absent`: the operation is unknown.
  */
 export type Settled = 'settled' | 'known' | 'other-task' | 'task-taken' | 'absent';

@@ -61,8 +61,8 @@ const BEARER_NAMES: Readonly<Record<keyof BearerDeliveryOptions, true>> = {
 };
 
 /**
- * Signs a delivery with the deprecated HMAC-SHA256 scheme, over `<timestamp>.<raw body>`. Use `signDelivery` unless
- * the buyer registered a secret.
+ * Signs a webhook with the deprecated HMAC-SHA256 scheme, over `<timestamp>.<raw body>`, as a seller does. Use
+ * `signDelivery` unless the buyer registered a secret.
  * @throws ConfigError for a secret under 32 characters, a body that repeats a member, or an unknown option.
  * @example
  * ```ts
@@ -96,8 +96,8 @@ export function signHmac(options: HmacDeliveryOptions): SignedDelivery {
 }
 
 /**
- * Makes a delivery of the deprecated bearer scheme: the token goes into a header field and nothing is signed. Use
- * `signDelivery` unless the buyer registered a token.
+ * Makes a webhook of the deprecated bearer scheme, as a seller does: the token goes into a header field and nothing
+ * is signed. Use `signDelivery` unless the buyer registered a token.
  * @throws ConfigError for an unknown option.
  * @example
  * ```ts

@@ -2,7 +2,10 @@ import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError } from './errors.ts';
 import { isBytes } from './realms.ts';
 
-/** Header fields as received: a lower-case name maps to the value of each line, in order, with white space trimmed. */
+/**
+ * The header fields of a request as received. A lower-case name maps to the value of each line, in order, with white
+ * space trimmed.
+ */
 export type HeaderFields = ReadonlyMap<string, readonly string[]>;
 
 /**

@@ -16,7 +16,7 @@ export class UnfitObservation extends ConfigError {}
 
 /**
  * Throw it in a handler if no retry can help. The event becomes DEAD at once: it is kept with its body for an
- * operator, and the alarm `dead` is raised. The answer is 200, so that the seller stops.
+ * operator, no longer runs, and raises the alarm `dead`. The answer is 200, so that the seller stops.
  */
 export class PermanentError extends Error {
   override readonly name = 'PermanentError';

@@ -38,8 +38,8 @@ export const refused = (code: RefusedCode, detail: string, check?: CheckId): Ref
 });
 
 /**
- * An outcome with answer 503 and `Retry-After`: a fault on the receiver's side. `detail` is for the operator's log
- * only.
+ * An outcome with answer 503 and `Retry-After`: the delivery could not be decided because of a fault on the
+ * receiver's side. `code` is the reason for programs, `detail` is for the operator's log only.
  */
 export interface Unavailability {
   readonly kind: 'unavailable';
@@ -68,7 +68,10 @@ export interface Acceptance<E = Event> {
   readonly changed: boolean;
 }
 
-/** An outcome with answer 200: the event was accepted before, and this delivery changed nothing. */
+/**
+ * An outcome with answer 200: the event was accepted before, so that this delivery changed nothing. `state` is that
+ * of the first copy.
+ */
 export interface Duplication<E = Event> {
   readonly kind: 'duplicate';
   /**
@@ -80,7 +83,10 @@ export interface Duplication<E = Event> {
   readonly changed: boolean;
 }
 
-/** An outcome with answer 200: the event is older than the state already applied to its task, and was not applied. */
+/**
+ * An outcome with answer 200: the event reports an older status of its task than one that was already applied. Its
+ * handler does not run.
+ */
 export interface Staleness<E = Event> {
   readonly kind: 'stale';
   readonly event: E;

@@ -96,7 +96,8 @@ export type SqliteStore<Handle = SqliteHandle> = Store<Handle> &
   Required<Pick<Store<Handle>, 'transaction' | 'inbox' | 'registrations' | typeof Symbol.asyncDispose>>;
 
 /**
- * Creates a store in one SQLite file, for any number of processes on one machine. Its durability is `disk`.
+ * Creates a store in one SQLite file, for any number of processes on one machine. Its durability is `disk`: answered
+ * events survive a power failure.
  *
  * The import itself throws a ConfigError if the runtime has no `node:sqlite` (Node before 22.13).
  * @param fileOrHandle the path of the database, or a `DatabaseSync` of `node:sqlite`. The caller closes a handle.

@@ -262,7 +262,9 @@ function agentSample(status: TaskStatus, { id, key, timestamp }: Made): AgentTas
 }
 
 /**
- * Creates a builder of valid webhook bodies of every kind.
+ * Creates a builder of valid webhook bodies of every kind, for tests of your handlers. `deliver` of a fake seller
+ * sends them.
+ *
  * @example
  * ```ts
  * import { samplePayloads } from 'proto-webhooks/testing';

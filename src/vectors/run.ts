@@ -99,8 +99,8 @@ export function formatEnd(results: readonly VectorResult[], skipped: readonly Sk
 }
 
 /**
- * Formats the results of `runVectors` as text: one line for each vector, then the skipped items, and at the end `N
- * passed, N failed`.
+ * Formats the results of `runVectors` as text: one line for each vector, then the skipped items, and at the end
+ * `N passed, N failed`.
  *
  * @example
  * ```ts

@@ -115,11 +115,12 @@ function baseOf(
 }
 
 /**
- * Verifies the signature of one message against one public key (RFC 9421, with the webhook profile). It checks the
- * fields, tag, algorithm, time window, covered components, key purpose, signature and body digest.
+ * Verifies the signature of one webhook against one public key: RFC 9421, with the components and parameters that
+ * the protocol requires. It checks the fields, tag, algorithm, time window, covered components, key purpose,
+ * signature and body digest.
  *
- * It does not resolve keys, check revocation or detect replays; `createReceiver` does all three. Use it for tools
- * and for receivers of your own.
+ * It does not fetch keys, check revocation or detect replays; `createReceiver` does all three. Use it for tools and
+ * for receivers of your own.
  * @param jwk the public key as its seller publishes it. The caller makes sure that it is the key that `keyid`
  *   names.
  * @returns `kind: 'verified'`, or a refusal with the code and the number of the first check that failed.

@@ -135,8 +135,8 @@ function withoutUserinfo(authority: string): string {
 }
 
 /**
- * Returns the canonical `@target-uri` and `@authority` of a webhook URL. It is idempotent. `URL` is no substitute,
- * because it rewrites queries and decodes differently.
+ * Returns the canonical `@target-uri` and `@authority` of a webhook URL, which its signatures cover. The result does
+ * not change if it is passed in again. `URL` is no substitute, because it rewrites queries and decodes differently.
  * @param url absolute, `https` or `http`.
  * @returns `targetUri`, e.g. `https://buyer.example/hooks?x=1`, and `authority`, e.g. `buyer.example:8443`.
  * @throws TargetUriError (code `webhook_target_uri_malformed`) for a URL that has no canonical form.

@@ -318,8 +318,9 @@ export function parseSignatureInputFull(field: string): SignatureInput | Refusal
 }
 
 /**
- * Reads the label `sig1` of a `Signature-Input` field. The field must be a dictionary of inner lists without
- * repeated labels or parameters. `created` and `expires` must be integers, the other parameters strings.
+ * Reads the `Signature-Input` field of a request: the covered components and the parameters under the label `sig1`.
+ * The field must be a dictionary of inner lists without repeated labels or parameters. `created` and `expires` must
+ * be integers, the other parameters strings.
  *
  * It does not require any parameter or check its value; `verifySignature` does.
  * @param field the field's value; join several lines with `, `.
