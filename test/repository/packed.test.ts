@@ -46,6 +46,11 @@ describe('the packed package', () => {
     expect(pages.flatMap((page) => deadLinks(folder, page))).toEqual([]);
   });
 
+  it('has at most 40,000 words of Markdown: who adds a page shortens others', () => {
+    const counts = pages.map((page) => read(page).split(/\s+/).filter(Boolean).length);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(40_000);
+  });
+
   it('states rules in its pages, without their numbers in docs/spec', () => {
     const numbers = pages.flatMap((page) =>
       (read(page).match(/.*§.*/g) ?? []).map((line) => `${page}: ${line}`),
