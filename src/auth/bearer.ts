@@ -40,7 +40,7 @@ export const proveBearer: Prove = (context, { delivery, senders }) => {
   if (token === undefined)
     return refuse('webhook_signature_header_malformed', `${field} has no bearer token`);
   const sender = ownerOf(token, senders, context);
-  if (!sender) return refuse('webhook_signature_invalid', 'the bearer token is not one that is registered');
+  if (!sender) return refuse('webhook_signature_invalid', 'the bearer token is not registered');
   return { kind: 'proof', sender, complete: () => ({ kind: 'authentic', sender, scheme: 'bearer' }) };
 };
 

@@ -67,7 +67,7 @@ function checkTimestamp(
   const inMilliseconds = Math.abs(Number(text) / 1000 - now) <= MAX_SKEW;
   const detail = inMilliseconds
     ? `${name} is in milliseconds, not seconds`
-    : `${name} lies ${skew} s from this clock`;
+    : `${name} is ${skew} s away from this clock`;
   const [only, ...others] = request.senders;
   context.raiseAlarm({
     code: 'clock_skew',
@@ -122,7 +122,7 @@ export const proveHmac: Prove = (context, request) => {
     complete: (body) => {
       const sender = signerOf({ timestamp, signature }, body, request.senders, context);
       if (sender) return { kind: 'authentic', sender, scheme: 'hmac' };
-      return refused('webhook_signature_invalid', `${hmacSignatureHeader} is made with no registered secret`);
+      return refused('webhook_signature_invalid', `${hmacSignatureHeader} matches no registered secret`);
     },
   };
 };

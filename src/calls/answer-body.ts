@@ -15,7 +15,7 @@ export function decoded(response: Response): Response {
   if (encoding === '' || encoding === 'identity' || response.body === null) return response;
   if (!Object.hasOwn(DECODERS, encoding)) {
     response.body.cancel().catch(() => undefined);
-    throw new AnswerRefusedError('it is encoded in a way that was not asked for');
+    throw new AnswerRefusedError('it has an encoding that was not requested');
   }
   const { status } = response;
   const headers = new Headers(response.headers);

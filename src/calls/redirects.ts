@@ -31,7 +31,7 @@ export async function followed(
   const response = await send(known ?? url);
   if (response.redirected || response.type === 'opaqueredirect') {
     await given(response);
-    throw new RedirectError(`${url} was redirected by your fetch. Obey redirect: 'manual' in it.`);
+    throw new RedirectError(`${url} was redirected by your fetch. Let it obey redirect: 'manual'.`);
   }
   if (!isRedirect(response)) return response;
   await given(response);
@@ -66,7 +66,9 @@ function targetOf(url: string, { headers }: Response): URL | undefined {
 }
 
 function notFollowed(url: string, { status }: Response, to: URL | undefined): RedirectError {
-  const where = to ? printableName(`${to.origin}${to.pathname}`, MAX_URL_BYTES) : 'no URL that can be called';
+  const where = to
+    ? printableName(`${to.origin}${to.pathname}`, MAX_URL_BYTES)
+    : 'a URL that cannot be called';
   return new RedirectError(
     `${printableName(url, MAX_URL_BYTES)} answers HTTP ${status}, a redirect to ${where}, which is not followed. If that URL is the seller's, give it as agentUrl.`,
   );

@@ -202,7 +202,7 @@ async function resume(
   });
   if (response.ok && mediaType(response) === 'text/event-stream') return response;
   await response.body?.cancel().catch(() => undefined);
-  throw new Error(`${session.url} answers HTTP ${response.status} where its stream was to go on.`);
+  throw new Error(`${session.url} answers HTTP ${response.status} instead of resuming its stream.`);
 }
 
 /** An event's id that can go back in a header as it came. */

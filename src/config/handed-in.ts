@@ -105,7 +105,7 @@ function requireStore(store: unknown): asserts store is Store {
   if (store === undefined || store === null) throw new ConfigError(`store: missing. ${STORE_EXAMPLE}`);
   if (typeof store === 'object' && can('accept')(store)) return;
   const [, found] = INSTEAD_OF_STORE.find(([shape]) => shape(Object(store) as object)) ?? [];
-  throw new ConfigError(`store: ${found ?? `is none. ${STORE_EXAMPLE}`}`);
+  throw new ConfigError(`store: ${found ?? `is not a store. ${STORE_EXAMPLE}`}`);
 }
 
 /** Names, shapes and choices; numbers are checked where they are read. @throws ConfigError with the fix. */

@@ -62,9 +62,7 @@ export function flag(name: string, value: unknown): boolean {
 /** @throws ConfigError unless `value` is a string with something in it. */
 export function text(name: string, value: unknown): string {
   if (typeof value === 'string' && value !== '') return value;
-  throw new ConfigError(
-    `${name}: ${JSON.stringify(value) ?? typeof value} is not a string with something in it.`,
-  );
+  throw new ConfigError(`${name}: ${JSON.stringify(value) ?? typeof value} is not a non-empty string.`);
 }
 
 /** Of a secret that is read from the environment. @throws ConfigError where it is undefined or empty. */

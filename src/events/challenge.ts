@@ -77,7 +77,7 @@ export function readChallenge(payload: JsonObject): ChallengeBody | string {
     return 'challenge is not 32 to 255 characters of [A-Za-z0-9_.:-]';
   }
   if (textMember(payload, 'seller_agent_url') === undefined)
-    return 'seller_agent_url is missing, or no string';
+    return 'seller_agent_url is missing or not a string';
   for (const [name, fits] of Object.entries(OPTIONAL)) {
     const value = present(payload, name);
     if (value !== undefined && !fits(value)) return `${name} is of the wrong type`;

@@ -59,7 +59,7 @@ export function readEvent(bytes: Uint8Array, options: ReadOptions = {}): EventRe
   const { protocol, hash = (raw) => createHashes().sha256Hex(raw), ...others } = options;
   const reading = readBody(bytes, { ...others, hash, protocols: protocolsFor(protocol) });
   if (reading.ok || reading.code !== 'challenge') return reading;
-  return envelopeFailure('missing_idempotency_key', 'it is a proof of control, which has none, and no event');
+  return envelopeFailure('missing_idempotency_key', 'it is a proof of control, not an event');
 }
 
 /**

@@ -99,7 +99,7 @@ function pinnedSet(lists: readonly unknown[]): Parsed<KeySet> | undefined {
     const { kid } = jwk;
     if (typeof kid !== 'string' || kid === '') return broken('signing_keys has a key without a kid');
     if (revokedSince(jwk) === Number.NEGATIVE_INFINITY)
-      return broken('signing_keys has a revoked_at that is no timestamp');
+      return broken('signing_keys has a revoked_at that is not a timestamp');
     addKey(found, kid, jwk);
     if (found.characters > MAX_ENTRY) return broken('signing_keys has more than 16 KiB of keys');
   }

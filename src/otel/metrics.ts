@@ -88,7 +88,7 @@ export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
   );
   const admission = seconds(
     'webhook.admission.duration',
-    'Until the store has decided, with a wait for a first copy',
+    'Until the store decides, with the wait for a first copy',
   );
   const wait = seconds('webhook.handler.wait', 'From the arrival of an event to its first run');
   const run = seconds('messaging.process.duration', 'Runs of handlers');
@@ -156,7 +156,7 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
     unit: 's',
   });
   const keys = meter.createObservableGauge('webhook.keys.fresh_for', {
-    description: 'Rest of the lifetime of a key set; negative once it is over',
+    description: 'Remaining lifetime of a key set; negative after its end',
     unit: 's',
   });
   const keyIds = meter.createObservableGauge('webhook.keys.ids', {

@@ -161,7 +161,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
       if (found.rows.length === max) return 0;
       return Math.max(LEAST_MS, Math.min(found.nextDueMs ?? mostMs, mostMs));
     } catch (error) {
-      logger.warn({ err: error }, `The store cannot say which tasks are to be polled. ${messageOf(error)}`);
+      logger.warn({ err: error }, `The store could not list the tasks to poll. ${messageOf(error)}`);
       return LOOK_MS;
     }
   };

@@ -75,7 +75,7 @@ function rememberFor(ms: number = WEEK_MS): number {
 
 const tooOld = (queue: string): ConfigError =>
   new ConfigError(
-    `bullmq enqueue: the BullMQ of queue ${queue} knows no deduplication, so that an event whose job was removed could run twice. Update bullmq to 5.17.1 or later.`,
+    `bullmq enqueue: the BullMQ of queue ${queue} knows no deduplication, so an event whose job was removed could run twice. Update bullmq to 5.17.1 or later.`,
   );
 
 /** @throws ConfigError for a name, a connection, nothing. */

@@ -63,7 +63,7 @@ type OwnOption = keyof typeof REFUSED;
 
 const REFUSED = {
   id: 'is ctx.deliveryId, so that an event is one job.',
-  db: 'is the transaction’s, where transaction is true.',
+  db: 'is the transaction’s if transaction is true.',
   singletonSeconds: 'would drop events that are not the same.',
   singletonMinutes: 'would drop events that are not the same.',
   singletonHours: 'would drop events that are not the same.',

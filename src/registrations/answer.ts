@@ -280,7 +280,7 @@ export function answerIn(raw: unknown, taskType: string): SellerAnswer {
   const said = errorTextIn(raw, taskType);
   throw new RegistrationError(
     'answer_invalid',
-    `The answer ${reason}${said === '' ? '' : ` (${said})`}: whether the operation was done is not known, and the call is repeated. Pass the object that the operation answered.`,
+    `The answer ${reason}${said === '' ? '' : ` (${said})`}: it is unknown whether the operation was done, and the call is repeated. Pass the object that the operation answered.`,
   );
 }
 
@@ -353,9 +353,9 @@ function withoutResult(members: JsonObject): string | undefined {
   const status = present(members, 'status');
   if (textIn(members['task_id']) !== undefined) return 'has a task without a known status';
   if (status !== undefined)
-    return `has a status that is not a task's (${sellerText(textOf(status))}), and nothing of the result`;
-  if (isThere(members['errors'])) return 'has errors alone';
-  return isEmpty(members) ? 'has nothing of a result' : undefined;
+    return `has a status that is not a task's (${sellerText(textOf(status))}), and no part of a result`;
+  if (isThere(members['errors'])) return 'has only errors';
+  return isEmpty(members) ? 'has no part of a result' : undefined;
 }
 
 /** The task that an object of the tool transport tells of. */

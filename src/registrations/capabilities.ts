@@ -76,7 +76,10 @@ export function capabilitiesOf({ call, rows, hashes, now, limitMs }: Capabilitie
       putBounded(lookAt, agentUrl, now() + HOUR_MS, MAX_SELLERS);
       try {
         if (!(await claim(agentUrl))) return;
-        const limit = { ms: limitMs, reason: `the seller did not say what it declares within ${limitMs} ms` };
+        const limit = {
+          ms: limitMs,
+          reason: `the seller did not declare its capabilities within ${limitMs} ms`,
+        };
         const found = await limited(limit, signal, (within) =>
           orAborted(question(call, seller, within), within),
         );

@@ -371,7 +371,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
 }
 
 const NO_RECEIVER =
-  'registrations.start: no receiver of this process has these registrations, so that an answer which ends its call would reach no handler. Give them to createReceiver first: createReceiver({ registrations, … }).';
+  'registrations.start: no receiver of this process has these registrations, so an answer that ends its call would reach no handler. Give them to createReceiver first: createReceiver({ registrations, … }).';
 
 /** @throws ConfigError if the store has no registrations. */
 function registrationsIn(store: Store): StoreRegistrations {

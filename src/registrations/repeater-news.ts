@@ -26,10 +26,7 @@ export function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNe
     if (isOfKind(error, AnswerRefusedError)) return;
     const message = isError(error) ? error.message : 'The thrown value is not an Error.';
     if (news.kind === 'store') {
-      logger.warn(
-        { error },
-        `Registrations: the store could not be asked which calls are to be repeated. ${message}`,
-      );
+      logger.warn({ error }, `Registrations: the store could not list the calls to repeat. ${message}`);
       return;
     }
     if (error instanceof SellerError && error.recovery !== 'transient') return;

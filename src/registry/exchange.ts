@@ -216,7 +216,7 @@ async function read(response: Response, maxBytes: number, signal: AbortSignal): 
       status,
       headers,
       value: undefined,
-      invalidReason: 'the answer is encoded, though none was asked for',
+      invalidReason: 'the answer has an encoding that was not requested',
     };
   }
   const bytes = await readCapped(response, maxBytes, signal);

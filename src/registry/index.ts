@@ -126,7 +126,7 @@ function misfit(status: number, path: readonly PropertyKey[] = []): RegistryErro
   const member = path.map((step) => printableName(String(step))).join('.');
   const message =
     member === ''
-      ? 'the answer is not what the contract says'
+      ? 'the answer breaks the contract'
       : `the answer's ${member} is missing or of the wrong type`;
   return new RegistryError('invalid_answer', message, { status });
 }

@@ -143,7 +143,7 @@ export function runQuery(
   rowCapParameter: string,
 ): Readonly<Record<string, string | number | undefined>> {
   if (runId !== undefined && (typeof runId !== 'string' || runId === '')) {
-    throw badArgument('runId: is not a string with something in it');
+    throw badArgument('runId: is not a non-empty string');
   }
   if (!Number.isInteger(maxRows) || maxRows < 1 || maxRows > MAX_ROWS) {
     throw badArgument(`maxRows: is not a whole number from 1 to ${MAX_ROWS}`);

@@ -217,7 +217,7 @@ const overrunText = ({ maxRunMs }: Config): string => `the handler ran over maxR
 async function overran(run: HandledRun, context: Settling): Promise<Settled | Unavailability> {
   const error = overrunText(context.config);
   const fields = { ...idsOf(run.event), ...runOf(run.won.lease) };
-  context.log.error(fields, `${error} and was left: it may still run`);
+  context.log.error(fields, `${error} and was abandoned: it may still run`);
   context.outages.handler(error);
   const end = { permanent: run.won.once, overrun: true, error };
   if ((await failLease(run, end, false, context)) !== 'dead') return unavailable('handler_timeout', error);

@@ -301,7 +301,7 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       /publicUrl: is not a string/,
     ],
     ['no store', { store: undefined }, /store: missing/],
-    ['a path for a store', { store: 'webhooks.db' }, /store: is none.*sqliteStore\('webhooks.db'\)/],
+    ['a path for a store', { store: 'webhooks.db' }, /store: is not a store.*sqliteStore\('webhooks.db'\)/],
     ['the maker of a store', { store: memoryStore }, /store: is a function. Call it/],
     ['the promise of a store', { store: Promise.resolve(store) }, /store: is a promise. Await it/],
     ['a database for a store', { store: new DatabaseSync(':memory:') }, /sqliteStore\(database\)/],

@@ -233,7 +233,7 @@ describe('a broken list is told apart from none', () => {
     [
       'a revoked_at that is none',
       [{ ...publicJwk('a'), revoked_at: 'soon' }],
-      'signing_keys has a revoked_at that is no timestamp',
+      'signing_keys has a revoked_at that is not a timestamp',
     ],
     [
       'more than 16 KiB',

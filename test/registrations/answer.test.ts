@@ -127,7 +127,7 @@ describe('what is no answer of an operation', () => {
       'out of memory',
     ],
   ])('%j is told in the message', (answer, said) => {
-    expect(() => answerIn(answer, 'create_media_buy')).toThrow(`(${said}): whether`);
+    expect(() => answerIn(answer, 'create_media_buy')).toThrow(`(${said}): it is unknown`);
   });
 
   it('no more than a few lines of what the seller said', () => {
@@ -423,7 +423,7 @@ describe('calls.md §1.4: null is as good as absent', () => {
     { message: 'soon' },
     { adcp_error: null, errors: [] },
     { media_buy_id: null },
-  ])('%j has nothing of a result', (answer) => {
+  ])('%j has no part of a result', (answer) => {
     const invalid = expect.objectContaining({ code: 'answer_invalid' }) as Error;
     expect(() => answerIn(answer, 'sync_creatives')).toThrow(invalid);
   });

@@ -48,7 +48,7 @@ function toAscii(host: string): string {
     throw new TargetUriError('Host is not an internationalized domain name.', { cause });
   }
   if (/(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?$/.test(ascii))
-    throw new TargetUriError('Host is a number in disguise.');
+    throw new TargetUriError('Host is a number in non-ASCII characters.');
   return ascii;
 }
 

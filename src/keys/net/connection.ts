@@ -101,7 +101,7 @@ async function connect(address: string, port: number, dial: Dial, signal: AbortS
   const at = peer();
   if (at !== undefined && sameAddress(at, address)) return socket;
   socket.destroy();
-  throw new Error(`the connection went to ${at ?? 'nowhere'} and not to ${address}, which was judged`);
+  throw new Error(`the connection went to ${at ?? 'nowhere'} instead of ${address}, which was checked`);
 }
 
 /** RFC 8305 §4: families alternate, so that a name with many addresses of the one is tried at the other too. */

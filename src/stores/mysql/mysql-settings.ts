@@ -203,5 +203,5 @@ export function adviceOf(settings: Settings): string {
   if (others.length > 0)
     return `MySQL: ${others.map((name) => `ALTER TABLE ${name} ENGINE = InnoDB;`).join(' ')}`;
   if (levelOf(settings) === 'disk') return "MySQL: this store gives 'disk' at most.";
-  return 'MySQL: set innodb_flush_log_at_trx_commit = 1, and sync_binlog = 1 where the binary log is on.';
+  return 'MySQL: set innodb_flush_log_at_trx_commit = 1, and sync_binlog = 1 if the binary log is on.';
 }

@@ -24,7 +24,7 @@ export function requireLength(
   most: number = LONGEST_LEASE_MS,
 ): void {
   if (ms > 0 && ms <= most) return;
-  throw new ConfigError(`${name}: ${String(ms)} is not a number of ms over 0, ${most} at most.`);
+  throw new ConfigError(`${name}: ${String(ms)} is not a number of ms above 0, ${most} at most.`);
 }
 
 /**

@@ -306,7 +306,7 @@ test('a connection that leads elsewhere is refused before a byte is sent', async
   });
   expect(await fetched(transport)).toEqual({
     ok: false,
-    reason: `the connection went to 10.0.0.1 and not to ${PUBLIC}, which was judged`,
+    reason: `the connection went to 10.0.0.1 instead of ${PUBLIC}, which was checked`,
   });
   await bench.server.idle();
   expect(bench.server.serverNames).toEqual([]);
@@ -322,7 +322,7 @@ test('the peer is checked on real connections too: 0.0.0.0 leads to 127.0.0.1', 
   const control = await called(transport, `http://127.0.0.1:${server.port}/`);
   expect(await control.text()).toBe('{}');
   await expect(called(transport, `http://0.0.0.0:${server.port}/`)).rejects.toThrow(
-    'the connection went to 127.0.0.1 and not to 0.0.0.0, which was judged',
+    'the connection went to 127.0.0.1 instead of 0.0.0.0, which was checked',
   );
 });
 
