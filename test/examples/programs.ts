@@ -163,5 +163,5 @@ export async function itListens(
   const { seller } = named;
   const { last } = await seller.deliver(seller.payloads.tool('completed'), { url: URL_GIVEN, to });
   expect(last.status, server.printed()).toBe(200);
-  expect(server.printed()).toContain('task completed');
+  await expect.poll(server.printed).toContain('task completed');
 }

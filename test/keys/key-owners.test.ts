@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Jwk, KeyPair } from '../../src/sender/sign.ts';
 import type { Outcome } from '../../src/index.ts';
 import type { SenderEntry } from '../../src/for-tests.ts';
@@ -115,14 +115,32 @@ describe('before the first use of a key the other senders at its URL are asked',
 });
 
 describe('a sender that does not answer', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  /** What came of it where so much time passes after the other sender was asked, and none before. */
+  async function usedLate(
+    { bench, other, senders }: Awaited<ReturnType<typeof two>>,
+    keyid: string,
+    ms: number,
+  ): Promise<object> {
+    const before = other.server.count(JWKS_PATH);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const using = used(bench, keyid, ...senders);
+    await other.server.asked(JWKS_PATH, before + 1);
+    await vi.advanceTimersByTimeAsync(ms);
+    return using;
+  }
+
   test('is waited for until its fetch ends: 503 meanwhile, and the retry is accepted', async () => {
-    const { bench, one, other, senders, second, rotate } = await two({ limits: { deliveryMs: 50 } });
+    const made = await two({ limits: { deliveryMs: 5_000, deadlineMs: 60_000 } });
+    const { bench, one, other, senders, second, rotate } = made;
     rotate(one, publicJwk('next'));
     const held = gate(sends(JSON.stringify({ keys: [second] })));
     bench.advance(MINUTE);
     await used(bench, 'one', one.sender);
     other.server.answer(JWKS_PATH, held.answerer);
-    expect(await used(bench, 'next', ...senders)).toEqual({ [one.sender.agentUrl]: waitsFor(other) });
+    expect(await usedLate(made, 'next', 5_000)).toEqual({ [one.sender.agentUrl]: waitsFor(other) });
+    vi.useRealTimers();
     held.open();
     await expect
       .poll(() => used(bench, 'next', ...senders), PATIENT)
@@ -131,12 +149,13 @@ describe('a sender that does not answer', () => {
   });
 
   test('delays no other for longer than one fetch may take', async () => {
-    const { bench, one, other, senders, rotate } = await two({ limits: { deadlineMs: 100 } });
+    const made = await two({ limits: { deliveryMs: 60_000, deadlineMs: 5_000 } });
+    const { bench, one, other, rotate } = made;
     rotate(one, publicJwk('next'));
     bench.advance(MINUTE);
     await used(bench, 'one', one.sender);
     other.server.answer(JWKS_PATH, () => undefined);
-    expect(await used(bench, 'next', ...senders)).toEqual({ [one.sender.agentUrl]: 'may' });
+    expect(await usedLate(made, 'next', 5_000)).toEqual({ [one.sender.agentUrl]: 'may' });
     expect(bench.alarmsOf('key_owner_unchecked')).toMatchObject([
       { sender: one.sender.agentUrl, other: other.sender.agentUrl, keyid: 'next' },
     ]);

@@ -63,13 +63,13 @@ export function gate(): { readonly opened: Promise<void>; readonly open: () => v
   return { opened, open };
 }
 
-/** Waits until it is so. @throws after 10 s. */
+/** Waits until it is so. @throws after a minute. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 1000; tries += 1) {
+  for (let tries = 0; tries < 6000; tries += 1) {
     if (await holds()) return;
     await new Promise((resolve) => {
       setTimeout(resolve, 10);
     });
   }
-  throw new Error('it did not come to that within 10 s');
+  throw new Error('it did not come to that within a minute');
 }

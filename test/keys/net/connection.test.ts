@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { connectAny, type Dial, nodeFetch, plainFailure } from '../../../src/keys/for-tests.ts';
 import { limited } from '../../../src/for-tests.ts';
 import { createTestNetwork, OTHER_PUBLIC, PUBLIC } from '../../support/network.ts';
@@ -43,10 +43,17 @@ async function world(): Promise<{
   return { dial, dialled, open: server.open, pending: () => pending };
 }
 
+/** The time after which another address is tried beside one that has not answered does not pass. */
+function noTimePasses(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+}
+
 const never = (): AbortSignal => new AbortController().signal;
 
 test('the first address that answers is taken, and no other is tried', async () => {
   const { dial, dialled } = await world();
+  noTimePasses();
   const socket = await connectAny([LIVE, DEAD, REFUSING], 443, dial, never());
   expect(socket.remoteAddress).toBe('127.0.0.1');
   expect(dialled).toEqual([LIVE]);
@@ -55,6 +62,7 @@ test('the first address that answers is taken, and no other is tried', async () 
 
 test('after one that refuses the next is tried', async () => {
   const { dial, dialled } = await world();
+  noTimePasses();
   const socket = await connectAny([REFUSING, LIVE], 443, dial, never());
   expect(dialled).toEqual([REFUSING, LIVE]);
   socket.destroy();
@@ -111,6 +119,7 @@ test.each([
   ['so is the fourth', [1, 2, 3, 4, 5], ['9.9.9.9', LIVE]],
 ])('address families are tried alternately: %s', async (_what, ipv6, ipv4) => {
   const { dial, dialled } = await world();
+  noTimePasses();
   const addresses = [...ipv6.map((last) => `2606:4700::${last}`), ...ipv4];
   const socket = await connectAny(addresses, 443, dial, never());
   expect(dialled.slice(0, 2)).toEqual(['2606:4700::1', ipv4[0]]);

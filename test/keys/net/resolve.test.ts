@@ -94,7 +94,8 @@ describe('with a failure that names the option for names only the system knows',
       /no answer within 300 ms/,
     ],
   ])('%s', async (_what, zone, why) => {
-    const { resolve } = await bench(zone, 300);
+    // Where there is an answer it is waited for, however slow the machine is.
+    const { resolve } = await bench(zone, why.source.includes('300 ms') ? 300 : 30_000);
     const failing = resolve(HOST, lookUp);
     await expect(failing).rejects.toThrow(why);
     await expect(failing).rejects.toThrow(`the look-up of ${HOST} failed`);
