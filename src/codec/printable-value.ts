@@ -22,17 +22,9 @@ const LEFT_OUT = '…';
 
 /** Where in the value, and how much of it is still shown. */
 interface Place {
-  readonly depth: number;
-  readonly room: { left: number };
+  depth: number;
+  left: number;
 }
-
-const newRoom = (): Place['room'] => ({ left: MAX_ALL });
-
-/** Each member of the value itself has room of its own: what one holds does not crowd out the others. */
-const within = ({ depth, room }: Place): Place => ({
-  depth: depth + 1,
-  room: depth === 0 ? newRoom() : room,
-});
 
 /**
  * The same value with every text in it printable and short: of strings, lists, plain objects with their names, and errors with
@@ -40,17 +32,16 @@ const within = ({ depth, room }: Place): Place => ({
  */
 export function printableValue<T>(value: T): T {
   try {
-    return printed(value, { depth: 0, room: newRoom() }) as T;
+    return printed(value, { depth: 0, left: MAX_ALL }) as T;
   } catch {
     return LEFT_OUT as T;
   }
 }
 
 function printed(value: unknown, place: Place): unknown {
-  const { room } = place;
   const text = typeof value === 'string' ? printableText(value) : undefined;
-  room.left -= A_VALUE + (text?.length ?? 0);
-  if (room.left < 0) return LEFT_OUT;
+  place.left -= A_VALUE + (text?.length ?? 0);
+  if (place.left < 0) return LEFT_OUT;
   return text ?? (typeof value === 'object' && value !== null ? printedInside(value, place) : value);
 }
 
@@ -63,24 +54,40 @@ function printedInside(value: object, place: Place): unknown {
 }
 
 function printedList(list: readonly unknown[], place: Place): readonly unknown[] {
-  const shown = list.slice(0, MAX_MEMBERS).map((item) => printed(item, within(place)));
+  const shown = list.slice(0, MAX_MEMBERS).map((item) => printedMember('', item, place));
   return shown.length === list.length && shown.every((item, at) => item === list[at]) ? list : shown;
 }
 
 function printedObject(value: Readonly<Record<string, unknown>>, place: Place): object {
-  const all = Object.entries(value);
-  const shown = all
-    .slice(0, MAX_MEMBERS)
-    .map(([name, member]): [string, unknown] => [printableText(name), printedMember(name, member, place)]);
-  const isSame = shown.every(([name, member], at) => name === all[at]?.[0] && member === all[at]?.[1]);
-  return isSame && shown.length === all.length ? value : Object.fromEntries(shown);
+  const names = Object.keys(value);
+  if (names.length > MAX_MEMBERS) {
+    return printedObject(Object.fromEntries(Object.entries(value).slice(0, MAX_MEMBERS)), place);
+  }
+  /** Made where it has to differ: nearly every value is printable as it is. */
+  let copy: [string, unknown][] | undefined;
+  let at = 0;
+  for (const name of names) {
+    const member = value[name];
+    const shown = printedMember(name, member, place);
+    const text = printableText(name);
+    if (shown !== member || text !== name) copy ??= names.slice(0, at).map((same) => [same, value[same]]);
+    copy?.push([text, shown]);
+    at += 1;
+  }
+  return copy ? Object.fromEntries(copy) : value;
 }
 
-/** A member that is shown costs its name too: a list of names alone can be as long as one of texts. */
-function printedMember(name: string, member: unknown, around: Place): unknown {
-  const place = within(around);
-  place.room.left -= name.length;
-  return printed(member, place);
+/**
+ * A member that is shown costs its name too: a list of names alone can be as long as one of texts. Each member of the
+ * value itself has room of its own: what one holds does not crowd out the others.
+ */
+function printedMember(name: string, member: unknown, place: Place): unknown {
+  if (place.depth === 0) place.left = MAX_ALL;
+  place.left -= name.length;
+  place.depth += 1;
+  const shown = printed(member, place);
+  place.depth -= 1;
+  return shown;
 }
 
 /** Of the same class. Its stack is its first line, from class and message, and the frames. */
@@ -90,7 +97,7 @@ function printedError(error: Error, place: Place): Error {
   const members = Reflect.ownKeys(error).filter((name) => name !== 'message' && name !== 'stack');
   const shown = members.slice(0, MAX_MEMBERS).map((name): [PropertyKey, unknown, unknown] => {
     const member: unknown = Reflect.get(error, name);
-    return [name, member, printed(member, within(place))];
+    return [name, member, printedMember('', member, place)];
   });
   const text = printableText(message);
   const isSame = shown.every(([name, is, was]) => is === was && isPrintableName(name));

@@ -16,7 +16,7 @@ import type {
 import { type Instant, parseInstant } from './instant.ts';
 import { withRawBody } from './event-members.ts';
 import { isErrorAlone } from './error-alone.ts';
-import { errorsIn, type ReportedError } from './error-object.ts';
+import { errorsIn, errorsOf, type ReportedError } from './error-object.ts';
 import { notificationSchemas } from './notification-schemas.ts';
 import { notificationFamily } from './notification-family.ts';
 import { placesOf, eventWarning } from './warnings.ts';
@@ -229,17 +229,21 @@ function errorOf(
   protocols: Protocols,
 ): ReportedError | undefined {
   const isFailure = isTerminal(status) && status !== 'completed';
-  const names = [...protocols.map(({ errorMember }) => errorMember), ...(isFailure ? OF_FAILURES : [])];
-  const holders = transport === 'tool' ? [data, envelope] : [data];
-  for (const holder of holders) {
-    const [error] = isJsonObject(holder) ? errorsIn(holder, names) : [];
-    if (error) return error;
-  }
-  return undefined;
+  const own = firstErrorIn(data, protocols, isFailure);
+  return own ?? (transport === 'tool' ? firstErrorIn(envelope, protocols, isFailure) : undefined);
 }
 
 /** Beside another status they are the result's own. */
 const OF_FAILURES = ['error', 'errors'] as const;
+
+function firstErrorIn(holder: unknown, protocols: Protocols, isFailure: boolean): ReportedError | undefined {
+  if (!isJsonObject(holder)) return undefined;
+  for (const { errorMember } of protocols) {
+    const error = errorsOf(present(holder, errorMember))[0];
+    if (error) return error;
+  }
+  return isFailure ? errorsIn(holder, OF_FAILURES)[0] : undefined;
+}
 
 function taskEvent(draft: Draft, origin: EventOrigin): AssembledEvent | EnvelopeFailure {
   const { taskId, taskStatus: status, data, taskType } = draft;

@@ -38,8 +38,11 @@ export const errorsIn = (
   names: readonly string[] = ERROR_MEMBERS,
 ): readonly ReportedError[] => names.flatMap((name) => errorsOf(present(holder, name)));
 
+const NONE: readonly ReportedError[] = [];
+
 /** The errors in the value of such a member: an object, a list of them, or a text. */
 export function errorsOf(value: unknown): readonly ReportedError[] {
+  if (value === undefined) return NONE;
   if (Array.isArray(value)) {
     return value.slice(0, MAX_ERRORS).flatMap((item) => (Array.isArray(item) ? [] : errorsOf(item)));
   }

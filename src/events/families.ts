@@ -71,10 +71,14 @@ function isImpairment(result: JsonObject): boolean {
 }
 
 function familyNamed(payload: JsonObject, discriminators: readonly string[]): Family | undefined {
-  return firstFamily(discriminators.map((member) => textMember(payload, member)));
+  for (const member of discriminators) {
+    const family = familyNamedBy(textMember(payload, member));
+    if (family) return family;
+  }
+  return undefined;
 }
 
-function firstFamily(names: readonly (string | undefined)[]): Family | undefined {
+function firstFamily(names: readonly string[]): Family | undefined {
   for (const name of names) {
     const family = familyNamedBy(name);
     if (family) return family;

@@ -7,10 +7,15 @@ const NAMING = ['notification_type', 'event', 'event_type'] as const;
 
 /** What a body calls itself, as sent, the name that counts first; none where it names itself nothing. */
 export function namesOf(payload: JsonObject): readonly string[] {
-  const names = NAMING.map((member) => textMember(payload, member));
+  const names: string[] = [];
+  for (const member of NAMING) {
+    const name = textMember(payload, member);
+    if (name !== undefined) names.push(name);
+  }
   const event = present(payload, 'event');
-  if (isJsonObject(event)) names.push(textMember(event, 'event_type'));
-  return names.filter((name) => name !== undefined);
+  const type = isJsonObject(event) ? textMember(event, 'event_type') : undefined;
+  if (type !== undefined) names.push(type);
+  return names;
 }
 
 /** Characters of a name. Families are looked up by it, counted and logged: no sender makes it long. */

@@ -106,16 +106,14 @@ const TAB = 0x09;
  * expression for the end takes quadratic time on white space inside.
  */
 function trimmed(value: string): string {
-  const blank = (at: number): boolean => {
-    const code = value.charCodeAt(at);
-    return code === SPACE || code === TAB;
-  };
   let start = 0;
   let end = value.length;
-  while (start < end && blank(start)) start += 1;
-  while (end > start && blank(end - 1)) end -= 1;
+  while (start < end && isBlank(value.charCodeAt(start))) start += 1;
+  while (end > start && isBlank(value.charCodeAt(end - 1))) end -= 1;
   return start === 0 && end === value.length ? value : value.slice(start, end);
 }
+
+const isBlank = (code: number): boolean => code === SPACE || code === TAB;
 
 /**
  * Reads any of the accepted header shapes into one map that keeps repeated lines.

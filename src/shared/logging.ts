@@ -214,9 +214,16 @@ export function alarmRaiser(
   };
 }
 
+/** Member by member: each delivery makes one for its handler. */
+const withFields = (to: Logger, bound: object): Logger => ({
+  debug: (fields, message) => to.debug({ ...bound, ...fields }, message),
+  info: (fields, message) => to.info({ ...bound, ...fields }, message),
+  warn: (fields, message) => to.warn({ ...bound, ...fields }, message),
+  error: (fields, message) => to.error({ ...bound, ...fields }, message),
+});
+
 /** A logger whose every line carries `bound`. */
-export function boundLogger(logger: SafeLogger, bound: object): SafeLogger {
-  const withIt = (to: Logger): Logger =>
-    loggerOf((level) => (fields, message) => to[level]({ ...bound, ...fields }, message));
-  return { ...withIt(logger), own: withIt(logger.own) };
-}
+export const boundLogger = (logger: SafeLogger, bound: object): SafeLogger => ({
+  ...withFields(logger, bound),
+  own: withFields(logger.own, bound),
+});
