@@ -97,5 +97,9 @@ function toResponse({ status, headers, body }: Reply): Response {
 
 /** Reads, hands over, answers. An exception is answered with 503; it never rejects. */
 export async function answerFetch(receiver: AdapterReceiver, exchange: FetchExchange): Promise<Response> {
-  return toResponse(await answer(receiver, exchange).catch((error: unknown) => faultReply(receiver, error)));
+  try {
+    return toResponse(await answer(receiver, exchange));
+  } catch (error) {
+    return toResponse(faultReply(receiver, error));
+  }
 }

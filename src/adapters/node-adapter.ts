@@ -161,7 +161,8 @@ async function answer(
   { req, url, fix }: NodeExchange,
   signal: AbortSignal,
 ): Promise<NodeAnswer | undefined> {
-  const info = { ...(url !== undefined && { url }), method: req.method ?? '', signal };
+  const { method = '' } = req;
+  const info = url === undefined ? { method, signal } : { url, method, signal };
   const opened = await receiver.open(headersOf(req), info);
   if (!isTicket(opened)) return { reply: opened.response, unread: bodyIsPending(req) };
   if (isClosing(req)) {
@@ -206,12 +207,17 @@ function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): vo
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
-async function writeReply(req: NodeRequest, res: NodeResponse, { reply, unread }: NodeAnswer): Promise<void> {
+/** @returns what is to be waited for, where the connection ends with the answer. */
+function writeReply(
+  req: NodeRequest,
+  res: NodeResponse,
+  { reply, unread }: NodeAnswer,
+): Promise<void> | undefined {
   // The sender may be gone, or a time-out of the framework may have answered already.
-  if (res.headersSent || res.writableEnded || res.destroyed) return;
+  if (res.headersSent || res.writableEnded || res.destroyed) return undefined;
   if (unread && isHttp2(req)) {
     answerAndReset(req, reply);
-    return;
+    return undefined;
   }
   // Nearly every answer has none.
   const body = reply.body === '' ? NOTHING : new TextEncoder().encode(reply.body);
@@ -222,9 +228,10 @@ async function writeReply(req: NodeRequest, res: NodeResponse, { reply, unread }
     'Content-Length': String(body.byteLength),
     ...(close && { Connection: 'close' }),
   });
-  if (close) await writeAndClose(req, res, body);
-  else if (body === NOTHING) res.end();
+  if (close) return writeAndClose(req, res, body);
+  if (body === NOTHING) res.end();
   else res.end(body);
+  return undefined;
 }
 
 /** Aborts when the connection ends before the answer. */
@@ -246,29 +253,21 @@ interface NodeExchange {
   readonly url: string | undefined;
 }
 
-/** Reads, hands over, answers. Rejects only with what `open` threw. */
+/** Reads, hands over, answers; an exception is answered with 503. */
 async function serve(receiver: AdapterReceiver, exchange: NodeExchange): Promise<void> {
   const { req, res } = exchange;
-  const result = await answer(receiver, exchange, disconnectSignal(res));
-  if (result) await writeReply(req, res, result);
+  try {
+    const result = await answer(receiver, exchange, disconnectSignal(res));
+    const closing = result && writeReply(req, res, result);
+    if (closing) await closing;
+  } catch (error) {
+    await writeReply(req, res, { reply: faultReply(receiver, error), unread: bodyIsPending(req) });
+  }
 }
 
-/** `serve`, and an exception is answered with 503. Nothing escapes it. */
+/** `serve`, of which nothing escapes. */
 export function serveSafely(receiver: AdapterReceiver, exchange: NodeExchange): void {
-  const { req, res } = exchange;
-  serve(receiver, exchange)
-    .catch((error: unknown) => writeFault(receiver, req, res, error))
-    .catch(() => breakOff(req));
-}
-
-async function writeFault(
-  receiver: AdapterReceiver,
-  req: NodeRequest,
-  res: NodeResponse,
-  error: unknown,
-): Promise<void> {
-  const answer = { reply: faultReply(receiver, error), unread: bodyIsPending(req) };
-  await writeReply(req, res, answer);
+  serve(receiver, exchange).catch(() => breakOff(exchange.req));
 }
 
 /** For an answer that cannot be written: the sender sees a broken connection or stream, and tries again. */

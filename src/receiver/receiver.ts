@@ -7,9 +7,16 @@ import type {
   Ticket,
 } from '../config/receiver-options.ts';
 import type { ResultSchemas } from '../events/event.ts';
-import { requireRawBytes } from '../shared/delivery.ts';
+import { type Head, requireRawBytes } from '../shared/delivery.ts';
 import { boundLogger } from '../shared/logging.ts';
-import { type Outcome, unavailable, type Verdict } from '../shared/outcome.ts';
+import {
+  type Outcome,
+  type Refusal,
+  type Unavailability,
+  unavailable,
+  type Verdict,
+} from '../shared/outcome.ts';
+import { isThenable } from '../shared/realms.ts';
 import { once } from '../shared/single-flight.ts';
 import { startStop } from '../shared/start-stop.ts';
 import { tryFor } from '../shared/time-limits.ts';
@@ -32,7 +39,7 @@ import { inboxOnDemand, observeOnDemand, workerOnDemand } from './inbox-on-deman
 import { type DeliveryWatch, CONTEXT } from './instruments.ts';
 import type { OutcomeContext } from './refused.ts';
 import type { Upload } from './ticket.ts';
-import { challenged, counted, enter, type Entered, headOf, passed, readWhole } from './verify.ts';
+import { challenged, enter, type Entered, faulted, headOf, passed, readWhole } from './verify.ts';
 
 /** An event that is to be run by another process takes along whose work it is. */
 function withTraceparent(body: Read, { watch }: OutcomeContext): Read {
@@ -55,7 +62,8 @@ async function proceed(
   known: OutcomeContext,
 ): Promise<Verdict> {
   const { parts: context, arrivedAt } = entered;
-  const body = await readWhole(entered, whole, known);
+  const found = readWhole(entered, whole, known);
+  const body = isThenable(found) ? await found : found;
   if (body.kind !== 'read') return body;
   if (isChallenge(body)) return challenged(body, context);
 
@@ -159,12 +167,17 @@ export function receiverOf(context: ReceiverContext): Receiver {
     const rawBody = requireRawBytes(rawBytes);
     const head = headOf(context, headers, request);
     const known: OutcomeContext = { watch, who: {}, delivery: head, rawBytes: rawBody };
-    return counted(context, known, async () => {
+    lifecycle.arrived();
+    try {
       const entered = await enter(context, head, known);
       if (entered.kind !== 'entered') return finishOutcome(entered, known, context);
       const whole = { rawBody, wholeAt: entered.arrivedAt };
       return finishOutcome(await proceed(entered, whole, request.signal, known), known, context);
-    });
+    } catch (error) {
+      return faulted(error, known, context);
+    } finally {
+      lifecycle.answered();
+    }
   }
 
   /** The second half of what came by `open`. A body that is still coming holds up no `stop()`. */
@@ -173,15 +186,58 @@ export function receiverOf(context: ReceiverContext): Receiver {
     whole: WholeBody,
     signal: AbortSignal | undefined,
     known: OutcomeContext,
-  ) {
+  ): Promise<Outcome> {
     known.rawBytes = whole.rawBody;
-    return counted(context, known, async () => {
+    lifecycle.arrived();
+    try {
       const verdict = lifecycle.stopping()
         ? unavailable('shutting_down', 'the receiver stops')
         : await proceed(entered, whole, signal, known);
       return finishOutcome(verdict, known, context);
-    });
+    } catch (error) {
+      return faulted(error, known, context);
+    } finally {
+      lifecycle.answered();
+    }
   }
+
+  /** What is done about the body of a delivery whose headers passed. */
+  function uploadOf(
+    entered: Entered<ReadyContext>,
+    head: Head,
+    signal: AbortSignal | undefined,
+    known: OutcomeContext,
+  ): Upload {
+    return {
+      kind: 'upload',
+      proof: entered.proof,
+      hashes: entered.parts.hashes,
+      declared: declaredLength(head.headers),
+      maxBytes: context.config.maxBodyBytes,
+      finish: (whole) => {
+        const { watch } = known;
+        return watch
+          ? watch.resumed(() => finish(entered, whole, signal, known))
+          : finish(entered, whole, signal, known);
+      },
+      fail: (verdict) => finishOutcome(verdict, known, context),
+    };
+  }
+
+  /** Headers that are refused; their body is read all the same where `onRefused` wants one. */
+  async function openRefused(
+    verdict: Refusal | Unavailability,
+    known: OutcomeContext,
+  ): Promise<Outcome | Ticket> {
+    const sampled =
+      verdict.kind === 'refused' && context.onRefused ? await (await sampling())(verdict, known) : verdict;
+    if (sampled.kind !== 'upload') return finishOutcome(sampled, known, context);
+    const { tickets } = await context.startup.ready();
+    return orAnswered(tickets(sampled), known);
+  }
+
+  const orAnswered = (opened: Ticket | Unavailability, known: OutcomeContext): Outcome | Ticket =>
+    opened.kind === 'ticket' ? opened : finishOutcome(opened, known, context);
 
   async function openTicket(
     headers: unknown,
@@ -191,32 +247,16 @@ export function receiverOf(context: ReceiverContext): Receiver {
     const request = given ?? {};
     const head = headOf(context, headers, request);
     const known: OutcomeContext = { watch, who: {}, delivery: head };
-    return counted(context, known, async () => {
+    lifecycle.arrived();
+    try {
       const entered = await enter(context, head, known);
-      const upload: Upload | Verdict =
-        entered.kind === 'entered'
-          ? {
-              kind: 'upload',
-              proof: entered.proof,
-              hashes: entered.parts.hashes,
-              declared: declaredLength(head.headers),
-              maxBytes: context.config.maxBodyBytes,
-              finish: (whole) => {
-                const second = () => finish(entered, whole, request.signal, known);
-                return watch ? watch.resumed(second) : second();
-              },
-              fail: (verdict) => finishOutcome(verdict, known, context),
-            }
-          : entered.kind === 'refused' && context.onRefused
-            ? await (
-                await sampling()
-              )(entered, known)
-            : entered;
-      if (upload.kind !== 'upload') return finishOutcome(upload, known, context);
-      const { tickets } = await context.startup.ready();
-      const opened = tickets(upload);
-      return opened.kind === 'ticket' ? opened : finishOutcome(opened, known, context);
-    });
+      if (entered.kind !== 'entered') return await openRefused(entered, known);
+      return orAnswered(entered.parts.tickets(uploadOf(entered, head, request.signal, known)), known);
+    } catch (error) {
+      return faulted(error, known, context);
+    } finally {
+      lifecycle.answered();
+    }
   }
 
   const observe = observeOnDemand(context);

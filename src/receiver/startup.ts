@@ -58,8 +58,11 @@ export interface Startup<T> {
   readonly check: () => Promise<T>;
   /** Resolves when a check has succeeded; else checks. @throws what `check` throws. */
   readonly passed: () => Promise<T>;
-  /** The same for deliveries. @throws Fault `misconfigured` or `store_unavailable`. */
-  readonly ready: () => Promise<T>;
+  /**
+   * The same for deliveries. No promise once a check has succeeded.
+   * @throws Fault (rejects) `misconfigured` or `store_unavailable`.
+   */
+  readonly ready: () => T | Promise<T>;
   readonly hasPassed: () => boolean;
   /** What has passed counts no more: it is stopped. Resolves when no check is under way, at most after `graceMs`. */
   readonly reset: (graceMs: number) => Promise<void>;
@@ -148,7 +151,7 @@ function startupBy<T>(
     passed: async () => usable ?? (await check()),
     hasPassed: () => usable !== undefined,
     reset,
-    ready: async () => usable ?? checkForDelivery(),
+    ready: () => usable ?? checkForDelivery(),
   };
 }
 

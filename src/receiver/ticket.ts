@@ -144,30 +144,37 @@ function misused(): never {
 
 /** A body as it comes. */
 interface Body {
-  readonly size: () => number;
-  readonly add: (chunk: Uint8Array) => void;
-  readonly whole: () => Omit<WholeBody, 'wholeAt'>;
+  /** Bytes so far. */
+  size: number;
+  /** Most bodies have no other chunk. */
+  first: Uint8Array | undefined;
+  /** All of it, from the second chunk on. */
+  pieces: Pieces | undefined;
+  /** Its hash so far, from the second chunk on: a single one is hashed twice as fast by itself. */
+  stream: Sha256Stream | undefined;
 }
 
-/** Hashed as it comes where it comes in more than one chunk; a single one is hashed twice as fast by itself. */
-function createBody(hashes: Hashes, signed: boolean): Body {
-  const pieces = createPieces();
-  let size = 0;
-  let only: Uint8Array | undefined;
-  let stream: Sha256Stream | undefined;
-  return {
-    size: () => size,
-    add(chunk) {
-      if (signed && size > 0) {
-        stream ??= hashes.sha256Stream().update(only ?? new Uint8Array());
-        stream.update(chunk);
-      }
-      only = size === 0 ? chunk : undefined;
-      size += chunk.byteLength;
-      pieces.add(chunk);
-    },
-    whole: () => ({ rawBody: joined(pieces.take(), size), hash: stream?.hex() }),
-  };
+/** @param hashes where the body is to be hashed. */
+function addChunk(body: Body, chunk: Uint8Array, hashes: Hashes | undefined): void {
+  if (chunk.byteLength === 0) return;
+  body.size += chunk.byteLength;
+  const { first } = body;
+  if (!first) {
+    body.first = chunk;
+    return;
+  }
+  if (!body.pieces) {
+    body.pieces = createPieces();
+    body.pieces.add(first);
+    body.stream = hashes?.sha256Stream().update(first);
+  }
+  body.pieces.add(chunk);
+  body.stream?.update(chunk);
+}
+
+function wholeOf({ size, first, pieces, stream }: Body, wholeAt: number): WholeBody {
+  const rawBody = pieces ? joined(pieces.take(), size) : (first ?? new Uint8Array());
+  return { rawBody, hash: stream?.hex(), wholeAt };
 }
 
 /**
@@ -207,7 +214,7 @@ export function createTickets(context: TicketParts): Tickets {
     }
     if (name !== undefined) coming.add(name);
 
-    const body = createBody(hashes, name !== undefined);
+    const body: Body = { size: 0, first: undefined, pieces: undefined, stream: undefined };
     let held = 0;
     let ended = false;
     let settle: (outcome: Outcome | undefined | Promise<Outcome>) => void = () => {};
@@ -239,18 +246,23 @@ export function createTickets(context: TicketParts): Tickets {
         if (ended) return false;
         if (!isBytes(chunk)) return failed(notBytes());
         const { byteLength } = chunk;
-        const tooLarge = guardBody(body.size() + byteLength, maxBytes);
+        const tooLarge = guardBody(body.size + byteLength, maxBytes);
         if (tooLarge) return failed(tooLarge);
         if (!budget.reserve(owner, byteLength)) return failed(bufferFull());
         held += byteLength;
-        body.add(chunk);
+        addChunk(body, chunk, name === undefined ? undefined : hashes);
         return true;
       },
       async end() {
         if (ended) return (await outcome) ?? misused();
         close();
-        settle(finish({ ...body.whole(), wholeAt: context.now() }).finally(release));
-        return (await outcome) ?? misused();
+        const finishing = finish(wholeOf(body, context.now()));
+        settle(finishing);
+        try {
+          return await finishing;
+        } finally {
+          release();
+        }
       },
       abort() {
         if (ended) return;

@@ -11,7 +11,7 @@ import {
   unavailable,
 } from '../shared/outcome.ts';
 import { announceLegacy } from '../stages/announce.ts';
-import { authenticate, authenticateBody } from '../stages/authenticate.ts';
+import { type Authentic, authenticate, authenticateBody } from '../stages/authenticate.ts';
 import type { BurnContext } from '../stages/burn.ts';
 import { guard, guardAgentPush, guardHead } from '../stages/guard.ts';
 import { beyondReports, read, type Read, type ReadChallenge } from '../stages/read.ts';
@@ -35,7 +35,16 @@ export function headOf(
   return head;
 }
 
-/** Counts it as under way until it is answered; a fault is an outcome too. */
+/** A fault is an outcome too. */
+export function faulted(
+  error: unknown,
+  known: OutcomeContext,
+  context: VerifyingParts,
+): OutcomeOf<Unavailability> {
+  return finishOutcome(faultVerdict(error, context), known, context);
+}
+
+/** Counts it as under way until it is answered. */
 export async function counted<T>(
   context: VerifyingParts,
   known: OutcomeContext,
@@ -46,7 +55,7 @@ export async function counted<T>(
   try {
     return await work();
   } catch (error) {
-    return finishOutcome(faultVerdict(error, context), known, context);
+    return faulted(error, known, context);
   } finally {
     lifecycle.answered();
   }
@@ -79,14 +88,18 @@ export async function enter<R extends ReadyVerifying>(
   const guarded = rawBytes ? guard({ ...head, rawBody: rawBytes }, context) : guardHead(head, context);
   if (isRejection(guarded)) return guarded;
 
-  const ready = await context.startup.ready();
-  const selected = await select(guarded, ready);
+  // What is there already is not waited for.
+  const checked = context.startup.ready();
+  const ready = isThenable(checked) ? await checked : checked;
+  const found = select(guarded, ready);
+  const selected = isThenable(found) ? await found : found;
   if (isRejection(selected)) return selected;
   known.selected = selected;
   const unasked = guardAgentPush(head.headers, selected.senders, context);
   if (unasked) return unasked;
 
-  const auth = await ready.authContext();
+  const chosen = ready.authContext();
+  const auth = isThenable(chosen) ? await chosen : chosen;
   const proof = await authenticate(selected, auth, arrivedAt);
   if (isRejection(proof)) return proof;
   known.proved = proof.sender?.agentUrl;
@@ -94,14 +107,29 @@ export async function enter<R extends ReadyVerifying>(
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
 }
 
-/** With the body: authenticate, read. What is read is an event, a question to the owner, or neither. */
-export async function readWhole(
-  { parts: context, selected, proof }: Entered<ReadyVerifying>,
+type Whole = Rejection | Read | ReadChallenge;
+
+/**
+ * With the body: authenticate, read. What is read is an event, a question to the owner, or neither. No promise where
+ * nothing is waited for.
+ */
+export function readWhole(
+  entered: Entered<ReadyVerifying>,
   whole: WholeBody,
   known: OutcomeContext,
-): Promise<Rejection | Read | ReadChallenge> {
+): Whole | Promise<Whole> {
   passed(known, 'body');
-  const authentic = await authenticateBody(proof, whole, selected);
+  const proved = authenticateBody(entered.proof, whole, entered.selected);
+  return isThenable(proved)
+    ? proved.then((authentic) => readAuthentic(authentic, entered, known))
+    : readAuthentic(proved, entered, known);
+}
+
+function readAuthentic(
+  authentic: Authentic | Rejection,
+  { parts: context, selected }: Entered<ReadyVerifying>,
+  known: OutcomeContext,
+): Whole | Promise<Whole> {
   if (isRejection(authentic)) return authentic;
   passed(known, 'verified');
   known.who = { sender: authentic.identity.sender.agentUrl };
@@ -109,10 +137,7 @@ export async function readWhole(
 
   const found = read(authentic, context);
   const checked = beyondReports(found) ?? withToken(found, selected.delivery, context);
-  // An ordinary delivery makes no promise for it.
-  const body = isThenable(checked) ? await checked : checked;
-  if (!isRejection(body)) note(known, body);
-  return body;
+  return isThenable(checked) ? checked.then((body) => noted(known, body)) : noted(known, checked);
 }
 
 /** Checks the token of senders that have one beside their signature. */
@@ -139,10 +164,11 @@ async function tokenChecked<R extends Read | ReadChallenge>(
 }
 
 /** What is known of an event before it is admitted. */
-function note(known: OutcomeContext, body: Read | ReadChallenge): void {
-  if (!body.claim) return;
+function noted(known: OutcomeContext, body: Whole): Whole {
+  if (isRejection(body) || !body.claim) return body;
   known.event = body.reading.event;
   known.who = { ...known.who, deliveryId: body.deliveryId };
+  return body;
 }
 
 /** A proof of control is a question to the owner. */

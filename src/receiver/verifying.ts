@@ -43,8 +43,8 @@ export interface VerifyingContext<R> extends VerifyingParts {
 export interface Loaded {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
-  /** The engine is chosen at first use. */
-  readonly authContext: () => Promise<AuthContext>;
+  /** The engine is chosen at first use. No promise once it is. */
+  readonly authContext: () => AuthContext | Promise<AuthContext>;
 }
 
 /** Everything that verifying a delivery needs. */
@@ -148,8 +148,9 @@ async function loadFor(parts: VerifyingParts, engine: Engine, store: Given['stor
   const watched = { config, raiseAlarm, now, store: store ?? { name: 'no' } };
   const setUp = createSetUpWatch(watched, () => import('./rare.ts'));
   const context = { protocols, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
-  const authContext = once(async () => ({ ...context, engine: await engine() }));
+  let auth: AuthContext | undefined;
+  const chosen = async (): Promise<AuthContext> => (auth ??= { ...context, engine: await engine() });
   // What is found on the machine is looked at before the first delivery.
   if (config.verification !== 'pool' && installedSodium()) await engine();
-  return { hashes, readBody, authContext };
+  return { hashes, readBody, authContext: () => auth ?? chosen() };
 }

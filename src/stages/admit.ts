@@ -36,11 +36,24 @@ interface AcceptAloneContext {
 export async function acceptAlone(
   request: AcceptRequest,
   deliveryId: string,
-  { store, running, newId, outages }: AcceptAloneContext,
+  context: AcceptAloneContext,
 ): Promise<AcceptResult> {
-  const first = await store.accept(request);
-  outages.store();
-  if (first.kind !== 'in-flight' || !first.suspect) return first;
+  const first = await context.store.accept(request);
+  context.outages.store();
+  return isSuspect(first) ? askAgain(first, request, deliveryId, context) : first;
+}
+
+type InFlight = Extract<AcceptResult, { kind: 'in-flight' }>;
+
+const isSuspect = (result: AcceptResult): result is InFlight =>
+  result.kind === 'in-flight' && result.suspect === true;
+
+async function askAgain(
+  first: InFlight,
+  request: AcceptRequest,
+  deliveryId: string,
+  { store, running, newId }: AcceptAloneContext,
+): Promise<AcceptResult> {
   // The first accept has bound the nonce; this one is another accept of the same event without it.
   const { nonce: _bound, ...bare } = request;
   const again = { ...bare, acceptId: newId(), alone: true, ...(first.replay && { replay: true }) };
@@ -50,17 +63,6 @@ export async function acceptAlone(
 
 interface AcceptContext extends RequestContext {
   readonly running: Running;
-}
-
-/** Whose lease it is to be, and what runs here already of its event and its task. In the inbox a door leases nothing. */
-function lessee(read: Read | ReadChallenge, { config, running }: AcceptContext): Partial<AcceptRequest> {
-  if (config.mode === 'inbox' || !read.claim) return {};
-  const runningKey = taskRunning(read, running);
-  return {
-    process: running.process(),
-    ...(running.has(read.deliveryId) && { isRunning: true }),
-    ...(runningKey !== undefined && { runningKey }),
-  };
 }
 
 function taskRunning({ claim, identity }: ReadEvent, running: Running): string | undefined {
@@ -74,11 +76,17 @@ function runsHere(read: ReadEvent, running: Running): boolean {
 
 /** What the store is asked for one delivery. */
 export function acceptRequest(read: Read | ReadChallenge, context: AcceptContext): AcceptRequest {
-  return {
-    ...bareRequest(read, context),
-    ...(read.claim && { event: read.claim }),
-    ...lessee(read, context),
-  };
+  const { config, running } = context;
+  const request = bareRequest(read, context);
+  if (!read.claim) return request;
+  request.event = read.claim;
+  // Whose lease it is to be, and what runs here already of its event and its task. In the inbox a door leases nothing.
+  if (config.mode === 'inbox') return request;
+  request.process = running.process();
+  if (running.has(read.deliveryId)) request.isRunning = true;
+  const runningKey = taskRunning(read, running);
+  if (runningKey !== undefined) request.runningKey = runningKey;
+  return request;
 }
 
 type Win = Extract<AcceptDecision, { kind: 'won' }>;

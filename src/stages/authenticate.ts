@@ -1,9 +1,18 @@
-import type { AuthContext, HeadRequest, Identity, Proof, Prove, WholeBody } from '../auth/auth-contract.ts';
+import type {
+  AuthContext,
+  AuthResult,
+  HeadRequest,
+  Identity,
+  Proof,
+  Prove,
+  WholeBody,
+} from '../auth/auth-contract.ts';
 import { modeMismatch, schemeOf } from '../auth/mode.ts';
 import { proveSignature } from '../auth/rfc9421/verify.ts';
 import type { Refusal, Unavailability } from '../shared/outcome.ts';
 import type { AuthPolicy } from '../config/sender-entry.ts';
 import type { Selected } from './select.ts';
+import { isThenable } from '../shared/realms.ts';
 import { proveBearer } from '../auth/bearer.ts';
 import { proveHmac } from '../auth/hmac.ts';
 import { proveChallenge } from '../auth/signed-challenge.ts';
@@ -29,30 +38,49 @@ const SCHEMES: Readonly<Record<AuthPolicy['scheme'], Prove>> = {
  * The registered scheme and no other, the one of the fields where HMAC counts for reports: there is never a second attempt (verification.md §2.22), but for what a legacy
  * sender may sign. By headers alone; `complete` is for the body.
  */
-export async function authenticate(
+export function authenticate(
   { delivery, target, senders, refused }: Selected,
   context: AuthContext,
   arrivedAt: number,
-): Promise<Proof | Refused> {
+): ReturnType<Prove> {
   const { auth } = senders[0];
   const scheme = schemeOf(auth, delivery.headers, context.protocols);
   const request: HeadRequest = { delivery, target, senders, arrivedAt };
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocols);
   // A proof of control is signed (verification.md §7.9) if its sender is registered with a legacy scheme, too.
   if (mismatch) return scheme === 'signature' ? mismatch : proveChallenge(context, request, mismatch);
-  const found = await SCHEMES[scheme](context, request);
-  return refused && found.kind === 'refused' ? refused(found) : found;
+  const found = SCHEMES[scheme](context, request);
+  return refused ? explained(found, refused) : found;
 }
 
-/** What is left of it once the body is there: check 11, or the HMAC. */
-export async function authenticateBody(
+/** What is refused where more senders were given than are considered is answered by `refused`. */
+async function explained(
+  asked: ReturnType<Prove>,
+  refused: NonNullable<Selected['refused']>,
+): Promise<Proof | Refused> {
+  const found = await asked;
+  return found.kind === 'refused' ? refused(found) : found;
+}
+
+/** What is left of it once the body is there: check 11, or the HMAC. No promise where nothing is waited for. */
+export function authenticateBody(
   proof: Proof,
   body: WholeBody,
+  selected: Pick<Selected, 'refused' | 'target'>,
+): Authentic | Refused | Promise<Authentic | Refused> {
+  const found = proof.complete(body);
+  return isThenable(found)
+    ? found.then((it) => authenticOf(it, body, selected))
+    : authenticOf(found, body, selected);
+}
+
+function authenticOf(
+  found: AuthResult,
+  { rawBody }: WholeBody,
   { refused, target }: Pick<Selected, 'refused' | 'target'>,
-): Promise<Authentic | Refused> {
-  const found = await proof.complete(body);
+): Authentic | Refused {
   if (found.kind === 'authentic') {
-    return { kind: 'authentic', rawBody: body.rawBody, identity: found, url: target.targetUri };
+    return { kind: 'authentic', rawBody, identity: found, url: target.targetUri };
   }
   return refused && found.kind === 'refused' ? refused(found) : found;
 }

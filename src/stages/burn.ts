@@ -32,9 +32,10 @@ export interface Identified {
 
 /** A seller chooses keyid and nonce, how long they are, and how many. */
 function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: RequestContext): NonceClaim {
+  const { keyid, nonce: stored } = storedNonce(nonce, hashes);
   return {
-    ...nonce,
-    ...storedNonce(nonce, hashes),
+    keyid,
+    nonce: stored,
     // Check 5 passes at that very millisecond, and stores forget at the instant that they are given.
     expiresAtMs: nonce.expiresAtMs + 1,
     nowMs: now(),
@@ -42,20 +43,25 @@ function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: Requ
 }
 
 /** What the store is asked for a delivery, but for its event: for the nonce alone. */
-export function bareRequest({ identity }: Identified, context: RequestContext): AcceptRequest {
+export function bareRequest({ identity }: Identified, context: RequestContext): Writable<AcceptRequest> {
   const { config } = context;
   const { sender, nonce } = identity;
-  return {
+  const { maxNoncesPerKey } = sender;
+  const { limits } = config;
+  const request: Writable<AcceptRequest> = {
     acceptId: context.newId(),
     sender: sender.agentUrl,
     mode: config.mode,
-    ...(nonce && { nonce: nonceClaim(nonce, context) }),
     leaseMs: config.leaseMs,
-    limits: { ...config.limits, maxNoncesPerKey: sender.maxNoncesPerKey },
+    limits: limits.maxNoncesPerKey === maxNoncesPerKey ? limits : { ...limits, maxNoncesPerKey },
     retry: config.retry,
     retentionMs: config.retentionMs,
   };
+  if (nonce) request.nonce = nonceClaim(nonce, context);
+  return request;
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 export const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
 export const rateAbuse = (): Refusal => refused('webhook_signature_rate_abuse', 'too many live nonces', '9a');

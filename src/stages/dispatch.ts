@@ -1,7 +1,6 @@
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import type { Config } from '../config/resolve-options.ts';
-import type { Fault } from '../shared/errors.ts';
 import type { WarningCode } from '../shared/codes.ts';
 import type { Event, OtherEvent, ResultSchemas } from '../events/event.ts';
 import { withMembers } from '../events/event-members.ts';
@@ -15,15 +14,16 @@ import { runOf } from './ids.ts';
 import type { ReadContext } from './read.ts';
 import type { Running } from './running.ts';
 import {
+  giveUp,
   isCommitted,
   newTransaction,
-  type RunLimits,
   type RunTransaction,
   settledTransaction,
   transact,
 } from './handler-transaction.ts';
 import { type DeadlineExceeded, type RunEnd, watchRun } from './lease.ts';
-import type { AdmittedEvent, Started } from './admitted-event.ts';
+import type { AdmittedEvent, FirstCopy, Started } from './admitted-event.ts';
+import { isThenable } from '../shared/realms.ts';
 
 interface HandleContext extends ReadContext {
   readonly handlers: Handlers;
@@ -42,12 +42,22 @@ async function warned(event: Event, codes: readonly WarningCode[]): Promise<Even
  * The event as its handler gets it: the first copy, with what the store knows, and what was registered. Rejects where that
  * cannot be looked up now: no handler has run.
  */
-async function eventToHandle(
-  won: AdmittedEvent,
+function eventToHandle(won: AdmittedEvent, context: HandleContext): Event | Promise<Event> {
+  const { reemission, afterTerminal, afterFinal } = won.flags;
+  const copy = won.firstCopy();
+  const { registrations, resultSchemas, raiseAlarm } = context;
+  if (reemission || afterTerminal || afterFinal || registrations || resultSchemas)
+    return eventWithMore(won, copy, context);
+  announceEvent(copy.event, raiseAlarm);
+  return copy.event;
+}
+
+async function eventWithMore(
+  { flags }: AdmittedEvent,
+  { event: first, terminal }: FirstCopy,
   { registrations, resultSchemas, raiseAlarm }: HandleContext,
 ): Promise<Event> {
-  const { reemission, afterTerminal, afterFinal } = won.flags;
-  const { event: first, terminal } = won.firstCopy();
+  const { reemission, afterTerminal, afterFinal } = flags;
   const codes: WarningCode[] = [];
   if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
   if (afterFinal) codes.push('report_after_final');
@@ -150,7 +160,8 @@ async function work(
 ): Promise<void> {
   const { won, transaction } = run;
   try {
-    const event = await eventToHandle(won, context);
+    const read = eventToHandle(won, context);
+    const event = isThenable(read) ? await read : read;
     run.event = event;
     const own = handlerFor(context.handlers, event);
     const { handler } = context.instruments;
@@ -178,27 +189,6 @@ function handlerContext({ won, complete, abort, transaction }: HandledRun, log: 
   };
 }
 
-/** Who gives a lease up, and who is told of it. */
-interface GivingUp {
-  readonly givenUp: (why: Fault) => void;
-  readonly onGivenUp: RunLimits['onGivenUp'];
-}
-
-function givingUp(): GivingUp {
-  let over: Fault | undefined;
-  let listener: ((why: Fault) => void) | undefined;
-  return {
-    givenUp(why) {
-      over = why;
-      listener?.(why);
-    },
-    onGivenUp(told) {
-      listener = told;
-      if (over) told(over);
-    },
-  };
-}
-
 /**
  * Runs the handler until it settles or its deadline is over, whichever comes first.
  * @param abort the handler's signal, for a worker that has to stop.
@@ -217,13 +207,7 @@ export function dispatch(
   const { key } = won;
   const { owner } = won.lease;
   const complete: CompleteRequest = { sender, key, owner, retentionMs };
-  const { givenUp, onGivenUp } = givingUp();
-  const onLateUse = (error: Error): void =>
-    log.error(
-      { err: error, sender, key },
-      'a query came after its ctx.transaction had ended, and was refused',
-    );
-  const transaction = newTransaction(store, { ...complete, leaseMs, onLateUse }, { onGivenUp, closed });
+  const transaction = newTransaction({ store, complete, leaseMs, closed, log });
   const run: HandledRun = {
     won,
     complete,
@@ -241,7 +225,7 @@ export function dispatch(
       began,
       abort,
       handlerDeadlineMs,
-      givenUp,
+      givenUp: (why) => giveUp(transaction, why),
       tell: (end) => resolve({ kind: 'dispatched', run, end, stop }),
     });
     const stop = (): void => {

@@ -1,13 +1,6 @@
 import { ConfigError, Fault } from '../shared/errors.ts';
-import type { TransactionRequest, Store } from '../stores/store.ts';
-
-/** What ends a run from outside: then its transaction is given up. Its deadline does not: it may commit late. */
-export interface RunLimits {
-  /** Calls `listener` when the lease is given up, at once where it was. One listens at a time. */
-  readonly onGivenUp: (listener: (why: Fault) => void) => void;
-  /** Aborts when the receiver has stopped. */
-  readonly closed: AbortSignal;
-}
+import type { SafeLogger } from '../shared/logging.ts';
+import type { CompleteRequest, Store, TransactionRequest } from '../stores/store.ts';
 
 /** In which a run's transactions are. `idle`: one may begin. */
 type Phase = 'idle' | 'under way' | 'committed' | 'settled';
@@ -33,15 +26,14 @@ function refuseWhere(
 }
 
 /** Runs `work` with a signal that aborts when the run is over: a function that never ends must not keep a connection. */
-async function withSignal<T>(
-  { onGivenUp, closed }: RunLimits,
-  work: (over: AbortSignal) => Promise<T>,
-): Promise<T> {
+async function withSignal<T>(of: RunTransaction, work: (over: AbortSignal) => Promise<T>): Promise<T> {
+  const { closed } = of;
   const over = new AbortController();
   const close = (): void => over.abort(new Fault('shutting_down', 'the receiver was stopped'));
   if (closed.aborted) close();
   closed.addEventListener('abort', close);
-  onGivenUp((why) => over.abort(why));
+  of.onGivenUp = (why) => over.abort(why);
+  if (of.givenUp) over.abort(of.givenUp);
   try {
     return await work(over.signal);
   } finally {
@@ -52,38 +44,59 @@ async function withSignal<T>(
 /** `ctx.transaction` of one run: at most one commit, which is the event's completion too. */
 export interface RunTransaction {
   readonly store: Store;
-  readonly complete: TransactionRequest;
-  readonly limits: RunLimits;
+  readonly complete: CompleteRequest;
+  readonly leaseMs: number;
+  /** Aborts when the receiver has stopped. */
+  readonly closed: AbortSignal;
+  readonly log: SafeLogger;
   phase: Phase;
   /** What the last one that did not commit threw. */
   failure: { readonly error: unknown } | undefined;
   /** The one under way, and the last that was asked for while it was. */
   current: Promise<unknown> | undefined;
   last: Promise<unknown> | undefined;
+  /** Why the run was ended from outside: then its transaction is. Its deadline does not: it may commit late. */
+  givenUp: Fault | undefined;
+  /** The one under way is told of it. */
+  onGivenUp: ((why: Fault) => void) | undefined;
 }
 
 export function newTransaction(
-  store: Store,
-  complete: TransactionRequest,
-  limits: RunLimits,
+  of: Pick<RunTransaction, 'store' | 'complete' | 'leaseMs' | 'closed' | 'log'>,
 ): RunTransaction {
   return {
-    store,
-    complete,
-    limits,
+    ...of,
     phase: 'idle',
     failure: undefined,
     current: undefined,
     last: undefined,
+    givenUp: undefined,
+    onGivenUp: undefined,
   };
 }
 
+/** The lease is over, and what the handler has under way is to be given up. */
+export function giveUp(of: RunTransaction, why: Fault): void {
+  of.givenUp = why;
+  of.onGivenUp?.(why);
+}
+
+function requestOf({ complete, leaseMs, log }: RunTransaction): TransactionRequest {
+  const { sender, key } = complete;
+  const onLateUse = (error: Error): void =>
+    log.error(
+      { err: error, sender, key },
+      'a query came after its ctx.transaction had ended, and was refused',
+    );
+  return { ...complete, leaseMs, onLateUse };
+}
+
 async function commit<T>(of: RunTransaction, fn: (tx: unknown) => T | Promise<T>): Promise<T> {
-  const { store, complete, limits } = of;
+  const { store } = of;
   refuseWhere(store, of.phase);
   of.phase = 'under way';
   try {
-    const value = await withSignal(limits, (over) => store.transaction(complete, fn, over));
+    const value = await withSignal(of, (over) => store.transaction(requestOf(of), fn, over));
     of.phase = 'committed';
     return value;
   } catch (error) {

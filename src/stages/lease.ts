@@ -23,24 +23,16 @@ interface LeaseRequest {
   readonly beat: () => void;
 }
 
-/** Renews once, one at a time; says whether the lease may still be ours. */
-function createRenewal(request: LeaseRequest): () => Promise<boolean> {
-  const { store, log, sender, key, owner, leaseMs } = request;
-  let renewing = false;
-  return async () => {
-    if (renewing) return true;
-    renewing = true;
-    try {
-      return (await store.renew({ sender, key, owner, leaseMs })) === 'renewed';
-    } catch (error) {
-      // The lease may run out meanwhile. A store that was away for everybody still takes the renewal of its owner, and
-      // what somebody else has by then is lost when the store says so, by its owner.
-      log.warn({ err: error }, 'a lease could not be renewed');
-      return true;
-    } finally {
-      renewing = false;
-    }
-  };
+/** Renews once; says whether the lease may still be ours. */
+async function isStillHeld({ store, log, sender, key, owner, leaseMs }: LeaseRequest): Promise<boolean> {
+  try {
+    return (await store.renew({ sender, key, owner, leaseMs })) === 'renewed';
+  } catch (error) {
+    // The lease may run out meanwhile. A store that was away for everybody still takes the renewal of its owner, and
+    // what somebody else has by then is lost when the store says so, by its owner.
+    log.warn({ err: error }, 'a lease could not be renewed');
+    return true;
+  }
 }
 
 /**
@@ -53,21 +45,31 @@ export function keepLease(
   ended: (why: 'lost' | 'abandoned') => void,
 ): LeaseKeeper {
   const { renewMs, maxRunMs, closed, beat } = request;
-  const isHeld = createRenewal(request);
   let isStopped = false;
+  let isRenewing = false;
   const end = (why: 'lost' | 'abandoned'): void => {
     // A renewal that was under way when the run was settled finds the lease gone, as it should be.
-    if (isStopped) return;
+    if (isStopped || closed.aborted) return;
     stop();
     ended(why);
   };
+  /** One at a time. */
   const renew = async (): Promise<void> => {
     beat();
-    if (!(await isHeld())) end('lost');
+    if (isRenewing) return;
+    isRenewing = true;
+    const isHeld = await isStillHeld(request);
+    isRenewing = false;
+    if (!isHeld) end('lost');
   };
-  // A handler that never settles must not hold a process that is stopping; one at work has its own I/O.
+  // A handler that never settles must not hold a process that is stopping; one at work has its own I/O. That the
+  // receiver has stopped is looked at here: a listener for it would be one more for each delivery.
   const tick = (): (() => void) =>
     backgroundTimer(() => {
+      if (closed.aborted) {
+        stop();
+        return;
+      }
       cancelTick = tick();
       void renew();
     }, renewMs);
@@ -77,10 +79,7 @@ export function keepLease(
     isStopped = true;
     cancelTick();
     cancelLimit();
-    closed.removeEventListener('abort', stop);
   };
-  if (closed.aborted) stop();
-  else closed.addEventListener('abort', stop);
   return { stop };
 }
 

@@ -53,8 +53,14 @@ interface SelectContext {
   readonly now: () => number;
 }
 
-/** @throws Fault (rejects) `misconfigured` where the owner's own parts do not fit or fail. */
-export async function select({ delivery }: Guarded, context: SelectContext): Promise<Selected | Refusal> {
+/**
+ * No promise where the senders are at hand.
+ * @throws Fault (rejects) `misconfigured` where the owner's own parts do not fit or fail.
+ */
+export function select(
+  { delivery }: Guarded,
+  context: SelectContext,
+): Selected | Refusal | Promise<Selected | Refusal> {
   const { publicUrl, senders } = context.config;
   const target =
     publicUrl.kind === 'exact' ? publicUrl.target : prefixedTarget(publicUrl, delivery.url ?? '/');
@@ -62,9 +68,20 @@ export async function select({ delivery }: Guarded, context: SelectContext): Pro
   if (publicUrl.kind === 'prefix' && !target.targetUri.startsWith(publicUrl.prefix)) {
     return refuseStray(delivery, publicUrl, context);
   }
-  const found = await sendersFor(target, senders, context.raiseAlarm);
-  if (isWithinLimit(found)) return { kind: 'selected', delivery, target, senders: found };
-  return unusualSenders(delivery, target, found, context);
+  const found = sendersFor(target, senders, context.raiseAlarm);
+  return isThenable(found)
+    ? found.then((senders) => selectedOf(delivery, target, senders, context))
+    : selectedOf(delivery, target, found, context);
+}
+
+function selectedOf(
+  delivery: Head,
+  target: Target,
+  senders: readonly SenderEntry[],
+  context: SelectContext,
+): Selected | Refusal {
+  if (isWithinLimit(senders)) return { kind: 'selected', delivery, target, senders };
+  return unusualSenders(delivery, target, senders, context);
 }
 
 function isWithinLimit(senders: readonly SenderEntry[]): senders is Selected['senders'] {
@@ -77,15 +94,17 @@ const SENDERS_DEADLINE_MS = 5_000;
 const inTime = <T>(work: Promise<T>): Promise<T> =>
   orLate(work, SENDERS_DEADLINE_MS, () => new Error(`no answer after ${SENDERS_DEADLINE_MS} ms`));
 
-async function sendersFor(
+/** A list is there at once; only a function's promise needs a timer. */
+function sendersFor(
   target: Target,
   resolve: ResolveSenders,
   raiseAlarm: RaiseAlarm,
-): Promise<readonly SenderEntry[]> {
+): readonly SenderEntry[] | Promise<readonly SenderEntry[]> {
   try {
     const senders = resolve.forUrl(target.targetUri);
-    // A list is there at once; only a function's promise needs a timer.
-    return isThenable(senders) ? await inTime(senders) : senders;
+    return isThenable(senders)
+      ? inTime(senders).catch((error: unknown) => sendersFailed(error, target, raiseAlarm))
+      : senders;
   } catch (error) {
     return sendersFailed(error, target, raiseAlarm);
   }

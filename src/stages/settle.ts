@@ -7,7 +7,7 @@ import type { EventRegistrations } from '../events/event-registration.ts';
 import { isTerminal } from '../events/status.ts';
 import type { SafeLogger, Thinning } from '../shared/logging.ts';
 import { type Unavailability, unavailable } from '../shared/outcome.ts';
-import type { FailRequest, FailResult, Store } from '../stores/store.ts';
+import type { CompleteResult, FailRequest, FailResult, Store } from '../stores/store.ts';
 import { type DeadEvent, raiseDead } from './announce.ts';
 import type { Dispatched, HandledRun } from './dispatch.ts';
 import { idsOf, runOf } from './ids.ts';
@@ -134,7 +134,12 @@ async function persistAgain<T>(operation: () => Promise<T>, first: unknown, cont
 }
 
 async function succeed({ complete }: HandledRun, context: Settling): Promise<Settled | Unavailability> {
-  const done = await persist(() => context.store.complete(complete), context);
+  let done: CompleteResult;
+  try {
+    done = await context.store.complete(complete);
+  } catch (error) {
+    done = await persistAgain(() => context.store.complete(complete), error, context);
+  }
   if (done === 'lost') return unavailable('lease_lost', 'the lease was over when the handler returned');
   return APPLIED;
 }
@@ -263,7 +268,11 @@ function endWatch({ event }: HandledRun, { registrations, background, log }: Set
 const errorOf = (end: RunEnd, { config }: Settling): string =>
   end.kind === 'threw' ? errorText(end.error) : overrunText(config);
 
-async function settleBy(end: RunEnd, run: HandledRun, context: Settling): Promise<Settled | Unavailability> {
+function settleBy(
+  end: RunEnd,
+  run: HandledRun,
+  context: Settling,
+): Settled | Unavailability | Promise<Settled | Unavailability> {
   if (isCommitted(run.transaction)) {
     if (end.kind === 'threw') {
       context.log.error(

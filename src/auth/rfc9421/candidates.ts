@@ -74,11 +74,11 @@ function signatureRefusal(host: HostComparison): Refusal {
 }
 
 /** Checks 8 to 10 for one candidate. */
-async function tryCandidate(
+function tryCandidate(
   trial: Trial,
   candidate: Candidate,
   candidates: readonly Candidate[],
-): Promise<TrialResult> {
+): TrialResult | Promise<TrialResult> {
   const { context, request, signed } = trial;
   const { sender, key } = candidate;
   const { alg, keyid, created } = signed.parameters;
@@ -89,7 +89,19 @@ async function tryCandidate(
   if (isRevokedKey(candidate, candidates, created))
     return refused('webhook_signature_key_revoked', 'The JWK: revoked_at is not after created.', 9);
   const revocation = context.keys.revocation(sender, keyid, request);
-  if (request.senders.length === 1 || !isThenable(revocation)) {
+  return isThenable(revocation)
+    ? tryMeanwhile(trial, candidate, usable, revocation)
+    : (unfit(revocation) ?? verifyWith(trial, candidate, usable));
+}
+
+/** Checks 9 and 10, where the list is still being asked for. */
+async function tryMeanwhile(
+  trial: Trial,
+  candidate: Candidate,
+  usable: VerifyKey,
+  revocation: Promise<RevocationState>,
+): Promise<TrialResult> {
+  if (trial.request.senders.length === 1) {
     return unfit(await revocation) ?? verifyWith(trial, candidate, usable);
   }
   // The seller that signed, if not this one, must not wait for this one's list (verification.md §5.21).
@@ -106,31 +118,32 @@ function unfit(revocation: RevocationState): Refusal | Unavailability | undefine
     : refused('webhook_signature_key_revoked', "keyid is in the operator's revoked_kids.", 9);
 }
 
-/** Check 10. */
-async function verifyWith(
+/**
+ * Check 10. No promise where the main thread verifies.
+ * @throws Fault (or rejects with it) where the engine fails: that says nothing of the signature (verification.md §3.10).
+ */
+function verifyWith(
   { context, base, signed, host }: Trial,
   candidate: Candidate,
   key: VerifyKey,
-): Promise<TrialResult> {
+): TrialResult | Promise<TrialResult> {
   if (host.kind === 'contradiction') return refused('webhook_target_uri_malformed', host.detail, 10);
-  const verified = await verdictOf(context, key, base, signed.signature);
-  return verified ? { kind: 'verified', candidate } : signatureRefusal(host);
+  const resultOf = (verified: boolean): TrialResult =>
+    verified ? { kind: 'verified', candidate } : signatureRefusal(host);
+  try {
+    const verdict = context.engine.verify(key, base, signed.signature);
+    return isThenable(verdict)
+      ? verdict.then(resultOf, (error: unknown) => engineFailed(error, context))
+      : resultOf(verdict);
+  } catch (error) {
+    return engineFailed(error, context);
+  }
 }
 
-/** @throws Fault where the engine fails: that says nothing of the signature (verification.md §3.10). */
-async function verdictOf(
-  { engine, raiseAlarm }: AuthContext,
-  key: VerifyKey,
-  base: Uint8Array,
-  signature: Uint8Array,
-): Promise<boolean> {
-  try {
-    return await engine.verify(key, base, signature);
-  } catch (error) {
-    const message = `A signature could not be verified on this machine: ${textOf(error)}. Such deliveries are answered 503.`;
-    raiseAlarm({ code: 'misconfigured', message });
-    throw new Fault('misconfigured', message, { cause: error });
-  }
+function engineFailed(error: unknown, { raiseAlarm }: AuthContext): never {
+  const message = `A signature could not be verified on this machine: ${textOf(error)}. Such deliveries are answered 503.`;
+  raiseAlarm({ code: 'misconfigured', message });
+  throw new Fault('misconfigured', message, { cause: error });
 }
 
 /** How much a failure says. One that might have been a success comes before any refusal: 503, never 401. */
@@ -157,10 +170,13 @@ export async function tryCandidates(
   let failure: Failure | undefined;
   for (const candidate of candidates) {
     // One after another: most deliveries are decided by the first.
-    const result = await tryCandidate(trial, candidate, candidates).catch((error: unknown): Failure => ({
-      kind: 'faulted',
-      error,
-    }));
+    let result: TrialResult;
+    try {
+      const tried = tryCandidate(trial, candidate, candidates);
+      result = isThenable(tried) ? await tried : tried;
+    } catch (error) {
+      result = { kind: 'faulted', error };
+    }
     if (result.kind === 'verified') return result;
     failure = laterFailure(failure, result);
   }

@@ -1,5 +1,5 @@
 import type { Candidate } from '../../keys/key-resolver.ts';
-import { type Refusal, type Unavailability, refused } from '../../shared/outcome.ts';
+import { type Unavailability, refused } from '../../shared/outcome.ts';
 import {
   type Authenticate,
   type AuthResult,
@@ -18,16 +18,7 @@ import {
 } from './checks.ts';
 import { matchingHash } from './content-digest.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
-
-/** Checks 7 to 10: whose key verifies. @throws Fault where something on our side keeps it from being decided. */
-async function findSigner(trial: Trial): Promise<Verified | Refusal | Unavailability> {
-  const { keyid } = trial.signed.parameters;
-  const search = await trial.context.keys.find(keyid, trial.request);
-  const first = await tryCandidates(trial, search.candidates);
-  if (first?.kind === 'verified' && !first.candidate.firstUse) return first;
-  const { afterNoneVerified } = await import('./refusal-cause.ts');
-  return afterNoneVerified(trial, search, first);
-}
+import { isThenable } from '../../shared/realms.ts';
 
 /** A string of its own: a slice would keep the whole header alive for as long as a store keeps the nonce. */
 function copy(text: string): string {
@@ -76,14 +67,20 @@ function proofOf(trial: Trial, candidate: Candidate): Proof {
 }
 
 /** The sender is proved; left is its body. */
-async function proved(trial: Trial, found: Verified): Promise<Proof | Unavailability> {
+function proved(trial: Trial, { candidate }: Verified): Proof | Promise<Unavailability> {
   const { context, request, host } = trial;
-  const { sender } = found.candidate;
-  context.keys.verified?.(found.candidate, request);
-  context.setUp?.verified(sender, request.arrivedAt);
-  if (host.kind !== 'differs') return proofOf(trial, found.candidate);
+  context.keys.verified?.(candidate, request);
+  context.setUp?.verified(candidate.sender, request.arrivedAt);
+  return host.kind === 'differs' ? rewritten(trial, candidate, host.received) : proofOf(trial, candidate);
+}
+
+async function rewritten(
+  { context, request }: Trial,
+  { sender }: Candidate,
+  received: string,
+): Promise<Unavailability> {
   const { rewrittenHost } = await import('./refusal-cause.ts');
-  return rewrittenHost(context.raiseAlarm, sender, host.received, request.target);
+  return rewrittenHost(context.raiseAlarm, sender, received, request.target);
 }
 
 /**
@@ -106,7 +103,13 @@ export const proveSignature: Prove = async (context, request) => {
   const trial = trialOf(context, request, signed);
   // Check 6 saw a value for every component, so that this is only what the types cannot say.
   if (!trial) return refused('webhook_signature_components_incomplete', 'The signature base has no text.', 6);
-  const signer = await findSigner(trial);
+  // Checks 7 to 10: whose key verifies.
+  const found = context.keys.find(signed.parameters.keyid, request);
+  const search = isThenable(found) ? await found : found;
+  const first = await tryCandidates(trial, search.candidates);
+  if (first?.kind === 'verified' && !first.candidate.firstUse) return proved(trial, first);
+  const { afterNoneVerified } = await import('./refusal-cause.ts');
+  const signer = await afterNoneVerified(trial, search, first);
   return signer.kind === 'verified' ? proved(trial, signer) : signer;
 };
 

@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import type { Made } from './costs-child.ts';
+
+const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+
+/** The pinned one, whichever runs the tests: another Node makes other promises and objects. */
+const NODE = path('../../node_modules/.bin/node');
+
+/**
+ * Counted, not derived: promises, objects and bytes of one accepted delivery of a tool event, from the request to its
+ * answer, on the memory store and with the verification on the main thread. What Node, the framework, the test's client
+ * and the handler make is among them; `none` is a bare server of `node:http`. A smaller count is to be written here.
+ */
+const COUNTED: Readonly<Record<string, Made>> = {
+  'in process': { promises: 33, objects: 851, bytes: 48_200 },
+  node: { promises: 46, objects: 1_296, bytes: 67_600 },
+  express: { promises: 46, objects: 1_358, bytes: 67_900 },
+  fastify: { promises: 46, objects: 1_316, bytes: 65_500 },
+  hono: { promises: 52, objects: 1_432, bytes: 71_600 },
+  none: { promises: 2, objects: 374, bytes: 16_400 },
+  'in process, SQLite': { promises: 43, objects: 1_195, bytes: 64_700 },
+};
+
+/** Counts differ by less than one in a hundred from run to run. */
+const ROOM = 1.1;
+
+describe('what one delivery makes', async () => {
+  const flags = ['--no-opt', '--no-maglev', '--disable-warning=ExperimentalWarning'];
+  const { stdout } = await promisify(execFile)(NODE, [...flags, path('costs-child.ts')]);
+  const made = JSON.parse(stdout) as Record<string, Made>;
+
+  it.each(Object.entries(COUNTED))('%s: no more than was counted', (door, most) => {
+    const { promises = NaN, objects = NaN, bytes = NaN } = made[door] ?? {};
+    expect(promises, 'promises').toBeLessThanOrEqual(most.promises * ROOM);
+    expect(objects, 'objects').toBeLessThanOrEqual(most.objects * ROOM);
+    expect(bytes, 'bytes').toBeLessThanOrEqual(most.bytes * ROOM);
+    // None at all would say that nothing was seen.
+    expect(promises * objects * bytes).toBeGreaterThan(0);
+  });
+});
