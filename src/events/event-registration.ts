@@ -10,8 +10,8 @@ import type { Observe } from './observation.ts';
 export const OF_REGISTRATIONS: unique symbol = Symbol.for('proto-webhooks.of-registrations') as never;
 
 /**
- * The result of `EventRegistrations.ofEvent`: the registered call that an event belongs to, and the codes of
- * warnings if the event contradicts it.
+ * The result of `EventRegistrations.ofEvent`: the registered call that an event belongs to, and warnings if the
+ * event contradicts the call.
  */
 export interface KnownRegistration {
   /** The registration. Absent if the operation is unknown. */

@@ -1,7 +1,4 @@
-/**
- * The time of an event, to compare with others. It is an RFC 3339 time with all its fraction digits, as a sortable
- * text and as Unix ms.
- */
+/** The time of an event, RFC 3339, in two forms: a text that sorts by time with all fraction digits, and Unix ms. */
 export interface Instant {
   /**
    * A text that sorts by plain byte comparison: seconds since year 0 in 12 digits, then the fraction without

@@ -194,8 +194,8 @@ export interface CapabilitiesChange {
 }
 
 /**
- * The payload of a wholesale feed notification, e.g. `product.updated`: a product or signal in the seller's
- * wholesale feed changed.
+ * The payload of a notification about the seller's wholesale feed of products and signals, e.g. `product.updated`:
+ * the change, and the feed's new version.
  */
 export interface WholesaleFeedChange {
   readonly event: WholesaleFeedEvent;

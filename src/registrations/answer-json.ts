@@ -11,8 +11,9 @@ export interface JsonObject {
 }
 
 /**
- * The type `T` as you may pass it to `registrations.create`. Optional members may be undefined, and a JSON object
- * may have an interface type without an index signature. A run-time check makes sure that it is JSON.
+ * The type `T` in the form in which you may pass it to `registrations.create`. Optional members may be undefined,
+ * and a JSON object may have an interface type without an index signature. A run-time check makes sure that it is
+ * JSON.
  */
 export type Given<T> = {
   readonly [K in keyof T]:

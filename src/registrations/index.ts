@@ -24,8 +24,8 @@ export type { WatchState } from './watch-task.ts';
 
 /**
  * Creates registrations: they record each call to a seller before it is made, so that every webhook is assigned to
- * its call. Each seller gets a URL of its own, and each call a durable row. The store is not used before the first
- * call of a method.
+ * its call. Each seller gets a URL of its own, and each call a durable record in the store. The store is not used
+ * before the first call of a method.
  * @throws ConfigError if an option is missing or wrong; the message says what to change.
  * @example
  * ```ts

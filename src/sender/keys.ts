@@ -86,7 +86,8 @@ function thumbprint(members: Jwk): string {
 }
 
 /**
- * Generates a signing key pair as a seller publishes it in its JWKS: with `use`, `key_ops` and the key's purpose.
+ * Generates a signing key pair as a seller publishes it in its JWKS: with `use`, `key_ops`, and the purpose for
+ * which the key signs.
  * @param purpose the value of the member `<protocol>_use`.
  * @throws ConfigError (rejects) for an invalid argument or an unknown option.
  * @example

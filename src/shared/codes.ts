@@ -272,12 +272,15 @@ export type UnavailableCode = CodeOf<'unavailable'>;
 export type SettingCode = CodeOf<'setting'>;
 
 /**
- * The code of an alarm, which an operator should look into: `alarm.code`. An alarm never changes an answer. The page
- * docs/alarms.md explains each.
+ * The code of an alarm, which an operator should look into: `alarm.code`. An alarm never changes an answer. The
+ * pages docs/alarms.md and docs/errors.md explain all codes.
  */
 export type AlarmCode = CodeOf<'alarm' | 'setting'>;
 
-/** The code of something unexpected in an event that was accepted nevertheless: `event.warnings[].code`. */
+/**
+ * The code of something unexpected in an event that was accepted nevertheless: `event.warnings[].code`. The
+ * `message` beside it says what it is.
+ */
 export type WarningCode = CodeOf<'warning'>;
 
 /** The code of a `RegistrationError`, for programs. The page docs/thrown-errors.md explains each. */

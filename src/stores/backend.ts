@@ -332,8 +332,8 @@ export interface TurnResult {
 }
 
 /**
- * Selects the rows of `createRegistrations` and pollers that `Backend.registrations.list` returns: one kind, of one
- * list or sender if given, after a name.
+ * Selects the rows of `createRegistrations` and pollers that `Backend.registrations.list` returns: those of one
+ * kind, and of one sender or list if given. They begin after the last row of the previous page.
  */
 export interface ListRequest {
   readonly kind: RegistrationKind;

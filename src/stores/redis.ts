@@ -40,7 +40,8 @@ export type RedisStore = Store &
 
 /**
  * Creates a store on Redis 6.2 or newer, for any number of processes. Each write is one Lua script on the keys of
- * one sender, which share a slot. Across a failover it is best effort, as Redis itself is.
+ * one sender, which share a slot. A write that no replica has confirmed can be lost in a failover, as with Redis
+ * itself.
  *
  * `maxmemory-policy` must be `noeviction`. The durability is:
  *

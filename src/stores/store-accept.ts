@@ -208,14 +208,14 @@ export interface RetryLimits {
 }
 
 /**
- * The limits of `StoreLimits` of which 80 % or more is used after an accept, e.g. `records` for
+ * The limits of `StoreLimits` of which 80 % or more is used after a call of `Store.accept`, e.g. `records` for
  * `maxRecordsPerSender`. The receiver raises an alarm for each.
  */
 export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'sender-nonces' | 'all-nonces';
 
 /**
- * The store's decision on one delivery, with facts for the receiver's alarms: the limits that are nearly used up, a
- * clock that was set back, and a second end of a task.
+ * The store's decision on one delivery, with facts for the receiver's alarms: limits that are nearly used up, a
+ * clock that was set back, and a second terminal status of a task.
  */
 export type AcceptResult = AcceptDecision & {
   readonly pressure: readonly Pressure[];

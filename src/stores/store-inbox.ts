@@ -152,7 +152,7 @@ export interface InboxPage {
 }
 
 /**
- * The stored state of one event, for operators: its state, runs, last error, times and size. Times are Unix ms on
+ * An event as the store keeps it, for operators: its state, runs, last error, times and size. Times are Unix ms on
  * the store's clock.
  */
 export interface InboxRecord {

@@ -34,8 +34,8 @@ export interface RegistrationRow {
 }
 
 /**
- * The rows of one sender, as the function passed to `StoreRegistrations.run` reads and writes them. All its writes
- * take effect together or not at all.
+ * The rows of one sender that `createRegistrations` or a poller keeps, as the function passed to
+ * `StoreRegistrations.run` reads and writes them. All its writes take effect together or not at all.
  */
 export interface RegistrationRows {
   /** Returns a row; undefined if there is none, or it has expired. */
@@ -84,8 +84,8 @@ export interface RegistrationDueResult {
 }
 
 /**
- * Selects the rows that `StoreRegistrations.page` returns: one kind, of one list or sender if given, one page at a
- * time.
+ * Selects the rows of `createRegistrations` and pollers that `StoreRegistrations.page` returns: those of one kind,
+ * and of one sender or one `RegistrationRow.list` if given. They come one page at a time.
  */
 export interface RegistrationQuery {
   readonly kind: RegistrationKind;

@@ -200,8 +200,8 @@ export interface StoreIdentity {
 export type Durability = 'process' | 'disk' | 'failover';
 
 /**
- * Reports to `Store.complete` that the handler of a leased event succeeded. `sender` and `key` name the event,
- * `owner` holds its lease. The finished event is remembered for `retentionMs`, ms.
+ * Reports to `Store.complete` that the handler of an event succeeded. `sender` and `key` name the event, `owner`
+ * holds its lease (`Lease`). The finished event is remembered for `retentionMs`, ms.
  */
 export interface CompleteRequest {
   readonly sender: string;
@@ -211,8 +211,8 @@ export interface CompleteRequest {
 }
 
 /**
- * Names the leased event that `Store.transaction` completes together with the writes of a function. The members are
- * those of `CompleteRequest`, with the duration of the lease.
+ * Names the event that `Store.transaction` completes together with the writes of a function, in one database
+ * transaction. The members are those of `CompleteRequest`, with the duration of the lease.
  */
 export interface TransactionRequest extends CompleteRequest {
   /**
@@ -231,8 +231,8 @@ export interface TransactionRequest extends CompleteRequest {
 export type CompleteResult = 'done' | 'lost';
 
 /**
- * Reports to `Store.fail` that a run of a leased event failed, so that the event runs again later or is given up.
- * `sender` and `key` name the event, `owner` is the holder of its lease.
+ * Reports to `Store.fail` that a run of an event failed, so that it runs again later or is given up. `sender` and
+ * `key` name the event, `owner` holds its lease (`Lease`).
  */
 export interface FailRequest {
   readonly sender: string;
@@ -268,8 +268,8 @@ export interface FailRequest {
 export type FailResult = 'queued' | 'dead' | 'lost';
 
 /**
- * Asks `Store.renew` for more time for a running handler. `sender` and `key` name the event, `owner` is the holder
- * of its lease.
+ * Asks `Store.renew` to prolong the lease (`Lease`) of an event whose handler still runs. `sender` and `key` name
+ * the event, `owner` holds the lease.
  */
 export interface RenewRequest {
   readonly sender: string;
@@ -280,8 +280,8 @@ export interface RenewRequest {
 }
 
 /**
- * The heartbeat of a process, for `Store.alive`. Until `forMs` has passed, a lease of this process that expires does
- * not count as a crash.
+ * The heartbeat of a process, for `Store.alive`. If a lease of the process expires before `forMs` has passed, that
+ * does not count as a crash.
  */
 export interface AliveRequest {
   /** The random id of the process, as in `AcceptRequest` and `LeaseDueRequest`. */
@@ -291,10 +291,10 @@ export interface AliveRequest {
 }
 
 /**
- * The progress of an event, as `Store.peek` returns it.
+ * The progress of an event, as `Store.peek` returns it to a delivery that waits for another one of the same event.
  *
  * - `absent`: the event is unknown.
- * - `free`: nobody runs it or another event of its task, so an accept can lease it.
+ * - `free`: nobody runs it or another event of its task, so that a delivery can run it.
  * - `busy`: it is running, or another event of its task is.
  * - `applied`: its handler succeeded.
  * - `stale`: it ended without a run, because its task has a newer status or an operator discarded it.
@@ -302,7 +302,7 @@ export interface AliveRequest {
  */
 export type PeekResult = 'absent' | 'free' | 'busy' | 'applied' | 'stale' | 'dead';
 
-/** Options that every store of this package takes. */
+/** The option that every store of this package takes: an offset for its clock, with which tests move time. */
 export interface StoreOptions {
   /**
    * Returns the offset that is added to the store's own time in every operation, ms. It moves time in tests.

@@ -6,8 +6,13 @@ import { oneOf } from '../config/validate.ts';
 import { isBytes } from '../shared/realms.ts';
 
 /**
- * The name of a fault that a fake seller's server shows when its documents are fetched, e.g. `down` or `huge`. Set
- * it in `seller.faults`.
+ * The name of a fault with which a fake seller's server answers when a document is fetched. Set it in
+ * `seller.faults`.
+ *
+ * - `down`: closes the connection. `unavailable`: answers 503. `silent`: never answers.
+ * - `drip`: sends a space every 50 ms, without end. `endless`: sends spaces as fast as it can. `huge`: sends 3 MiB.
+ * - `gzip`: compresses the document. `html`: sends a web page. `duplicate-member`: repeats a JSON member.
+ * - `duplicate-kid`: publishes two keys with each key id. `secret-key`: publishes private members of keys.
  */
 export type NamedFault =
   | 'down'

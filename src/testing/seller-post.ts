@@ -77,8 +77,8 @@ const waited = (sleep: Promise<unknown>): Promise<boolean> =>
   );
 
 /**
- * The outcome of one HTTP request of a fake seller. The values are those of the protocol's
- * `webhook_activity[].status`.
+ * The outcome of one HTTP request of a fake seller, in the words of the protocol. `success`: a 2xx answer. `failed`:
+ * any other answer. `timeout`: no answer in time. `connection_error`: the connection broke.
  */
 export type PostOutcome = 'success' | 'failed' | 'timeout' | 'connection_error';
 

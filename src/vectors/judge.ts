@@ -141,8 +141,8 @@ function describeAnswer(answer: SubjectAnswer, expected: Expectation): string {
 }
 
 /**
- * The result of one conformance vector, returned by `runVectors`: passed or failed, with the expected and the actual
- * answer.
+ * The result of one conformance vector (a request and the answer that a receiver must give), returned by
+ * `runVectors`: passed or failed, with the expected and the actual answer.
  */
 export interface VectorResult {
   readonly name: string;

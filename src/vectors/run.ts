@@ -206,8 +206,9 @@ async function runAll(options: RunVectorsOptions): Promise<readonly VectorResult
 }
 
 /**
- * Tests this library, or your own (`subject`), by conformance vectors. With `test` of vitest, jest or `node:test` it
- * registers one test for each vector, synchronously. It throws the errors with which the other form rejects.
+ * Tests this library, or your own (`subject`), by conformance vectors: requests with the answers that a receiver
+ * must give. With `test` of vitest, jest or `node:test` it registers one test for each vector, synchronously. It
+ * throws the errors with which the other form rejects.
  *
  * @example
  * ```ts

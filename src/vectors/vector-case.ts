@@ -3,7 +3,10 @@ import { PrintableError } from '../codec/printable-value.ts';
 import type { Transport } from '../events/event.ts';
 import type { Redirect, Setup, VectorRequest } from './subject.ts';
 
-/** The kind of a conformance vector: the part of the protocol that it tests. */
+/**
+ * The kind of a conformance vector, i.e. the part of the protocol that it tests: signatures, bodies, answers of
+ * sellers, and others.
+ */
 export type VectorKind =
   | 'signature'
   | 'canonicalization'

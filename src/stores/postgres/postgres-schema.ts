@@ -33,7 +33,10 @@ export function quoted(schema: string): string {
   return `"${schema.replaceAll('"', '""')}"`;
 }
 
-/** Options of `migrate`, which creates or upgrades the tables of the PostgreSQL store. */
+/**
+ * Options of `migrate`, which creates or upgrades the tables of the PostgreSQL store: the schema, and the time limit
+ * of a statement.
+ */
 export interface MigrateOptions {
   /**
    * The schema of the tables. It is created if it does not exist and the role has the right. Default:
