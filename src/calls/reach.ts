@@ -92,5 +92,5 @@ function hostIn(host: unknown): string | undefined {
 }
 
 function notAHost(host: unknown, fix: string): never {
-  throw new ConfigError(`${fix} ${JSON.stringify(host)} is none.`);
+  throw new ConfigError(`${fix} ${JSON.stringify(host)} is not one.`);
 }

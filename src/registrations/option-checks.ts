@@ -119,7 +119,7 @@ export function requireCaller(call: unknown): asserts call is CallSeller {
   const { [CALLER_MAKER]: maker, transport } = call as Partial<CallerMaker & CallSeller>;
   if (maker !== undefined) {
     throw new ConfigError(
-      `call: ${maker} is no client, but makes one. Give what it returns: ${maker}({ auth }).`,
+      `call: ${maker} is not a client, but makes one. Give what it returns: ${maker}({ auth }).`,
     );
   }
   if (typeof transport !== 'function') oneOf('call.transport', transport, TRANSPORTS);

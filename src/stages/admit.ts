@@ -228,7 +228,7 @@ function decide(
     case 'rate-abuse':
       return rateAbuse();
     case 'burned':
-      throw new TypeError('the store burned the nonce of an event alone');
+      throw new TypeError('the store burned the nonce of an event without the event');
   }
 }
 

@@ -20,7 +20,7 @@ function announceRefusal(
   if (result.kind === 'over-cap' || result.kind === 'rate-abuse') {
     const limit = result.kind === 'over-cap' ? result.limit : 'nonces';
     const { option, options } = CAPS[limit];
-    const message = `the sender is over its cap of ${limit}: deliveries are answered 429. If this is no flood, raise ${options}`;
+    const message = `the sender is over its cap of ${limit}: deliveries are answered 429. Unless this is a flood, raise ${options}`;
     raiseAlarm({ code: 'cap_reached', sender, limit, option, message });
   }
   const isConflict = result.kind === 'conflict';

@@ -72,5 +72,5 @@ export function checkToken<R extends Read | ReadChallenge>(
     message: `A proved sender's delivery carries another token than notificationToken and was ${refuses ? 'refused with 401' : 'accepted'}. Compare it with the token that you gave the seller; during a rotation set previousToken.`,
   });
   if (!refuses) return warned(read, 'token_mismatch');
-  return refused('webhook_token_mismatch', 'the token is none of those registered');
+  return refused('webhook_token_mismatch', 'the token is not registered');
 }

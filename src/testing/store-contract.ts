@@ -36,7 +36,7 @@ const SUITES: Readonly<Record<string, Cases>> = {
   'accept, rule 2: the event is known': recordCases,
   'accept, rule 3: order': orderCases,
   'accept, rule 3: a second terminal status': terminalCases,
-  'ends of tasks that are told': endCases,
+  'one end of a task (edition 3.2)': endCases,
   'accept, rule 4: caps': capCases,
   'accept, rule 5: tasks never overlap': taskCases,
   'accept in inbox mode': inboxCases,
@@ -122,20 +122,20 @@ function describeCases(
 }
 
 const NO_TRANSACTION: Cases = {
-  'there is none, and so the method is absent': async ({ a, b }) => {
+  'the store has none, so the method is absent': async ({ a, b }) => {
     assert.ok(!('transaction' in a) && !('transaction' in b));
   },
 };
 
 const NO_INBOX: Cases = {
-  'there is none, and so the member is absent': async ({ a, b }) => {
+  'the store has none, so the member is absent': async ({ a, b }) => {
     assert.equal(a.inbox, undefined);
     assert.equal(b.inbox, undefined);
   },
 };
 
 const NO_REGISTRATIONS: Cases = {
-  'there are none, and so the member is absent': async ({ a, b }) => {
+  'the store has none, so the member is absent': async ({ a, b }) => {
     assert.equal(a.registrations, undefined);
     assert.equal(b.registrations, undefined);
   },

@@ -137,7 +137,7 @@ export const REFUSALS: Readonly<Record<RefusedCode, Row<Outcome>>> = {
       const at = await testReceiver({ senders: [{ agentUrl: AGENT, pins: [publicJwk], notificationToken }] });
       return at.deliver({ ...completed(), token: 'another' });
     },
-    message: 'the token is none of those registered',
+    message: 'the token is not registered',
   },
   missing_idempotency_key: {
     test: envelope({ idempotency_key: undefined }),

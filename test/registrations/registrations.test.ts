@@ -500,7 +500,9 @@ describe('call', () => {
     await expect((await without.create(request)).call()).rejects.toMatchObject({ code: 'request_invalid' });
     for (const call of [{}, mcpCaller, Object.assign(async () => ({}), { transport: 'mcp' })]) {
       const make = (): unknown => createRegistrations({ ...options, call: call as CallSeller });
-      expect(make).toThrow(/^call: is not a function|^call: mcpCaller is no client|^call\.transport: "mcp"/);
+      expect(make).toThrow(
+        /^call: is not a function|^call: mcpCaller is not a client|^call\.transport: "mcp"/,
+      );
     }
   });
 

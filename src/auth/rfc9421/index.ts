@@ -110,7 +110,8 @@ function baseOf(
   }
   const facts = { method: delivery.method, target, headers: delivery.headers };
   const base = signatureBase(components, facts, params);
-  if (base === undefined) return refused('webhook_signature_components_incomplete', 'There is no base.', 6);
+  if (base === undefined)
+    return refused('webhook_signature_components_incomplete', 'No signature base can be built.', 6);
   return utf8(base);
 }
 

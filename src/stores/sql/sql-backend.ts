@@ -258,7 +258,7 @@ export function sqlBackend<Tx extends object, R>(
       const identity = await calls.identity();
       if (identity) return identity;
       throw new ConfigError(
-        `${name}Store: webhook_identity has no row. Restore it from a backup, or make the schema anew.`,
+        `${name}Store: webhook_identity has no row. Restore it from a backup, or create the schema again.`,
       );
     },
     advice: () => database.advice(),

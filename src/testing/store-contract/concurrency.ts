@@ -46,7 +46,7 @@ export const concurrencyCases: Cases = {
     assert.equal(count(results, 'won'), 1);
     assert.equal(count(results, 'in-flight'), AT_ONCE - 1);
   },
-  'of 64 new events at once under a cap of 10 all 10 are won, and none that comes later': async (kit) => {
+  'of 64 concurrent new events under a cap of 10, all 10 are won, and no later one': async (kit) => {
     const limits = { maxRecordsPerSender: 10 };
     const results = await storm(kit, (n) => ({ key: `event-${n}-of-the-seller`, limits }));
     assert.ok(count(results, 'won') >= 10, 'what is under way may exceed a cap, and never misses it');
@@ -54,7 +54,7 @@ export const concurrencyCases: Cases = {
     const later = await storm(kit, (n) => ({ key: `later-${n}-of-the-seller`, limits }));
     assert.equal(count(later, 'over-cap'), AT_ONCE);
   },
-  'of 64 nonces at once under a cap of 10 all 10 are burned, and none that comes later': async (kit) => {
+  'of 64 concurrent nonces under a cap of 10, all 10 are burned, and no later one': async (kit) => {
     const limits = { maxNoncesPerKey: 10 };
     const results = await storm(kit, () => ({ event: false, limits }));
     assert.ok(count(results, 'burned') >= 10);
@@ -118,7 +118,7 @@ export const transactionCases: Cases = {
     const old = { key: 'event-0002-of-the-seller', task: 't', at: '2026-01-01T00:00:00Z' };
     assert.equal((await kit.accept(old)).kind, 'stale');
   },
-  'what the function throws is thrown, and nothing is written': async (kit) => {
+  'an error of the function is thrown on, and nothing is written': async (kit) => {
     const { lease } = await kit.win();
     const mistake = new Error('the handler’s own');
     const failing = transact(kit, lease.owner, (tx, effects) => {

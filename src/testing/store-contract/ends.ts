@@ -91,7 +91,7 @@ export const terminalCases: Cases = {
     assert.deepEqual(await decided(kit, status(4, 'sold')), DUPLICATE, 'and a new one too');
     assert.deepEqual(await decided(kit, status(4, 'not sold')), FINAL);
   },
-  'what is not terminal is stale after a safe end, whatever its time': async (kit) => {
+  'a status that is not terminal is stale after a safe end, whatever its time': async (kit) => {
     await kit.apply(SOLD);
     assert.deepEqual(await decided(kit, status(2)), STALE);
     assert.equal(await kit.peek(status(2)), 'stale');
@@ -99,7 +99,9 @@ export const terminalCases: Cases = {
     kit.advance(29 * DAY_MS);
     assert.deepEqual(await decided(kit, { ...status(3), mode: 'inbox' }), STALE, 'its record is forgotten');
   },
-  'what is not terminal is applied while the end is not safe, and stale once a DEAD one is': async (kit) => {
+  'a status that is not terminal is applied while the end is not safe, and stale once a DEAD one is': async (
+    kit,
+  ) => {
     const { lease: first } = await kit.win(SOLD);
     await kit.fail(first.owner, SOLD);
     await kit.apply(status(0));
@@ -109,25 +111,24 @@ export const terminalCases: Cases = {
     assert.deepEqual(await decided(kit, status(2)), STALE, 'at its lease');
     assert.deepEqual(await decided(kit, status(3)), STALE, 'at its insertion');
   },
-  'in inbox mode what was there before the end goes before it, unless it is newer: then it is stale': async (
-    kit,
-  ) => {
-    if (!kit.a.inbox) return;
-    const inbox = (draft: Draft): Draft => ({ ...draft, mode: 'inbox' });
-    for (const draft of [status(0), status(2), SOLD]) {
-      assert.equal((await kit.accept(inbox(draft))).kind, 'queued');
-    }
-    assert.deepEqual(await decided(kit, inbox(status(3))), STALE, 'it came after the end');
-    const runs: string[] = [];
-    for (let found = await lease(kit); found.events.length > 0; found = await lease(kit)) {
-      for (const { key, lease: run } of found.events) {
-        runs.push(key);
-        await kit.complete(run.owner, { key });
+  'in inbox mode events from before the end run before it, unless they are newer: then they are stale':
+    async (kit) => {
+      if (!kit.a.inbox) return;
+      const inbox = (draft: Draft): Draft => ({ ...draft, mode: 'inbox' });
+      for (const draft of [status(0), status(2), SOLD]) {
+        assert.equal((await kit.accept(inbox(draft))).kind, 'queued');
       }
-    }
-    assert.deepEqual(runs, [status(0).key, SOLD.key]);
-    assert.equal(await kit.peek(status(2)), 'stale');
-  },
+      assert.deepEqual(await decided(kit, inbox(status(3))), STALE, 'it came after the end');
+      const runs: string[] = [];
+      for (let found = await lease(kit); found.events.length > 0; found = await lease(kit)) {
+        for (const { key, lease: run } of found.events) {
+          runs.push(key);
+          await kit.complete(run.owner, { key });
+        }
+      }
+      assert.deepEqual(runs, [status(0).key, SOLD.key]);
+      assert.equal(await kit.peek(status(2)), 'stale');
+    },
   'a status applied before the first does not count as one after it': async (kit) => {
     const { lease: first } = await kit.win(SOLD);
     await kit.fail(first.owner, SOLD);
@@ -190,7 +191,7 @@ const OTHER = ended('event-0002-is-an-end');
 
 /** admission.md §5.4a: what the owner is told, whatever the answer. */
 export const endCases: Cases = {
-  'a second end under another key is told, whatever becomes of it, and so is who handles it': async (kit) => {
+  'a second end under another key is reported, whatever becomes of it, with who handles it': async (kit) => {
     const { lease: first } = await kit.win(ONE);
     const waiting = await kit.accept(OTHER);
     assert.deepEqual([waiting.kind, waiting.secondEnd], ['task-busy', true]);
@@ -214,20 +215,20 @@ export const endCases: Cases = {
       [[false], true],
     );
   },
-  'an end that never was one is none: the next is the first': async (kit) => {
+  'an end that was never applied does not count: the next is the first': async (kit) => {
     const { lease: first } = await kit.win(ONE);
     await kit.fail(first.owner, ONE);
     kit.advance(DAY_MS + 1);
     const next = await kit.accept(OTHER);
     assert.deepEqual([next.kind, next.secondEnd], ['won', undefined]);
   },
-  'of two ends the one that was applied is the first, where the other was not': async (kit) => {
+  'of two ends the applied one is the first if the other was not applied': async (kit) => {
     const { lease: first } = await kit.win(ONE);
     await kit.fail(first.owner, ONE);
     await kit.apply(OTHER);
     assert.equal((await kit.win(ONE)).afterTerminal, true);
   },
-  'an end under the key of another status, another task or no task is told, and is dropped': async (kit) => {
+  'an end under the key of another status, another task or no task is reported and dropped': async (kit) => {
     await kit.apply({ key: 'event-of-one-operation', task: 'task-1' });
     const end = ended('event-of-one-operation', { body: 'completed' });
     const dropped = await kit.accept(end);
@@ -244,7 +245,7 @@ export const endCases: Cases = {
       [{ ...DUPLICATE, changed: true, state: 'applied' }, undefined],
     );
   },
-  'an end is not dropped whose nonce was used: that is replayed': async (kit) => {
+  'an end whose nonce was used is replayed, not dropped': async (kit) => {
     await kit.apply({ key: 'event-of-one-operation', task: 'task-1', nonce: 'nonce-of-the-first' });
     const end = ended('event-of-one-operation', { body: 'completed', nonce: 'nonce-of-the-first' });
     const again = await kit.accept(end);

@@ -240,7 +240,7 @@ export const inboxLeaseCases: Cases = {
   'and so it is the other way round': async (kit) => {
     await takesTurns(kit, OTHER, SENDER);
   },
-  'a sender’s oldest event is leased first, also where other senders come in between': async (kit) => {
+  'a sender’s oldest event is leased first, even if other senders come in between': async (kit) => {
     for (const sender of [SENDER, OTHER]) {
       for (const n of [1, 2, 3]) await kit.accept({ ...INBOX, sender, key: key(n) });
     }

@@ -26,7 +26,7 @@ export const inboxDeadCases: Cases = {
     assert.equal(text(event.body), 'the first copy');
     assert.equal(await kit.complete('next'), 'done');
   },
-  'redrive: an event that died of crashes has its full number of crashes again': async (kit) => {
+  'redrive: an event that is DEAD by crashes has its full number of crashes again': async (kit) => {
     const retry = { crashes: 1 };
     await kit.accept(INBOX);
     await leaseOne(kit, { retry });
@@ -130,7 +130,7 @@ const OTHER = 'https://other.example/mcp';
 
 /** `list` and `inspect`. */
 export const inboxOperatorCases: Cases = {
-  'discard: only in the state asked for: an event that was redriven meanwhile stays': async (kit) => {
+  'discard: only in the requested state: an event that was redriven meanwhile stays': async (kit) => {
     const { lease } = await kit.win();
     assert.equal(await kit.fail(lease.owner, { permanent: true }), 'dead');
     assert.equal(await kit.a.inbox?.discard(SENDER, KEY, DAY_MS, 'queued'), 'other');
@@ -249,9 +249,9 @@ export const inboxOperatorCases: Cases = {
     assert.equal(await inboxOf(kit.a).inspect(SENDER, KEY), undefined);
     await kit.accept({ ...INBOX, body: 'the first copy' });
     await leaseOne(kit, { owner: 'worker' });
-    await kit.fail('worker', { error: 'the database is away', backoffMs: 0 });
+    await kit.fail('worker', { error: 'the database is unreachable', backoffMs: 0 });
     const failed = await seen(kit, KEY);
-    assert.equal(failed.lastError, 'the database is away');
+    assert.equal(failed.lastError, 'the database is unreachable');
     assert.equal(text(failed.body), 'the first copy');
     assert.deepEqual([failed.state, failed.attempts, failed.bodyBytes], ['queued', 1, 14]);
     await leaseOne(kit, { owner: 'worker' });

@@ -60,7 +60,7 @@ export const lifecycleCases: Cases = {
       assert.equal((await accept(next)).kind, 'won');
     }
   },
-  'where it has Symbol.asyncDispose that is its close, and it opens again': async ({ a, accept, peek }) => {
+  'its Symbol.asyncDispose, if it has one, is its close, and it opens again': async ({ a, accept, peek }) => {
     const { [Symbol.asyncDispose]: dispose } = a;
     if (!dispose) return;
     await dispose.call(a);
@@ -68,7 +68,7 @@ export const lifecycleCases: Cases = {
     await a.open();
     assert.equal(await peek(), 'absent');
   },
-  'close and open while the other is under way: the last call decides': async ({ a, accept, peek }) => {
+  'close and open at the same time: the last call decides': async ({ a, accept, peek }) => {
     await Promise.allSettled([a.close(), a.open()]);
     assert.equal((await accept()).kind, 'won');
     await Promise.allSettled([a.close(), a.open(), a.close()]);

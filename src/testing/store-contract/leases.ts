@@ -5,7 +5,7 @@ import { type Cases, CONFIG_ERROR, DAY_MS, decision, LEASE_MS, NO_LENGTHS } from
 
 /** Owner, runs, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
 export const leaseCases: Cases = {
-  'complete makes the event DONE, and gives the same when its owner repeats it': async ({
+  'complete makes the event DONE, and returns the same if its owner repeats it': async ({
     win,
     complete,
     peek,
@@ -16,7 +16,7 @@ export const leaseCases: Cases = {
     assert.equal(await complete(lease.owner, {}, b), 'done');
     assert.equal(await peek(), 'applied');
   },
-  'fail makes the event QUEUED, and gives the same when its owner repeats it': async ({
+  'fail makes the event QUEUED, and returns the same if its owner repeats it': async ({
     win,
     fail,
     peek,
@@ -27,7 +27,7 @@ export const leaseCases: Cases = {
     assert.equal(await fail(lease.owner, {}, b), 'queued');
     assert.equal(await peek(), 'free');
   },
-  'a permanent failure makes the event DEAD, and gives the same when its owner repeats it': async ({
+  'a permanent failure makes the event DEAD, and returns the same if its owner repeats it': async ({
     win,
     fail,
     peek,

@@ -11,14 +11,14 @@ const STEP_MS = 60_000;
 
 /** Rule 1: admission.md §3.1; verification.md §2.9a, §2.12, §2.13, §2.29. */
 export const nonceCases: Cases = {
-  'a nonce seen again with the same event, before that is safe, is decided by the event': async ({
+  'a nonce seen again with the same event is decided by the event until that is safe': async ({
     accept,
     win,
   }) => {
     await win(NONCE);
     assert.equal((await accept(NONCE)).kind, 'in-flight');
   },
-  'a nonce seen again with the same event, after that is safe, is replayed': async ({ accept, apply, b }) => {
+  'a nonce seen again with the same event is replayed once that is safe': async ({ accept, apply, b }) => {
     await apply(NONCE);
     assert.equal((await accept(NONCE)).kind, 'replayed');
     assert.equal((await accept(NONCE, b)).kind, 'replayed');
@@ -92,7 +92,7 @@ export const nonceCases: Cases = {
     await apply(NONCE);
     assert.equal((await accept({ ...NONCE, keyid: 'seller-2027' })).kind, 'done');
   },
-  'a nonce is kept for its lifetime by the receiver’s clock, and then forgotten': async (kit) => {
+  'a nonce is kept for its lifetime by the receiver’s clock, then forgotten': async (kit) => {
     const short = { ...NONCE, nonceMs: 60_000 };
     await kit.apply(short);
     kit.advance(50_000);
@@ -165,7 +165,7 @@ export const nonceCases: Cases = {
     assert.equal(
       (await accept({ ...over, nonce: null })).kind,
       'won',
-      'without a nonce there is none to count',
+      'a delivery without a nonce adds none to the caps',
     );
     await win({ ...over, sender: ELSE });
   },
@@ -197,7 +197,7 @@ export const nonceCases: Cases = {
     }
     assert.deepEqual(seen, [[], [], [], ['sender-nonces']]);
   },
-  'a sender that makes up nonces and key ids takes maxNoncesPerSender of maxNonces, and the rest is others’':
+  'a sender that makes up nonces and key ids takes maxNoncesPerSender of maxNonces, and leaves the rest to others':
     async (kit) => {
       const limits = { maxNoncesPerSender: 3, maxNonces: 6 };
       let taken = 0;

@@ -92,7 +92,7 @@ export const recordCases: Cases = {
     assert.equal((await accept(changed)).kind, 'conflict');
     assert.equal((await accept(changed)).kind, 'replayed');
   },
-  'other bytes with the same canonical JSON are unchanged where both copies have it': async (kit) => {
+  'other bytes with the same canonical JSON are unchanged if both copies have it': async (kit) => {
     const strict = { onChanged: 'conflict', canonical: FIRST_BODY } as const;
     await kit.apply({ ...strict, body: FIRST_BODY });
     const reordered = decision(await kit.accept({ ...strict, body: REORDERED }));
@@ -100,7 +100,7 @@ export const recordCases: Cases = {
     const other = await kit.accept({ body: OTHER_BODY, onChanged: 'conflict', canonical: OTHER_BODY });
     assert.equal(other.kind, 'conflict');
   },
-  'where one copy has no canonical JSON the bytes decide': async ({ accept, apply }) => {
+  'if one copy has no canonical JSON, the bytes decide': async ({ accept, apply }) => {
     await apply({ body: FIRST_BODY });
     assert.equal(
       (await accept({ body: FIRST_BODY, canonical: FIRST_BODY, onChanged: 'conflict' })).kind,

@@ -77,7 +77,7 @@ export async function listedIds(
   const asked = { kind: 'operation', limit: 1000, ...query } as const;
   let page = await registrationsOf(store).page(asked);
   for (;;) {
-    assert.ok(page.rows.length <= asked.limit, 'a page is no longer than asked for');
+    assert.ok(page.rows.length <= asked.limit, 'a page is no longer than requested');
     found.push(...page.rows.map(({ sender, id }) => `${sender} ${id}`));
     if (page.next === undefined) return found;
     page = await registrationsOf(store).page({ ...asked, after: page.next });
@@ -210,7 +210,7 @@ export const registrationCases: Cases = {
     await Promise.all(Array.from({ length: 20 }, (_, at) => add(at % 2 === 0 ? a : b)));
     assert.equal((await get(a))?.value, '20');
   },
-  'of concurrent plans that make one row one makes it, and all get it': async ({ a, b }) => {
+  'if concurrent plans make one row, one of them makes it and all get it': async ({ a, b }) => {
     const make = (value: string, store: typeof a): Promise<string> =>
       registrationsOf(store).run('', (rows) => {
         const found = rows.get('route', 'id');

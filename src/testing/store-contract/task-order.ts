@@ -43,7 +43,7 @@ export const taskCases: Cases = {
     assert.equal(await kit.complete(second.lease.owner, SECOND), 'done');
     assert.equal((await kit.accept(FIRST_EVENT)).kind, 'won');
   },
-  'a crash is counted once, also where the task is held meanwhile': async (kit) => {
+  'a crash is counted once, even if the task is held meanwhile': async (kit) => {
     const retry = { crashes: 1 };
     const late = await kit.win({ ...FIRST_EVENT, retry });
     kit.advance(LEASE_MS + 1);
@@ -192,7 +192,7 @@ export const orderCases: Cases = {
     assert.equal(await complete(second.lease.owner, ahead), 'done');
     assert.equal((await accept(event('old', 0))).kind, 'stale');
   },
-  'an owner that lost its task does not move the mark, also where the store’s clock was set back': async (
+  'an owner that lost its task does not move the mark, even if the store’s clock was set back': async (
     kit,
   ) => {
     const late = await kit.win(event('old', EARLIER));

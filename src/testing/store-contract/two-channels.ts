@@ -90,7 +90,7 @@ export const toldCases: Cases = {
       assert.equal(await runNext(kit), webhook.key);
       assert.equal(await kit.peek(webhook), 'applied');
     },
-  'another channel’s report of an end makes its inline webhook safe, also where its process has died': async (
+  'another channel’s report of an end makes its inline webhook safe, even if its process has died': async (
     kit,
   ) => {
     const webhook = tells('webhook', 'completed', { at: T1 });
@@ -112,7 +112,7 @@ export const toldCases: Cases = {
     assert.equal(await inboxOf(kit.a).discard(SENDER, poll.key ?? '', DAY_MS), 'discarded');
     assert.equal((await kit.accept(tells('pull', 'completed'))).kind, 'queued');
   },
-  'of two webhooks of an end the one that is applied counts, where the other never runs': async (kit) => {
+  'of two webhooks of an end the applied one counts if the other never runs': async (kit) => {
     const [older, newer] = [
       tells('webhook', 'completed', { at: T1, operation: OPERATION }),
       tells('webhook', 'failed', { at: T2, hash: 'not sold', operation: OPERATION }),
@@ -170,7 +170,7 @@ export const toldCases: Cases = {
         'forgotten since',
       );
     },
-  'an event that names task and operation joins them, also where the task was known first': async (kit) => {
+  'an event that names task and operation joins them, even if the task was known first': async (kit) => {
     const poll = tells('poll', 'completed');
     assert.equal((await kit.accept(poll)).kind, 'queued');
     const webhook = tells('webhook', 'completed', { at: T1, operation: OPERATION });
@@ -203,21 +203,22 @@ export const toldCases: Cases = {
     const answer = { ...tells('response', 'completed'), task: OPERATION };
     assert.deepEqual(await decided(kit, answer), duplicateOf('webhook'));
   },
-  'an operation that its answer ended has ended for a task that is made up, not for one that events were of':
-    async (kit) => {
-      const named = { operation: OPERATION };
-      await kit.apply({ ...tells('webhook', 'working', { at: T1 }), task: 'task-3' });
-      assert.equal((await kit.accept(tells('response', 'completed', named))).kind, 'queued');
-      await runNext(kit);
-      const of = (task: string, status: string, at: string): Draft => {
-        const draft = tells('webhook', status, { at, ...named });
-        return { ...draft, key: `${draft.key}-${task}`, task };
-      };
-      assert.deepEqual(await decided(kit, of('made-up', 'completed', T1)), duplicateOf('response'));
-      assert.deepEqual(await decided(kit, of('made-up', 'working', T2)), duplicateOf('response'));
-      assert.deepEqual(await decided(kit, of('made-up-too', 'working', T1)), duplicateOf('response'));
-      assert.equal((await kit.accept(of('task-3', 'completed', T3))).kind, 'won');
-    },
+  'an operation ended by its answer has ended for a made-up task, not for one that had events': async (
+    kit,
+  ) => {
+    const named = { operation: OPERATION };
+    await kit.apply({ ...tells('webhook', 'working', { at: T1 }), task: 'task-3' });
+    assert.equal((await kit.accept(tells('response', 'completed', named))).kind, 'queued');
+    await runNext(kit);
+    const of = (task: string, status: string, at: string): Draft => {
+      const draft = tells('webhook', status, { at, ...named });
+      return { ...draft, key: `${draft.key}-${task}`, task };
+    };
+    assert.deepEqual(await decided(kit, of('made-up', 'completed', T1)), duplicateOf('response'));
+    assert.deepEqual(await decided(kit, of('made-up', 'working', T2)), duplicateOf('response'));
+    assert.deepEqual(await decided(kit, of('made-up-too', 'working', T1)), duplicateOf('response'));
+    assert.equal((await kit.accept(of('task-3', 'completed', T3))).kind, 'won');
+  },
   'an operation that a seller repeats for another task does not end that task': async (kit) => {
     const named = { operation: OPERATION };
     assert.equal((await kit.accept(tells('poll', 'completed', named))).kind, 'queued');
@@ -251,7 +252,7 @@ export const toldCases: Cases = {
     await kit.apply(tells('webhook', 'working', { at: T3 }));
     assert.deepEqual(await decided(kit, tells('poll', 'completed', { at: T4 })), duplicateOf('webhook'));
     kit.advance(2000);
-    assert.equal(await runNext(kit), end.key, 'as new as the newest that told it');
+    assert.equal(await runNext(kit), end.key, 'as new as its newest report');
     assert.equal((await kit.accept(tells('webhook', 'input-required', { at: T2 }))).kind, 'stale');
   },
   'without a time: only a changed status is accepted, if nothing was applied since it was asked for': async (
