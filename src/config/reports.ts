@@ -187,7 +187,7 @@ export interface RefusedDelivery {
 }
 
 /**
- * An `onRefused` hook as an object, which also sets the size of the bodies that it wants. `captureRefused` of
+ * An `onRefused` hook as an object, which also says how large a body it wants. `captureRefused` of
  * `proto-webhooks/node` returns one.
  */
 export interface RefusedHook {

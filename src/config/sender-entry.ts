@@ -52,8 +52,8 @@ export type SenderAuth =
   | { readonly bearer: BearerAuth };
 
 /**
- * For a seller that signs by RFC 9421 but authenticates its delivery reports by HMAC. Its secret is accepted for
- * reports only; every other delivery needs a signature.
+ * The HMAC secret of a seller that signs by RFC 9421, except for its delivery reports. It is accepted for reports
+ * only, and a signed report is accepted too. Every other delivery needs a signature.
  */
 export interface ReportsAuth {
   readonly reports: { readonly secret: string; readonly previousSecret?: string };

@@ -33,7 +33,7 @@ interface HandlersByName<Tx> {
 }
 
 /**
- * Your handlers of notifications, by the exact family name (`event.family`); only own members count.
+ * Your handlers of notifications, by the exact family name (`event.family`); inherited members are ignored.
  * `wholesale_feed` takes events of that feed (`product.*`, `signal.*`, `wholesale_feed.*`) without a handler of
  * their exact name.
  *

@@ -123,7 +123,7 @@ function running(
 /**
  * Creates a receiver of webhooks. It verifies deliveries, admits each event once, runs its handler, and decides the
  * answer. Serve it with an adapter, e.g. `webhookHandler` of `proto-webhooks/node`.
- * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ * @throws ConfigError if an option is missing or wrong; the message says what to change.
  * @example
  * ```ts
  * import { createReceiver } from 'proto-webhooks';

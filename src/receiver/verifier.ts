@@ -84,7 +84,7 @@ function verified(read: ReadEvent, known: OutcomeContext, ready: ReadyVerifier):
 /**
  * Creates a verifier: the checks of a receiver without its store. It does not deduplicate, order or handle events.
  * Use it if you store events yourself.
- * @throws ConfigError where an option is missing or wrong; the message says what to change.
+ * @throws ConfigError if an option is missing or wrong; the message says what to change.
  * @example
  * ```ts
  * import { createVerifier } from 'proto-webhooks';

@@ -2,7 +2,10 @@ import type { RefusedCode, UnavailableCode } from './codes.ts';
 import type { WebhookChallenge } from '../events/challenge.ts';
 import type { Event } from '../events/event.ts';
 
-/** The number of one of the checks that a delivery passes, in their order: `check` of a refused outcome. */
+/**
+ * The number of a check that a delivery has to pass, in their order: 1 to 13 for the signature and its nonce, 14 for
+ * the JSON of the body. It is the member `check` of a refused outcome.
+ */
 export type CheckId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | '9a' | 10 | 11 | 12 | 13 | 14;
 
 /**

@@ -10,8 +10,8 @@ import { type MemoryRows, memoryRows } from './memory/memory-rows.ts';
 import { createMemoryState as newState, type MemoryState as State } from './memory/memory-state.ts';
 
 /**
- * The data of a memory store, without members for users. Stores that share one state are one store, as two processes
- * on one database are.
+ * The data of a memory store. Stores that are given the same state are one store, as two processes on one database
+ * are.
  */
 export interface MemoryState {
   /** The identity of the store; undefined until it is first needed. */

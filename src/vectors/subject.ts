@@ -195,8 +195,9 @@ export type Discovered =
   { readonly ok: true; readonly url: string } | { readonly ok: false; readonly reason: string };
 
 /**
- * The implementation that conformance vectors test: this library, or your own. Vectors that need an absent function
- * are skipped. Signature bases are compared only if `signatureBase` is present.
+ * The implementation that conformance vectors (requests with the answers that a receiver must give) test: this
+ * library, or your own. Vectors that need an absent function are skipped. Signature bases are compared only if
+ * `signatureBase` is present.
  */
 export interface Subject {
   /** Sets up a receiver, for vectors of signatures, HMAC, bearer, envelopes and sequences. */
