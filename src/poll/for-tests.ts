@@ -9,7 +9,7 @@ export {
   type Begun,
   endPoll,
   type Held,
+  type PlaceFreed,
   type Pace,
   type PollEnd,
-  type PollKept,
 } from './schedule.ts';

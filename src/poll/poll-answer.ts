@@ -1,6 +1,11 @@
+import { AnswerRefusedError } from '../calls/refused-answer.ts';
+import { canonicalJson } from '../codec/canonical-json.ts';
+import { isLongerJson } from '../codec/json-size.ts';
 import { defined, isJsonObject, type JsonObject, present } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
+import type { Hashes } from '../crypto/engine.ts';
 import { textOf } from '../shared/errors.ts';
+import { turnAfter } from '../shared/time-limits.ts';
 import { agentData } from '../events/agent-data.ts';
 import { isErrorAlone } from '../events/error-alone.ts';
 import { ERROR_MEMBERS, retryAfterMsIn } from '../events/error-object.ts';
@@ -183,4 +188,17 @@ function hintIn(body: JsonObject): number | undefined {
   const { pollInterval, retry_after_seconds } = body;
   if (typeof pollInterval === 'number') return waitMs(pollInterval);
   return retryAfterMsIn(body) ?? retryAfterMsIn({ retry_after: retry_after_seconds });
+}
+
+/** Of data that can be kept: what is larger would be refused once it was observed. @throws AnswerRefusedError */
+export async function hashOf(data: unknown, hashes: Hashes, maxBytes: number): Promise<string> {
+  const isOver = isLongerJson(data, maxBytes);
+  const text = isOver ? '' : canonicalJson(data);
+  if (isOver || text.length > maxBytes) {
+    throw new AnswerRefusedError(`its data is over maxBodyBytes (${maxBytes})`);
+  }
+  await turnAfter(text.length);
+  const hash = hashes.sha256Hex(text);
+  await turnAfter(text.length);
+  return hash;
 }

@@ -1,6 +1,4 @@
-import { AnswerRefusedError, refusedBy } from '../calls/refused-answer.ts';
-import { canonicalJson } from '../codec/canonical-json.ts';
-import { isLongerJson } from '../codec/json-size.ts';
+import { refusedBy } from '../calls/refused-answer.ts';
 import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
@@ -13,12 +11,13 @@ import type { ReceiverContext } from '../receiver/context.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
 import { storedObject } from '../registrations/operation-rows.ts';
 import type { Watch, WatchedTasks } from '../registrations/watch-task.ts';
-import { limited, orAborted, turnAfter } from '../shared/time-limits.ts';
-import type { TaskSeen } from './poll-answer.ts';
+import { limited, orAborted } from '../shared/time-limits.ts';
+import { hashOf, type TaskSeen } from './poll-answer.ts';
 import { failureOf, type PollFailure } from './failure.ts';
 import { type PolledTask, questioner, type QuestionContext } from './query.ts';
 import {
   beginPoll,
+  type Begun,
   contextOf,
   endPoll,
   type Held,
@@ -99,6 +98,8 @@ export interface PollerLoop {
 const LOOK_MS = 10_000;
 const LEAST_MS = 100;
 
+type BegunPoll = Extract<Begun, { readonly kind: 'poll' }>;
+
 /** Polls that failed one after the other, at which somebody is told: at the default interval a quarter of an hour. */
 const FAILING = 5;
 
@@ -124,21 +125,31 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   const thinning = createThinning();
   const paceOf = pacing(context);
 
-  const poll = async (row: Held, stopping: AbortSignal): Promise<void> => {
-    if (stopping.aborted) return;
-    const pace = paceOf(row.sender);
-    const begun = await beginPoll(tasks, row, pace);
-    if (begun.kind === 'ended') endedBefore += 1;
-    if (begun.kind !== 'poll') return;
-    const { watch, held } = begun;
+  /** @returns the poll that has begun in its place. */
+  const made = async (
+    { watch, held }: BegunPoll,
+    pace: Pace,
+    stopping: AbortSignal,
+  ): Promise<Begun | undefined> => {
     const since = clock();
     const asked = await ask(watch, held, stopping);
     if (asked.end.kind === 'answered') await context.learn?.(held.sender, watch.ref, stopping);
-    const told = resultOf(asked, await endPoll(tasks, held, asked.end, pace));
+    // Where this process is full, other sellers have their turn.
+    const goesOn = !stopping.aborted && running.size < concurrency;
+    const { kept, next } = await endPoll(tasks, held, asked.end, { ...pace, goesOn });
+    const told = resultOf(asked, kept);
     alarms(watch, held, told);
-    if (told.result === 'stopped') return;
+    if (told.result === 'stopped') return next;
     counts[told.result] += 1;
     context.onPoll({ ...namesOf(watch, held), ...factsOf(told), durationMs: Math.max(0, clock() - since) });
+    return next;
+  };
+  const poll = async (row: Held, stopping: AbortSignal): Promise<void> => {
+    if (stopping.aborted) return;
+    const pace = paceOf(row.sender);
+    let begun: Begun | undefined = await beginPoll(tasks, row, pace);
+    if (begun.kind === 'ended') endedBefore += 1;
+    while (begun?.kind === 'poll') begun = await made(begun, pace, stopping);
   };
   const begin = (row: Held, stopping: AbortSignal): void => {
     const run = poll(row, stopping)
@@ -241,19 +252,6 @@ function differs({ status, updatedAt }: TaskSeen, dataHash: string | undefined, 
   if (told !== undefined && told.at > answeredAt && told.status !== status) return true;
   // The same status with other data is progress where the seller says when that was.
   return updatedAt !== undefined && dataHash !== watch.dataHash;
-}
-
-/** Of data that can be kept: what is larger would be refused once it was observed. @throws AnswerRefusedError */
-async function hashOf(data: unknown, hashes: Hashes, maxBytes: number): Promise<string> {
-  const isOver = isLongerJson(data, maxBytes);
-  const text = isOver ? '' : canonicalJson(data);
-  if (isOver || text.length > maxBytes) {
-    throw new AnswerRefusedError(`its data is over maxBodyBytes (${maxBytes})`);
-  }
-  await turnAfter(text.length);
-  const hash = hashes.sha256Hex(text);
-  await turnAfter(text.length);
-  return hash;
 }
 
 /** Asks the seller, and observes what is new. @throws what the store fails with. */

@@ -14,6 +14,7 @@ import {
   watchIn,
   watchRow,
 } from '../registrations/watch-task.ts';
+import { isInLine, outOfLine, standInLine, withoutFirst } from './line.ts';
 import { storedId } from '../stages/ids.ts';
 import { LONGEST_LEASE_MS } from '../stores/constants.ts';
 import type { RegistrationRow } from '../stores/store.ts';
@@ -81,14 +82,8 @@ export type PollEnd =
   /** Not asked to its end: another process may do it at once. */
   | { readonly kind: 'stopped' };
 
-/** How long a poll is taken to be of a seller that has answered none. Ms. */
-const FIRST_TOOK_MS = 1000;
 /** So much of the last poll is in `SellerRow.tookMs`. */
 const NEWEST_SHARE = 0.3;
-/** A line is no longer, though polls took so long, or a clock was ahead. Ms. */
-const LONGEST_LINE_MS = 1_800_000;
-/** Between two turns, of the time between two ends of polls. */
-const TURN_SHARE = 1.1;
 /** The longest time between two polls of a task that fails. Ms. */
 const LONGEST_BACKOFF_MS = 1_800_000;
 /** Of a time between two polls: so much more or less, at random. */
@@ -119,56 +114,84 @@ function begun(step: SellerStep, of: Held, pace: Pace): Begun {
   const { rows, now } = step;
   const row = rows.get('watch', of.id);
   if (!row || row.dueAt === null || row.dueAt !== of.dueAt) return { kind: 'lost' };
-  const end = rows.taskEnd(of.id);
+  const seller = sellerRowIn(rows);
+  const watch = watchIn(row);
+  const waits = isInLine(seller, watch);
+  const checked = waits ? undefined : unlessLater(step, row, seller, pace);
+  if (checked) return checked;
+  const pausedUntil = pauseOf(seller, now);
+  if (pausedUntil > now) return later(step, of, watch, pausedUntil + pace.random() * pace.fastMs);
+  const polls = livePolls(seller, now);
+  if (polls.length < pace.perSeller && !seller.line?.first) return started(step, of, watch, pace);
+  standInLine(step, row, seller, pace);
+  if (polls.length < pace.perSeller) return firstInLine(step, of.sender, pace) ?? { kind: 'later' };
+  return { kind: 'later' };
+}
+
+const later = ({ rows }: SellerStep, of: Held, watch: Watch, at: number): Begun => {
+  rows.save(watchRow(of, watch, 'watched', { dueAt: Math.ceil(at) }));
+  return { kind: 'later' };
+};
+
+/** No longer, though a clock was ahead. */
+const pauseOf = ({ pausedUntil = 0 }: SellerRow, now: number): number =>
+  Math.min(pausedUntil, now + LONGEST_PAUSE_MS);
+
+/** What a task has come to, unless it is to be asked about now. */
+function unlessLater(
+  step: SellerStep,
+  row: RegistrationRow,
+  seller: SellerRow,
+  pace: Pace,
+): Begun | undefined {
+  const { rows, now } = step;
+  const end = rows.taskEnd(row.id);
   if (end === 'done') {
     endTask(step, row);
     return { kind: 'ended' };
   }
-  const watch = watchIn(row);
-  const later = (at: number, as: Watch = watch): Begun => {
-    rows.save(watchRow(of, as, 'watched', { dueAt: Math.ceil(at) }));
-    return { kind: 'later' };
-  };
-  const held = { ...of, dueAt: Math.ceil(now + pace.leaseMs) };
-  const seller = sellerRowIn(rows);
+  const watch = outOfLine(watchIn(row));
+  const everyMs = spread(intervalMs(watch, seller, now, pace), pace);
   // Nobody has to tell it again, unless what is newer is applied before it.
-  if (end === 'safe') return later(now + spread(intervalMs(watch, seller, now, pace), pace));
-  if (!watch.isScheduled) {
-    const first = watch.since + spread(intervalMs(watch, seller, now, pace), pace);
-    if (first > now) return later(first, { ...watch, isScheduled: true });
+  if (end === 'safe') return later(step, row, watch, now + everyMs);
+  if (watch.isScheduled || watch.since + everyMs <= now) return undefined;
+  return later(step, row, { ...watch, isScheduled: true }, watch.since + everyMs);
+}
+
+/** The poll has a place of its seller. */
+function started({ rows, now }: SellerStep, { sender, id }: Held, watch: Watch, pace: Pace): Begun {
+  const held = { sender, id, dueAt: Math.ceil(now + pace.leaseMs) };
+  const is = outOfLine(watch);
+  const seller = sellerRowIn(rows);
+  rows.save(watchRow(held, is, 'watched', held));
+  saveSellerRow(rows, sender, { ...seller, polls: [...livePolls(seller, now), [id, held.dueAt]] });
+  return { kind: 'poll', watch: { ...is, told: rows.lastTold(id) }, held };
+}
+
+/** Tasks that one step takes out of a line: each is read by itself. */
+const MOST_PASSED = 32;
+
+/** Takes those out of the line of a seller that is not full, until one is to be polled. @returns its poll. */
+function firstInLine(step: SellerStep, sender: string, pace: Pace): Begun | undefined {
+  const { rows, now } = step;
+  for (let left = MOST_PASSED; left > 0; left -= 1) {
+    const seller = sellerRowIn(rows);
+    const { line } = seller;
+    if (line?.first === undefined) return undefined;
+    const row = rows.get('watch', line.first);
+    const watch = row && watchIn(row);
+    saveSellerRow(rows, sender, { ...seller, line: withoutFirst(line, watch) });
+    // It ended, or was told to wait for something else.
+    if (!watch || row.dueAt === null || !isInLine(seller, watch)) continue;
+    if (rows.taskEnd(row.id) === undefined) return started(step, row, watch, pace);
+    // Its end has been told: it is looked at by itself.
+    later(step, row, outOfLine(watch), now);
   }
-  // No longer, though a clock was ahead.
-  const pausedUntil = Math.min(seller.pausedUntil ?? 0, now + LONGEST_PAUSE_MS);
-  if (pausedUntil > now) return later(pausedUntil + pace.random() * pace.fastMs);
-  const polls = livePolls(seller, now);
-  const { isWaiting, ...is } = watch;
-  const turn = turnOf(seller, { polls: polls.length, isWaiting }, now, pace);
-  if (turn > now) {
-    saveSellerRow(rows, of.sender, { ...seller, lineUntil: turn });
-    return later(turn, { ...is, isWaiting: true });
-  }
-  rows.save(watchRow(of, is, 'watched', held));
-  saveSellerRow(rows, of.sender, { ...seller, polls: [...polls, [of.id, held.dueAt]] });
-  return { kind: 'poll', watch: { ...is, told: rows.lastTold(of.id) }, held };
+  return undefined;
 }
 
 /** `unresolved`: nobody polls the task any more, and it has not ended. `lost`: the poll was not this process's any more. */
 export type PollKept = 'kept' | 'unresolved' | 'lost';
-
-/**
- * When one more task has its turn at a seller: now, where it has a place and nobody waits; else at the end of the line, whose turns
- * come a little slower than polls end, so that a turn finds a place.
- */
-function turnOf(
-  { lineUntil = 0, tookMs = FIRST_TOOK_MS }: SellerRow,
-  { polls, isWaiting = false }: { readonly polls: number; readonly isWaiting: boolean | undefined },
-  now: number,
-  { perSeller }: Pace,
-): number {
-  if (polls < perSeller && (isWaiting || lineUntil <= now)) return now;
-  const end = Math.min(Math.max(lineUntil, now), now + LONGEST_LINE_MS);
-  return end + Math.max(1, Math.ceil((TURN_SHARE * tookMs) / perSeller));
-}
 
 /**
  * The call of a polled task is over, and another task goes on in its place: the operation is that one's, and the poll is over too.
@@ -187,21 +210,42 @@ export function moveTask(
   });
 }
 
-/** Ends a poll, and gives a task up that was asked about in vain for `giveUpMs`. */
+/** What came of the end of a poll, and the poll that has begun in its place. */
+export interface PlaceFreed {
+  readonly kept: PollKept;
+  readonly next: Begun | undefined;
+}
+
+/**
+ * Ends a poll, and gives a task up that was asked about in vain for `giveUpMs`.
+ * `goesOn`: whether this process polls the task that waits for the place; else any process may.
+ */
 export function endPoll(
   { rows: store, hashes, retentionMs }: WatchedTasks,
   held: Held,
   end: PollEnd,
-  pace: Pace,
-): Promise<PollKept> {
+  { goesOn, ...pace }: Pace & { readonly goesOn: boolean },
+): Promise<PlaceFreed> {
   return store.run(held.sender, (rows, now) => {
+    const step = { rows, now, hashes, retentionMs };
     const seller = sellerRowIn(rows);
     const row = rows.get('watch', held.id);
     // A seller that was forgotten meanwhile has none any more.
     if (seller.polls) saveSellerRow(rows, held.sender, afterPoll(seller, held, end, { now, pace }));
-    if (row?.dueAt !== held.dueAt) return 'lost';
-    return ended({ rows, now, hashes, retentionMs }, row, end, { seller, pace });
+    const kept = row?.dueAt === held.dueAt ? ended(step, row, end, { seller, pace }) : 'lost';
+    return { kept, next: nextPoll(step, held, pace, goesOn) };
   });
+}
+
+/** The place goes to the first in line. */
+function nextPoll(step: SellerStep, { sender }: Held, pace: Pace, goesOn: boolean): Begun | undefined {
+  const { rows, now } = step;
+  const seller = sellerRowIn(rows);
+  if (livePolls(seller, now).length >= pace.perSeller || pauseOf(seller, now) > now) return undefined;
+  if (goesOn) return firstInLine(step, sender, pace);
+  const first = seller.line?.first === undefined ? undefined : rows.get('watch', seller.line.first);
+  if (first && first.dueAt !== null) rows.save({ ...first, dueAt: Math.ceil(now) });
+  return undefined;
 }
 
 function ended(

@@ -51,8 +51,9 @@ export interface Watch {
   readonly failures: number;
   /** Operations that were answered with the task too: they end with it. */
   readonly others?: readonly string[];
-  /** It has its turn in the line of its seller, whose polls were all under way. */
-  readonly isWaiting?: true;
+  /** It waits in the line of its seller: its number in it, and the row behind it. */
+  readonly ticket?: number;
+  readonly follower?: string;
   /** The seller does not know the task, and the alarm was raised. */
   readonly isUnknown?: true;
 }
@@ -77,6 +78,16 @@ export const endedWatch = (row: RegistrationRow, expiresAt: number): Registratio
   expiresAt,
 });
 
+/** Tasks of a seller that wait for a place, first come first served. */
+export interface Line {
+  /** The ids of the first and of the last watch; absent if nobody waits. Each watch has the one behind it. */
+  readonly first?: string;
+  readonly last?: string;
+  /** The last number that was given, and the last one that was called. A watch with a lower one stands in no line. */
+  readonly given: number;
+  readonly called: number;
+}
+
 /** The state of a seller for polling. */
 export interface SellerRow {
   /** When a webhook of it was handled last, give or take a minute. On the store's clock, Unix ms. */
@@ -85,8 +96,8 @@ export interface SellerRow {
   readonly pausedUntil?: number;
   /** How long its polls take of late, ms. */
   readonly tookMs?: number;
-  /** Tasks that wait for their turn have it up to then, one after the other. On the store's clock, Unix ms. */
-  readonly lineUntil?: number;
+  /** Tasks that wait for a place. */
+  readonly line?: Line;
   /** Polls under way, by the ids of their watches: until when each has its lease. */
   readonly polls?: readonly (readonly [id: string, until: number])[];
 }

@@ -107,8 +107,9 @@ describe('budget: what a watched task costs', () => {
     await at.clock.pass(20 * FAST);
     const polls = at.seller.questions.length - before;
     expect(polls).toBeGreaterThan(50);
-    expect(of(calls, 'run')).toBeLessThanOrEqual(20 * polls);
-    expect(of(calls, 'due')).toBeLessThanOrEqual(20 * polls);
+    // One into the line, and one that ends a poll and begins the next; a look for each that comes due.
+    expect(of(calls, 'run')).toBeLessThanOrEqual(2.5 * polls);
+    expect(of(calls, 'due')).toBeLessThanOrEqual(1.5 * polls);
   });
 
   it('a row that does not grow with its polls, and one of its seller', async () => {

@@ -7,7 +7,7 @@ import {
   type Held,
   type Pace,
   type PollEnd,
-  type PollKept,
+  type PlaceFreed,
 } from '../../src/poll/for-tests.ts';
 import type { Registration } from '../../src/registrations/index.ts';
 import {
@@ -127,9 +127,11 @@ describe.each(BACKENDS)('budget: round trips of registrations and polls, %s', (n
     const begin = await tripsOf(async () => begun.push(await beginPoll(tasks, row, PACE)));
     const [first] = begun;
     if (first?.kind !== 'poll') return expect.fail(`the poll was not begun: ${first?.kind}`);
-    const kept: PollKept[] = [];
-    const end = await tripsOf(async () => kept.push(await endPoll(tasks, first.held, UNCHANGED, PACE)));
-    expect(kept).toEqual(['kept']);
+    const ended: PlaceFreed[] = [];
+    const end = await tripsOf(async () =>
+      ended.push(await endPoll(tasks, first.held, UNCHANGED, { ...PACE, goesOn: true })),
+    );
+    expect(ended).toEqual([{ kept: 'kept', next: undefined }]);
     // Of the seller's URL its two rows are read, each confirmed by a commit.
     expectWithin(created, { load: 4, commit: 3 });
     expectWithin(settled, { load: 2, commit: 1 });

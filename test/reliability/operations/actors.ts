@@ -187,7 +187,7 @@ const BODIES: Record<ActorKind, (hands: Hands) => Promise<unknown>> = {
         tasks,
         held,
         { kind: 'answered', isEnd, status, dataHash: undefined, isChange: isEnd, hintMs: undefined },
-        PACE,
+        { ...PACE, goesOn: false },
       );
     }
   },

@@ -1,0 +1,56 @@
+import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
+import {
+  type Line,
+  saveSellerRow,
+  type SellerRow,
+  type Watch,
+  watchIn,
+  watchRow,
+} from '../registrations/watch-task.ts';
+
+/* The tasks of a seller whose places are all taken, first come first served (calls.md §3.3): each row has the one behind it. */
+
+/** How long a poll is taken to be of a seller that has answered none. Ms. */
+const FIRST_TOOK_MS = 1000;
+
+export const isInLine = ({ line }: SellerRow, { ticket }: Watch): boolean =>
+  ticket !== undefined && line !== undefined && ticket > line.called;
+
+export function outOfLine({ ticket: _called, follower: _other, ...watch }: Watch): Watch {
+  return watch;
+}
+
+/**
+ * A task waits for a place, behind those that wait already. It is called as a poll ends. Where a process died, nobody calls: so it
+ * looks itself, once it should have been called long ago.
+ */
+export function standInLine(
+  { rows, now }: { readonly rows: RegistrationRows; readonly now: number },
+  row: RegistrationRow,
+  seller: SellerRow,
+  { leaseMs, perSeller }: { readonly leaseMs: number; readonly perSeller: number },
+): void {
+  const { sender, id } = row;
+  const { line = { given: 0, called: 0 }, tookMs = FIRST_TOOK_MS } = seller;
+  const watch = watchIn(row);
+  const waits = isInLine(seller, watch);
+  const { ticket = 0, ...is } = waits ? watch : { ...outOfLine(watch), ticket: line.given + 1 };
+  const dueAt = Math.ceil(now + leaseMs + (2 * (ticket - line.called) * tookMs) / perSeller);
+  rows.save(watchRow(row, { ...is, ticket }, 'watched', { dueAt }));
+  if (waits) return;
+  const last = line.last === undefined ? undefined : rows.get('watch', line.last);
+  if (last) rows.save({ ...last, value: JSON.stringify({ ...watchIn(last), follower: id } satisfies Watch) });
+  const longer = { ...line, first: line.first ?? id, last: id, given: line.given + 1 };
+  saveSellerRow(rows, sender, { ...seller, line: longer });
+}
+
+/**
+ * The line without its first.
+ * @param watch the first's row. Where it does not say who is behind it, nobody is in the line any more: those who were come again
+ *   by themselves.
+ */
+export function withoutFirst({ first, last, given, called }: Line, watch: Watch | undefined): Line {
+  const { ticket = called, follower } = watch ?? {};
+  if (first === last || follower === undefined || last === undefined) return { given, called: given };
+  return { first: follower, last, given, called: Math.max(called, ticket) };
+}
