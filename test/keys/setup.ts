@@ -81,6 +81,9 @@ export interface Bench {
 
 export const START: number = Date.parse('2026-03-01T12:00:00Z');
 
+/** What answers is waited for, however slow the machine is. Where nothing does, a test says for how long. */
+const UNHURRIED = { deliveryMs: 30_000, patienceMs: 30_000, graceMs: 30_000 } as const;
+
 export async function setup(options: Partial<KeyResolverOptions> = {}): Promise<Bench> {
   let now = START;
   const alarms: Alarm[] = [];
@@ -94,6 +97,7 @@ export async function setup(options: Partial<KeyResolverOptions> = {}): Promise<
     raiseAlarm: (alarm) => alarms.push(alarm),
     logger: SILENT,
     ...options,
+    limits: { ...UNHURRIED, ...options.limits },
   });
   onTestFinished(() => {
     keys.stop();

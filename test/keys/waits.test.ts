@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { KeyRequest } from '../../src/keys/for-tests.ts';
+import { KEY_LIMITS, type KeyRequest } from '../../src/keys/for-tests.ts';
 import { type Answerer, gate, sends } from './key-server.ts';
 import { onWorkerd } from '../support/workerd.ts';
 import { type Bench, BRAND, JWKS_PATH, MINUTE, publicJwk, type Seller, setup, startSeller } from './setup.ts';
@@ -42,7 +42,7 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
 
   test('in total: after a late brand.json the JWKS is not waited for', async () => {
     const seller = await startSeller();
-    const bench = await setup();
+    const bench = await setup({ limits: KEY_LIMITS });
     seller.server.answer(BRAND, late(bench, { agents: [{ url: seller.sender.agentUrl }] }));
     seller.server.answer(JWKS_PATH, silent);
     const { undecided } = await bench.keys.find('k', requestOf(bench, seller));
@@ -52,7 +52,7 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
 
   test('for copies past their life: the cached ones serve', async () => {
     const seller = await startSeller(publicJwk('k'));
-    const bench = await setup();
+    const bench = await setup({ limits: KEY_LIMITS });
     await bench.keys.find('k', requestOf(bench, seller));
     bench.advance(6 * MINUTE);
     seller.server.answer(BRAND, late(bench, { agents: [{ url: seller.sender.agentUrl }] }));
@@ -64,7 +64,7 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
   test('for files of several publishers', async () => {
     const seller = await startSeller(publicJwk('k'));
     const publishers = await Promise.all(Array.from({ length: 4 }, () => startSeller()));
-    const bench = await setup({ limits: { width: 1 } });
+    const bench = await setup({ limits: { ...KEY_LIMITS, width: 1 } });
     const path = '/.well-known/adagents.json';
     for (const { server } of publishers) server.answer(path, silent);
     publishers[0]?.server.answer(path, late(bench, { authorized_agents: [] }));
@@ -76,7 +76,7 @@ describe('a delivery waits for documents 2 s in all (verification.md §5.21)', (
 
   test('for both searches and the revocation list', async () => {
     const seller = await startSeller(publicJwk('k'));
-    const bench = await setup();
+    const bench = await setup({ limits: KEY_LIMITS });
     const { server } = seller;
     const sender = { ...seller.sender, revocation: { url: `${server.origin}${LIST}` } };
     server.answer(LIST, silent);

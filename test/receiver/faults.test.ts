@@ -175,9 +175,12 @@ describe('a fault on our side is 503 and never 4xx', () => {
   it('over 1,000 waiting deliveries: 503 overloaded at once', async () => {
     const { handler, started, release } = heldHandler();
     const state = createMemoryState();
+    // However long it takes until the last of them is verified.
     const { deliver, sign, send } = await testReceiver({
       state,
       handler,
+      handlerDeadlineMs: 300_000,
+      advanced: { waitMs: 300_000 },
     });
     const payload = payloads.tool('completed');
     const first = deliver(payload);

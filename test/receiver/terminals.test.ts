@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
 import { AGENT, heldHandler, testReceiver, payloads, said } from './setup.ts';
 
@@ -131,7 +131,7 @@ describe('the ends of tasks are told, whatever is answered', () => {
     await deliver(again({ timestamp: UNSOLD.timestamp }));
     expect(alarms).toMatchObject([{ code: 'second_terminal_status', taskId: 't' }]);
     const running = receiver.start();
-    await vi.waitFor(() => expect(seen).toHaveLength(2));
+    await expect.poll(() => seen).toHaveLength(2);
     await receiver.stop();
     await running;
     expect(seen.map(({ event }) => codesOf(event))).toEqual([[], ['second_terminal_status']]);

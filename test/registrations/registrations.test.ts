@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { webhookHandler } from '../../src/adapters/node.ts';
 import {
   ConfigError,
@@ -247,9 +247,7 @@ describe('with a receiver and a seller', () => {
       await made.create({ agentUrl: 'https://seller.example/mcp', ...request });
       await made.start();
       const heard = hasOwn ? own : lines;
-      await vi.waitFor(() =>
-        expect(heard.join()).toContain('A call is repeated later: it was not answered.'),
-      );
+      await expect.poll(() => heard.join()).toContain('A call is repeated later: it was not answered.');
       expect(hasOwn ? lines.join() : own.join()).not.toContain('A call is repeated later');
       await made.stop();
     },
@@ -290,7 +288,7 @@ describe('with a receiver and a seller', () => {
       await made.create({ agentUrl: 'https://seller.example/mcp', ...request, requestKeyMs: 0 });
       void startBy(made, () => expect.fail('its key is over'));
     }
-    await vi.waitFor(() => expect([codes, own]).toEqual([['operation_orphaned'], ['operation_orphaned']]));
+    await expect.poll(() => [codes, own]).toEqual([['operation_orphaned'], ['operation_orphaned']]);
   });
 
   interface Told {

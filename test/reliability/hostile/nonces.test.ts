@@ -27,6 +27,8 @@ describe.each(NAMES)('unlimited fresh nonces under one key id, %s', (name) => {
     ];
     const at = await testReceiver({
       store,
+      // Those that come beside the first wait for it, however slow the store is.
+      advanced: { waitMs: 300_000 },
       maxNoncesPerKey: CAP,
       senders: [
         { agentUrl: AGENT, pins: [key.publicJwk] },
