@@ -15,8 +15,8 @@ import type { Sender } from './sender-entry.ts';
 import type { Durability, Store } from '../stores/store.ts';
 
 /**
- * The request line of a delivery, passed to `receiver.verifyAndDispatch` and `receiver.open` after the headers: the
- * URL, the method, and a signal that ends waiting.
+ * Facts about a delivery beside its headers and body, passed to `receiver.verifyAndDispatch` and `receiver.open`:
+ * the URL, the method, and a signal that ends the wait for a duplicate's first copy.
  */
 export interface RequestInfo {
   /** The request target or absolute URL as received. Required if `publicUrl` ends in `/*`. */

@@ -95,8 +95,8 @@ export interface VerifiedDelivery {
 }
 
 /**
- * The result of a verified delivery's `commit`: accepted, or refused because its nonce was used before, or
- * unavailable. Send its `response` to the seller.
+ * The result of a verified delivery's `commit`: accepted, refused because its nonce was used before, or unavailable
+ * because the nonce could not be recorded. Send its `response` to the seller.
  */
 export type Committed = Extract<Outcome, { readonly kind: 'accepted' | 'refused' | 'unavailable' }>;
 

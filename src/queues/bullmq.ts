@@ -31,7 +31,10 @@ export interface BullJob {
   readonly deduplicationId?: string | undefined;
 }
 
-/** Options of `enqueue`: the job's name, data and options, and the time for which BullMQ remembers an event. */
+/**
+ * Options of `enqueue`: the job's name, data and options, and the time for which BullMQ remembers an event so that
+ * it is enqueued once.
+ */
 export interface EnqueueOptions<Data, Options, E extends Event = Event> extends JobSettings<
   Data,
   Options,

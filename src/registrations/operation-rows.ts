@@ -48,7 +48,7 @@ export async function deleteRows(
   }
 }
 
-/** A stored URL or operation that `registrations.rewrap` could not encrypt again, and the error. */
+/** A stored URL or call that `registrations.rewrap` could not encrypt again, and the error. */
 export interface DamagedRow {
   readonly kind: 'operation' | 'route';
   /** The operation id, or the id of a URL's row. */
@@ -60,8 +60,8 @@ export interface DamagedRow {
 }
 
 /**
- * The number of stored URLs and operations that `registrations.rewrap` could not encrypt again and skipped, with the
- * first of them.
+ * The rows that `registrations.rewrap` could not encrypt again and skipped: the number of stored URLs and calls, and
+ * the first of them with their errors.
  */
 export interface Damage {
   /** The number of rows that could not be encrypted again. */

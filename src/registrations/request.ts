@@ -36,7 +36,7 @@ export interface RegisteredCall {
   readonly destination?: TaskDestination;
 }
 
-/** A version of A2A whose method and member names differ from the others, newest first. */
+/** A version of A2A that this package can speak, newest first. Its methods and members have other names in each. */
 export type AgentVersion = '1.0' | '0.3';
 
 /** What differs between them. */

@@ -20,8 +20,8 @@ export interface Reply {
 }
 
 /**
- * The reason why a delivery is refused because of its sender. As an outcome it has a 4xx answer. `code` is the
- * reason for programs, `detail` is for the operator's log only.
+ * The reason why a delivery is refused because of its sender. `code` is the reason for programs, `detail` is for the
+ * operator's log only. As an outcome of a receiver it is answered with 4xx.
  */
 export interface Refusal {
   readonly kind: 'refused';

@@ -56,11 +56,11 @@ export type MysqlStore = Store<MysqlConnection> &
   };
 
 /**
- * Creates a store on MariaDB 10.6 or newer, for several processes and machines. `migrate(pool)` makes its tables
- * and procedures. MariaDB 10.11 is tested; MySQL 8.0.19 or newer supports the statements but is not tested.
+ * Creates a store on MariaDB 10.6 or newer, for several processes and machines. `migrate(pool)` makes its tables and
+ * procedures. MariaDB 10.11 is tested; MySQL 8.0.19 or newer supports the statements but is not tested.
  *
- * Its durability follows the server's settings. It is `disk` with `innodb_flush_log_at_trx_commit = 1`, and
- * `sync_binlog = 1` if the binary log is on.
+ * The server's settings decide its durability. It is `disk` (answered events survive a power failure) with
+ * `innodb_flush_log_at_trx_commit = 1`, and `sync_binlog = 1` if the binary log is on.
  * @throws ConfigError for invalid options; from `open()` if the server's settings or tables are unsuitable.
  * @example
  * ```ts

@@ -58,7 +58,8 @@ export type PostgresStore = Store<PgClient> &
  * Creates a store on PostgreSQL 12 or newer, for several processes and machines. `migrate(pool)` makes its tables.
  * Any pooler works, because nothing is kept in a session.
  *
- * Its durability follows the server's settings: `disk`, or `failover` with a synchronous standby.
+ * The server's settings decide its durability. It is `disk` (answered events survive a power failure), or `failover`
+ * (the loss of the machine) with a synchronous standby.
  * @throws ConfigError for an invalid schema name; from `open()` if the server's settings or tables are unsuitable.
  * @example
  * ```ts

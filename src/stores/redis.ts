@@ -43,13 +43,14 @@ export type RedisStore = Store &
  * one sender, which share a slot. A write that no replica has confirmed can be lost in a failover, as with Redis
  * itself.
  *
- * `maxmemory-policy` must be `noeviction`. The durability is:
+ * `maxmemory-policy` must be `noeviction`. The settings of the servers decide what answered events survive
+ * (durability):
  *
- * - `disk` with `appendonly yes` and `appendfsync always`;
- * - `failover` if in addition all replicas confirm;
- * - `process` otherwise;
+ * - `disk`, a power failure, with `appendonly yes` and `appendfsync always`;
+ * - `failover`, the loss of the machine, if in addition all replicas confirm;
+ * - `process`, only the end of the process, otherwise;
  * - `unknown` if the settings cannot be read.
- * @throws ConfigError for invalid options; from `open()` for servers that cannot keep the promise.
+ * @throws ConfigError for invalid options; from `open()` if a server's settings are unsuitable.
  * @example
  * ```ts
  * import { Redis } from 'ioredis';

@@ -9,8 +9,8 @@ import { generateKey, type KeyPair } from '../sender/sign.ts';
 export type SellerKeyName = 'ed25519' | 'p256';
 
 /**
- * Options of `seller.rotate`, which replaces a key of a fake seller: whether the old key stays published, and the
- * new key id.
+ * Options of `seller.rotate`, which replaces a signing key of a fake seller: the new key id, and if the old key
+ * stays published.
  */
 export interface RotateOptions {
   /** If true, the old key stays published beside the new one, until the next rotation without `overlap`. */

@@ -167,7 +167,10 @@ export interface AnswerError {
   readonly retryAfterMs?: number | undefined;
 }
 
-/** One redirecting answer in a conformance vector: its status and `Location`. */
+/**
+ * One HTTP answer that redirects, in a conformance vector about finding a publisher's document: its status and
+ * `Location`.
+ */
 export interface Redirect {
   /** The HTTP status. */
   readonly status: number;
