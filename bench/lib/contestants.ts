@@ -25,11 +25,7 @@ export function receiverFor(
   });
 }
 
-/**
- * The same for one delivery after the other on one thread. Left to itself, a receiver that is called in a loop, with no
- * turn of the event loop between two calls, takes them for a burst and verifies off the main thread: more a second, and
- * each one later.
- */
+/** The same on one thread. */
 export function oneThread(
   key: KeyPair,
   sender: Partial<Sender> = {},

@@ -1,5 +1,4 @@
-import { makeKey, prepare, requestBytes, sign } from '../lib/deliveries.ts';
-import { closeAll, openConnections, sendAll, type Connection } from '../lib/load.ts';
+import { makeKey, prepare } from '../lib/deliveries.ts';
 import {
   alternate,
   atLeast,
@@ -7,48 +6,22 @@ import {
   plan,
   rate,
   ratio,
-  type Contestant,
   type Figure,
   type Figures,
   type Times,
 } from '../lib/measure.ts';
 import { BACKENDS } from '../lib/backends.ts';
 import type { BackendName } from '../lib/places.ts';
+import { requestContestants, type Server as Contender } from '../lib/request-contestants.ts';
 import { startServerProcess, type ServerJob, type ServerProcess } from '../lib/servers.ts';
 
 const FRAMEWORKS = ['node', 'express', 'fastify', 'hono'] as const;
 
-interface Server {
-  readonly name: string;
+interface Server extends Contender {
   readonly process: ServerProcess;
 }
 
 const KEY = await makeKey('ed25519');
-
-/** Every server gets the same requests in one round; fresh ones in the next, for those would be replays. */
-function contestants(servers: readonly Server[], width: number): Contestant[] {
-  let requests: readonly Uint8Array[] = [];
-  let served = 0;
-  let events = 0;
-  return servers.map(({ name, process: { port } }) => {
-    let connections: readonly Connection[] = [];
-    return {
-      name,
-      setUp: async (count: number) => {
-        if (served % servers.length === 0) {
-          const fresh: Uint8Array[] = [];
-          for (let at = 0; at < count; at += 1) fresh.push(requestBytes(await sign(events++, KEY, 1024)));
-          requests = fresh;
-        }
-        served += 1;
-        // Servers close connections that are idle while others are measured.
-        connections = await openConnections(port, width);
-      },
-      run: () => sendAll(connections, requests, 200),
-      tearDown: () => closeAll(connections),
-    };
-  });
-}
 
 type Jobs = readonly Pick<ServerJob, 'framework' | 'kind' | 'place'>[];
 
@@ -74,7 +47,7 @@ async function raced(jobs: Jobs, width: number, count = 3000): Promise<Times> {
       const process = await startServerProcess({ ...job, key: KEY, samples });
       servers.push({ name: `${job.framework} ${job.kind}`, process });
     }
-    return await alternate(contestants(servers, width), plan(count, 15, IN_SERVICE));
+    return await alternate(requestContestants(servers, KEY, width), plan(count, 15, IN_SERVICE));
   } finally {
     for (const { process } of servers) await process.stop();
   }

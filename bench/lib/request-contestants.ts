@@ -1,0 +1,37 @@
+import { requestBytes, sign } from './deliveries.ts';
+import { closeAll, openConnections, sendAll, type Connection } from './load.ts';
+import type { Contestant } from './measure.ts';
+import type { KeyPair } from '../../dist/sender.js';
+import type { ServerProcess } from './servers.ts';
+
+/** A server and the name under which it is measured. */
+export interface Server {
+  readonly name: string;
+  readonly process: Pick<ServerProcess, 'port'>;
+}
+
+let events = 0;
+
+/** Every server gets the same requests in one round; fresh ones in the next, for those would be replays. */
+export function requestContestants(servers: readonly Server[], key: KeyPair, width: number): Contestant[] {
+  let requests: readonly Uint8Array[] = [];
+  let served = 0;
+  return servers.map(({ name, process: { port } }) => {
+    let connections: readonly Connection[] = [];
+    return {
+      name,
+      setUp: async (count: number) => {
+        if (served % servers.length === 0) {
+          const fresh: Uint8Array[] = [];
+          for (let at = 0; at < count; at += 1) fresh.push(requestBytes(await sign(events++, key, 1024)));
+          requests = fresh;
+        }
+        served += 1;
+        // Servers close connections that are idle while others are measured.
+        connections = await openConnections(port, width);
+      },
+      run: () => sendAll(connections, requests, 200),
+      tearDown: () => closeAll(connections),
+    };
+  });
+}
