@@ -8,7 +8,7 @@ export { loadHashes } from './native-hashes.ts';
 export { derSignature } from './native.ts';
 export { nobleHashes } from './noble-hashes.ts';
 export { type NodeCrypto, nodeCrypto } from './node-crypto.ts';
-export { hasThreadPool, type NodeVerify, pooledVerify, threadPoolRule } from './pool.ts';
+export { hasThreadPool, type NodeVerify, pooledVerify, threadRule } from './pool.ts';
 export { sodiumEngine } from './sodium.ts';
 export {
   ed25519InvalidReason,

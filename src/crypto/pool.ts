@@ -3,8 +3,6 @@ import type { NodeCrypto } from './node-crypto.ts';
 
 /** The state of the runtime's thread pool when a signature is about to be verified, passed to `UseThreadPool`. */
 export interface PoolState {
-  /** True if another verification began in this turn of the event loop, so the main thread has other work. */
-  readonly hasBegun: boolean;
   /** True if the pool has returned nothing for 5 ms and nothing since, so others keep its threads busy. */
   readonly isStalled: boolean;
 }
@@ -24,27 +22,38 @@ function availableProcessors(): number {
   return os?.availableParallelism?.() ?? 1;
 }
 
-/**
- * In the pool a verification takes little of the main thread's time, but one that comes alone takes a third longer to its answer:
- * so `auto` sends one there only where the main thread has others to get on with. How many arrived in one turn of the
- * event loop says so best: on a store that waits for nothing, one delivery is over before the next is read.
- */
-const auto =
-  (inFlight: () => number): UseThreadPool =>
-  (waiting, { hasBegun, isStalled }) =>
-    !isStalled && (hasBegun || waiting > 0 || inFlight() > 1);
+/** The thread on which a receiver verifies (verification.md §3.11). */
+export interface ThreadRule {
+  /** Undefined: always the main thread. */
+  readonly useThreadPool: UseThreadPool | undefined;
+  /** To be called for each request at a door. */
+  readonly requestCame: () => void;
+}
 
-/**
- * The rule of a receiver; undefined: always the main thread, where `auto` stays with one processor.
- * @param inFlight deliveries from arrival to answer, the one that asks among them.
- */
-export function threadPoolRule(
+const nothing = (): void => {};
+
+/** @param inFlight deliveries from arrival to answer, the one that asks among them. */
+export function threadRule(
   verification: Verification,
   inFlight: () => number,
   processors: () => number = availableProcessors,
-): UseThreadPool | undefined {
-  if (verification === 'pool') return () => true;
-  return verification === 'auto' && processors() > 1 ? auto(inFlight) : undefined;
+): ThreadRule {
+  if (verification === 'pool') return { useThreadPool: () => true, requestCame: nothing };
+  if (verification === 'main' || processors() === 1 || !hasThreadPool()) {
+    return { useThreadPool: undefined, requestCame: nothing };
+  }
+  /** Requests of this turn of the event loop. */
+  let requests = 0;
+  const endTurn = (): void => {
+    requests = 0;
+  };
+  return {
+    useThreadPool: (waiting, { isStalled }) => !isStalled && (waiting > 0 || inFlight() > 1 || requests > 1),
+    requestCame() {
+      if (requests === 0) setImmediate(endTurn);
+      requests += 1;
+    },
+  };
 }
 
 /**
@@ -76,7 +85,7 @@ const MOST_A_TURN = 20;
 export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): NodeVerify {
   /** Those in the pool without a verdict yet, oldest first: each verifies its own on the main thread. */
   const waiting = new Set<() => void>();
-  const state = { hasBegun: false, isStalled: false };
+  const state = { isStalled: false };
   let cameBack = 0;
   let watched = false;
 
@@ -144,16 +153,8 @@ export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): 
     });
   }
 
-  const endTurn = (): void => {
-    state.hasBegun = false;
-  };
-
-  return (algorithm, data, key, signature) => {
-    const off = useThreadPool(waiting.size, state);
-    if (!state.hasBegun) {
-      state.hasBegun = true;
-      setImmediate(endTurn);
-    }
-    return off ? inPool([algorithm, data, key, signature]) : crypto.verify(algorithm, data, key, signature);
-  };
+  return (algorithm, data, key, signature) =>
+    useThreadPool(waiting.size, state)
+      ? inPool([algorithm, data, key, signature])
+      : crypto.verify(algorithm, data, key, signature);
 }

@@ -247,6 +247,7 @@ export function receiverOf(context: ReceiverContext): Receiver {
     const request = given ?? {};
     const head = headOf(context, headers, request);
     const known: OutcomeContext = { watch, who: {}, delivery: head };
+    context.requestCame();
     lifecycle.arrived();
     try {
       const entered = await enter(context, head, known);

@@ -6,7 +6,7 @@ import type { Config } from '../config/resolve-options.ts';
 import type { VerifierOptions } from '../config/verifier-options.ts';
 import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
 import { loadHashes } from '../crypto/native-hashes.ts';
-import { threadPoolRule } from '../crypto/pool.ts';
+import { threadRule } from '../crypto/pool.ts';
 import type { EventRegistrations } from '../events/event-registration.ts';
 import type { ReadBody } from '../events/reading.ts';
 import { keysOnDemand } from '../keys/on-demand.ts';
@@ -26,6 +26,8 @@ export interface VerifyingParts extends RefusalParts {
   readonly onChallenge: ReceiverOptions['onChallenge'];
   readonly registrations: EventRegistrations | undefined;
   readonly lifecycle: Lifecycle;
+  /** As of `ThreadRule`. */
+  readonly requestCame: () => void;
   readonly instruments: Instruments;
   readonly onOutcome: (outcome: Outcome) => void;
   readonly outages: Outages;
@@ -88,7 +90,7 @@ export function createVerifyingParts(
   const refused = refusedHook(options.onRefused);
   const raiseAlarm = alarmRaiser(logger, options, now);
   const lifecycle = createLifecycle();
-  const useThreadPool = threadPoolRule(verification, lifecycle.inFlight);
+  const { useThreadPool, requestCame } = threadRule(verification, lifecycle.inFlight);
   const unusable = (reason: string): void =>
     raiseAlarm({
       code: 'sodium_unusable',
@@ -119,6 +121,7 @@ export function createVerifyingParts(
     protocols,
     keys,
     lifecycle,
+    requestCame,
     instruments,
     logger,
     raiseAlarm,

@@ -11,7 +11,7 @@ import {
   nodeCrypto,
   type NodeVerify,
   pooledVerify,
-  threadPoolRule,
+  threadRule,
 } from '../../src/crypto/for-tests.ts';
 import { edSign, okp, utf8 } from './make.ts';
 
@@ -37,42 +37,50 @@ function made(onMain: () => boolean, inPool: (done: Done) => unknown): NodeCrypt
 
 const ask = (verify: NodeVerify): ReturnType<NodeVerify> => verify(null, message, {}, signature);
 
-const QUIET = { hasBegun: false, isStalled: false };
+const QUIET = { isStalled: false };
 
-describe('verification: the choice of the thread', () => {
+const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+describe('verification: the choice of the thread (verification.md §3.11)', () => {
   it('main: never the pool', () => {
-    expect(threadPoolRule('main', () => 1000)).toBeUndefined();
+    expect(threadRule('main', () => 1000).useThreadPool).toBeUndefined();
   });
 
   it('pool: always the pool', () => {
-    const rule = threadPoolRule('pool', () => 1);
-    expect([rule?.(0, QUIET), rule?.(1000, { hasBegun: true, isStalled: true })]).toEqual([true, true]);
+    const rule = threadRule('pool', () => 1).useThreadPool;
+    expect([rule?.(0, QUIET), rule?.(1000, { isStalled: true })]).toEqual([true, true]);
   });
 
   it.each([
-    { waiting: 0, hasBegun: false, inFlight: 1, pool: false },
-    { waiting: 0, hasBegun: true, inFlight: 1, pool: true },
-    { waiting: 1, hasBegun: false, inFlight: 1, pool: true },
-    { waiting: 0, hasBegun: false, inFlight: 2, pool: true },
-    { waiting: 5000, hasBegun: true, inFlight: 5001, pool: true },
-  ])('auto: the pool when there is other work: $waiting, $hasBegun, $inFlight', (given) => {
-    const { waiting, hasBegun, inFlight, pool } = given;
-    const rule = threadPoolRule(
+    { waiting: 0, requests: 0, inFlight: 1, pool: false },
+    { waiting: 0, requests: 1, inFlight: 1, pool: false },
+    { waiting: 0, requests: 2, inFlight: 1, pool: true },
+    { waiting: 1, requests: 0, inFlight: 1, pool: true },
+    { waiting: 0, requests: 0, inFlight: 2, pool: true },
+    { waiting: 5000, requests: 5000, inFlight: 5001, pool: true },
+  ])('auto: the pool when there is other work: $waiting, $requests, $inFlight', async (given) => {
+    const { waiting, requests, inFlight, pool } = given;
+    const { useThreadPool, requestCame } = threadRule(
       'auto',
       () => inFlight,
       () => 2,
     );
-    expect(rule?.(waiting, { hasBegun, isStalled: false })).toBe(pool);
-    expect(rule?.(waiting, { hasBegun, isStalled: true })).toBe(false);
+    for (let came = 0; came < requests; came += 1) requestCame();
+    expect(useThreadPool?.(waiting, QUIET)).toBe(pool);
+    expect(useThreadPool?.(waiting, { isStalled: true })).toBe(false);
+    // Requests count in their turn of the event loop alone.
+    await turn();
+    requestCame();
+    expect(useThreadPool?.(waiting, QUIET)).toBe(waiting > 0 || inFlight > 1);
   });
 
   it('auto: the main thread when this process has one processor', () => {
     const rule = (processors: number): unknown =>
-      threadPoolRule(
+      threadRule(
         'auto',
         () => 1000,
         () => processors,
-      );
+      ).useThreadPool;
     expect([rule(1), typeof rule(2)]).toEqual([undefined, 'function']);
   });
 
@@ -174,26 +182,6 @@ describe('verification in the pool', () => {
   });
 });
 
-describe('a turn of the event loop', () => {
-  it('counts for the choice: whether another verification began in it', async () => {
-    const seen: boolean[] = [];
-    const crypto = made(
-      () => true,
-      () => undefined,
-    );
-    const verify = pooledVerify(crypto, (_, { hasBegun }) => {
-      seen.push(hasBegun);
-      return false;
-    });
-    const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
-    for (const often of [1, 3, 2]) {
-      for (let at = 0; at < often; at += 1) await ask(verify);
-      await turn();
-    }
-    expect(seen).toEqual([false, false, true, true, false, true]);
-  });
-});
-
 describe('a pool that is kept busy by other work', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] });
@@ -203,13 +191,13 @@ describe('a pool that is kept busy by other work', () => {
   });
 
   const AUTO = (): ((waiting: number, state: PoolState) => boolean) => {
-    const rule = threadPoolRule(
+    const { useThreadPool } = threadRule(
       'auto',
       () => 100,
       () => 2,
     );
-    if (!rule) throw new Error('no rule');
-    return rule;
+    if (!useThreadPool) throw new Error('no rule');
+    return useThreadPool;
   };
 
   /** Verifications by `useThreadPool`: the main thread says true, the pool what it is told, when it is told. */

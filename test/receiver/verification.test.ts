@@ -4,7 +4,16 @@ import { ed25519 } from '@noble/curves/ed25519.js';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Sodium } from '../../src/crypto/for-tests.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
-import { gate, payloads, said, testReceiver, type TestReceiver, type TestReceiverOptions } from './setup.ts';
+import { webhookHandler } from '../../src/adapters/lambda.ts';
+import {
+  gate,
+  payloads,
+  said,
+  type Signed,
+  testReceiver,
+  type TestReceiver,
+  type TestReceiverOptions,
+} from './setup.ts';
 
 const ACCEPTED = 'accepted 200';
 
@@ -80,6 +89,81 @@ describe('verification', () => {
     },
   );
 });
+
+describe("verification 'auto': where it is done, as deliveries come", () => {
+  /** Deliveries that are signed, so that whoever sends them waits for nothing else. */
+  async function signedFor({ deliver, sign }: TestReceiver, count: number): Promise<readonly Signed[]> {
+    // Chooses the engine.
+    await deliver(completed());
+    const signed = await Promise.all(Array.from({ length: count }, () => sign(completed())));
+    await new Promise((resolve) => void setImmediate(resolve));
+    // A pool that gives nothing back for 5 ms is helped by the main thread: on a busy machine that is soon.
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    return signed;
+  }
+
+  const times = <T>(count: number, value: T): readonly T[] => Array.from({ length: count }, () => value);
+
+  it('one after the other, each awaited: the main thread, however fast they come', async () => {
+    leaveSodiumAlone();
+    const to = await testReceiver();
+    const deliveries = await signedFor(to, 20);
+    const places = watch();
+    for (const delivery of deliveries) expect(said(await to.send(delivery))).toBe(ACCEPTED);
+    expect(places()).toEqual(times(20, 'main'));
+    await to.receiver.stop();
+  });
+
+  it('one after the other on Lambda: the main thread', async () => {
+    leaveSodiumAlone();
+    const to = await testReceiver();
+    const deliveries = await signedFor(to, 20);
+    const handler = webhookHandler(to.receiver);
+    const places = watch();
+    for (const { body, headers } of deliveries) {
+      const path = '/webhooks/proto';
+      const text = { body: new TextDecoder().decode(body), isBase64Encoded: false };
+      const event = { version: '2.0', rawPath: path, headers, ...text, requestContext: { http: POST } };
+      expect((await handler(event)).statusCode).toBe(200);
+    }
+    expect(places()).toEqual(times(20, 'main'));
+    await to.receiver.stop();
+  });
+
+  it('at once, none awaited: the pool for all but the first', async () => {
+    leaveSodiumAlone();
+    const to = await testReceiver();
+    const deliveries = await signedFor(to, 5);
+    const places = watch();
+    const outcomes = await Promise.all(deliveries.map((delivery) => to.send(delivery)));
+    expect(outcomes.map(said)).toEqual(times(5, ACCEPTED));
+    expect(places()).toEqual(['main', ...times(4, 'pool')]);
+    await to.receiver.stop();
+  });
+
+  it('by a door, in one turn of the event loop: the pool for all but the first, though each is over before the next', async () => {
+    leaveSodiumAlone();
+    const { receiver, ...to } = await testReceiver();
+    const deliveries = await signedFor({ receiver, ...to }, 6);
+    const places = watch();
+    const open = async ({ body, headers }: Signed): Promise<string> => {
+      const ticket = await receiver.open(headers);
+      if (ticket.kind !== 'ticket') return ticket.kind;
+      ticket.add(body);
+      return said(await ticket.end());
+    };
+    const [alone, ...together] = deliveries;
+    expect(await open(alone as Signed)).toBe(ACCEPTED);
+    await new Promise((resolve) => void setImmediate(resolve));
+    expect(places()).toEqual(['main']);
+    expect(await Promise.all(together.map(open))).toEqual(times(5, ACCEPTED));
+    expect(places()).toEqual(['main', ...times(4, 'pool')]);
+    await receiver.stop();
+  });
+});
+
+const POST = { method: 'POST' };
 
 const SODIUM = 'PROTO_WEBHOOKS_SODIUM';
 type Detached = Sodium['crypto_sign_verify_detached'];
