@@ -57,7 +57,7 @@ export interface Backend<Tx = unknown> {
   /**
    * Returns rows that are due at the store's clock, with their bodies and the rows that belong to them
    * (`LoadResult`). Each returned row is due again after `holdMs` if nobody writes it, so that two workers do not
-   * plan for the same row.
+   * take the same row.
    *
    * Senders take turns by name, from the one after `after`: the earliest row of each, then the second of each.
    */
@@ -82,8 +82,8 @@ export interface Backend<Tx = unknown> {
    */
   sweep(of: Scope | NoncesOf | 'nonces', most: number): Promise<number>;
   /**
-   * Runs `work` in a transaction of the database, with `within` for plans inside it. It commits if `work` resolves;
-   * otherwise it rolls back and rejects with the error.
+   * Runs `work` in a transaction of the database, with `within` to read and write rows inside it. It commits if
+   * `work` resolves; otherwise it rolls back and rejects with the error.
    *
    * If `over` aborts, `work` may still write on `tx`, so no other caller may receive that connection.
    */
@@ -222,7 +222,7 @@ export interface NoncesOf {
  * refused independently of the others.
  */
 export interface CommitRequest {
-  /** The store's clock when the plan was made, Unix ms. The commit is refused if it is more than 1 s old, or ahead. */
+  /** The store's clock when the changes were decided, Unix ms. The commit is refused if it is over 1 s old, or ahead. */
   readonly at: number;
   readonly units: readonly Unit[];
   /** The scopes whose counts are to be returned, together with the count of all nonces. */
@@ -256,7 +256,7 @@ export interface LoadResult {
   /** The store's clock, Unix ms. */
   readonly now: number;
   /**
-   * The rows, with those that a plan usually needs next. A record comes with its task. A task comes with the record
+   * The rows, with those that are usually needed next. A record comes with its task. A task comes with the record
    * that holds it, and with the two oldest records that wait for it, oldest first. If fewer than two come, no
    * others wait.
    */

@@ -50,7 +50,7 @@ export type RedisStore = Store &
  * - `failover`, the loss of the machine, if in addition all replicas confirm;
  * - `process`, only the end of the process, otherwise;
  * - `unknown` if the settings cannot be read.
- * @throws ConfigError for invalid options; from `open()` if a server's settings are unsuitable.
+ * @throws ConfigError for invalid options; from `open()` if a server is too old or its settings are unsuitable.
  * @example
  * ```ts
  * import { Redis } from 'ioredis';

@@ -13,7 +13,7 @@ export interface StoreInbox {
    *
    * A suspect is leased only by a call with `alone`. A charged suspect is due no sooner than a minute later.
    *
-   * Each candidate is first swept in its own atomic step:
+   * Each candidate is decided in its own atomic step:
    *
    * - no attempts or crashes left → DEAD, reported in `died`;
    * - older than its task's mark → DONE(stale);

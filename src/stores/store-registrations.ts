@@ -41,15 +41,16 @@ export interface RegistrationRows {
   /** Returns a row; undefined if there is none, or it has expired. */
   get(kind: RegistrationKind, id: string): RegistrationRow | undefined;
   /**
-   * Returns the progress of the task's end, from claims of its events that name their channel. `done`: applied, or
-   * DEAD. `safe`: acknowledged, but a newer status may still make it stale. `unsafe`: not acknowledged. Undefined:
-   * no end.
-   * @param id as in `TaskClaim`.
+   * Returns the progress of the task's terminal status, as events with `TaskClaim.told` reported it. `done`: applied,
+   * or DEAD. `safe`: acknowledged, but a newer status may still make it stale. `unsafe`: not acknowledged.
+   * Undefined: the task has none.
+   * @param id the task's id, as in `TaskClaim`.
    */
   taskEnd(id: string): 'done' | 'safe' | 'unsafe' | undefined;
   /**
-   * Returns the task's last applied status from the same claims, and its time, Unix ms on the store's clock.
-   * @param id as in `TaskClaim`.
+   * Returns the task's last applied status, as the same events reported it, and its time, Unix ms on the store's
+   * clock.
+   * @param id the task's id, as in `TaskClaim`.
    */
   lastTold(id: string): { readonly status: string; readonly at: number } | undefined;
   /**
