@@ -88,6 +88,36 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
     ]);
   });
 
+  it('events.md: each event reaches the handler of its status, its family or its name', async () => {
+    await using named = await namedSeller(programs.folder);
+    const { seller } = named;
+    await programs.write('handlers.ts', asWritten('docs/events.md', 'wholesale_feed: async'));
+    await programs.write('handled.mjs', HANDLED);
+    const task = { ...seller.payloads.tool('completed'), task_id: 'task-1' };
+    const impairment = { ...seller.payloads.family('impairment'), impairment_id: 'impairment-1' };
+    const change = { event_id: 'change-1', event_type: 'product.updated', entity_id: 'product-1' };
+    const feed = { ...seller.payloads.family('product.updated'), event: change };
+    const vendor = { idempotency_key: 'vendor-something-1', notification_type: 'vendor.something' };
+    const events = [
+      task,
+      impairment,
+      feed,
+      vendor,
+      { ...vendor, idempotency_key: 'vendor-else-0001', notification_type: 'vendor.else' },
+    ];
+    const deliveries = events.map(async (event) => {
+      const { headers, body } = await seller.sign(event, { url: URL_GIVEN });
+      return { headers, body: Buffer.from(body).toString('base64') };
+    });
+    const env = { ...named.env, DELIVERIES: JSON.stringify(await Promise.all(deliveries)) };
+    const [first, ...lines] = linesOf(await programs.run('handled.mjs', env));
+    expect(first).toMatch(/^task-1 \{/);
+    const printed = lines.join('\n');
+    for (const text of ['impaired impairment-1', 'feed product-1', 'vendor.something {', 'other {'])
+      expect(printed).toContain(text);
+    expect(printed.match(/^200$/gm)).toHaveLength(events.length);
+  });
+
   it('options.md: a receiver whose store is the one that it names', async () => {
     await using named = await namedSeller(programs.folder);
     await programs.write('options.mjs', asWritten('docs/options.md', 'createReceiver'));
@@ -139,6 +169,17 @@ const DIAGNOSTICS = {
   count: 1,
   diagnostics: [{ step_id: 'sign', error_text: 'webhook_signature_invalid' }],
 };
+
+/** Hands deliveries to the page's receiver, and shows the answer of each. */
+const HANDLED = `
+const { receiver } = await import('./handlers.ts');
+await receiver.ready();
+for (const { headers, body } of JSON.parse(process.env.DELIVERIES)) {
+  const { response } = await receiver.verifyAndDispatch(Buffer.from(body, 'base64'), headers);
+  console.log(response.status);
+}
+await receiver.stop();
+`;
 
 /** Starts the page's receiver, hands a delivery over, and shows the answer and the store's id. */
 const OPTIONED = `

@@ -38,10 +38,6 @@ declare global {
   const pino: () => import('proto-webhooks').Logger;
   const app: import('express').Express;
   const server: import('node:http').Server;
-  const stopServing: (id: string | null | undefined) => void;
-  const review: typeof stopServing;
-  const refresh: typeof stopServing;
-  const keep: (envelope: unknown) => void;
   const rawBytes: Uint8Array;
   const headers: readonly string[];
   const url: string;
