@@ -433,7 +433,7 @@ it('a poller asks all of its questions in one session, also through a caller tha
     await made.settle({ status: 'working', task_id: `task-${task}` });
   }
   await poller.start();
-  await expect.poll(() => callsIn(seller).length, { timeout: 20_000 }).toBeGreaterThan(12);
+  await expect.poll(() => callsIn(seller).length).toBeGreaterThan(12);
   await poller.stop();
   await receiver.stop();
   const by = (method: string): number =>

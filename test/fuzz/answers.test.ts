@@ -249,7 +249,7 @@ describe.each(CASES)('answers of the kind "%s" by the %s transport', (kind, tran
         }
         expect(made.faults).toEqual([]);
         expect(rss() - before).toBeLessThan(MOST_GROWTH);
-        await expect.poll(() => sockets, { timeout: 10_000 }).toBe(0);
+        await expect.poll(() => sockets).toBe(0);
       } finally {
         watch.stop();
         await made.end();
@@ -310,7 +310,7 @@ describe.each(CASES)('answers of the kind "%s" by the %s transport', (kind, tran
         const over = await heldByPolls(call, (id) => fuzzedAnswer(kind, again, id, size));
         expect(over, `seed ${again} holds the event loop`).toBeLessThan(NOTICED_MS);
       }
-      await expect.poll(() => sockets, { timeout: 10_000 }).toBe(0);
+      await expect.poll(() => sockets).toBe(0);
     },
   );
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Fault, type ReceiverOptions } from '../../src/index.ts';
 import { generateKey, type KeyPair } from '../../src/sender/sign.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
@@ -15,6 +15,10 @@ const YEAR = 365 * 24 * 60 * MINUTE;
 
 /** The true time; sellers sign by it. */
 const START = Date.parse('2026-03-01T12:00:00Z');
+
+// Between two looks at the machine's clock nothing passes, so that those of the tests are right to the millisecond.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
+afterEach(() => void vi.useRealTimers());
 
 interface Skewed extends TestReceiver {
   /** What the machine's clock is ahead of the true one. */

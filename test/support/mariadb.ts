@@ -90,7 +90,8 @@ export async function startServer(
     // A server that starts deletes all temporary tables in there, and another one that was at work on one ends with signal 11.
     tmpdir: folder,
     'log-error': log,
-    'max-connections': '200',
+    // Of as many files as a machine with many cores runs at once.
+    'max-connections': '500',
     ...settings,
   };
   const args = ['--no-defaults', '--skip-name-resolve'];

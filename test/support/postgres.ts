@@ -101,7 +101,8 @@ async function launched(
   const { data, folder } = files;
   const port = await freePort();
   const own = { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
-  const options = Object.entries({ max_connections: '200', ...own, ...settings });
+  // Of as many files as a machine with many cores runs at once.
+  const options = Object.entries({ max_connections: '500', ...own, ...settings });
   const line = options.map(([name, value]) => `-c ${name}='${value}'`).join(' ');
   const control = (what: string, ...args: readonly string[]): void =>
     run(files, 'pg_ctl', ['-D', data, '-w', '-t', '170', '-l', join(folder, 'log'), ...args, what]);
