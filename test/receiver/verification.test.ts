@@ -1,5 +1,6 @@
 import nodeCrypto from 'node:crypto';
 import nodeModule, { createRequire } from 'node:module';
+import os from 'node:os';
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Sodium } from '../../src/crypto/for-tests.ts';
@@ -45,6 +46,9 @@ const completed = (): object => payloads.tool('completed');
 describe('verification', () => {
   it("is 'auto' by default: the main thread for a single delivery, the pool while another is in flight", async () => {
     leaveSodiumAlone();
+    // With one there is no pool to choose.
+    const processors = vi.spyOn(os, 'availableParallelism').mockReturnValue(2);
+    onTestFinished(() => processors.mockRestore());
     const { handler, entered, go } = heldHandler();
     const { receiver, deliver } = await testReceiver({ handler });
     await receiver.ready();
