@@ -35,7 +35,7 @@ describe('an unknown argument is refused, with the valid ones', () => {
       'generateKey: options for the purpose',
       generateKey as Loose,
       ['ed25519', { kid: 'a' }],
-      /generateKey: purpose: .*not a string/,
+      /generateKey: purpose: .*not a non-empty string/,
     ],
     [
       'generateKey: an algorithm',
