@@ -425,8 +425,8 @@ describe('mode inbox: what is refused at construction and at call', () => {
     const no = wrong as string;
     const { list, inspect, redrive, discard } = receiver.inbox;
     for (const call of [inspect, redrive, discard]) {
-      await expect(call(no, KEY)).rejects.toThrow(/: sender: .* is not a string/);
-      await expect(call(AGENT, no)).rejects.toThrow(/: idempotencyKey: .* is not a string/);
+      await expect(call(no, KEY)).rejects.toThrow(/: sender: .* is not a non-empty string/);
+      await expect(call(AGENT, no)).rejects.toThrow(/: idempotencyKey: .* is not a non-empty string/);
       await expect(call(no, KEY)).rejects.toBeInstanceOf(ConfigError);
     }
     const query = { state: 'dead', sender: no } as const;

@@ -2,7 +2,7 @@ import nodeCrypto from 'node:crypto';
 import nodeModule, { createRequire } from 'node:module';
 import os from 'node:os';
 import { ed25519 } from '@noble/curves/ed25519.js';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Sodium } from '../../src/crypto/for-tests.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 import { webhookHandler } from '../../src/adapters/lambda.ts';
@@ -17,6 +17,12 @@ import {
 } from './setup.ts';
 
 const ACCEPTED = 'accepted 200';
+
+// Whatever this machine has: with one processor there is no pool to choose.
+beforeEach(() => {
+  const processors = vi.spyOn(os, 'availableParallelism').mockReturnValue(2);
+  return () => processors.mockRestore();
+});
 
 /** Where each verification since the last look was done. */
 function watch(): () => readonly ('main' | 'pool')[] {
@@ -46,9 +52,6 @@ const completed = (): object => payloads.tool('completed');
 describe('verification', () => {
   it("is 'auto' by default: the main thread for a single delivery, the pool while another is in flight", async () => {
     leaveSodiumAlone();
-    // With one there is no pool to choose.
-    const processors = vi.spyOn(os, 'availableParallelism').mockReturnValue(2);
-    onTestFinished(() => processors.mockRestore());
     const { handler, entered, go } = heldHandler();
     const { receiver, deliver } = await testReceiver({ handler });
     await receiver.ready();
