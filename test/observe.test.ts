@@ -378,7 +378,7 @@ describe('what cannot be observed', () => {
     [
       'no observation',
       { ...polled(), observation: undefined },
-      /observation is not .* "change 1", then "change 2"/,
+      /observation is not .* "change 1", "change 2"/,
     ],
     ['an empty one', { ...polled(), observation: '' }, /observation is not a string/],
     ['what is no JSON', polled({ data: { at: 1n } }), /data\.at/],

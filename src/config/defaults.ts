@@ -227,14 +227,14 @@ export function retentionIn({ retentionMs = DAY_MS }: AnyOptions): number {
     const ms = wholeNumber('retentionMs', retentionMs, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
     if (ms >= DAY_MS) return ms;
     throw new ConfigError(
-      `retentionMs: ${ms} is under 24 h (${DAY_MS}), which the contract requires. Raise it, or tell every sender its shorter window and write retentionMs: { ms: ${ms}, toldToSenders: true }.`,
+      `retentionMs: ${ms} is under 24 h (${DAY_MS}), which the contract requires. Raise it, or tell every sender and write retentionMs: { ms: ${ms}, toldToSenders: true }.`,
     );
   }
   onlyKnown('retentionMs', retentionMs, { ms: true, toldToSenders: true });
   const { ms, toldToSenders }: { readonly ms?: number; readonly toldToSenders?: unknown } = retentionMs;
   if (ms === undefined || toldToSenders !== true) {
     throw new ConfigError(
-      'retentionMs: must be a number of ms, or { ms, toldToSenders: true } if every sender knows the shorter window.',
+      'retentionMs: must be a number of ms, or { ms, toldToSenders: true } if senders know it.',
     );
   }
   return wholeNumber('retentionMs.ms', ms, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);

@@ -288,7 +288,7 @@ const isCurrent = (known: ValidListing, ofFile: ValidListing | undefined, now: n
 function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {
   raiseAlarm({
     code: 'publisher_pins',
-    message: `adagents.json at ${url} pins keys for ${agentUrl}: only pinned keys verify now, and its JWKS is not consulted. Anybody who can write that file can sign as this seller, and end its events by a key that is not its own.`,
+    message: `adagents.json at ${url} pins keys for ${agentUrl}: only pinned keys verify now, and its JWKS is not consulted. Anybody who can write that file can sign as this seller.`,
     sender: agentUrl,
     url,
   });
@@ -304,7 +304,7 @@ function createInvalidListingAlarm(
     reported.set(value, agents);
     if (agents.has(agentUrl)) return;
     agents.add(agentUrl);
-    const message = `adagents.json at ${url}: what it pins for ${agentUrl} cannot be used: ${reason}. What it pinned before stays in force until its hard limit.`;
+    const message = `adagents.json at ${url}: what it pins for ${agentUrl} cannot be used: ${reason}. Its earlier pins stay in force until their hard limit.`;
     raiseAlarm({ code: 'key_document_invalid', message, sender: agentUrl, url, document: ADAGENTS.name });
   };
 }

@@ -68,7 +68,7 @@ const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => bo
   ],
   observation: [
     isText,
-    'is not a string, or is empty. Give the updated_at of the answer. If it has none, count the changes of the task that you have seen: "change 1", then "change 2".',
+    'is not a string, or is empty. Give the updated_at of the answer. If it has none, count the changes that you saw: "change 1", "change 2".',
   ],
 };
 

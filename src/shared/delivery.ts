@@ -157,7 +157,7 @@ export function requireRawBytes(rawBytes: unknown): Uint8Array {
   const got =
     rawBytes === null ? 'null' : typeof rawBytes === 'object' ? 'an object' : `a ${typeof rawBytes}`;
   throw new ConfigError(
-    `rawBytes must be a Uint8Array of the body exactly as received, got ${got}. A parsed or re-serialised body never verifies. ` +
+    `rawBytes must be a Uint8Array of the body exactly as received, got ${got}. ` +
       "Express: mount the receiver before express.json(), or use express.raw({ type: '*/*' }). Fastify: add a content-type parser with parseAs: 'buffer'. " +
       'Fetch API: new Uint8Array(await request.arrayBuffer()).',
   );

@@ -135,7 +135,7 @@ function unusualSenders(
   return { kind: 'selected', delivery, target, senders: [first, ...others], refused: ofAnother };
 }
 
-const TOO_MANY = `the senders function returned more than ${MAX_SENDERS} senders for one URL: only the first ${MAX_SENDERS} are considered, and a delivery that none of them explains is answered 503. Give each seller its own path (publicUrl: '…/*') and return only the seller of that path.`;
+const TOO_MANY = `the senders function returned more than ${MAX_SENDERS} senders for one URL: only the first ${MAX_SENDERS} are considered, and a delivery that none of them explains is answered 503. Give each seller its own path (publicUrl: '…/*').`;
 
 /** Refusals that say of the senders that were considered that it is none of theirs. */
 const UNEXPLAINED: ReadonlySet<RefusedCode> = new Set([

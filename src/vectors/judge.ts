@@ -95,7 +95,7 @@ export function mismatches(expected: Expectation, answer: SubjectAnswer): readon
   const told = members.filter((member) => member.actual(answer, expected) !== undefined);
   if (told.length === 0 && !toldCheck(expected, answer)) {
     const names = members.map(({ name }) => name).join(', ') || 'check';
-    return [`nothing can be compared: expected ${names}, which the subject does not report`];
+    return [`the subject reports none of ${names}`];
   }
   return told.flatMap((member) => {
     const [wanted, got] = [member.expected(expected), member.actual(answer, expected)];

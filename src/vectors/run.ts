@@ -177,8 +177,8 @@ function noVector(found: readonly ReadCase[]): VectorError {
   const [first] = found;
   return new VectorError(
     first?.kind === 'not-judged' && found.every(({ kind }) => kind === 'not-judged')
-      ? `${first.file}: nothing in it can be judged (${first.reason}): expected vectors of webhooks, answers or discovery`
-      : 'subject: no vector can be run: expected one with open, targetUri or extract',
+      ? `${first.file}: nothing in it can be judged (${first.reason})`
+      : 'subject: no vector can be run: expected open, targetUri or extract',
   );
 }
 

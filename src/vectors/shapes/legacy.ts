@@ -147,7 +147,7 @@ function secretCase({ secret }: JsonObject, name: string, context: ShapeContext)
 /** One for each vector, or for the whole where it is no list. */
 function signerCases(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const part = present(json, SIGNERS);
-  const reason = `${SIGNERS}: it is about signers, whose vectors have no known form`;
+  const reason = `${SIGNERS}: vectors of signers have no known form`;
   if (part === undefined) return [];
   if (!isListOfObjects(part)) return [notJudged(context, SIGNERS, reason)];
   return readList(json, SIGNERS, context, (_vector, name) => notJudged(context, name, reason));

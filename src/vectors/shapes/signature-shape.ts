@@ -249,7 +249,7 @@ function signatureCase(json: JsonObject, name: string, context: ShapeContext): D
   const outcome = aliasOf(json, name, OUTCOME) ?? OUTCOME[0];
   const stated = outcomeExpectation(given[outcome] ?? {}, outcome, placedIn(file), context);
   if (isOfRequests(request, stated))
-    return notJudged(context, name, 'it is about a signed request, and this library verifies webhooks');
+    return notJudged(context, name, 'it is about a signed request, not a webhook');
   const code = stated.code?.replace(OF_REQUESTS, 'webhook_');
   const expected = { ...stated, ...(code !== undefined && { code }) };
   const lacking = expected.authentic === true ? 'mistake' : 'not published';
