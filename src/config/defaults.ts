@@ -303,7 +303,7 @@ function checkTogether(numbers: Numbers): void {
   requireWithin(['maxNoncesPerSender', maxNoncesPerSender], ['maxNonces', maxNonces]);
   if (maxBufferedBytes < maxBodyBytes) {
     throw new ConfigError(
-      `advanced.maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}): a body of that size could never be accepted.`,
+      `advanced.maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}). Raise it.`,
     );
   }
   if (renewMs >= leaseMs) {
