@@ -189,8 +189,9 @@ async function answer(
  * `inbox`: the function only stores events. Call `receiver.start()` in a process that keeps running, never in the
  * function, because a frozen function loses the events that it runs to other processes.
  *
- * REST APIs and load balancers pass a parsed query. If `publicUrl` ends in `/*`, the handler rebuilds the query,
- * which equals the seller's spelling only for plain queries.
+ * REST APIs and load balancers pass a parsed query. If `publicUrl` ends in `/*`, the handler rebuilds the query, so
+ * give sellers URLs without a query or with a plain one like `?id=7`. Deliveries to other spellings, e.g. `?q=a+b`,
+ * may be answered with 401, or with 503 and the alarm `public_url_mismatch`.
  * @throws ConfigError (rejects), from the handler, if the first event is not an HTTP request. Later ones are
  *   answered with 503.
  * @example

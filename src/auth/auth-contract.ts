@@ -12,7 +12,10 @@ export interface SignatureWindow {
   readonly expires: number;
 }
 
-/** A webhook URL in canonical form, as signatures must cover it. `canonicalTargetUri` returns it. */
+/**
+ * A webhook URL in canonical form, as signatures must cover it: the absolute URL, and its `host[:port]`.
+ * `canonicalTargetUri` returns it, and `signatureBase` takes it.
+ */
 export interface Target {
   /** The canonical `@target-uri`. */
   readonly targetUri: string;

@@ -8,8 +8,8 @@ export interface Kept<T> {
 }
 
 /**
- * The sessions with sellers (of MCP) that a poller keeps from call to call. It passes them to the function that
- * calls sellers. If yours calls through `mcpCaller`, pass them on with the options of the call.
+ * The sessions with sellers (of MCP) that a poller keeps from call to call: the option `sessions` with which it
+ * calls your `CallSeller`. If yours calls through `mcpCaller`, pass them on with the options of the call.
  */
 export interface CallSessions {
   /**

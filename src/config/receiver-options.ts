@@ -15,8 +15,11 @@ import type { Sender } from './sender-entry.ts';
 import type { Durability, Store } from '../stores/store.ts';
 
 /**
- * Facts about a delivery beside its headers and body, passed to `receiver.verifyAndDispatch` and `receiver.open`:
- * the URL, the method, and a signal that ends the wait for a duplicate's first copy.
+ * Facts about a delivery beside its headers and body, passed to `receiver.verifyAndDispatch` and `receiver.open`.
+ *
+ * `url` is the target of the request line (path and query, as `req.url` in Node) or the absolute URL, not decoded.
+ * Set `urlNormalised` if the platform has rewritten it. The others are the method, and a signal that ends the wait
+ * for a duplicate's first copy.
  */
 export interface RequestInfo {
   /** The request target or absolute URL as received. Required if `publicUrl` ends in `/*`. */
@@ -33,10 +36,12 @@ export interface RequestInfo {
 }
 
 /**
- * For authors of framework adapters: makes the 503 answers to requests that the adapter cannot pass to the receiver.
- * It covers a body that other code has already read, and an exception in the adapter. No event is stored for them.
+ * The 503 answers that a framework adapter gives if it cannot pass a request to the receiver: `receiver.door`, for
+ * authors of adapters. It covers a body that other code has already read, and an exception in the adapter. No event
+ * is stored for them.
  */
 export interface Door {
+  /** The largest body that the receiver accepts, bytes. */
   readonly maxBodyBytes: number;
   /**
    * Returns the answer for a body that was read before the adapter, so that its bytes are lost: 503, with an alarm.
@@ -76,12 +81,13 @@ export type { HandlerContext } from '../events/handler-context.ts';
 export type { Handler, Handlers, NotificationHandlers } from '../events/handlers.ts';
 
 /**
- * The sellers that may call the receiver: the value of its option `senders`. It takes one of three forms:
+ * The sellers that may call the receiver: the value of the option `senders` of `createReceiver`. It takes one of
+ * three forms:
  *
  * - one list for every URL of the receiver;
  * - a list by path, exactly as sellers were given it, whatever the query; a path that is missing is answered with
  *   401;
- * - a function of the URL alone: `[]` is answered with 401, a failure with 503.
+ * - a function of the delivery's absolute URL, a `URL`: `[]` is answered with 401, a failure with 503.
  */
 export type SenderSource =
   readonly Sender[] | SendersByPath | ((url: URL) => readonly Sender[] | Promise<readonly Sender[]>);
@@ -117,6 +123,7 @@ export interface RetryOptions {
 export interface ShorterRetention {
   /** The time for which a finished event is remembered, ms, at least 600 000. */
   readonly ms: number;
+  /** Confirms that every seller was informed. */
   readonly toldToSenders: true;
 }
 
@@ -150,7 +157,9 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
    * sellers at other paths.
    */
   readonly senders?: SenderSource | undefined;
+  /** The store that keeps the events, e.g. `postgresStore({ pool })`. */
   readonly store: Store<Tx>;
+  /** Your functions that handle the events. */
   readonly handlers: Handlers<S, Tx>;
   /**
    * Decides if a seller that asks for a proof of control may activate its subscription. Return true only for a
@@ -232,11 +241,13 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly hostCheck?: 'strict' | 'off';
   /** If true, allows http and private addresses in `publicUrl`, agent URLs and key URLs, for development. */
   readonly allowLoopback?: boolean;
+  /** The number of failed runs after which an event is DEAD, and the waits between a worker's runs. */
   readonly retry?: RetryOptions;
   /** Returns the current time, Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
   /** Fetches key documents. Default: the platform's own connections. */
   readonly fetch?: KeyFetch;
+  /** The logger. Default: the console. */
   readonly logger?: Logger;
   /** Called for each delivery, before its answer leaves. An error or promise of it changes no answer. */
   readonly onOutcome?: (outcome: Outcome<Event<S>>) => void;

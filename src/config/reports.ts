@@ -66,6 +66,7 @@ export type OnHandled = (handled: Handled) => void;
  */
 export interface HealthFault {
   readonly code: UnavailableCode;
+  /** The text for the operator. It may name hosts. */
   readonly message: string;
   /** The time of the fault, Unix ms on the receiver's clock. */
   readonly at: number;
@@ -76,6 +77,7 @@ export interface HealthFault {
  * from the check of `ready()` if none has succeeded yet.
  */
 export interface StoreHealth {
+  /** True if the check succeeded. */
   readonly ok: boolean;
   /** The time of the check, Unix ms: at most once per second, however often `health` is called. */
   readonly checkedAt: number;

@@ -2,7 +2,7 @@ import type { Edition, EditionName } from '../shared/editions.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { Transport } from '../events/event.ts';
 
-/** A seller that may call the receiver: its agent URL, and how its deliveries are authenticated. */
+/** A seller that may call the receiver (option `senders`): its agent URL, and how its deliveries are authenticated. */
 export interface Sender {
   /** The seller's `agents[].url`, byte for byte. Its events are keyed by it. */
   readonly agentUrl: string;
@@ -13,6 +13,7 @@ export interface Sender {
    * signatures only.
    */
   readonly auth?: SenderAuth | ReportsAuth;
+  /** The edition of the protocol that the seller speaks. Default: the receiver's `edition`. */
   readonly edition?: EditionName | undefined;
   /** The envelope format, as registered. Absent: it is detected. */
   readonly format?: Transport | undefined;
@@ -30,6 +31,7 @@ export interface Sender {
    * the answer is 503.
    */
   readonly publishers?: readonly string[];
+  /** The places to look for its revoked keys. Default: a list is searched, as with `discover: true`. */
   readonly revocation?: SenderRevocation;
   /**
    * The token that this seller's agent transport echoes in addition to its signature. It is compared if a delivery
@@ -44,24 +46,26 @@ export interface Sender {
 }
 
 /**
- * The secret of a seller that does not sign by RFC 9421 but by HMAC or with a bearer token, which are deprecated. It
- * has at least 32 characters. Set the previous secret too while you rotate; it is accepted until you remove it.
+ * The secret of a seller that does not sign by RFC 9421 but by HMAC or with a bearer token, which are deprecated:
+ * the member `auth` of a `Sender`. It has at least 32 characters. Set the previous secret too while you rotate; it
+ * is accepted until you remove it.
  */
 export type SenderAuth =
   | { readonly hmac: { readonly secret: string; readonly previousSecret?: string } }
   | { readonly bearer: BearerAuth };
 
 /**
- * The HMAC secret of a seller that signs by RFC 9421, except for its delivery reports. It is accepted for reports
- * only, and a signed report is accepted too. Every other delivery needs a signature.
+ * The HMAC secret of a seller that signs by RFC 9421, except for its delivery reports: the member `auth` of a
+ * `Sender`. It is accepted for reports only, and a signed report is accepted too. Every other delivery needs a
+ * signature.
  */
 export interface ReportsAuth {
   readonly reports: { readonly secret: string; readonly previousSecret?: string };
 }
 
 /**
- * The bearer token of a seller, at least 32 characters. The seller sends it in `Authorization`, or as the whole
- * value of another header field.
+ * The bearer token of a seller, at least 32 characters: `auth: { bearer }` of a `Sender`. The seller sends it in
+ * `Authorization`, or as the whole value of another header field.
  */
 export interface BearerAuth {
   readonly token: string;
@@ -74,9 +78,9 @@ export interface BearerAuth {
 }
 
 /**
- * The token that you gave a seller as `push_notification_config.token`, at least 16 characters. A delivery's token
- * is compared with it, in the field `X-A2A-Notification-Token` or the body's member `token`. A delivery without a
- * token only gets a warning.
+ * The token that you gave a seller as `push_notification_config.token`, at least 16 characters: the member
+ * `notificationToken` of a `Sender`. A delivery's token is compared with it, in the field `X-A2A-Notification-Token`
+ * or the body's member `token`. A delivery without a token only gets a warning.
  */
 export interface NotificationToken {
   readonly token: string;
@@ -90,8 +94,8 @@ export interface NotificationToken {
 }
 
 /**
- * The places where the receiver looks for revoked keys of a seller: a list at a URL, or key ids that you name. The
- * page docs/keys.md describes them.
+ * The places where the receiver looks for revoked keys of a seller: the member `revocation` of a `Sender`. They are
+ * a list at a URL, and key ids that you name. The page docs/keys.md describes them.
  */
 export interface SenderRevocation {
   /**

@@ -3,7 +3,7 @@
  * engine, a known answer) is a `Record<SignatureAlgorithm, …>` in the file that it belongs to: the compiler names those.
  */
 
-/** One of the two signature algorithms that webhooks may use, by its RFC 9421 name. */
+/** One of the two signature algorithms that webhooks may use, by its RFC 9421 name. `generateKey` takes one. */
 export type SignatureAlgorithm = 'ed25519' | 'ecdsa-p256-sha256';
 
 interface AlgorithmNames {

@@ -52,7 +52,7 @@ async function answers(engine: CryptoEngine, alg: SignatureAlgorithm): Promise<b
 /** A JSON Web Key as found in a JWKS. Nothing in it is validated: any member may have any value. */
 export type Jwk = Readonly<Record<string, unknown>>;
 
-/** A public key that a `CryptoEngine` has imported and can verify with. */
+/** A public key that `importKey` of a `CryptoEngine` has imported, for its `verify`. */
 export interface VerifyKey {
   readonly alg: SignatureAlgorithm;
   /** The engine's own form of the key: a KeyObject, a CryptoKey or a point. */
@@ -61,7 +61,8 @@ export interface VerifyKey {
 
 /**
  * Imports public keys and verifies signatures with one crypto implementation: Node's, WebCrypto, or JavaScript.
- * `createEngine` makes one. All of them give the same verdict on every input.
+ * `createEngine` makes one. All of them give the same verdict on every input. `importKey` resolves with a text if
+ * the key is unusable; the text is the reason.
  */
 export interface CryptoEngine {
   readonly name: 'native' | 'webcrypto' | 'noble';

@@ -3,8 +3,8 @@ import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { type Recovery, recoveryMember, recoveryOfCode } from './error-codes.ts';
 
 /**
- * An error that a seller reports about a task or call, in one shape for all transports. Its texts are the seller's,
- * with each unprintable character replaced by `?`.
+ * An error that a seller reports about a task or call, in one shape for all transports: `event.error`. Its texts are
+ * the seller's, with each unprintable character replaced by `?`.
  */
 export interface ReportedError {
   /** The error code, 1 to 64 characters. Absent if the seller gave none. */

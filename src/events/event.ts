@@ -25,6 +25,7 @@ export interface DeliveryReport {
 export interface ReportingPeriod {
   /** The start of the period, ISO 8601. */
   readonly start: string;
+  /** The end of the period, ISO 8601. */
   readonly end: string;
   readonly [member: string]: unknown;
 }
@@ -85,8 +86,8 @@ type StandardResult<Out> =
     };
 
 /**
- * Your schemas for the results of tasks, by `task_type`, e.g. `{ create_media_buy: schema }`. A result that fits
- * becomes `event.parsed`, with the schema's type.
+ * Your schemas for the results of tasks, by `task_type`, e.g. `{ create_media_buy: schema }`: the option
+ * `resultSchemas` of `createReceiver`. A result that fits becomes `event.parsed`, with the schema's type.
  */
 export type ResultSchemas = Readonly<Record<string, StandardSchema>>;
 
@@ -111,8 +112,8 @@ export type ParsedResult<S extends ResultSchemas> = Results<S>[keyof Results<S>]
 export type Transport = 'tool' | 'agent';
 
 /**
- * The status of a task, as a webhook or a poll reports it. `completed`, `failed`, `canceled` and `rejected` are
- * terminal: the task has ended.
+ * The status of a task, as a webhook or a poll reports it: `event.status` of an event of kind `task`. `completed`,
+ * `failed`, `canceled` and `rejected` are terminal: the task has ended.
  */
 export type TaskStatus =
   | 'submitted'
@@ -155,8 +156,8 @@ export interface InputRequest {
 }
 
 /**
- * The call to a seller that an event belongs to, as `createRegistrations` stored it: the operation id, the task type
- * and your own reference. It is `event.registration`.
+ * The call to a seller that an event belongs to, as `createRegistrations` stored it: `event.registration`. It has
+ * the operation id, the task type, your own reference, and the time.
  */
 export interface EventRegistration {
   readonly operationId: string;

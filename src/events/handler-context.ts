@@ -1,8 +1,11 @@
 import type { Logger } from '../shared/alarms.ts';
 
 /**
- * The second argument of your handler: the id and number of this run, a signal for the deadline, a logger, and
- * `transaction` to commit your writes together with the event.
+ * The second argument of your handler. It has the event's id (`deliveryId`, the same on every run), the number of
+ * this run, and the number of runs that count towards giving up.
+ *
+ * It also has a signal that aborts at the deadline, a logger, and `transaction`, which commits your writes together
+ * with the event.
  */
 export interface HandlerContext<Tx = unknown> {
   /** The UUID (version 8) of sender and idempotency key, the same on every run. Use it as a job id or an upsert key. */

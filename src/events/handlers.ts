@@ -33,9 +33,9 @@ interface HandlersByName<Tx> {
 }
 
 /**
- * Your handlers of notifications, by the exact family name (`event.family`); inherited members are ignored.
- * `wholesale_feed` takes events of that feed (`product.*`, `signal.*`, `wholesale_feed.*`) without a handler of
- * their exact name.
+ * Your handlers of notifications (`handlers.notifications`), by the exact family name (`event.family`); inherited
+ * members are ignored. `wholesale_feed` takes events of that feed (`product.*`, `signal.*`, `wholesale_feed.*`)
+ * without a handler of their exact name.
  *
  * The handler of a known family receives a typed `event.notification`. An event whose payload does not fit has the
  * warning `invalid_notification` and goes to `other`.
@@ -45,8 +45,9 @@ export type NotificationHandlers<Tx = unknown> = HandlersByName<Tx> & {
 };
 
 /**
- * Your functions that handle events: one for each task status, one for delivery reports, those for notifications,
- * and `other`. Every event without a handler of its own goes to `other`, so that none is dropped.
+ * Your functions that handle events: the option `handlers` of `createReceiver`. There is one for each task status,
+ * one for delivery reports, those for notifications, and `other`. Every event without a handler of its own goes to
+ * `other`, so that none is dropped.
  */
 export interface Handlers<S extends ResultSchemas = ResultSchemas, Tx = unknown> extends StatusHandlers<
   S,

@@ -1,4 +1,7 @@
-/** The time of an event, RFC 3339, in two forms: a text that sorts by time with all fraction digits, and Unix ms. */
+/**
+ * The time of an event in two forms: a text that sorts by time with all fraction digits, and Unix ms. `readEvent`
+ * reads it from the body's RFC 3339 timestamp; stores order events by it.
+ */
 export interface Instant {
   /**
    * A text that sorts by plain byte comparison: seconds since year 0 in 12 digits, then the fraction without

@@ -33,7 +33,7 @@ export interface ReadOptions {
 
 /**
  * A result of `readEvent` for a body that is not strict JSON, e.g. with a repeated member. A receiver answers it
- * with 401. `detail` is for the operator's log.
+ * with 401. `detail` is for the operator's log; `check` is 14, the receiver's check of the JSON.
  */
 export interface BodyFailure {
   readonly ok: false;

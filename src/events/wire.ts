@@ -1,6 +1,6 @@
 /**
- * The whole JSON body of a webhook about a task that was called by MCP, as the seller sends it. Unknown members are
- * kept.
+ * The whole JSON body of a webhook about a task that was called by MCP, as the seller sends it and `samplePayloads`
+ * builds it. Unknown members are kept.
  */
 export interface ToolEnvelope {
   /**

@@ -24,7 +24,7 @@ export interface WorkerOptions {
 
 /**
  * A stored event, as `receiver.inbox.list` and `inspect` return it to operators: its state, runs, last error and
- * times.
+ * times (Unix ms).
  */
 export interface SeenEvent extends InboxRecord {
   /** The id that `ctx.deliveryId`, alarms and log lines have. */
@@ -43,7 +43,7 @@ export interface SeenEvents extends InboxPage {
 
 /**
  * Selects the stored events that `receiver.inbox.list` returns: one state, of one seller or of all, one page at a
- * time.
+ * time. `after` is the `next` of the page before.
  */
 export interface InboxListQuery {
   /**
@@ -86,6 +86,7 @@ export interface SenderStats {
   /** The agent URL of the sender. */
   readonly sender: string;
   readonly state: InboxListQuery['state'];
+  /** The number of the sender's events in this state. */
   readonly count: number;
   /** The time at which the oldest was stored, Unix ms on the store's clock. */
   readonly oldestInsertedAt: number;
@@ -93,7 +94,7 @@ export interface SenderStats {
 
 /**
  * The numbers of queued, leased (running) and DEAD events, in total and by seller, returned by
- * `receiver.inbox.stats`.
+ * `receiver.inbox.stats`. If `isComplete` is false, only the oldest were counted.
  */
 export interface InboxStats {
   readonly queued: number;

@@ -22,8 +22,8 @@ export interface AdmissionPressure {
 }
 
 /**
- * The number of signing keys that recently came into use, over all senders, as `receiver.health()` shows it. It is
- * counted even if no threshold of `AdmissionPressure` is set.
+ * The number of signing keys that came into use in the last 5 minutes, over all senders, as `receiver.health()`
+ * shows it. It is counted even if no threshold of `AdmissionPressure` is set.
  */
 export interface PressureState {
   /** The key ids first seen in the last 5 minutes. */

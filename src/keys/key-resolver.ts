@@ -91,8 +91,8 @@ export interface KeyResolver {
 
 /**
  * A function with the signature of `fetch` that fetches a seller's key documents (brand.json, JWKS, revocation
- * lists) in place of the package's own connections: the option `fetch`. It is called with GET, must not follow
- * redirects, and returns the body as a stream.
+ * lists) in place of the package's own connections: the option `fetch` of `createReceiver`. It is called with GET,
+ * must not follow redirects, and returns the body as a stream.
  */
 export type KeyFetch = (url: string, init: KeyFetchInit) => Promise<Response>;
 

@@ -61,6 +61,7 @@ export interface Poll {
 
 /** The numbers of polls of a poller in this process since it was created: `poller.stats()`. */
 export interface PollerStats {
+  /** The number of polls that run now. */
   readonly inFlight: number;
   /** The number of polls by result. */
   readonly polls: Readonly<Record<PollResult, number>>;

@@ -32,7 +32,9 @@ export interface PolledTask {
  * `createPoller`.
  */
 export interface TaskQuery {
+  /** The name of the operation that the seller is asked to run. */
   readonly operation: string;
+  /** The arguments of the operation. */
   readonly arguments: JsonObject;
 }
 

@@ -32,8 +32,8 @@ export interface BullJob {
 }
 
 /**
- * Options of `enqueue`: the job's name, data and options, and the time for which BullMQ remembers an event so that
- * it is enqueued once.
+ * Options of `enqueue`, which creates a handler that adds each event to a BullMQ queue: the job's name, data and
+ * options. `rememberMs` is the time within which a repeated event adds no second job.
  */
 export interface EnqueueOptions<Data, Options, E extends Event = Event> extends JobSettings<
   Data,

@@ -39,13 +39,19 @@ export interface Boss<Options> {
   ): Promise<unknown>;
 }
 
-/** The settings of a pg-boss queue that `enqueue` checks, because some would lose or duplicate events. */
+/**
+ * The settings of a pg-boss queue, as `getQueue` returns them. `enqueue` checks them, because some would lose or
+ * duplicate events.
+ */
 export interface BossQueue {
   readonly policy?: string | null | undefined;
   readonly deleteAfterSeconds?: number | string | null | undefined;
 }
 
-/** Options of `enqueue`: the job's data and options, and the use of one transaction for job and event. */
+/**
+ * Options of `enqueue`, which creates a handler that adds each event to a pg-boss queue: the job's data and options.
+ * With `transaction` the job and the event's completion are one commit.
+ */
 export interface EnqueueOptions<Options, E extends Event = Event> extends JobSettings<
   object,
   Options,

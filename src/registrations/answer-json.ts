@@ -2,7 +2,7 @@ import { utf8 } from '../codec/encoding.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import { isPlainObject } from '../shared/realms.ts';
 
-/** Any JSON value: null, boolean, number, text, list or object. */
+/** Any JSON value: null, boolean, number, text, list or object. It is the type of the members of a `JsonObject`. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 
 /** A JSON object, e.g. the arguments of a call to a seller. A member that is `undefined` is left out. */

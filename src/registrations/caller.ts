@@ -30,8 +30,8 @@ export interface SellerAuth {
 }
 
 /**
- * The call that a token is asked for, passed to the function `auth.token`. Use it if you have several accounts with
- * one seller.
+ * The call that a token is asked for, passed to the function `token` of the option `auth` of `mcpCaller` and
+ * `a2aCaller`. Use it if you have several accounts with one seller.
  */
 export interface TokenCall {
   /** The operation: a task type, the query of a task, `tools/list` or `agent-card`. */

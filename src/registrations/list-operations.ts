@@ -6,7 +6,7 @@ import { watchIn, type WatchState } from './watch-task.ts';
 
 /**
  * Selects the operations (registered calls to sellers) that `registrations.list` returns. Default: those of all
- * sellers and states.
+ * sellers and states. `after` is the `next` of the page before.
  */
 export interface OperationQuery {
   /** The state. `watched`: its task is polled. `unresolved`: polling was given up. Both may be open or ended. */

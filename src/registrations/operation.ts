@@ -19,7 +19,10 @@ import { storedObject } from './operation-rows.ts';
  */
 export type OperationState = 'calling' | 'open' | 'ended' | 'orphaned' | 'refused';
 
-/** Identifies an operation (a registered call to a seller): the seller's agent URL and the operation id. */
+/**
+ * The name of an operation (a registered call to a seller), which `registrations.get` takes: the seller's agent URL
+ * and the operation id.
+ */
 export interface OperationName {
   readonly agentUrl: string;
   readonly operationId: string;

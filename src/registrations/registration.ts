@@ -20,8 +20,8 @@ export interface CallOptions {
 }
 
 /**
- * A call to a seller that was registered with `registrations.create`, so that its webhooks are recognised. Make the
- * call with `call`, or by a client of yours and `settle`.
+ * A call to a seller, returned by `registrations.create`, which stored it so that its webhooks are recognised. Make
+ * the call with `call`, or by a client of yours and `settle`.
  */
 export interface Registration extends OperationName {
   /**

@@ -17,12 +17,13 @@ import type { RandomBytes, Secrets } from './secrets.ts';
 import type { RouteScheme, Seller } from './seller.ts';
 
 /**
- * The call to a seller that `registrations.create` registers: the seller, the task type, the arguments, and your own
- * reference.
+ * The call to a seller that `registrations.create` registers: the seller, the task type, the arguments, your own
+ * reference, and the way in which its webhooks are authenticated.
  */
 export interface OperationRequest extends Seller {
   /** The task type, e.g. `create_media_buy`. */
   readonly taskType: string;
+  /** The arguments of the call, without the members that the package adds to register webhooks. */
   readonly arguments: JsonObject;
   /** The context, which the seller repeats on every delivery. At most 16 KiB as JSON. */
   readonly context?: JsonObject;

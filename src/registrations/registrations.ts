@@ -103,19 +103,20 @@ export interface Registrations extends EventRegistrations {
    */
   readonly ready: () => Promise<Readiness>;
   /**
-   * Encrypts all stored texts with the newest secret. Call it any number of times, while everything runs.
-   *
-   * `needed` counts the texts that still need an older secret: URLs that sellers have, and tokens of operations
-   * that have not ended. Damaged rows are skipped: `damaged` counts them, and a log line names the first.
+   * Encrypts all stored texts with the newest secret. Call it any number of times, while everything runs. Rows that
+   * cannot be read are skipped, and a log line names the first.
    */
   readonly rewrap: () => Promise<Rewrapped>;
 }
 
-/** The result of `registrations.rewrap`, which encrypts stored texts with the newest secret. */
+/**
+ * The result of `registrations.rewrap`, which encrypts stored texts anew with the newest secret: the number
+ * that it encrypted, and the number of rows that it skipped because they cannot be read (`damaged`).
+ */
 export interface Rewrapped extends Damage {
   /** The number of texts that were encrypted again. */
   readonly rewrapped: number;
-  /** The number of URLs and tokens made with an older secret, which must stay in `secrets`. */
+  /** The number of URLs and tokens in use at sellers that older secrets made. If not 0, keep these in `secrets`. */
   readonly needed: number;
 }
 

@@ -2,8 +2,9 @@ import { RegistrationError } from './registrations-errors.ts';
 import type { Json, JsonObject } from './answer-json.ts';
 
 /**
- * The HMAC secret or bearer token that a seller is asked to use if it cannot sign its webhooks by RFC 9421. The
- * protocol removes it in version 4.0.
+ * The HMAC secret or bearer token that a seller is asked to use if it cannot sign its webhooks by RFC 9421.
+ * Registrations make it for the scheme that you request, and `registration.toolArguments` contains it. The protocol
+ * removes it in version 4.0.
  */
 export interface LegacyAuthentication {
   readonly scheme: 'HMAC-SHA256' | 'Bearer';
@@ -36,7 +37,10 @@ export interface RegisteredCall {
   readonly destination?: TaskDestination;
 }
 
-/** A version of A2A that this package can speak, newest first. Its methods and members have other names in each. */
+/**
+ * The version of A2A in which a seller is called. 1.0 and 0.3 have different names for methods and members.
+ * `registration.agentRequest` and `agentConfiguration` take it, and so does the option `version` of `a2aCaller`.
+ */
 export type AgentVersion = '1.0' | '0.3';
 
 /** What differs between them. */

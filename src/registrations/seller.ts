@@ -8,11 +8,14 @@ import type { LegacyAuthentication } from './request.ts';
 
 /**
  * The way in which a seller authenticates its webhooks: a signature by RFC 9421, or the deprecated HMAC or bearer
- * token.
+ * token. It is the member `scheme` of the request to `registrations.create`.
  */
 export type RouteScheme = 'signature' | LegacyAuthentication['scheme'];
 
-/** A seller that you call: its agent URL, and facts about it if they differ from the defaults. */
+/**
+ * A seller that you call, for `registrations.create`, `adopt` and `reportingWebhook`: its agent URL, and facts about
+ * it if they differ from the defaults.
+ */
 export interface Seller {
   /** The seller's `agents[].url`, byte for byte. */
   readonly agentUrl: string;

@@ -13,8 +13,8 @@ import { storedObject } from './operation-rows.ts';
  */
 
 /**
- * The state of a task that a poller asks about. `watched`: it is polled. `unresolved`: polling was given up, and the
- * task has not ended.
+ * The state of a task that a poller asks about, by which `registrations.list` selects operations. `watched`: it is
+ * polled. `unresolved`: polling was given up, and the task has not ended.
  */
 export type WatchState = 'watched' | 'unresolved';
 

@@ -28,7 +28,7 @@ export class RegistryError extends PrintableError {
 
 /**
  * The badge of an agent, returned by `registry.badge`: its image URL, and the HTML and Markdown to embed it. Unknown
- * members are kept.
+ * members are kept. `P` is the protocol name in the member `<protocol>_version`.
  */
 export type BadgeEmbed<P extends string = 'proto' | 'adcp'> = {
   readonly agent_url: string;
@@ -49,7 +49,8 @@ export type BadgeEmbed<P extends string = 'proto' | 'adcp'> = {
 
 /**
  * One step of a compliance run of an agent, with its request and response as the registry captured them.
- * `registry.diagnostics` returns the failing steps. Any member may be absent.
+ * `registry.diagnostics` returns the failing steps. Any member may be absent. `P` is the protocol name in member
+ * names.
  */
 export type DiagnosticRow<P extends string = 'proto' | 'adcp'> = {
   readonly id?: number | null | undefined;
@@ -79,7 +80,10 @@ export type DiagnosticRow<P extends string = 'proto' | 'adcp'> = {
   readonly [member: string]: unknown;
 } & { readonly [K in `${P}_error_jsonb`]?: unknown };
 
-/** The failing steps of one compliance run of an agent, returned by `registry.diagnostics`. */
+/**
+ * The failing steps of one compliance run of an agent, returned by `registry.diagnostics`. `P` is the protocol name
+ * in member names such as `adcp_error_jsonb`.
+ */
 export interface Diagnostics<P extends string = 'proto' | 'adcp'> {
   readonly agent_url: string;
   readonly run_id: string;

@@ -25,7 +25,7 @@ interface LegacyDelivery {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Options of `signHmac`: the URL, the body, the shared secret, and the clock. */
+/** Options of `signHmac`: the URL, the body, the shared secret, the clock, and the protocol name in header names. */
 export interface HmacDeliveryOptions extends LegacyDelivery, SigningInput {
   /** The shared secret of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly secret: string;

@@ -43,7 +43,10 @@ export interface Alarm {
 
 export type RaiseAlarm = (alarm: Alarm) => void;
 
-/** A logger that the package writes to: the option `logger`. It has pino's methods; `console` fits too. */
+/**
+ * A logger that the package writes to: the option `logger` of `createReceiver`, `createVerifier` and
+ * `createRegistrations`. It has pino's methods; `console` fits too.
+ */
 export interface Logger {
   /** Logs details for debugging. */
   debug(fields: object, message: string): void;

@@ -3,14 +3,15 @@ import { ConfigError } from './errors.ts';
 import { isBytes } from './realms.ts';
 
 /**
- * The header fields of a request as received. A lower-case name maps to the value of each line, in order, with white
- * space trimmed.
+ * The header fields of a request as received, e.g. in `RefusedDelivery` and `RequestFacts`. A lower-case name maps
+ * to the value of each line, in order, with white space trimmed.
  */
 export type HeaderFields = ReadonlyMap<string, readonly string[]>;
 
 /**
- * The forms in which you can pass the headers of a request: `Headers`, an object, a map, Node's `rawHeaders`, or a
- * list of pairs. `rawHeaders` and lists of pairs keep repeated lines visible; the other forms may not.
+ * The forms in which you can pass the headers of a request, e.g. to `receiver.verifyAndDispatch`: `Headers`, an
+ * object, a map, Node's `rawHeaders`, or a list of pairs. `rawHeaders` and lists of pairs keep repeated lines
+ * visible; the other forms may not.
  */
 export type HeadersInput =
   | Headers

@@ -9,8 +9,8 @@ import type { Event } from '../events/event.ts';
 export type CheckId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | '9a' | 10 | 11 | 12 | 13 | 14;
 
 /**
- * The HTTP answer to a delivery, which an adapter writes without additions. `body` is UTF-8 text, empty if there is
- * none.
+ * The HTTP answer to a delivery (`outcome.response`), which an adapter writes without additions. `body` is UTF-8
+ * text, empty if there is none.
  */
 export interface Reply {
   readonly status: number;
@@ -20,8 +20,9 @@ export interface Reply {
 }
 
 /**
- * The reason why a delivery is refused because of its sender. `code` is the reason for programs, `detail` is for the
- * operator's log only. As an outcome of a receiver it is answered with 4xx.
+ * The reason why a delivery is refused through a fault of its sender, e.g. a wrong signature. A receiver answers it
+ * with 4xx; functions of `proto-webhooks/rfc9421` return it too. `code` is the reason for programs, `detail` is for
+ * the operator's log only.
  */
 export interface Refusal {
   readonly kind: 'refused';
@@ -41,8 +42,8 @@ export const refused = (code: RefusedCode, detail: string, check?: CheckId): Ref
 });
 
 /**
- * An outcome with answer 503 and `Retry-After`: the delivery could not be decided because of a fault on the
- * receiver's side. `code` is the reason for programs, `detail` is for the operator's log only.
+ * The outcome of a delivery that could not be decided because of a fault on the receiver's side, answered with 503
+ * and `Retry-After`. `code` is the reason for programs, `detail` is for the operator's log only.
  */
 export interface Unavailability {
   readonly kind: 'unavailable';
@@ -62,9 +63,17 @@ export const unavailable = (code: UnavailableCode, detail: string): Unavailabili
 /** `applied`: the handler's work is done. `queued`: durable, a worker will run it. `dead`: kept for the owner. */
 export type EventState = 'applied' | 'queued' | 'dead';
 
-/** An outcome with answer 200: the event of this delivery was accepted as new. `state` tells if its handler has run. */
+/**
+ * The outcome of a delivery whose event was accepted, answered with 200. `state` tells if the event's handler has
+ * succeeded. An earlier delivery of the event may have failed; if its body differed, `changed` is true, and the
+ * earlier body is handled.
+ */
 export interface Acceptance<E = Event> {
   readonly kind: 'accepted';
+  /**
+   * `applied`: the handler succeeded. `queued`: a worker will run it. `dead`: it failed for good, and the event is
+   * kept for an operator.
+   */
   readonly state: EventState;
   readonly event: E;
   /** True if the payload differs from the first copy under its key. The first copy is handled. */
@@ -72,8 +81,9 @@ export interface Acceptance<E = Event> {
 }
 
 /**
- * An outcome with answer 200: the event was accepted before, so that this delivery changed nothing. `state` is that
- * of the first copy.
+ * The outcome of a delivery that repeats an event which was accepted before, or the end of a task which was reported
+ * before, answered with 200. No handler runs for it. `state` is that of the first one; `changed` is true if its body
+ * differs from the first.
  */
 export interface Duplication<E = Event> {
   readonly kind: 'duplicate';
@@ -83,12 +93,13 @@ export interface Duplication<E = Event> {
    */
   readonly state: EventState | 'stale';
   readonly event: E;
+  /** True if the payload differs from the first copy under its key. */
   readonly changed: boolean;
 }
 
 /**
- * An outcome with answer 200: the event reports an older status of its task than one that was already applied. Its
- * handler does not run.
+ * The outcome of a delivery whose event reports an older status of its task than one that was already applied,
+ * answered with 200. Its handler does not run.
  */
 export interface Staleness<E = Event> {
   readonly kind: 'stale';
@@ -96,8 +107,8 @@ export interface Staleness<E = Event> {
 }
 
 /**
- * An outcome with answer 200, whose body repeats the seller's challenge: a proof of control of your URL that
- * `onChallenge` accepted.
+ * The outcome of a delivery that is a proof of control of your URL and that `onChallenge` accepted. The answer is
+ * 200, and its body repeats the seller's challenge.
  */
 export interface ChallengeEcho {
   readonly kind: 'challenge';

@@ -132,6 +132,7 @@ export interface RowId {
 
 /** A row as a `Backend` returns it: its name, version, text, and for an event its body. */
 export interface Row extends RowId {
+  /** The version that its last writer chose (`Write.next`). */
   readonly version: number;
   /** The written text, opaque to the backend. */
   readonly data: string;
@@ -182,8 +183,8 @@ export interface Write extends Expected {
 }
 
 /**
- * The time from which a suspect may run, Unix ms, and the number of crashes charged to it. A suspect is an event
- * whose run ended by a crash. Those with the fewest crashes run first.
+ * The time from which a suspect may run, Unix ms, and the number of crashes charged to it: the member `suspect` of a
+ * `Write`. A suspect is an event whose run ended by a crash. Those with the fewest crashes run first.
  */
 export interface DueSuspect {
   readonly at: number;
@@ -201,8 +202,8 @@ export interface Unit {
 }
 
 /**
- * The number of rows and bytes that one scope uses: a sender, or one of its key ids. `storeOf` compares them with
- * `StoreLimits`.
+ * The number of rows and bytes that one scope uses, as `Backend.load` counts them: a sender, or one of its key ids.
+ * `storeOf` compares them with `StoreLimits`.
  */
 export interface Counted {
   readonly scope: Scope;

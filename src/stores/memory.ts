@@ -10,8 +10,8 @@ import { type MemoryRows, memoryRows } from './memory/memory-rows.ts';
 import { createMemoryState as newState, type MemoryState as State } from './memory/memory-state.ts';
 
 /**
- * The data of a memory store. Stores that are given the same state are one store, as two processes on one database
- * are.
+ * The data of a memory store, made by `createMemoryState` and passed as `memoryStore({ state })`. Stores that are
+ * given the same state are one store, as two processes on one database are.
  */
 export interface MemoryState {
   /** The identity of the store; undefined until it is first needed. */
@@ -19,7 +19,8 @@ export interface MemoryState {
 }
 
 /**
- * Creates an empty state, which several memory stores can share as if they were one database.
+ * Creates an empty state. Pass it to several memory stores (`memoryStore({ state })`), and they share it as several
+ * processes share one database.
  *
  * @example
  * ```ts

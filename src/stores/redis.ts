@@ -10,7 +10,10 @@ import type { SessionOptions } from './redis/redis-session.ts';
 
 export type { RedisClient } from './redis/redis-client.ts';
 
-/** Options of `redisStore`: the client, the prefix of the keys, and time limits. */
+/**
+ * Options of `redisStore`: the client, the prefix of the keys, the number of replicas that must confirm a write
+ * (`waitReplicas`), and time limits.
+ */
 export interface RedisStoreOptions extends StoreOptions {
   /**
    * A client of ioredis: single, with Sentinels, or Cluster. The store works on a duplicate of it; the caller

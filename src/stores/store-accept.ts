@@ -57,7 +57,7 @@ export interface AcceptRequest {
 
 /**
  * The nonce of a delivery's signature, which `Store.accept` remembers so that the same request is not accepted
- * twice. A receiver sets it for signed deliveries only.
+ * twice: the member `nonce` of an `AcceptRequest`. A receiver sets it for signed deliveries only.
  */
 export interface NonceClaim {
   /** The group in which nonces are counted: the place of the key id among 256 of its sender. */
@@ -116,6 +116,7 @@ export interface EventClaim {
  */
 export interface ReportClaim {
   readonly mediaBuyIds: readonly string[];
+  /** True if it is the final report of its media buys. */
   readonly final: boolean;
   /** The comparison key of the report's timestamp. Present if the timestamp is valid. */
   readonly instant?: string;
@@ -142,6 +143,7 @@ export interface TaskClaim {
   readonly instant?: string;
   /** The same instant in Unix ms, to detect one more than 5 min ahead. */
   readonly instantMs?: number;
+  /** True if the status ends the task. */
   readonly terminal: boolean;
   /** Present for a non-terminal status in edition 3.2: it is not applied after the task has ended. */
   readonly keepsEnd?: true;
@@ -176,9 +178,9 @@ export interface ToldClaim {
 }
 
 /**
- * The largest numbers of records, body bytes and nonces that a store keeps: per sender, per key id, and in total.
- * Above them `Store.accept` answers `over-cap` or `rate-abuse`. Deliveries that are in progress at the same time may
- * exceed them.
+ * The largest numbers of records, body bytes and nonces that a store keeps, per sender, per key id, and in total:
+ * the member `limits` of an `AcceptRequest`. Above them `Store.accept` answers `over-cap` or `rate-abuse`.
+ * Deliveries that are in progress at the same time may exceed them.
  */
 export interface StoreLimits {
   /** The largest number of records, task marks and notification ids of one sender. */
@@ -194,8 +196,8 @@ export interface StoreLimits {
 }
 
 /**
- * The numbers of failed runs and of crashes after which the store gives an event up. The event is then DEAD: it is
- * kept for an operator and no longer runs.
+ * The numbers of failed runs and of crashes after which the store gives an event up: the member `retry` of requests
+ * to a store. The event is then DEAD: it is kept for an operator and no longer runs.
  */
 export interface RetryLimits {
   /** The number of leases after which a record becomes DEAD. */
@@ -214,8 +216,11 @@ export interface RetryLimits {
 export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'sender-nonces' | 'all-nonces';
 
 /**
- * The store's decision on one delivery, with facts for the receiver's alarms: limits that are nearly used up, a
- * clock that was set back, and a second terminal status of a task.
+ * The result of `Store.accept`: the decision on one delivery (`kind`), with facts for the receiver's alarms.
+ *
+ * The facts are limits that are nearly used up, a clock that was set back, and two mistakes of sellers. `secondEnd`:
+ * another webhook reported an end of the same task before, under another key. `endDropped`: the end of a task came
+ * under a key that was used before for another body, so it is lost.
  */
 export type AcceptResult = AcceptDecision & {
   readonly pressure: readonly Pressure[];
@@ -316,8 +321,8 @@ export type AcceptDecision =
 
 /**
  * The right to run the handler of one event until a time, given to one owner by `Store.accept` or
- * `StoreInbox.lease`. The owner ends it with `complete` or `fail`, or prolongs it with `renew`. Once it has expired,
- * the event may be leased to another owner.
+ * `StoreInbox.lease`. The owner ends it with `Store.complete` or `Store.fail`, or prolongs it with `Store.renew`.
+ * Once it has expired, the event may be leased to another owner.
  */
 export interface Lease {
   /** The owner: the `acceptId` of the accept that won (inline), or the worker's token (inbox). */

@@ -85,6 +85,7 @@ export interface LeaseDueRequest {
    */
   readonly alone?: boolean;
   readonly retry: RetryLimits;
+  /** The time for which events that end without a run are remembered, ms. */
   readonly retentionMs: number;
   /** The configured senders. A store that registers senders itself adds those. */
   readonly senders: readonly string[];
@@ -134,7 +135,10 @@ export interface LeasedEvent {
   readonly ahead: boolean;
 }
 
-/** Selects the events that `StoreInbox.list` returns: one state, of one sender or of all, one page at a time. */
+/**
+ * Selects the events that `StoreInbox.list` returns: one state, of one sender or of all, one page at a time. `after`
+ * is the `next` of the page before.
+ */
 export interface InboxQuery {
   readonly state: 'queued' | 'leased' | 'dead';
   readonly sender?: string;
@@ -152,19 +156,22 @@ export interface InboxPage {
 }
 
 /**
- * An event as the store keeps it, for operators: its state, runs, last error, times and size. Times are Unix ms on
- * the store's clock.
+ * An event as `StoreInbox.list` and `inspect` return it to operators: its state, runs, last error, times and size.
+ * Times are Unix ms on the store's clock, sizes are bytes.
  */
 export interface InboxRecord {
   readonly sender: string;
+  /** The idempotency key. */
   readonly key: string;
   readonly state: 'queued' | 'leased' | 'applied' | 'stale' | 'dead';
+  /** True if the event is acknowledged: the seller was or may be answered 2xx. */
   readonly acked: boolean;
   /** The number of leases so far, which is `ctx.run` of the last one. */
   readonly runs: number;
   /** The attempts charged towards DEAD; `crashes` are the charged crashes. */
   readonly attempts: number;
   readonly crashes: number;
+  /** The time at which the event was stored. */
   readonly insertedAt: number;
   /** The time before which workers do not take a QUEUED record. In other states it has no meaning. */
   readonly notBefore: number;

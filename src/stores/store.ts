@@ -181,8 +181,8 @@ export interface Store<Tx = unknown> {
 }
 
 /**
- * The identity of a store's data: an id that is created together with them. If a restart finds another id, the
- * database was emptied or replaced, and the store remembers none of the former events.
+ * The identity of a store's data, as `Store.identity` returns it: an id that is created together with them. If a
+ * restart finds another id, the database was emptied or replaced, and the store remembers none of the former events.
  */
 export interface StoreIdentity {
   readonly id: string;
@@ -194,8 +194,9 @@ export interface StoreIdentity {
 }
 
 /**
- * The worst failure that stored data survive, from weakest to strongest. `process`: the end of the process. `disk`:
- * a power failure. `failover`: the loss of the machine.
+ * The worst failure that stored data survive, from weakest to strongest, as `Store.durability` and
+ * `DurabilityOptions` name it. `process`: the end of the process. `disk`: a power failure. `failover`: the loss of
+ * the machine.
  */
 export type Durability = 'process' | 'disk' | 'failover';
 

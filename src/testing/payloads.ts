@@ -3,8 +3,8 @@ import type { DeliveryReport, NotificationFamily, Notifications, TaskStatus } fr
 import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from '../events/wire.ts';
 
 /**
- * The notification families of which `samplePayloads` and a fake seller can build a sample. The wholesale feed has
- * one.
+ * The notification families of which `samplePayloads` and a fake seller can build a sample (`payloads.family`). The
+ * wholesale feed has one.
  */
 export type SampleFamily = Exclude<NotificationFamily, 'wholesale_feed'> | 'product.updated';
 
@@ -150,7 +150,7 @@ function familyPayload(family: SampleFamily, at: string): Payloads[SampleFamily]
   return SAMPLES[family](at);
 }
 
-/** Members that are added to a sample payload, or replace its own. */
+/** The members that are added to a sample payload of `samplePayloads`, or replace its own. */
 export type Members = Readonly<Record<string, unknown>>;
 
 /**

@@ -72,8 +72,9 @@ export async function sellerKeys(
 }
 
 /**
- * Options of `seller.revoke`, which publishes a fake seller's revocation list: its form, its place, and its signing
- * key.
+ * Options of `seller.revoke`, which makes a fake seller publish a revocation list: as plain JSON or as a signed JWS,
+ * at one of two paths, valid for `lifeMs`. They also choose the key that signs a JWS, and members of the list to
+ * replace.
  */
 export interface RevokeOptions {
   /** The form of the list: plain JSON, or one of the forms of a JWS. Default: `plain`. */

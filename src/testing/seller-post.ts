@@ -4,7 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { readJson } from '../codec/json-reader.ts';
 import type { SignedDelivery } from '../sender/sign.ts';
 
-/** The number of attempts of a fake seller to deliver an event, and the waits between them. */
+/**
+ * The number of attempts of a fake seller to deliver an event, and the waits between them: the option `retry` of
+ * `createFakeSeller` and `seller.deliver`.
+ */
 export interface RetryPolicy {
   /** The largest number of attempts per event, including the first. Default: 6. */
   readonly attempts: number;
@@ -16,7 +19,10 @@ export interface RetryPolicy {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
-/** One attempt of a fake seller to deliver an event, with the receiver's answer. */
+/**
+ * One attempt of a fake seller to deliver an event, with the receiver's answer, returned by `seller.send` and in the
+ * result of `seller.deliver`.
+ */
 export interface Attempt extends PostResult {
   /** The number of the attempt, from 1. */
   readonly attempt: number;
@@ -82,7 +88,10 @@ const waited = (sleep: Promise<unknown>): Promise<boolean> =>
  */
 export type PostOutcome = 'success' | 'failed' | 'timeout' | 'connection_error';
 
-/** The receiver's answer to one HTTP request of a fake seller: its outcome, status, headers, body and error code. */
+/**
+ * The receiver's answer to one HTTP request of a fake seller: its outcome, status, headers, body and error code.
+ * Each `Attempt` has its members.
+ */
 export interface PostResult {
   readonly outcome: PostOutcome;
   /** The HTTP status. Absent if there was no answer. */

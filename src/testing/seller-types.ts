@@ -5,7 +5,10 @@ import type { SellerFault } from './seller-documents.ts';
 import type { RotateOptions, SellerKeyName, RevokeOptions } from './seller-keys.ts';
 import type { Attempt, DeliveryResult, RetryPolicy } from './seller-post.ts';
 
-/** The result of `seller.challenge`, with which a fake seller checks that a receiver owns its URL. */
+/**
+ * The result of `seller.challenge`, with which a fake seller checks that a receiver owns its URL: if the receiver
+ * proved it, and the attempt.
+ */
 export interface ChallengeResult {
   /**
    * True if the buyer proved control: a 2xx answer with exactly the body `{"challenge": "<the same>"}`. A seller
@@ -28,6 +31,7 @@ export interface FakeSellerOptions {
   readonly protocol?: string | undefined;
   /** A legacy authentication scheme. Default: signatures. */
   readonly auth?: SenderAuth;
+  /** The number of attempts per event and the waits between them. Default: 6 attempts within about 15 s. */
   readonly retry?: Partial<RetryPolicy>;
   /** The port that serves brand.json and JWKS. Default: any free port. */
   readonly port?: number;
@@ -37,6 +41,7 @@ export interface FakeSellerOptions {
 
 /** Options of one `seller.deliver`, e.g. the key or a mistake to make. They override the fake seller's own options. */
 export interface DeliverOptions {
+  /** The webhook URL, the address to connect to (`to`) and the retries, in place of those of the fake seller. */
   readonly url?: string;
   readonly to?: string;
   /** The signing key: one of the seller's, or a private JWK to sign as somebody else. Default: `ed25519`. */

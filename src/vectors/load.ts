@@ -13,8 +13,9 @@ import type { ShapeContext } from './shapes/read-shape.ts';
 import type { Skipped } from './vector-case.ts';
 
 /**
- * The part of the options of `runVectors` that selects the conformance vectors. Without `dir` and `files` they are
- * this package's own.
+ * Options of `runVectors` that choose and read the conformance vectors: a folder, files (default: this package's
+ * own), the protocol and the edition. `codeOf` translates the vectors' error codes, and `ignore` names members that
+ * are comments.
  */
 export interface LoadOptions {
   /** A folder: every `.json` file in it and below is read. Links to folders are not followed. */

@@ -4,7 +4,10 @@ import type { Recovery } from '../events/error-codes.ts';
 import type { Transport } from '../events/event.ts';
 import type { EditionName } from '../shared/editions.ts';
 
-/** One HTTP request of a conformance vector, which the implementation under test has to answer. */
+/**
+ * One HTTP request of a conformance vector, which the implementation under test has to answer: the argument of
+ * `deliver` of an `OpenReceiver`.
+ */
 export interface VectorRequest {
   readonly method: string;
   /** The absolute URL that the sender was given. */
@@ -40,7 +43,7 @@ export interface VectorSender {
 
 /**
  * The state that a receiver under test must have before the first request of a conformance vector: its URL, sellers,
- * clock, limits, and nonces that were used before.
+ * clock, limits, and nonces that were used before. `Subject.open` receives it.
  */
 export interface Setup {
   /** The URL that the senders were given. All requests of one vector go to it. */

@@ -167,7 +167,10 @@ export class VectorError extends PrintableError {
   readonly code = 'vector_error';
 }
 
-/** A file, vector, or member of a vector that `runVectors` found but did not judge, with the reason. */
+/**
+ * A file, vector, or member of a vector that `runVectors` found but did not judge, with the reason, passed to the
+ * option `onSkipped`.
+ */
 export interface Skipped {
   /** The kind of what was skipped: a file, a vector, or a member of a vector. */
   readonly what: 'file' | 'vector' | 'member';

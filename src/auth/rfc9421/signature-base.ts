@@ -2,7 +2,10 @@ import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
 import type { Target } from '../auth-contract.ts';
 import { canonicalAuthority, type Scheme, TargetUriError } from './host.ts';
 
-/** The parts of a request from which `signatureBase` builds the signed text. */
+/**
+ * The parts of a request from which `signatureBase` builds the signed text: the method, the canonical URL and the
+ * headers.
+ */
 export interface RequestFacts {
   /** The request method; the base has it in upper case. */
   readonly method: string;

@@ -21,7 +21,7 @@ import { databaseOf } from './mysql-settings.ts';
  */
 export const SCHEMA_VERSION = 4;
 
-/** Options of `migrate`, which creates or upgrades the tables of the MySQL store: the time limit of a statement. */
+/** Options of `migrate`, which creates or upgrades the tables of the MySQL store: the time limit of each statement. */
 export interface MigrateOptions {
   /** The time limit of one statement, ms. It includes the wait for another process that migrates. Default: 60 000. */
   readonly timeoutMs?: number;

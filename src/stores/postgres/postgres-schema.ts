@@ -35,7 +35,7 @@ export function quoted(schema: string): string {
 
 /**
  * Options of `migrate`, which creates or upgrades the tables of the PostgreSQL store: the schema, and the time limit
- * of a statement.
+ * of each statement.
  */
 export interface MigrateOptions {
   /**
