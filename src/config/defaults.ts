@@ -227,7 +227,7 @@ export function retentionIn({ retentionMs = DAY_MS }: AnyOptions): number {
     const ms = wholeNumber('retentionMs', retentionMs, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
     if (ms >= DAY_MS) return ms;
     throw new ConfigError(
-      `retentionMs: ${ms} is under 24 h (${DAY_MS}), which the contract requires. Raise it, or tell every sender and write retentionMs: { ms: ${ms}, toldToSenders: true }.`,
+      `retentionMs: ${ms} is under 24 h (${DAY_MS}), which the contract requires. Raise it, or tell every sender its shorter window and write retentionMs: { ms: ${ms}, toldToSenders: true }.`,
     );
   }
   onlyKnown('retentionMs', retentionMs, { ms: true, toldToSenders: true });
@@ -303,7 +303,7 @@ function checkTogether(numbers: Numbers): void {
   requireWithin(['maxNoncesPerSender', maxNoncesPerSender], ['maxNonces', maxNonces]);
   if (maxBufferedBytes < maxBodyBytes) {
     throw new ConfigError(
-      `advanced.maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}). Raise it.`,
+      `advanced.maxBufferedBytes: ${maxBufferedBytes} is under maxBodyBytes (${maxBodyBytes}): a body of that size could never be accepted. Raise it.`,
     );
   }
   if (renewMs >= leaseMs) {

@@ -31,7 +31,7 @@ function checkSchemas(schemas: unknown): void {
     const standard: unknown = (schema as Partial<StandardSchema> | null | undefined)?.['~standard'];
     if (typeof (standard as Partial<StandardSchema['~standard']> | undefined)?.validate !== 'function') {
       throw new ConfigError(
-        `resultSchemas.${taskType}: is not a Standard Schema. Use zod, valibot, arktype or another library that implements it.`,
+        `resultSchemas.${taskType}: is not a Standard Schema. Use zod, valibot, arktype or another library that implements it; a JSON Schema has to be compiled by one.`,
       );
     }
   }
@@ -71,7 +71,9 @@ function checkHandlers(options: ReceiverOptions): void {
   }
   requireFunctions('handlers.notifications', notifications);
   if (typeof options.handlers.other !== 'function') {
-    throw new ConfigError('handlers.other: missing. It gets every event without a handler of its own.');
+    throw new ConfigError(
+      'handlers.other: missing. It gets every event without a handler of its own, so that none is dropped.',
+    );
   }
 }
 

@@ -96,7 +96,7 @@ function kindOf({ auth }: SenderEntry): string {
 function checkTogether(entries: readonly SenderEntry[], where = 'senders'): void {
   if (new Set(entries.map(kindOf)).size > 1) {
     throw new ConfigError(
-      `${where}: several kinds of auth on one URL. Give each kind a path of its own: publicUrl: '…/*', senders: { '/…/a': [ … ], '/…/b': [ … ] }.`,
+      `${where}: several kinds of auth on one URL. The registered kind decides before any header is looked at, so give each kind a path of its own: publicUrl: '…/*', senders: { '/…/a': [ … ], '/…/b': [ … ] }.`,
     );
   }
   const agents = new Set<string>();
@@ -110,7 +110,7 @@ function checkTogether(entries: readonly SenderEntry[], where = 'senders'): void
       const owner = owners.get(credential);
       if (owner !== undefined && owner !== entry.agentUrl) {
         throw new ConfigError(
-          `${where}: ${owner} and ${entry.agentUrl} have the same secret. Give each its own.`,
+          `${where}: ${owner} and ${entry.agentUrl} have the same secret, so neither proves who sent. Give each its own.`,
         );
       }
       owners.set(credential, entry.agentUrl);

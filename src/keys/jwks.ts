@@ -107,7 +107,7 @@ export function keySetOf(found: FoundKeys): Parsed<KeySet> {
   }
   const value = newKeySet(jwks, ambiguous);
   if (ambiguous.size === 0) return { ok: true, value };
-  const warning = `different keys share the kid ${namedKids([...ambiguous.keys()])}. None of them is used: deliveries with it are answered 503`;
+  const warning = `different keys share the kid ${namedKids([...ambiguous.keys()])}. None of them is used: deliveries with it are answered 503. The other keys are used`;
   return { ok: true, value, warning };
 }
 

@@ -281,7 +281,7 @@ function reportShared(
     sender: sender.agentUrl,
     other: agentUrl,
     keyid: key.kid,
-    message: `${sender.agentUrl} and ${agentUrl} publish one key under the keyid ${quoted(key.kid)}: ${whose}. Give each seller a webhook URL of its own.`,
+    message: `${sender.agentUrl} and ${agentUrl} publish one key under the keyid ${quoted(key.kid)}: ${whose}. One of them may have copied it. Give each seller a webhook URL of its own.`,
   });
   return isFirst ? 'clear' : 'shared';
 }

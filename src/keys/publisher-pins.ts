@@ -288,7 +288,7 @@ const isCurrent = (known: ValidListing, ofFile: ValidListing | undefined, now: n
 function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {
   raiseAlarm({
     code: 'publisher_pins',
-    message: `adagents.json at ${url} pins keys for ${agentUrl}: only pinned keys verify now, and its JWKS is not consulted. Anybody who can write that file can sign as this seller.`,
+    message: `adagents.json at ${url} pins keys for ${agentUrl}: only pinned keys verify now, and its JWKS is not consulted. Anybody who can write that file can sign as this seller, and end its events by a key that is not its own.`,
     sender: agentUrl,
     url,
   });

@@ -158,7 +158,7 @@ export function requireRawBytes(rawBytes: unknown): Uint8Array {
   const got =
     rawBytes === null ? 'null' : typeof rawBytes === 'object' ? 'an object' : `a ${typeof rawBytes}`;
   throw new ConfigError(
-    `rawBytes must be a Uint8Array of the body exactly as received, got ${got}. ` +
+    `rawBytes must be a Uint8Array of the body exactly as received, got ${got}. A parsed or re-serialised body never verifies. ` +
       "Express: mount the receiver before express.json(), or use express.raw({ type: '*/*' }). Fastify: add a content-type parser with parseAs: 'buffer'. " +
       'Fetch API: new Uint8Array(await request.arrayBuffer()).',
   );
