@@ -189,8 +189,8 @@ export interface RefusedDelivery {
 }
 
 /**
- * An `onRefused` hook as an object, which also says how large a body it wants. `captureRefused` of
- * `proto-webhooks/node` returns one.
+ * The hook `onRefused` of `createReceiver` as an object: the function, and the largest body, bytes, that is read for
+ * it. `captureRefused` of `proto-webhooks/node` returns one.
  */
 export interface RefusedHook {
   /** Called after the answer was decided. Its errors, promises and duration change no answer. */

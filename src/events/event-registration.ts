@@ -10,7 +10,7 @@ import type { Observe } from './observation.ts';
 export const OF_REGISTRATIONS: unique symbol = Symbol.for('proto-webhooks.of-registrations') as never;
 
 /**
- * The result of `EventRegistrations.ofEvent`: the registered call that an event belongs to, and warnings if the
+ * The result of `ofEvent` of `EventRegistrations`: the registered call that an event belongs to, and warnings if the
  * event contradicts the call.
  */
 export interface KnownRegistration {

@@ -3,8 +3,8 @@ import type { ReportedError } from './error-object.ts';
 import type { NotificationFamily, Notifications, WholesaleFeedFamily } from './notification.ts';
 
 /**
- * A report of the impressions, clicks and spend of media buys in a period, as a seller sends it. Unknown members are
- * kept; many senders write `null` for an absent member.
+ * A report of the impressions, clicks and spend of media buys in a period, as a seller sends it: `event.report`.
+ * Unknown members are kept; many senders write `null` for an absent member.
  */
 export interface DeliveryReport {
   /** The type of the report. `window_update`: figures of a window that was reported before have changed. */
@@ -39,6 +39,7 @@ export interface MediaBuyDelivery {
    */
   readonly status?: string | null | undefined;
   readonly totals?: DeliveryTotals | null | undefined;
+  /** The figures by package, as the seller sends them. */
   readonly by_package?: readonly unknown[] | null | undefined;
   /** The time at which missing figures are due, ISO 8601. */
   readonly expected_availability?: string | null | undefined;
@@ -126,7 +127,7 @@ export type TaskStatus =
   | 'rejected';
 
 /**
- * A warning about an event that was accepted although something in it is unexpected, as in `event.warnings`.
+ * A warning about an event that was accepted although something in it is unexpected: a member of `event.warnings`.
  * `message` is for the operator, never for the sender.
  */
 export interface EventWarning {
@@ -232,8 +233,8 @@ interface EventBase {
 }
 
 /**
- * An event that reports the status of a task which you started at a seller, e.g. `create_media_buy`. It contains the
- * result once the task has ended.
+ * An event that reports the status of a task which you started at a seller, e.g. `create_media_buy`. It goes to the
+ * handler of its status, or else to `other`. It contains the result once the task has ended.
  */
 export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends EventBase {
   readonly kind: 'task';
@@ -254,8 +255,8 @@ export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends Even
 }
 
 /**
- * An event with a delivery report: the impressions, clicks and spend of media buys. Reports are not ordered, so one
- * is never stale.
+ * An event with a delivery report: the impressions, clicks and spend of media buys. It goes to the handler
+ * `deliveryReport`. Reports are not ordered, so one is never stale.
  */
 export interface DeliveryReportEvent extends EventBase {
   readonly kind: 'delivery-report';
@@ -274,8 +275,9 @@ interface OtherBase extends EventBase {
 }
 
 /**
- * An event about something other than a task or a report, e.g. a rejected creative or a changed product feed. Its
- * payload is typed, because this package knows its family and the payload fits the family's schema.
+ * An event about something other than a task or a report, e.g. a rejected creative or a changed product feed. It
+ * goes to the handler of its family in `handlers.notifications`. Its payload is typed, because this package knows
+ * its family and the payload fits the family's schema.
  */
 export interface NotificationEvent<F extends NotificationFamily = NotificationFamily> extends OtherBase {
   readonly family: F extends 'wholesale_feed' ? WholesaleFeedFamily : F;

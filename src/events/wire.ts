@@ -35,14 +35,14 @@ export interface AgentPart {
   readonly [member: string]: unknown;
 }
 
-/** An artifact (a result in parts) of an A2A task. */
+/** An artifact (a result in parts) of an A2A task, in `artifacts` of an `AgentTask`. */
 export interface AgentArtifact {
   readonly artifactId?: string | null | undefined;
   readonly parts?: readonly AgentPart[] | null | undefined;
   readonly [member: string]: unknown;
 }
 
-/** A message in parts, in the status of an A2A task. */
+/** A message in parts, in the status of an A2A task: `status.message`. */
 export interface AgentMessage {
   readonly parts?: readonly AgentPart[] | null | undefined;
   readonly [member: string]: unknown;

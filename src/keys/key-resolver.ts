@@ -96,7 +96,10 @@ export interface KeyResolver {
  */
 export type KeyFetch = (url: string, init: KeyFetchInit) => Promise<Response>;
 
-/** The second argument of a `KeyFetch`: method, headers, deadline and size limit of the request for a key document. */
+/**
+ * The second argument of a `KeyFetch`: method, headers, deadline (`signal`) and size limit, bytes, of the request
+ * for a key document.
+ */
 export interface KeyFetchInit {
   readonly method: 'GET';
   readonly headers: Readonly<Record<string, string>>;
@@ -119,12 +122,15 @@ export interface KeyFetchInit {
 export type NameLookUp = 'direct' | 'system';
 
 /**
- * A function with the signature of `fetch` that `createRegistry` uses in place of the package's own connections. It
- * is called with any HTTP method.
+ * A function with the signature of `fetch` that `createRegistry` uses in place of the package's own connections: the
+ * option `fetch`. It is called with any HTTP method.
  */
 export type AnyFetch = (url: string, init: AnyFetchInit) => Promise<Response>;
 
-/** The second argument of a `RegistryFetch`: method, headers, body, deadline and size limit of the request. */
+/**
+ * The second argument of a `RegistryFetch`: method, headers, body, deadline (`signal`) and size limit of the
+ * request, bytes.
+ */
 export interface AnyFetchInit extends Omit<KeyFetchInit, 'method'> {
   readonly method: string;
   readonly body?: Uint8Array<ArrayBuffer>;

@@ -15,7 +15,10 @@ import { createTraces } from './traces.ts';
 export type { Poll, PollResult } from '../poll/poller.ts';
 export { type PollMetricsOptions, pollMetrics } from './polls.ts';
 
-/** Options of `instrument`: the OpenTelemetry providers, and limits for what is counted. */
+/**
+ * Options of `instrument`: the OpenTelemetry providers, the link to sellers' traces, and two limits. These are the
+ * number of sellers that appear by name, and the number of events that a measurement of the queue counts.
+ */
 export interface InstrumentOptions {
   /** The provider of metrics. Default: the global one. */
   readonly meterProvider?: MeterProvider;

@@ -11,6 +11,7 @@ import { watchIn, type WatchState } from './watch-task.ts';
 export interface OperationQuery {
   /** The state. `watched`: its task is polled. `unresolved`: polling was given up. Both may be open or ended. */
   readonly state?: OperationState | WatchState | undefined;
+  /** The agent URL of the seller. Default: all sellers. */
   readonly agentUrl?: string | undefined;
   /** The largest number of operations, 1 to 1000. Default: 100. */
   readonly limit?: number | undefined;

@@ -131,8 +131,8 @@ export { generateKey, type GenerateKeyOptions, type KeyPair } from './keys.ts';
 export const PROFILE_COMPONENTS: readonly string[] = REQUIRED_COMPONENTS;
 
 /**
- * The six parameters of a signature as they are sent. `signDelivery({ params })` replaces them to make invalid
- * deliveries for tests.
+ * The six parameters of a signature as they are sent: key id, algorithm, tag, nonce, and two times in Unix seconds.
+ * `signDelivery({ params })` replaces them to make invalid deliveries for tests.
  */
 export interface SignatureParams {
   /** The time of signing, Unix seconds. */

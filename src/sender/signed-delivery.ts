@@ -16,8 +16,8 @@ export interface SignedDelivery {
 }
 
 /**
- * The body of a webhook to send. Bytes and text are sent unchanged; an object is serialised once as JSON without
- * white space.
+ * The body of a webhook to send, as the functions of `proto-webhooks/sender` and a fake seller take it. Bytes and
+ * text are sent unchanged; an object is serialised once as JSON without white space.
  */
 export type PayloadInput = Uint8Array | string | object;
 

@@ -122,7 +122,10 @@ export interface Scope {
   readonly keyid?: string;
 }
 
-/** The name of a row in a `Backend`. Scope, kind and id together are unique in the store. */
+/**
+ * The name of a row in a `Backend`, as requests and rows contain it. Scope, kind and id together are unique in the
+ * store.
+ */
 export interface RowId {
   readonly scope: Scope;
   readonly kind: RowKind;
@@ -140,8 +143,8 @@ export interface Row extends RowId {
 }
 
 /**
- * The version that a row of a `Backend` must still have for a commit to take effect (optimistic locking). If
- * `version` is undefined, the row must not exist.
+ * The version that a row of a `Backend` must still have for a unit of a commit to take effect (optimistic locking):
+ * a member of `Unit.expects`. If `version` is undefined, the row must not exist.
  */
 export interface Expected extends RowId {
   readonly version: number | undefined;
@@ -220,7 +223,7 @@ export interface NoncesOf {
 
 /**
  * Groups of changes for `Backend.commit` to write in one commit of the database. Each group takes effect or is
- * refused independently of the others.
+ * refused independently of the others. `counts` names the scopes whose size the result reports.
  */
 export interface CommitRequest {
   /** The store's clock when the changes were decided, Unix ms. The commit is refused if it is over 1 s old, or ahead. */

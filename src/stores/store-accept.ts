@@ -74,9 +74,11 @@ export interface NonceClaim {
 
 /**
  * The event of a delivery: its idempotency key, its body, and the facts by which the store compares and orders it.
- * The first delivery with the key claims it; later ones are duplicates.
+ * It is the member `event` of an `AcceptRequest`. The first delivery with the key claims it; later ones are
+ * duplicates.
  */
 export interface EventClaim {
+  /** The idempotency key of the event. */
   readonly key: string;
   /** The raw body, kept until DONE. Every attempt handles the first copy. */
   readonly body: Uint8Array;
@@ -111,8 +113,8 @@ export interface EventClaim {
 }
 
 /**
- * The media buys that a delivery report covers. The store remembers the first `final` report of each, so that a
- * receiver can warn about events that come after it.
+ * The media buys that a delivery report covers: the member `report` of an `EventClaim`. The store remembers the
+ * first `final` report of each, so that a receiver can warn about events that come after it.
  */
 export interface ReportClaim {
   readonly mediaBuyIds: readonly string[];
@@ -123,8 +125,9 @@ export interface ReportClaim {
 }
 
 /**
- * The media buy that an event names, with the event's own time. If that time is later than the media buy's `final`
- * report, the store answers with `afterFinal`, and the event gets a warning.
+ * The media buy that an event names, with the event's own time: the member `mediaBuy` of an `EventClaim`. If that
+ * time is later than the media buy's `final` report, the store answers with `afterFinal`, and the event gets a
+ * warning.
  */
 export interface MediaBuyClaim {
   readonly id: string;
@@ -133,8 +136,8 @@ export interface MediaBuyClaim {
 }
 
 /**
- * The task whose status an event reports. The store lets no two handlers of one task run at a time, and never
- * applies a status that is older than one already applied.
+ * The task whose status an event reports: the member `task` of an `EventClaim`. The store lets no two handlers of
+ * one task run at a time, and never applies a status that is older than one already applied.
  */
 export interface TaskClaim {
   /** The task's id. If an event names only its operation, it is `operationRowId` of the operation. */
@@ -152,8 +155,8 @@ export interface TaskClaim {
 }
 
 /**
- * The status of a task as one channel reported it: a webhook, the answer of a call, or a poll. With it the store
- * recognises a status that arrives by several channels and applies it once.
+ * The status of a task as one channel reported it (a webhook, the answer of a call, or a poll): the member `told` of
+ * a `TaskClaim`. With it the store recognises a status that arrives by several channels and applies it once.
  */
 export interface ToldClaim {
   readonly source: EventChannel;
@@ -242,6 +245,9 @@ export type AcceptResult = AcceptDecision & {
  * The store's decision on one delivery, by `kind`. `won` means that the caller runs the handler now. `queued` means
  * that a worker will run it. Every other kind means that the caller runs nothing. `Store.accept` describes when each
  * applies.
+ *
+ * `changed`: the body differs from the first copy under its key. `reemission`: the notification was seen under
+ * another key before.
  */
 export type AcceptDecision =
   /** Inline: leased to this accept. Run the handler, then `complete` or `fail` with `owner`. */

@@ -17,8 +17,8 @@ export interface VectorRequest {
 }
 
 /**
- * A seller that a conformance vector registers with the receiver under test: its agent URL, its keys, and its
- * authentication.
+ * A seller that a conformance vector registers with the receiver under test (`Setup.senders`): its agent URL, its
+ * keys, and its authentication.
  */
 export interface VectorSender {
   readonly agentUrl: string;
@@ -68,14 +68,20 @@ export interface Setup {
   readonly challenge?: 'accept' | 'refuse';
 }
 
-/** The limits of the receiver under test that a conformance vector sets: body size, records and nonces. */
+/**
+ * The limits of the receiver under test that a conformance vector sets (`Setup.limits`). They are the largest body,
+ * bytes, the records per sender, and the live nonces per key id.
+ */
 export interface VectorLimits {
   readonly maxNoncesPerKey?: number;
   readonly maxRecordsPerSender?: number;
   readonly maxBodyBytes?: number;
 }
 
-/** The circumstances in which one request of a conformance vector arrives: the time, and if the handler is to fail. */
+/**
+ * The circumstances in which one request of a conformance vector arrives, passed to `deliver` of an `OpenReceiver`:
+ * the time, and if the handler is to fail.
+ */
 export interface Arrival {
   /** The receiver's clock, Unix ms. */
   readonly nowMs: number;
@@ -84,8 +90,8 @@ export interface Arrival {
 }
 
 /**
- * The answer of the receiver under test to one request of a conformance vector. Leave out members that your
- * implementation cannot determine; they are not compared.
+ * The answer of the receiver under test to one request of a conformance vector, as `deliver` of an `OpenReceiver`
+ * returns it. Leave out members that your implementation cannot determine; they are not compared.
  */
 export interface SubjectAnswer {
   /** The HTTP status. */
@@ -127,7 +133,7 @@ export interface OpenReceiver {
   readonly close?: () => unknown;
 }
 
-/** The canonical form of a URL, as a `Subject` under test returns it: `@target-uri` and `@authority` of RFC 9421. */
+/** The canonical form of a URL, as `Subject.targetUri` returns it: `@target-uri` and `@authority` of RFC 9421. */
 export interface CanonicalUrl {
   readonly targetUri: string;
   readonly authority: string;
@@ -165,8 +171,10 @@ export interface AnswerError {
   readonly message?: string | undefined;
   /** The caller's reaction: send the call again, change the request, or ask a person. */
   readonly recovery: Recovery;
+  /** The path of the argument that caused the error. */
   readonly field?: string | undefined;
   readonly details?: Readonly<Record<string, unknown>> | undefined;
+  /** The time that the seller asks the caller to wait, ms. */
   readonly retryAfterMs?: number | undefined;
 }
 

@@ -4,8 +4,8 @@ import type { Transport } from '../events/event.ts';
 import type { Redirect, Setup, VectorRequest } from './subject.ts';
 
 /**
- * The kind of a conformance vector, i.e. the part of the protocol that it tests: signatures, bodies, answers of
- * sellers, and others.
+ * The kind of a conformance vector (`kind` of its result), i.e. the part of the protocol that it tests: signatures,
+ * bodies, answers of sellers, and others.
  */
 export type VectorKind =
   | 'signature'

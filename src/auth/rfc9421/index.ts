@@ -72,8 +72,8 @@ export interface VerifySignatureOptions {
 }
 
 /**
- * The result of `verifySignature` for a signature that passed all checks: its key id, nonce and times. Replays are
- * not detected: you must remember `nonce`.
+ * The result of `verifySignature` for a signature that passed all checks: its key id, nonce and times (Unix
+ * seconds). Replays are not detected: you must remember `nonce`.
  */
 export interface VerifiedSignature {
   readonly kind: 'verified';

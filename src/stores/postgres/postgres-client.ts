@@ -8,7 +8,10 @@ export interface PgResult {
   readonly rows: readonly unknown[];
 }
 
-/** A PostgreSQL connection, reduced to its event `error`, which it emits when it breaks. */
+/**
+ * A PostgreSQL connection as the event `connect` of a pool passes it, reduced to its event `error`, which it emits
+ * when it breaks.
+ */
 export interface PgConnection {
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;

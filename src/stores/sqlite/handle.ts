@@ -1,7 +1,10 @@
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 import { isError } from '../../shared/realms.ts';
 
-/** A prepared SQLite statement, reduced to the parts that the store uses; that of `node:sqlite` fits. */
+/**
+ * A prepared SQLite statement, as `SqliteHandle.prepare` returns it, reduced to the parts that the store uses; that
+ * of `node:sqlite` fits.
+ */
 export interface SqliteStatement {
   run(...parameters: SqliteValue[]): { readonly changes: number | bigint };
   get(...parameters: SqliteValue[]): unknown;
