@@ -43,7 +43,7 @@ export type { CallerOptions, SellerAuth, TokenCall } from './caller.ts';
 
 /** Options of `a2aCaller`: those of `CallerOptions`, and the version of A2A. */
 export interface A2aOptions extends CallerOptions {
-  /** The version of the transport. If it is set, no agent card is read and the agent URL itself is called. */
+  /** The version of A2A. If it is set, no agent card is read and the agent URL itself is called. */
   readonly version?: AgentVersion;
 }
 

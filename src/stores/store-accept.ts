@@ -13,7 +13,9 @@ export interface AcceptRequest {
    * answer.
    */
   readonly acceptId: string;
+  /** The seller's agent URL. */
   readonly sender: string;
+  /** The receiver's mode, which decides if the caller or a worker runs the handler. */
   readonly mode: 'inline' | 'inbox';
   /** The signature's nonce. Absent for legacy authentication, which has none. */
   readonly nonce?: NonceClaim;
@@ -60,8 +62,9 @@ export interface AcceptRequest {
  * twice: the member `nonce` of an `AcceptRequest`. A receiver sets it for signed deliveries only.
  */
 export interface NonceClaim {
-  /** The group in which nonces are counted: the place of the key id among 256 of its sender. */
+  /** The group in which the nonce is counted: one of 256 of the sender, chosen by a hash of the key id. */
   readonly keyid: string;
+  /** Identifies the nonce: a text made of the key id and the nonce. */
   readonly nonce: string;
   /** The time from which the nonce may be forgotten, just after `expires + 60 s`. Unix ms on the *receiver's* clock. */
   readonly expiresAtMs: number;

@@ -30,6 +30,7 @@ export interface StoreHarness {
    * calls `open()` on both.
    */
   readonly a: Store;
+  /** The second handle on the same store. */
   readonly b: Store;
   /** Sets the `clockOffsetMs` of both stores from now on. It begins at 0. */
   readonly setClockOffsetMs: (ms: number) => void;
