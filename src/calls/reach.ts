@@ -29,6 +29,8 @@ const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, '');
 
+const LOOPBACK_FIX = 'For development on this machine set allowLoopback: true in mcpCaller or a2aCaller, too';
+
 export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach {
   const judged = defaultFetch(false, dns);
   // As the system resolves: names of a VPC or a container's network may be in no DNS server.
@@ -45,11 +47,11 @@ export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach
       if (isOpen(url) && !isOpen(from))
         return `refused: a seller on another host must not lead to a host that only allowHosts or allowLoopback permits. To allow it, name the seller's host too: allowHosts: ['${hostOf(from)}']`;
       if (isOpen(url) && (protocol === 'https:' || allowLoopback)) return undefined;
-      if (protocol !== 'https:') return 'not https. For development on this machine set allowLoopback: true';
+      if (protocol !== 'https:') return `not https. ${LOOPBACK_FIX}`;
       const reason = urlRefusedReason(url, false);
       if (reason === undefined) return undefined;
       const fix = LOOPBACK.test(hostOf(url))
-        ? 'For development on this machine set allowLoopback: true'
+        ? LOOPBACK_FIX
         : `A host of your own network has to be named: allowHosts: ['${hostname}']`;
       return `refused: ${reason}. ${fix}`;
     },

@@ -49,6 +49,15 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
     ]);
   });
 
+  it('poll.md: a task whose webhook is lost ends by a poll, and the late webhook is a duplicate', async () => {
+    await programs.write('try.mjs', asWritten('docs/poll.md', 'createFakeSeller'));
+    expect(linesOf(await programs.run('try.mjs', { PORT: String(await freePort()) }))).toEqual([
+      'submitted',
+      "poll order-1 { media_buy_id: 'mb-1' }",
+      'duplicate',
+    ]);
+  });
+
   it('alarms.md: the first start with a new store pages, the second does not', async () => {
     await programs.write('alarms.mjs', asWritten('docs/alarms.md', 'URGENT'));
     const start = (): Promise<string> => programs.run('alarms.mjs', {}, programs.folder);

@@ -68,7 +68,7 @@ const BESIDE = new Map(
     'absent.d.ts': ABSENT,
     'receiver.ts': RECEIVER,
     'receiver.d.mts': RECEIVER,
-    'buyer.mjs': blockWith('docs/register-with-a-seller.md', 'createServer').code,
+    'buyer.mjs': blockWith('docs/register-with-a-seller.md', 'createReceiver({').code,
     'call.mjs': blockWith('docs/calling.md', 'a2aCaller').code,
     'app.module.ts': 'export class AppModule {}',
     'sodium.d.ts': "declare const sodium: import('proto-webhooks').Sodium; export default sodium;",

@@ -351,7 +351,9 @@ describe('a2aCaller', () => {
   });
 
   it('http is for development', async () => {
-    await expect(call('get_products', {}, { allowLoopback: false })).rejects.toThrow(/not https/);
+    await expect(call('get_products', {}, { allowLoopback: false })).rejects.toThrow(
+      /not https.*allowLoopback: true in mcpCaller or a2aCaller/,
+    );
   });
 });
 

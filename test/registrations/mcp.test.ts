@@ -171,7 +171,9 @@ describe('mcpCaller', () => {
   });
 
   it('http is for development', async () => {
-    await expect(call({ allowLoopback: false })).rejects.toThrow(/not https/);
+    await expect(call({ allowLoopback: false })).rejects.toThrow(
+      /not https.*allowLoopback: true in mcpCaller/,
+    );
   });
 });
 
