@@ -21,7 +21,7 @@ export {
   unpacked,
 } from './optimistic/row-data.ts';
 export { storeClock } from './optimistic/clock-and-rows.ts';
-export { countBook, rememberedRows } from './optimistic/optimistic-store.ts';
+export { countBook, rememberedRows } from './optimistic/remembered.ts';
 export { memoryRows } from './memory/memory-rows.ts';
 export { createMemoryState, type MemoryState, put, senderState } from './memory/memory-state.ts';
 export { accept } from './rules/accept-rules.ts';

@@ -382,7 +382,7 @@ function undo({ writes, reads }: Draft): void {
   }
 }
 
-function keep({ writes, next }: Draft, shared: Shared): void {
+function keep({ reads, writes, next }: Draft, shared: Shared): void {
   for (const entry of writes.keys()) {
     entry.version = next;
     entry.stored = entry.row;
@@ -390,4 +390,6 @@ function keep({ writes, next }: Draft, shared: Shared): void {
     Object.assign(entry, { body: undefined, writer: undefined, isVerified: true });
     shared.rows.put(entry);
   }
+  // Of a task that is polled there is often no row: an event makes it.
+  for (const entry of reads) if (entry.id.kind === 'task' && !entry.stored) shared.rows.put(entry);
 }

@@ -11,7 +11,7 @@ import type {
   RegistrationKind,
   RegistrationRow,
 } from '../store.ts';
-import type { Backend, LoadResult, RowKind, Scope, Within, Row } from '../backend.ts';
+import type { Backend, Scope, Within, Row } from '../backend.ts';
 import { accept } from '../rules/accept-rules.ts';
 import { checkedQuery, discard, inspect, redrive, seen } from '../rules/claim.ts';
 import { bounded, held, listed, longestTurnMs, pageOf, planned } from '../rules/registration-rules.ts';
@@ -19,9 +19,10 @@ import type { RecordRow, Rows } from '../rules/rule-rows.ts';
 import { alive, complete, fail, heldBy, leaseLost, peek, renew } from '../rules/settle-rules.ts';
 import { createBatches, type Queued } from './batch-queue.ts';
 import { type Ask, queuedPlan, type Plan, READING } from './plan.ts';
-import { type Entry, type KnownCount, scopesOf } from './plan-rows.ts';
+import { scopesOf } from './plan-rows.ts';
 import { leaseDue, type SenderTurn } from './lease-due.ts';
-import { type CountBook, type Remembered, runJobs, type Shared, type QueuedPlan } from './batch-commit.ts';
+import { runJobs, type Shared, type QueuedPlan } from './batch-commit.ts';
+import { countBook, rememberedRows } from './remembered.ts';
 import { PROCESSES, scopeName, unpacked } from './row-data.ts';
 import { stateOf, storeClock } from './clock-and-rows.ts';
 
@@ -38,62 +39,6 @@ export function versions(): () => number {
 function random52(): number {
   const [high = 0, low = 0] = globalThis.crypto.getRandomValues(new Uint32Array(2));
   return (high % 2 ** 20) * 2 ** 32 + low;
-}
-
-/** Rows that are remembered; of the senders' counts as many. */
-const MOST = 8192;
-
-const KINDS: ReadonlySet<RowKind> = new Set<RowKind>(['task', 'record', 'process']);
-
-/**
- * The rows that this process is likely to write next: tasks, its own, and records whose lease is its own. A guess that is wrong
- * costs a round, and no more: what is committed is compared with what is there (admission.md §8.11).
- */
-export function rememberedRows(): Remembered {
-  const rows = new Map<string, Pick<Entry, 'version' | 'stored'>>();
-  return {
-    get: (name) => rows.get(name),
-    forget: (name) => void rows.delete(name),
-    put: ({ id, name, version, stored }) => {
-      if (!KINDS.has(id.kind)) return;
-      rows.delete(name);
-      if (id.kind === 'record' && (stored as RecordRow).state !== 'leased') return;
-      rows.set(name, { version, stored });
-      forgetOldest(rows);
-    },
-  };
-}
-
-export function countBook(): CountBook {
-  const known = new Map<string, KnownCount>();
-  const swept = new Map<string, number>();
-  let nonces = 0;
-  return {
-    sweptAt: (name) => swept.get(name),
-    noteSwept: (name, now) => {
-      swept.delete(name);
-      swept.set(name, now);
-      forgetOldest(swept);
-    },
-    get: (name) => known.get(name),
-    nonces: () => nonces,
-    put: (result: LoadResult) => {
-      for (const count of result.counts) {
-        const name = scopeName(count.scope);
-        known.delete(name);
-        known.set(name, { ...count, seenAt: performance.now() });
-      }
-      forgetOldest(known);
-      nonces = result.nonces ?? nonces;
-    },
-  };
-}
-
-function forgetOldest(map: Map<string, unknown>): void {
-  for (const oldest of map.keys()) {
-    if (map.size <= MOST) return;
-    map.delete(oldest);
-  }
 }
 
 /** Options of `storeOf`: the clock offset and the source of random numbers, which tests control. */

@@ -22,7 +22,7 @@ function entry(kind: 'record' | 'task' | 'nonce' | 'notification', id: string, s
 }
 
 describe('rememberedRows', () => {
-  it('keeps only tasks and live leases, which this process writes next', () => {
+  it('keeps of events only tasks and live leases, which this process writes next', () => {
     const rows = rememberedRows();
     const [task, record, nonce] = [entry('task', 't'), entry('record', 'r'), entry('nonce', 'n')];
     for (const one of [task, record, nonce]) rows.put(one);
@@ -35,6 +35,20 @@ describe('rememberedRows', () => {
     expect(rows.get(nameOf(record.id))).toBeUndefined();
     rows.forget(nameOf(task.id));
     expect(rows.get(nameOf(task.id))).toBeUndefined();
+  });
+
+  it('keeps rows of registrations whose value is short, and that a task is absent', () => {
+    const rows = rememberedRows();
+    const written = (id: string, value: string): Entry => {
+      const of = { scope: { sender: SENDER }, kind: 'watch' as const, id };
+      return newEntry(of, nameOf(of), 1, { value } as unknown as Entry['stored'], true);
+    };
+    const [short, long] = [written('short', 'x'.repeat(2048)), written('long', 'x'.repeat(2049))];
+    const absent = newEntry(entry('task', 't').id, nameOf(entry('task', 't').id), undefined, undefined, true);
+    for (const one of [short, long, absent]) rows.put(one);
+    expect(rows.get(short.name)).toEqual({ version: 1, stored: short.stored });
+    expect(rows.get(long.name)).toBeUndefined();
+    expect(rows.get(absent.name)).toEqual({ version: undefined, stored: undefined });
   });
 
   it('forgets the rows that were written longest ago', () => {
