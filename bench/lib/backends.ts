@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
-import { createPool } from 'mysql2/promise';
+import { createPool, type RowDataPacket } from 'mysql2/promise';
 import { Pool } from 'pg';
 import type { Store } from '../../dist/index.js';
 import { migrate as migrateMysql, mysqlStore } from '../../dist/mysql.js';
@@ -40,8 +40,16 @@ export interface Backend {
   readonly bareName: string;
   readonly open: () => Promise<Opened>;
   readonly bare: BareWrite;
+  /**
+   * What its server has spent on commands so far, µs: `INFO commandstats`, `pg_stat_statements` (of a backend that is timed), processor
+   * time in `USER_STATISTICS` (likewise). Undefined: there is no server.
+   */
+  readonly serverMicros: () => Promise<number | undefined>;
   readonly stop: () => Promise<void>;
 }
+
+/** @param isTimed whether the server counts what it spends, which costs some per cent. */
+type Start = (isTimed?: boolean) => Promise<Backend>;
 
 async function redis(): Promise<Backend> {
   const server = await startRedis({
@@ -71,6 +79,13 @@ async function redis(): Promise<Backend> {
         close: () => store.close(),
       };
     },
+    serverMicros: async () => {
+      const stats = await client.info('commandstats');
+      // What a script runs is counted by itself too, and in the script.
+      const [, micros = '0'] = /^cmdstat_evalsha:.*?usec=(\d+)/m.exec(stats) ?? [];
+      const [, bare = '0'] = /^cmdstat_set:.*?usec=(\d+)/m.exec(stats) ?? [];
+      return Number(micros === '0' ? bare : micros);
+    },
     stop: async () => {
       client.disconnect();
       await server.remove();
@@ -78,14 +93,17 @@ async function redis(): Promise<Backend> {
   };
 }
 
-async function postgres(): Promise<Backend> {
-  const server = await startPostgres();
+async function postgres(isTimed = false): Promise<Backend> {
+  const server = await startPostgres(
+    isTimed ? { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track': 'top' } : {},
+  );
   // It is not a child of this process, and would stay.
   process.once('exit', server.remove);
   const pool = new Pool({ connectionString: server.url, max: POOL });
   // Dropped with the server, and then nobody asks.
   pool.on('error', () => undefined);
   await pool.query('CREATE TABLE bare (key text PRIMARY KEY, hash text NOT NULL)');
+  if (isTimed) await pool.query('CREATE EXTENSION pg_stat_statements');
   let stores = 0;
   return {
     bareName: 'single-row INSERT',
@@ -111,6 +129,13 @@ async function postgres(): Promise<Backend> {
         close: () => store.close(),
       };
     },
+    serverMicros: async () => {
+      if (!isTimed) return undefined;
+      const { rows } = await pool.query<{ micros: number }>(
+        'SELECT 1000 * sum(total_exec_time + total_plan_time) AS micros FROM pg_stat_statements',
+      );
+      return rows[0]?.micros;
+    },
     stop: async () => {
       await pool.end();
       process.off('exit', server.remove);
@@ -119,10 +144,11 @@ async function postgres(): Promise<Backend> {
   };
 }
 
-async function mysql(): Promise<Backend> {
+async function mysql(isTimed = false): Promise<Backend> {
   const server = await startMariadb();
   const pool = createPool({ uri: server.url, connectionLimit: POOL });
   await pool.query('CREATE DATABASE bare');
+  if (isTimed) await pool.query('SET GLOBAL userstat = 1');
   await pool.query('CREATE TABLE bare.bare (name VARCHAR(200) PRIMARY KEY, hash VARCHAR(64) NOT NULL)');
   let stores = 0;
   return {
@@ -152,6 +178,13 @@ async function mysql(): Promise<Backend> {
           await own.end();
         },
       };
+    },
+    serverMicros: async () => {
+      if (!isTimed) return undefined;
+      const [rows] = await pool.query<RowDataPacket[]>(
+        'SELECT 1000000 * SUM(CPU_TIME) AS micros FROM information_schema.USER_STATISTICS',
+      );
+      return Number(rows[0]?.['micros']);
     },
     stop: async () => {
       await pool.end();
@@ -187,6 +220,7 @@ async function sqlite(): Promise<Backend> {
         },
       };
     },
+    serverMicros: async () => undefined,
     stop: async () => {
       db.close();
       rmSync(folder, { recursive: true, force: true });
@@ -194,7 +228,7 @@ async function sqlite(): Promise<Backend> {
   };
 }
 
-export const BACKENDS: Readonly<Record<BackendName, () => Promise<Backend>>> = {
+export const BACKENDS: Readonly<Record<BackendName, Start>> = {
   redis,
   postgres,
   mysql,

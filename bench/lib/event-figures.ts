@@ -4,6 +4,8 @@ import type { RoomKind } from './room.ts';
 export const EVENT_FIGURES = {
   rate: 'events/s (accept and completion)',
   micros: 'processor time of the receiver’s process an event, µs',
+  server: 'time of the database’s server an event, µs',
+  bareServer: 'time of the database’s server a bare write, µs',
 } as const;
 
 export const ROOM_FIGURES: Readonly<Record<RoomKind, string>> = {
