@@ -15,14 +15,12 @@ export function requireOptions(who: string, options: unknown, known: Readonly<Re
 /** Marks a text that was encoded, and texts that begin with it, so that no two texts share a form. */
 const MARK = '\u0001';
 
-/**
- * What a database or a driver would change: NUL (PostgreSQL refuses it), lone surrogates (become U+FFFD in UTF-8).
- */
-const UNSAFE = /[\0\p{Surrogate}]/u;
+/** A text that a database or a driver would change: NUL (PostgreSQL refuses it), lone surrogates (become U+FFFD in UTF-8). */
+const isUnsafe = (text: string): boolean => text.includes('\0') || !text.isWellFormed();
 
 /** Keys and ids come from senders: any string keeps its identity as a column's text, distinct ones stay distinct. */
 export function columnText(text: string): string {
-  return UNSAFE.test(text) || text.startsWith(MARK) ? MARK + JSON.stringify(text) : text;
+  return isUnsafe(text) || text.startsWith(MARK) ? MARK + JSON.stringify(text) : text;
 }
 
 /** The text that `columnText` encoded. */

@@ -387,7 +387,9 @@ function keep({ reads, writes, next }: Draft, shared: Shared): void {
     entry.version = next;
     entry.stored = entry.row;
     entry.storedBody = entry.body === undefined ? entry.storedBody : (entry.body ?? undefined);
-    Object.assign(entry, { body: undefined, writer: undefined, isVerified: true });
+    entry.body = undefined;
+    entry.writer = undefined;
+    entry.isVerified = true;
     shared.rows.put(entry);
   }
   // Of a task that is polled there is often no row: an event makes it.

@@ -60,6 +60,7 @@ export function countBook(): CountBook {
 }
 
 function forgetOldest(map: Map<string, unknown>): void {
+  if (map.size <= MOST) return;
   for (const oldest of map.keys()) {
     if (map.size <= MOST) return;
     map.delete(oldest);
