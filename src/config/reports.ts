@@ -73,8 +73,8 @@ export interface HealthFault {
 }
 
 /**
- * The state of the receiver's store, as `receiver.health()` reports it. It results from one read of one record, or
- * from the check of `ready()` if none has succeeded yet.
+ * The state of the receiver's store, as `receiver.health()` reports it. The check reads
+ * one record. Until `ready()` has succeeded once, it is the whole check that `ready()` makes.
  */
 export interface StoreHealth {
   /** True if the check succeeded. */

@@ -115,10 +115,11 @@ export interface ChangedResource {
 }
 
 /**
- * The payload of a `principal.changed` notification: your own set-up with an agent changed, e.g. because a proof
- * became invalid. Read the set-up again.
+ * The payload of a `principal.changed` notification: what a seller's agent has stored about you changed, e.g.
+ * because a proof became invalid. Ask the agent for it again.
  */
 export interface PrincipalChange {
+  /** The URL of the agent that sent the notification. */
   readonly agent_url: string;
   /** The time of the change, ISO 8601. */
   readonly changed_at?: Text;

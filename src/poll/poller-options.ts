@@ -27,7 +27,7 @@ import { type Lists, listsOf, type PolledTask, type TaskQuery } from './query.ts
 export interface PollerOptions {
   /** The receiver, which must have `registrations`. The results of polls go to its handlers. */
   readonly receiver: Receiver;
-  /** The receiver's registrations, with `call`. Sellers are asked by it, over its `transport`. */
+  /** The receiver's registrations, created with the option `call`: the poller asks sellers with that function. */
   readonly registrations: Registrations;
   /** The interval between polls of a task without webhooks, ms, at most a day. Default: 30 000. */
   readonly fastMs?: number | undefined;
@@ -43,7 +43,10 @@ export interface PollerOptions {
    * URL, e.g. of the retry horizon that the seller declares; undefined means the default. Default: 24 h.
    */
   readonly silentMs?: number | ((agentUrl: string) => number | undefined) | undefined;
-  /** The time limit of a question, ms, at most 300 000. Another process asks after twice that time. Default: 20 000. */
+  /**
+   * The time limit of a question, ms, at most 300 000. If a process dies during a question, another one asks again
+   * after twice this time. Default: 20 000.
+   */
   readonly callMs?: number | undefined;
   /** The largest number of concurrent questions to one seller, of all processes together. Default: 4. */
   readonly perSeller?: number | undefined;

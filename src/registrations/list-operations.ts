@@ -9,7 +9,10 @@ import { watchIn, type WatchState } from './watch-task.ts';
  * sellers and states. `after` is the `next` of the page before.
  */
 export interface OperationQuery {
-  /** The state. `watched`: its task is polled. `unresolved`: polling was given up. Both may be open or ended. */
+  /**
+   * The state of the operation, e.g. `open` or `ended`, or of the polling of its task: `watched` while it is polled,
+   * `unresolved` after polling was given up. The two are independent.
+   */
   readonly state?: OperationState | WatchState | undefined;
   /** The agent URL of the seller. Default: all sellers. */
   readonly agentUrl?: string | undefined;

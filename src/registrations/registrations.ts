@@ -62,7 +62,7 @@ export interface Registrations extends EventRegistrations {
    */
   readonly create: (request: Given<OperationRequest>) => Promise<Registration>;
   /**
-   * Returns the `reporting_webhook` for `create_media_buy`, with a URL of the seller's own.
+   * Returns the `reporting_webhook` for `create_media_buy`, with a URL of yours that only this seller is given.
    *
    * It has HMAC credentials, because every edition before 3.3 requires some, and reports are accepted by HMAC or
    * signed. If `seller.edition` is 3.3 or later, it has none.
@@ -75,7 +75,7 @@ export interface Registrations extends EventRegistrations {
    * @throws RegistrationError; ConfigError for a URL that cannot be adopted.
    */
   readonly adopt: (adoption: Adoption) => Promise<OperationSeen | undefined>;
-  /** Deletes all rows of a seller. */
+  /** Deletes all that is stored of a seller: its URLs, operations and polled tasks. */
   readonly forget: (agentUrl: string) => Promise<void>;
   /** Returns one operation; undefined if it is unknown. */
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;

@@ -24,8 +24,8 @@ import type { Durability, InboxQuery, RegistrationKind, StoreIdentity, Transacti
  *   expects. All units that it takes are one commit, as durable as `durability()` says. A unit without a write makes
  *   a commit too, because an answer depends on it.
  * - Rows whose `expiresAt` is over stay until `sweep` deletes them, and are read, compared and written like others.
- * - `bytes` and rows are counted by scope, and nonces over all scopes too. The answers of `commit` and `sweep`
- *   include the change.
+ * - The backend counts, per scope, the rows and the sum of their `bytes`, and the nonces over all scopes. Counts that
+ *   `commit` and later calls return include all that was written and deleted before.
  */
 export interface Backend<Tx = unknown> {
   /** The name for logs, e.g. `postgres`. */
@@ -92,7 +92,10 @@ export interface Backend<Tx = unknown> {
     work: (tx: Tx, within: Within) => Promise<T>,
     over?: AbortSignal,
   ) => Promise<T>;
-  /** Returns true if a `commit` of several units may have failed because of the contents of one of them. */
+  /**
+   * Returns true if a `commit` of several units may have failed because of the contents of one of them. Each unit is
+   * then committed alone.
+   */
   isAboutOne(error: unknown): boolean;
   /** Converts an error to the one that callers see: a `Fault` or a ConfigError. */
   asFault(error: unknown): Error;

@@ -147,13 +147,16 @@ export interface TaskClaim {
   readonly id: string;
   /** The comparison key of the event's timestamp, which sorts by plain bytes. Present if the timestamp is valid. */
   readonly instant?: string;
-  /** The same instant in Unix ms, to detect one more than 5 min ahead. */
+  /** The same instant in Unix ms. If it is more than 5 min ahead of the store's clock, it does not raise the task's mark. */
   readonly instantMs?: number;
   /** True if the status ends the task. */
   readonly terminal: boolean;
   /** Present for a non-terminal status in edition 3.2: it is not applied after the task has ended. */
   readonly keepsEnd?: true;
-  /** The report of a channel. Present if several channels report the sender's tasks (`Receiver.observe`). */
+  /**
+   * The status as its channel reported it: a webhook, the answer of a call, or a poll. Present if the receiver has
+   * `registrations`. The store then applies a status once, whichever channels report it.
+   */
   readonly told?: ToldClaim;
 }
 
@@ -342,13 +345,14 @@ export interface Lease {
    */
   readonly run: number;
   /**
-   * The number of attempts charged towards DEAD, including this lease: 1 for the first run of the handler. Runs
-   * within one back-off step have the same number, and a crash returns its attempt.
+   * The number of attempts charged towards DEAD, including this lease: 1 for the first run of the handler. A run
+   * that starts before the back-off is over counts no further attempt. If a run ends by a crash, its attempt is taken
+   * off again, and crashes have a limit of their own.
    */
   readonly chargedAttempts: number;
   /**
-   * Present if a lease of this event ended by a crash, so that the event may have ended its process. It must run
-   * alone, because a crash under this lease is charged to it.
+   * Present if a lease of this event ended by a crash, so that the event may have ended its process. It runs alone,
+   * and a further crash counts towards the limit of crashes.
    */
   readonly suspect?: true;
 }

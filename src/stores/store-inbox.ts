@@ -99,7 +99,7 @@ export interface LeaseDueResult {
   readonly events: readonly LeasedEvent[];
   /** The events that became DEAD in this call, for the alarm. */
   readonly died: readonly { readonly sender: string; readonly key: string }[];
-  /** The events that became DONE(stale) in this call. Absent if there are none; other stores may never set it. */
+  /** The events that became DONE(stale) in this call. Absent if there are none. A store of your own may leave it out. */
   readonly stale?: readonly { readonly sender: string; readonly key: string }[];
   /** The time until the next known event comes due, ms; absent if none is known. A due suspect does not count. */
   readonly nextDueMs?: number;

@@ -241,6 +241,7 @@ export interface FailRequest {
   readonly owner: string;
   /** True for a `PermanentError`: the record becomes DEAD at once. */
   readonly permanent: boolean;
+  /** The limits of attempts and crashes after which the record becomes DEAD. */
   readonly retry: RetryLimits;
   /**
    * The time for which workers do not take the record, ms. A retry of the sender does not wait for it. It must be
@@ -253,8 +254,8 @@ export interface FailRequest {
    */
   readonly unstarted?: boolean;
   /**
-   * True if the handler ran longer than `maxRunMs` and was abandoned. It counts as a crash, which is not taken
-   * back. The record becomes DEAD if no crashes or attempts are left.
+   * True if the handler ran longer than `maxRunMs` and was abandoned. The run counts as one attempt and one crash. If
+   * either limit of `retry` is then reached, the record becomes DEAD.
    */
   readonly overrun?: boolean;
   /** The error for `inspect`, at most 1 000 characters. It is never sent to a seller. */

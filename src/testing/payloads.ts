@@ -4,7 +4,7 @@ import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from '../events/w
 
 /**
  * The notification families of which `samplePayloads` and a fake seller can build a sample (`payloads.family`). The
- * wholesale feed has one.
+ * only notification of the family `wholesale_feed` is `product.updated`.
  */
 export type SampleFamily = Exclude<NotificationFamily, 'wholesale_feed'> | 'product.updated';
 
