@@ -148,13 +148,16 @@ const headersOf = (req: NodeRequest): HeadersInput =>
 
 const isHttp2 = (req: NodeRequest): boolean => (req.httpVersionMajor ?? 1) >= 2;
 
-/** RFC 9112 §6: in HTTP/1.1 a request has a body if it declares a length or a transfer coding. */
-const declaresBody = ({ headers }: NodeRequest): boolean =>
-  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
+/**
+ * RFC 9112 §6: in HTTP/1.1 a request has a body if it declares a length or a transfer coding. Node says that one is
+ * complete after it has given its last bytes: where all are there and none was read, they are counted.
+ */
+const declaresMore = ({ headers, readableLength }: NodeRequest): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== readableLength;
 
 /** Something of the body is still on its way. What is there already Node reads away behind the answer. */
 const bodyIsPending = (req: NodeRequest): boolean =>
-  !req.readableEnded && (isHttp2(req) || (req.complete !== true && declaresBody(req)));
+  !req.readableEnded && (isHttp2(req) || (req.complete !== true && declaresMore(req)));
 
 async function answer(
   receiver: AdapterReceiver,
