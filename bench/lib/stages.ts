@@ -6,7 +6,7 @@ import {
   admit,
   claimOf,
   dispatch,
-  guardHead,
+  guard,
   readFrom,
   started,
   type WonDelivery,
@@ -26,7 +26,7 @@ function signatureSteps(context: WalkContext): Readonly<Partial<Record<PartName,
   const { parts, auth } = context;
   const { hashes, protocols } = parts;
   return {
-    'headers, method, content type': (one) => passed(guardHead(deliveryOf(one), parts), 'guarded'),
+    'headers, method, content type': (one) => passed(guard(deliveryOf(one), parts), 'guarded'),
     'signature fields: parse': ({ delivery }) => passed(readSignatureFields(delivery.headers), 'parsed'),
     'parameters, window, components': ({ fields, delivery }) =>
       passed(checkSignatureFields(fields, delivery.headers, protocols, Date.now()), 'checked'),

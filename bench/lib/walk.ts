@@ -23,7 +23,7 @@ import {
   type Authentic,
   authenticate,
   authenticateBody,
-  guardHead,
+  guard,
   read,
   type ReadEvent,
   select,
@@ -103,7 +103,7 @@ export function keyOf(
 export async function walk(wire: Wire, context: WalkContext): Promise<Walk> {
   const { parts, auth } = context;
   const delivery = deliveryOf(wire);
-  const guarded = passed(guardHead(delivery, parts), 'guarded');
+  const guarded = passed(guard(delivery, parts), 'guarded');
   const selected = passed(await select(guarded, parts), 'selected');
   const fields = passed(readSignatureFields(delivery.headers), 'parsed');
   const now = Date.now();

@@ -19,7 +19,10 @@ export interface SenderDefaults {
   readonly maxNoncesPerSender: number;
 }
 
-/** The senders that may call a URL; all of one scheme. Rejects with ConfigError where the owner's function errs. */
+/**
+ * The senders that may call a URL; all of one scheme. Rejects with ConfigError where the owner's function errs; never
+ * throws.
+ */
 export interface ResolveSenders {
   /** Present for a static list: known before the first delivery. */
   readonly fixed?: readonly SenderEntry[];

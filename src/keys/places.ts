@@ -43,6 +43,10 @@ function mayDeclare({ auth, brandJsonUrl: configured, pins, edition }: SenderEnt
   return isOpen && edition.declaredPlace !== 'ignored';
 }
 
+/** Nothing else has to be asked. */
+const isFinal = ({ candidates }: KeySearch, { senders }: KeyRequest): boolean =>
+  candidates.length > 0 || !senders.some(mayDeclare);
+
 export function createPlaces({ declarations, allowLoopback, raiseAlarm }: PlacesOptions): Places {
   const noteMoved = createMoveWatch(raiseAlarm, 'brand.json', 'is declared at');
   const origins = new WeakMap<SenderEntry, SenderEntry>();
@@ -84,8 +88,7 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     wholes.set(made, request);
     return made;
   };
-  const firsts = ({ senders }: KeyRequest): SenderEntry[] =>
-    senders.flatMap((sender) => of(sender).slice(0, 1));
+  const firsts = ({ senders }: KeyRequest): SenderEntry[] => senders.map((sender) => of(sender)[0] ?? sender);
 
   const ready: Places['ready'] = (senders, waitMs) => {
     const unread = senders.filter((one) => mayDeclare(one) && !declarations.isRead(one.agentUrl));
@@ -111,8 +114,10 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     request: KeyRequest,
     search: (request: KeyRequest) => KeySearch | Promise<KeySearch>,
     waitMs: () => number,
-    first: KeySearch,
+    asked: KeySearch | Promise<KeySearch>,
   ): Promise<KeySearch> => {
+    const first = await asked;
+    if (isFinal(first, request)) return first;
     const reasons = [...first.undecided];
     const searchAt = async (senders: readonly SenderEntry[]): Promise<KeySearch | undefined> => {
       if (senders.length === 0) return undefined;
@@ -133,13 +138,9 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     find: (request, search, waitMs) => {
       const first = search(part(request, firsts(request)));
       // The fast path, without a promise.
-      const isFinal = (found: KeySearch): boolean =>
-        found.candidates.length > 0 || !request.senders.some(mayDeclare);
-      if (!isThenable(first) && isFinal(first)) return first;
-      return (async () => {
-        const found = await first;
-        return isFinal(found) ? found : findFurther(request, search, waitMs, found);
-      })();
+      return !isThenable(first) && isFinal(first, request)
+        ? first
+        : findFurther(request, search, waitMs, first);
     },
     whole: (request) => wholes.get(request) ?? request,
     everywhere: (request) => part(request, request.senders.flatMap(of)),

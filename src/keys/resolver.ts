@@ -207,12 +207,12 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     return {};
   };
   const search = createKeySearch({ cache, each, limits, budgetOf, finish, now });
-  const waitMs = (request: KeyRequest) => (): number => budgetOf(request).waitMs();
   return {
     find: (keyid, request) => {
+      const waitMs = (): number => budgetOf(request).waitMs();
       const find = (): KeySearch | Promise<KeySearch> =>
-        places.find(request, (part) => search.find(keyid, part), waitMs(request));
-      const ready = places.ready(request.senders, waitMs(request));
+        places.find(request, (part) => search.find(keyid, part), waitMs);
+      const ready = places.ready(request.senders, waitMs);
       return ready === undefined ? find() : ready.then(find);
     },
     findReplaced: (keyid, request, tried) => search.findReplaced(keyid, places.everywhere(request), tried),

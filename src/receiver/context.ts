@@ -30,21 +30,20 @@ export interface ReceiverContext extends VerifyingContext<ReadyContext> {
   /** Errors of handlers whose stack is logged. */
   readonly handlerErrors: Thinning;
   readonly observed: RunObserver;
+  /** Takes bodies that are still coming. */
+  readonly tickets: Tickets;
   readonly random: () => number;
   /** As of `Lifecycle`. */
   readonly closed: () => AbortSignal;
 }
 
 /** Everything that a delivery needs: the parts, and what was loaded by the check before the first one. */
-export interface ReadyContext extends ReceiverContext, Loaded, QueueWatch {
-  /** Takes bodies that are still coming. */
-  readonly tickets: Tickets;
-}
+export interface ReadyContext extends ReceiverContext, Loaded, QueueWatch {}
 
 async function makeReady(context: ReceiverContext, load: () => Promise<Loaded>): Promise<ReadyContext> {
   const loaded = await load();
   if (context.instruments.handled) Object.assign(context.observed, observedBy(context));
-  return { ...context, ...createQueueWatch(context), ...loaded, tickets: createTickets(context) };
+  return { ...context, ...createQueueWatch(context), ...loaded };
 }
 
 /**
@@ -82,6 +81,7 @@ export function createReceiverContext(
     wakeSignal: createWakeSignal(),
     handlerErrors: createThinning(),
     observed: {},
+    tickets: createTickets(parts),
     random: () => Math.random(),
     closed: lifecycle.closed,
   };

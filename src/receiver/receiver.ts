@@ -7,7 +7,7 @@ import type {
   Ticket,
 } from '../config/receiver-options.ts';
 import type { ResultSchemas } from '../events/event.ts';
-import { type Head, requireRawBytes } from '../shared/delivery.ts';
+import { requireRawBytes } from '../shared/delivery.ts';
 import { boundLogger } from '../shared/logging.ts';
 import {
   type Outcome,
@@ -39,7 +39,7 @@ import { inboxOnDemand, observeOnDemand, workerOnDemand } from './inbox-on-deman
 import { type DeliveryWatch, CONTEXT } from './instruments.ts';
 import type { OutcomeContext } from './refused.ts';
 import type { Upload } from './ticket.ts';
-import { challenged, enter, type Entered, faulted, headOf, passed, readWhole } from './verify.ts';
+import { arrival, challenged, enter, type Entered, faulted, passed, readWhole } from './verify.ts';
 
 /** An event that is to be run by another process takes along whose work it is. */
 function withTraceparent(body: Read, { watch }: OutcomeContext): Read {
@@ -58,7 +58,6 @@ async function notStarted({ origin, key, lease }: AdmittedEvent, context: ReadyC
 async function proceed(
   entered: Entered<ReadyContext>,
   whole: WholeBody,
-  signal: AbortSignal | undefined,
   known: OutcomeContext,
 ): Promise<Verdict> {
   const { parts: context, arrivedAt } = entered;
@@ -67,7 +66,7 @@ async function proceed(
   if (body.kind !== 'read') return body;
   if (isChallenge(body)) return challenged(body, context);
 
-  const admitted = await admit(withTraceparent(body, known), context, signal);
+  const admitted = await admit(withTraceparent(body, known), context, known.signal);
   passed(known, 'admitted');
   if (admitted.kind === 'stale') context.observed.stale?.(admitted.event, body.deliveryId ?? '');
   if (admitted.kind !== 'won') return admitted;
@@ -160,19 +159,19 @@ export function receiverOf(context: ReceiverContext): Receiver {
   async function deliver(
     rawBytes: unknown,
     headers: unknown,
-    given: RequestInfo | null | undefined,
+    request: RequestInfo | null | undefined,
     watch?: DeliveryWatch,
   ): Promise<Outcome> {
-    const request = given ?? {};
     const rawBody = requireRawBytes(rawBytes);
-    const head = headOf(context, headers, request);
-    const known: OutcomeContext = { watch, who: {}, delivery: head, rawBytes: rawBody };
+    const known = arrival(context, headers, request, rawBody, watch);
     lifecycle.arrived();
     try {
-      const entered = await enter(context, head, known);
-      if (entered.kind !== 'entered') return finishOutcome(entered, known, context);
-      const whole = { rawBody, wholeAt: entered.arrivedAt };
-      return finishOutcome(await proceed(entered, whole, request.signal, known), known, context);
+      const entered = await enter(context, known);
+      const verdict =
+        entered.kind === 'entered'
+          ? await proceed(entered, { rawBody, wholeAt: entered.arrivedAt }, known)
+          : entered;
+      return finishOutcome(verdict, known, context);
     } catch (error) {
       return faulted(error, known, context);
     } finally {
@@ -184,7 +183,6 @@ export function receiverOf(context: ReceiverContext): Receiver {
   async function finish(
     entered: Entered<ReadyContext>,
     whole: WholeBody,
-    signal: AbortSignal | undefined,
     known: OutcomeContext,
   ): Promise<Outcome> {
     known.rawBytes = whole.rawBody;
@@ -192,7 +190,7 @@ export function receiverOf(context: ReceiverContext): Receiver {
     try {
       const verdict = lifecycle.stopping()
         ? unavailable('shutting_down', 'the receiver stops')
-        : await proceed(entered, whole, signal, known);
+        : await proceed(entered, whole, known);
       return finishOutcome(verdict, known, context);
     } catch (error) {
       return faulted(error, known, context);
@@ -202,57 +200,43 @@ export function receiverOf(context: ReceiverContext): Receiver {
   }
 
   /** What is done about the body of a delivery whose headers passed. */
-  function uploadOf(
-    entered: Entered<ReadyContext>,
-    head: Head,
-    signal: AbortSignal | undefined,
-    known: OutcomeContext,
-  ): Upload {
+  function uploadOf(entered: Entered<ReadyContext>, known: OutcomeContext): Upload {
+    const { parts, proof, selected } = entered;
     return {
       kind: 'upload',
-      proof: entered.proof,
-      hashes: entered.parts.hashes,
-      declared: declaredLength(head.headers),
-      maxBytes: context.config.maxBodyBytes,
+      proof,
+      hashes: parts.hashes,
+      declared: declaredLength(selected.delivery.headers),
+      maxBytes: parts.config.maxBodyBytes,
       finish: (whole) => {
-        const { watch } = known;
-        return watch
-          ? watch.resumed(() => finish(entered, whole, signal, known))
-          : finish(entered, whole, signal, known);
+        const second = () => finish(entered, whole, known);
+        return known.watch ? known.watch.resumed(second) : second();
       },
       fail: (verdict) => finishOutcome(verdict, known, context),
     };
   }
 
-  /** Headers that are refused; their body is read all the same where `onRefused` wants one. */
-  async function openRefused(
+  /** The body of a delivery that its headers refused is read all the same where `onRefused` wants it. */
+  async function sampled(
     verdict: Refusal | Unavailability,
     known: OutcomeContext,
-  ): Promise<Outcome | Ticket> {
-    const sampled =
-      verdict.kind === 'refused' && context.onRefused ? await (await sampling())(verdict, known) : verdict;
-    if (sampled.kind !== 'upload') return finishOutcome(sampled, known, context);
-    const { tickets } = await context.startup.ready();
-    return orAnswered(tickets(sampled), known);
+  ): Promise<Refusal | Unavailability | Upload> {
+    return verdict.kind === 'refused' && context.onRefused ? (await sampling())(verdict, known) : verdict;
   }
-
-  const orAnswered = (opened: Ticket | Unavailability, known: OutcomeContext): Outcome | Ticket =>
-    opened.kind === 'ticket' ? opened : finishOutcome(opened, known, context);
 
   async function openTicket(
     headers: unknown,
-    given: RequestInfo | null | undefined,
+    request: RequestInfo | null | undefined,
     watch?: DeliveryWatch,
   ): Promise<Outcome | Ticket> {
-    const request = given ?? {};
-    const head = headOf(context, headers, request);
-    const known: OutcomeContext = { watch, who: {}, delivery: head };
+    const known = arrival(context, headers, request, undefined, watch);
     context.requestCame();
     lifecycle.arrived();
     try {
-      const entered = await enter(context, head, known);
-      if (entered.kind !== 'entered') return await openRefused(entered, known);
-      return orAnswered(entered.parts.tickets(uploadOf(entered, head, request.signal, known)), known);
+      const entered = await enter(context, known);
+      const upload = entered.kind === 'entered' ? uploadOf(entered, known) : await sampled(entered, known);
+      const opened = upload.kind === 'upload' ? context.tickets(upload) : upload;
+      return opened.kind === 'ticket' ? opened : finishOutcome(opened, known, context);
     } catch (error) {
       return faulted(error, known, context);
     } finally {

@@ -25,8 +25,10 @@ export interface OutcomeContext {
   proved?: string | undefined;
   /** Absent where nothing of it is known. */
   readonly delivery?: Head;
+  /** Aborts a wait for another copy. */
+  readonly signal?: AbortSignal | undefined;
   /** Where it was there. */
-  rawBytes?: Uint8Array;
+  rawBytes?: Uint8Array | undefined;
   selected?: Pick<Selected, 'target' | 'senders'>;
 }
 

@@ -172,11 +172,6 @@ function addChunk(body: Body, chunk: Uint8Array, hashes: Hashes | undefined): vo
   body.stream?.update(chunk);
 }
 
-function wholeOf({ size, first, pieces, stream }: Body, wholeAt: number): WholeBody {
-  const rawBody = pieces ? joined(pieces.take(), size) : (first ?? new Uint8Array());
-  return { rawBody, hash: stream?.hex(), wholeAt };
-}
-
 /**
  * Takes bodies of deliveries whose headers passed: counts them, keeps them while there is room, and lets one body at a
  * time come for a nonce, so that headers that were captured hold no more than one.
@@ -256,7 +251,9 @@ export function createTickets(context: TicketParts): Tickets {
       async end() {
         if (ended) return (await outcome) ?? misused();
         close();
-        const finishing = finish(wholeOf(body, context.now()));
+        const { first = new Uint8Array(), pieces, stream } = body;
+        const rawBody = pieces ? joined(pieces.take(), body.size) : first;
+        const finishing = finish({ rawBody, hash: stream?.hex(), wholeAt: context.now() });
         settle(finishing);
         try {
           return await finishing;

@@ -7,7 +7,7 @@ import {
   type Verifier,
   type VerifierOptions,
 } from '../config/verifier-options.ts';
-import { type Head, requireRawBytes } from '../shared/delivery.ts';
+import { requireRawBytes } from '../shared/delivery.ts';
 import type { Acceptance } from '../shared/outcome.ts';
 import { startStop } from '../shared/start-stop.ts';
 import { announceEvent } from '../stages/announce.ts';
@@ -17,7 +17,7 @@ import { finishOutcome } from './finish.ts';
 import type { Nonces } from './nonces.ts';
 import type { OutcomeContext } from './refused.ts';
 import { startupWithout } from './startup.ts';
-import { challenged, counted, enter, headOf, readWhole } from './verify.ts';
+import { type Arrival, arrival, challenged, counted, enter, readWhole } from './verify.ts';
 import { createVerifyingParts, type ReadyVerifying, type VerifyingContext } from './verifying.ts';
 
 interface ReadyVerifier extends ReadyVerifying {
@@ -105,12 +105,8 @@ function verified(read: ReadEvent, known: OutcomeContext, ready: ReadyVerifier):
 export function createVerifier(options: VerifierOptions): Verifier {
   const context = createContext(options);
 
-  async function verifyIn(
-    head: Head,
-    rawBody: Uint8Array,
-    known: OutcomeContext,
-  ): Promise<VerifiedDelivery | Unverified> {
-    const entered = await enter(context, head, known);
+  async function verifyIn(rawBody: Uint8Array, known: Arrival): Promise<VerifiedDelivery | Unverified> {
+    const entered = await enter(context, known);
     if (entered.kind !== 'entered') return finishOutcome(entered, known, context);
     const { parts: ready, arrivedAt } = entered;
     const read = await readWhole(entered, { rawBody, wholeAt: arrivedAt }, known);
@@ -132,9 +128,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
     given: RequestInfo | undefined,
   ): Promise<VerifiedDelivery | Unverified> {
     const rawBody = requireRawBytes(rawBytes);
-    const head = headOf(context, headers, given ?? {});
-    const known: OutcomeContext = { who: {}, delivery: head, rawBytes: rawBody };
-    return counted(context, known, () => verifyIn(head, rawBody, known));
+    const known = arrival(context, headers, given, rawBody);
+    return counted(context, known, () => verifyIn(rawBody, known));
   }
 
   const { lifecycle, startup, keys, config } = context;

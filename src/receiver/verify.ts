@@ -13,7 +13,7 @@ import {
 import { announceLegacy } from '../stages/announce.ts';
 import { type Authentic, authenticate, authenticateBody } from '../stages/authenticate.ts';
 import type { BurnContext } from '../stages/burn.ts';
-import { guard, guardAgentPush, guardHead } from '../stages/guard.ts';
+import { guard, guardAgentPush } from '../stages/guard.ts';
 import { beyondReports, read, type Read, type ReadChallenge } from '../stages/read.ts';
 import { isRejection } from '../stages/respond.ts';
 import { requireUrl, select, type Selected } from '../stages/select.ts';
@@ -24,15 +24,26 @@ import type { ReadyVerifying, VerifyingContext, VerifyingParts } from './verifyi
 
 type Rejection = Refusal | Unavailability;
 
-/** @throws ConfigError for the caller's mistakes: unusable headers, no `url` where it is needed. */
-export function headOf(
+/** What is known of a delivery as it arrives. */
+export interface Arrival extends OutcomeContext {
+  readonly delivery: Head;
+}
+
+/**
+ * @param rawBytes the body, where it is there.
+ * @throws ConfigError for the caller's mistakes: unusable headers, no `url` where it is needed.
+ */
+export function arrival(
   { config }: VerifyingParts,
   headers: unknown,
-  { method, url, urlNormalised = false }: RequestInfo,
-): Head {
-  const head = { method: methodOf(method), url, urlNormalised, headers: headerFields(headers) };
+  given: RequestInfo | null | undefined,
+  rawBytes?: Uint8Array,
+  watch?: DeliveryWatch,
+): Arrival {
+  const { method, url, urlNormalised = false, signal } = given ?? {};
+  const delivery = { method: methodOf(method), url, urlNormalised, headers: headerFields(headers) };
   requireUrl(config.publicUrl, url);
-  return head;
+  return { watch, who: {}, delivery, signal, rawBytes };
 }
 
 /** A fault is an outcome too. */
@@ -77,15 +88,13 @@ export function passed({ watch }: OutcomeContext, what: Parameters<DeliveryWatch
 /** Up to the body: guard, select, authenticate. */
 export async function enter<R extends ReadyVerifying>(
   context: VerifyingContext<R>,
-  head: Head,
-  known: OutcomeContext,
+  known: Arrival,
 ): Promise<Rejection | Entered<R>> {
   const arrivedAt = context.now();
   if (context.lifecycle.stopping()) return unavailable('shutting_down', 'the receiver stops');
 
-  // A body that is there already declares its length best.
-  const { rawBytes } = known;
-  const guarded = rawBytes ? guard({ ...head, rawBody: rawBytes }, context) : guardHead(head, context);
+  const { delivery: head } = known;
+  const guarded = guard(head, context, known.rawBytes);
   if (isRejection(guarded)) return guarded;
 
   // What is there already is not waited for.
@@ -101,10 +110,15 @@ export async function enter<R extends ReadyVerifying>(
   const chosen = ready.authContext();
   const auth = isThenable(chosen) ? await chosen : chosen;
   const proof = await authenticate(selected, auth, arrivedAt);
-  if (isRejection(proof)) return proof;
+  if (isRejection(proof)) return explained(proof, selected);
   known.proved = proof.sender?.agentUrl;
   passed(known, 'headers');
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
+}
+
+/** What a refusal comes to where more senders were given than are considered. */
+function explained(rejection: Rejection, { refused }: Selected): Rejection {
+  return refused && rejection.kind === 'refused' ? refused(rejection) : rejection;
 }
 
 type Whole = Rejection | Read | ReadChallenge;
@@ -130,7 +144,7 @@ function readAuthentic(
   { parts: context, selected }: Entered<ReadyVerifying>,
   known: OutcomeContext,
 ): Whole | Promise<Whole> {
-  if (isRejection(authentic)) return authentic;
+  if (isRejection(authentic)) return explained(authentic, selected);
   passed(known, 'verified');
   known.who = { sender: authentic.identity.sender.agentUrl };
   announceLegacy(authentic.identity, context.legacySeen, context.raiseAlarm);

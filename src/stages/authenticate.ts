@@ -39,7 +39,7 @@ const SCHEMES: Readonly<Record<AuthPolicy['scheme'], Prove>> = {
  * sender may sign. By headers alone; `complete` is for the body.
  */
 export function authenticate(
-  { delivery, target, senders, refused }: Selected,
+  { delivery, target, senders }: Selected,
   context: AuthContext,
   arrivedAt: number,
 ): ReturnType<Prove> {
@@ -49,38 +49,19 @@ export function authenticate(
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocols);
   // A proof of control is signed (verification.md §7.9) if its sender is registered with a legacy scheme, too.
   if (mismatch) return scheme === 'signature' ? mismatch : proveChallenge(context, request, mismatch);
-  const found = SCHEMES[scheme](context, request);
-  return refused ? explained(found, refused) : found;
-}
-
-/** What is refused where more senders were given than are considered is answered by `refused`. */
-async function explained(
-  asked: ReturnType<Prove>,
-  refused: NonNullable<Selected['refused']>,
-): Promise<Proof | Refused> {
-  const found = await asked;
-  return found.kind === 'refused' ? refused(found) : found;
+  return SCHEMES[scheme](context, request);
 }
 
 /** What is left of it once the body is there: check 11, or the HMAC. No promise where nothing is waited for. */
 export function authenticateBody(
   proof: Proof,
   body: WholeBody,
-  selected: Pick<Selected, 'refused' | 'target'>,
+  { target }: Pick<Selected, 'target'>,
 ): Authentic | Refused | Promise<Authentic | Refused> {
+  const authenticOf = (found: AuthResult): Authentic | Refused =>
+    found.kind === 'authentic'
+      ? { kind: 'authentic', rawBody: body.rawBody, identity: found, url: target.targetUri }
+      : found;
   const found = proof.complete(body);
-  return isThenable(found)
-    ? found.then((it) => authenticOf(it, body, selected))
-    : authenticOf(found, body, selected);
-}
-
-function authenticOf(
-  found: AuthResult,
-  { rawBody }: WholeBody,
-  { refused, target }: Pick<Selected, 'refused' | 'target'>,
-): Authentic | Refused {
-  if (found.kind === 'authentic') {
-    return { kind: 'authentic', rawBody, identity: found, url: target.targetUri };
-  }
-  return refused && found.kind === 'refused' ? refused(found) : found;
+  return isThenable(found) ? found.then(authenticOf) : authenticOf(found);
 }

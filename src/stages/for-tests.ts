@@ -10,7 +10,6 @@ export {
   guardAgentPush,
   type GuardContext,
   guardDeclaredLength,
-  guardHead,
   guardHeaders,
 } from './guard.ts';
 export { storedId, storedNonce } from './ids.ts';

@@ -1,6 +1,6 @@
 import { quoted } from '../codec/printable.ts';
 import type { Config } from '../config/resolve-options.ts';
-import { fieldValue, type Delivery, type Head, type HeaderFields } from '../shared/delivery.ts';
+import { fieldValue, type Head, type HeaderFields } from '../shared/delivery.ts';
 import { type Refusal, refused } from '../shared/outcome.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 
@@ -118,20 +118,15 @@ export function guardBody(bytes: number, maxBodyBytes: number): Refusal | undefi
   return refused('payload_too_large', `body of ${bytes} bytes, over ${maxBodyBytes}`);
 }
 
-/** A delivery up to its body. */
-export function guardHead(head: Head, context: GuardContext): Guarded | Refusal {
+/** @param rawBody where it is there as a whole: whatever length the delivery declares, this is it. */
+export function guard(head: Head, context: GuardContext, rawBody?: Uint8Array): Guarded | Refusal {
   const { method, headers } = head;
+  const { maxBodyBytes } = context.config;
   return (
     guardHeaders(method, headers, context) ??
-    guardDeclaredLength(headers, context.config.maxBodyBytes) ?? { kind: 'guarded', delivery: head }
-  );
-}
-
-/** A delivery that is there as a whole, whatever length it declares. */
-export function guard(delivery: Delivery, context: GuardContext): Guarded | Refusal {
-  const { method, headers, rawBody } = delivery;
-  return (
-    guardHeaders(method, headers, context) ??
-    guardBody(rawBody.byteLength, context.config.maxBodyBytes) ?? { kind: 'guarded', delivery }
+    (rawBody ? guardBody(rawBody.byteLength, maxBodyBytes) : guardDeclaredLength(headers, maxBodyBytes)) ?? {
+      kind: 'guarded',
+      delivery: head,
+    }
   );
 }

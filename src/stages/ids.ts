@@ -6,12 +6,10 @@ import type { Lease } from '../stores/store.ts';
 
 /** What log lines and alarms call an event by, beside its sender, its key and its delivery id; a sender chose them. */
 export function idsOf(event: Event | undefined): Pick<Handled, 'taskId' | 'operationId'> {
-  if (!event) return {};
-  const { operationId } = event;
-  return {
-    ...(event.kind === 'task' && { taskId: printableText(event.taskId, MAX_TEXT) }),
-    ...(operationId !== undefined && { operationId: printableText(operationId, MAX_TEXT) }),
-  };
+  const ids: { taskId?: string; operationId?: string } = {};
+  if (event?.kind === 'task') ids.taskId = printableText(event.taskId, MAX_TEXT);
+  if (event?.operationId !== undefined) ids.operationId = printableText(event.operationId, MAX_TEXT);
+  return ids;
 }
 
 /** Which run of an event it is, and how many are charged, as `ctx`, hooks, log lines and alarms say it (admission.md §4.3). */

@@ -3,7 +3,7 @@ import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Target } from '../auth/auth-contract.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
 import type { Config } from '../config/resolve-options.ts';
-import { MAX_SENDERS, type ResolveSenders } from '../config/sender-source.ts';
+import { MAX_SENDERS } from '../config/sender-source.ts';
 import type { Head } from '../shared/delivery.ts';
 import { ConfigError, Fault, isOfKind, textOf } from '../shared/errors.ts';
 import type { RefusedCode } from '../shared/codes.ts';
@@ -68,20 +68,14 @@ export function select(
   if (publicUrl.kind === 'prefix' && !target.targetUri.startsWith(publicUrl.prefix)) {
     return refuseStray(delivery, publicUrl, context);
   }
-  const found = sendersFor(target, senders, context.raiseAlarm);
+  const found = senders.forUrl(target.targetUri);
+  // A list is there at once; only a function's promise needs a timer.
   return isThenable(found)
-    ? found.then((senders) => selectedOf(delivery, target, senders, context))
+    ? inTime(found).then(
+        (senders) => selectedOf(delivery, target, senders, context),
+        (error: unknown) => sendersFailed(error, target, context),
+      )
     : selectedOf(delivery, target, found, context);
-}
-
-function selectedOf(
-  delivery: Head,
-  target: Target,
-  senders: readonly SenderEntry[],
-  context: SelectContext,
-): Selected | Refusal {
-  if (isWithinLimit(senders)) return { kind: 'selected', delivery, target, senders };
-  return unusualSenders(delivery, target, senders, context);
 }
 
 function isWithinLimit(senders: readonly SenderEntry[]): senders is Selected['senders'] {
@@ -94,39 +88,23 @@ const SENDERS_DEADLINE_MS = 5_000;
 const inTime = <T>(work: Promise<T>): Promise<T> =>
   orLate(work, SENDERS_DEADLINE_MS, () => new Error(`no answer after ${SENDERS_DEADLINE_MS} ms`));
 
-/** A list is there at once; only a function's promise needs a timer. */
-function sendersFor(
-  target: Target,
-  resolve: ResolveSenders,
-  raiseAlarm: RaiseAlarm,
-): readonly SenderEntry[] | Promise<readonly SenderEntry[]> {
-  try {
-    const senders = resolve.forUrl(target.targetUri);
-    return isThenable(senders)
-      ? inTime(senders).catch((error: unknown) => sendersFailed(error, target, raiseAlarm))
-      : senders;
-  } catch (error) {
-    return sendersFailed(error, target, raiseAlarm);
-  }
-}
-
 const nameOf = ({ targetUri }: Target): string => printableName(targetUri, MAX_URL_BYTES);
 
-/** @throws Fault (rejects), always: `misconfigured`, or what the store of registrations says of itself. */
-async function sendersFailed(error: unknown, target: Target, raiseAlarm: RaiseAlarm): Promise<never> {
+/** @throws Fault, always: `misconfigured`, or what the store of registrations says of itself. */
+function sendersFailed(error: unknown, target: Target, { raiseAlarm }: SelectContext): never {
   if (isOfKind(error, Fault) && error.code !== 'misconfigured') throw error;
   const message = `the senders function failed for ${nameOf(target)}: ${textOf(error)}`;
   raiseAlarm({ code: 'senders_failed', message });
   throw new Fault('misconfigured', message, { cause: error });
 }
 
-/** No sender at a URL, or more than are considered. */
-function unusualSenders(
+function selectedOf(
   delivery: Head,
   target: Target,
   senders: readonly SenderEntry[],
-  { raiseAlarm }: { readonly raiseAlarm: RaiseAlarm },
+  { raiseAlarm }: SelectContext,
 ): Selected | Refusal {
+  if (isWithinLimit(senders)) return { kind: 'selected', delivery, target, senders };
   const [first, ...others] = senders.slice(0, MAX_SENDERS);
   if (!first) {
     return refused('webhook_signature_key_unknown', `no sender is registered for ${nameOf(target)}`, 7);

@@ -89,11 +89,11 @@ interface Settled {
   readonly state: 'applied' | 'dead';
 }
 
-interface Settling
-  extends SettleContext, Required<Pick<SettleDelivery, 'log' | 'background' | 'isUnattended'>> {
-  readonly arrivedAt: number | undefined;
+interface Settling extends SettleDelivery {
+  readonly parts: SettleContext;
+  readonly outages: Outages;
   /** The waiting caller is told that the store has not answered; it is asked on. Called again, nothing. */
-  replyWith: (error: unknown) => void;
+  replyWith: ((error: unknown) => void) | undefined;
 }
 
 const APPLIED: Settled = { kind: 'settled', state: 'applied' };
@@ -115,14 +115,14 @@ function persist<T>(operation: () => Promise<T>, context: Settling): Promise<T> 
 }
 
 async function persistAgain<T>(operation: () => Promise<T>, first: unknown, context: Settling): Promise<T> {
-  const { config, closed } = context;
+  const { config, closed } = context.parts;
   let error = first;
   let pausedMs = 0;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(4 * pauseMs, LONGEST_PAUSE_MS)) {
     if (!(error instanceof Fault) || error.code !== 'store_unavailable') throw error;
     // It answers nobody any more.
     if (closed().aborted || pausedMs >= config.maxRunMs) throw error;
-    if (pausedMs >= PATIENCE_MS) context.replyWith(error);
+    if (pausedMs >= PATIENCE_MS) context.replyWith?.(error);
     pausedMs += pauseMs;
     await sleep(pauseMs);
     try {
@@ -134,11 +134,12 @@ async function persistAgain<T>(operation: () => Promise<T>, first: unknown, cont
 }
 
 async function succeed({ complete }: HandledRun, context: Settling): Promise<Settled | Unavailability> {
+  const { store } = context.parts;
   let done: CompleteResult;
   try {
-    done = await context.store.complete(complete);
+    done = await store.complete(complete);
   } catch (error) {
-    done = await persistAgain(() => context.store.complete(complete), error, context);
+    done = await persistAgain(() => store.complete(complete), error, context);
   }
   if (done === 'lost') return unavailable('lease_lost', 'the lease was over when the handler returned');
   return APPLIED;
@@ -176,7 +177,7 @@ async function failed(run: HandledRun, error: unknown, context: Settling): Promi
       ? unavailable(fault.code, text)
       : unavailable('handler_failed', `the handler failed: ${text}`);
   }
-  raiseDead(deadEvent(run, text), whyDead(error, won), context.raiseAlarm);
+  raiseDead(deadEvent(run, text), whyDead(error, won), context.parts.raiseAlarm);
   return DEAD;
 }
 
@@ -185,9 +186,9 @@ function logFailure(
   error: unknown,
   text: string,
   { won: { lease }, event }: HandledRun,
-  { log, handlerErrors, now, isUnattended }: Settling,
+  { log, parts, isUnattended }: Settling,
 ): void {
-  const suppressed = handlerErrors(text, now());
+  const suppressed = parts.handlerErrors(text, parts.now());
   const fields = { ...idsOf(event), ...runOf(lease) };
   if (suppressed !== undefined) {
     log.error({ err: error, ...fields, ...(suppressed > 0 && { suppressed }) }, 'a handler failed');
@@ -205,7 +206,7 @@ function failLease(
   isDueAtOnce: boolean,
   context: Settling,
 ): Promise<FailResult> {
-  const { config, store, random } = context;
+  const { config, store, random } = context.parts;
   const { retry } = config;
   const waitMs = isDueAtOnce ? 0 : backoffMs(won.lease.chargedAttempts, retry, random);
   return persist(() => store.fail({ ...complete, ...end, retry, backoffMs: waitMs }), context);
@@ -220,13 +221,13 @@ const overrunText = ({ maxRunMs }: Config): string => `the handler ran over maxR
 
 /** The process says itself what counts as a crash, and its lease is not left to run out. */
 async function overran(run: HandledRun, context: Settling): Promise<Settled | Unavailability> {
-  const error = overrunText(context.config);
+  const error = overrunText(context.parts.config);
   const fields = { ...idsOf(run.event), ...runOf(run.won.lease) };
   context.log.error(fields, `${error} and was abandoned: it may still run`);
   context.outages.handler(error);
   const end = { permanent: run.won.once, overrun: true, error };
   if ((await failLease(run, end, false, context)) !== 'dead') return unavailable('handler_timeout', error);
-  raiseDead(deadEvent(run, error), error, context.raiseAlarm);
+  raiseDead(deadEvent(run, error), error, context.parts.raiseAlarm);
   return DEAD;
 }
 
@@ -242,11 +243,11 @@ async function close(
     result = await settleBy(end, run, context);
   } finally {
     stop();
-    context.waiting.wake(run.complete.sender);
+    context.parts.waiting.wake(run.complete.sender);
   }
   if (result === APPLIED) context.outages.handler();
   if (result.kind === 'settled') endWatch(run, context);
-  const { ran } = context.observed;
+  const { ran } = context.parts.observed;
   // The owner of the lease tells of it.
   if (!ran || (result.kind !== 'settled' && result.code === 'lease_lost')) return result;
   const state = result.kind === 'settled' ? result.state : 'failed';
@@ -256,17 +257,17 @@ async function close(
 }
 
 /** After the answer: who polls the task sees for itself that it has ended, so nothing is lost where this fails. */
-function endWatch({ event }: HandledRun, { registrations, background, log }: Settling): void {
+function endWatch({ event }: HandledRun, { parts, background, log }: Settling): void {
   if (!event?.registration || event.kind !== 'task' || !isTerminal(event.status)) return;
-  const ended = registrations?.ended?.(event);
+  const ended = parts.registrations?.ended?.(event);
   if (ended)
     background(
       ended.catch((error: unknown) => log.debug({ err: error }, 'the watch of a lease did not end')),
     );
 }
 
-const errorOf = (end: RunEnd, { config }: Settling): string =>
-  end.kind === 'threw' ? errorText(end.error) : overrunText(config);
+const errorOf = (end: RunEnd, { parts }: Settling): string =>
+  end.kind === 'threw' ? errorText(end.error) : overrunText(parts.config);
 
 function settleBy(
   end: RunEnd,
@@ -294,6 +295,13 @@ function settleBy(
   }
 }
 
+/** Behind the answer. */
+function goOn(late: Promise<unknown>, { background, log }: Settling): void {
+  background(
+    late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
+  );
+}
+
 /** For a run past its deadline, which has counted as a failure: that it fails later is no other one. */
 const onlyDone =
   ({ handler }: Outages): Outages['handler'] =>
@@ -309,48 +317,29 @@ const onlyDone =
 export function settle(
   dispatched: Dispatched,
   parts: SettleContext,
-  { log, background, isUnattended = false, arrivedAt }: SettleDelivery,
+  delivery: SettleDelivery,
 ): Promise<Settled | Unavailability> {
   const { run, end } = dispatched;
-  const { config, store, waiting, raiseAlarm, observed, registrations, handlerErrors, outages, now } = parts;
-  const { random, closed } = parts;
-  const context: Settling = {
-    config,
-    store,
-    waiting,
-    raiseAlarm,
-    observed,
-    registrations,
-    handlerErrors,
-    outages,
-    now,
-    random,
-    closed,
-    log,
-    background,
-    isUnattended,
-    arrivedAt,
-    replyWith() {},
-  };
-  const goOn = (late: Promise<unknown>): void =>
-    background(
-      late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
-    );
+  const { config, outages } = parts;
+  const context: Settling = { ...delivery, parts, outages, replyWith: undefined };
   if (end.kind === 'overrun') {
     const late = { ...context, outages: { ...outages, handler: onlyDone(outages) } };
-    goOn(end.finished.then((lateEnd) => close(dispatched, lateEnd, late)));
+    goOn(
+      end.finished.then((lateEnd) => close(dispatched, lateEnd, late)),
+      context,
+    );
     if (isCommitted(run.transaction)) return Promise.resolve(APPLIED);
     const over = `the handler ran over ${config.handlerDeadlineMs} ms`;
     outages.handler(over);
     return Promise.resolve(unavailable('handler_timeout', over));
   }
-  if (isUnattended) return close(dispatched, end, context);
+  if (delivery.isUnattended) return close(dispatched, end, context);
   return new Promise((resolve, reject) => {
     let replied = false;
     context.replyWith = (error) => {
       if (replied) return;
       replied = true;
-      goOn(closing);
+      goOn(closing, context);
       reject(error);
     };
     const closing = close(dispatched, end, context);

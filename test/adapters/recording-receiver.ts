@@ -2,7 +2,7 @@ import type { AdapterReceiver } from '../../src/adapters/node.ts';
 import { createTickets, fieldValue, headerFields, type SenderEntry } from '../../src/for-tests.ts';
 import type { HeaderFields } from '../../src/auth/rfc9421/index.ts';
 import type { Outcome, Refusal, Reply, RequestInfo, Unavailability } from '../../src/index.ts';
-import { declaredLength, type GuardContext, guardHead, respond } from '../../src/stages/for-tests.ts';
+import { declaredLength, type GuardContext, guard, respond } from '../../src/stages/for-tests.ts';
 import { createHashes } from '../../src/crypto/for-tests.ts';
 
 /** A delivery that came whole. */
@@ -62,13 +62,13 @@ export function recordingReceiver(options: RecordingOptions = {}): RecordingRece
     faults,
     verifyAndDispatch: async (rawBody, given, request = {}) => {
       const headers = headerFields(given);
-      const guarded = guardHead({ method: request.method ?? 'POST', url: request.url, headers }, context);
+      const guarded = guard({ method: request.method ?? 'POST', url: request.url, headers }, context);
       if (guarded.kind === 'refused') return { response: respond(guarded, 5_000) };
       return handOver({ rawBody, headers, request });
     },
     open: async (given, request = {}) => {
       const headers = headerFields(given);
-      const guarded = guardHead({ method: request.method ?? 'POST', url: request.url, headers }, context);
+      const guarded = guard({ method: request.method ?? 'POST', url: request.url, headers }, context);
       if (guarded.kind === 'refused') return { ...guarded, response: respond(guarded, 5_000) };
       const opened = tickets({
         kind: 'upload',

@@ -22,17 +22,20 @@ export function materialOf({ kty, crv, x, y }: Jwk): string {
   return JSON.stringify([kty, crv, x, kty === 'EC' ? y : '']);
 }
 
+const isRevokedAt = (jwk: Jwk, created: number): boolean =>
+  created >= (revokedSince(jwk) ?? Number.POSITIVE_INFINITY);
+
 /** Whether the key, or the same key as another of the sender's publishers pins it, was revoked when this was signed. */
 export function isRevokedKey(
   { sender, key }: Candidate,
   candidates: readonly Candidate[],
   created: number,
 ): boolean {
-  const isRevoked = (jwk: Jwk): boolean => created >= (revokedSince(jwk) ?? Number.POSITIVE_INFINITY);
-  return candidates.some(
-    (other) =>
-      [other.key.jwk, ...(other.pins ?? [])].some(isRevoked) &&
-      other.sender.agentUrl === sender.agentUrl &&
-      sameMaterial(other.key.jwk, key.jwk),
-  );
+  for (const other of candidates) {
+    const isRevoked =
+      isRevokedAt(other.key.jwk, created) || other.pins?.some((pin) => isRevokedAt(pin, created)) === true;
+    if (isRevoked && other.sender.agentUrl === sender.agentUrl && sameMaterial(other.key.jwk, key.jwk))
+      return true;
+  }
+  return false;
 }

@@ -256,7 +256,7 @@ export async function checklist(
   const auth: AuthPolicy = senders[0]?.auth ?? { scheme: 'signature' };
   const registered = schemeOf(auth, delivery.headers, context.protocols);
   const config = { config: { maxBodyBytes, contentTypes } };
-  const guarded = guard(delivery, config);
+  const guarded = guard(delivery, config, delivery.rawBody);
   const refused = guarded.kind === 'refused' ? guarded : guardAgentPush(delivery.headers, senders, config);
   const signed = registered !== 'signature' && isSignedChallenge(request, context);
   const scheme = signed ? 'signature' : registered;
