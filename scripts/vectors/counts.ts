@@ -11,9 +11,13 @@ const passed = (results: Results): string => {
 
 /** Where documents say how many vectors there are: what stands there, with the number to be written. */
 const PLACES: readonly (readonly [file: string, pattern: RegExp, text: (results: Results) => string])[] = [
-  ['README.md', /(?<=`proto-webhooks\/vectors` runs )\d+(?= vectors )/g, (results) => String(results.length)],
+  ['README.md', /(?<= by )\d+(?= vectors )/g, (results) => String(results.length)],
   ['vectors/README.md', /(?<=These are )\d+(?= vectors\.)/g, (results) => String(results.length)],
-  ['docs/conformance.md', /(?<=The package has )\d+(?= \[vectors\])/g, (results) => String(results.length)],
+  [
+    'docs/conformance.md',
+    /(?<=This runs the package's )\d+(?= \[vectors\])/g,
+    (results) => String(results.length),
+  ],
   ['docs/cli.md', /^\d+ passed, \d+ failed$/gm, passed],
 ];
 

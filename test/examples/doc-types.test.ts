@@ -69,6 +69,7 @@ const BESIDE = new Map(
     'receiver.ts': RECEIVER,
     'receiver.d.mts': RECEIVER,
     'buyer.mjs': blockWith('docs/register-with-a-seller.md', 'createReceiver({').code,
+    'server.mjs': blockWith('docs/go-live.md', 'expectStoreId: STORE_ID').code,
     'call.mjs': blockWith('docs/calling.md', 'a2aCaller').code,
     'app.module.ts': 'export class AppModule {}',
     'sodium.d.ts': "declare const sodium: import('proto-webhooks').Sodium; export default sodium;",

@@ -48,7 +48,6 @@ const NOT_RUN: readonly (readonly [page: string, text: string, reason: string])[
     'npm install proto-webhooks',
     'npm has no release yet: every test installs the packed package',
   ],
-  ['docs/quickstart.md', 'npm install proto-webhooks', 'the same'],
   ['docs/register-with-a-seller.md', 'npm install proto-webhooks pg', 'the same'],
   [
     'docs/typescript-and-jest.md',
