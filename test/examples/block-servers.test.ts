@@ -7,7 +7,6 @@ import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import * as z from 'zod';
 import type { FakeSeller } from '../../src/testing/index.ts';
-import { freePort } from '../support/free-port.ts';
 import { namedSeller } from '../support/named-seller.ts';
 import { INSTALL_MS } from '../support/packed.ts';
 import { ON_DISK, startServer } from '../support/redis.ts';
@@ -106,8 +105,14 @@ process.exit();
       expect(await server.stop(), server.printed()).toBe(0);
     }
     await programs.write('try.mjs', asWritten('docs/go-live.md', 'createFakeSeller'));
-    const env = { PORT: String(await freePort()), DATABASE_URL: database.url };
-    expect(await programs.run('try.mjs', env)).toMatch(/^200$/m);
+    {
+      await using tried = await programs.serve('try.mjs', { DATABASE_URL: database.url });
+      await expect
+        .poll(tried.printed)
+        .toMatch(/^200$[^]*^seen task completed$|^seen task completed$[^]*^200$/m);
+      await expect.poll(seen).toHaveLength(2);
+      expect(await tried.stop(), tried.printed()).toBe(0);
+    }
     await client.end();
   });
 
