@@ -102,7 +102,7 @@ export interface InboxStats {
   readonly dead: number;
   /** The senders that have unfinished events, one row per state. */
   readonly senders: readonly SenderStats[];
-  /** False if a state has `most` events or more; then only the oldest are counted. */
+  /** False if the store cannot count and a state has `most` events or more; then only the oldest are counted. */
   readonly isComplete: boolean;
 }
 
@@ -160,8 +160,8 @@ export interface ReceiverInbox {
   /** Ends a DEAD or queued event without handling it. Its duplicates are answered 200. `other`: it runs, or is done. */
   readonly discard: (sender: string, idempotencyKey: string) => Promise<DiscardResult>;
   /**
-   * Counts events by sender and state. It reads pages of 1 000 records, each with one call of the store.
-   * @param query most: events of a state that are counted; 100 000.
+   * Counts events by sender and state. The store counts them; one that cannot is read in pages of 1 000 records.
+   * @param query most: events of a state that are counted where pages are read; 100 000.
    */
   readonly stats: (query?: { readonly most?: number }) => Promise<InboxStats>;
   /**

@@ -19,7 +19,14 @@ import {
   started,
   type AdmittedEvent,
 } from '../stages/admitted-event.ts';
-import type { InboxQuery, InboxRecord, StoreInbox, AcceptDecision, AcceptRequest } from '../stores/store.ts';
+import type {
+  InboxCount,
+  InboxQuery,
+  InboxRecord,
+  StoreInbox,
+  AcceptDecision,
+  AcceptRequest,
+} from '../stores/store.ts';
 import type {
   DiscardManyQuery,
   InboxListQuery,
@@ -150,6 +157,7 @@ const PAGE = 1_000;
 export const WIDTH = 4;
 
 type Pages = Pick<StoreInbox, 'list'>;
+type Counted = Pick<StoreInbox, 'list' | 'counts'>;
 
 /** Oldest first. An event that changes its state meanwhile is seen at most once, and one that comes meanwhile maybe. */
 async function* pagesOf(inbox: Pages, query: Omit<InboxQuery, 'limit' | 'after'>) {
@@ -173,8 +181,13 @@ async function* pagesOfStates(
 const isStuck = ({ acked, source = 'webhook' }: InboxRecord): boolean => acked && source === 'webhook';
 
 /** `ReceiverInbox.stats`. */
-export async function statsOf(inbox: Pages, most: number): Promise<InboxStats> {
+export async function statsOf(inbox: Counted, most: number): Promise<InboxStats> {
   const counts = { queued: 0, leased: 0, dead: 0 };
+  const found = await inbox.counts?.();
+  if (found) {
+    for (const { state, count } of found) counts[state] += count;
+    return { ...counts, senders: found.toSorted(byState), isComplete: true };
+  }
   const senders = new Map<string, SenderStats>();
   let isComplete = true;
   for (const state of STATES) {
@@ -193,6 +206,9 @@ export async function statsOf(inbox: Pages, most: number): Promise<InboxStats> {
   }
   return { ...counts, senders: [...senders.values()], isComplete };
 }
+
+const byState = (one: InboxCount, other: InboxCount): number =>
+  STATES.indexOf(one.state) - STATES.indexOf(other.state) || (one.sender < other.sender ? -1 : 1);
 
 /** @throws ConfigError for a limit that is none. */
 export function checkedStats(query: { readonly most?: number } = {}): number {

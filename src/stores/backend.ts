@@ -64,6 +64,8 @@ export interface Backend<Tx = unknown> {
   due(request: DueRequest): Promise<DueResult>;
   /** Returns the rows of one list, oldest first. */
   page(query: InboxQuery): Promise<Page>;
+  /** Counts the unexpired rows of each list, by sender. Absent if the backend cannot count them. */
+  listCounts?(): Promise<readonly ListCount[]>;
   /** Reads the rows of `Store.registrations`; neither method writes. Absent if the store keeps no registrations. */
   readonly registrations?: {
     /**
@@ -316,6 +318,13 @@ export interface DueResult extends LoadResult {
 export interface Page {
   readonly rows: readonly Row[];
   readonly next?: string;
+}
+
+/** The unexpired rows of a sender on one list: how many, at least one, and the oldest. */
+export interface ListCount {
+  readonly list: InboxQuery['state'];
+  readonly count: number;
+  readonly oldest: Row;
 }
 
 /** Asks `Backend.registrations.due` for rows of one kind whose time has come, e.g. tasks to poll next. */

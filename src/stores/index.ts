@@ -27,6 +27,7 @@ export type {
   LoadRequest,
   LoadResult,
   NoncesOf,
+  ListCount,
   Page,
   Row,
   RowId,
@@ -68,6 +69,7 @@ export type {
   ToldClaim,
 } from './store-accept.ts';
 export type {
+  InboxCount,
   InboxPage,
   InboxQuery,
   InboxRecord,

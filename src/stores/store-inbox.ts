@@ -33,6 +33,11 @@ export interface StoreInbox {
    * state meanwhile is on one or none.
    */
   list(query: InboxQuery): Promise<InboxPage>;
+  /**
+   * Counts the records in each state, by sender; the numbers of one sender are of one moment. Without it
+   * `receiver.inbox.stats` reads pages. Optional for other stores.
+   */
+  counts?(): Promise<readonly InboxCount[]>;
   /** Returns one record with its body; undefined if there is none. */
   inspect(sender: string, key: string): Promise<InboxRecord | undefined>;
   /** Queues a DEAD record again, due at once, with attempts and crashes 0. `other`: the record is not DEAD. */
@@ -153,6 +158,17 @@ export interface InboxPage {
   readonly records: readonly InboxRecord[];
   /** The `after` of the next page. Absent on the last page. */
   readonly next?: string;
+}
+
+/** The records of one sender in one state, as `StoreInbox.counts` counts them. */
+export interface InboxCount {
+  /** The sender, as in `AcceptRequest`. */
+  readonly sender: string;
+  readonly state: InboxQuery['state'];
+  /** The number of records, over 0. */
+  readonly count: number;
+  /** The time at which the oldest was stored, Unix ms on the store's clock. */
+  readonly oldestInsertedAt: number;
 }
 
 /**

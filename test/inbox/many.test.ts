@@ -246,6 +246,8 @@ it('more than a page: each event once, in pages of 1 000', async () => {
     await store.accept({ ...acceptRequest({ key: eventKey(n), task: `task-${n}` }), mode: 'inbox' });
   }
   const inbox = inboxOf(store);
+  // As a store that cannot count.
+  delete inbox.counts;
   let calls = 0;
   const counted: typeof inbox = {
     ...inbox,

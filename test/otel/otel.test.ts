@@ -184,7 +184,7 @@ describe('metrics', () => {
   it('omits the gauges of an unavailable store and reports the others', async () => {
     const real = memoryStore();
     const away = (): Promise<never> => Promise.reject(new Fault('store_unavailable', 'away'));
-    const inbox = real.inbox && { ...real.inbox, list: away, overdueMs: away };
+    const inbox = real.inbox && { ...real.inbox, list: away, counts: away, overdueMs: away };
     const { otel, deliver } = await watched({ store: { ...real, ...(inbox && { inbox }) } });
     await deliver(one());
     expect(await otel.values('webhook.events')).toEqual([]);

@@ -1,12 +1,14 @@
 import nodeCrypto from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, onTestFinished, it, vi } from 'vitest';
-import { createReceiver, type Receiver, type Store } from '../../src/index.ts';
+import { statsOf } from '../../src/for-tests.ts';
+import { createReceiver, type InboxStats, type Receiver, type Store } from '../../src/index.ts';
 import { generateKey, type KeyPair, signDelivery, type SignedDelivery } from '../../src/sender/sign.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { samplePayloads } from '../../src/testing/index.ts';
 import { AGENT, said, URL_GIVEN } from '../receiver/setup.ts';
+import { acceptRequest } from '../stores/requests.ts';
 import { tempFile } from '../stores/sqlite-files.ts';
 import { type CountedStore, countedMysql, countedPostgres, countedRedis } from './round-trips.ts';
 import { type Watch, watchBody } from './watch-body.ts';
@@ -158,6 +160,38 @@ describe('budget: round trips to the backend', () => {
       expect(await deliver(await sign())).toBe(ACCEPTED);
       expect(exec.mock.calls.filter(([sql]) => sql === 'COMMIT').length).toBe(2 * count);
     }
+  });
+});
+
+describe('budget: what inbox.stats reads', () => {
+  const QUEUED = 30;
+  const SENDERS = 3;
+  /** What is sent for the numbers of some events. */
+  const tripsOfStats = async ({ store, tripsOf }: CountedStore): Promise<readonly string[]> => {
+    await store.open();
+    for (let n = 0; n < QUEUED; n += 1) {
+      const of = { key: `event-${n}`, sender: `https://seller-${n % SENDERS}.example/mcp` };
+      await store.accept({ ...acceptRequest(of), mode: 'inbox' });
+    }
+    const { inbox } = store;
+    if (!inbox) return expect.fail('the store has an inbox');
+    const found: InboxStats[] = [];
+    const trips = await tripsOf(async () => found.push(await statsOf(inbox, 10)));
+    expect(found).toMatchObject([{ queued: QUEUED, leased: 0, dead: 0, isComplete: true }]);
+    expect(found[0]?.senders.map(({ count }) => count)).toEqual(Array.from({ length: SENDERS }, () => 10));
+    return trips;
+  };
+
+  it('one statement on Postgres and MySQL, however many events there are', async () => {
+    expect(await tripsOfStats(await countedPostgres())).toHaveLength(1);
+    expect(await tripsOfStats(await countedMysql())).toHaveLength(1);
+  });
+
+  it('Redis: of each sender its numbers, and what has expired goes before', async () => {
+    const trips = await tripsOfStats(await countedRedis());
+    const times = (name: string): number => trips.filter((one) => one === name).length;
+    expect([times('senders'), times('counted'), times('sweep')]).toEqual([1, 2 * SENDERS, SENDERS]);
+    expect(trips).toHaveLength(1 + 3 * SENDERS);
   });
 });
 

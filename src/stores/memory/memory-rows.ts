@@ -1,4 +1,4 @@
-import type { InboxQuery, RegistrationRow } from '../store.ts';
+import type { InboxCount, InboxQuery, RegistrationRow } from '../store.ts';
 import {
   inTurns,
   isTurn,
@@ -144,7 +144,10 @@ function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertR
   };
 }
 
-type Searches = Pick<QueueRows, 'due' | 'nextDue' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page'>;
+type Searches = Pick<
+  QueueRows,
+  'due' | 'nextDue' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page' | 'counts'
+>;
 
 /** What workers and operators look for. */
 function queueRows(state: MemoryState): Searches {
@@ -176,6 +179,7 @@ function queueRows(state: MemoryState): Searches {
       return oldest?.row;
     },
     page: (query, now) => page(state, query, now),
+    counts: (now) => counts(state, now),
   };
 }
 
@@ -193,6 +197,21 @@ function page(state: MemoryState, { state: wanted, sender, limit, after }: Inbox
   const last = rows.at(-1);
   const hasMore = behind.length > rows.length && last !== undefined;
   return { rows: rows.map(({ row }) => row), ...(hasMore && { next: String(last.serial) }) };
+}
+
+function counts({ senders }: MemoryState, now: number): readonly InboxCount[] {
+  const found = new Map<string, InboxCount>();
+  for (const { records } of senders.values()) {
+    for (const held of records.rows.values()) {
+      const { sender, state, insertedAt } = held.row;
+      if (isOver(held, now) || state === 'applied' || state === 'stale') continue;
+      const name = `${state} ${sender}`;
+      const { count = 0, oldestInsertedAt = insertedAt } = found.get(name) ?? {};
+      const oldest = Math.min(oldestInsertedAt, insertedAt);
+      found.set(name, { sender, state, count: count + 1, oldestInsertedAt: oldest });
+    }
+  }
+  return [...found.values()];
 }
 
 function registrationRows(state: MemoryState): Omit<RegistrationSearch, 'task' | 'record'> {

@@ -1,5 +1,6 @@
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { ListRequest } from '../backend.ts';
+import type { InboxQuery } from '../store.ts';
 import { turnRanges } from '../optimistic/commit-unit.ts';
 import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/sql-backend.ts';
 import { type MadeAt, onConnection } from '../sql/connections.ts';
@@ -278,6 +279,21 @@ function callsOn(
         [state, after, of, offset(), limit + 1],
       );
       return rowsOf(rows).map((row, at) => ({ ...row, place: String(rows[at]?.['seq']) }));
+    },
+    listCounts: async () => {
+      const [rows = []] = await ask(
+        `SELECT s.sender, s.keyid, r.kind, r.id, r.version, r.data, g.list, g.many FROM (
+            SELECT scope_id, list, COUNT(*) AS many, MIN(seq) AS seq FROM ${table('row')} FORCE INDEX (webhook_row_list)
+              WHERE list IS NOT NULL AND (expires_at IS NULL OR expires_at > ${CLOCK} + ?) GROUP BY scope_id, list) g
+          JOIN ${table('row')} r FORCE INDEX (webhook_row_list) ON r.list = g.list AND r.seq = g.seq
+          JOIN ${table('scope')} s ON s.id = g.scope_id`,
+        [offset()],
+      );
+      return rowsOf(rows).map((oldest, at) => ({
+        list: textOf(rows[at]?.['list']) as InboxQuery['state'],
+        count: Number(rows[at]?.['many']),
+        oldest,
+      }));
     },
     overdueMs: async () => {
       const [head] = await call('due', false, offset(), 0, 0, 0, '');

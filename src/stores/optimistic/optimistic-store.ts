@@ -1,6 +1,7 @@
 import { unlessAborted } from '../../shared/time-limits.ts';
 import type {
   CompleteResult,
+  InboxCount,
   InboxPage,
   InboxQuery,
   Store,
@@ -180,6 +181,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
       lease: (request) => direct(() => leaseDue(backend, shared, request, turn)),
       overdueMs: () => direct(() => backend.overdueMs()),
       list: (query) => direct(() => list(backend, query)),
+      ...(backend.listCounts && { counts: () => direct(() => counts(backend)) }),
       inspect: (sender, key) =>
         run(sender, (rows, now) => inspect(rows, { sender, key }, now), {
           isBarrier: always,
@@ -262,6 +264,15 @@ async function list(backend: Backend, query: InboxQuery): Promise<InboxPage> {
     records: rows.map((row) => seen(unpacked(row) as RecordRow)),
     ...(next !== undefined && { next }),
   };
+}
+
+/** `StoreInbox.counts`. */
+async function counts(backend: Backend): Promise<readonly InboxCount[]> {
+  const found = (await backend.listCounts?.()) ?? [];
+  return found.map(({ list: state, count, oldest }) => {
+    const { sender, insertedAt } = unpacked(oldest) as RecordRow;
+    return { sender, state, count, oldestInsertedAt: insertedAt };
+  });
 }
 
 /** What a row may take in a batch, for what it will is not known before it is planned. */

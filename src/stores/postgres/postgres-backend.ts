@@ -1,5 +1,5 @@
 import type { CommitRequest, DueResult, LoadRequest, RowId } from '../backend.ts';
-import type { RegistrationKind, StoreIdentity } from '../store.ts';
+import type { InboxQuery, RegistrationKind, StoreIdentity } from '../store.ts';
 import { turnText } from '../optimistic/commit-unit.ts';
 import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/sql-backend.ts';
 import { type MadeAt, onConnection } from '../sql/connections.ts';
@@ -208,6 +208,10 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
       const rows = (await query(texts.page, values)) as readonly RowColumns[];
       return rows.map((columns) => ({ ...rowOf(columns, ids), place: String(columns.place) }));
     },
+    listCounts: async () => {
+      const rows = (await query(countsSql(name), [offset()])) as readonly (RowColumns & ListColumns)[];
+      return rows.map((row) => ({ list: row.list, count: Number(row.count), oldest: rowOf(row, NO_IDS) }));
+    },
     overdueMs: async () => {
       const [row] = (await query(overdueSql(name), [offset()])) as readonly {
         readonly answer: string | null;
@@ -251,6 +255,20 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
       return (rows as readonly { readonly sender: string; readonly key: string }[]).map(scopeFrom);
     },
   };
+}
+
+interface ListColumns {
+  readonly list: InboxQuery['state'];
+  readonly count: string;
+}
+
+/** $1 is the clock's offset. Rows on a list are read once, and of each group the oldest again. @param name of the schema, quoted. */
+export function countsSql(name: string): string {
+  return `SELECT c.sender, g.scope_id, g.list, g.count::text AS count, r.kind, r.id, r.version::text AS version, r.data, NULL AS body
+    FROM (SELECT x.scope_id, x.list, count(*) AS count, min(x.seq) AS seq FROM ${name}.webhook_row x WHERE x.list IS NOT NULL
+      AND (x.expires_at IS NULL OR x.expires_at > (SELECT ${name}.webhook_clock($1))) GROUP BY x.scope_id, x.list) g
+    JOIN ${name}.webhook_scope c ON c.id = g.scope_id CROSS JOIN LATERAL (SELECT x.kind, x.id, x.version, x.data
+      FROM ${name}.webhook_row x WHERE x.list IS NOT NULL AND x.seq = g.seq OFFSET 0) r`;
 }
 
 /** $1 is the clock's offset. Of each scope the first entry of its index is read. @param name of the schema, quoted. */

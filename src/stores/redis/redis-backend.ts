@@ -14,7 +14,7 @@ import { commit, withAllNonces } from './commit.ts';
 import { asFault, isAboutOne } from './redis-client.ts';
 import type { Session } from './sender-list.ts';
 import { indexOf, rowName, seenOf, letterOf, rowOf, textOf } from './redis-rows.ts';
-import { due, overdueMs, page, sweep, byRank, forEach } from './redis-senders.ts';
+import { due, listCounts, overdueMs, page, sweep, byRank, forEach } from './redis-senders.ts';
 import { openSession, type SessionOptions } from './redis-session.ts';
 import { ADVICE } from './redis-settings.ts';
 
@@ -67,6 +67,7 @@ export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChang
     load: async (request) => load(await opened(), request),
     due: async (request) => due(await opened(), request),
     page: async (query) => page(await opened(), query),
+    listCounts: async () => listCounts(await opened()),
     registrations: {
       due: async (request) => turns(await opened(), request),
       list: async (request) => listed(await opened(), request),

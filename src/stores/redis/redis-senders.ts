@@ -1,4 +1,4 @@
-import type { DueRequest, DueResult, NoncesOf, Page, Row, RowId, Scope } from '../backend.ts';
+import type { DueRequest, DueResult, ListCount, NoncesOf, Page, Row, RowId, Scope } from '../backend.ts';
 import type { InboxQuery } from '../store.ts';
 import type { Seen } from './redis-rows.ts';
 import { listName, rowOf, seenOf, textOf } from './redis-rows.ts';
@@ -197,6 +197,28 @@ export async function page(session: Session, query: InboxQuery): Promise<Page> {
   return { rows, ...(all.length > end && last && { next: String(last.place) }) };
 }
 
+/** `Backend.listCounts`. What has expired goes first, where there is something to count: the server's counts have it. */
+export async function listCounts(session: Session): Promise<readonly ListCount[]> {
+  const counted = async (sender: string): Promise<readonly unknown[]> =>
+    (await session.read('counted', sender, {})) as readonly unknown[];
+  const found = await forEach(await session.registry.senders(), async (sender) => {
+    if ((await counted(sender)).length === 0) return [];
+    while ((await sweepSender(session, sender, OF_RECORDS)) === OF_RECORDS.most);
+    return countsOf(sender, await counted(sender));
+  });
+  return found.flat();
+}
+
+function countsOf(sender: string, reply: readonly unknown[]): ListCount[] {
+  const out: ListCount[] = [];
+  for (let at = 0; at < reply.length; at += 4) {
+    const [letter, count, name = '', text = ''] = reply.slice(at, at + 4).map(textOf);
+    const list = letter === 'q' ? 'queued' : letter === 'l' ? 'leased' : 'dead';
+    out.push({ list, count: Number(count), oldest: rowOf(sender, name, text) });
+  }
+  return out;
+}
+
 /** Rows of two senders can have one place. A page ends before them or behind them: the next one begins after a place. */
 function endOf(all: readonly Placed[], limit: number): number {
   let end = limit;
@@ -250,6 +272,8 @@ interface Sweep {
   /** Of all key ids. */
   readonly nonces: boolean;
 }
+
+const OF_RECORDS: Sweep = { most: 1024, keyid: '', nonces: false };
 
 async function sweepSender(session: Session, sender: string, asked: Sweep): Promise<number> {
   const [gone, nonces] = (await session.read('sweep', sender, asked)) as [number, number];

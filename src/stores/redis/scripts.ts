@@ -18,7 +18,7 @@ export interface Script {
 
 /** On the rows of one sender. */
 export type RowScript =
-  'commit' | 'load' | 'due' | 'take' | 'suspect' | 'page' | 'sweep' | 'turns' | 'listed';
+  'commit' | 'load' | 'due' | 'take' | 'suspect' | 'page' | 'counted' | 'sweep' | 'turns' | 'listed';
 
 const ROWS: Record<RowScript, string> = {
   commit: LUA.commit,
@@ -27,6 +27,7 @@ const ROWS: Record<RowScript, string> = {
   take: LUA.take,
   suspect: LUA.suspect,
   page: LUA.page,
+  counted: LUA.counted,
   sweep: LUA.sweep,
   turns: LUA.turns,
   listed: LUA.listed,

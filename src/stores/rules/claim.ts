@@ -156,6 +156,7 @@ export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreIn
         return watch.told(leaseDue(rows, request, now));
       }),
     list: (query) => atomic((rows, now) => list(rows, query, now)),
+    counts: () => atomic((rows, now) => rows.counts(now)),
     inspect: (sender, key) => atomic((rows, now) => inspect(rows, { sender, key }, now)),
     redrive: (sender, key) => atomic((rows, now) => redrive(rows, { sender, key }, now)),
     discard: (sender, key, retentionMs, only) =>

@@ -1,4 +1,4 @@
-import type { InboxQuery, Pressure, TaskClaim } from '../store.ts';
+import type { InboxCount, InboxQuery, Pressure, TaskClaim } from '../store.ts';
 import type { EventChannel } from '../../events/event.ts';
 
 /**
@@ -54,6 +54,8 @@ export interface QueueRows extends Rows {
   nextSuspect(): number | undefined;
   /** Unexpired records in one state, oldest first. */
   page(query: InboxQuery, now: number): RowPage;
+  /** Of each sender and state that has unexpired records. */
+  counts(now: number): readonly InboxCount[];
 }
 
 /** Of all its key ids where none is named. */

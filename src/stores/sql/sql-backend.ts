@@ -5,6 +5,7 @@ import type {
   CommitResult,
   DueRequest,
   DueResult,
+  ListCount,
   ListRequest,
   LoadRequest,
   LoadResult,
@@ -129,6 +130,7 @@ export interface Calls {
   due(request: DueRequest, ids: ScopeIds): Promise<DueResult>;
   /** One row more than the page has, where there is one; `place`: what the next page begins behind. */
   page(query: InboxQuery, ids: ScopeIds): Promise<readonly (Row & { readonly place: string })[]>;
+  listCounts(): Promise<readonly ListCount[]>;
   overdueMs(): Promise<number | undefined>;
   /** One row more than asked for, where one is due; `next`: `Write.waitsFor` of the first of those that come due later. */
   turns(
@@ -272,6 +274,7 @@ export function sqlBackend<Tx extends object, R>(
       const last = rows.length > query.limit ? page.rows.at(-1) : undefined;
       return last ? { ...page, next: last.place } : page;
     },
+    listCounts: () => calls.listCounts(),
     overdueMs: () => calls.overdueMs(),
     registrations: {
       due: async (request) => {

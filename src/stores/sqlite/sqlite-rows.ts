@@ -1,4 +1,4 @@
-import type { RegistrationRow } from '../store.ts';
+import type { InboxQuery, RegistrationRow } from '../store.ts';
 import { isRegistration, PROCESSES, ROW_KINDS, unpacked } from '../optimistic/row-data.ts';
 import { turnRanges, turnText } from '../optimistic/commit-unit.ts';
 import {
@@ -105,7 +105,10 @@ function rowsOf(
 
 const ROW = `SELECT r.id, r.name, r.data, s.name AS sender FROM webhook_row r JOIN webhook_scope s ON s.id = r.scope`;
 
-type Searches = Pick<QueueRows, 'due' | 'nextDue' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page'>;
+type Searches = Pick<
+  QueueRows,
+  'due' | 'nextDue' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page' | 'counts'
+>;
 
 /**
  * What workers and operators look for, each along an index of its own; none scans.
@@ -117,6 +120,7 @@ type Searches = Pick<QueueRows, 'due' | 'nextDue' | 'dueSuspect' | 'nextSuspect'
  *     sooner   → when the earliest suspect is due, or was; suspects are few
  *     parked   sender, task → the oldest row that waits for the task
  *     list     sender, list, id, now, limit → its unexpired rows on the list behind that one, oldest first
+ *     counted  now → of each sender and list how many unexpired rows are on it, and the oldest
  *     senders  → all senders; few: a list of all goes through them and merges
  *
  * A worker's call runs in one transaction: what it found due is due until it is leased. Senders take turns by their ids,
@@ -145,6 +149,12 @@ function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
   const list = db.prepare(
     `${ROW} WHERE r.scope = ? AND r.list = ? AND r.id > ? AND (r.expires_at IS NULL OR r.expires_at > ?)
       ORDER BY r.id LIMIT ?`,
+  );
+  const counted = db.prepare(
+    `SELECT g.list, g.count, r.name, r.data, s.name AS sender FROM (
+      SELECT list, count(*) AS count, min(id) AS oldest FROM webhook_row
+        WHERE list IS NOT NULL AND (expires_at IS NULL OR expires_at > ?) GROUP BY scope, list) g
+      JOIN webhook_row r ON r.id = g.oldest JOIN webhook_scope s ON s.id = r.scope`,
   );
   const senders = db.prepare('SELECT id FROM webhook_scope WHERE within = 0');
   const allSenders = (): number[] => (senders.all() as SqliteRow[]).map(({ id }) => Number(id));
@@ -179,6 +189,12 @@ function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
       const hasMore = behind.length > rows.length && end !== undefined;
       return { rows: rows.map(recordOf), ...(hasMore && { next: String(Number(end['id'])) }) };
     },
+    counts: (now) =>
+      (counted.all(now) as SqliteRow[]).map((row) => {
+        const { sender, insertedAt } = recordOf(row);
+        const state = textOf(row, 'list') as InboxQuery['state'];
+        return { sender, state, count: Number(row['count']), oldestInsertedAt: insertedAt };
+      }),
   };
 }
 

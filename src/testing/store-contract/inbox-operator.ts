@@ -228,6 +228,35 @@ export const inboxOperatorCases: Cases = {
     assert.deepEqual(await senders(OTHER), [OTHER]);
     assert.deepEqual(await senders('https://nobody.example/mcp'), []);
   },
+  'counts gives the number of records in each state by sender, and the time of the oldest': async (kit) => {
+    const inbox = inboxOf(kit.b);
+    // Optional.
+    if (!inbox.counts) return;
+    assert.deepEqual(await inbox.counts(), []);
+    await kill(kit, key(0));
+    await kit.accept({ ...INBOX, key: key(1) });
+    await leaseOne(kit);
+    await kit.accept({ ...INBOX, sender: 'https://other.example/mcp' });
+    for (const n of [2, 3, 4]) {
+      kit.advance(1000);
+      await kit.accept({ ...INBOX, key: key(n) });
+    }
+    await inbox.discard(SENDER, key(4), DAY_MS);
+    // It is never acknowledged, and expires.
+    await kit.accept({ key: key(5) });
+    kit.advance(400 * DAY_MS);
+    const found = await inbox.counts();
+    assert.deepEqual(found.map(({ state, count }) => `${state} ${count}`).toSorted(), [
+      'dead 1',
+      'leased 1',
+      'queued 1',
+      'queued 2',
+    ]);
+    for (const { sender, state, oldestInsertedAt } of found) {
+      const [first] = (await inbox.list({ state, sender, limit: 1 })).records;
+      assert.equal(oldestInsertedAt, first?.insertedAt);
+    }
+  },
   'list gives records of inline mode too': async (kit) => {
     const { lease: held } = await kit.win();
     assert.equal((await pagesOf(kit, 'leased', 10))[0]?.records[0]?.acked, false);

@@ -111,6 +111,7 @@ export function driven<T>(
     ...queue,
     parked: (sender, taskId) => attempt.rows.parked(sender, taskId),
     page: () => ({ rows: [...seen.kept.records.values()] }),
+    counts: () => [],
   };
   const result = operation(rows, seen.now);
   if (isAnswerable(result, attempt))

@@ -77,6 +77,7 @@ export function draftOf(from: Kept): Draft {
     saveNotification: (row) => notifications.set(row.id, row),
     ...dueRows(records),
     page: () => ({ rows: [...records.now().values()] }),
+    counts: () => [],
     isProcessAlive: (id) => from.processes.has(id),
     saveProcess: () => {},
     usage: () => ({ entries: 0, pendingBytes: 0, nonces: 0, senderNonces: 0, allNonces: 0 }),
