@@ -75,7 +75,7 @@ const LOCALHOST = /(?:^|\.)localhost\.?$/;
 
 /** For names that no DNS server knows. */
 const HINT =
-  "only DNS servers were asked: if only the system knows the name (hosts file, split DNS, a container's network), set advanced: { dns: 'system' }";
+  "only DNS servers were asked: if only the system knows the name (hosts file, split DNS, a container's network), set dns: 'system' (of createReceiver: advanced: { dns: 'system' })";
 
 /**
  * Asks DNS servers (c-ares), with a time-out and so that it can be stopped: the system's look-ups wait in few threads,
