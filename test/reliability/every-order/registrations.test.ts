@@ -68,14 +68,14 @@ const THREE: readonly Scripts[] = LONG
 /** By name: what is played, and how many orders it has at least in the short form. */
 const PLAYED: Readonly<Record<string, readonly [readonly Scenario[], number]>> = {
   'of a task that is not known': [inAll(NOTHING, PAIRS), 250],
-  'of a task that is watched': [inAll(WATCHED, PAIRS), 350],
+  'of a task that is watched': [inAll(WATCHED, PAIRS), 330],
   'of a task whose end is running': [inAll(RUNNING, PAIRS), 480],
-  'by one handle': [byOneHandle([...inAll(WATCHED, PAIRS), ...(LONG ? inAll(RUNNING, PAIRS) : [])]), 1700],
+  'by one handle': [byOneHandle([...inAll(WATCHED, PAIRS), ...(LONG ? inAll(RUNNING, PAIRS) : [])]), 850],
   'with a look after them': [
     [...inAll(NOTHING, THEN_LOOKS), ...inAll(WATCHED, THEN_LOOKS), ...inAll(RUNNING, THEN_LOOKS)],
-    550,
+    380,
   ],
-  'three at once': [inAll(RUNNING, THREE), 700],
+  'three at once': [inAll(RUNNING, THREE), 410],
 };
 
 const TIMEOUT_MS = LONG ? 1_800_000 : 120_000;

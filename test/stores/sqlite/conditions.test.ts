@@ -207,6 +207,8 @@ async function* live(store: Both, pass: (ms: number) => void): AsyncGenerator {
     yield await complete(ONE, n, event(n, { copy: 2 }).acceptId);
   }
   pass(RETENTION_MS);
+  // Of those that have expired and are there, none is counted.
+  yield await counted(store);
   yield await store.accept(event(300, { limits: { maxNoncesPerSender: 50 } }));
   yield await store.accept(event(301, { limits: { maxRecordsPerSender: 110 } }));
   pass(31 * 86_400_000);
@@ -236,6 +238,12 @@ async function* live(store: Both, pass: (ms: number) => void): AsyncGenerator {
   pass(14_400_000);
   for (const n of many) yield await store.accept(event(n + 400, { sender: OTHER }));
   yield* registered(store, pass);
+}
+
+/** In an order that says nothing of the store's. */
+async function counted({ inbox }: Both): Promise<unknown> {
+  const counts = (await inbox.counts?.()) ?? [];
+  return counts.toSorted((a, b) => (`${a.sender} ${a.state}` < `${b.sender} ${b.state}` ? -1 : 1));
 }
 
 /** The same for registrations. */

@@ -32,10 +32,10 @@ describe('queries of workers and operators', () => {
       const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all();
       const details = plan.map(({ detail }) => String(detail));
       used.push(...details.flatMap((detail) => /webhook_row_[a-z]+/.exec(detail) ?? []));
-      // The earliest of an index read from its end is no scan of the table, nor are all suspects.
+      // The earliest of an index read from its end is no scan of the table, nor are all suspects, nor what is counted: `g` are the counts.
       const scans = details.filter((detail) => /^SCAN|TEMP B-TREE/.test(detail));
       expect(
-        scans.filter((detail) => !/webhook_row_(?:due|suspect)/.test(detail)),
+        scans.filter((detail) => !/webhook_row_(?:due|suspect|list)|^SCAN g$/.test(detail)),
         `${sql}: ${details.join('; ')}`,
       ).toEqual([]);
     }
@@ -45,6 +45,7 @@ describe('queries of workers and operators', () => {
       'webhook_row_due',
       'webhook_row_due',
       'webhook_row_expiry',
+      'webhook_row_list',
       'webhook_row_list',
       'webhook_row_parked',
       'webhook_row_parked',
