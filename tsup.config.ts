@@ -25,6 +25,7 @@ export default defineConfig({
     mcp: 'src/registrations/mcp.ts',
     a2a: 'src/registrations/a2a.ts',
     poller: 'src/poll/index.ts',
+    reconcile: 'src/reconcile/index.ts',
     testing: 'src/testing/index.ts',
     cli: 'src/cli/main.ts',
     vectors: 'src/vectors/index.ts',

@@ -9,6 +9,7 @@ import { addExplain } from './explain/explain-verb.ts';
 import { addInbox } from './inbox/inbox-verb.ts';
 import { addKeysCheck, addKeysGenerate } from './keys/keys-verb.ts';
 import { type CliContext, createPaint, harmless, type RunVerb, UsageError, wantsColour } from './shell.ts';
+import { addOwed } from './owed/owed-verb.ts';
 import { addProbe } from './probe/probe-verb.ts';
 import { RegistryError } from '../registry/types.ts';
 import { addRegistry } from './registry/registry-verb.ts';
@@ -109,6 +110,7 @@ export function cliProgram(run: RunVerb, process: Pick<CliProcess, 'stdout' | 's
   addKeysGenerate(keys, run);
   addInbox(top.command('inbox').description("a store's events that are dead or stuck"), run);
   addTasks(top, run);
+  addOwed(top, run);
   addRegistry(top.command('registry').description("the registry's badges and compliance diagnostics"), run);
   return top;
 }

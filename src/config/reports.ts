@@ -160,6 +160,16 @@ export interface Health {
   readonly senders: readonly SenderHealth[];
   /** The number of key ids in use. Absent until keys are first searched. */
   readonly admissionPressure?: PressureState;
+  /**
+   * Media buys whose reports nobody reconciles: a process must run `createReconciler`. Of the first 100 media buys
+   * with an account; looked up once a minute. Absent if there is none.
+   */
+  readonly unreconciled?: readonly {
+    readonly agentUrl: string;
+    readonly mediaBuyId: string;
+    /** The time at which its account should have been looked at, Unix ms on the store's clock: over an hour ago. */
+    readonly dueAt: number;
+  }[];
 }
 
 /**

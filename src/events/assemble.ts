@@ -2,7 +2,8 @@ import { defined, isJsonObject, present, textMember } from '../codec/members.ts'
 import type { InexactNumbers } from '../codec/inexact-numbers.ts';
 import { isKeptUrl, printableName } from '../codec/printable.ts';
 import type { Protocols } from '../shared/wire-names.ts';
-import { REPORT_TASK_TYPE, reportOf, reportWarnings } from './delivery-report.ts';
+import { reportOf, reportWarnings, rowWarnings } from './delivery-report.ts';
+import { REPORT_TASK_TYPE } from './report-names.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './envelope.ts';
 import type {
   Event,
@@ -214,6 +215,7 @@ function reportEvent(draft: Draft, origin: EventOrigin): AssembledEvent {
     ...statusWarnings(draft),
     ...timestampWarnings(draft, instant),
     ...warnings,
+    ...rowWarnings(report, draft.source),
   ]);
   const event = Object.assign(base, defined({ taskId, sequenceNumber }), { status, report });
   return { ok: true, event, terminal: false, ...defined({ at: instant }) };

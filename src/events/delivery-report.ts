@@ -1,10 +1,8 @@
 import { type JsonObject, isJsonObject, present } from '../codec/members.ts';
-import type { DeliveryReport, EventWarning } from './event.ts';
+import type { DeliveryReport, EventChannel, EventWarning } from './event.ts';
+import { MAX_REPORTED_WINDOWS, REPORT_TASK_TYPE } from './report-names.ts';
 import { deliveryReportSchema, REPORT_TYPES } from './schemas.ts';
 import { eventWarning } from './warnings.ts';
-
-/** `task_type` of a report's envelope. */
-export const REPORT_TASK_TYPE = 'media_buy_delivery';
 
 /** In lower case, `-` as `_`: for nearly every `task_type` what it is already. */
 function plainName(text: string): string {
@@ -36,6 +34,18 @@ export function isBareReport(payload: JsonObject): boolean {
 export function reportOf(data: unknown): DeliveryReport | undefined {
   // Only the verdict is taken: a schema's copy is not what was sent.
   return deliveryReportSchema.safeParse(data).success ? (data as DeliveryReport) : undefined;
+}
+
+/** What is missing of a report, or too much (owed.md §3.1, §4.3). */
+export function rowWarnings(
+  { media_buy_deliveries: rows }: DeliveryReport,
+  source: EventChannel | undefined,
+): readonly EventWarning[] {
+  const isShort = source === 'pull' && rows?.some(({ by_package: packages }) => !packages);
+  return [
+    ...((rows?.length ?? 0) > MAX_REPORTED_WINDOWS ? [eventWarning('report_too_wide')] : []),
+    ...(isShort ? [eventWarning('pulled_without_packages')] : []),
+  ];
 }
 
 /** What must not appear in a report's result (contract.md §6.9). */

@@ -30,6 +30,22 @@ export interface ReportingPeriod {
   readonly [member: string]: unknown;
 }
 
+/** A window of a media buy: the hour, day or month for which the seller owes a report. */
+export interface ReportWindow {
+  readonly mediaBuyId: string;
+  /** The start of the window, ISO 8601 in UTC. It belongs to the window. */
+  readonly start: string;
+  /** The end of the window, ISO 8601 in UTC. It does not belong to the window, however the seller wrote the period. */
+  readonly end: string;
+  /** The `measurement_window` of the packages, else of the row, e.g. `c3`. Absent if the report names none. */
+  readonly stage?: string;
+  /**
+   * True if another event brought the same window and stage before. Replace its figures; never add to them. A
+   * correction (`adjusted`, `window_update`) is not repeated.
+   */
+  readonly repeated: boolean;
+}
+
 /** The impressions, clicks and spend of one media buy in a delivery report, and the state of these figures. */
 export interface MediaBuyDelivery {
   readonly media_buy_id: string;
@@ -265,6 +281,14 @@ export interface DeliveryReportEvent extends EventBase {
   /** The same value as `data`, typed. */
   readonly report: DeliveryReport;
   readonly sequenceNumber?: number;
+  /**
+   * The windows of the media buys in the report. A first or last period, which a flight cuts, is a whole window
+   * here.
+   *
+   * Present if the receiver has `registrations`. A media buy that is not registered, or a period that fits no
+   * window, has none.
+   */
+  readonly windows?: readonly ReportWindow[];
 }
 
 interface OtherBase extends EventBase {

@@ -1,3 +1,4 @@
+import { isReportShaped } from './delivery-report.ts';
 import { type InexactFound, inexactNumbers } from '../codec/inexact-numbers.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { type Edition, editionFor, type EditionName } from '../shared/editions.ts';
@@ -130,7 +131,8 @@ function readObservation(payload: JsonObject, source: EventChannel): Draft {
     notificationId: undefined,
     taskEnvelope: true,
     family: undefined,
-    reportShaped: false,
+    // A report that was asked for (owed.md §4.3). A task's own result is never one.
+    reportShaped: source === 'pull' && isReportShaped(textMember(payload, 'task_type'), payload['result']),
     warnings: [],
   };
 }

@@ -20,6 +20,9 @@ const SENTENCES: Record<WarningCode, string> = {
   report_has_notification_id:
     'the delivery report has a notification_id, which belongs to state-shaped events',
   report_after_final: 'the final delivery report of its media buy came before',
+  report_too_wide:
+    'the delivery report has more than 10 000 media buys: the account of reports has the first',
+  pulled_without_packages: 'the report was pulled, and the seller gives its window without packages',
   invalid_delivery_report: 'the delivery report lacks members or has some of the wrong type',
   token_missing: 'the delivery carries no notification token, and one is registered',
   token_mismatch: 'the delivery carries another notification token than the one that is registered',

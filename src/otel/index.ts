@@ -14,6 +14,8 @@ import { createTraces } from './traces.ts';
 
 export type { Poll, PollResult } from '../poll/poller.ts';
 export { type PollMetricsOptions, pollMetrics } from './polls.ts';
+export type { Reconciler } from '../reconcile/reconciler-options.ts';
+export { type ReconcileMetricsOptions, reconcileMetrics } from './windows.ts';
 
 /**
  * Options of `instrument`: the OpenTelemetry providers, the link to sellers' traces, and two limits. These are the

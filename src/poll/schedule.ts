@@ -3,7 +3,8 @@ import { LONGEST_PAUSE_MS } from '../registrations/answer.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
 import { seenOf, storedIn } from '../registrations/operation.ts';
 import type { SellerAnswer } from '../registrations/operation.ts';
-import { endTask, replaceTask, type SellerStep } from '../registrations/settling.ts';
+import type { SellerStep } from '../registrations/seller-step.ts';
+import { endTask, replaceTask } from '../registrations/settling.ts';
 import {
   endedWatch,
   saveSellerRow,

@@ -17,6 +17,7 @@ import type { Running } from '../stages/running.ts';
 import type { Startup } from './startup.ts';
 import type { Store } from '../stores/store.ts';
 import { settledWithin } from '../shared/time-limits.ts';
+import { createUnreconciled } from './unreconciled.ts';
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
@@ -80,7 +81,9 @@ const PATIENCE_MS = 800;
 /** What is looked at. */
 interface HealthParts {
   readonly config: Pick<Config, 'senders'>;
-  readonly store: Pick<Store, 'peek'>;
+  readonly store: Pick<Store, 'peek' | 'registrations'>;
+  /** Undefined: nothing is registered, and nobody reconciles. */
+  readonly registrations?: unknown;
   readonly keys: Pick<KeyResolver, 'freshUntil' | 'pressure'>;
   readonly running: Pick<Running, 'all'>;
   readonly startup: Pick<Startup<unknown>, 'check' | 'hasPassed'>;
@@ -96,11 +99,17 @@ interface HealthParts {
 export function createHealth(context: HealthParts): () => Promise<Health> {
   const { notes, startup, lifecycle, closed, running, keys } = context;
   const askStore = createStoreProbe(context);
+  const rows = context.registrations === undefined ? undefined : context.store.registrations;
+  const reports = rows && createUnreconciled(rows, context.now, PATIENCE_MS);
 
   const worker = (): WorkerHealth => ({ ...notes.worker, handlers: running.all().length });
 
   return async () => {
-    const [store, senders] = await Promise.all([askStore(), sendersOf(context)]);
+    const [store, senders, unreconciled = []] = await Promise.all([
+      askStore(),
+      sendersOf(context),
+      reports?.(),
+    ]);
     const isStopping = lifecycle.stopping();
     const ready = store.ok && startup.hasPassed() && !isStopping;
     const admissionPressure = keys.pressure?.();
@@ -111,6 +120,7 @@ export function createHealth(context: HealthParts): () => Promise<Health> {
       worker: worker(),
       senders,
       ...(admissionPressure && { admissionPressure }),
+      ...(unreconciled.length > 0 && { unreconciled }),
     };
   };
 }

@@ -88,7 +88,7 @@ function requireObservation(observation: Observation, allowLoopback: boolean): v
 }
 
 /** What is done with the data alone: no store is asked. @throws UnfitObservation for whatever is thrown by it. */
-async function kept<T>(work: () => Promise<T>): Promise<T> {
+export async function kept<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -178,7 +178,7 @@ async function ordered(
 }
 
 async function observe(observation: Observation, ready: ReadyContext): Promise<Observed> {
-  const { config, hashes, registrations, store, raiseAlarm } = ready;
+  const { config, hashes, registrations } = ready;
   const { sender } = observation;
   const key = keyOf(observation, ready);
   const { reading, unordered } = await kept(async () => {
@@ -191,6 +191,16 @@ async function observe(observation: Observation, ready: ReadyContext): Promise<O
     return { reading, unordered };
   });
   const claim = await ordered(observation, unordered, ready);
+  return await admitObserved(sender, { reading, claim }, ready);
+}
+
+/** Keeps what was observed, acknowledged: a worker runs it. */
+export async function admitObserved(
+  sender: string,
+  { reading, claim }: { readonly reading: FirstCopy; readonly claim: EventClaim },
+  ready: ReadyContext,
+): Promise<Observed> {
+  const { config, raiseAlarm, store } = ready;
   const result = await store.accept({
     acceptId: ready.newId(),
     sender,
@@ -201,7 +211,7 @@ async function observe(observation: Observation, ready: ReadyContext): Promise<O
     retry: config.retry,
     retentionMs: config.retentionMs,
   });
-  announce(result, { sender, key }, raiseAlarm);
+  announce(result, { sender, key: claim.key }, raiseAlarm);
   return await observed(result, { reading, claim }, ready);
 }
 

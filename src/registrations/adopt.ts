@@ -7,7 +7,9 @@ import type { StoreRegistrations } from '../stores/store.ts';
 import { SELLER } from './option-checks.ts';
 import { accountText, checkedRef, requireTaskType } from './answer-json.ts';
 import { type OperationSeen, seenOf, type Stored, storedIn } from './operation.ts';
+import { type Reporting, requireReporting } from './request.ts';
 import { adopted } from './settling.ts';
+import { adoptStream } from './streams.ts';
 import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
 
 /**
@@ -26,6 +28,11 @@ export interface Adoption extends Seller {
   readonly taskType?: string | undefined;
   /** A running media buy, by which its delivery reports are assigned. */
   readonly mediaBuyId?: string | undefined;
+  /**
+   * The reports that the seller was asked to send for the media buy, so that a reconciler keeps their account. It
+   * needs `mediaBuyId`. The seller is asked for the flight.
+   */
+  readonly reporting?: Pick<Reporting, 'frequency' | 'requestedMetrics'> | undefined;
   /** The `account` for questions about the task, as in the call's arguments, e.g. `{ account_id: 'a1' }`. */
   readonly account?: object | undefined;
   /** Your own reference, as in `create`. */
@@ -38,6 +45,7 @@ const ADOPTION: Readonly<Record<keyof Adoption, true>> = {
   taskId: true,
   taskType: true,
   mediaBuyId: true,
+  reporting: true,
   account: true,
   ref: true,
 };
@@ -46,7 +54,8 @@ const ADOPTION: Readonly<Record<keyof Adoption, true>> = {
 export function requireAdoption(adoption: Adoption, allowLoopback: boolean): void {
   checked(() => onlyKnown('adopt', adoption, ADOPTION));
   requireSeller(adoption, 'signature', allowLoopback);
-  const { url, taskId, taskType, mediaBuyId, account } = adoption;
+  const { url, taskId, taskType, mediaBuyId, account, reporting } = adoption;
+  if (reporting !== undefined) requireReports(reporting, mediaBuyId);
   checked(() => {
     for (const [name, value] of Object.entries({ taskId, mediaBuyId })) {
       if (value !== undefined && text(name, value).length > MAX_TEXT) {
@@ -67,6 +76,22 @@ export function requireAdoption(adoption: Adoption, allowLoopback: boolean): voi
   });
 }
 
+/** @throws RegistrationError */
+function requireReports(reporting: NonNullable<Adoption['reporting']>, mediaBuyId: string | undefined): void {
+  checked(() => {
+    onlyKnown('adopt.reporting', reporting, REPORTING);
+    if (mediaBuyId === undefined) {
+      throw new ConfigError('reporting: needs mediaBuyId. Give the media buy that the reports are of.');
+    }
+  });
+  requireReporting(reporting);
+}
+
+const REPORTING: Readonly<Record<keyof NonNullable<Adoption['reporting']>, true>> = {
+  frequency: true,
+  requestedMetrics: true,
+};
+
 interface AdoptOptions {
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
@@ -81,7 +106,7 @@ export async function adoptIn(
   { registrations, hashes, newId, retentionMs }: AdoptOptions,
   adoption: Adoption,
 ): Promise<OperationSeen> {
-  const { agentUrl, taskType = 'create_media_buy', url, taskId, mediaBuyId } = adoption;
+  const { agentUrl, taskType = 'create_media_buy', url, taskId, mediaBuyId, reporting } = adoption;
   requireTaskType(taskType);
   const account = accountText(adoption);
   const ref = adoption.ref === undefined ? undefined : checkedRef(adoption.ref);
@@ -103,7 +128,9 @@ export async function adoptIn(
   } satisfies Omit<Stored, 'createdAt'>;
   const of = { agentUrl, operationId: newId() };
   return registrations.run(agentUrl, (rows, now) => {
-    const row = adopted({ rows, now, hashes, retentionMs }, of, { ...made, createdAt: now });
+    const step = { rows, now, hashes, retentionMs };
+    const row = adopted(step, of, { ...made, createdAt: now });
+    if (reporting && mediaBuyId !== undefined) adoptStream(step, row, mediaBuyId, reporting.frequency);
     return seenOf(row, storedIn(row));
   });
 }

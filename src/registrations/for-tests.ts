@@ -2,6 +2,7 @@
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
 export { answerIn, isContradicted, refusalIn, taskUnknownIn } from './answer.ts';
+export { askedReports, spansOf } from './asked-reports.ts';
 export { CALLER_OPTIONS, callerOf } from './caller.ts';
 export { capabilitiesOf, declaredBy } from './capabilities.ts';
 export { argumentsText, checkedRef, contextText } from './answer-json.ts';
@@ -31,6 +32,7 @@ export {
   secretsOf,
   unseal,
 } from './secrets.ts';
+export type { BuyStream } from './streams.ts';
 export {
   endedWatch,
   SELLER_ROW_ID,

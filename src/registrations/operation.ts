@@ -3,6 +3,7 @@ import { MAX_TEXT } from '../codec/printable.ts';
 import type { TaskStatus } from '../events/event.ts';
 import type { RegistrationRow } from '../stores/store.ts';
 import type { JsonObject } from './answer-json.ts';
+import type { AskedReports } from './asked-reports.ts';
 import type { RouteScheme, Seller } from './seller.ts';
 import { storedObject } from './operation-rows.ts';
 
@@ -142,6 +143,8 @@ export interface Stored {
   readonly account?: string;
   /** What came of it: its delivery reports name no operation. */
   readonly mediaBuyId?: string;
+  /** The reports that it asks for. */
+  readonly reports?: AskedReports;
   /** Begun elsewhere: which operation_id its seller was told is not known. */
   readonly isAdopted?: true;
 }

@@ -11,6 +11,7 @@ import {
   type JsonObject,
   requireTaskType,
 } from './answer-json.ts';
+import { askedReports } from './asked-reports.ts';
 import { listOperations } from './list-operations.ts';
 import { roomBySeller } from './open-limit.ts';
 import {
@@ -165,6 +166,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     const ref = request.ref === undefined ? undefined : checkedRef(request.ref);
     requireRoom(request.arguments, request.context);
     const account = accountText(request.arguments);
+    const reports = askedReports(taskType, request.arguments);
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
     // Whatever cannot be had is said before anything is promised.
@@ -187,6 +189,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         scheme,
         ...(request.token && { token: secrets.newest.id }),
         ...(account !== undefined && { account }),
+        ...(reports && { reports }),
         sealed,
         base: baseOf(route),
       };
@@ -315,6 +318,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     },
     forget: async (agentUrl) => {
       await deleteRows(registrations, 'operation', agentUrl);
+      await deleteRows(registrations, 'stream', agentUrl);
       // Tasks of what is registered meanwhile stay.
       const isLeft = (row: RegistrationRow, rows: RegistrationRows): boolean =>
         !rows.get('operation', storedId(watchIn(row).operationId, hashes));

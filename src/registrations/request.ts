@@ -1,4 +1,5 @@
 import { RegistrationError } from './registrations-errors.ts';
+import { FREQUENCIES } from '../windows/calendar.ts';
 import type { Json, JsonObject } from './answer-json.ts';
 
 /**
@@ -193,8 +194,6 @@ function configuration(version: AgentVersion, atOnce: boolean, config: Json | un
 
 /** The interval at which a seller is asked to send delivery reports of a media buy: every hour, day or month. */
 export type ReportingFrequency = 'hourly' | 'daily' | 'monthly';
-
-const FREQUENCIES: readonly ReportingFrequency[] = ['hourly', 'daily', 'monthly'];
 
 /**
  * The delivery reports (impressions, clicks and spend of a media buy) that you ask a seller to send to your webhook.

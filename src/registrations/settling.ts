@@ -4,6 +4,7 @@ import type { TaskStatus } from '../events/event.ts';
 import { isTerminal } from '../events/status.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
+import type { SellerStep } from './seller-step.ts';
 import {
   isOpen,
   type OperationFound,
@@ -17,22 +18,13 @@ import {
   storedIn,
   withoutArguments,
 } from './operation.ts';
+import { keepStream } from './streams.ts';
 import { endedWatch, type Watch, watchIn, watchRow } from './watch-task.ts';
 
 /*
  * The steps by which an operation is settled, found, adopted and ended, over the rows of its seller. Whose a task is says a row of
  * its own, written with the operation's.
  */
-
-/** One step over the rows of a seller. */
-export interface SellerStep {
-  readonly rows: RegistrationRows;
-  /** The store's clock, Unix ms. */
-  readonly now: number;
-  readonly hashes: Hashes;
-  /** How long an operation is known after its end. Ms. */
-  readonly retentionMs: number;
-}
 
 /**
  * Whether an end may have to be told again by another channel: not where it is safe. `unsafe`: an event that says so is about to
@@ -183,6 +175,7 @@ export function settled(
     ...(mediaBuyId !== undefined && { mediaBuyId }),
   };
   keepMediaBuy(step, of, is);
+  keepStream(step, of, is);
   step.rows.save(rowOf(of, is, null, end ? step.now + step.retentionMs : null));
   const begunAt = answer.replaces === undefined ? undefined : endReplaced(step, of, answer.replaces);
   if (!keepTask(step, of, is, end, begunAt)) return 'task-taken';

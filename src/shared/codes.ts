@@ -131,6 +131,12 @@ export const CODES = {
   operation_refused: ['alarm'],
   /** A task was polled for `giveUpMs`, or its seller says `completed` without a result: it is polled no more. */
   task_unresolved: ['alarm'],
+  /** Report windows of a media buy did not come, and the first pull failed. */
+  report_missing: ['alarm'],
+  /** They cannot be pulled, or were in vain for a week. */
+  report_unrecoverable: ['alarm'],
+  /** Which windows a media buy owes cannot be known. */
+  stream_unverifiable: ['alarm'],
   /** The seller does not know a task that it has begun. */
   task_unknown: ['alarm', 'thrown'],
   /** A seller refuses to be asked about its tasks, or gives no answer again and again. */
@@ -165,6 +171,10 @@ export const CODES = {
   report_has_aggregated_totals: ['warning'],
   report_has_notification_id: ['warning'],
   report_after_final: ['warning'],
+  /** More rows than the account of reports takes (owed.md §3.1). */
+  report_too_wide: ['warning'],
+  /** A pulled window without `by_package` (owed.md §4.3). */
+  pulled_without_packages: ['warning'],
   /** It says that it is a delivery report and is none by its members: handed to `other`. */
   invalid_delivery_report: ['warning'],
   /**

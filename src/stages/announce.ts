@@ -113,6 +113,7 @@ const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
   'report_has_aggregated_totals',
   'report_has_notification_id',
   'report_after_final',
+  'report_too_wide',
   'invalid_delivery_report',
   'invalid_notification',
   'invalid_timestamp',

@@ -24,6 +24,7 @@ import {
 import { type DeadlineExceeded, type RunEnd, watchRun } from './lease.ts';
 import type { AdmittedEvent, FirstCopy, Started } from './admitted-event.ts';
 import { isThenable } from '../shared/realms.ts';
+import { reportWindows } from './reported-windows.ts';
 
 interface HandleContext extends ReadContext {
   readonly handlers: Handlers;
@@ -57,13 +58,17 @@ async function eventWithMore(
   { event: first, terminal }: FirstCopy,
   { registrations, resultSchemas, raiseAlarm }: HandleContext,
 ): Promise<Event> {
-  const { reemission, afterTerminal, afterFinal } = flags;
+  const { reemission, afterTerminal, afterFinal, windows } = flags;
   const codes: WarningCode[] = [];
   if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
   if (afterFinal) codes.push('report_after_final');
   const { registration, warnings = [] } = (await registrations?.ofEvent(first)) ?? {};
   codes.push(...warnings);
-  const known: Event = withMembers(first, { reemission, ...(registration && { registration }) });
+  const known: Event = withMembers(first, {
+    reemission,
+    ...(registration && { registration }),
+    ...(windows && first.kind === 'delivery-report' && { windows: reportWindows(windows, first.report) }),
+  });
   const event = codes.length === 0 ? known : await warned(known, codes);
   announceEvent(event, raiseAlarm);
   if (!resultSchemas) return event;

@@ -15,6 +15,7 @@ import { operationRowId } from '../stores/constants.ts';
 import type { EventClaim, ReportClaim, TaskClaim, ToldClaim } from '../stores/store.ts';
 import type { Authentic } from './authenticate.ts';
 import { storedId } from './ids.ts';
+import { windowsOf } from './reported-windows.ts';
 
 /** What differs between two deliveries that say the same, wherever it stands. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['idempotency_key', 'timestamp', 'metadata']);
@@ -109,15 +110,17 @@ export function readFrom(
 const MAX_REPORTED_BUYS = 100;
 
 function reportClaim(
-  { report }: DeliveryReportEvent,
+  { report, source }: DeliveryReportEvent,
   instant: string | undefined,
-  hashes: Hashes,
+  { hashes, registrations }: ClaimContext,
 ): ReportClaim {
   const ids = (report.media_buy_deliveries ?? []).map(({ media_buy_id }) => storedId(media_buy_id, hashes));
   return {
     mediaBuyIds: [...new Set(ids)].slice(0, MAX_REPORTED_BUYS),
     final: report.notification_type === 'final',
     ...(instant !== undefined && { instant }),
+    ...(registrations && { windows: windowsOf(report, hashes) }),
+    ...(source === 'pull' && { isPulled: true }),
   };
 }
 
@@ -226,7 +229,7 @@ export function claimOf(
   if (!context.isObserved) Object.assign(claim, comparedHashes(reading, context));
   // Reports and other families are neither ordered nor serialised (admission.md §5.1).
   if (event.kind === 'task') claim.task = taskClaim(event, reading, context);
-  if (event.kind === 'delivery-report') claim.report = reportClaim(event, at?.key, hashes);
+  if (event.kind === 'delivery-report') claim.report = reportClaim(event, at?.key, context);
   else if (at) claimMediaBuy(claim, event, at.key, hashes);
   if (event.notificationId !== undefined) claim.notificationId = storedId(event.notificationId, hashes);
   return claim;

@@ -60,6 +60,8 @@ export type {
   EventClaim,
   Lease,
   MediaBuyClaim,
+  WindowClaim,
+  ClaimedWindow,
   NonceClaim,
   Pressure,
   ReportClaim,

@@ -121,10 +121,45 @@ export interface EventClaim {
  */
 export interface ReportClaim {
   readonly mediaBuyIds: readonly string[];
+  /** The rows of the report that have data, by media buy. Present if the receiver has registrations. */
+  readonly windows?: readonly WindowClaim[];
+  /** True if the buyer asked for the report. It is a duplicate if its window came before, or is about to be handled. */
+  readonly isPulled?: true;
   /** True if it is the final report of its media buys. */
   readonly final: boolean;
   /** The comparison key of the report's timestamp. Present if the timestamp is valid. */
   readonly instant?: string;
+}
+
+/** The period for which a report has data of one media buy. */
+export interface WindowClaim {
+  /** The id of the media buy's row of kind `stream`. */
+  readonly id: string;
+  readonly mediaBuyId: string;
+  /** The start of the period, Unix ms; it belongs to the period. */
+  readonly start: number;
+  /** The end of the period as the seller wrote it, Unix ms. */
+  readonly end: number;
+  /** The seller's name of the measurement window; empty if the report names none. */
+  readonly stage: string;
+  /** True if the report corrects or widens an earlier one. */
+  readonly isRevision: boolean;
+  /** Present if the report has no data of the media buy yet, and says so. */
+  readonly isLate?: true;
+  /** The time at which the seller expects its next data, Unix ms. Present if the report names one. */
+  readonly nextAt?: number;
+}
+
+/** The window of a media buy that a report brought. */
+export interface ClaimedWindow {
+  /** As in `WindowClaim`. */
+  readonly id: string;
+  /** Present if it differs from `id`. */
+  readonly mediaBuyId?: string;
+  /** The start and end of the window, Unix ms. Absent if the period fits no window of the media buy, or none is known. */
+  readonly period?: { readonly start: number; readonly end: number };
+  /** Present if another event brought the same window before. */
+  readonly isRepeated?: true;
 }
 
 /**
@@ -274,6 +309,8 @@ export type AcceptDecision =
        * be earlier than their own.
        */
       readonly afterFinal: boolean;
+      /** The windows of a report, as the accept that inserted it found them. */
+      readonly windows?: readonly ClaimedWindow[];
       /**
        * True if the event's instant is more than 5 min ahead of the store's clock. It will not raise the task's
        * mark.

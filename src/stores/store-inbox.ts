@@ -1,4 +1,4 @@
-import type { Lease, RetryLimits } from './store-accept.ts';
+import type { ClaimedWindow, Lease, RetryLimits } from './store-accept.ts';
 import type { EventChannel } from '../events/event.ts';
 
 /**
@@ -137,6 +137,7 @@ export interface LeasedEvent {
   readonly reemission: boolean;
   readonly afterTerminal: boolean;
   readonly afterFinal: boolean;
+  readonly windows?: readonly ClaimedWindow[];
   readonly ahead: boolean;
 }
 

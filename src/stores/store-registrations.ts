@@ -6,9 +6,10 @@
 
 /**
  * The kind of a row that `createRegistrations` or a poller keeps in a store. `operation`: a call to a seller.
- * `route`: a URL that was given to a seller. `watch`: a task that is polled.
+ * `route`: a URL that was given to a seller. `watch`: a task that is polled. `stream`: the account of a media buy's
+ * reports.
  */
-export type RegistrationKind = 'operation' | 'route' | 'watch';
+export type RegistrationKind = 'operation' | 'route' | 'watch' | 'stream';
 
 /**
  * A row that `createRegistrations` or a poller keeps in a store, named by its sender, kind and id. The store does
@@ -53,6 +54,13 @@ export interface RegistrationRows {
    * @param id the task's id, as in `TaskClaim`.
    */
   lastTold(id: string): { readonly status: string; readonly at: number } | undefined;
+  /**
+   * Returns the progress of an event. `done`: its handler has completed. `dead`: DEAD. `safe`: acknowledged, and a
+   * worker handles it. `unsafe`: not acknowledged. Undefined: there is no record of it, or it was discarded.
+   */
+  eventState(key: string): 'done' | 'dead' | 'safe' | 'unsafe' | undefined;
+  /** Acknowledges an event whose state is `unsafe`, so that a worker handles it. Changes no other event. */
+  acknowledge(key: string): void;
   /**
    * Inserts or replaces a row.
    * @throws TypeError for a row of another sender, or one that `RegistrationRow` does not allow.

@@ -24,6 +24,7 @@ import {
   registrationCases,
   registrationPageCases,
 } from './store-contract/registration-rows.ts';
+import { reportWindowCases } from './store-contract/report-windows.ts';
 import { registrationDueCases } from './store-contract/registrations-due.ts';
 import { toldCases } from './store-contract/two-channels.ts';
 import { suspectCases } from './store-contract/suspects.ts';
@@ -67,6 +68,7 @@ const REGISTRATION_SUITES: Readonly<Record<string, Cases>> = {
   'registrations: due rows': registrationDueCases,
   'registrations: pages': registrationPageCases,
   'a task reported by several channels': toldCases,
+  'report windows': reportWindowCases,
 };
 
 /**

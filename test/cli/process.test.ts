@@ -25,6 +25,7 @@ const VERBS = [
   'inbox redrive',
   'inbox discard',
   'tasks',
+  'owed',
 ];
 
 // oxlint-disable-next-line no-control-regex

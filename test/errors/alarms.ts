@@ -22,6 +22,8 @@ import {
   type TestReceiver,
   type TestReceiverOptions,
 } from '../receiver/setup.ts';
+import { world } from '../reconcile/kit.ts';
+import { createReconciler } from '../../src/reconcile/index.ts';
 import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 import type { Row } from './row.ts';
@@ -111,6 +113,52 @@ async function polling(answer: CallSeller): Promise<Alarms> {
   await made.settle({ status: 'submitted', task_id: 'task-1' });
   await poller.start();
   return at.alarms;
+}
+
+const FLIGHT = { start_time: '2026-03-01T00:00:00Z', end_time: '2026-03-02T00:00:00Z' };
+
+/** A media buy of one day in the past, as its seller describes it. */
+const buysOf: CallSeller = async () => ({
+  media_buys: [{ media_buy_id: 'buy-1', status: 'completed', ...FLIGHT, packages: [] }],
+});
+
+/** The alarms of a receiver whose media buy has ended without its report; by what the seller answers. */
+async function owing(buys: CallSeller, delivery: CallSeller): Promise<Alarms> {
+  const store = memoryStore();
+  const call: CallSeller = (agentUrl, operation, ...rest) =>
+    (operation === 'get_media_buys' ? buys : delivery)(agentUrl, operation, ...rest);
+  const registrations = createRegistrations({
+    call,
+    store,
+    baseUrl: 'https://buyer.example',
+    secrets: [TOKEN],
+  });
+  const at = await testReceiver({ store, registrations });
+  const reconciler = createReconciler({ receiver: at.receiver, registrations });
+  onTestFinished(async () => {
+    await reconciler.stop();
+    await at.receiver.stop();
+  });
+  const reporting_webhook = { url: 'https://buyer.example/r', reporting_frequency: 'daily' };
+  const made = await registrations.create({
+    agentUrl: AGENT,
+    taskType: 'create_media_buy',
+    arguments: { ...FLIGHT, reporting_webhook },
+  });
+  await made.settle({ status: 'completed', media_buy_id: 'buy-1' });
+  await reconciler.start();
+  return at.alarms;
+}
+
+/** The alarms where a seller does not know the media buy that was adopted. */
+async function unverifiable(): Promise<Alarms> {
+  const here = world('2026-03-01T12:00:00Z');
+  const { reconciler, registrations, alarms } = await here.process();
+  await registrations.adopt({ agentUrl: AGENT, mediaBuyId: 'buy-1', reporting: { frequency: 'daily' } });
+  await reconciler.start();
+  await here.until('2026-03-01T13:00:00Z');
+  await here.end();
+  return alarms;
 }
 
 /** A store that is the memory store but for something. */
@@ -498,6 +546,19 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   poll_failing: {
     test: () => polling(async () => ({ error: { code: 'AUTH_INVALID', message: 'expired' } })),
     message: 'AUTH_INVALID: expired. Get a new token from the seller',
+  },
+  report_missing: {
+    test: () => owing(buysOf, async () => ({ media_buy_deliveries: [] })),
+    message: 'did not come, and the first pull failed: the answer has no data of the period. They are pulled',
+  },
+  report_unrecoverable: {
+    test: () => owing(buysOf, async () => ({ error: { code: 'DATE_RANGE_NOT_SUPPORTED', message: 'no' } })),
+    message: 'cannot be pulled: the seller answers for the lifetime of a media buy alone. Ask the seller',
+  },
+  stream_unverifiable: {
+    test: () => unverifiable(),
+    message:
+      'is not known: get_media_buys fails (the answer does not have the media buy). Give start, end and',
   },
   terminal_differs: {
     test: async () => {

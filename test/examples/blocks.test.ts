@@ -37,6 +37,19 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
     ]);
   });
 
+  it('reconcile.md: a report that the seller loses is pulled, and comes after all', async () => {
+    await programs.write('reconcile.mjs', asWritten('docs/reconcile.md', 'createFakeSeller'));
+    const printed = linesOf(await programs.run('reconcile.mjs'));
+    expect(printed).toEqual([
+      'webhook first day',
+      'webhook third day',
+      expect.stringMatching(/^get_media_buy_delivery \d{4}-\d\d-\d\d \d{4}-\d\d-\d\d$/),
+      'pull second day',
+      'webhook second day',
+      'true 3 { due: 3, byWebhook: 2, byPull: 1, repeated: 1 }',
+    ]);
+  });
+
   it('keys.md: a rehearsal of a rotation, an outage and a revocation', async () => {
     await programs.write('rehearse.mjs', asWritten('docs/keys.md', 'createFakeSeller'));
     expect(linesOf(await programs.run('rehearse.mjs'))).toEqual([

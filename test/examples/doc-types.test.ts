@@ -13,6 +13,7 @@ import type { Receiver, ReceiverOptions, ResultSchemas } from 'proto-webhooks';
 import type { Registrations } from 'proto-webhooks/registrations';
 declare global {
   const createReceiver: <const S extends ResultSchemas = ResultSchemas, Tx = unknown>(options: Partial<ReceiverOptions<S, Tx>>) => Receiver<S>;
+  const createReconciler: typeof import('proto-webhooks/reconcile').createReconciler;
   const sqliteStore: typeof import('proto-webhooks/sqlite').sqliteStore;
   const runVectors: typeof import('proto-webhooks/vectors').runVectors;
   const instrument: typeof import('proto-webhooks/otel').instrument;

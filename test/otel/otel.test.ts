@@ -16,7 +16,8 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError, createReceiver, Fault, PermanentError, type Receiver } from '../../src/index.ts';
-import { instrument, type InstrumentOptions, pollMetrics } from '../../src/otel/index.ts';
+import { instrument, type InstrumentOptions, pollMetrics, reconcileMetrics } from '../../src/otel/index.ts';
+import { createReconciler } from '../../src/reconcile/index.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
 import { generateKey } from '../../src/sender/sign.ts';
 import { createFakeSeller } from '../../src/testing/index.ts';
@@ -30,6 +31,7 @@ import {
   type TestReceiver,
   type TestReceiverOptions,
 } from '../receiver/setup.ts';
+import { buy, HOUR_MS, reportBody } from '../reconcile/kit.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
 const ended: (() => Promise<unknown>)[] = [];
@@ -263,6 +265,56 @@ describe('metrics', () => {
       [{ 'webhook.poll.result': 'failed' }, 1],
     ]);
     expect(() => pollMetrics({ most: 5 } as object)).toThrow(ConfigError);
+  });
+
+  it('the account of reports: windows that are due, missing and held, by seller', async () => {
+    const store = memoryStore();
+    const baseUrl = 'https://buyer.example';
+    const registrations = createRegistrations({
+      store,
+      call: async () => ({}),
+      baseUrl,
+      secrets: ['a-secret-of-forty-characters-and-no-more'],
+    });
+    const handler = (): Promise<void> => Promise.reject(new PermanentError('no'));
+    const { otel, receiver, deliver } = watch(await testReceiver({ store, registrations, handler }));
+    await receiver.ready();
+    const reconciler = createReconciler({ receiver, registrations, expectedDelayMs: 0, graceMs: 0 });
+    const { meterProvider } = otel.providers;
+    const off = reconcileMetrics({ reconciler, meterProvider, maxSenders: 1 });
+    expect(await otel.values('webhook.report_windows')).toEqual([]);
+    const end = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+    const at = (hours: number): string => new Date(end - hours * HOUR_MS).toISOString();
+    for (const agentUrl of [AGENT, 'https://tenth.example/mcp', 'https://third.example/mcp']) {
+      await buy({ registrations }, { start: at(3), end: at(0) }, 'hourly', agentUrl);
+    }
+    await deliver(reportBody({ start: at(2), end: at(1) }, {}));
+    const values = await otel.values('webhook.report_windows');
+    expect(values).toEqual([
+      [{ 'webhook.state': 'due', 'webhook.sender': AGENT }, 3],
+      [{ 'webhook.state': 'missing', 'webhook.sender': AGENT }, 2],
+      [{ 'webhook.state': 'held', 'webhook.sender': AGENT }, 1],
+      [{ 'webhook.state': 'due', 'webhook.sender': '_other' }, 6],
+      [{ 'webhook.state': 'missing', 'webhook.sender': '_other' }, 6],
+      [{ 'webhook.state': 'held', 'webhook.sender': '_other' }, 0],
+    ]);
+    const ages = await otel.values('webhook.report_windows.oldest_missing');
+    expect(ages.map(([attributes]) => attributes)).toEqual([
+      { 'webhook.sender': AGENT },
+      { 'webhook.sender': '_other' },
+    ]);
+    // The first of three hours ended two hours before the last one, and that was within this hour or the one before.
+    for (const [, seconds] of ages) {
+      expect(seconds).toBeGreaterThanOrEqual(2 * 3600);
+      expect(seconds).toBeLessThan(4 * 3600);
+    }
+    off();
+    // The SDK goes on with what it measured last.
+    await deliver(reportBody({ start: at(3), end: at(2) }, {}));
+    expect(await otel.values('webhook.report_windows')).toEqual(values);
+    expect(() => reconcileMetrics({ reconciler: receiver as never })).toThrow(/is not a reconciler/);
+    expect(() => reconcileMetrics({ reconciler, most: 5 } as never)).toThrow(ConfigError);
+    expect(() => reconcileMetrics({ reconciler, maxCounted: 0 })).toThrow(/maxCounted: 0/);
   });
 
   it('counts further senders as one above the limit', async () => {

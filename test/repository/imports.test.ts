@@ -66,7 +66,7 @@ const imports: Import[] = files.flatMap((file) =>
  * decides.
  */
 const FLOORS: readonly (readonly [RegExp, number])[] = [
-  [/^(cli|vectors|testing|adapters|otel|poll)\//, 6],
+  [/^(cli|vectors|testing|adapters|otel|poll|reconcile)\//, 6],
   [/^receiver\/instruments\.ts$/, 1],
   [/^(index\.ts$|receiver\/)/, 5],
   [/^(inbox|sender|queues|registry|registrations)\//, 5],
@@ -76,7 +76,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^(auth|keys|events)\//, 2],
   [/^stores\/(store|store-accept|constants)\.ts$/, 1],
   [/^stores\//, 5],
-  [/^(codec|crypto|shared)\//, 1],
+  [/^(codec|crypto|shared|windows)\//, 1],
 ];
 
 const floorOf = (file: string): number | undefined => FLOORS.find(([pattern]) => pattern.test(file))?.[1];
@@ -96,12 +96,19 @@ describe('design: imports point one way', () => {
     expect(up).toEqual([]);
   });
 
-  it('lets stores import nothing but stores, errors and time limits', () => {
+  it('lets stores import nothing but stores, errors, time limits and the calendar of report windows', () => {
     const breaches = imports.filter(
       ({ from, to }) =>
-        from.startsWith('stores/') && !/^(stores\/|shared\/(errors|realms|time-limits)\.ts$|node:)/.test(to),
+        from.startsWith('stores/') &&
+        !/^(stores\/|windows\/|shared\/(errors|realms|time-limits)\.ts$|node:)/.test(to),
     );
     expect(breaches).toEqual([]);
+  });
+
+  it('lets the calendar of report windows import nothing else: it runs inside the steps of stores', () => {
+    const inWindows = imports.filter(({ from }) => from.startsWith('windows/'));
+    expect(inWindows.length).toBeGreaterThan(2);
+    expect(inWindows.filter(({ to }) => !to.startsWith('windows/'))).toEqual([]);
   });
 
   it('lets the table of wrong deliveries import nothing else: vectors and their judges share no code', () => {

@@ -61,6 +61,11 @@ const NOT_RUN: readonly (readonly [page: string, text: string, reason: string])[
   ],
   [
     'docs/cli.md',
+    '$ proto-webhooks owed',
+    'a month of reports of a seller: test/cli/owed.test.ts runs the verb on four days of one',
+  ],
+  [
+    'docs/cli.md',
     '$ proto-webhooks vectors run',
     'docs/conformance.md has the command too, and that one is run',
   ],

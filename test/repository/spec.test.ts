@@ -95,6 +95,7 @@ const sample: Specs = {
   admission: NONE,
   calls: NONE,
   contract: NONE,
+  owed: NONE,
   verification: {
     sections: ['1', '2'],
     rules: [
@@ -156,7 +157,7 @@ const row = (number: string, file = '`src/a.ts`', test = '`test/a.test.ts`'): st
 
 function table(...verification: readonly string[]): string {
   const head = ['| Rule | Built in | Held by |', '| --- | --- | --- |'];
-  const others = ['calls', 'contract', 'admission'].flatMap((name) => [
+  const others = ['calls', 'contract', 'admission', 'owed'].flatMap((name) => [
     `## [${name}.md](${name}.md)`,
     ...head,
     row('1.1'),

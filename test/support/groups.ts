@@ -19,12 +19,13 @@ export const GROUPS: Readonly<Record<Group, string>> = {
 /** Files by path from `test/`. The first rule that fits decides; what none names is a unit test. */
 const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^(fuzz|reliability)\//, 'reliability'],
+  [/^reconcile\/(crash|market)\.test\.ts$/, 'reliability'],
   [/^(stores|queues)\//, 'stores'],
   [/^cli\/inbox\//, 'stores'],
   [/^repository\/budget(-registrations)?\.test\.ts$/, 'stores'],
   [/^receiver\/(late-query|stuck-transaction)\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|examples|runtimes)\//, 'integration'],
-  [/^cli\/((process|refused|registry)\.test\.ts$|probe\/)/, 'integration'],
+  [/^cli\/((process|refused|registry|owed)\.test\.ts$|probe\/)/, 'integration'],
   [/^repository\/(exports|packed|samples|sizes)\.test\.ts$/, 'integration'],
   [/^vectors\/docs\.test\.ts$/, 'integration'],
 ];
@@ -43,6 +44,7 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
     'faults/link on Postgres, faults/sqlite, and settings and schema in stores/*',
   ],
   [/^reliability\/crash-points-mysql\.test\.ts$/, 'the same sweeps on SQLite in crash-points'],
+  [/^reconcile\/crash\.test\.ts$/, 'reconcile/market, which has one process, and none that is killed'],
   [
     /^reliability\/rolling\//,
     'the schema tests in stores/*, and kill, whose processes are replaced under load',
@@ -57,7 +59,7 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
 /** Files that run in every form, otherwise in each: their harness asks for the form, with what differs. */
 export const EVERY_FORM: readonly (readonly [RegExp, string])[] = [
   [
-    /^cli\/((process|refused|registry)\.test\.ts$|inbox\/)/,
+    /^cli\/((process|refused|registry|owed)\.test\.ts$|inbox\/)/,
     'the command line in this process; in one of its own',
   ],
   [/^codec\/json-reader\.test\.ts$/, 'fewer random texts; two and a half times as many'],

@@ -22,9 +22,9 @@ interface Sleeper {
 /** Turns of the event loop in which work that needs no time goes on: a step of a store or a worker takes a few. */
 const TURNS = 10;
 
-export function virtualClock(): VirtualClock {
-  vi.useFakeTimers({ toFake: ['Date'] });
-  const began = Date.now();
+/** @param began which time `Date` says at first: now. */
+export function virtualClock(began: number = Date.now()): VirtualClock {
+  vi.useFakeTimers({ toFake: ['Date'], now: began });
   let now = 0;
   const sleepers = new Set<Sleeper>();
   const settled = async (): Promise<void> => {

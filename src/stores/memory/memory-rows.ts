@@ -71,8 +71,8 @@ export function memoryRows(state: MemoryState): MemoryRows {
 
 function usage(state: MemoryState, sender: SenderState, keyid: string | undefined): Usage {
   const { records, tasks, notifications, registrations, nonces, pendingBytes } = sender;
-  const { operation, route, watch } = registrations;
-  const registered = operation.rows.size + route.rows.size + watch.rows.size;
+  let registered = 0;
+  for (const { rows } of Object.values(registrations)) registered += rows.size;
   let senderNonces = 0;
   for (const { rows } of nonces.values()) senderNonces += rows.size;
   return {
@@ -214,7 +214,7 @@ function counts({ senders }: MemoryState, now: number): readonly InboxCount[] {
   return [...found.values()];
 }
 
-function registrationRows(state: MemoryState): Omit<RegistrationSearch, 'task' | 'record'> {
+function registrationRows(state: MemoryState): Omit<RegistrationSearch, 'task' | 'record' | 'updateRecord'> {
   const all = (kind: RegistrationRow['kind']): readonly RegistrationRow[] =>
     [...state.senders.values()].flatMap(({ registrations }) => [...registrations[kind].rows.values()]);
   return {

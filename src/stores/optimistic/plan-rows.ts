@@ -56,6 +56,7 @@ export class Missing extends Error {
 
 export type Need =
   | { readonly row: RowId }
+  | { readonly rows: readonly RowId[] }
   | { readonly process: string }
   | { readonly body: RowId }
   | { readonly counts: readonly Scope[] }
@@ -85,6 +86,7 @@ export function together(needs: readonly Need[]): Needed {
   for (const need of needs) {
     if (need === 'next-round') continue;
     if ('row' in need) rows.set(nameOf(need.row), need.row);
+    else if ('rows' in need) for (const row of need.rows) rows.set(nameOf(row), row);
     else if ('process' in need) processes.add(need.process);
     else if ('body' in need) bodies.set(nameOf(need.body), need.body);
     else if ('counts' in need) for (const scope of need.counts) counts.set(scopeName(scope), scope);
@@ -220,6 +222,11 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   };
   const get = <K extends RowKind>(_kind: K, entry: Entry): RowData[K] | undefined =>
     (writes.get(entry)?.row ?? entry.row) as RowData[K] | undefined;
+  const need = (kind: RowKind, sender: string, ids: readonly string[]): void => {
+    const named = ids.map((id): RowId => ({ scope: { sender }, kind, id: fitted(id) }));
+    const missing = named.filter((id) => !batch.entries.has(nameOf(id)));
+    if (missing.length > 0) throw new Missing({ rows: missing });
+  };
   const find = <K extends RowKind>(
     kind: K,
     scope: Scope,
@@ -327,6 +334,8 @@ function touchedRowsOf(batch: Batch): TouchedRows {
     },
     saveProcess: (row) => write(entryOf('process', PROCESSES, row.id), row),
     registration: (kind, sender, id, now) => find(kind, { sender }, id, now),
+    needRegistrations: need,
+    needRecords: (sender, keys) => need('record', sender, keys),
     saveRegistration: (row) => write(entryOf(row.kind, { sender: row.sender }, row.id), row),
     purge: () => {},
     purgeSender: (sender, now, _most, lately) => sweep({ sender }, now, lately),

@@ -84,6 +84,7 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
     afterTerminal: false,
     ahead: false,
     afterFinal: false,
+    windows: null,
     bodyBytes: 0,
     expiresAt: null,
   },
@@ -94,6 +95,7 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
   operation: REGISTRATION,
   route: REGISTRATION,
   watch: REGISTRATION,
+  stream: REGISTRATION,
 };
 
 /** The member that the row's id says, unless it was hashed; scope says the others. */
@@ -106,10 +108,11 @@ const ID_MEMBER = {
   operation: 'id',
   route: 'id',
   watch: 'id',
+  stream: 'id',
 } as const;
 
 export function isRegistration(kind: RowKind): kind is RegistrationKind {
-  return kind === 'operation' || kind === 'route' || kind === 'watch';
+  return kind === 'operation' || kind === 'route' || kind === 'watch' || kind === 'stream';
 }
 
 const packRegistration = (row: RegistrationRow, id: string | undefined): object => ({
@@ -154,6 +157,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
     afterTerminal: unless(row.afterTerminal, false),
     ahead: unless(row.ahead, false),
     afterFinal: unless(row.afterFinal, false),
+    windows: row.windows ?? undefined,
     bodyBytes: unless(row.bodyBytes, 0),
     expiresAt: row.expiresAt ?? undefined,
   }),
@@ -183,6 +187,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
   operation: packRegistration,
   route: packRegistration,
   watch: packRegistration,
+  stream: packRegistration,
 };
 
 /** JSON: no character in it needs more care, whatever a sender wrote. */

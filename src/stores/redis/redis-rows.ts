@@ -13,6 +13,7 @@ const LETTERS: Record<RowKind, string> = {
   operation: 'O',
   route: 'U',
   watch: 'W',
+  stream: 'S',
 };
 export const letterOf = (kind: RowKind): string => LETTERS[kind];
 

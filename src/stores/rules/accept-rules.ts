@@ -12,6 +12,7 @@ import { onRecord } from './duplicate.ts';
 import { holderOf, isAhead, markExpiry, runsHere, taskRow } from './order.ts';
 import { parkedUntil, seenLease, type Accepting } from './task-wait.ts';
 import { isAfterFinal, noteNotification } from './final-report.ts';
+import { cameBefore, claimWindows } from './report-windows.ts';
 import {
   type Claim,
   type NonceRow,
@@ -148,6 +149,7 @@ type Start = Pick<
   | 'reemission'
   | 'afterTerminal'
   | 'afterFinal'
+  | 'windows'
   | 'bodyBytes'
   | 'expiresAt'
 >;
@@ -183,6 +185,7 @@ function newRecord({ request, now }: Accepting, event: EventClaim, start: Start)
     afterTerminal: start.afterTerminal,
     ahead: isAhead(event.task, now),
     afterFinal: start.afterFinal,
+    windows: start.windows,
     bodyBytes: start.bodyBytes,
     expiresAt: start.expiresAt,
   };
@@ -201,6 +204,7 @@ function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Fo
     reemission: false,
     afterTerminal: false,
     afterFinal: false,
+    windows: null,
     bodyBytes: 0,
     expiresAt: step.now + step.request.retentionMs,
   };
@@ -241,7 +245,12 @@ function startOf(step: Accepting, event: EventClaim, task: TaskRow | undefined, 
   const { rows, request, now } = step;
   const holding = holderOf(rows, task, now, runsHere(request));
   const holder = holding && seenLease(rows, holding, now);
-  const common = { reemission, afterFinal: isAfterFinal(step), bodyBytes: event.body.length };
+  const common = {
+    reemission,
+    afterFinal: isAfterFinal(step),
+    windows: claimWindows(step, event),
+    bodyBytes: event.body.length,
+  };
   const queued = {
     ...common,
     state: 'queued',
@@ -361,6 +370,7 @@ function decideNew(
   const claim = ended && RECORDED[ended.kind];
   if (claim && !entriesFull(step)) insertEnded(step, event, claim, first);
   if (ended) return ended;
+  if (cameBefore(step, event)) return { kind: 'done', changed: false, state: 'applied', died: false };
   if (entriesFull(step)) return { kind: 'over-cap', limit: 'records' };
   if (bytesFull(step, event.body.length)) return { kind: 'over-cap', limit: 'pending-bytes' };
   return insertEvent(step, event, task, first ?? held);

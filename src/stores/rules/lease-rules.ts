@@ -71,6 +71,7 @@ export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array
     reemission: record.reemission,
     afterTerminal: record.afterTerminal,
     afterFinal: record.afterFinal,
+    ...(record.windows && { windows: record.windows }),
     ahead: record.ahead,
   };
 }

@@ -8,17 +8,16 @@ import type {
   RegistrationRows,
   StoreRegistrations,
 } from '../store-registrations.ts';
-import type { Rows } from './rule-rows.ts';
+import type { RecordRow, Rows } from './rule-rows.ts';
 import { taskEnd } from './channels.ts';
 import { isDue, leftMs } from './task-wait.ts';
 import { LONGEST_TURN_MS } from '../constants.ts';
 
 /** What `StoreRegistrations` reads and writes, as `Rows` for events. Every read ignores rows that have expired. */
-export interface RegistrationTable extends Pick<Rows, 'task' | 'record'> {
-  registration(kind: RegistrationKind, sender: string, id: string, now: number): RegistrationRow | undefined;
-  /** Inserts or replaces. */
-  saveRegistration(row: RegistrationRow, now: number): void;
-}
+export type RegistrationTable = Pick<
+  Rows,
+  'task' | 'record' | 'updateRecord' | 'registration' | 'saveRegistration' | 'needRecords'
+>;
 
 /** Rows that can be searched in the same atomic step. */
 export interface RegistrationSearch extends RegistrationTable {
@@ -71,6 +70,8 @@ export function planned<T>(
   now: number,
 ): Planned<T> {
   const saved = new Map<string, RegistrationRow>();
+  const made = new Set<string>();
+  const wanted: string[] = [];
   // A row that the table cannot give now is its own affair, whatever the plan makes of it.
   let fault: { readonly error: unknown } | undefined;
   const read = <R>(from: () => R): R => {
@@ -89,6 +90,19 @@ export function planned<T>(
     },
     taskEnd: (id) => read(() => taskEnd(table, sender, id, now)),
     lastTold: (id) => read(() => table.task(sender, id, now)?.told ?? undefined),
+    eventState: (key) => {
+      try {
+        return read(() => stateOf(table.record(sender, key, now)));
+      } catch (error) {
+        if (!table.needRecords) throw error;
+        // The plan goes on, so that all that it asks for are known; what it comes to is dropped.
+        wanted.push(key);
+        return undefined;
+      }
+    },
+    acknowledge: (key) => {
+      if (read(() => stateOf(table.record(sender, key, now))) === 'unsafe') made.add(key);
+    },
     save: (row) => {
       requireOwn(row, sender);
       saved.set(`${row.kind} ${row.id}`, row);
@@ -98,6 +112,7 @@ export function planned<T>(
   try {
     value = plan(rows, now);
   } catch (error) {
+    table.needRecords?.(sender, wanted);
     if (fault) throw fault.error;
     return {
       value: () => {
@@ -105,9 +120,25 @@ export function planned<T>(
       },
     };
   }
+  table.needRecords?.(sender, wanted);
   if (fault) throw fault.error;
   for (const row of saved.values()) table.saveRegistration(row, now);
+  for (const key of made) makeSafe(table, sender, key, now);
   return { value: () => value };
+}
+
+/** How far an event is. */
+function stateOf(record: RecordRow | undefined): 'done' | 'dead' | 'safe' | 'unsafe' | undefined {
+  if (!record || record.state === 'stale') return undefined;
+  if (record.state === 'applied') return 'done';
+  if (record.state === 'dead') return 'dead';
+  return record.acked ? 'safe' : 'unsafe';
+}
+
+/** As its sender's next copy would in inbox mode. */
+function makeSafe(table: RegistrationTable, sender: string, key: string, now: number): void {
+  const record = table.record(sender, key, now);
+  if (record) table.updateRecord({ ...record, acked: true, expiresAt: null });
 }
 
 /** @throws TypeError: the caller's mistake. */

@@ -1,4 +1,12 @@
-import type { InboxCount, InboxQuery, Pressure, TaskClaim } from '../store.ts';
+import type {
+  ClaimedWindow,
+  InboxCount,
+  InboxQuery,
+  Pressure,
+  RegistrationKind,
+  RegistrationRow,
+  TaskClaim,
+} from '../store.ts';
 import type { EventChannel } from '../../events/event.ts';
 
 /**
@@ -23,6 +31,13 @@ export interface Rows {
   parked(sender: string, taskId: string): RecordRow | undefined;
   notification(sender: string, id: string, now: number): NotificationRow | undefined;
   saveNotification(row: NotificationRow): void;
+  registration(kind: RegistrationKind, sender: string, id: string, now: number): RegistrationRow | undefined;
+  /** Says which ones are read next, so that they are loaded at once. Absent where rows are at hand. */
+  needRegistrations?(kind: RegistrationKind, sender: string, ids: readonly string[]): void;
+  /** Likewise for records. */
+  needRecords?(sender: string, keys: readonly string[]): void;
+  /** Inserts or replaces. */
+  saveRegistration(row: RegistrationRow, now: number): void;
   usage(sender: string, keyid: string | undefined): Usage;
   /** Whether the row of a process holds. Not compared when a plan is committed: a hint (admission.md §4.6). */
   isProcessAlive(id: string, now: number): boolean;
@@ -133,6 +148,8 @@ export interface RecordRow {
   readonly afterTerminal: boolean;
   readonly ahead: boolean;
   readonly afterFinal: boolean;
+  /** Of a report, until it is done: the windows that it claims (owed.md §3.1). */
+  readonly windows: readonly ClaimedWindow[] | null;
   /** Length of the body that is kept; 0 once it is dropped. */
   readonly bodyBytes: number;
   /** null: never. */

@@ -14,6 +14,7 @@ import type { TaskChange } from './order.ts';
 import { holderOf, isLive, markExpiry } from './order.ts';
 import { freeTask, putOffUntil, stepLeftMs } from './task-wait.ts';
 import type { RecordRow, RecordState, Rows, TaskRow } from './rule-rows.ts';
+import { completeWindows } from './report-windows.ts';
 import { endApplied, endOperation, toldAtEnd } from './channels.ts';
 
 interface LeaseClaim {
@@ -57,10 +58,12 @@ export function complete(rows: Rows, request: CompleteRequest, now: number): Com
     acked: true,
     bodyBytes: 0,
     url: undefined,
+    windows: null,
     expiresAt: now + request.retentionMs,
   });
   freeTask(rows, record, now, (task) => taskChange(record, task, now, request.retentionMs));
   endOperation(rows, record, now, request.retentionMs);
+  if (record.windows) completeWindows(rows, record, record.windows, now);
   return 'done';
 }
 

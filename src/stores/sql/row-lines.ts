@@ -11,6 +11,7 @@ export const LETTER: Readonly<Record<RowKind, string>> = {
   operation: 'O',
   route: 'U',
   watch: 'W',
+  stream: 'S',
 };
 const KIND: Readonly<Record<string, RowKind>> = {
   t: 'task',
@@ -21,6 +22,7 @@ const KIND: Readonly<Record<string, RowKind>> = {
   O: 'operation',
   U: 'route',
   W: 'watch',
+  S: 'stream',
 };
 /** The order in which rows are locked begins with the task, which orders its records. */
 const LOCKED: Readonly<Record<RowKind, number>> = {
@@ -32,6 +34,7 @@ const LOCKED: Readonly<Record<RowKind, number>> = {
   operation: 5,
   route: 6,
   watch: 7,
+  stream: 8,
 };
 
 export function kindOf(letter: string): RowKind {

@@ -44,6 +44,11 @@ export interface Draft {
   readonly report?: string;
   /** It is their last. */
   readonly final?: boolean;
+  /** Days of the store's calendar for which a report has data of `mb_1`, or of the media buys in `report`. */
+  readonly days?: readonly number[];
+  readonly stage?: string;
+  readonly isRevision?: boolean;
+  readonly isPulled?: true;
   /** Of this media buy, and no report; with `at`. */
   readonly mediaBuy?: string;
   readonly leaseMs?: number;
@@ -142,7 +147,7 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
         ...toldOf(draft, clock),
       },
     }),
-    ...(draft.report !== undefined && { report: reportOf(draft.report, draft.final, instant) }),
+    ...(draft.report !== undefined && { report: reportOf(draft.report, draft, instant) }),
     ...(draft.mediaBuy !== undefined && instant && { mediaBuy: { id: draft.mediaBuy, instant } }),
   };
 }
@@ -156,8 +161,21 @@ function toldOf({ told }: Draft, clock: Clock): { told?: ToldClaim } {
   return { told: { ...rest, ...(askedMs !== undefined && { askedAt: clock.now() + askedMs }) } };
 }
 
-function reportOf(report: string, final = false, instant?: string): NonNullable<EventClaim['report']> {
-  return { mediaBuyIds: report.split(','), final, ...defined({ instant }) };
+function reportOf(report: string, draft: Draft, instant?: string): NonNullable<EventClaim['report']> {
+  const mediaBuyIds = report.split(',');
+  const { final = false, days, stage = '', isRevision = false, isPulled } = draft;
+  const windows = days?.flatMap((day) =>
+    mediaBuyIds.map((id) => ({
+      id,
+      mediaBuyId: id,
+      start: day * DAY_MS,
+      // As sellers write it.
+      end: (day + 1) * DAY_MS - 1000,
+      stage,
+      isRevision,
+    })),
+  );
+  return { mediaBuyIds, final, ...defined({ instant, windows, isPulled }) };
 }
 
 type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };

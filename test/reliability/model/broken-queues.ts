@@ -52,6 +52,7 @@ const APPLIED: RecordRow = {
   afterTerminal: false,
   ahead: false,
   afterFinal: false,
+  windows: null,
   bodyBytes: 0,
   expiresAt: null,
 };

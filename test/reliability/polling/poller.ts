@@ -53,6 +53,8 @@ function rowsSeen(
       return breaks === 'no-end' ? undefined : rows.taskEnd(id);
     },
     lastTold: (id) => rows.lastTold(id),
+    eventState: (key) => rows.eventState(key),
+    acknowledge: (key) => rows.acknowledge(key),
     save: (row) => {
       if (row.id === SELLER_ROW_ID) turn.ends = !turn.decides;
       if (!(row.kind === 'watch' && forgets?.(row, turn))) rows.save(row);

@@ -12,6 +12,14 @@ import type {
 } from '../../../src/stores/index.ts';
 import { operationRowId } from '../../../src/stores/for-tests.ts';
 import { registrationsOf } from '../../../src/testing/for-tests.ts';
+import {
+  emptyStream,
+  hadIn,
+  placedAnew,
+  type Stream,
+  streamIn,
+  streamText,
+} from '../../../src/windows/for-tests.ts';
 import { acceptRequest } from '../../stores/requests.ts';
 
 type Does =
@@ -94,13 +102,47 @@ export const webhookCall: fc.Arbitrary<Call> = fc.record(CALL).map((made) => ({ 
 
 const RETENTION_MS = 61_000;
 
-/** Every third one is a report of a media buy, and that its last. */
-function finalOf(task: number, instant: string, n: number): Pick<EventClaim, 'report' | 'mediaBuy'> {
-  const id = `media-buy-${task}`;
-  return n % 3 === 0
-    ? { report: { mediaBuyIds: [id], final: true, instant } }
-    : { mediaBuy: { id, instant } };
+/** A call that gives a media buy its terms, and reads what is known of its reports. */
+interface StreamCall extends Omit<Call, 'does'> {
+  readonly does: 'stream';
 }
+
+type WindowClaim = NonNullable<NonNullable<EventClaim['report']>['windows']>[number];
+
+const mediaBuyOf = (task: number): string => `media-buy-${task}`;
+
+/** Every third one is a report of a media buy for a day, and that its last; an observation is one that was pulled. */
+function finalOf(made: Call, instant: string): Pick<EventClaim, 'report' | 'mediaBuy'> {
+  const { task, accept, key, flags } = made;
+  const id = mediaBuyOf(task);
+  if (accept % 3 !== 0) return { mediaBuy: { id, instant } };
+  const day = Math.floor(key / 2);
+  const window: WindowClaim = {
+    id,
+    mediaBuyId: id,
+    start: day * DAY_MS,
+    end: (day + 1) * DAY_MS,
+    stage: flags & 16 ? 'late' : '',
+    isRevision: (flags & 8) !== 0,
+  };
+  return {
+    report: {
+      mediaBuyIds: [id],
+      final: true,
+      instant,
+      windows: [window],
+      ...(isObservation(made) && { isPulled: true }),
+    },
+  };
+}
+
+const DAY_MS = 86_400_000;
+
+/** A media buy that owes a report for each of the first days of 1970. */
+const streamOf = (id: string): Stream => ({
+  ...emptyStream(id),
+  terms: [{ from: 0, frequency: 'daily', spans: [{ start: 0, end: 100 * DAY_MS }] }],
+});
 
 const instantOf = (second: number): string => `00000000000${second}.`;
 
@@ -152,7 +194,7 @@ export function requestOf(made: Call): AcceptRequest {
         onChanged: flags & 8 ? 'conflict' : 'first-wins',
         ...(task > 0 && { task: claim }),
         ...(task > 0 && claim.terminal && flags & 32 && { terminalHash: `says-${key % 2}` }),
-        ...(flags & OF_MEDIA_BUY && second > 0 && finalOf(task, instantOf(second), accept)),
+        ...(flags & OF_MEDIA_BUY && second > 0 && finalOf(made, instantOf(second))),
         ...(flags & 16 && { notificationId: `notification-${task}` }),
       },
     }),
@@ -207,15 +249,16 @@ function ending([made, other, isHandled]: readonly [Call, Call, boolean]): reado
 }
 
 /** Calls of any kind, and some that follow from each other. */
-const histories: fc.Arbitrary<readonly Call[]> = fc
+const histories: fc.Arbitrary<readonly (Call | StreamCall)[]> = fc
   .array(
     fc.oneof(
-      { weight: 8, arbitrary: call.map((made): readonly Call[] => [made]) },
+      { weight: 8, arbitrary: call.map((made): readonly (Call | StreamCall)[] => [made]) },
+      { weight: 1, arbitrary: call.map((made): readonly StreamCall[] => [{ ...made, does: 'stream' }]) },
       {
         weight: 2,
         arbitrary: fc.tuple(call, fc.constantFrom<Does>('complete', 'complete', 'fail', 'renew')).map(leased),
       },
-      { weight: 1, arbitrary: fc.tuple(call, call, fc.boolean()).map(ending) },
+      { weight: 2, arbitrary: fc.tuple(call, call, fc.boolean()).map(ending) },
     ),
     { minLength: 1, maxLength: 50, size: 'max' },
   )
@@ -282,12 +325,27 @@ export const STEP_MS = 11;
  * may be in two on the other, and then what is due at once is due in another order. Steps of 5 s meet neither the
  * lease (8 s), nor the nonces (33 s), nor the retention (61 s).
  */
-export function stepBefore({ does, key }: Call): number {
+export function stepBefore({ does, key }: Call | StreamCall): number {
   return STEP_MS + (does === 'wait' ? 5000 * (1 + key * key) : 0);
 }
 
+/** What is known of a media buy's reports, by terms that it has from now on. */
+function streamAnswer(store: Store, made: StreamCall): Promise<unknown> {
+  const { sender } = acceptRequest({ key: 'any' });
+  const id = mediaBuyOf(made.task);
+  return registrationsOf(store).run(sender, (rows) => {
+    const row = rows.get('stream', id);
+    const before = row ? streamIn(row.value) : emptyStream(id);
+    const stream = placedAnew({ ...before, terms: streamOf(id).terms });
+    const value = streamText(stream);
+    rows.save({ kind: 'stream', sender, id, value, dueAt: null, list: null, expiresAt: null });
+    return { kind: hadIn(stream, 'daily').length > 0 ? 'had' : 'not had', value };
+  });
+}
+
 /** The answer of a store to it. */
-export async function answerOf(store: Store, made: Call): Promise<unknown> {
+export async function answerOf(store: Store, made: Call | StreamCall): Promise<unknown> {
+  if (made.does === 'stream') return streamAnswer(store, made);
   const request = requestOf(made);
   const { sender, retry } = request;
   const key = `key-${made.key}`;
@@ -366,6 +424,8 @@ const REACHED: readonly string[] = [
   'told done',
   'told a status',
   'told the end of an operation',
+  'stream had',
+  'stream not had',
 ];
 
 interface Told {
@@ -382,7 +442,7 @@ function toldNames([ofTask, ofOperation]: readonly Told[]): readonly string[] {
 }
 
 /** The names of `REACHED` that an answer comes to, among others. */
-function cameTo({ does }: Call, answer: unknown): readonly string[] {
+function cameTo({ does }: Call | StreamCall, answer: unknown): readonly string[] {
   if (does === 'told') return toldNames(answer as readonly Told[]);
   const { kind, events } = Object(answer) as {
     readonly kind?: string;
@@ -404,7 +464,7 @@ export interface Calls<C> {
 }
 
 /** Calls for events, of any kind. */
-export const EVENT_CALLS: Calls<Call> = {
+export const EVENT_CALLS: Calls<Call | StreamCall> = {
   histories,
   stepBefore,
   answerOf,

@@ -6,7 +6,7 @@ import { describeRandomCalls, type Histories } from './random-calls.ts';
 const at = ownDatabase({ first: 'SET timestamp = 1' });
 
 const STORES: readonly Histories[] = [
-  { events: 20, registrations: 16 },
+  { events: 40, registrations: 16 },
   { atOnce: 20, anyOrder: 40 },
 ];
 

@@ -14,7 +14,7 @@ beforeAll(() => at.sql(HANDED_CLOCK));
 /** `npm test` has those at once here, and those one after the other on MySQL. */
 const KINDS: readonly Histories[] = [
   { atOnce: 20, anyOrder: 24 },
-  { events: 20, registrations: 16 },
+  { events: 40, registrations: 16 },
 ];
 
 for (const histories of inThisForm(KINDS, (_, index) => index === 0)) {

@@ -42,7 +42,7 @@ function onCluster(): Subject {
 }
 
 /** `npm test` has those one after the other and in any order. */
-const KINDS: readonly Histories[] = [{ events: 20, registrations: 16, anyOrder: 24 }, { atOnce: 20 }];
+const KINDS: readonly Histories[] = [{ events: 40, registrations: 16, anyOrder: 24 }, { atOnce: 20 }];
 
 for (const histories of inThisForm(KINDS, (_, index) => index === 0)) {
   describeRandomCalls(onOneServer(), histories);

@@ -73,6 +73,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
     afterTerminal: fc.boolean(),
     ahead: fc.boolean(),
     afterFinal: fc.boolean(),
+    windows: maybe(fc.array(fc.record({ id: text, stage: text }), { maxLength: 2 })),
     bodyBytes: fc.nat(9),
     expiresAt: maybe(instant),
   }),
@@ -100,6 +101,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
   operation: registrationOf('operation'),
   route: registrationOf('route'),
   watch: registrationOf('watch'),
+  stream: registrationOf('stream'),
 };
 
 function rowIdOf(kind: RowKind, row: AnyRow): RowId {

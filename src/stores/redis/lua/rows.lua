@@ -4,7 +4,7 @@
 --            r:<id> t:<id> n:<id> o:<keyid>\0<id>  record, task, notification, nonce   b:<id>  body of a record
 --            x  all of them but nonces, by expiry; z:<keyid>  nonces of a key id, by expiry: their sizes are the counts
 --            i  key ids, by when the last of their nonces is over for certain          s  bytes of bodies
---            O:<id> U:<id> W:<id>  operation, route, watch    a:<kind>  their ids   d:<kind>  ids of those that are due by when
+--            O:<id> U:<id> W:<id> S:<id>  operation, route, watch, stream    a:<kind>  their ids   d:<kind>  ids of those that are due by when
 --            q l k  ids of QUEUED, LEASED, DEAD records by place       d  ids of due records by when, u of due suspects
 --            y:<task id>  ids of records that wait for it, by place                     w  written where nothing else is
 --   KEYS[2]  base .. 'w'. While the slot is being moved to another node two keys of which one does not exist make Redis

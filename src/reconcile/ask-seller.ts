@@ -1,0 +1,328 @@
+import type { CallSessions } from '../calls/sessions.ts';
+import { refusedBy } from '../calls/refused-answer.ts';
+import { MAX_TEXT, printableText } from '../codec/printable.ts';
+import { failureOf, type PollFailure } from '../poll/failure.ts';
+import type { ReceiverContext } from '../receiver/context.ts';
+import type { ObserveReport } from '../receiver/observe-report.ts';
+import { answerIn, refusalIn, SellerError } from '../registrations/answer.ts';
+import type { JsonObject } from '../registrations/answer-json.ts';
+import { storedObject } from '../registrations/operation-rows.ts';
+import type { CallSeller } from '../registrations/call-seller.ts';
+import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
+import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
+import { limited, orAborted } from '../shared/time-limits.ts';
+import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
+import { DAY_MS, type Frequency, type Period, windowPeriod } from '../windows/calendar.ts';
+import { type Run, type Runs, union, without } from '../windows/runs.ts';
+import { clockIn } from '../windows/stream.ts';
+import type { Tolerance } from './evaluate.ts';
+import { mediaBuyFacts, withFacts } from './media-buys.ts';
+import { type AfterTry, missedAgain } from './missed.ts';
+import { freePlace, type Place } from './places.ts';
+import { type PullCall, pulledWindows, unpullable } from './pull.ts';
+import { type ScheduledBuy, withSchedule } from './schedule-option.ts';
+
+/*
+ * The two questions of a reconciler, and what their answers make of a stream (owed.md §1.2, §4).
+ */
+
+/** What a reconciler works with. */
+export interface ReconcilerContext {
+  readonly parts: Pick<ReceiverContext, 'logger' | 'raiseAlarm' | 'now'>;
+  readonly rows: StoreRegistrations;
+  readonly observe: ObserveReport;
+  readonly call: CallSeller;
+  readonly sessions: CallSessions;
+  readonly schedule: (buy: ScheduledBuy) => unknown;
+  readonly tolerance: Tolerance;
+  readonly callMs: number;
+  /** Of a stream that is looked at: longer than a call takes. Ms. */
+  readonly leaseMs: number;
+  readonly perSeller: number;
+  /** Streams that are looked at at once, in this process. */
+  readonly concurrency: number;
+  /** The longest wait between two looks: another process may have made a stream meanwhile. Ms. */
+  readonly lookMs: number;
+  /** Resolves early where the signal aborts. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** Questions about a buy that fail, one after the other, until what is known of it has to do. */
+export const MOST_ASKS = 3;
+/** The first wait after such a question, doubled with each. Ms. */
+const ASK_AGAIN_MS = 60_000;
+
+/** A stream as it was taken: it is this process's until then. */
+export type Held = Pick<RegistrationRow, 'sender' | 'id' | 'dueAt'>;
+
+/** What is to be done next for a stream: one call at most. */
+export type Todo =
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'ask'; readonly stream: BuyStream; readonly place: Place }
+  | { readonly kind: 'pull'; readonly stream: BuyStream; readonly place: Place; readonly call: PullCall };
+
+/** A call of a seller, and what came of it. */
+type Answered = { readonly data: unknown } | Failed;
+
+interface Failed {
+  readonly failure: PollFailure;
+  /** The seller's own, whatever its recovery is. */
+  readonly code?: string;
+}
+
+const failed = (error: unknown): Failed => ({
+  failure: failureOf(error),
+  ...(isOfKind(error, SellerError) && { code: error.code }),
+});
+
+async function askSeller(
+  { call, callMs, sessions }: ReconcilerContext,
+  { sender }: Held,
+  { ref }: BuyStream,
+  [operation, args]: readonly [string, JsonObject],
+  stopping: AbortSignal,
+): Promise<Answered> {
+  const reason = `the seller did not answer within ${callMs} ms`;
+  try {
+    const answer = await limited({ ms: callMs, reason }, stopping, (signal) =>
+      orAborted(
+        call(sender, operation, args, { signal, sessions, ...(ref !== undefined && { ref }) }),
+        signal,
+      ),
+    );
+    const refusal = refusalIn(answer, operation);
+    return refusal ? failed(refusal) : { data: answerIn(answer, operation).data };
+  } catch (error) {
+    return failed(refusedBy(error, true) ?? error);
+  }
+}
+
+/** A seller that is busy, and does not say for how long, is left alone as by a poller. Ms. */
+const BUSY_MS = 30_000;
+
+function pauseOf(failure: PollFailure): number | undefined {
+  const pauseMs = 'pauseMs' in failure ? failure.pauseMs : undefined;
+  return pauseMs ?? (failure.kind === 'busy' ? BUSY_MS : undefined);
+}
+
+/** Writes what a call came to, where the stream is still this process's, and gives its place back. */
+function after(
+  { rows: store }: ReconcilerContext,
+  held: Held,
+  place: Place,
+  { failure }: { readonly failure?: PollFailure },
+  change: (stream: BuyStream, now: number) => BuyStream,
+): Promise<void> {
+  return store.run(held.sender, (rows, now) => {
+    freePlace(rows, now, place, failure && pauseOf(failure));
+    const row = rows.get('stream', held.id);
+    if (row?.dueAt !== held.dueAt) return;
+    const known = buyStreamIn(row);
+    // It is looked at again at once: what it needs next may be something else by now.
+    if (isRegistered(known)) rows.save(streamRow(row, change(known, now), 'open', { dueAt: Math.ceil(now) }));
+  });
+}
+
+/** Asks what a buy is. */
+export async function ask(
+  context: ReconcilerContext,
+  held: Held,
+  { stream, place }: Extract<Todo, { kind: 'ask' }>,
+  stopping: AbortSignal,
+): Promise<void> {
+  const { mediaBuyId } = stream;
+  const args: JsonObject = { ...accountOf(stream), media_buy_ids: [mediaBuyId] };
+  const answered = await askSeller(context, held, stream, ['get_media_buys', args], stopping);
+  const facts = 'data' in answered ? mediaBuyFacts(answered.data, mediaBuyId) : undefined;
+  const schedule = await scheduleOf(context, held, stream);
+  let unverifiable: string | undefined;
+  await after(context, held, place, answered as { failure?: PollFailure }, (known, now) => {
+    unverifiable = undefined;
+    if (stopping.aborted) return known;
+    if (facts) {
+      const { asks: _asked, askAt: _at, ...is } = known;
+      return scheduled(context, held, withFacts(is, facts, now), schedule);
+    }
+    const { unverifiable: before, ...is } = scheduled(context, held, known, schedule);
+    const asks = (is.asks ?? 0) + 1;
+    const error = 'failure' in answered ? answered.failure.message : 'the answer does not have the media buy';
+    const isUnknown = asks >= MOST_ASKS && is.terms.length === 0;
+    if (isUnknown && before === undefined) unverifiable = error;
+    return {
+      ...is,
+      asks,
+      askAt: now + Math.min(ASK_AGAIN_MS * 2 ** Math.min(asks, 11), DAY_MS),
+      ...(isUnknown && { unverifiable: error }),
+    };
+  });
+  if (unverifiable === undefined) return;
+  context.parts.raiseAlarm({
+    code: 'stream_unverifiable',
+    sender: held.sender,
+    mediaBuyId,
+    message: `Which reports media buy ${printableText(mediaBuyId, MAX_TEXT)} owes is not known: get_media_buys fails (${unverifiable}). Give start, end and frequency by the option schedule, or ask the seller.`,
+  });
+}
+
+const accountOf = ({ account }: BuyStream): JsonObject =>
+  account === undefined ? {} : { account: storedObject(account) as JsonObject };
+
+/** The owner's function may fail: then what is known stays. */
+async function scheduleOf(context: ReconcilerContext, { sender }: Held, stream: BuyStream): Promise<unknown> {
+  const { mediaBuyId, products, ref } = stream;
+  try {
+    const buy = { agentUrl: sender, mediaBuyId, productIds: products, ...(ref !== undefined && { ref }) };
+    return await context.schedule(buy);
+  } catch (error) {
+    misconfigured(context, sender, `schedule failed: ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+function scheduled(
+  context: ReconcilerContext,
+  { sender }: Held,
+  stream: BuyStream,
+  given: unknown,
+): BuyStream {
+  try {
+    return withSchedule(stream, given);
+  } catch (error) {
+    if (!isOfKind(error, ConfigError)) throw error;
+    misconfigured(context, sender, error.message);
+    return stream;
+  }
+}
+
+const misconfigured = ({ parts }: ReconcilerContext, sender: string, message: string): void =>
+  parts.raiseAlarm({ code: 'misconfigured', sender, message });
+
+/** Asks for missing windows, and hands what comes to the handlers. */
+export async function pull(
+  context: ReconcilerContext,
+  held: Held,
+  { stream, place, call }: Extract<Todo, { kind: 'pull' }>,
+  stopping: AbortSignal,
+): Promise<void> {
+  const { frequency, run } = call;
+  const cannot = unpullable(stream, frequency);
+  const answered: Answered =
+    cannot === undefined
+      ? await askSeller(context, held, stream, ['get_media_buy_delivery', call.arguments], stopping)
+      : { failure: { kind: 'refused', code: '', message: cannot } };
+  const { got, refused } =
+    'data' in answered ? await handedOn(context, held, stream, call, answered.data) : NOTHING_GOT;
+  const failure = 'failure' in answered ? answered.failure : undefined;
+  const error = refused ?? failure?.message ?? 'the answer has no data of the period';
+  let news: Pick<AfterTry, 'fresh' | 'lost'> | undefined;
+  await after(context, held, place, answered as { failure?: PollFailure }, (known, now) => {
+    news = undefined;
+    const runs = without([run], got);
+    // What is missing still, though it was got, is not asked for again at once: that would never end.
+    const once = missedAgain(
+      known,
+      { frequency, runs: got, error: 'it was pulled before', isForGood: false },
+      now,
+    ).stream;
+    if (stopping.aborted || runs.length === 0) return once;
+    const less = unsupported(once, call, 'code' in answered ? answered.code : undefined);
+    if (less) return less;
+    const tried = missedAgain(once, { frequency, runs, error, isForGood: cannot !== undefined }, now);
+    news = tried;
+    return tried.stream;
+  });
+  const of = { frequency, error };
+  tell(context, held, stream, { ...of, code: 'report_missing', runs: news?.fresh ?? [] });
+  tell(context, held, stream, { ...of, code: 'report_unrecoverable', runs: news?.lost ?? [] });
+}
+
+/** The windows of an answer that became events, or had come by then. */
+interface HandedOn {
+  readonly got: Runs;
+  /** Why one was refused. */
+  readonly refused?: string;
+}
+
+const NOTHING_GOT: HandedOn = { got: [] };
+
+/** Hands the windows of an answer to the handlers. */
+async function handedOn(
+  { observe }: ReconcilerContext,
+  { sender }: Held,
+  stream: BuyStream,
+  call: PullCall,
+  data: unknown,
+): Promise<HandedOn> {
+  let is = NOTHING_GOT;
+  for (const { number, report } of pulledWindows(stream, call, data)) {
+    const observed = await observe({ sender, mediaBuyId: stream.mediaBuyId, report });
+    if (observed.kind === 'refused') is = { ...is, refused: observed.detail };
+    else is = { ...is, got: union(is.got, [[number, number + 1]]) };
+  }
+  return is;
+}
+
+/** Codes of sellers that cannot be asked so. */
+const NO_GRANULARITY = 'UNSUPPORTED_GRANULARITY';
+const NO_RANGES: ReadonlySet<string> = new Set(['DATE_RANGE_NOT_SUPPORTED', 'UNSUPPORTED_FEATURE']);
+
+/** The stream without what its seller cannot be asked; undefined where the failure is another. */
+function unsupported(
+  stream: BuyStream,
+  { frequency, isWindowed }: PullCall,
+  code: string | undefined,
+): BuyStream | undefined {
+  if (code === undefined) return undefined;
+  if (isWindowed && (code === NO_GRANULARITY || NO_RANGES.has(code))) {
+    return { ...stream, granularities: (stream.granularities ?? []).filter((one) => one !== frequency) };
+  }
+  return NO_RANGES.has(code) ? { ...stream, hasRanges: false } : undefined;
+}
+
+function tell(
+  { parts }: ReconcilerContext,
+  { sender }: Held,
+  stream: BuyStream,
+  {
+    code,
+    runs,
+    frequency,
+    error,
+  }: {
+    readonly code: 'report_missing' | 'report_unrecoverable';
+    readonly runs: Runs;
+    readonly frequency: Frequency;
+    readonly error: string;
+  },
+): void {
+  const [first, last] = [runs[0], runs.at(-1)];
+  if (!first || !last) return;
+  const { start, end } = periodOf(stream, frequency, [first[0], last[1]]);
+  const of = `${printableText(stream.mediaBuyId, MAX_TEXT)}, ${frequency}, ${start} to ${end}`;
+  const says = {
+    report_missing: `Reports of media buy ${of} did not come, and the first pull failed: ${error}. They are pulled again.`,
+    report_unrecoverable: `Reports of media buy ${of} did not come and cannot be pulled: ${error}. Ask the seller for them.`,
+  };
+  parts.raiseAlarm({
+    code,
+    sender,
+    mediaBuyId: stream.mediaBuyId,
+    frequency,
+    start,
+    end,
+    message: says[code],
+  });
+}
+
+/** As text. */
+function periodOf(
+  stream: BuyStream,
+  frequency: Frequency,
+  [first, end]: Run,
+): { readonly [K in keyof Period]: string } {
+  const clock = clockIn(stream);
+  return {
+    start: new Date(windowPeriod(frequency, clock, first).start).toISOString(),
+    end: new Date(windowPeriod(frequency, clock, end - 1).end).toISOString(),
+  };
+}

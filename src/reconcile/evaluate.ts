@@ -1,0 +1,168 @@
+import type { BuyStream } from '../registrations/streams.ts';
+import { DAY_MS, type Frequency, HOUR_MS, windowAt, windowPeriod } from '../windows/calendar.ts';
+import { common, type Run, type Runs, union, unpackRuns, without } from '../windows/runs.ts';
+import { type Claim, clockIn, frequenciesIn, hadIn } from '../windows/stream.ts';
+import { owedRuns } from '../windows/terms.ts';
+import { isTerminalBuy } from './media-buys.ts';
+
+/*
+ * What a media buy owes at an instant, and how each of it stands (owed.md §1.4, §1.5, §3.5). Pure.
+ */
+
+/** How far an event is, as `RegistrationRows.eventState`. */
+export type EventState = 'done' | 'dead' | 'safe' | 'unsafe' | undefined;
+
+/** How late reports may be. */
+export interface Tolerance {
+  /** Behind what the product declares. Ms. */
+  readonly graceMs: number;
+  /** Where no product declares any. Ms. */
+  readonly delayMs: number;
+}
+
+/** How late reports may be where nobody says it. Ms. */
+export const TOLERANCE: Tolerance = { delayMs: 4 * HOUR_MS, graceMs: 300_000 };
+
+/** The windows of one frequency. */
+export interface OwedWindows {
+  readonly frequency: Frequency;
+  /** They are due: they have ended so long ago that they should be here. */
+  readonly due: Runs;
+  /** Of these: not had, not claimed, not given up. */
+  readonly missing: Runs;
+  /** Of these: not to be got. */
+  readonly lost: Runs;
+}
+
+/** What a stream owes. */
+export interface Owing {
+  readonly windows: readonly OwedWindows[];
+  /** Claims of DEAD events. */
+  readonly held: readonly Claim[];
+  /** Keys of events that are to be made safe: their windows are due. */
+  readonly unsafe: readonly string[];
+  /** Some event that is safe has a window that is due. */
+  readonly isPending: boolean;
+  /** Claims whose events are gone. */
+  readonly gone: readonly Claim[];
+  /** When the next window is due; Infinity: none will be. Unix ms. */
+  readonly nextAt: number;
+}
+
+/** A report may be later than it should by an interval and so long at most, if the seller says so. Ms. */
+const MOST_LATER_MS = 7 * DAY_MS;
+
+export function owing(
+  stream: BuyStream,
+  stateOf: (key: string) => EventState,
+  now: number,
+  { graceMs, delayMs }: Tolerance,
+): Owing {
+  const clock = clockIn(stream);
+  const until = now - (stream.delayMs ?? delayMs) - graceMs;
+  const states = new Map(stream.claims.map(({ key }) => [key, stateOf(key)]));
+  const inState = (...wanted: readonly EventState[]): readonly Claim[] =>
+    stream.claims.filter(({ key }) => wanted.includes(states.get(key)));
+  const isDue = ({ frequency, number }: Claim): boolean =>
+    windowPeriod(frequency, clock, number).end <= until;
+  const standing = inState('dead', 'safe', 'unsafe');
+  const windows = frequenciesIn(stream).map((frequency): OwedWindows => {
+    const owed = owedRuns(stream.terms, frequency, clock, until);
+    const due = without(owed, expectedLater(stream, frequency, { now, until }, graceMs));
+    const came = union(hadIn(stream, frequency), runsOf(standing, frequency));
+    const lost = without(unpackRuns(stream.lost[frequency] ?? [0, 0]), came);
+    return { frequency, due, missing: without(without(due, came), lost), lost };
+  });
+  return {
+    windows,
+    held: inState('dead'),
+    unsafe: [
+      ...new Set(
+        inState('unsafe')
+          .filter(isDue)
+          .map(({ key }) => key),
+      ),
+    ],
+    isPending: inState('safe', 'unsafe').some(isDue),
+    gone: inState(undefined, 'done'),
+    nextAt: nextDue(stream, { now, until }, graceMs),
+  };
+}
+
+const runsOf = (claims: readonly Claim[], frequency: Frequency): Runs =>
+  union(
+    [],
+    claims.flatMap((claim): readonly Run[] =>
+      claim.frequency === frequency ? [[claim.number, claim.number + 1]] : [],
+    ),
+  );
+
+interface Instant {
+  readonly now: number;
+  /** Windows that ended by then are due now, if nobody says anything else. */
+  readonly until: number;
+}
+
+/** Windows that the seller said it would report later, for as long as it may (owed.md §1.5). */
+function expectedLater(
+  stream: BuyStream,
+  frequency: Frequency,
+  { now, until }: Instant,
+  graceMs: number,
+): Runs {
+  const clock = clockIn(stream);
+  // One interval, and seven days: what was due longer ago is not waited for.
+  const oldest = windowAt(frequency, clock, until - MOST_LATER_MS) - 1;
+  const runs = putOffs(stream, now, graceMs).flatMap((one): readonly Run[] => {
+    if ('after' in one) return [[windowAt(frequency, clock, one.after), Infinity]];
+    return one.frequency === frequency ? [[one.number, one.number + 1]] : [];
+  });
+  return common(union([], runs), [[oldest, Infinity]]);
+}
+
+/** What the seller said of later reports, as far as that time has not come. */
+const putOffs = (
+  { later, late = [] }: BuyStream,
+  now: number,
+  graceMs: number,
+): readonly (NonNullable<BuyStream['later']> | NonNullable<BuyStream['late']>[number])[] =>
+  [...(later ? [later] : []), ...late].filter(({ until }) => until + graceMs > now);
+
+/** When the next window comes due, or what is expected later. */
+function nextDue(stream: BuyStream, { now, until }: Instant, graceMs: number): number {
+  const clock = clockIn(stream);
+  const times = putOffs(stream, now, graceMs).map((one) => one.until + graceMs);
+  for (const frequency of frequenciesIn(stream)) {
+    const owed = owedRuns(stream.terms, frequency, clock, Infinity);
+    const present = windowAt(frequency, clock, until);
+    const [next] = without(owed, [[-Infinity, present]]);
+    if (next) times.push(windowPeriod(frequency, clock, next[0]).end + now - until);
+    // What is put off longest is missing at last.
+    const [off] = common(
+      common(owed, [[-Infinity, present]]),
+      expectedLater(stream, frequency, { now, until }, graceMs),
+    );
+    if (off) times.push(windowPeriod(frequency, clock, off[0] + 2).start + MOST_LATER_MS + now - until);
+  }
+  return Math.min(...times);
+}
+
+/** Whether nothing more will be owed. */
+export function isOver({ terms }: BuyStream, now: number): boolean {
+  const last = terms.at(-1);
+  return last !== undefined && (last.frequency === null || (last.spans.at(-1)?.end ?? -Infinity) <= now);
+}
+
+/** After the end of its flight a buy is asked about for so long, where its seller does not say that it has ended. Ms. */
+const MOST_IDLE_MS = 30 * DAY_MS;
+
+/** Nobody knows when it will: it has no end yet. Ms. */
+const MOST_UNBEGUN_MS = 400 * DAY_MS;
+
+/** Whether a buy owes nothing more as far as is known, and may go on: it is paused, or its flight may be made longer. */
+export function isIdle(stream: BuyStream, now: number): boolean {
+  const ends = stream.terms.flatMap(({ spans }) => spans.map(({ end }) => end));
+  // A buy that has stood still since it is known may begin at any time.
+  const until = ends.length > 0 ? Math.max(...ends) + MOST_IDLE_MS : stream.since + MOST_UNBEGUN_MS;
+  return isOver(stream, now) && !isTerminalBuy(stream.status) && now < until;
+}

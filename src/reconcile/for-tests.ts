@@ -1,0 +1,9 @@
+// Test face of `src/reconcile`: what tests import from it that no public entry exports.
+// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+
+export { mediaBuyFacts, withFacts } from './media-buys.ts';
+export { askable, missedAgain, nextTry, stillMissed } from './missed.ts';
+export { freePlace, takePlace } from './places.ts';
+export { pullCall, pulledWindows, unpullable } from './pull.ts';
+export { reconcilerOf } from './reconciler-options.ts';
+export { withSchedule } from './schedule-option.ts';

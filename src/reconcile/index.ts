@@ -1,0 +1,42 @@
+import { sleep } from '../shared/time-limits.ts';
+import { type Reconciler, type ReconcilerOptions, reconcilerOf } from './reconciler-options.ts';
+
+/** Ms. */
+const LOOK_MS = 10_000;
+
+export type { Receiver } from '../config/receiver-options.ts';
+export type { Registrations } from '../registrations/registrations.ts';
+export type {
+  Account,
+  AccountQuery,
+  HeldWindow,
+  MissingWindow,
+  StreamAccount,
+  TaskCounts,
+} from './account.ts';
+export type { Reconciler, ReconcilerOptions } from './reconciler-options.ts';
+export type { ReportSchedule, ScheduledBuy } from './schedule-option.ts';
+
+/**
+ * Creates a reconciler: it keeps the account of the report windows that each registered media buy owes, pulls what
+ * is missing into the receiver's `deliveryReport` handler, and reports what it could not get.
+ *
+ * Log lines and alarms go to the receiver's `logger` and `onAlarm`.
+ * @throws ConfigError if an option is missing or wrong; the message says what to change.
+ * @example
+ * ```ts
+ * import type { Receiver } from 'proto-webhooks';
+ * import { createReconciler } from 'proto-webhooks/reconcile';
+ * import type { Registrations } from 'proto-webhooks/registrations';
+ *
+ * export async function reconcile(receiver: Receiver, registrations: Registrations): Promise<boolean> {
+ *   const reconciler = createReconciler({ receiver, registrations });
+ *   await reconciler.start();
+ *   const page = await reconciler.account();
+ *   return page.complete;
+ * }
+ * ```
+ */
+export function createReconciler(options: ReconcilerOptions): Reconciler {
+  return reconcilerOf(options, { sleep, lookMs: LOOK_MS });
+}

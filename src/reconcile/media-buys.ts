@@ -1,0 +1,124 @@
+import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import {
+  activePackages,
+  flightIn,
+  instantIn,
+  packagesIn,
+  productsIn,
+  spansOf,
+} from '../registrations/asked-reports.ts';
+import type { BuyStream } from '../registrations/streams.ts';
+import type { Period } from '../windows/calendar.ts';
+import { type Terms, withTerms } from '../windows/terms.ts';
+import { placedAnew } from '../windows/stream.ts';
+
+/*
+ * What `get_media_buys` says of a media buy, and what that makes of its terms (owed.md §1.2, §1.3).
+ */
+
+/** A media buy as its seller describes it. */
+export interface MediaBuyFacts {
+  readonly status: string;
+  /** Changes whenever the buy does; undefined where the seller says neither. */
+  readonly revision?: string;
+  /** When it changed last, Unix ms. */
+  readonly updatedAt?: number;
+  /** When it was canceled, Unix ms. */
+  readonly canceledAt?: number;
+  readonly flight: Parameters<typeof spansOf>[0];
+  readonly products: readonly string[];
+}
+
+/** Objects of the answer's lists that are looked at. */
+const MOST_ROWS = 10_000;
+
+/** The rows of a media buy in an answer's lists: sellers name the list after what it has. */
+export function rowsOf(data: unknown, mediaBuyId: string): readonly JsonObject[] {
+  if (!isJsonObject(data)) return [];
+  return Object.values(data)
+    .filter(Array.isArray)
+    .flatMap((list: readonly unknown[]) => list.slice(0, MOST_ROWS))
+    .filter(isJsonObject)
+    .filter((row) => textMember(row, 'media_buy_id') === mediaBuyId);
+}
+
+/** @returns undefined where the answer has no such buy. */
+export function mediaBuyFacts(data: unknown, mediaBuyId: string): MediaBuyFacts | undefined {
+  const row = rowsOf(data, mediaBuyId).find((one) => textMember(one, 'status') !== undefined);
+  const status = row && textMember(row, 'status');
+  if (!row || status === undefined) return undefined;
+  const cancellation = present(row, 'cancellation');
+  const [updated, revision] = [instantIn(row, 'updated_at'), present(row, 'revision')];
+  const canceled = isJsonObject(cancellation) ? instantIn(cancellation, 'canceled_at') : undefined;
+  const said = [textMember(row, 'updated_at'), revision === undefined ? undefined : JSON.stringify(revision)];
+  const says = said.filter((one) => one !== undefined).join(' ');
+  const packages = packagesIn(row);
+  return {
+    status: status.slice(0, MAX_REVISION),
+    ...(says && { revision: says.slice(0, MAX_REVISION) }),
+    ...(updated !== undefined && { updatedAt: updated }),
+    ...(canceled !== undefined && { canceledAt: canceled }),
+    flight: { ...flightIn(row), ...(packages.length > 0 && { packages: activePackages(packages) }) },
+    products: productsIn(packages),
+  };
+}
+
+const MAX_REVISION = 128;
+/** Of a buy, and the length of each: they are handed to the owner's function alone. */
+const MOST_PRODUCTS = 100;
+const MAX_PRODUCT_ID = 255;
+
+/** After these a buy has no package that is active. */
+const TERMINAL: ReadonlySet<string> = new Set(['completed', 'rejected', 'canceled']);
+
+export const isTerminalBuy = (status: string | undefined): boolean =>
+  status !== undefined && TERMINAL.has(status);
+
+/** The stream by what its seller says of the buy now. @param askedAt when it was asked, on the store's clock. */
+export function withFacts(stream: BuyStream, facts: MediaBuyFacts, askedAt: number): BuyStream {
+  const isFirst = stream.askedAt === undefined;
+  const isChanged = isFirst || facts.revision === undefined || facts.revision !== stream.revision;
+  const fitting = facts.products.filter(({ length }) => length <= MAX_PRODUCT_ID);
+  const { unverifiable: _known, ...known } = stream;
+  const is: BuyStream = {
+    ...known,
+    askedAt,
+    status: facts.status,
+    ...(facts.revision !== undefined && { revision: facts.revision }),
+    products: [...new Set([...stream.products, ...fitting])].slice(0, MOST_PRODUCTS),
+  };
+  if (!isChanged) return is;
+  return placedAnew({ ...is, terms: termsBy(stream, facts, { askedAt, isFirst }) });
+}
+
+function termsBy(
+  stream: BuyStream,
+  facts: MediaBuyFacts,
+  { askedAt, isFirst }: { readonly askedAt: number; readonly isFirst: boolean },
+): readonly Terms[] {
+  const { frequency, terms, since } = stream;
+  const spans = spansOf(facts.flight, terms[0]?.spans[0]?.start ?? since, since);
+  const changed = changedAt(facts, stream, askedAt);
+  // What a seller settles at once was so from the start: a call may leave the start open, and the end.
+  const isSettled = terms.length === 0 || (isFirst && changed <= since);
+  const start = Math.min(spans[0]?.start ?? since, since);
+  const begun = isSettled ? withTerms([], { from: start, frequency, spans }) : terms;
+  const from = Math.max(changed, begun.at(-1)?.from ?? changed);
+  return isOff(facts, begun, from)
+    ? begun
+    : withTerms(begun, { from, frequency, spans: spansNow(facts, spans) });
+}
+
+/** A buy that has come to its end by itself owes what it owed. */
+const isOff = ({ status }: MediaBuyFacts, terms: readonly Terms[], from: number): boolean =>
+  status === 'completed' && (terms.at(-1)?.spans.at(-1)?.end ?? -Infinity) <= from;
+
+const spansNow = ({ status }: MediaBuyFacts, spans: readonly Period[]): readonly Period[] =>
+  isTerminalBuy(status) || status === 'paused' ? [] : spans;
+
+/** When the buy became what it is: a seller's word, as far as it can be. When it was asked last it said what held then. */
+const changedAt = (
+  { canceledAt, updatedAt }: MediaBuyFacts,
+  { askedAt: before = -Infinity }: BuyStream,
+  askedAt: number,
+): number => Math.max(before, Math.min(canceledAt ?? updatedAt ?? askedAt, askedAt));

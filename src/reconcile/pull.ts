@@ -1,0 +1,174 @@
+import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
+import { storedObject } from '../registrations/operation-rows.ts';
+import type { DeliveryReport, MediaBuyDelivery } from '../events/event.ts';
+import { instantIn } from '../registrations/asked-reports.ts';
+import type { BuyStream } from '../registrations/streams.ts';
+import {
+  type Clock,
+  DAY_MS,
+  type Frequency,
+  type Period,
+  UTC,
+  windowAt,
+  windowPeriod,
+} from '../windows/calendar.ts';
+import { WITHOUT_DATA } from '../stages/reported-windows.ts';
+import type { Run } from '../windows/runs.ts';
+import { clockIn, saysEnd } from '../windows/stream.ts';
+import { rowsOf } from './media-buys.ts';
+
+/*
+ * How missing windows are asked for, and what an answer gives of them (owed.md §4.2, §4.3). Pure.
+ */
+
+/** One call of `get_media_buy_delivery`. */
+export interface PullCall {
+  readonly frequency: Frequency;
+  /** The windows that it asks for. */
+  readonly run: Run;
+  readonly arguments: Arguments;
+  /** Each window stands in the answer by itself. */
+  readonly isWindowed: boolean;
+}
+
+/** Windows of one call: a week of hours, a month of days, a year of months. */
+const MOST_WINDOWS: Readonly<Record<Frequency, number>> = { hourly: 168, daily: 31, monthly: 12 };
+
+/** Why a frequency cannot be pulled at all; undefined: it can. */
+export function unpullable(
+  { hasRanges, granularities }: BuyStream,
+  frequency: Frequency,
+): string | undefined {
+  if (granularities?.includes(frequency)) return undefined;
+  if (hasRanges === false) return 'the seller answers for the lifetime of a media buy alone';
+  if (frequency === 'hourly')
+    return 'the seller declares no hourly windows: only whole days can be asked for';
+  return undefined;
+}
+
+/** The call for the first of some missing windows, and for as many behind it as it can give. */
+export function pullCall(stream: BuyStream, frequency: Frequency, [first, end]: Run): PullCall {
+  const { mediaBuyId, account, granularities } = stream;
+  const isWindowed = granularities?.includes(frequency) === true;
+  const most = isWindowed ? MOST_WINDOWS[frequency] : 1;
+  // Of what cannot be asked for all is told at once.
+  const run: Run = [first, unpullable(stream, frequency) === undefined ? Math.min(end, first + most) : end];
+  const clock = clockIn(stream);
+  const start = windowPeriod(frequency, clock, first).start;
+  const last = windowPeriod(frequency, clock, run[1] - 1);
+  return {
+    frequency,
+    run,
+    isWindowed,
+    arguments: {
+      ...(account !== undefined && { account: storedObject(account) as Arguments }),
+      media_buy_ids: [mediaBuyId],
+      start_date: dateOf(start, frequency, clock),
+      end_date: dateOf(last.end - 1, frequency, clock, 1),
+      ...(isWindowed && { time_granularity: frequency, include_window_breakdown: true }),
+    },
+  };
+}
+
+/** The calendar date of an instant: hours are asked for by days of UTC. */
+function dateOf(instant: number, frequency: Frequency, clock: Clock, later = 0): string {
+  const day = windowAt('daily', frequency === 'hourly' ? UTC : clock, instant) + later;
+  return new Date(day * DAY_MS).toISOString().slice(0, 10);
+}
+
+/** One window of an answer. */
+export interface PulledWindow {
+  readonly number: number;
+  readonly report: DeliveryReport;
+}
+
+/** The windows of a call that its answer has. Those of another buy or period are none. */
+export function pulledWindows(stream: BuyStream, call: PullCall, data: unknown): readonly PulledWindow[] {
+  const { frequency, run } = call;
+  const clock = clockIn(stream);
+  // An error of the answer may name the buy too.
+  const isRow = (one: JsonObject): boolean =>
+    call.isWindowed ? Array.isArray(present(one, 'windows')) : hasData(one);
+  const row = rowsOf(data, stream.mediaBuyId).find(isRow);
+  if (!row || !isJsonObject(data) || WITHOUT_DATA.has(textMember(row, 'status'))) return [];
+  const windows = windowsByStart(row);
+  const currency = textMember(data, 'currency') ?? textMember(row, 'currency');
+  const found: PulledWindow[] = [];
+  for (let number = run[0]; number < run[1]; number += 1) {
+    const period = windowPeriod(frequency, clock, number);
+    const of = call.isWindowed
+      ? windows.get(period.start)?.find((one) => isOfPeriod(one, OF_BREAKDOWN, period))
+      : wholeIn(data, row, [period, inDates(period, clock)]);
+    if (of) found.push({ number, report: reportOf(of, row, { period, currency }) });
+  }
+  return found;
+}
+
+/** Rows of a breakdown that are looked at. */
+const MOST_ROWS = 10_000;
+
+const OF_BREAKDOWN = ['window_start', 'window_end'] as const;
+
+/** The windows of a breakdown that have data, by their starts: each is read once. */
+function windowsByStart(row: JsonObject): ReadonlyMap<number, readonly JsonObject[]> {
+  const windows = present(row, 'windows');
+  const byStart = new Map<number, JsonObject[]>();
+  for (const one of Array.isArray(windows) ? windows.slice(0, MOST_ROWS).filter(isJsonObject) : []) {
+    const start = instantIn(one, 'window_start');
+    if (start === undefined || !hasData(one)) continue;
+    const alike = byStart.get(start);
+    if (alike) alike.push(one);
+    else byStart.set(start, [one]);
+  }
+  return byStart;
+}
+
+/**
+ * The row itself, where the answer says that it is about that period: a seller that does not may have given the whole life of the
+ * buy.
+ */
+function wholeIn(data: JsonObject, row: JsonObject, periods: readonly Period[]): JsonObject | undefined {
+  const said = present(data, 'reporting_period');
+  if (!isJsonObject(said)) return undefined;
+  return periods.some((one) => isOfPeriod(said, ['start', 'end'], one)) ? row : undefined;
+}
+
+/** The calendar days of a period as days of UTC: a seller may repeat the dates of the question so. */
+function inDates({ start, end }: Period, clock: Clock): Period {
+  const midnightOf = (instant: number): number => windowAt('daily', clock, instant) * DAY_MS;
+  return { start: midnightOf(start), end: midnightOf(end) };
+}
+
+const hasData = (one: JsonObject): boolean => isJsonObject(present(one, 'totals'));
+
+function isOfPeriod(of: JsonObject, [from, to]: readonly [string, string], { start, end }: Period): boolean {
+  const [begins, ends] = [instantIn(of, from), instantIn(of, to)];
+  return begins === start && ends !== undefined && saysEnd(ends, end);
+}
+
+/** Members that a window has, and its row; what it has not stays absent. */
+const OF_WINDOW = ['totals', 'by_package', 'is_final', 'measurement_window', 'finalized_at'] as const;
+
+function reportOf(
+  of: JsonObject,
+  row: JsonObject,
+  { period, currency }: { readonly period: Period; readonly currency: string | undefined },
+): DeliveryReport {
+  const status = textMember(row, 'status');
+  const delivery: Record<string, unknown> = { media_buy_id: textMember(row, 'media_buy_id') };
+  if (status !== undefined) delivery['status'] = status;
+  for (const name of OF_WINDOW) {
+    const value = present(of, name);
+    if (value !== undefined) delivery[name] = value;
+  }
+  return {
+    notification_type: 'scheduled',
+    reporting_period: {
+      start: new Date(period.start).toISOString(),
+      end: new Date(period.end).toISOString(),
+    },
+    ...(currency !== undefined && { currency }),
+    media_buy_deliveries: [delivery as MediaBuyDelivery],
+  };
+}

@@ -1,0 +1,174 @@
+import { boundedCall } from '../calls/bounded-call.ts';
+import { createSessions } from '../calls/sessions.ts';
+import { onlyKnown, wholeNumber } from '../config/validate.ts';
+import type { Receiver } from '../config/receiver-options.ts';
+import type { ReceiverContext, WithContext } from '../receiver/context.ts';
+import { CONTEXT } from '../receiver/instruments.ts';
+import { observeReportWith } from '../receiver/observe-report.ts';
+import { givenCaller } from '../registrations/option-checks.ts';
+import type { Registrations } from '../registrations/registrations.ts';
+import { WATCHED_TASKS, type WithWatchedTasks } from '../registrations/watch-task.ts';
+import { ConfigError } from '../shared/errors.ts';
+import { startStop } from '../shared/start-stop.ts';
+import { backgroundTimer } from '../shared/time-limits.ts';
+import { LONGEST_LEASE_MS } from '../stores/constants.ts';
+import { type Account, accountOf, type AccountQuery, streamsOf } from './account.ts';
+import { type Tolerance, TOLERANCE } from './evaluate.ts';
+import type { ReconcilerContext } from './ask-seller.ts';
+import { reconcileLoop } from './reconciler.ts';
+import type { ReportSchedule, ScheduledBuy } from './schedule-option.ts';
+import { STREAM_PAGES, type WithStreamPages } from './stream-pages.ts';
+
+/** Options of `createReconciler`. */
+export interface ReconcilerOptions {
+  /** The receiver, which must have `registrations`. Pulled reports go to its `deliveryReport` handler. */
+  readonly receiver: Receiver;
+  /** The receiver's registrations, with `call`. Sellers are asked by it. */
+  readonly registrations: Registrations;
+  /**
+   * Returns facts about the reports of a media buy, e.g. from the `reporting_capabilities` of its products;
+   * undefined for nothing. It is called when a media buy is first looked at, and after each question about it.
+   */
+  readonly schedule?:
+    ((buy: ScheduledBuy) => ReportSchedule | undefined | Promise<ReportSchedule | undefined>) | undefined;
+  /** The delay of reports for which `schedule` gives none, ms after the end of a window. Default: 4 h. */
+  readonly expectedDelayMs?: number | undefined;
+  /** The time after the expected delay at which a window is missing, and pulled, ms. Default: 300 000. */
+  readonly graceMs?: number | undefined;
+  /** The time limit of a question, ms, at most 300 000. Another process asks after twice that time. Default: 20 000. */
+  readonly callMs?: number | undefined;
+  /**
+   * The largest number of concurrent questions to one seller, of all processes together, polls included. Default: 4.
+   */
+  readonly perSeller?: number | undefined;
+  /** The largest number of media buys that this process looks at concurrently. Default: 16. */
+  readonly concurrency?: number | undefined;
+}
+
+/** Keeps the account of what sellers owe, made by `createReconciler`. */
+export interface Reconciler {
+  /** Checks the receiver's store, settings and keys, as the receiver's `ready`. */
+  readonly ready: Receiver['ready'];
+  /**
+   * Starts to reconcile in this process; several processes may do so. It resolves when it has begun. A further call
+   * has no effect; it may follow `stop`.
+   */
+  readonly start: () => Promise<void>;
+  /**
+   * Stops: begins no more questions, aborts the running ones, and resolves when they have ended. A further call has
+   * no effect.
+   */
+  readonly stop: () => Promise<void>;
+  /** `stop`, for `await using`. */
+  readonly [Symbol.asyncDispose]: () => Promise<void>;
+  /**
+   * Returns a page of the account: per media buy what is due, what came, and what is missing. It asks no seller, and
+   * works without `start`.
+   */
+  readonly account: (query?: AccountQuery) => Promise<Account>;
+}
+
+const KNOWN: Readonly<Record<keyof ReconcilerOptions, true>> = {
+  receiver: true,
+  registrations: true,
+  schedule: true,
+  expectedDelayMs: true,
+  graceMs: true,
+  callMs: true,
+  perSeller: true,
+  concurrency: true,
+};
+
+const QUERY: Readonly<Record<keyof AccountQuery, true>> = {
+  agentUrl: true,
+  mediaBuyId: true,
+  since: true,
+  after: true,
+  limit: true,
+};
+
+/** Parts that tests replace. */
+export type ReconcilerParts = Pick<ReconcilerContext, 'sleep' | 'lookMs'>;
+
+/** @throws ConfigError */
+export function reconcilerOf(
+  options: ReconcilerOptions,
+  { sleep, lookMs }: ReconcilerParts,
+): Reconciler & WithStreamPages {
+  onlyKnown('createReconciler', options, KNOWN);
+  const { receiver, schedule } = options;
+  const parts = partsOf(options);
+  const tasks = tasksOf(options);
+  const call = boundedCall(givenCaller('createReconciler', tasks.call));
+  if (schedule !== undefined && typeof schedule !== 'function') {
+    throw new ConfigError(
+      "createReconciler: schedule is not a function. Give (buy) => ({ timeZone: 'America/New_York' }).",
+    );
+  }
+  const callMs = wholeNumber('callMs', options.callMs, 20_000, 1, LONGEST_LEASE_MS / 2);
+  const tolerance: Tolerance = {
+    delayMs: wholeNumber('expectedDelayMs', options.expectedDelayMs, TOLERANCE.delayMs, 0),
+    graceMs: wholeNumber('graceMs', options.graceMs, TOLERANCE.graceMs, 0),
+  };
+  const sessions = createSessions(backgroundTimer);
+  const run = reconcileLoop({
+    parts,
+    rows: tasks.rows,
+    observe: observeReportWith(parts),
+    call,
+    sessions,
+    schedule: (buy) => schedule?.(buy),
+    tolerance,
+    callMs,
+    leaseMs: 2 * callMs,
+    perSeller: wholeNumber('perSeller', options.perSeller, 4),
+    concurrency: wholeNumber('concurrency', options.concurrency, 16),
+    sleep,
+    lookMs,
+  });
+  let stopping = new AbortController();
+  let running: Promise<void> | undefined;
+  const begin = async (): Promise<void> => {
+    stopping = new AbortController();
+    running = run(stopping.signal);
+  };
+  const end = async (): Promise<void> => {
+    stopping.abort(new DOMException('The reconciler stops.', 'AbortError'));
+    await running;
+    await sessions.end();
+  };
+  const { start, stop } = startStop(begin, end);
+  const source = { rows: tasks.rows, hashes: tasks.hashes, tolerance };
+  return {
+    ready: receiver.ready,
+    start,
+    stop,
+    [Symbol.asyncDispose]: stop,
+    account: async (query = {}) => {
+      onlyKnown('account', query, QUERY);
+      return accountOf(source, query);
+    },
+    [STREAM_PAGES]: (query) => streamsOf(source, query),
+  };
+}
+
+function partsOf({ receiver, registrations }: ReconcilerOptions): ReceiverContext {
+  const parts = (receiver as Partial<Receiver & WithContext> | undefined)?.[CONTEXT];
+  if (!parts) {
+    throw new ConfigError('createReconciler: receiver is not a receiver. Give what createReceiver returned.');
+  }
+  if (parts.registrations !== registrations) {
+    throw new ConfigError(
+      'createReconciler: the receiver has other registrations, or none. Give both the same: createReceiver({ …, registrations }).',
+    );
+  }
+  return parts;
+}
+
+function tasksOf({ registrations }: ReconcilerOptions): WithWatchedTasks[typeof WATCHED_TASKS] {
+  const tasks = (registrations as Partial<Registrations & WithWatchedTasks> | undefined)?.[WATCHED_TASKS];
+  if (tasks) return tasks;
+  throw new ConfigError(
+    'createReconciler: registrations are not what createRegistrations returned. Give those of the receiver.',
+  );
+}

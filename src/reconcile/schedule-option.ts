@@ -1,0 +1,118 @@
+import { isJsonObject } from '../codec/members.ts';
+import { printableValue } from '../codec/printable-value.ts';
+import { onlyKnown } from '../config/validate.ts';
+import { parseInstant } from '../events/instant.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { BuyStream } from '../registrations/streams.ts';
+import { clockOf, FREQUENCIES, type Frequency } from '../windows/calendar.ts';
+import { joined, withTerms } from '../windows/terms.ts';
+import { placedAnew } from '../windows/stream.ts';
+
+/** The media buy that a schedule is asked for. */
+export interface ScheduledBuy {
+  /** The agent URL of the seller. */
+  readonly agentUrl: string;
+  readonly mediaBuyId: string;
+  /** The products of its packages, as far as they are known. */
+  readonly productIds: readonly string[];
+  /** Your own reference for the operation that bought it. */
+  readonly ref?: string;
+}
+
+/**
+ * The facts about a media buy's reports that you know better than the library: most are the product's
+ * `reporting_capabilities`, which sellers give with products and not with media buys. Members that are absent stay
+ * as they are.
+ */
+export interface ReportSchedule {
+  /** The product's `timezone`, in which days and months begin, e.g. `America/New_York`. Default: `UTC`. */
+  readonly timeZone?: string;
+  /** The product's `expected_delay_minutes`. Default: the option `expectedDelayMs`. */
+  readonly expectedDelayMinutes?: number;
+  /** The product's `windowed_pull_granularities`. Default: none. */
+  readonly windowedPullGranularities?: readonly string[];
+  /** The product's `date_range_support`. Default: `date_range`. */
+  readonly dateRangeSupport?: 'date_range' | 'lifetime_only';
+  /** The frequency of the reports, in place of the one that was registered. */
+  readonly frequency?: Frequency;
+  /** The start of the flight, ISO 8601 with a zone, in place of the seller's. Requires `end`. */
+  readonly start?: string;
+  readonly end?: string;
+}
+
+const fail = (what: string): never => {
+  throw new ConfigError(`schedule: ${what}`);
+};
+
+const KNOWN: Readonly<Record<keyof ReportSchedule, true>> = {
+  timeZone: true,
+  expectedDelayMinutes: true,
+  windowedPullGranularities: true,
+  dateRangeSupport: true,
+  frequency: true,
+  start: true,
+  end: true,
+};
+
+/** @param given what the owner's function returned. @throws ConfigError */
+export function withSchedule(stream: BuyStream, given: unknown): BuyStream {
+  if (given === undefined || given === null) return stream;
+  if (!isJsonObject(given)) return fail('returned no object. Return { timeZone, … }, or undefined.');
+  onlyKnown('schedule', given, KNOWN);
+  const schedule = given as ReportSchedule;
+  return placedAnew(withFlight(withZone(withPulls(stream, schedule), schedule), schedule));
+}
+
+function withPulls(
+  stream: BuyStream,
+  {
+    expectedDelayMinutes: delay,
+    windowedPullGranularities: granularities,
+    dateRangeSupport: support,
+  }: ReportSchedule,
+): BuyStream {
+  if (delay !== undefined && !(Number.isFinite(delay) && delay >= 0)) {
+    fail('expectedDelayMinutes is not a number of minutes.');
+  }
+  if (granularities !== undefined && !Array.isArray(granularities)) {
+    fail("windowedPullGranularities is not a list. Return e.g. ['hourly', 'daily'].");
+  }
+  if (support !== undefined && support !== 'date_range' && support !== 'lifetime_only') {
+    fail('dateRangeSupport is not date_range or lifetime_only.');
+  }
+  return {
+    ...stream,
+    ...(delay !== undefined && { delayMs: delay * 60_000 }),
+    ...(granularities && { granularities: FREQUENCIES.filter((one) => granularities.includes(one)) }),
+    ...(support && { hasRanges: support !== 'lifetime_only' }),
+  };
+}
+
+function withZone(stream: BuyStream, { timeZone }: ReportSchedule): BuyStream {
+  if (timeZone === undefined) return stream;
+  if (typeof timeZone !== 'string' || !clockOf(timeZone)) {
+    return fail(`timeZone ${JSON.stringify(printableValue(timeZone))} is not a time zone of this runtime.`);
+  }
+  // Reports have shown that it is not the clock of this seller.
+  if (stream.clock.source === 'reports' && stream.clock.declared === timeZone) return stream;
+  return { ...stream, clock: { zone: timeZone, source: 'product' } };
+}
+
+function withFlight(stream: BuyStream, { start, end, frequency: given }: ReportSchedule): BuyStream {
+  const frequency = given ?? stream.frequency;
+  if (frequency !== null && !FREQUENCIES.includes(frequency)) {
+    return fail('frequency is not hourly, daily or monthly.');
+  }
+  if (start === undefined && end === undefined && frequency === stream.frequency) return stream;
+  const [from, until] = [start, end].map((text) =>
+    typeof text === 'string' ? parseInstant(text)?.ms : undefined,
+  );
+  if (start === undefined && end === undefined) {
+    return { ...stream, frequency, terms: stream.terms.map((is) => ({ ...is, frequency })) };
+  }
+  if (from === undefined || until === undefined || from >= until) {
+    return fail('start and end are not RFC 3339 date-times with a zone, one before the other.');
+  }
+  const spans = joined([{ start: from, end: until }]);
+  return { ...stream, frequency, terms: withTerms([], { from, frequency, spans }) };
+}

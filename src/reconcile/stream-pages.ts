@@ -1,0 +1,8 @@
+import type { AccountQuery, StreamPage } from './account.ts';
+
+/** The member of reconcilers by which their account is measured: without its tasks, which are counted elsewhere. */
+export const STREAM_PAGES: unique symbol = Symbol.for('proto-webhooks.stream-pages') as never;
+
+export interface WithStreamPages {
+  readonly [STREAM_PAGES]: (query: AccountQuery) => Promise<StreamPage>;
+}

@@ -1,0 +1,109 @@
+import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import { MAX_TEXT } from '../codec/printable.ts';
+import { parseInstant } from '../events/instant.ts';
+import { DAY_MS, FREQUENCIES, type Frequency, type Period } from '../windows/calendar.ts';
+import { joined } from '../windows/terms.ts';
+
+/*
+ * What a call asks a seller to report (owed.md §1.2): kept with the operation, in the clear, until a media buy is named. No
+ * credential is among it.
+ */
+
+/** The reports that a call asks for. */
+export interface AskedReports {
+  /** null: the call takes the reports of the buy away. Absent: it says nothing of them. */
+  readonly frequency?: Frequency | null;
+  /** Of the buy that is updated. */
+  readonly mediaBuyId?: string;
+  /** Absent: not said, or relative (`asap`). */
+  readonly start?: number;
+  readonly end?: number;
+  /** When its packages are active; absent: the whole flight. Open ends are left out. */
+  readonly packages?: readonly Partial<Period>[];
+  readonly products: readonly string[];
+}
+
+/** Packages that are looked at. */
+const MOST_PACKAGES = 1000;
+
+/** @returns undefined for a call that asks for no reports and changes none. */
+export function askedReports(taskType: string, args: JsonObject): AskedReports | undefined {
+  if (taskType !== 'create_media_buy' && taskType !== 'update_media_buy') return undefined;
+  const mediaBuyId = textMember(args, 'media_buy_id');
+  const isUpdate =
+    taskType === 'update_media_buy' && mediaBuyId !== undefined && mediaBuyId.length <= MAX_TEXT;
+  const frequency = frequencyIn(args);
+  if (!isUpdate && !frequency) return undefined;
+  const packages = packagesIn(args);
+  const asked = { ...(frequency !== undefined && { frequency }), products: productsIn(packages) };
+  if (isUpdate) return { ...asked, mediaBuyId };
+  return {
+    ...asked,
+    ...flightIn(args),
+    ...(packages.length > 0 && { packages: activePackages(packages) }),
+  };
+}
+
+/** The packages of a media buy, as far as they are looked at. */
+export function packagesIn(of: JsonObject): readonly JsonObject[] {
+  const given = present(of, 'packages');
+  return Array.isArray(given) ? given.slice(0, MOST_PACKAGES).filter(isJsonObject) : [];
+}
+
+/** The products of packages, each once. */
+export const productsIn = (packages: readonly JsonObject[]): readonly string[] => [
+  ...new Set(packages.flatMap((one) => textMember(one, 'product_id') ?? [])),
+];
+
+/** The frequency that `reporting_webhook` asks for; null where it is taken away; undefined where it is not there, or another word. */
+function frequencyIn(args: JsonObject): Frequency | null | undefined {
+  if (Object.hasOwn(args, 'reporting_webhook') && args['reporting_webhook'] === null) return null;
+  const webhook = present(args, 'reporting_webhook');
+  if (!isJsonObject(webhook)) return undefined;
+  const word = textMember(webhook, 'reporting_frequency') ?? textMember(webhook, 'frequency');
+  return FREQUENCIES.find((one) => one === word);
+}
+
+/** A member that is a date-time with a zone, as Unix ms; undefined for any other. */
+export const instantIn = (of: JsonObject, name: string): number | undefined =>
+  parseInstant(textMember(of, name) ?? '')?.ms;
+
+/** The flight of a media buy or a package, as far as it is said. */
+export function flightIn(of: JsonObject): Partial<Period> {
+  const [start, end] = [instantIn(of, 'start_time'), instantIn(of, 'end_time')];
+  return { ...(start !== undefined && { start }), ...(end !== undefined && { end }) };
+}
+
+/** When packages are active: those that are paused or canceled are not. */
+export function activePackages(packages: readonly JsonObject[]): readonly Partial<Period>[] {
+  const isStopped = (one: JsonObject): boolean =>
+    ['paused', 'canceled'].some((name) => present(one, name) === true);
+  return packages.filter((one) => !isStopped(one)).map(flightIn);
+}
+
+/** The flight of a media buy, and what of it is known. */
+export interface Flight extends Partial<Period> {
+  readonly packages?: readonly Partial<Period>[];
+}
+
+/** A seller could name any year. Ms. */
+const MOST_BEFORE_MS = 400 * DAY_MS;
+
+/**
+ * The spans of time in which at least one package is active (owed.md §1.3).
+ * @param now where the start is not known: it begins when it is agreed.
+ * @param since when the buy was registered: what was long before that nobody asks for.
+ */
+export function spansOf(
+  { start = NaN, end = Infinity, packages = [{}] }: Flight,
+  now: number,
+  since: number = now,
+): readonly Period[] {
+  const from = Math.max(Number.isNaN(start) ? now : start, since - MOST_BEFORE_MS);
+  return joined(
+    packages.map((one) => ({
+      start: Math.max(one.start ?? from, from),
+      end: Math.min(one.end ?? end, end),
+    })),
+  );
+}

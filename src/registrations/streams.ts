@@ -1,0 +1,192 @@
+import type { EditionName } from '../shared/editions.ts';
+import { storedId } from '../stages/ids.ts';
+import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
+import type { Frequency } from '../windows/calendar.ts';
+import {
+  emptyStream,
+  placedAnew,
+  type Stream,
+  streamIn,
+  streamText,
+  type Windows,
+} from '../windows/stream.ts';
+import { withTerms } from '../windows/terms.ts';
+import { type AskedReports, spansOf } from './asked-reports.ts';
+import { type OperationName, type Stored, storedIn } from './operation.ts';
+import type { SellerStep } from './seller-step.ts';
+
+/*
+ * The account of a media buy's reports as registrations make it and the reconciler keeps it (owed.md §1.1). What arrives is noted in
+ * it by the rules of the store, which know `Stream` alone.
+ */
+
+/** The state in which a stream is listed. `closed`: the media buy is terminal, and nothing of it is missing. */
+export type StreamState = 'open' | 'closed';
+
+/** Windows that could not be got, running ones together. */
+export interface Missed {
+  readonly frequency: Frequency;
+  readonly first: number;
+  /** Behind the last. */
+  readonly end: number;
+  readonly tries: number;
+  /** When it was first asked for, and when it is asked for again, on the store's clock, Unix ms. */
+  readonly since: number;
+  readonly nextAt: number;
+  readonly error: string;
+}
+
+/** The account of a media buy. Times are Unix ms on the store's clock, where nothing else is said. */
+export interface BuyStream extends Stream {
+  /** The operation that bought it; absent: nobody knows. */
+  readonly operationId?: string;
+  /** By what its seller is asked: of the operation. */
+  readonly ref?: string;
+  /** As JSON text. */
+  readonly account?: string;
+  readonly edition?: EditionName;
+  readonly frequency: Frequency | null;
+  readonly products: readonly string[];
+  readonly since: number;
+  /** Our own update was acknowledged then: the seller is asked what it has become. */
+  readonly changedAt?: number;
+  /** `get_media_buys` was answered last then. */
+  readonly askedAt?: number;
+  /** Questions about the buy that failed since, and when it is asked again. */
+  readonly asks?: number;
+  readonly askAt?: number;
+  /** As the seller gave it: another one means that something has changed. */
+  readonly revision?: string;
+  readonly status?: string;
+  /** What is known of its products. */
+  readonly delayMs?: number;
+  readonly granularities?: readonly Frequency[];
+  /** false: the seller answers for a lifetime alone. */
+  readonly hasRanges?: boolean;
+  /** Why nothing can be asked for; absent: it can. */
+  readonly unverifiable?: string;
+  readonly missed: readonly Missed[];
+  /** Windows that cannot be got at all. */
+  readonly lost: Windows;
+}
+
+/** @throws where it is a stream that nobody has registered. */
+export const buyStreamIn = ({ value }: Pick<RegistrationRow, 'value'>): BuyStream =>
+  streamIn(value) as BuyStream;
+
+/** A stream that was made from reports alone, before anybody registered its media buy. */
+export const isRegistered = (stream: Stream): stream is BuyStream => 'since' in stream;
+
+export function streamRow(
+  { sender, id }: Pick<RegistrationRow, 'sender' | 'id'>,
+  stream: BuyStream,
+  state: StreamState,
+  { dueAt = null, expiresAt = null }: Partial<Pick<RegistrationRow, 'dueAt' | 'expiresAt'>> = {},
+): RegistrationRow {
+  return { kind: 'stream', sender, id, value: streamText(stream), dueAt, list: state, expiresAt };
+}
+
+export function streamAt(rows: RegistrationRows, id: string): Stream | undefined {
+  const row = rows.get('stream', id);
+  return row && streamIn(row.value);
+}
+
+/** A call has been answered, and its media buy is known: what it asks for is owed from now on (owed.md §1.2). */
+export function keepStream(step: SellerStep, of: OperationName, stored: Stored): void {
+  const { reports } = stored;
+  if (!reports) return;
+  if (reports.mediaBuyId === undefined) bought(step, of, stored, reports);
+  else if (stored.state === 'ended' && stored.status === 'completed')
+    updated(step, of, stored, { ...reports, mediaBuyId: reports.mediaBuyId });
+}
+
+function bought(step: SellerStep, of: OperationName, stored: Stored, reports: AskedReports): void {
+  const { rows, now, hashes } = step;
+  const { mediaBuyId } = stored;
+  if (mediaBuyId === undefined) return;
+  const id = storedId(mediaBuyId, hashes);
+  const known = streamAt(rows, id);
+  if (known && isRegistered(known)) return;
+  const { frequency = null } = reports;
+  const from = Math.min(reports.start ?? now, now);
+  const terms = withTerms([], { from, frequency, spans: spansOf(reports, stored.createdAt) });
+  const made: BuyStream = {
+    ...streamMade(known ?? emptyStream(mediaBuyId), of, stored, now),
+    frequency,
+    products: reports.products,
+    terms,
+  };
+  rows.save(streamRow({ sender: of.agentUrl, id }, placedAnew(made), 'open', { dueAt: now }));
+}
+
+/** A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced. */
+export function adoptStream(
+  { rows, now, hashes }: SellerStep,
+  operation: RegistrationRow,
+  mediaBuyId: string,
+  frequency: Frequency,
+): void {
+  const { sender, id: operationId } = operation;
+  const id = storedId(mediaBuyId, hashes);
+  const known = streamAt(rows, id);
+  const of = { agentUrl: sender, operationId };
+  const stream =
+    known && isRegistered(known)
+      ? withFrequency(known, frequency, now)
+      : { ...streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), now), frequency };
+  rows.save(streamRow({ sender, id }, stream, 'open', { dueAt: now }));
+}
+
+/** From now on the seller reports so often. */
+function withFrequency(stream: BuyStream, frequency: Frequency | null, now: number): BuyStream {
+  const last = stream.terms.at(-1);
+  return {
+    ...stream,
+    frequency,
+    terms: last ? withTerms(stream.terms, { ...last, from: now, frequency }) : stream.terms,
+  };
+}
+
+/** A stream that is asked for by an operation. What is not known of it yet, the seller is asked. */
+export function streamMade(
+  known: Stream,
+  { operationId }: OperationName,
+  { ref, account, seller }: Pick<Stored, 'ref' | 'account' | 'seller'>,
+  now: number,
+): BuyStream {
+  return {
+    ...known,
+    operationId,
+    ...(ref !== undefined && { ref }),
+    ...(account !== undefined && { account }),
+    ...(seller.edition && { edition: seller.edition }),
+    frequency: null,
+    products: [],
+    since: now,
+    missed: [],
+    lost: {},
+  };
+}
+
+/**
+ * Our own update is done: the seller is asked for what it has become. A frequency that we gave holds from now; a media buy without
+ * a stream has one by it.
+ */
+function updated(
+  { rows, now, hashes }: SellerStep,
+  of: OperationName,
+  stored: Stored,
+  { frequency, products, mediaBuyId }: AskedReports & { readonly mediaBuyId: string },
+): void {
+  const id = storedId(mediaBuyId, hashes);
+  const row = streamAt(rows, id);
+  const isKnown = row !== undefined && isRegistered(row);
+  if (!isKnown && !frequency) return;
+  const known = isKnown ? row : streamMade(row ?? emptyStream(mediaBuyId), of, stored, now);
+  const stream: BuyStream = {
+    ...(frequency === undefined ? known : withFrequency(known, frequency, now)),
+    products: [...new Set([...known.products, ...products])],
+    changedAt: now,
+  };
+  rows.save(streamRow({ sender: of.agentUrl, id }, placedAnew(stream), 'open', { dueAt: now }));
+}

@@ -1,0 +1,83 @@
+import { isJsonObject, textMember } from '../codec/members.ts';
+import { MAX_TEXT } from '../codec/printable.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import { MAX_REPORTED_WINDOWS } from '../events/report-names.ts';
+import type { DeliveryReport, MediaBuyDelivery, ReportWindow } from '../events/event.ts';
+import { parseInstant } from '../events/instant.ts';
+import type { ClaimedWindow, WindowClaim } from '../stores/store.ts';
+import { storedId } from './ids.ts';
+
+/* The windows that a delivery report has data of: as the store is told of them, and as a handler is (owed.md §3.1). */
+
+/** Types that change what was reported before. */
+const REVISIONS: ReadonlySet<DeliveryReport['notification_type']> = new Set(['adjusted', 'window_update']);
+
+/** Statuses of a row that has no data yet. */
+export const WITHOUT_DATA: ReadonlySet<unknown> = new Set(['reporting_delayed', 'failed']);
+
+/** @returns none for a report without a valid period. */
+export function windowsOf(report: DeliveryReport, hashes: Hashes): readonly WindowClaim[] {
+  const [start, end] = [msIn(report.reporting_period?.start), msIn(report.reporting_period?.end)];
+  if (start === undefined || end === undefined) return [];
+  const windows = new Map<string, WindowClaim>();
+  for (const row of (report.media_buy_deliveries ?? []).slice(0, MAX_REPORTED_WINDOWS)) {
+    // Their accounts have the id as it is.
+    if (row.media_buy_id.length > MAX_TEXT) continue;
+    const id = storedId(row.media_buy_id, hashes);
+    const window = windowOf(report, row);
+    // Of two rows the one that has data counts.
+    if (!(window.isLate && windows.has(id))) windows.set(id, { id, start, end, ...window });
+  }
+  return [...windows.values()];
+}
+
+function windowOf(
+  report: DeliveryReport,
+  row: MediaBuyDelivery,
+): Pick<WindowClaim, 'mediaBuyId' | 'stage' | 'isRevision' | 'isLate' | 'nextAt'> {
+  const isLate = WITHOUT_DATA.has(row.status);
+  const nextAt = (isLate ? msIn(row.expected_availability) : undefined) ?? msIn(report.next_expected_at);
+  return {
+    mediaBuyId: row.media_buy_id,
+    stage: stageOf(row),
+    isRevision: REVISIONS.has(report.notification_type) || row.is_adjusted === true,
+    ...(isLate && { isLate }),
+    ...(nextAt !== undefined && { nextAt }),
+  };
+}
+
+const msIn = (text: string | null | undefined): number | undefined =>
+  typeof text === 'string' ? parseInstant(text)?.ms : undefined;
+
+/** A stage's name is a seller's text, and kept with each account. */
+const MAX_STAGE = 64;
+
+/** The measurement window of its packages, else its own. */
+function stageOf({ by_package: packages, measurement_window: own }: MediaBuyDelivery): string {
+  const named = packages?.flatMap((one) =>
+    isJsonObject(one) ? (textMember(one, 'measurement_window') ?? []) : [],
+  );
+  const stage = named?.[0] ?? (typeof own === 'string' ? own : '');
+  return stage.slice(0, MAX_STAGE);
+}
+
+/** For the handler: those that are known to be windows of their media buy. @param report the one that claimed them. */
+export function reportWindows(
+  claimed: readonly ClaimedWindow[],
+  { media_buy_deliveries: rows }: DeliveryReport,
+): readonly ReportWindow[] {
+  const stages = new Map(rows?.map((row) => [row.media_buy_id, stageOf(row)]));
+  return claimed.flatMap(({ id, mediaBuyId = id, period, isRepeated }) => {
+    if (!period) return [];
+    const stage = stages.get(mediaBuyId);
+    return [
+      {
+        mediaBuyId,
+        start: new Date(period.start).toISOString(),
+        end: new Date(period.end).toISOString(),
+        ...(stage && { stage }),
+        repeated: isRepeated === true,
+      },
+    ];
+  });
+}

@@ -1,0 +1,131 @@
+import {
+  claimantsIn,
+  claimedIn,
+  completedIn,
+  emptyStream,
+  type ReportStep,
+  standsIn,
+  type Stream,
+  streamIn,
+  streamText,
+} from '../../windows/stream.ts';
+import type { ClaimedWindow, EventClaim, RegistrationRow, WindowClaim } from '../store.ts';
+import { markExpiry } from './order.ts';
+import type { RecordRow, Rows } from './rule-rows.ts';
+import type { Accepting } from './task-wait.ts';
+
+/*
+ * What reports bring, in the account of each media buy (owed.md §3): written in the step that inserts the report's event, and in the
+ * one that completes it. Reports alone come here.
+ */
+
+/** Records that may still be handled, or are DEAD. One that was handed on has no claim any more. */
+const isThere =
+  ({ rows, request, now }: Accepting) =>
+  (key: string): boolean => {
+    const state = rows.record(request.sender, key, now)?.state;
+    return state === 'queued' || state === 'leased' || state === 'dead';
+  };
+
+const reportStep = (step: Accepting): ReportStep => ({ now: step.now, isThere: isThere(step) });
+
+/** Whether a pulled report's window came before, or is about to be handled (owed.md §3.2). */
+export function cameBefore(step: Accepting, { report }: EventClaim): boolean {
+  if (report?.isPulled !== true || !report.windows) return false;
+  const { rows, request, now } = step;
+  needClaims(step, report.windows);
+  return report.windows.every(({ id, start, end }) => {
+    const row = rows.registration('stream', request.sender, id, now);
+    return row !== undefined && standsIn(streamIn(row.value), { start, end }, reportStep(step));
+  });
+}
+
+/** At insertion: what the report claims (owed.md §3.1). */
+export function claimWindows(step: Accepting, { key, report }: EventClaim): readonly ClaimedWindow[] | null {
+  if (!report?.windows?.length) return null;
+  const { rows, request, now } = step;
+  needClaims(step, report.windows);
+  const claimed: ClaimedWindow[] = [];
+  let unknown = 0;
+  for (const window of report.windows) {
+    const row = rows.registration('stream', request.sender, window.id, now);
+    if (!row) unknown += 1;
+    const one = unknown > MOST_UNKNOWN && !row ? undefined : claimWindow(step, key, window, row);
+    if (one) claimed.push(one);
+  }
+  return claimed;
+}
+
+/** Media buys of a report that nobody has registered, and whose periods are kept: a seller could name any. */
+const MOST_UNKNOWN = 100;
+
+const needStreams = (rows: Rows, sender: string, of: readonly { readonly id: string }[]): void =>
+  rows.needRegistrations?.(
+    'stream',
+    sender,
+    of.map(({ id }) => id),
+  );
+
+/** The streams of a report, and the records of events that claim the same windows: each at once. */
+function needClaims({ rows, request: { sender }, now }: Accepting, windows: readonly WindowClaim[]): void {
+  needStreams(rows, sender, windows);
+  if (!rows.needRecords) return;
+  const keys = windows.flatMap((window) => {
+    const row = rows.registration('stream', sender, window.id, now);
+    return row ? claimantsIn(streamIn(row.value), window) : [];
+  });
+  rows.needRecords(sender, keys);
+}
+
+/** @returns undefined for a media buy that nobody has registered, where there is nothing to keep of it. */
+function claimWindow(
+  step: Accepting,
+  key: string,
+  reported: WindowClaim,
+  row: RegistrationRow | undefined,
+): ClaimedWindow | undefined {
+  const { rows, now } = step;
+  const { id, mediaBuyId } = reported;
+  const known = row ? streamIn(row.value) : emptyStream(mediaBuyId);
+  const { stream, window, isRepeated } = claimedIn(known, { ...reported, key }, reportStep(step));
+  if (!row && stream.unplaced.length === 0) return undefined;
+  // What comes late for a media buy that is closed is looked at, too.
+  const kept = row?.list === 'closed' ? { ...row, dueAt: now } : (row ?? unknownBuy(step, id));
+  rows.saveRegistration(withStream(kept, stream), now);
+  return {
+    id,
+    ...(mediaBuyId !== id && { mediaBuyId }),
+    ...(window && { period: window }),
+    ...(isRepeated && { isRepeated }),
+  };
+}
+
+/** Of a media buy that nothing is known of yet (owed.md §3.6). */
+const unknownBuy = ({ request, now }: Accepting, id: string): RegistrationRow => ({
+  kind: 'stream',
+  sender: request.sender,
+  id,
+  value: '',
+  dueAt: null,
+  list: null,
+  expiresAt: markExpiry(now, request.retentionMs),
+});
+
+const withStream = (row: RegistrationRow, stream: Stream): RegistrationRow => ({
+  ...row,
+  value: streamText(stream),
+});
+
+/** Its handler has completed (owed.md §3.4). */
+export function completeWindows(
+  rows: Rows,
+  { sender, key }: RecordRow,
+  windows: readonly ClaimedWindow[],
+  now: number,
+): void {
+  needStreams(rows, sender, windows);
+  for (const { id } of windows) {
+    const row = rows.registration('stream', sender, id, now);
+    if (row) rows.saveRegistration(withStream(row, completedIn(streamIn(row.value), key)), now);
+  }
+}

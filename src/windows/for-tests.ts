@@ -1,0 +1,19 @@
+// Test face of `src/windows`: what tests import from it that no public entry exports.
+// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+
+export { type Clock, type Frequency, UTC, clockOf, windowAt, windowPeriod } from './calendar.ts';
+export { type Runs, common, count, has, packRuns, union, unpackRuns, without } from './runs.ts';
+export {
+  type Claimed,
+  type Reported,
+  type Stream,
+  claimedIn,
+  completedIn,
+  emptyStream,
+  hadIn,
+  placedAnew,
+  standsIn,
+  streamIn,
+  streamText,
+} from './stream.ts';
+export { type Terms, joined, owedRuns, withTerms } from './terms.ts';

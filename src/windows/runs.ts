@@ -1,0 +1,88 @@
+/*
+ * Sets of window numbers, as runs of consecutive ones (owed.md §2.1). Pure.
+ */
+
+/** Consecutive numbers: the first, and the one behind the last. */
+export type Run = readonly [first: number, end: number];
+
+/** Runs in order, none of which touches the next. */
+export type Runs = readonly Run[];
+
+export function has(runs: Runs, number: number): boolean {
+  return runs.some(([first, end]) => first <= number && number < end);
+}
+
+export function count(runs: Runs): number {
+  return runs.reduce((sum, [first, end]) => sum + end - first, 0);
+}
+
+/** The numbers of either. */
+export function union(a: Runs, b: Runs): Runs {
+  const joined: [number, number][] = [];
+  for (const [first, end] of [...a, ...b].toSorted((one, other) => one[0] - other[0])) {
+    const last = joined.at(-1);
+    if (first >= end) continue;
+    if (last && first <= last[1]) last[1] = Math.max(last[1], end);
+    else joined.push([first, end]);
+  }
+  return joined;
+}
+
+/** The numbers of `a` that are not in `b`. */
+export function without(a: Runs, b: Runs): Runs {
+  const left: Run[] = [];
+  let at = 0;
+  for (const [first, end] of a) {
+    let from = first;
+    while ((b[at]?.[1] ?? Infinity) <= from) at += 1;
+    for (const [goneFrom, goneEnd] of overlapping(b, at, end)) {
+      if (from < goneFrom) left.push([from, goneFrom]);
+      from = Math.max(from, goneEnd);
+    }
+    if (from < end) left.push([from, end]);
+  }
+  return left;
+}
+
+/** The runs from a place on that begin before a number. */
+function* overlapping(runs: Runs, at: number, end: number): Generator<Run> {
+  for (let next = at; next < runs.length; next += 1) {
+    const run = runs[next];
+    if (!run || run[0] >= end) return;
+    yield run;
+  }
+}
+
+/** The numbers of both. */
+export function common(a: Runs, b: Runs): Runs {
+  return without(a, without(a, b));
+}
+
+/** As it is stored: the first run as it is, what follows as bits of hexadecimal digits. A year of hours has 2.2 KB at most. */
+export type PackedRuns = readonly [first: number, end: number, bits?: string];
+
+export function packRuns(runs: Runs): PackedRuns {
+  const [head, ...rest] = runs;
+  const end = rest.at(-1)?.[1];
+  if (!head) return [0, 0];
+  if (end === undefined) return head;
+  const digits = Array.from({ length: Math.ceil((end - head[1]) / 4) }, () => 0);
+  for (const [first, stop] of rest) {
+    for (let bit = first - head[1]; bit < stop - head[1]; bit += 1) {
+      digits[bit >> 2] = (digits[bit >> 2] ?? 0) | (1 << (bit & 3));
+    }
+  }
+  return [...head, digits.map((digit) => digit.toString(16)).join('')];
+}
+
+export function unpackRuns([first, end, bits = '']: PackedRuns): Runs {
+  const runs: [number, number][] = first < end ? [[first, end]] : [];
+  for (let bit = 0; bit < bits.length * 4; bit += 1) {
+    const isSet = (Number.parseInt(bits[bit >> 2] ?? '0', 16) & (1 << (bit & 3))) !== 0;
+    const last = runs.at(-1);
+    if (!isSet) continue;
+    if (last && last[1] === end + bit) last[1] += 1;
+    else runs.push([end + bit, end + bit + 1]);
+  }
+  return runs;
+}

@@ -1,0 +1,334 @@
+import {
+  type Clock,
+  clockOf,
+  DAY_MS,
+  FREQUENCIES,
+  type Frequency,
+  type Period,
+  UTC,
+  windowAt,
+  windowPeriod,
+} from './calendar.ts';
+import { has, type PackedRuns, packRuns, type Runs, union, unpackRuns } from './runs.ts';
+import type { Terms } from './terms.ts';
+
+/*
+ * The account of one media buy as it is stored (owed.md §1.1), and how a report that comes changes it (§2, §3). Pure: the rules of
+ * the store run it inside their step.
+ */
+
+/** The clock of a stream. */
+export interface StreamClock {
+  readonly zone: string;
+  /** `reports`: two periods running fitted UTC and not the declared zone. */
+  readonly source: 'product' | 'reports' | 'default';
+  /** The zone that was declared, where another one is used. */
+  readonly declared?: string;
+  /** The alarm about it was raised. */
+  readonly isAnnounced?: true;
+}
+
+/** Numbers of windows, by frequency. */
+export type Windows = Partial<Readonly<Record<Frequency, PackedRuns>>>;
+
+/** Windows of one stage. Its name is a seller's text, and no member of an object. */
+export interface StageWindows {
+  readonly stage: string;
+  readonly windows: Windows;
+}
+
+/** The claim of an event that is not done: its window counts by the event's record. */
+export interface Claim {
+  readonly frequency: Frequency;
+  readonly number: number;
+  /** '' where the report names none. */
+  readonly stage: string;
+  /** Of the event. */
+  readonly key: string;
+}
+
+/** A period that fits no window, or came before anything was known of the buy. */
+export interface Unplaced extends Period {
+  readonly stage: string;
+  readonly key: string;
+  readonly isDone?: true;
+}
+
+/** What a store needs to know of a stream; its writer keeps more in it. */
+export interface Stream {
+  readonly mediaBuyId: string;
+  readonly terms: readonly Terms[];
+  readonly clock: StreamClock;
+  /** By stage. */
+  readonly had: readonly StageWindows[];
+  readonly claims: readonly Claim[];
+  readonly unplaced: readonly Unplaced[];
+  /** The seller said when it will report: what ends behind `after` is not expected before `until`. Unix ms. */
+  readonly later?: { readonly after: number; readonly until: number };
+  /** Windows whose rows were late, and when the seller expects their data. Unix ms. */
+  readonly late?: readonly (Place & { readonly until: number })[];
+  readonly counts: Counts;
+}
+
+/** How windows came to be had, and how often one came again. */
+export interface Counts {
+  readonly byWebhook: number;
+  readonly byPull: number;
+  readonly repeated: number;
+}
+
+/** A row of a report, as it concerns its media buy. */
+export interface Reported extends Period {
+  readonly stage: string;
+  readonly key: string;
+  /** It corrects or widens what came before, and repeats nothing. */
+  readonly isRevision: boolean;
+  /** The row has no data yet: it says that there will be some. */
+  readonly isLate?: true | undefined;
+  /** When the seller expects its next data. Unix ms. */
+  readonly nextAt?: number | undefined;
+}
+
+/** What a report has done to a stream. */
+export interface Claimed {
+  readonly stream: Stream;
+  /** The window that it is of, whole; undefined where it fits none. */
+  readonly window?: Period;
+  /** The window came before, by another event. */
+  readonly isRepeated: boolean;
+}
+
+/** Before anything is known of a buy its reports wait here: hours of eight days. */
+const MOST_WAITING = 200;
+/** Late windows of a stream: hours of four days. */
+const MOST_LATE = 96;
+/** Those that fit nothing: to look at. */
+const MOST_UNALIGNED = 20;
+/** A seller's report ends so long before a boundary at most, and means the boundary. Ms. */
+const SHORT_MS = 60_000;
+/** A stage is a seller's word. */
+const MOST_STAGES = 8;
+/** Events that are not done, of one window and stage: those that follow repeat it, and claim nothing. */
+const MOST_CLAIMS = 8;
+
+export const emptyStream = (mediaBuyId: string): Stream => ({
+  mediaBuyId,
+  terms: [],
+  clock: { zone: 'UTC', source: 'default' },
+  had: [],
+  claims: [],
+  unplaced: [],
+  counts: { byWebhook: 0, byPull: 0, repeated: 0 },
+});
+
+/** @param value as `streamText` gave it. */
+export function streamIn(value: string): Stream {
+  const stream = JSON.parse(value) as Stream;
+  // JSON has no Infinity.
+  const open = ({ start, end }: { readonly start: number; readonly end: number | null }): Period => ({
+    start,
+    end: end ?? Infinity,
+  });
+  return { ...stream, terms: stream.terms.map((is) => ({ ...is, spans: is.spans.map(open) })) };
+}
+
+export const streamText = (stream: Stream): string => JSON.stringify(stream);
+
+export const clockIn = ({ clock: { zone } }: Pick<Stream, 'clock'>): Clock => clockOf(zone) ?? UTC;
+
+/** The frequencies that a stream's terms name, the latest first. */
+export function frequenciesIn({ terms }: Pick<Stream, 'terms'>): readonly Frequency[] {
+  const named = terms.toReversed().flatMap(({ frequency }) => frequency ?? []);
+  return FREQUENCIES.filter((one) => named.includes(one)).toSorted(
+    (a, b) => named.indexOf(a) - named.indexOf(b),
+  );
+}
+
+/** A window by its number. */
+export interface Place {
+  readonly frequency: Frequency;
+  readonly number: number;
+}
+
+/** Whether an end says a boundary: that, or at most a minute before it. */
+export const saysEnd = (end: number, boundary: number): boolean =>
+  end <= boundary && boundary - end <= SHORT_MS;
+
+/** A seller could name any year: what lies further before the flight is no window of the buy, nor what lies further ahead. Ms. */
+const MOST_BEFORE_MS = 45 * DAY_MS;
+const MOST_AHEAD_MS = 2 * DAY_MS;
+
+/** The window that a period is of; undefined where it fits none (owed.md §2.3 to §2.5). */
+function placeOf(stream: Pick<Stream, 'terms'>, { start, end }: Period, clock: Clock): Place | undefined {
+  const spans = stream.terms.flatMap((is) => is.spans);
+  const firstStart = spans.reduce((first, span) => Math.min(first, span.start), Infinity);
+  if (!(start < end) || start < firstStart - MOST_BEFORE_MS) return undefined;
+  for (const frequency of frequenciesIn(stream)) {
+    const number = windowAt(frequency, clock, start);
+    const window = windowPeriod(frequency, clock, number);
+    const begins = start === window.start || spans.some((span) => span.start === start);
+    const ends =
+      saysEnd(end, window.end) || spans.some((span) => span.end <= window.end && saysEnd(end, span.end));
+    if (begins && ends) return { frequency, number };
+  }
+  return undefined;
+}
+
+/** The runs of all stages. */
+export function hadIn({ had }: Pick<Stream, 'had'>, frequency: Frequency): Runs {
+  return had.reduce<Runs>((all, { windows }) => {
+    const runs = windows[frequency];
+    return runs ? union(all, unpackRuns(runs)) : all;
+  }, []);
+}
+
+const hadInStage = ({ had }: Pick<Stream, 'had'>, stage: string, { frequency, number }: Place): boolean => {
+  const runs = had.find((one) => one.stage === stage)?.windows[frequency];
+  return runs !== undefined && has(unpackRuns(runs), number);
+};
+
+/** The step in which a report comes. */
+export interface ReportStep {
+  /** The store's clock, Unix ms. */
+  readonly now: number;
+  /** Whether the store has a record of a key. */
+  readonly isThere: (key: string) => boolean;
+}
+
+/** Whether the window of a period is had, or claimed by an event that is there (owed.md §3.2). */
+export function standsIn(stream: Stream, period: Period, { isThere }: Pick<ReportStep, 'isThere'>): boolean {
+  const place = placeOf(stream, period, clockIn(stream));
+  if (!place) return false;
+  return (
+    has(hadIn(stream, place.frequency), place.number) ||
+    stream.claims.some((claim) => isOf(claim, place) && isThere(claim.key))
+  );
+}
+
+/** Keys of the events that claim the window of a period. */
+export function claimantsIn(stream: Stream, period: Period): readonly string[] {
+  const place = stream.claims.length > 0 ? placeOf(stream, period, clockIn(stream)) : undefined;
+  return place ? stream.claims.filter((claim) => isOf(claim, place)).map(({ key }) => key) : [];
+}
+
+const isOf = (one: Place, { frequency, number }: Place): boolean =>
+  one.number === number && one.frequency === frequency;
+
+/** A report's row comes (owed.md §3.1, §3.3, §3.7). */
+export function claimedIn(before: Stream, reported: Reported, { now, isThere }: ReportStep): Claimed {
+  const { start, end, key, isRevision } = reported;
+  if (end > now + MOST_AHEAD_MS) return { stream: before, isRepeated: false };
+  const stream = withoutKey(withLater(before, reported), key);
+  if (reported.isLate) return { stream, isRepeated: false };
+  const stage = knownStage(stream, reported.stage);
+  const place = placeOf(stream, { start, end }, clockIn(stream));
+  if (!place) return unplaced(stream, { start, end, stage, key });
+  const own: Claim = { ...place, stage, key };
+  // What is gone before it was done claims nothing any more.
+  const claims = stream.claims.filter((is) => !isOf(is, place) || isThere(is.key));
+  const alike = claims.filter((is) => isOf(is, place) && is.stage === stage);
+  const isRepeated = !isRevision && (alike.length > 0 || hadInStage(stream, stage, place));
+  const { counts } = stream;
+  return {
+    stream: {
+      ...stream,
+      claims: alike.length < MOST_CLAIMS ? [...claims, own] : claims,
+      counts: isRepeated ? { ...counts, repeated: counts.repeated + 1 } : counts,
+    },
+    window: windowPeriod(place.frequency, clockIn(stream), place.number),
+    isRepeated,
+  };
+}
+
+/** An event that is new has claimed nothing: what its key claimed was of an event that is gone, and done by none. */
+const withoutKey = (stream: Stream, key: string): Stream => ({
+  ...stream,
+  claims: stream.claims.filter((claim) => claim.key !== key),
+  unplaced: stream.unplaced.filter((one) => one.key !== key),
+});
+
+/** What it says of its next data: of a late window by itself, else the last report counts (owed.md §1.5). */
+function withLater(stream: Stream, { start, end, isLate, nextAt: until }: Reported): Stream {
+  if (until === undefined) return stream;
+  if (isLate) {
+    const place = placeOf(stream, { start, end }, clockIn(stream));
+    if (!place) return stream;
+    const others = (stream.late ?? []).filter((one) => !isOf(one, place));
+    return { ...stream, late: [...others, { ...place, until }].slice(-MOST_LATE) };
+  }
+  // In the next window, also where the end is written short of it.
+  const after = end + SHORT_MS;
+  if (stream.later && stream.later.after > after) return stream;
+  return { ...stream, later: { after, until } };
+}
+
+/** Of too many stages the last ones are one: a seller could name as many as it likes. */
+function knownStage({ had, claims }: Stream, stage: string): string {
+  const known = new Set([...had.map((one) => one.stage), ...claims.map((claim) => claim.stage)]);
+  return known.has(stage) || known.size < MOST_STAGES ? stage : '';
+}
+
+function unplaced(stream: Stream, is: Unplaced): Claimed {
+  const most = stream.terms.length === 0 ? MOST_WAITING : MOST_UNALIGNED;
+  const kept: Stream = { ...stream, unplaced: [...stream.unplaced, is].slice(-most) };
+  const inUtc = byReports(kept);
+  if (!inUtc) return { stream: kept, isRepeated: false };
+  const place = placeOf(inUtc, is, UTC);
+  return {
+    stream: inUtc,
+    ...(place && { window: windowPeriod(place.frequency, UTC, place.number) }),
+    isRepeated: false,
+  };
+}
+
+/** Two periods running that fit UTC, and not the zone that was declared (owed.md §2.2). */
+function byReports(stream: Stream): Stream | undefined {
+  const { clock, terms } = stream;
+  if (clock.zone === 'UTC' || terms.length === 0) return undefined;
+  const fitting = stream.unplaced.flatMap((is) => placeOf(stream, is, UTC) ?? []);
+  const running = fitting.some(({ frequency, number }) =>
+    fitting.some((other) => other.frequency === frequency && other.number === number + 1),
+  );
+  if (!running) return undefined;
+  return placedAnew({ ...stream, clock: { zone: 'UTC', source: 'reports', declared: clock.zone } });
+}
+
+/** Periods that fitted nothing, by terms or a clock that are new. */
+export function placedAnew<S extends Stream>(stream: S): S {
+  const clock = clockIn(stream);
+  let is: S = { ...stream, unplaced: [] };
+  for (const one of stream.unplaced) {
+    const place = placeOf(is, one, clock);
+    if (!place) is = { ...is, unplaced: [...is.unplaced, one].slice(-MOST_UNALIGNED) };
+    else if (one.isDone) is = withHad(counted(is, { ...one, ...place }), one.stage, place);
+    else is = { ...is, claims: [...is.claims, { ...place, stage: one.stage, key: one.key }] };
+  }
+  return is;
+}
+
+/** The event of a key is done: its windows are had (owed.md §3.4). */
+export function completedIn<S extends Stream>(stream: S, key: string): S {
+  const claims = stream.claims.filter((claim) => claim.key !== key);
+  const done = stream.claims.filter((claim) => claim.key === key);
+  const marked = stream.unplaced.map((is) => (is.key === key ? { ...is, isDone: true as const } : is));
+  const is = { ...stream, claims, unplaced: marked };
+  return done.reduce((so, claim) => withHad(counted(so, claim), claim.stage, claim), is);
+}
+
+/** Keys of pulled reports begin so; no webhook's has a `/`. */
+const PULLED = 'observation/pull/';
+
+/** One more window that is had, unless it was. */
+function counted<S extends Stream>(stream: S, claim: Claim): S {
+  if (has(hadIn(stream, claim.frequency), claim.number)) return stream;
+  const name = claim.key.startsWith(PULLED) ? 'byPull' : 'byWebhook';
+  return { ...stream, counts: { ...stream.counts, [name]: stream.counts[name] + 1 } };
+}
+
+function withHad<S extends Stream>(stream: S, stage: string, { frequency, number }: Place): S {
+  const others = stream.had.filter((one) => one.stage !== stage);
+  const known = stream.had.find((one) => one.stage === stage)?.windows ?? {};
+  const before = known[frequency];
+  const runs = packRuns(union(before ? unpackRuns(before) : [], [[number, number + 1]]));
+  return { ...stream, had: [...others, { stage, windows: { ...known, [frequency]: runs } }] };
+}

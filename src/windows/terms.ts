@@ -1,0 +1,100 @@
+import { type Clock, type Frequency, type Period, windowAt, windowPeriod } from './calendar.ts';
+import { type Run, type Runs, union } from './runs.ts';
+
+/*
+ * What a media buy owes, by the terms that were in force (owed.md §1.3 to §1.5). Pure.
+ */
+
+/** The terms of a media buy, from an instant on until the next ones. */
+export interface Terms {
+  /** Unix ms. */
+  readonly from: number;
+  /** null: no reports are asked for. */
+  readonly frequency: Frequency | null;
+  /** When at least one package is active, in order, apart from each other. An open end is Infinity. */
+  readonly spans: readonly Period[];
+}
+
+/** Of more spans those behind are one: a seller names packages as it likes. */
+const MOST_SPANS = 100;
+
+/** Spans of packages as one: in order, joined where they touch. */
+export function joined(spans: readonly Period[]): readonly Period[] {
+  const apart = union(
+    [],
+    spans.map(({ start, end }): Run => [start, end]),
+  ).map(([start, end]) => ({ start, end }));
+  const [next] = apart.slice(MOST_SPANS - 1);
+  const last = apart.at(-1);
+  return next && last ? [...apart.slice(0, MOST_SPANS - 1), { start: next.start, end: last.end }] : apart;
+}
+
+/** Whether two say the same. */
+export function sameTerms(a: Terms, b: Terms): boolean {
+  return (
+    a.frequency === b.frequency &&
+    a.spans.length === b.spans.length &&
+    a.spans.every(({ start, end }, at) => start === b.spans[at]?.start && end === b.spans[at]?.end)
+  );
+}
+
+/** A buy has few: of more, the oldest are forgotten. */
+export const MOST_TERMS = 100;
+
+/** Terms with new ones behind them. What begins no later than the last replaces it. */
+export function withTerms(known: readonly Terms[], next: Terms): readonly Terms[] {
+  const before = known.filter(({ from }) => from < next.from);
+  const last = before.at(-1);
+  if (last && sameTerms(last, next)) return before;
+  return [...before, next].slice(-MOST_TERMS);
+}
+
+/**
+ * The windows of a frequency that are owed and whose periods have ended by `until`, as numbers.
+ * @param until Unix ms.
+ */
+export function owedRuns(terms: readonly Terms[], frequency: Frequency, clock: Clock, until: number): Runs {
+  let owed: Runs = [];
+  for (const [at, is] of terms.entries()) {
+    if (is.frequency !== frequency) continue;
+    // The first terms hold from the start: nothing was agreed before them.
+    const inForce = { after: at === 0 ? -Infinity : is.from, until: terms[at + 1]?.from ?? Infinity };
+    for (const span of is.spans) {
+      const run = owedOf(
+        { span, lastEnd: is.spans.at(-1)?.end ?? span.end, inForce, until },
+        frequency,
+        clock,
+      );
+      if (run) owed = union(owed, [run]);
+    }
+  }
+  return owed;
+}
+
+interface Owing {
+  readonly span: Period;
+  /** The end of the last span: a window that runs past it ends there. */
+  readonly lastEnd: number;
+  /** The terms are in force after the one, up to and including the other. */
+  readonly inForce: { readonly after: number; readonly until: number };
+  readonly until: number;
+}
+
+/** The windows that a span overlaps, and that end while the terms are in force. */
+function owedOf(
+  { span, lastEnd, inForce, until }: Owing,
+  frequency: Frequency,
+  clock: Clock,
+): Run | undefined {
+  const numberAt = (instant: number): number => windowAt(frequency, clock, instant);
+  const endOf = (number: number): number => Math.min(windowPeriod(frequency, clock, number).end, lastEnd);
+  /** Behind the last window whose period has ended by then. */
+  const endedBy = (instant: number): number => (instant === Infinity ? Infinity : numberAt(instant));
+  if (span.start >= Math.min(span.end, until) || lastEnd <= inForce.after) return undefined;
+  let first = numberAt(Math.max(span.start, inForce.after));
+  if (endOf(first) <= inForce.after) first += 1;
+  const overlapped = span.end === Infinity ? Infinity : numberAt(span.end - 1) + 1;
+  const ended = lastEnd <= inForce.until ? Infinity : endedBy(inForce.until);
+  const end = Math.min(overlapped, ended, endedBy(until));
+  return first < end ? [first, end] : undefined;
+}

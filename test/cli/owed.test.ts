@@ -1,0 +1,138 @@
+import { expect, it } from 'vitest';
+import { PermanentError } from '../../src/index.ts';
+import { createRegistrations } from '../../src/registrations/index.ts';
+import { sqliteStore } from '../../src/stores/sqlite.ts';
+import { AGENT, testReceiver } from '../receiver/setup.ts';
+import { buy, BUY, DAY_MS, type Period, reportBody } from '../reconcile/kit.ts';
+import { NEWEST } from '../registrations/kit.ts';
+import { HOSTILE, MARK } from '../support/hostile-text.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
+import { cli, type Ended } from './run-cli.ts';
+import { tempFolder } from './temp-folder.ts';
+
+const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+
+/** The day of so many days ago. */
+const ago = (days: number): Period => ({
+  start: new Date(today - days * DAY_MS).toISOString(),
+  end: new Date(today - (days - 1) * DAY_MS).toISOString(),
+});
+
+/** A media buy that ran four days, and ended two days ago. */
+const FLIGHT: Period = { start: ago(5).start, end: ago(2).end };
+
+async function buyer(file: string) {
+  const store = sqliteStore(file);
+  const baseUrl = 'https://buyer.example/webhooks';
+  const registrations = createRegistrations({ store, baseUrl, secrets: [NEWEST], logger: SILENT_LOGGER });
+  const at = await testReceiver({
+    store,
+    registrations,
+    handler: async (event) => {
+      if (event.idempotencyKey === 'dead-event-of-the-test') throw new PermanentError('no');
+    },
+  });
+  await at.receiver.ready();
+  const report = async (period: Period, key?: string): Promise<void> => {
+    await at.deliver(reportBody(period, key === undefined ? {} : { key }));
+  };
+  return { registrations, report, stop: () => at.receiver.stop() };
+}
+
+const owed = (folder: { path: string }, ...args: string[]): Promise<Ended> =>
+  cli(['owed', '--sqlite', 'it.db', ...args], { cwd: folder.path });
+
+it('owed: says what came, what is missing, and what is held', async () => {
+  using folder = tempFolder();
+  const { registrations, report, stop } = await buyer(folder.file('it.db'));
+  const empty = await owed(folder);
+  expect(empty).toMatchObject({ code: 0, stderr: '' });
+  expect(empty.stdout).toMatch(
+    /^No media buy with reports is registered\.\nTasks: 0 ended, 0 open, 0 unresolved, 0 orphaned\nComplete as of 2\d{3}-/,
+  );
+
+  await buy({ registrations }, FLIGHT);
+  await report(ago(5));
+  await report(ago(4), 'dead-event-of-the-test');
+
+  const { code, stdout } = await owed(folder);
+  expect(code).toBe(1);
+  const lines = stdout.split('\n');
+  expect(lines[0]).toMatch(/^state +due +webhook +pull +missing +held +frequency +zone +media buy$/);
+  expect(lines[1]).toMatch(/^missing +4 +1 +0 +2 +1 +daily +UTC +buy-1 at https:\/\/seller\.example\/mcp$/);
+  expect(lines.slice(2, 5)).toEqual([
+    `    missing ${ago(3).start} to ${ago(3).end}`,
+    `    missing ${ago(2).start} to ${ago(2).end}`,
+    `    held ${ago(4).start} to ${ago(4).end}, DEAD event dead-event-of-the-test`,
+  ]);
+  expect(lines[5]).toBe('Tasks: 1 ended, 0 open, 0 unresolved, 0 orphaned');
+  expect(lines[6]).toMatch(/^Not complete as of /);
+
+  const json = await owed(folder, '--seller', AGENT, '--media-buy', BUY, '--json');
+  expect(json.code).toBe(1);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    complete: false,
+    asOf: expect.stringMatching(/^2\d{3}-/) as unknown,
+    tasks: { ended: 1 },
+    streams: [
+      {
+        mediaBuyId: BUY,
+        missing: [{ ...ago(3), recoverable: true, tries: 0 }, ago(2)],
+        held: [{ ...ago(4), key: 'dead-event-of-the-test' }],
+      },
+    ],
+  });
+
+  // Of the last window alone, by when it ended.
+  const since = await owed(folder, '--since', ago(3).end, '--json');
+  expect(JSON.parse(since.stdout)).toMatchObject({ streams: [{ missing: [ago(2)], held: [] }] });
+
+  const other = await owed(folder, '--seller', AGENT, '--media-buy', 'buy-2');
+  expect(other.code).toBe(1);
+  expect(other.stdout).toMatch(/^Nothing is known of this media buy/);
+  expect((await owed(folder, '--seller', 'https://other.example/mcp')).code).toBe(0);
+
+  // The reports come after all, and the DEAD one by another event.
+  await report(ago(3));
+  await report(ago(2));
+  const held = await owed(folder);
+  expect(held.code).toBe(1);
+  expect(held.stdout).toMatch(/^held +4 +3 +0 +0 +1 /m);
+  await stop();
+});
+
+it('owed: no text of a seller begins a line of its own', async () => {
+  using folder = tempFolder();
+  const { registrations, stop } = await buyer(folder.file('it.db'));
+  const made = await registrations.create({
+    agentUrl: AGENT,
+    taskType: 'create_media_buy',
+    arguments: {
+      start_time: FLIGHT.start,
+      end_time: FLIGHT.end,
+      reporting_webhook: { url: 'https://buyer.example/webhooks/r', reporting_frequency: 'daily' },
+    },
+  });
+  await made.settle({ media_buy_id: HOSTILE.slice(0, 300), status: 'completed', packages: [] });
+  await stop();
+  const { code, stdout } = await owed(folder);
+  expect(code).toBe(1);
+  expect(stdout).toContain(MARK);
+  expect(stdout.split('\n')).toHaveLength(1 + 1 + 4 + 3);
+});
+
+it.each([
+  [['--media-buy', 'buy-1'], /--media-buy needs --seller/],
+  [['--since', 'yesterday'], /--since: "yesterday" is not an instant/],
+  [['--grace-ms', '-1'], /Expected a whole number from 0 on/],
+  [['--expected-delay-ms', '4h'], /Expected a whole number from 0 on/],
+])('owed %j cannot be done', async (args, message) => {
+  using folder = tempFolder();
+  const store = sqliteStore(folder.file('it.db'));
+  await store.open();
+  await store.close();
+  const { code, stdout, stderr } = await owed(folder, ...args);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(message);
+  expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+});

@@ -1,0 +1,50 @@
+import type { Event } from '../../../src/events/index.ts';
+import type { AccountQuery, ReportSchedule } from '../../../src/reconcile/index.ts';
+import type { JsonObject } from '../../../src/registrations/index.ts';
+import type { StoreLocation } from '../../reliability/processes/stores.ts';
+
+/* What the market and the processes of the buyer tell each other. */
+
+export const URL = 'https://buyer.example/webhooks/proto';
+
+/** What a process of the buyer is told at first. */
+export interface Buying {
+  readonly place: StoreLocation;
+  readonly mode: 'inline' | 'inbox';
+  /** Unix ms. */
+  readonly now: number;
+  readonly secret: string;
+  readonly senders: readonly { readonly agentUrl: string; readonly key: Record<string, unknown> }[];
+  readonly buys: readonly { readonly id: string; readonly schedule: ReportSchedule }[];
+}
+
+/** What it is asked to do. */
+export type Asked =
+  | { readonly what: 'deliver'; readonly body: string; readonly headers: Record<string, string> }
+  | { readonly what: 'buy'; readonly id: string; readonly agentUrl: string; readonly args: object }
+  | { readonly what: 'account'; readonly query: AccountQuery }
+  | { readonly what: 'list'; readonly state: 'queued' | 'leased' | 'dead' }
+  | { readonly what: 'inspect'; readonly agentUrl: string; readonly key: string };
+
+export type Question =
+  | {
+      readonly what: 'call';
+      readonly agentUrl: string;
+      readonly operation: string;
+      readonly args: JsonObject;
+    }
+  | { readonly what: 'handle'; readonly event: Event };
+
+interface Answer {
+  readonly id: number;
+  readonly value?: unknown;
+  readonly error?: string;
+}
+
+export type Told =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'time'; readonly now: number }
+  | { readonly kind: 'question'; readonly id: number; readonly question: Question }
+  | ({ readonly kind: 'answer' } & Answer)
+  | { readonly kind: 'asked'; readonly id: number; readonly asked: Asked }
+  | ({ readonly kind: 'done' } & Answer);

@@ -1,0 +1,197 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { loadOnDemand } from '../../../src/for-tests.ts';
+import type { DeliveryReportEvent, Event } from '../../../src/events/index.ts';
+import type { Outcome } from '../../../src/index.ts';
+import type { Account, Reconciler, ReconcilerOptions } from '../../../src/reconcile/index.ts';
+import { reconcilerOf } from '../../../src/reconcile/for-tests.ts';
+import type { CallSeller } from '../../../src/registrations/index.ts';
+import { registrationsOf } from '../../../src/registrations/for-tests.ts';
+import type { Store } from '../../../src/stores/index.ts';
+import { testReceiver, type TestReceiver } from '../../receiver/setup.ts';
+import { hashes, NEWEST } from '../../registrations/kit.ts';
+import { type VirtualClock, virtualClock } from '../../support/virtual-clock.ts';
+import { agentOf, type Buy } from './plan.ts';
+import { answerDelivery, answerMediaBuys } from './seller.ts';
+import { agendaOf, type Posted, sellerKeys } from './traffic.ts';
+import { createTruth, type Truth } from './truth.ts';
+
+/*
+ * A market under one virtual clock: sellers send what their plan says, the buyer's receiver and reconciler do what they do, and after
+ * each day the account is compared with what the sellers know.
+ */
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+export interface MarketOptions {
+  readonly buys: readonly Buy[];
+  readonly store: Store;
+  readonly mode: 'inline' | 'inbox';
+  /** Unix ms. */
+  readonly begin: number;
+  readonly end: number;
+  /** Between two comparisons. */
+  readonly stepMs?: number;
+  /** The longest wait between two looks of the reconciler. */
+  readonly lookMs?: number;
+  /** A buyer that is wrong: what it reads as the account. */
+  readonly account?: (real: Reconciler, truth: Truth) => Promise<readonly Account[]>;
+  /** What it says of the zone. */
+  readonly timeZone?: (buy: Buy) => string;
+}
+
+/** What a market came to. */
+export interface Played {
+  /** Sentences about what was wrong, some of them. */
+  readonly wrong: readonly string[];
+  readonly windows: number;
+  readonly byWebhook: number;
+  readonly byPull: number;
+  readonly repeated: number;
+  readonly pulls: number;
+  readonly asks: number;
+  readonly compared: number;
+}
+
+export async function play(options: MarketOptions): Promise<Played> {
+  const { buys, begin, end, stepMs = DAY } = options;
+  const clock = virtualClock(begin);
+  const truth = createTruth(buys);
+  const keys = await sellerKeys();
+  const byId = new Map(buys.map((buy) => [buy.id, buy]));
+  const questions = { pulls: 0, asks: 0 };
+  const call: CallSeller = async (agentUrl, operation, args) => {
+    const [id] = (args['media_buy_ids'] ?? []) as readonly string[];
+    const buy = id === undefined ? undefined : byId.get(id);
+    if (!buy || agentOf(buy.kind) !== agentUrl) throw new Error(`a question for nobody's buy: ${operation}`);
+    if (operation === 'get_media_buys') {
+      questions.asks += 1;
+      return answerMediaBuys(buy, Date.now());
+    }
+    questions.pulls += 1;
+    truth.asked(buy, Date.now());
+    return answerDelivery(buy, args, Date.now());
+  };
+  const registrations = registrationsOf(
+    { store: options.store, call, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] },
+    {
+      hashes,
+      randomBytes: (count) => new Uint8Array(randomBytes(count)),
+      newId: () => randomUUID(),
+      now: clock.now,
+      sleep: clock.sleep,
+    },
+  );
+  const receiver = await testReceiver({
+    store: options.store,
+    registrations,
+    mode: options.mode,
+    senders: [...keys].map(([kind, key]) => ({ agentUrl: agentOf(kind), pins: [key.publicJwk] })),
+    retry: { baseMs: 1, maxMs: 1 },
+    handlers: { other: async (event: Event) => truth.handle(event as DeliveryReportEvent, Date.now()) },
+    onAlarm: (alarm) => {
+      if (alarm.code === 'dead') truth.died(String(alarm['key']));
+      truth.alarmed(alarm);
+    },
+  });
+  await receiver.receiver.start();
+  await loadOnDemand();
+  const schedule: ReconcilerOptions['schedule'] = ({ mediaBuyId }) => {
+    const buy = byId.get(mediaBuyId);
+    if (!buy) return undefined;
+    return {
+      timeZone: options.timeZone?.(buy) ?? buy.zone,
+      expectedDelayMinutes: buy.delayMs / MINUTE,
+      windowedPullGranularities: buy.isWindowed ? [buy.frequency] : [],
+    };
+  };
+  const reconciler = reconcilerOf(
+    { receiver: receiver.receiver, registrations, schedule },
+    { sleep: clock.sleep, lookMs: options.lookMs ?? 10 * MINUTE },
+  );
+  await reconciler.start();
+  for (const buy of buys) {
+    const made = await registrations.create({
+      agentUrl: agentOf(buy.kind),
+      taskType: 'create_media_buy',
+      arguments: {
+        start_time: new Date(buy.flight.start).toISOString(),
+        end_time: new Date(buy.flight.end).toISOString(),
+        packages: [{ product_id: `product-of-${buy.id}`, budget: 100 }],
+        reporting_webhook: { url: 'https://buyer.example/webhooks/r', reporting_frequency: buy.frequency },
+      },
+    });
+    await made.settle({ media_buy_id: buy.id, status: 'completed', packages: [] });
+  }
+  const agenda = agendaOf(buys, {
+    truth,
+    post: async (buy, body) => {
+      const outcome = await receiver.deliver(body, { key: keys.get(buy.kind)?.privateJwk ?? {} });
+      return postedOf(outcome);
+    },
+  });
+  let compared = 0;
+  const compare = async (): Promise<void> => {
+    const before = truth.wrong.length;
+    // What takes time of this machine and none of the clock may be under way.
+    for (let tries = 0; tries < 20; tries += 1) {
+      truth.wrong.length = Math.min(truth.wrong.length, before);
+      await quiet(clock, receiver);
+      truth.compare(await (options.account?.(reconciler, truth) ?? pagesOf(reconciler)), Date.now());
+      if (truth.wrong.length === before) break;
+      await realWait();
+    }
+    compared += 1;
+  };
+  for (let at = begin + stepMs + 37 * MINUTE; at < end; at += stepMs) agenda.add({ at, run: compare });
+  try {
+    for (let action = agenda.next(); action && action.at < end; action = agenda.next()) {
+      const wait = action.at - begin - clock.now();
+      if (wait > 0) await clock.pass(wait);
+      await action.run();
+    }
+    await clock.pass(Math.max(0, end - begin - clock.now()));
+    await compare();
+    truth.atEnd();
+  } finally {
+    await reconciler.stop();
+    await receiver.receiver.stop();
+    clock.end();
+  }
+  return { wrong: truth.wrong, ...truth.figures(), ...questions, compared };
+}
+
+async function pagesOf(reconciler: Reconciler): Promise<readonly Account[]> {
+  const pages: Account[] = [];
+  let after: string | undefined;
+  do {
+    const page = await reconciler.account({ limit: 20, ...(after !== undefined && { after }) });
+    pages.push(page);
+    after = page.next;
+  } while (after !== undefined);
+  return pages;
+}
+
+const realWait = (): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, 2);
+  });
+
+/** An event is stored where it is safe, and where its handler has failed. */
+export function postedOf({ kind, code, response: { status } }: Outcome): Posted {
+  const isStored = (status >= 200 && status < 300) || code === 'handler_failed' || code === 'in_flight';
+  return { status, isStored, code: `${kind} ${code ?? ''} ${status}` };
+}
+
+/** Lets workers run what is acknowledged, back-offs included. */
+async function quiet(clock: VirtualClock, { receiver }: TestReceiver): Promise<void> {
+  for (let turn = 0; turn < 400; turn += 1) {
+    // A process that is slow may have lost a lease: what that puts off waits for minutes.
+    await clock.pass(turn < 200 ? 50 : 30_000);
+    const queued = await receiver.inbox.list({ state: 'queued', limit: 1000 });
+    const leased = await receiver.inbox.list({ state: 'leased', limit: 1000 });
+    if (![...queued.records, ...leased.records].some(({ acked }) => acked)) return;
+    await realWait();
+  }
+  throw new Error('the workers do not end');
+}

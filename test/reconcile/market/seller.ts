@@ -1,0 +1,88 @@
+import type { JsonObject } from '../../../src/registrations/index.ts';
+import { type Buy, isOwed, statusAt, type Window } from './plan.ts';
+import { dateOf, monthDateOf } from './zones.ts';
+
+/* What the sellers of a market answer. */
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+export function answerMediaBuys(buy: Buy, now: number): JsonObject {
+  const status = statusAt(buy, now);
+  const changes = buy.changes.filter(({ at }) => at <= now);
+  const isOver = now >= buy.flight.end && status === 'active';
+  const updated = isOver ? buy.flight.end : (changes.at(-1)?.at ?? Date.parse('2026-02-27T00:00:00Z'));
+  return {
+    media_buys: [
+      {
+        media_buy_id: buy.id,
+        status: isOver ? 'completed' : status,
+        revision: 1 + changes.length + (isOver ? 1 : 0),
+        updated_at: iso(updated),
+        currency: 'USD',
+        total_budget: 100,
+        start_time: iso(buy.flight.start),
+        end_time: iso(buy.flight.end),
+        ...(status === 'canceled' && { cancellation: { canceled_at: iso(updated), canceled_by: 'seller' } }),
+        packages: [{ package_id: 'p1', product_id: `product-of-${buy.id}` }],
+      },
+    ],
+  };
+}
+
+const dateIn = (buy: Buy, { index }: Window): string =>
+  buy.frequency === 'monthly' ? monthDateOf(index) : dateOf(index);
+
+/** @throws Error in an outage. */
+export function answerDelivery(buy: Buy, args: JsonObject, now: number): JsonObject {
+  const { outage } = buy;
+  if (outage && outage.start <= now && now < outage.end) throw new Error('the seller is away');
+  const [from, to] = [args['start_date'] as string, args['end_date'] as string];
+  const row = { media_buy_id: buy.id, status: 'active' };
+  const hasData = (window: Window): boolean => window.dataAt <= now && isOwed(buy, window);
+  if (args['include_window_breakdown'] === true) {
+    const [begins, ends] = [Date.parse(`${from}T00:00:00Z`), Date.parse(`${to}T00:00:00Z`)];
+    const windows = buy.windows
+      .filter(
+        (one) => one.start >= begins - 12 * 3_600_000 && one.start < ends + 12 * 3_600_000 && hasData(one),
+      )
+      .map(({ start, end }) => ({
+        window_start: iso(start),
+        window_end: iso(end),
+        totals: { impressions: 2, spend: 2 },
+        by_package: [],
+      }));
+    return {
+      reporting_period: { start: iso(begins), end: iso(ends) },
+      currency: 'USD',
+      media_buy_deliveries: [{ ...row, totals: { impressions: 9, spend: 9 }, windows }],
+    };
+  }
+  const asked = buy.windows.filter((one) => from <= dateIn(buy, one) && dateIn(buy, one) < to);
+  const [first, last] = [asked[0], asked.at(-1)];
+  if (!first || !last || !asked.some(hasData)) {
+    return {
+      reporting_period: { start: `${from}T00:00:00Z`, end: `${to}T00:00:00Z` },
+      currency: 'USD',
+      media_buy_deliveries: [],
+    };
+  }
+  // Some say the period in their own zone, others the dates.
+  const period =
+    buy.kind === 'honest' || buy.kind === 'drift'
+      ? { start: iso(first.start), end: iso(last.end) }
+      : { start: `${from}T00:00:00Z`, end: `${to}T00:00:00Z` };
+  return {
+    reporting_period: period,
+    currency: 'USD',
+    media_buy_deliveries: [
+      {
+        ...row,
+        totals: { impressions: 2, spend: 2 },
+        by_package: [],
+        daily_breakdown: asked
+          .filter(hasData)
+          .map((one) => ({ date: dateIn(buy, one), impressions: 2, spend: 2 })),
+      },
+    ],
+  };
+}
