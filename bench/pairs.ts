@@ -44,29 +44,33 @@ function tell(where: string, times: Awaited<ReturnType<typeof alternate>>): void
 async function overHttp(): Promise<void> {
   const prepared = await prepare(512, key, 'ed25519', 1024);
   const samples = prepared.map(({ base, bareSignature }) => ({ base, bareSignature }));
-  const job = { framework: 'node', key, samples };
-  const servers = [
-    {
-      name: 'bare',
-      process: await (await serversOf(here)).startServerProcess({ ...job, kind: 'bare' }),
-    },
-  ];
-  for (const [build, folder] of Object.entries(BUILDS)) {
-    const { startServerProcess } = await serversOf(folder);
-    for (const [kind, of] of Object.entries(KINDS)) {
-      servers.push({ name: `${kind} ${build}`, process: await startServerProcess({ ...job, kind: of }) });
-    }
-  }
+  const job = { framework: 'node', key, samples } as const;
   for (const [width, count] of [
     [1, 1_000],
     [32, 1_500],
     [128, 1_500],
     [1_000, 2_000],
   ] as const) {
+    // New ones for each: what they remember of nonces has a cap.
+    const servers = await startServers(job);
     const planned = plan(count, PAIRS, IN_SERVICE);
     tell(`${width} connections`, await alternate(requestContestants(servers, key, width), planned));
+    for (const { process } of servers) await process.stop();
   }
-  for (const { process } of servers) await process.stop();
+}
+
+type Job = Omit<Parameters<Awaited<ReturnType<typeof serversOf>>['startServerProcess']>[0], 'kind'>;
+
+async function startServers(job: Job) {
+  const { startServerProcess: startBare } = await serversOf(here);
+  const servers = [{ name: 'bare', process: await startBare({ ...job, kind: 'bare' }) }];
+  for (const [build, folder] of Object.entries(BUILDS)) {
+    const { startServerProcess } = await serversOf(folder);
+    for (const [kind, of] of Object.entries(KINDS)) {
+      servers.push({ name: `${kind} ${build}`, process: await startServerProcess({ ...job, kind: of }) });
+    }
+  }
+  return servers;
 }
 
 /** One delivery after the other, each awaited. */
