@@ -1,5 +1,6 @@
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import {
+  FIRST_TOOK_MS,
   type Line,
   saveSellerRow,
   type SellerRow,
@@ -9,9 +10,6 @@ import {
 } from '../registrations/watch-task.ts';
 
 /* The tasks of a seller whose places are all taken, first come first served (calls.md §3.3): each row has the one behind it. */
-
-/** How long a poll is taken to be of a seller that has answered none. Ms. */
-const FIRST_TOOK_MS = 1000;
 
 export const isInLine = ({ line }: SellerRow, { ticket }: Watch): boolean =>
   ticket !== undefined && line !== undefined && ticket > line.called;

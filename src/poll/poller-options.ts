@@ -5,10 +5,9 @@ import { createHashes } from '../crypto/hashes.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import { ConfigError, messageOf } from '../shared/errors.ts';
 import type { Transport } from '../events/event.ts';
-import { CONTEXT } from '../receiver/instruments.ts';
 import { createThinning, harmless } from '../shared/logging.ts';
 import type { Receiver } from '../config/receiver-options.ts';
-import type { ReceiverContext, WithContext } from '../receiver/context.ts';
+import type { ReceiverContext } from '../receiver/context.ts';
 import { givenCaller, TRANSPORTS } from '../registrations/option-checks.ts';
 import { CAPABILITIES, type WithCapabilities } from '../registrations/capabilities.ts';
 import { LONGEST_LEASE_MS } from '../stores/constants.ts';
@@ -16,7 +15,7 @@ import { backgroundTimer, limited } from '../shared/time-limits.ts';
 import type { CallSeller } from '../registrations/call-seller.ts';
 import type { Registrations } from '../registrations/registrations.ts';
 import { startStop } from '../shared/start-stop.ts';
-import { WATCHED_TASKS, type WithWatchedTasks } from '../registrations/watch-task.ts';
+import { partsOf, tasksOf } from './given.ts';
 import { type Poll, type PollerContext, pollerLoop, type PollerStats } from './poller.ts';
 import { type Lists, listsOf, type PolledTask, type TaskQuery } from './query.ts';
 
@@ -104,8 +103,8 @@ export type PollerParts = Pick<PollerContext, 'clock' | 'sleep'> & { readonly ra
 export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }: PollerParts): Poller {
   onlyKnown('createPoller', options, KNOWN);
   const { receiver, query } = options;
-  const parts = partsOf(options);
-  const tasks = tasksOf(options);
+  const parts = partsOf('createPoller', options);
+  const tasks = tasksOf('createPoller', options);
   const call = givenCaller('createPoller', tasks.call);
   if (query !== undefined) requireFunction('query', query, '(task) => ({ operation, arguments })');
   if (options.onPoll !== undefined) requireFunction('onPoll', options.onPoll, '(poll) => …');
@@ -205,25 +204,4 @@ function silentOf(silentMs: PollerOptions['silentMs']): (agentUrl: string) => nu
   if (typeof silentMs === 'function') return (agentUrl) => silentMs(agentUrl) ?? DAY_MS;
   const ms = wholeNumber('silentMs', silentMs, DAY_MS);
   return () => ms;
-}
-
-function partsOf({ receiver, registrations }: PollerOptions): ReceiverContext {
-  const parts = (receiver as Partial<Receiver & WithContext> | undefined)?.[CONTEXT];
-  if (!parts) {
-    throw new ConfigError('createPoller: receiver is not a receiver. Give what createReceiver returned.');
-  }
-  if (parts.registrations !== registrations) {
-    throw new ConfigError(
-      'createPoller: the receiver has other registrations, or none. Give both the same: createReceiver({ …, registrations }).',
-    );
-  }
-  return parts;
-}
-
-function tasksOf({ registrations }: PollerOptions): WithWatchedTasks[typeof WATCHED_TASKS] {
-  const tasks = (registrations as Partial<Registrations & WithWatchedTasks> | undefined)?.[WATCHED_TASKS];
-  if (tasks) return tasks;
-  throw new ConfigError(
-    'createPoller: registrations are not what createRegistrations returned. Give those of the receiver.',
-  );
 }

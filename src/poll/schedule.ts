@@ -1,5 +1,4 @@
 import type { TaskStatus } from '../events/event.ts';
-import { LONGEST_PAUSE_MS } from '../registrations/answer.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
 import { seenOf, storedIn } from '../registrations/operation.ts';
 import type { SellerAnswer } from '../registrations/operation.ts';
@@ -7,6 +6,8 @@ import type { SellerStep } from '../registrations/seller-step.ts';
 import { endTask, replaceTask } from '../registrations/settling.ts';
 import {
   endedWatch,
+  livePolls,
+  pauseOf,
   saveSellerRow,
   type SellerRow,
   sellerRowIn,
@@ -17,7 +18,6 @@ import {
 } from '../registrations/watch-task.ts';
 import { isInLine, outOfLine, standInLine, withoutFirst } from './line.ts';
 import { storedId } from '../stages/ids.ts';
-import { LONGEST_LEASE_MS } from '../stores/constants.ts';
 import type { RegistrationRow } from '../stores/store.ts';
 
 /*
@@ -99,9 +99,6 @@ function intervalMs({ hasWebhooks }: Watch, { heardAt }: SellerRow, now: number,
   return hasWebhooks && isHeard ? pace.slowMs : pace.fastMs;
 }
 
-const livePolls = ({ polls = [] }: SellerRow, now: number): NonNullable<SellerRow['polls']> =>
-  polls.filter(([, until]) => until > now && until <= now + LONGEST_LEASE_MS);
-
 /** Begins a poll of a row that was due. */
 export function beginPoll(
   { rows: store, hashes, retentionMs }: WatchedTasks,
@@ -133,10 +130,6 @@ const later = ({ rows }: SellerStep, of: Held, watch: Watch, at: number): Begun 
   rows.save(watchRow(of, watch, 'watched', { dueAt: Math.ceil(at) }));
   return { kind: 'later' };
 };
-
-/** No longer, though a clock was ahead. */
-const pauseOf = ({ pausedUntil = 0 }: SellerRow, now: number): number =>
-  Math.min(pausedUntil, now + LONGEST_PAUSE_MS);
 
 /** What a task has come to, unless it is to be asked about now. */
 function unlessLater(

@@ -1,6 +1,11 @@
-import { LONGEST_LEASE_MS } from '../stores/constants.ts';
 import type { RegistrationRows } from '../stores/store.ts';
-import { saveSellerRow, type SellerRow, sellerRowIn } from '../registrations/watch-task.ts';
+import {
+  FIRST_TOOK_MS,
+  livePolls,
+  pauseOf,
+  saveSellerRow,
+  sellerRowIn,
+} from '../registrations/watch-task.ts';
 
 /*
  * The places of a seller, of which polls have theirs too: how many questions it is asked at once, and when it asked for a pause
@@ -15,11 +20,6 @@ export interface Place {
   readonly until: number;
 }
 
-const FIRST_TOOK_MS = 1000;
-
-const live = ({ polls = [] }: SellerRow, now: number): NonNullable<SellerRow['polls']> =>
-  polls.filter(([, until]) => until > now && until <= now + LONGEST_LEASE_MS);
-
 /** @returns how long to wait, where there is none. Ms. */
 export function takePlace(
   rows: RegistrationRows,
@@ -28,8 +28,9 @@ export function takePlace(
   perSeller: number,
 ): number {
   const seller = sellerRowIn(rows);
-  const { pausedUntil = 0, tookMs = FIRST_TOOK_MS } = seller;
-  const polls = live(seller, now);
+  const { tookMs = FIRST_TOOK_MS } = seller;
+  const pausedUntil = pauseOf(seller, now);
+  const polls = livePolls(seller, now);
   if (pausedUntil > now) return pausedUntil - now;
   if (polls.length >= perSeller) return tookMs;
   saveSellerRow(rows, sender, { ...seller, polls: [...polls, [id, until]] });
@@ -44,7 +45,7 @@ export function freePlace(
   pauseMs: number | undefined,
 ): void {
   const seller = sellerRowIn(rows);
-  const polls = live(seller, now).filter(([own, ends]) => own !== id || ends !== until);
+  const polls = livePolls(seller, now).filter(([own, ends]) => own !== id || ends !== until);
   const pausedUntil =
     pauseMs === undefined ? undefined : Math.max(seller.pausedUntil ?? 0, Math.ceil(now + pauseMs));
   saveSellerRow(rows, sender, { ...seller, polls, ...(pausedUntil !== undefined && { pausedUntil }) });

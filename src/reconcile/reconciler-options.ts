@@ -2,16 +2,14 @@ import { boundedCall } from '../calls/bounded-call.ts';
 import { createSessions } from '../calls/sessions.ts';
 import { onlyKnown, wholeNumber } from '../config/validate.ts';
 import type { Receiver } from '../config/receiver-options.ts';
-import type { ReceiverContext, WithContext } from '../receiver/context.ts';
-import { CONTEXT } from '../receiver/instruments.ts';
 import { observeReportWith } from '../receiver/observe-report.ts';
 import { givenCaller } from '../registrations/option-checks.ts';
 import type { Registrations } from '../registrations/registrations.ts';
-import { WATCHED_TASKS, type WithWatchedTasks } from '../registrations/watch-task.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { startStop } from '../shared/start-stop.ts';
 import { backgroundTimer } from '../shared/time-limits.ts';
 import { LONGEST_LEASE_MS } from '../stores/constants.ts';
+import { partsOf, tasksOf } from '../poll/given.ts';
 import { type Account, accountOf, type AccountQuery, streamsOf } from './account.ts';
 import { type Tolerance, TOLERANCE } from './evaluate.ts';
 import type { ReconcilerContext } from './ask-seller.ts';
@@ -97,8 +95,8 @@ export function reconcilerOf(
 ): Reconciler & WithStreamPages {
   onlyKnown('createReconciler', options, KNOWN);
   const { receiver, schedule } = options;
-  const parts = partsOf(options);
-  const tasks = tasksOf(options);
+  const parts = partsOf('createReconciler', options);
+  const tasks = tasksOf('createReconciler', options);
   const call = boundedCall(givenCaller('createReconciler', tasks.call));
   if (schedule !== undefined && typeof schedule !== 'function') {
     throw new ConfigError(
@@ -150,25 +148,4 @@ export function reconcilerOf(
     },
     [STREAM_PAGES]: (query) => streamsOf(source, query),
   };
-}
-
-function partsOf({ receiver, registrations }: ReconcilerOptions): ReceiverContext {
-  const parts = (receiver as Partial<Receiver & WithContext> | undefined)?.[CONTEXT];
-  if (!parts) {
-    throw new ConfigError('createReconciler: receiver is not a receiver. Give what createReceiver returned.');
-  }
-  if (parts.registrations !== registrations) {
-    throw new ConfigError(
-      'createReconciler: the receiver has other registrations, or none. Give both the same: createReceiver({ …, registrations }).',
-    );
-  }
-  return parts;
-}
-
-function tasksOf({ registrations }: ReconcilerOptions): WithWatchedTasks[typeof WATCHED_TASKS] {
-  const tasks = (registrations as Partial<Registrations & WithWatchedTasks> | undefined)?.[WATCHED_TASKS];
-  if (tasks) return tasks;
-  throw new ConfigError(
-    'createReconciler: registrations are not what createRegistrations returned. Give those of the receiver.',
-  );
 }

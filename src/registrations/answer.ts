@@ -17,7 +17,6 @@ import { reportedText, SellerError, sellerErrorOf, sellerText, TaskUnknownError 
 import { isError, isPlainObject } from '../shared/realms.ts';
 
 export {
-  LONGEST_PAUSE_MS,
   SellerBusyError,
   SellerError,
   type SellerErrorCode,

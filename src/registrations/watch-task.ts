@@ -4,7 +4,9 @@ import type { TaskStatus } from '../events/event.ts';
 import type { EditionName } from '../shared/editions.ts';
 import type { CallSeller } from './call-seller.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
+import { LONGEST_LEASE_MS } from '../stores/constants.ts';
 import { storedObject } from './operation-rows.ts';
+import { LONGEST_PAUSE_MS } from './seller-error.ts';
 
 /*
  * The rows for polling: one for each task, made when its operation is settled, which also has the operation of the task; and one
@@ -101,6 +103,17 @@ export interface SellerRow {
   /** Polls under way, by the ids of their watches: until when each has its lease. */
   readonly polls?: readonly (readonly [id: string, until: number])[];
 }
+
+/** The time that a question is taken to need at a seller that has answered none. Ms. */
+export const FIRST_TOOK_MS = 1000;
+
+/** Questions that hold a place of the seller: polls, and those of a reconciler. */
+export const livePolls = ({ polls = [] }: SellerRow, now: number): NonNullable<SellerRow['polls']> =>
+  polls.filter(([, until]) => until > now && until <= now + LONGEST_LEASE_MS);
+
+/** Until when the seller is not to be asked; no longer, though a clock was ahead. Unix ms. */
+export const pauseOf = ({ pausedUntil = 0 }: SellerRow, now: number): number =>
+  Math.min(pausedUntil, now + LONGEST_PAUSE_MS);
 
 /** Stored among the seller's routes, whose ids are schemes: no seller can choose it. */
 export const SELLER_ROW_ID = 'seller';

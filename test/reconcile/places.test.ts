@@ -56,6 +56,12 @@ describe('the places of a seller', () => {
     expect(await known()).toEqual({ polls: [['buy-1', now + 60_000]] });
   });
 
+  it('a pause that a clock ahead has set lasts no longer than a pause can', async () => {
+    const { run } = await seller({ pausedUntil: Date.now() + 10 * 86_400_000 });
+    const waitMs = await run((rows, at) => takePlace(rows, at, placeOf('buy-1', at + 60_000), 1));
+    expect(waitMs).toBe(86_400_000);
+  });
+
   it('one that was taken again meanwhile is not given back by who had it before', async () => {
     const now = Date.now();
     const { run, known } = await seller({ polls: [['buy-1', now + 60_000]] });
