@@ -1,8 +1,9 @@
 // npm run bench -- [section …] [--quick] [--cpu]
-import { fork } from 'node:child_process';
+import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { writePages } from './docs/write.ts';
 import { machine } from './lib/machine.ts';
 import type { Figures, Targeted } from './lib/measure.ts';
 import { readResults, writeResults } from './lib/results.ts';
@@ -14,6 +15,7 @@ const { values, positionals } = parseArgs({
 });
 
 const names = positionals.length > 0 ? positionals : Object.keys(SECTIONS);
+const commit = execFileSync('git', ['rev-parse', '--short=8', 'HEAD'], { encoding: 'utf8' }).trim();
 const unknown = names.filter((name) => !SECTIONS[name]);
 if (unknown.length > 0) {
   throw new Error(`no section ${unknown.join(', ')}; there are ${Object.keys(SECTIONS).join(', ')}`);
@@ -64,9 +66,10 @@ for (const name of names) {
   }
   const measuredOn = new Date().toISOString().slice(0, 10);
   // Written after each section: a run that is broken off leaves what it has.
-  await writeResults({
-    ...readResults(),
-    [name]: { measured: measuredOn, machine: machine(), quick: values.quick, cpu: values.cpu, figures },
-  });
+  const { quick, cpu } = values;
+  const section = { measured: measuredOn, commit, machine: machine(), quick, cpu, figures };
+  const results = { ...readResults(), [name]: section };
+  await writeResults(results);
+  await writePages(results);
   console.log(`  ${Math.round((performance.now() - started) / 1000)} s`);
 }

@@ -27,7 +27,7 @@ export function storeConstants(results: Results, store: StoreName): StoreConstan
   };
 }
 
-/** One process, verification on the main thread: the time between two answers is the processor's. */
+/** The time between two answers of one busy process. Its pool takes part of a second processor beside that. */
 const deliveryMicros = (results: Results): number =>
   1_000_000 / medianOf(results, 'http', 'node: whole pipeline, deliveries/s');
 

@@ -19,7 +19,7 @@ export function sectionOf(results: Results, section: string): SectionResult {
 }
 
 /** JSON has no NaN: what was not measured is null there. */
-export function figureOf(results: Results, section: string, name: string): Figure {
+function figureOf(results: Results, section: string, name: string): Figure {
   const found = sectionOf(results, section).figures[name];
   if (!Number.isFinite(found?.median)) throw new NotMeasured(section);
   return found as Figure;
@@ -31,10 +31,10 @@ export const medianOf = (results: Results, section: string, name: string): numbe
 /** When and on what, and whether it means anything. */
 export function measuredOn(results: Results, sections: readonly string[]): string {
   const said = sections.map((section) => {
-    const { measured, machine, quick, cpu } = sectionOf(results, section);
+    const { measured, commit, machine, quick, cpu } = sectionOf(results, section);
     const { processor, node } = machine;
     const clock = cpu ? ', with --cpu' : '';
-    return `${measured} on ${processor}, Node ${node}${clock}${quick ? ', **quick: means nothing**' : ''}`;
+    return `${measured} with commit ${commit} on ${processor}, Node ${node}${clock}${quick ? ', **quick: means nothing**' : ''}`;
   });
   const names = sections.map((section) => `\`${section}\``).join(', ');
   return `_Measured ${[...new Set(said)].join('; ')} (${names})._`;

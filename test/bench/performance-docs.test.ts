@@ -3,24 +3,35 @@ import { describe, expect, it } from 'vitest';
 import { withBlocks } from '../../bench/docs/blocks.ts';
 import { groupTotals } from '../../bench/docs/chart.ts';
 import { CHART_FILE, chart } from '../../bench/docs/tables.ts';
-import { performanceText } from '../../bench/docs/write.ts';
+import { PAGES, pageText } from '../../bench/docs/write.ts';
 import { partsOf, PARTS } from '../../bench/lib/breakdown.ts';
 import { readResults, type Results } from '../../bench/lib/results.ts';
 import { RESULTS } from './results.ts';
 
-const docs = new URL('../../docs/', import.meta.url);
-const page = readFileSync(new URL('performance.md', docs), 'utf8');
+const root = new URL('../../', import.meta.url);
+const read = (page: string): string => readFileSync(new URL(page, root), 'utf8');
+const pages = Object.keys(PAGES);
 const NOT_MEASURED = 'Not measured yet';
 
-describe('docs/performance.md agrees with bench/results.json (if not: npm run docs:performance)', () => {
+/** All pages, one after the other, as these results have them. */
+async function written(results: Results): Promise<string> {
+  const texts = await Promise.all(pages.map((page) => pageText(page, read(page), results)));
+  return texts.join('\n');
+}
+
+describe('pages agree with bench/results.json (if not: npm run docs:performance)', () => {
   const results = readResults();
 
-  it('in its tables', async () => {
-    expect(await performanceText(page, results)).toBe(page);
+  it.each(pages)('%s in its tables', async (page) => {
+    expect(await pageText(page, read(page), results)).toBe(read(page));
   });
 
-  it('in its chart, which exists if the parts were measured', () => {
-    const file = new URL(CHART_FILE, docs);
+  it('docs/performance.md is one screen', () => {
+    expect(read('docs/performance.md').split('\n').length).toBeLessThanOrEqual(65);
+  });
+
+  it('in the chart, which exists if the parts were measured', () => {
+    const file = new URL(CHART_FILE, root);
     expect(existsSync(file) ? readFileSync(file, 'utf8') : undefined).toBe(chart(results));
   });
 
@@ -28,47 +39,47 @@ describe('docs/performance.md agrees with bench/results.json (if not: npm run do
     const quick = Object.entries(results).filter(([, section]) => section.quick);
     expect(quick.map(([name]) => name)).toEqual([]);
     const whole = Object.keys(RESULTS).every((name) => results[name]);
-    expect(page.includes(NOT_MEASURED)).toBe(!whole);
+    expect(pages.some((page) => read(page).includes(NOT_MEASURED))).toBe(!whole);
   });
 });
 
-describe('tables of docs/performance.md', () => {
+describe('tables of the pages', () => {
   it('are written from the figures', async () => {
-    const text = await performanceText(page, RESULTS);
+    const text = await written(RESULTS);
     expect(text).not.toContain(NOT_MEASURED);
     const rows = text
       .split('\n')
       .filter((line) => line.startsWith('|'))
       .map((line) => line.replaceAll(/ +/g, ' '));
-    // 85 of 101 µs.
-    expect(rows).toContain('| verification | 85.0 | 76.5 to 93.5 | 84.2 % |');
-    expect(rows).toContain('| `verifyAndDispatch` alone, ed25519 | 125 | 8,000 | |');
-    expect(rows).toContain('| over HTTP, node, ed25519 | 200 | 5,000 | 8,000 |');
-    expect(rows).toContain('| Postgres | 1,000 | 8,000 | 20,000 | 10,000 | 100 |');
-    expect(rows).toContain('| SQLite | 300 B | 200 B | 100 B | 1.5 kB |');
+    expect(rows).toContain('| verification, µs | 85 | 76.5 to 93.5 | | |');
+    expect(rows).toContain('| `verifyAndDispatch` alone | 125 | 8,000 | |');
+    expect(rows).toContain('| over HTTP, node | 200 | 5,000 | 8,000 |');
+    expect(rows).toContain('| Postgres | 1,000 | 20,000 | 10,000 | 100 | 2,000 |');
     // 347,222/s × (200 + 100 µs) ÷ 0.6; 347,222/s ÷ 6,000/s.
     expect(rows).toContain('| processors for receivers | 1 | 18 | 174 |');
     expect(rows).toContain('| primaries by rate | 1 | 6 | 58 |');
     expect(rows).toContain('| Redis | 10,000 | 6,000 | 173,000,000 |');
-    expect(text).toContain('_Measured 2026-01-02 on 2 × processor & co, Node 24.0.0 (`breakdown`)._');
+    expect(text).toContain(
+      '_Measured 2026-01-02 with commit 0123abcd on 2 × processor & co, Node 24.0.0 (`breakdown`)._',
+    );
   });
 
-  it('can be written again with other figures, and nothing around them changes', async () => {
-    const once = await performanceText(page, RESULTS);
-    expect(await performanceText(once, RESULTS)).toBe(once);
-    expect(await performanceText(once, readResults())).toBe(page);
+  it.each(pages)('%s: other figures can be written, and nothing around them changes', async (page) => {
+    const once = await pageText(page, read(page), RESULTS);
+    expect(await pageText(page, once, RESULTS)).toBe(once);
+    expect(await pageText(page, once, readResults())).toBe(read(page));
   });
 
   it('say what has to be run where something was not measured', async () => {
     const { http: _http, ...rest } = RESULTS;
-    const text = await performanceText(page, rest);
+    const text = await written(rest);
     expect(text).toContain(`_${NOT_MEASURED}: \`npm run bench -- http\``);
     expect(text).toContain('| verification');
   });
 
   it('say when a run is invalid', async () => {
     const quick = Object.entries(RESULTS).map(([name, section]) => [name, { ...section, quick: true }]);
-    const text = await performanceText(page, Object.fromEntries(quick) as Results);
+    const text = await written(Object.fromEntries(quick) as Results);
     expect(text).toContain('**quick: means nothing**');
   });
 

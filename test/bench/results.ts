@@ -7,6 +7,7 @@ const about = (median: number): Figure => ({ median, min: median * 0.9, max: med
 
 const section = (figures: Readonly<Record<string, number>>): Results[string] => ({
   measured: '2026-01-02',
+  commit: '0123abcd',
   machine: { processor: '2 × processor & co', node: '24.0.0' },
   quick: false,
   cpu: false,
