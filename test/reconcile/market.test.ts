@@ -3,7 +3,7 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import type { Store } from '../../src/stores/index.ts';
 import { inThisForm, LONG } from '../reliability/form.ts';
-import { daily, hourly, monthly, silent } from './market/buys.ts';
+import { daily, hourly, monthly, silent, unusual } from './market/buys.ts';
 import { type MarketOptions, play, type Played } from './market/run.ts';
 import { marksBeside, threeIsDone, upToArrivals } from './market/controls.ts';
 
@@ -25,6 +25,7 @@ const STORES: readonly (readonly [string, () => Store])[] = [
 const MARKETS: readonly (readonly [string, (seed: number) => Omit<MarketOptions, 'store' | 'mode'>])[] = [
   ['days of a month', (seed) => ({ ...MONTH, buys: daily(seed) })],
   ['hours of a month', (seed) => ({ ...(LONG ? MONTH : FORTNIGHT), buys: hourly(seed) })],
+  ['what is unusual', (seed) => ({ ...(LONG ? MONTH : FORTNIGHT), buys: unusual(seed) })],
   ['13 months', (seed) => ({ ...YEAR, lookMs: HOUR, stepMs: 5 * 24 * HOUR, buys: monthly(seed) })],
 ];
 
@@ -56,7 +57,7 @@ describe.each(ROWS)('the account of a market, $what, $name', ({ newStore, market
 /** Buyers that are wrong: the market has to notice each of them. */
 describe('a market catches a buyer', () => {
   const half = (options: Partial<MarketOptions>): Promise<Played> =>
-    play({ ...FORTNIGHT, buys: daily(1), store: memoryStore(), mode: 'inline', ...options });
+    play({ ...FORTNIGHT, buys: daily(1, 0.1), store: memoryStore(), mode: 'inline', ...options });
 
   it('whose windows are in UTC', async () => {
     const played = await half({ timeZone: () => 'UTC' });

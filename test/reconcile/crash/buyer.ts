@@ -114,14 +114,10 @@ async function done(asked: Asked): Promise<unknown> {
       );
       return { kind, code, response: { status: response.status } };
     }
-    case 'buy': {
-      const made = await registrations.create({
-        agentUrl: asked.agentUrl,
-        taskType: 'create_media_buy',
-        arguments: asked.args,
-      });
-      await made.settle({ media_buy_id: asked.id, status: 'completed', packages: [] });
-      return undefined;
+    case 'call': {
+      const made = await registrations.create({ agentUrl: asked.agentUrl, ...asked.call });
+      await made.settle(asked.answer);
+      return made.operationId;
     }
     case 'account':
       return reconciler.account(asked.query);

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
-import type { DeliveryReportEvent } from '../../../src/events/index.ts';
 import type { Outcome, SeenEvents } from '../../../src/index.ts';
 
 import type { Account } from '../../../src/reconcile/index.ts';
@@ -16,7 +15,7 @@ import type { StoreLocation } from '../../reliability/processes/stores.ts';
 import { agentOf, type Buy } from '../market/plan.ts';
 import { postedOf } from '../market/run.ts';
 import { answerDelivery, answerMediaBuys } from '../market/seller.ts';
-import { agendaOf, type Posted, sellerKeys } from '../market/traffic.ts';
+import { agendaOf, type Call, orderOf, type Posted, scheduleOf, sellerKeys } from '../market/traffic.ts';
 import { createTruth, type Truth } from '../market/truth.ts';
 import { type Asked, type Buying, type Question, type Told, URL } from './wire.ts';
 
@@ -39,6 +38,8 @@ export interface CrashOptions {
   readonly mode: 'inline' | 'inbox';
   readonly begin: number;
   readonly end: number;
+  /** From then on little happens: time goes by in longer steps, and is compared less often. Default: never. */
+  readonly calmFrom?: number;
   readonly seed: number;
   /** Of 1, at each question, run of a handler and delivery. */
   readonly killing: number;
@@ -174,6 +175,7 @@ export async function crash({
   mode,
   begin,
   end,
+  calmFrom = end,
   seed,
   killing,
 }: CrashOptions): Promise<Crashed> {
@@ -184,7 +186,7 @@ export async function crash({
   const byId = new Map(buys.map((buy) => [buy.id, buy]));
   const answer = (question: Question): unknown => {
     if (question.what === 'handle') {
-      truth.handle(question.event as DeliveryReportEvent, Date.now());
+      truth.handle(question.event, Date.now());
       return undefined;
     }
     const { operation, args } = question;
@@ -202,11 +204,7 @@ export async function crash({
     senders: [...keys].map(([kind, { publicJwk }]) => ({ agentUrl: agentOf(kind), key: { ...publicJwk } })),
     buys: buys.map((buy) => ({
       id: buy.id,
-      schedule: {
-        timeZone: buy.zone,
-        expectedDelayMinutes: buy.delayMs / MINUTE,
-        windowedPullGranularities: buy.isWindowed ? [buy.frequency] : [],
-      },
+      schedule: scheduleOf(buy),
     })),
   };
   const buyer = await fleet(buying, { random, killing }, answer);
@@ -214,15 +212,22 @@ export async function crash({
     vi.setSystemTime(now);
     buyer.setTime(now);
   };
-  const agenda = agendaOf(buys, { truth, post: (buy, body) => post(buyer, keys, buy, body) });
+  const agenda = agendaOf(buys, {
+    truth,
+    post: (buy, body) => post(buyer, keys, buy, body),
+    update: (buy, call) => called(buyer, buy, call, { status: 'submitted', task_id: `update-${buy.id}` }),
+  });
+  const stepAt = (): number => (Date.now() < calmFrom ? HOUR : 6 * HOUR);
   try {
-    for (const buy of buys) await ordered(buyer, buy);
-    for (let at = begin + DAY + 37 * MINUTE; at < end; at += DAY) {
+    for (const buy of buys) {
+      await called(buyer, buy, orderOf(buy), { media_buy_id: buy.id, status: 'completed', packages: [] });
+    }
+    for (let at = begin + DAY + 37 * MINUTE; at < end; at += at < calmFrom ? DAY : 5 * DAY) {
       agenda.add({ at, run: () => compare(buyer, truth, setTime) });
     }
     for (let action = agenda.next(); action && action.at < end; action = agenda.next()) {
-      while (action.at - Date.now() > HOUR) {
-        setTime(Date.now() + HOUR);
+      for (let step = stepAt(); action.at - Date.now() > step; step = stepAt()) {
+        setTime(Date.now() + step);
         await rest(buyer);
       }
       if (action.at > Date.now()) setTime(action.at);
@@ -238,21 +243,12 @@ export async function crash({
   }
 }
 
-/** An order, again where its process has died: the same order may stand twice, of one media buy. */
-async function ordered(buyer: Fleet, buy: Buy): Promise<void> {
+/** A call of a process that is left alone meanwhile. @returns the operation's id. */
+async function called(buyer: Fleet, { kind }: Buy, call: Call, answer: object): Promise<string> {
   buyer.stopKilling(true);
-  await buyer.ask({
-    what: 'buy',
-    id: buy.id,
-    agentUrl: agentOf(buy.kind),
-    args: {
-      start_time: new Date(buy.flight.start).toISOString(),
-      end_time: new Date(buy.flight.end).toISOString(),
-      packages: [{ product_id: `product-of-${buy.id}`, budget: 100 }],
-      reporting_webhook: { url: 'https://buyer.example/webhooks/r', reporting_frequency: buy.frequency },
-    },
-  });
+  const operationId = await buyer.ask({ what: 'call', agentUrl: agentOf(kind), call, answer });
   buyer.stopKilling(false);
+  return operationId as string;
 }
 
 async function post(

@@ -2,6 +2,7 @@ import type { Event } from '../../../src/events/index.ts';
 import type { AccountQuery, ReportSchedule } from '../../../src/reconcile/index.ts';
 import type { JsonObject } from '../../../src/registrations/index.ts';
 import type { StoreLocation } from '../../reliability/processes/stores.ts';
+import type { Call } from '../market/traffic.ts';
 
 /* What the market and the processes of the buyer tell each other. */
 
@@ -21,7 +22,7 @@ export interface Buying {
 /** What it is asked to do. */
 export type Asked =
   | { readonly what: 'deliver'; readonly body: string; readonly headers: Record<string, string> }
-  | { readonly what: 'buy'; readonly id: string; readonly agentUrl: string; readonly args: object }
+  | { readonly what: 'call'; readonly agentUrl: string; readonly call: Call; readonly answer: object }
   | { readonly what: 'account'; readonly query: AccountQuery }
   | { readonly what: 'list'; readonly state: 'queued' | 'leased' | 'dead' }
   | { readonly what: 'inspect'; readonly agentUrl: string; readonly key: string };

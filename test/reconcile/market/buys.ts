@@ -1,5 +1,5 @@
 import { randomOf } from '../../reliability/processes/random.ts';
-import { type Buy, buyOf, type BuyDraft, KINDS } from './plan.ts';
+import { type Buy, buyOf, type BuyDraft, joined, KINDS } from './plan.ts';
 import type { Zone } from './zones.ts';
 
 /* The media buys of a market. */
@@ -47,6 +47,57 @@ function happenings(count: number): Partial<BuyDraft> {
   return {};
 }
 
+const CHANGED = at('2026-03-09T17:05:00Z');
+
+/**
+ * What the buyer changes, joins or cannot ask for: reports become hourly or daily under way, three buys are in one report, a seller
+ * counts days in UTC although its product declares a zone, and two tell of delivery for a lifetime alone.
+ */
+export function unusual(seed: number, drop: number = 0.1): readonly Buy[] {
+  const random = randomOf(seed);
+  const of = (id: string, more: Partial<BuyDraft>): Buy =>
+    buyOf(random, { id, kind: 'honest', zone: 'America/New_York', frequency: 'daily', drop, ...more });
+  const together = { kind: 'restarts', zone: 'Europe/Berlin' } as const;
+  return [
+    of('to-hours', {
+      kind: 'never-final',
+      becomes: { at: CHANGED, frequency: 'hourly' },
+      isWindowed: true,
+    }),
+    of('to-days', {
+      kind: 'gives-up',
+      zone: 'Europe/Berlin',
+      frequency: 'hourly',
+      becomes: { at: CHANGED, frequency: 'daily' },
+    }),
+    ...joined([
+      of('joined-1', together),
+      of('joined-2', { ...together, ...happenings(1) }),
+      of('joined-3', { ...together, ...happenings(2) }),
+    ]),
+    of('in-utc', { zone: 'UTC', declared: 'America/New_York' }),
+    of('lifetime', { lifetimeOnly: 'declared', drop: Math.max(drop, 0.2) }),
+    of('lifetime-refused', { kind: 'gives-up', lifetimeOnly: 'refused', drop: Math.max(drop, 0.2) }),
+  ];
+}
+
+/** Hours of each seller but the one that reports days alone, one of each drop; each second one can be pulled. */
+export function allHours(seed: number, drops: readonly number[]): readonly Buy[] {
+  const random = randomOf(seed);
+  return KINDS.filter((kind) => kind !== 'drift').flatMap((kind, index) =>
+    drops.map((drop, place) =>
+      buyOf(random, {
+        id: `hours-${kind}-${drop}`,
+        kind,
+        zone: ZONES[(index + place) % 2] ?? 'UTC',
+        frequency: 'hourly',
+        drop,
+        isWindowed: (index + place) % 2 === 0,
+      }),
+    ),
+  );
+}
+
 export function hourly(seed: number): readonly Buy[] {
   const random = randomOf(seed);
   return [
@@ -68,7 +119,8 @@ export function hourly(seed: number): readonly Buy[] {
   ];
 }
 
-export function monthly(seed: number): readonly Buy[] {
+/** Months of each seller but the one that reports days alone, of several drops (or of one). */
+export function monthly(seed: number, of?: number): readonly Buy[] {
   const random = randomOf(seed);
   return KINDS.filter((kind) => kind !== 'drift').map((kind, index) =>
     buyOf(random, {
@@ -76,7 +128,7 @@ export function monthly(seed: number): readonly Buy[] {
       kind,
       zone: ZONES[index % 2] ?? 'UTC',
       frequency: 'monthly',
-      drop: [0, 0.1, 0.5, 0.5][index] ?? 0,
+      drop: of ?? [0, 0.1, 0.5, 0.5][index] ?? 0,
       isWindowed: index % 2 === 1,
     }),
   );

@@ -56,7 +56,7 @@ export function threeIsDone(store: Store): Store {
     failures.set(key, count);
     if (count !== 3) return result;
     await store.registrations?.run(sender, (rows) => {
-      const [id = ''] = /^.*?-[0-9.]+(?=-\d+-)/.exec(key) ?? [];
+      const [id = ''] = /^.*?-[0-9.]+(?=-[hdm]\d+-)/.exec(key) ?? [];
       const row = rows.get('stream', id);
       if (row) rows.save(withStream(row, (is) => completedIn(is, key)));
     });

@@ -19,6 +19,14 @@ export type Kind = (typeof KINDS)[number];
 
 export const agentOf = (kind: Kind): string => `https://${kind}.example/mcp`;
 
+/** A row of a report. */
+export interface Row {
+  /** Of the media buy. */
+  readonly id: string;
+  /** It is `reporting_delayed`, and data are expected then. */
+  readonly expected?: number;
+}
+
 /** An event of a seller. */
 export interface Report {
   readonly key: string;
@@ -32,14 +40,16 @@ export interface Report {
   readonly throws: number;
   /** A failed event is sent again as a new one, so long after. */
   readonly againMs?: number;
-  /** The row is `reporting_delayed`, and data are expected then. */
-  readonly expected?: number;
+  /** What it is of. A report of several media buys has a row of each; one of none says nothing of any. */
+  readonly rows: readonly Row[];
   /** `next_expected_at` of the report. */
   readonly next?: number;
   readonly stage?: string;
 }
 
 export interface Window extends Span {
+  readonly frequency: Frequency;
+  /** In the table of its frequency. */
   readonly index: number;
   /** As reports say it: cut by the flight, with an end as the seller writes it. */
   readonly said: Span;
@@ -50,42 +60,54 @@ export interface Window extends Span {
   readonly pullThrows: number;
 }
 
+export type Frequency = 'hourly' | 'daily' | 'monthly';
+
 /** A change that `get_media_buys` shows. */
 export interface Change {
   readonly at: number;
   readonly status: 'active' | 'paused' | 'canceled';
 }
 
-export interface Buy {
+/** The buyer's own change: its seller completes it then, and reports so from then on. */
+export interface Becomes {
+  readonly at: number;
+  readonly frequency: Frequency;
+}
+
+interface BuyTraits {
   readonly id: string;
   readonly kind: Kind;
+  /** By which its days and months begin. */
   readonly zone: Zone;
-  readonly frequency: 'hourly' | 'daily' | 'monthly';
-  readonly flight: Span;
-  readonly delayMs: number;
-  /** Hourly windows can be pulled; days and months always can. */
-  readonly isWindowed: boolean;
+  /** Its product names this one, and reports are by another. */
+  readonly declared?: Zone;
+  readonly frequency: Frequency;
+  readonly becomes?: Becomes;
   /** Pulls are answered with an error in this time. */
   readonly outage?: Span;
+  /** Delivery is told of a whole lifetime alone: as its product declares, or as its seller answers. */
+  readonly lifetimeOnly?: 'declared' | 'refused';
+}
+
+export interface Buy extends BuyTraits {
+  readonly flight: Span;
+  readonly delayMs: number;
+  /** Windows of its last frequency can be pulled as such; days and months always can. */
+  readonly isWindowed: boolean;
   readonly changes: readonly Change[];
   readonly windows: readonly Window[];
 }
 
-export interface BuyDraft {
-  readonly id: string;
-  readonly kind: Kind;
-  readonly zone: Zone;
-  readonly frequency: Buy['frequency'];
+export interface BuyDraft extends BuyTraits {
   /** Of 1. */
   readonly drop: number;
   readonly isWindowed?: boolean;
-  readonly outage?: Span;
   readonly changes?: readonly Change[];
   /** The flight begins and ends within a window, and reports of those are cut. */
   readonly isCut?: boolean;
 }
 
-export const DELAYS: Readonly<Record<Buy['frequency'], number>> = {
+const DELAYS: Readonly<Record<Frequency, number>> = {
   hourly: HOUR,
   daily: 4 * HOUR,
   monthly: 12 * HOUR,
@@ -114,28 +136,50 @@ function throwsOf({ next, below }: Random): number {
   return n < 0.08 ? FOREVER : 0;
 }
 
-export function buyOf(random: Random, draft: BuyDraft): Buy {
-  const { zone, frequency, isCut = false } = draft;
-  const table =
-    frequency === 'hourly' ? hoursOf(zone) : frequency === 'daily' ? daysOf(zone) : monthsOf(zone);
-  const [first, last] = [table[0], table.at(-1)];
+const TABLES: Readonly<Record<Frequency, (zone: Zone) => readonly Span[]>> = {
+  hourly: hoursOf,
+  daily: daysOf,
+  monthly: monthsOf,
+};
+
+type Period = Span & Pick<Window, 'frequency' | 'index'>;
+
+/** The periods of a buy, by the frequency that is in force when each ends. */
+function periodsOf({ zone, frequency, becomes }: BuyDraft): readonly Period[] {
+  const of = (which: Frequency): readonly Period[] =>
+    TABLES[which](zone).map((span, index) => ({ ...span, frequency: which, index }));
+  if (!becomes) return of(frequency);
+  return [
+    ...of(frequency).filter(({ end }) => end <= becomes.at),
+    ...of(becomes.frequency).filter(({ end }) => end > becomes.at),
+  ];
+}
+
+/** The flight is agreed on by the zone of the product. */
+function flightOf({ isCut, declared }: BuyDraft, periods: readonly Period[]): Span {
+  const [first, last] = [periods[0], periods.at(-1)];
   if (!first || !last) throw new Error('an empty table');
   const cut = isCut ? Math.floor((first.end - first.start) / 3) : 0;
-  const flight = { start: first.start + cut, end: last.end - cut };
+  const start = declared === undefined ? first.start : (daysOf(declared)[0]?.start ?? first.start);
+  return { start: start + cut, end: last.end - cut };
+}
+
+export function buyOf(random: Random, draft: BuyDraft): Buy {
+  const { drop: _drop, isCut: _isCut, ...traits } = draft;
+  const periods = periodsOf(draft);
+  const flight = flightOf(draft, periods);
   const short = random.pick(ENDS);
-  const delayMs = DELAYS[frequency];
+  const delayMs = DELAYS[draft.frequency];
   let drift = 0;
-  const windows = table.map((period, index): Window => {
+  const windows = periods.map((period, at): Window => {
     const { start, end } = period;
     const said = { start: Math.max(start, flight.start), end: Math.min(end, flight.end) - short };
     drift += random.below(30 * MINUTE);
-    const isLast = index === table.length - 1;
-    const reports = reportsOf(random, draft, { period, index, isLast, delayMs, drift });
-    const isLate = reports[0]?.expected !== undefined;
+    const isLast = at === periods.length - 1;
+    const reports = reportsOf(random, draft, { period, at, isLast, delayMs, drift });
+    const isLate = reports[0]?.rows[0]?.expected !== undefined;
     return {
-      index,
-      start,
-      end,
+      ...period,
       said,
       dataAt: isLate ? (reports[1]?.at ?? end) : end,
       pullThrows: throwsOf(random),
@@ -143,36 +187,51 @@ export function buyOf(random: Random, draft: BuyDraft): Buy {
     };
   });
   return {
-    id: draft.id,
-    kind: draft.kind,
-    zone,
-    frequency,
+    ...traits,
     flight,
     delayMs,
     isWindowed: draft.isWindowed ?? false,
-    ...(draft.outage && { outage: draft.outage }),
     changes: draft.changes ?? [],
     windows,
   };
 }
 
+/** Buys of one seller and calendar whose reports it joins: those of the first have a row of each, and the others have none of these. */
+export function joined([first, ...others]: readonly Buy[]): readonly Buy[] {
+  if (!first) return [];
+  const withRows = ({ reports, ...window }: Window, at: number): Window => {
+    const [main, ...rest] = reports;
+    if (!main) return { ...window, reports };
+    const rows = [first, ...others].flatMap(({ windows }) => windows[at]?.reports[0]?.rows ?? []);
+    const type = main.type === 'delayed' ? 'scheduled' : main.type;
+    return { ...window, reports: [{ ...main, type, rows }, ...rest] };
+  };
+  const withoutFirst = ({ reports, ...window }: Window): Window => ({ ...window, reports: reports.slice(1) });
+  return [
+    { ...first, windows: first.windows.map(withRows) },
+    ...others.map((buy) => ({ ...buy, windows: buy.windows.map(withoutFirst) })),
+  ];
+}
+
 interface Slot {
-  readonly period: Span;
-  readonly index: number;
+  readonly period: Period;
+  /** Among the windows of its buy. */
+  readonly at: number;
   readonly isLast: boolean;
   readonly delayMs: number;
   readonly drift: number;
 }
 
 function reportsOf(random: Random, draft: BuyDraft, slot: Slot): readonly Report[] {
-  const { kind, drop, frequency, id } = draft;
-  const { period, index, isLast, delayMs, drift } = slot;
+  const { kind, drop, frequency, id, declared } = draft;
+  const { period, isLast, delayMs, drift } = slot;
   const { end } = period;
   const isDrift = kind === 'drift';
   const report = (name: string, at: number, more: Partial<Report> = {}): Report => ({
-    key: `${id}-${index}-${name}-0123456789`,
+    key: `${id}-${period.frequency.slice(0, 1)}${period.index}-${name}-0123456789`,
     type: 'scheduled',
     at,
+    rows: [{ id }],
     waits: WAITS[kind],
     isDropped: random.next() < drop,
     throws: throwsOf(random),
@@ -181,6 +240,8 @@ function reportsOf(random: Random, draft: BuyDraft, slot: Slot): readonly Report
   });
   const chance = random.next();
   let at = end + 1000 + random.below(delayMs);
+  // By the first two the buyer sees which clock it is.
+  if (declared !== undefined && slot.at < 2) return [report('data', at, { isDropped: false, throws: 0 })];
   if (isDrift) at = end + MINUTE + drift;
   const isFinal = isLast && (kind === 'honest' || kind === 'gives-up');
   const type = isFinal ? 'final' : 'scheduled';
@@ -189,19 +250,23 @@ function reportsOf(random: Random, draft: BuyDraft, slot: Slot): readonly Report
   if (hasNotice && !isLast && chance < 0.08) {
     const expected = end + (1 + random.below(3)) * DAY + random.below(HOUR);
     return [
-      report('late', at, { type: 'delayed', expected, throws: 0 }),
+      report('late', at, { type: 'delayed', rows: [{ id, expected }], throws: 0 }),
       report('data', expected - random.below(HOUR), { type: chance < 0.04 ? 'delayed' : 'scheduled' }),
     ];
   }
   // It comes so late that it has been pulled by then.
   if (!isDrift && chance > 0.95) at = end + delayMs + GRACE + HOUR + random.below(12 * HOUR);
   const says = hasNotice && random.next() < 0.3;
-  const reports = [report('data', at, { type, ...(says && { next: end + DAY + delayMs + 2 * HOUR }) })];
+  const next = end + DAY + delayMs + 2 * HOUR;
+  const reports = [report('data', at, { type, ...(says && { next }) })];
   const after = at + 10 * MINUTE + random.below(6 * HOUR);
   const more = random.next();
   if (more < 0.05) reports.push(report('again', after));
   else if (more < 0.1) reports.push(report('fixed', after, { type: 'adjusted' }));
   else if (more < 0.13) reports.push(report('wider', after, { type: 'window_update', stage: 'c3' }));
+  else if (more < 0.16) reports.push(report('found', after, { type: 'delayed' }));
+  // Without rows it says of no media buy that its data are late.
+  else if (more < 0.18) reports.push(report('empty', end + MINUTE, { type: 'delayed', rows: [], next }));
   return reports;
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { loadOnDemand } from '../../../src/for-tests.ts';
-import type { DeliveryReportEvent, Event } from '../../../src/events/index.ts';
+import type { Event } from '../../../src/events/index.ts';
 import type { Outcome } from '../../../src/index.ts';
 import type { Account, Reconciler, ReconcilerOptions } from '../../../src/reconcile/index.ts';
 import { reconcilerOf } from '../../../src/reconcile/for-tests.ts';
@@ -12,7 +12,7 @@ import { hashes, NEWEST } from '../../registrations/kit.ts';
 import { type VirtualClock, virtualClock } from '../../support/virtual-clock.ts';
 import { agentOf, type Buy } from './plan.ts';
 import { answerDelivery, answerMediaBuys } from './seller.ts';
-import { agendaOf, type Posted, sellerKeys } from './traffic.ts';
+import { agendaOf, orderOf, type Posted, scheduleOf, sellerKeys, type Sending } from './traffic.ts';
 import { createTruth, type Truth } from './truth.ts';
 
 /*
@@ -88,7 +88,7 @@ export async function play(options: MarketOptions): Promise<Played> {
     mode: options.mode,
     senders: [...keys].map(([kind, key]) => ({ agentUrl: agentOf(kind), pins: [key.publicJwk] })),
     retry: { baseMs: 1, maxMs: 1 },
-    handlers: { other: async (event: Event) => truth.handle(event as DeliveryReportEvent, Date.now()) },
+    handlers: { other: async (event: Event) => truth.handle(event, Date.now()) },
     onAlarm: (alarm) => {
       if (alarm.code === 'dead') truth.died(String(alarm['key']));
       truth.alarmed(alarm);
@@ -100,9 +100,8 @@ export async function play(options: MarketOptions): Promise<Played> {
     const buy = byId.get(mediaBuyId);
     if (!buy) return undefined;
     return {
-      timeZone: options.timeZone?.(buy) ?? buy.zone,
-      expectedDelayMinutes: buy.delayMs / MINUTE,
-      windowedPullGranularities: buy.isWindowed ? [buy.frequency] : [],
+      ...scheduleOf(buy),
+      ...(options.timeZone && { timeZone: options.timeZone(buy) }),
     };
   };
   const reconciler = reconcilerOf(
@@ -111,23 +110,18 @@ export async function play(options: MarketOptions): Promise<Played> {
   );
   await reconciler.start();
   for (const buy of buys) {
-    const made = await registrations.create({
-      agentUrl: agentOf(buy.kind),
-      taskType: 'create_media_buy',
-      arguments: {
-        start_time: new Date(buy.flight.start).toISOString(),
-        end_time: new Date(buy.flight.end).toISOString(),
-        packages: [{ product_id: `product-of-${buy.id}`, budget: 100 }],
-        reporting_webhook: { url: 'https://buyer.example/webhooks/r', reporting_frequency: buy.frequency },
-      },
-    });
+    const made = await registrations.create({ agentUrl: agentOf(buy.kind), ...orderOf(buy) });
     await made.settle({ media_buy_id: buy.id, status: 'completed', packages: [] });
   }
+  const post: Sending['post'] = async (buy, body) =>
+    postedOf(await receiver.deliver(body, { key: keys.get(buy.kind)?.privateJwk ?? {} }));
   const agenda = agendaOf(buys, {
     truth,
-    post: async (buy, body) => {
-      const outcome = await receiver.deliver(body, { key: keys.get(buy.kind)?.privateJwk ?? {} });
-      return postedOf(outcome);
+    post,
+    update: async (buy, update) => {
+      const made = await registrations.create({ agentUrl: agentOf(buy.kind), ...update });
+      await made.settle({ status: 'submitted', task_id: `update-${buy.id}` });
+      return made.operationId;
     },
   });
   let compared = 0;
@@ -153,6 +147,7 @@ export async function play(options: MarketOptions): Promise<Played> {
     await clock.pass(Math.max(0, end - begin - clock.now()));
     await compare();
     truth.atEnd();
+    truth.alarmsAtEnd(Date.now());
   } finally {
     await reconciler.stop();
     await receiver.receiver.stop();

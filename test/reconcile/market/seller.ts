@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/registrations/index.ts';
+import { type JsonObject, SellerError } from '../../../src/registrations/index.ts';
 import { type Buy, isOwed, statusAt, type Window } from './plan.ts';
 import { dateOf, monthDateOf } from './zones.ts';
 
@@ -8,9 +8,10 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 
 export function answerMediaBuys(buy: Buy, now: number): JsonObject {
   const status = statusAt(buy, now);
-  const changes = buy.changes.filter(({ at }) => at <= now);
+  const changed = [...buy.changes, ...(buy.becomes ? [buy.becomes] : [])].map(({ at }) => at);
+  const changes = changed.filter((at) => at <= now);
   const isOver = now >= buy.flight.end && status === 'active';
-  const updated = isOver ? buy.flight.end : (changes.at(-1)?.at ?? Date.parse('2026-02-27T00:00:00Z'));
+  const updated = isOver ? buy.flight.end : Math.max(Date.parse('2026-02-27T00:00:00Z'), ...changes);
   return {
     media_buys: [
       {
@@ -29,21 +30,26 @@ export function answerMediaBuys(buy: Buy, now: number): JsonObject {
   };
 }
 
-const dateIn = (buy: Buy, { index }: Window): string =>
-  buy.frequency === 'monthly' ? monthDateOf(index) : dateOf(index);
+const dateIn = ({ frequency, index }: Window): string =>
+  frequency === 'monthly' ? monthDateOf(index) : dateOf(index);
 
-/** @throws Error in an outage. */
+/** @throws Error in an outage, SellerError for a range of a buy that has none. */
 export function answerDelivery(buy: Buy, args: JsonObject, now: number): JsonObject {
   const { outage } = buy;
   if (outage && outage.start <= now && now < outage.end) throw new Error('the seller is away');
   const [from, to] = [args['start_date'] as string, args['end_date'] as string];
+  if (buy.lifetimeOnly) throw new SellerError('DATE_RANGE_NOT_SUPPORTED', 'only the lifetime of a media buy');
   const row = { media_buy_id: buy.id, status: 'active' };
   const hasData = (window: Window): boolean => window.dataAt <= now && isOwed(buy, window);
   if (args['include_window_breakdown'] === true) {
     const [begins, ends] = [Date.parse(`${from}T00:00:00Z`), Date.parse(`${to}T00:00:00Z`)];
     const windows = buy.windows
       .filter(
-        (one) => one.start >= begins - 12 * 3_600_000 && one.start < ends + 12 * 3_600_000 && hasData(one),
+        (one) =>
+          one.frequency === args['time_granularity'] &&
+          one.start >= begins - 12 * 3_600_000 &&
+          one.start < ends + 12 * 3_600_000 &&
+          hasData(one),
       )
       .map(({ start, end }) => ({
         window_start: iso(start),
@@ -57,7 +63,9 @@ export function answerDelivery(buy: Buy, args: JsonObject, now: number): JsonObj
       media_buy_deliveries: [{ ...row, totals: { impressions: 9, spend: 9 }, windows }],
     };
   }
-  const asked = buy.windows.filter((one) => from <= dateIn(buy, one) && dateIn(buy, one) < to);
+  const asked = buy.windows.filter(
+    (one) => one.frequency !== 'hourly' && from <= dateIn(one) && dateIn(one) < to,
+  );
   const [first, last] = [asked[0], asked.at(-1)];
   if (!first || !last || !asked.some(hasData)) {
     return {
@@ -81,7 +89,7 @@ export function answerDelivery(buy: Buy, args: JsonObject, now: number): JsonObj
         by_package: [],
         daily_breakdown: asked
           .filter(hasData)
-          .map((one) => ({ date: dateIn(buy, one), impressions: 2, spend: 2 })),
+          .map((one) => ({ date: dateIn(one), impressions: 2, spend: 2 })),
       },
     ],
   };

@@ -1,5 +1,17 @@
 import { generateKey, type KeyPair } from '../../../src/sender/sign.ts';
-import { type Buy, type Kind, KINDS, type Report, type Window } from './plan.ts';
+import type { ReportSchedule } from '../../../src/reconcile/index.ts';
+import type { JsonObject, OperationRequest } from '../../../src/registrations/index.ts';
+import {
+  type Becomes,
+  type Buy,
+  type Frequency,
+  isOwed,
+  type Kind,
+  KINDS,
+  type Report,
+  type Row,
+  type Window,
+} from './plan.ts';
 import type { Truth } from './truth.ts';
 
 /* The webhooks of the sellers of a market, by their plan: each is tried until it is taken, as its seller does. */
@@ -36,8 +48,13 @@ function agenda(buys: readonly Buy[], send: Send): Action[] {
   return actions.toSorted((a, b) => a.at - b.at);
 }
 
+/** A call of the buyer's. */
+export type Call = Pick<OperationRequest, 'taskType' | 'arguments'>;
+
 export interface Sending {
   readonly truth: Truth;
+  /** The buyer registers and makes a call whose task is `update-` and the id of the media buy. @returns the operation's id. */
+  readonly update: (buy: Buy, call: Call) => Promise<string>;
   readonly post: (buy: Buy, body: Record<string, unknown>) => Promise<Posted>;
 }
 
@@ -54,8 +71,12 @@ export function agendaOf(buys: readonly Buy[], sending: Sending): Agenda {
     if (at < 0) actions.push(action);
     else actions.splice(at, 0, action);
   };
-  const send: Send = (buy, window, report) => sendReport({ ...sending, schedule: add }, buy, window, report);
-  const actions = agenda(buys, send);
+  const scheduling: Scheduling = { ...sending, schedule: add };
+  const actions = agenda(buys, (buy, window, report) => sendReport(scheduling, buy, window, report));
+  for (const buy of buys) {
+    const { becomes } = buy;
+    if (becomes) add({ at: becomes.at - UPDATING, run: () => change(scheduling, buy, becomes) });
+  }
   return { add, next: () => actions.shift() };
 }
 
@@ -63,17 +84,43 @@ interface Scheduling extends Sending {
   readonly schedule: (action: Action) => void;
 }
 
+const webhookOf = (frequency: Frequency): JsonObject => ({
+  url: 'https://buyer.example/webhooks/r',
+  reporting_frequency: frequency,
+});
+
+/** The call that buys it. */
+export const orderOf = ({ id, flight, frequency }: Buy): Call => ({
+  taskType: 'create_media_buy',
+  arguments: {
+    start_time: iso(flight.start),
+    end_time: iso(flight.end),
+    packages: [{ product_id: `product-of-${id}`, budget: 100 }],
+    reporting_webhook: webhookOf(frequency),
+  },
+});
+
+/** What the buyer knows of its product. */
+export const scheduleOf = (buy: Buy): ReportSchedule => ({
+  timeZone: buy.declared ?? buy.zone,
+  expectedDelayMinutes: buy.delayMs / 60_000,
+  windowedPullGranularities: buy.isWindowed ? [buy.becomes?.frequency ?? buy.frequency] : [],
+  ...(buy.lifetimeOnly === 'declared' && { dateRangeSupport: 'lifetime_only' }),
+});
+
 const sequences = new Map<string, number>();
 
 async function sendReport(sending: Scheduling, buy: Buy, window: Window, report: Report): Promise<void> {
   const { truth, schedule } = sending;
-  if (!truth.isSent(buy, window)) return;
+  const rows = truth.rowsOf(report);
+  // Of what nobody is owed nothing is said.
+  if (report.rows.length > 0 ? rows.length === 0 : !isOwed(buy, window)) return;
   const sequence = buy.kind === 'restarts' && window.index % 7 === 0 ? 1 : (sequences.get(buy.id) ?? 0) + 1;
   sequences.set(buy.id, sequence);
-  const body = bodyOf(buy, window, report, sequence);
+  const body = bodyOf(buy, { window, report, rows, sequence });
   const attempt = async (left: readonly number[]): Promise<void> => {
     const [, ...waits] = left;
-    const status = report.isDropped ? 0 : await deliver(sending, buy, window, report, body);
+    const status = report.isDropped ? 0 : await deliver(sending, buy, report, body);
     if (status >= 200 && status < 300) return;
     const [wait] = waits;
     if (wait !== undefined) schedule({ at: Date.now() + wait, run: () => attempt(waits) });
@@ -94,41 +141,73 @@ async function sendReport(sending: Scheduling, buy: Buy, window: Window, report:
 async function deliver(
   { post, truth }: Sending,
   buy: Buy,
-  window: Window,
   report: Report,
   body: Record<string, unknown>,
 ): Promise<number> {
   const posted = await post(buy, body);
-  truth.delivered(buy, window, report, posted);
+  truth.delivered(report, posted);
   return posted.status;
 }
 
-function bodyOf(buy: Buy, { said }: Window, report: Report, sequence: number): Record<string, unknown> {
-  const isLate = report.expected !== undefined;
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+interface Saying {
+  readonly window: Window;
+  readonly report: Report;
+  readonly rows: readonly Row[];
+  readonly sequence: number;
+}
+
+function bodyOf(buy: Buy, { window: { said }, report, rows, sequence }: Saying): Record<string, unknown> {
+  const late = rows.filter(({ expected }) => expected !== undefined).length;
   return {
     idempotency_key: report.key,
     task_id: buy.id,
     task_type: 'media_buy_delivery',
     status: 'completed',
     operation_id: `report-${buy.id}`,
-    timestamp: new Date().toISOString(),
+    timestamp: iso(Date.now()),
     result: {
       notification_type: report.type,
       sequence_number: sequence,
-      reporting_period: { start: new Date(said.start).toISOString(), end: new Date(said.end).toISOString() },
-      ...(report.next !== undefined && { next_expected_at: new Date(report.next).toISOString() }),
+      reporting_period: { start: iso(said.start), end: iso(said.end) },
+      ...(report.next !== undefined && { next_expected_at: iso(report.next) }),
+      ...(late > 0 && rows.length > 1 && { partial_data: true, unavailable_count: late }),
       currency: 'USD',
-      media_buy_deliveries: [
-        {
-          media_buy_id: buy.id,
-          status: isLate ? 'reporting_delayed' : 'active',
-          ...(isLate && { expected_availability: new Date(report.expected).toISOString() }),
-          totals: { impressions: isLate ? 0 : 1, spend: isLate ? 0 : 1 },
-          by_package: [],
-          ...(report.type === 'adjusted' && { is_adjusted: true }),
-          ...(report.stage !== undefined && { measurement_window: report.stage }),
-        },
-      ],
+      media_buy_deliveries: rows.map(({ id, expected }) => ({
+        media_buy_id: id,
+        status: expected === undefined ? 'active' : 'reporting_delayed',
+        ...(expected !== undefined && { expected_availability: iso(expected) }),
+        totals: { impressions: expected === undefined ? 1 : 0, spend: expected === undefined ? 1 : 0 },
+        by_package: [],
+        ...(report.type === 'adjusted' && { is_adjusted: true }),
+        ...(report.stage !== undefined && { measurement_window: report.stage }),
+      })),
     },
   };
+}
+
+/** A seller takes its time for the buyer's own change. Ms. */
+const UPDATING = 3 * 3_600_000;
+
+/** The buyer's own change: it is asked for, and completed by a webhook, which is sent until it is taken. */
+async function change({ post, update, schedule }: Scheduling, buy: Buy, is: Becomes): Promise<void> {
+  const operationId = await update(buy, {
+    taskType: 'update_media_buy',
+    arguments: { media_buy_id: buy.id, reporting_webhook: webhookOf(is.frequency) },
+  });
+  const body = {
+    idempotency_key: `${buy.id}-updated-0123456789`,
+    task_id: `update-${buy.id}`,
+    task_type: 'update_media_buy',
+    status: 'completed',
+    operation_id: operationId,
+    timestamp: iso(is.at),
+    result: { media_buy_id: buy.id },
+  };
+  const attempt = async (): Promise<void> => {
+    const { status } = await post(buy, body);
+    if (status !== 200) schedule({ at: Date.now() + 60_000, run: attempt });
+  };
+  schedule({ at: is.at, run: attempt });
 }

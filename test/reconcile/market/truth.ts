@@ -1,7 +1,8 @@
-import type { DeliveryReportEvent } from '../../../src/events/index.ts';
+import type { DeliveryReportEvent, Event } from '../../../src/events/index.ts';
 import type { Alarm } from '../../../src/index.ts';
 import type { Account } from '../../../src/reconcile/index.ts';
-import { agentOf, type Buy, GRACE, isOwed, type Report, type Window } from './plan.ts';
+import { agentOf, type Buy, GRACE, isOwed, type Kind, type Report, type Row, type Window } from './plan.ts';
+import type { Span } from './zones.ts';
 
 /*
  * What is true of each window, by what was sent, what reached the receiver, and what its handlers did: the account of the buyer is
@@ -18,7 +19,8 @@ interface State {
   readonly window: Window;
   /** Keys of its events that the store has taken, with when. */
   readonly stored: Map<string, number>;
-  readonly pulled: { key: string; at: number }[];
+  /** `isExact`: it is this window, and not one by another clock that has the same date. */
+  readonly pulled: { key: string; at: number; isExact: boolean }[];
   /** Events that are no revisions, by what they said. */
   readonly said: { key: string; repeated: boolean; isFirst: boolean }[];
   /** The seller said that its data come later, and the receiver has it. */
@@ -34,24 +36,32 @@ export interface Truth {
   readonly unsure: ReadonlyMap<string, (isStored: boolean) => void>;
   /** The sender of an event. */
   readonly agentOf: (key: string) => string;
-  readonly isSent: (buy: Buy, window: Window) => boolean;
+  /** Of a report those that are sent: a seller reports what is owed. */
+  readonly rowsOf: (report: Report) => readonly Row[];
   readonly added: (report: Report) => void;
   readonly asked: (buy: Buy, now: number) => void;
   readonly delivered: (
-    buy: Buy,
-    window: Window,
     report: Report,
     of: { readonly isStored: boolean | undefined; readonly code: string },
   ) => void;
   /** The buyer's handler. @throws Error by the plan. */
-  readonly handle: (event: DeliveryReportEvent, now: number) => void;
+  readonly handle: (event: Event, now: number) => void;
   readonly died: (key: string) => void;
   readonly alarmed: (alarm: Alarm) => void;
   readonly compare: (accounts: readonly Account[], now: number) => void;
   readonly atEnd: () => void;
+  /** Whether what was told is what there was to tell. */
+  readonly alarmsAtEnd: (now: number) => void;
   readonly figures: () => Figures;
   /** The last window of a buy that came, by its start. */
   readonly lastCame: (mediaBuyId: string) => number;
+}
+
+/** A report, and the windows of its rows. */
+interface Sent {
+  readonly report: Report;
+  readonly kind: Kind;
+  readonly rows: readonly { readonly state: State; readonly row: Row }[];
 }
 
 interface Figures {
@@ -63,16 +73,27 @@ interface Figures {
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
+/** An hour and a day may begin together. */
+const nameOfWindow = (mediaBuyId: string, { start, end }: Span): string =>
+  `${mediaBuyId} ${iso(start)} ${iso(end)}`;
+
+const spanIn = ({ start, end }: Readonly<Record<keyof Span, string>>): Span => ({
+  start: Date.parse(start),
+  end: Date.parse(end),
+});
+
 /** @param prompt after the time at which a window is missing it is pulled so soon. Ms. */
 export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE): Truth {
   const states = new Map<string, State>();
   const byBuy = new Map<string, readonly State[]>();
-  const reports = new Map<string, { readonly state: State; readonly report: Report }>();
+  const reports = new Map<string, Sent>();
+  /** Sellers whose clock has shown itself. */
+  const learned = new Set<string>();
   const throws = new Map<string, number>();
   const dead = new Set<string>();
   const wrong: string[] = [];
   const unsure = new Map<string, (isStored: boolean) => void>();
-  const alarms = new Map<string, number>();
+  const alarms: Alarm[] = [];
   let repeated = 0;
   for (const buy of buys) {
     const own = buy.windows.map((window): State => {
@@ -87,12 +108,31 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
         hasRevision: false,
         doneAt: Infinity,
       };
-      states.set(`${buy.id} ${iso(window.start)}`, state);
-      for (const report of window.reports) reports.set(report.key, { state, report });
+      states.set(nameOfWindow(buy.id, window), state);
       return state;
     });
     byBuy.set(buy.id, own);
   }
+  for (const { kind, windows } of buys) {
+    for (const window of windows) {
+      for (const report of window.reports) {
+        const rows = report.rows.flatMap((row) => {
+          const state = states.get(nameOfWindow(row.id, window));
+          return state && isOwed(state.buy, state.window) ? [{ state, row }] : [];
+        });
+        reports.set(report.key, { report, kind, rows });
+      }
+    }
+  }
+  /** Until then the buyer counts days that are no days of its seller. */
+  const isUnclear = ({ id, declared }: Buy): boolean => declared !== undefined && !learned.has(id);
+  const after = ({ buy, window }: State): State | undefined =>
+    byBuy.get(buy.id)?.find((one) => one.window.start >= window.end);
+  const learn = ({ id, declared }: Buy): void => {
+    const own = declared === undefined ? [] : (byBuy.get(id) ?? []);
+    const running = own.some(({ stored }, at) => stored.size > 0 && (own[at + 1]?.stored.size ?? 0) > 0);
+    if (running) learned.add(id);
+  };
   const say = (what: string): void => {
     if (wrong.length < 40) wrong.push(what);
   };
@@ -113,89 +153,116 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
   /** What came and is not safe is made safe when its window is due; what came later, at the next look. */
   const safeBy = (state: State): number => {
     const last = Math.max(-Infinity, ...state.stored.values());
-    const lookMs = state.buy.frequency === 'hourly' ? 60 * MINUTE : DAY;
+    const lookMs = state.window.frequency === 'hourly' ? 60 * MINUTE : DAY;
     return prompt + (last <= dueOf(state) ? dueOf(state) : last + lookMs);
   };
-  const isPullable = ({ buy }: State): boolean => buy.frequency !== 'hourly' || buy.isWindowed;
+  const isPullable = ({ buy, window }: State): boolean =>
+    buy.lifetimeOnly === undefined && (window.frequency !== 'hourly' || buy.isWindowed);
   const isAway = ({ outage }: Buy, at: number): boolean =>
     outage !== undefined && outage.start - prompt <= at && at < outage.end + DAY;
+
+  /** Before the clock is known the buyer pulls days by the one that was declared. */
+  const pulledOf = (id: string, { start, end }: Span): State | undefined =>
+    byBuy.get(id)?.find(({ buy, window }) => {
+      if (buy.declared === undefined) return window.start === start && window.end === end;
+      return window.start <= start && start < window.end;
+    });
+  const pulledNow = (
+    state: State,
+    { key, at, isExact }: { readonly key: string; readonly at: number; readonly isExact: boolean },
+  ): void => {
+    if (isExact && state.pulled.length > 0) say(`${nameOf(state)}: pulled twice`);
+    if (isExact && state.stored.size > 0) say(`${nameOf(state)}: pulled though it came`);
+    if (isExact && at < dueOf(state)) say(`${nameOf(state)}: pulled at ${iso(at)}, before it was due`);
+    state.pulled.push({ key, at, isExact });
+  };
+  /** An event is handled: what it says of a window. @param report absent where it was pulled. */
+  const told = (
+    state: State,
+    event: DeliveryReportEvent,
+    { report, isFirst }: { readonly report: Report | undefined; readonly isFirst: boolean },
+  ): void => {
+    const { buy, window } = state;
+    const { idempotencyKey: key, windows = [] } = event;
+    const own = windows.filter(({ mediaBuyId }) => mediaBuyId === buy.id);
+    const [is] = own;
+    if (isUnclear(buy)) return;
+    if (!is || own.length > 1) say(`${nameOf(state)}: ${key} has ${own.length} windows of it`);
+    if (!is) return;
+    if (is.start !== iso(window.start) || is.end !== iso(window.end)) {
+      say(`${nameOf(state)}: ${key} says it is of ${is.start} to ${is.end}`);
+    }
+    if (!isFirst) return;
+    if (is.repeated) repeated += 1;
+    if (report?.type === 'adjusted' || report?.type === 'window_update') state.hasRevision = true;
+    else state.said.push({ key, repeated: is.repeated, isFirst: state.said.length === 0 });
+  };
 
   const truth: Truth = {
     wrong,
     unsure,
-    agentOf: (key) => agentOf(reports.get(key)?.state.buy.kind ?? 'honest'),
-    isSent: (buy, window) => isOwed(buy, window),
+    agentOf: (key) => agentOf(reports.get(key)?.kind ?? 'honest'),
+    rowsOf: ({ key }) => (reports.get(key)?.rows ?? []).map(({ row }) => row),
     added: (report) => {
       const known = reports.get(report.key.slice(0, -2));
-      if (known) reports.set(report.key, { state: known.state, report });
+      if (known) reports.set(report.key, { ...known, report });
     },
     asked: (buy, now) => {
+      if (isUnclear(buy)) return;
+      if (buy.lifetimeOnly === 'declared') say(`${iso(now)} ${buy.id}: asked for what nobody can answer`);
       const missing = (byBuy.get(buy.id) ?? []).filter((state) => isMissing(state, now));
       if (missing.length === 0) say(`${iso(now)} ${buy.id}: asked for delivery where nothing is missing`);
     },
-    delivered: (buy, window, report, { isStored, code }) => {
-      const state = states.get(`${buy.id} ${iso(window.start)}`);
-      if (!state) return;
-      unsure.delete(report.key);
+    delivered: (report, { isStored, code }) => {
+      const { key, next } = report;
+      unsure.delete(key);
       if (isStored === undefined) {
-        unsure.set(report.key, (is) => truth.delivered(buy, window, report, { isStored: is, code: 'gone' }));
+        unsure.set(key, (is) => truth.delivered(report, { isStored: is, code: 'gone' }));
         return;
       }
       if (!isStored) {
-        if (code === 'gone') return;
-        say(`${iso(Date.now())} ${report.key}: ${code}`);
+        if (code !== 'gone') say(`${iso(Date.now())} ${key}: ${code}`);
         return;
       }
-      if (report.expected !== undefined) state.later = Math.max(state.later, report.expected);
-      else if (!state.stored.has(report.key)) state.stored.set(report.key, Date.now());
-      if (report.next !== undefined) {
-        const following = (byBuy.get(buy.id) ?? [])[window.index + 1];
-        if (following) following.later = Math.max(following.later, report.next);
+      for (const { state, row } of reports.get(key)?.rows ?? []) {
+        if (row.expected !== undefined) state.later = Math.max(state.later, row.expected);
+        else if (!state.stored.has(key)) state.stored.set(key, Date.now());
+        const following = after(state);
+        if (next !== undefined && following) following.later = Math.max(following.later, next);
+        learn(state.buy);
       }
     },
     handle: (event, now) => {
-      const { idempotencyKey: key, source, report, windows } = event;
+      if (event.kind !== 'delivery-report') return;
+      const { idempotencyKey: key, source, report } = event;
       const id = report.media_buy_deliveries?.[0]?.media_buy_id ?? '';
-      const isPull = source === 'pull';
-      const period = report.reporting_period;
-      const known = isPull ? states.get(`${id} ${period?.start ?? ''}`) : reports.get(key)?.state;
-      if (!known) {
-        say(`${iso(now)} handled: an event of no window ${id} ${period?.start ?? ''}`);
+      const { start = '', end = '' } = report.reporting_period ?? {};
+      const period = spanIn({ start, end });
+      const pulled = source === 'pull' ? pulledOf(id, period) : undefined;
+      const sent = source === 'pull' ? undefined : reports.get(key);
+      if (!pulled && !sent) {
+        say(`${iso(now)} handled: an event of no window ${id} ${start}`);
         return;
       }
-      const sent = reports.get(key);
       const isFirst = !throws.has(key);
-      const left = throws.get(key) ?? (isPull ? known.window.pullThrows : (sent?.report.throws ?? 0));
+      const left = throws.get(key) ?? pulled?.window.pullThrows ?? sent?.report.throws ?? 0;
       throws.set(key, left - 1);
-      const isLate = sent?.report.expected !== undefined;
-      const isRevision = sent !== undefined && ['adjusted', 'window_update'].includes(sent.report.type);
-      const [told] = windows ?? [];
-      if (!isLate && told === undefined) say(`${nameOf(known)}: ${key} has no window`);
-      if (told && (told.start !== iso(known.window.start) || told.end !== iso(known.window.end))) {
-        say(`${nameOf(known)}: ${key} says it is of ${told.start} to ${told.end}`);
-      }
-      if (isFirst && isPull) {
-        if (known.pulled.length > 0) say(`${nameOf(known)}: pulled twice`);
-        if (known.stored.size > 0) say(`${nameOf(known)}: pulled though it came`);
-        known.pulled.push({ key, at: now });
-        if (now < dueOf(known)) say(`${nameOf(known)}: pulled at ${iso(now)}, before it was due`);
-      }
-      if (isFirst && !isLate && told) {
-        if (told.repeated) repeated += 1;
-        if (isRevision) known.hasRevision = true;
-        else known.said.push({ key, repeated: told.repeated, isFirst: known.said.length === 0 });
-      }
+      if (pulled && isFirst)
+        pulledNow(pulled, { key, at: now, isExact: pulled.window.start === period.start });
+      const withData = sent?.rows.flatMap(({ state, row }) => (row.expected === undefined ? [state] : []));
+      const came = pulled ? [pulled] : (withData ?? []);
+      for (const state of came) told(state, event, { report: sent?.report, isFirst });
       if (left > 0) throw new Error('by the plan');
-      if (!isLate && !known.isDone) {
-        known.isDone = true;
-        known.doneAt = now;
+      for (const state of came.filter(({ isDone }) => !isDone)) {
+        state.isDone = true;
+        state.doneAt = now;
       }
     },
     died: (key) => {
       dead.add(key);
     },
     alarmed: (alarm) => {
-      alarms.set(alarm.code, (alarms.get(alarm.code) ?? 0) + 1);
+      alarms.push(alarm);
     },
     compare: (accounts, now) => {
       const said = new Map(accounts.flatMap(({ streams }) => streams.map((one) => [one.mediaBuyId, one])));
@@ -206,16 +273,24 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
           say(`${iso(now)} ${buy.id}: no account`);
           continue;
         }
-        const missing = new Set(stream.missing.map(({ start }) => start));
-        const held = new Set(stream.held.map(({ start, key }) => `${start} ${key}`));
+        if (isUnclear(buy)) continue;
+        if (stream.zone.value !== buy.zone) say(`${iso(now)} ${buy.id}: its clock is ${stream.zone.value}`);
+        const missing = new Map(stream.missing.map((one) => [nameOfWindow(buy.id, spanIn(one)), one]));
+        const held = new Set(stream.held.map((one) => `${nameOfWindow(buy.id, spanIn(one))} ${one.key}`));
         let due = 0;
         for (const state of own) {
-          const start = iso(state.window.start);
+          const start = nameOfWindow(buy.id, state.window);
           const is = isMissing(state, now);
           if (!isUnknown(state, now) && is !== missing.has(start)) {
             say(
               `${iso(now)} ${nameOf(state)}: ${is ? 'missing, and not said' : 'said to be missing, and is not'}`,
             );
+          }
+          const recoverable = missing.get(start)?.recoverable;
+          // What only its seller's answer can say is known by then.
+          const isKnown = buy.lifetimeOnly !== 'refused' || dueOf(state) + prompt < now;
+          if (recoverable !== undefined && isKnown && recoverable !== isPullable(state)) {
+            say(`${iso(now)} ${nameOf(state)}: is said to be ${recoverable ? '' : 'un'}recoverable`);
           }
           missing.delete(start);
           for (const key of [...state.stored.keys(), ...state.pulled.map((one) => one.key)]) {
@@ -245,9 +320,9 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
             say(`${iso(now)} ${nameOf(state)}: is missing, and was not pulled`);
           }
         }
-        for (const start of missing)
-          say(`${iso(now)} ${buy.id}: ${start} is said to be missing, and is no window`);
-        for (const one of held) say(`${iso(now)} ${buy.id}: ${one} is said to be held, and is no event`);
+        for (const start of missing.keys())
+          say(`${iso(now)} ${start} is said to be missing, and is no window`);
+        for (const one of held) say(`${iso(now)} ${one} is said to be held, and is no event`);
         const isOpen = own.some((state) => isUnknown(state, now));
         if (!isOpen && stream.windows.due !== due)
           say(`${iso(now)} ${buy.id}: ${stream.windows.due} due, ${due} are`);
@@ -265,7 +340,7 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
             `${nameOf(state)}: ${firsts} of ${state.said.length} events are first ones: ${JSON.stringify(state.said)}`,
           );
         }
-        for (const { at } of state.pulled) {
+        for (const { at } of state.pulled.filter(({ isExact }) => isExact)) {
           const { buy, window } = state;
           const isLate = at > Math.max(dueOf(state), window.dataAt) + prompt;
           const wasAway = isAway(buy, dueOf(state));
@@ -276,6 +351,29 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
           const wasInVain = window.dataAt > dueOf(state);
           if (isLate && !wasAway && !wasUnknown && !wasInVain)
             say(`${nameOf(state)}: pulled at ${iso(at)}, due ${iso(dueOf(state))}`);
+        }
+      }
+    },
+    alarmsAtEnd: (now) => {
+      const count = (state: State): number => {
+        const { start, end } = state.window;
+        const covers = ({ mediaBuyId, ...of }: Alarm): boolean =>
+          mediaBuyId === state.buy.id &&
+          Date.parse(String(of['start'])) <= start &&
+          end <= Date.parse(String(of['end']));
+        return alarms.filter((alarm) => alarm.code === 'report_unrecoverable' && covers(alarm)).length;
+      };
+      for (const state of states.values()) {
+        const isLost = !isPullable(state) && isMissing(state, now) && dueOf(state) + DAY < now;
+        const most = isPullable(state) ? 0 : 1;
+        if (count(state) < (isLost ? 1 : 0) || count(state) > most) {
+          say(`${nameOf(state)}: said ${count(state)} times to be unrecoverable`);
+        }
+      }
+      for (const { id, declared } of buys) {
+        const clocks = alarms.filter(({ code, mediaBuyId }) => code === 'misconfigured' && mediaBuyId === id);
+        if (clocks.length !== (declared === undefined ? 0 : 1)) {
+          say(`${id}: ${clocks.length} alarms about its clock`);
         }
       }
     },
