@@ -25,7 +25,7 @@ export { countBook, rememberedRows } from './optimistic/remembered.ts';
 export { memoryRows } from './memory/memory-rows.ts';
 export { createMemoryState, type MemoryState, put, senderState } from './memory/memory-state.ts';
 export { accept } from './rules/accept-rules.ts';
-export { inboxOf, leaseOne } from './rules/claim.ts';
+export { discard, inboxOf, leaseOne } from './rules/claim.ts';
 export { dueAt, isDue } from './rules/task-wait.ts';
 export { stepWatch } from './step-watch.ts';
 export { planned, type RegistrationSearch, registrationsOf } from './rules/registration-rules.ts';

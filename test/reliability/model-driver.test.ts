@@ -36,6 +36,7 @@ const AT_LEAST: Record<PlannedName, number> = {
   told: 5900,
   toldOperation: 6000,
   toldAsked: 8500,
+  reports: 1,
 };
 
 const TIMEOUT_MS = LONG ? 1_800_000 : 300_000;
@@ -130,6 +131,7 @@ function formOf(world: World): string {
 
 const OVERLAP = 'handlers of one task never overlap under live leases';
 const SAID = 'a task’s end and last status are said as they were told and handled';
+const PULLED = 'a pulled report is a duplicate exactly where its window came before';
 const ENDS = 'every event comes to its end';
 
 /** A condition taken out, the world that shows it, what it breaks, the steps of a shortest counterexample. */
@@ -175,6 +177,20 @@ const FAULTS: readonly Fault[] = [
     'toldOperation',
     SAID,
     10,
+  ],
+  [
+    'an account is taken without its version',
+    { compares: ({ id }) => id.kind !== 'stream' },
+    'reports',
+    PULLED,
+    6,
+  ],
+  [
+    'a report that claims the window is taken without its version',
+    { compares: ({ id }, isWritten) => id.kind !== 'record' || isWritten },
+    'reports',
+    'a webhook says that it repeats exactly where its window came before',
+    7,
   ],
   ['a lease from an old clock', { refusesOld: false }, 'inlineRenewals', OVERLAP, 12],
 ];

@@ -3,6 +3,7 @@ import type { AcceptDecision } from '../../src/stores/index.ts';
 import { inThisForm, LONG, ROWS } from './form.ts';
 import { GET_RUN_SET, POP_THEN_RUN } from './model/broken-queues.ts';
 import * as broken from './model/broken.ts';
+import * as windows from './model/broken-reports.ts';
 import * as apart from './model/broken-told.ts';
 import { told } from './model/explore.ts';
 import { exploreScenario, modelOf } from './model/model.ts';
@@ -49,12 +50,15 @@ const AT_LEAST: Record<ScenarioName, number> = {
   toldJoined: 5_400,
   toldStatuses: 25_000,
   toldAsked: 30_000,
+  reports: 5_000,
+  reportsInbox: 4_000,
+  reportsTwice: 40_000,
 };
 
 const TIMEOUT_MS = LONG ? 1_800_000 : 300_000;
 
 /** `npm test` visits the worlds that have at most so many states, and two that are larger for the decisions that these lack. */
-const SMALL = 11_000;
+const SMALL = 9_000;
 const WORLDS = inThisForm(
   Object.entries(SCENARIOS) as [ScenarioName, Scenario][],
   ([name]) => AT_LEAST[name] <= SMALL || name === 'inlineConflict' || name === 'mixedTerminals',
@@ -72,6 +76,7 @@ const SOUND: readonly ScenarioName[] = LONG
       'mixedTask',
       'toldJoined',
       'toldAsked',
+      'reportsInbox',
     ]
   : inThisForm(['inlineSameInstant', 'inlineResends', 'inbox', 'toldJoined'], (_name, index) => index < 1);
 
@@ -156,6 +161,8 @@ const GIVEN_UP = 'no terminal 4xx before the event is safe';
 const CHARGED = 'only runs that it had to itself make an event DEAD by crashes';
 const OLDER = 'an older status is never applied after a newer one';
 const SAID = 'a task’s end and last status are said as they were told and handled';
+const HAD = 'a window is had exactly where a report of it was completed';
+const PULLED = 'a pulled report is a duplicate exactly where its window came before';
 const ENDED = 'the end of a task is handled once, whichever channel tells it';
 
 const VARIANTS: readonly Variant[] = [
@@ -231,6 +238,32 @@ const VARIANTS: readonly Variant[] = [
   ['an end that is stale by now is said to be one', apart.SAID_ENDED_WHEN_STALE, 'toldOlder', SAID, 9],
   ['that an end was applied is not noted', apart.APPLIED_NOT_NOTED, 'told', SAID, 5],
   ['which status was applied last is not noted', apart.LAST_NOT_NOTED, 'toldStatuses', SAID, 13],
+  ['a window is marked beside the step that completes its report', windows.MARKED_BESIDE, 'reports', HAD, 5],
+  [
+    'a window is claimed beside the step that inserts its report',
+    windows.CLAIMED_BESIDE,
+    'reports',
+    'a report that is not done is claimed',
+    2,
+  ],
+  [
+    'whether a window came is looked at before the step of its pull',
+    windows.LOOKED_AT_BEFORE,
+    'reports',
+    PULLED,
+    6,
+  ],
+  ['a report that is not done has its window', windows.UNSAFE_IS_HAD, 'reports', HAD, 2],
+  ['a handler that throws is as good as one that does not', windows.FAILED_IS_HAD, 'reports', HAD, 4],
+  ['the claim of a report that is gone counts', windows.GONE_STANDS, 'reports', PULLED, 5],
+  ['the window of a DEAD report is missing', windows.DEAD_IS_MISSING, 'reports', PULLED, 6],
+  [
+    'a webhook is not told that its window came before',
+    windows.NOT_TOLD,
+    'reports',
+    'a webhook says that it repeats exactly where its window came before',
+    4,
+  ],
 ];
 
 /** Of what each of them breaks `npm test` has another variant, whose counterexample is not behind so many states. */
@@ -274,6 +307,11 @@ describe('broken variants, caught by the same exploration with the invariant tha
     const counterexample = breach ? told(breach) : 'not caught';
     expect(breach?.invariant, counterexample).toBe('every event comes to its end');
     expect(counterexample).toContain('completed is queued, acknowledged');
+  });
+
+  it('a report that is not made safe when its seller has given up', () => {
+    const { breach } = exploreScenario(SCENARIOS.reports, windows.NOT_MADE_SAFE);
+    expect(breach?.invariant, breach ? told(breach) : 'not caught').toBe('every window comes, or is held');
   });
 
   it('a first end that stays the first where it is never handled', () => {

@@ -16,6 +16,8 @@ export function answered(play: Play, world: World, thread: Thread, status: Statu
   // 409 is the sender's own doing and keeps the first copy; 429 and 503 it retries.
   if (status !== 200 && status !== 401) return world;
   const record = world.kept.records.get(keyOf(play, thread.event));
+  // Its window came before: nothing is kept of a pull.
+  if (!record && eventOf(play.scenario, thread.event).report === 'pulled') return world;
   const after = withAccount(world, thread.event, { acknowledged: true });
   if (status === 200 || record?.acked) return after;
   return breached(

@@ -3,6 +3,7 @@ import { answered } from './answers.ts';
 import { startSteps } from './handler.ts';
 import type { Play, Steps } from './play.ts';
 import { acceptRequest, doer, given, heldUntil, keyOf, modeOf, onStore } from './play.ts';
+import { judgedReport } from './reports.ts';
 import type { Thread, World } from './world.ts';
 import { SELLER, accountOf, spend, withAccount, withThread, withoutThread } from './world.ts';
 
@@ -23,7 +24,7 @@ function arrived(play: Play, world: World, thread: Thread): Steps {
   if (!admit) throw new RangeError('an admission ends with a decision');
   const request = acceptRequest(play, world, thread);
   const { after, result } = onStore(world, (rows, now) => admit(rows, request, now));
-  const noted = noteFirstCopy(play, world, after, thread);
+  const noted = judgedReport(play, world, noteFirstCopy(play, world, after, thread), { thread, result });
   if (!result) {
     const state = withThread(noted, { ...thread, step: thread.step + 1 });
     return [{ label: `${doer(thread)}: step ${thread.step + 1} of the accept of ${key}`, state }];

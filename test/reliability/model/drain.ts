@@ -5,6 +5,7 @@ import type { Broken } from './invariants.ts';
 import { isFinished, standing } from './invariants.ts';
 import type { Play } from './play.ts';
 import { keyOf } from './play.ts';
+import { isAccounted, reconcileStep } from './reports.ts';
 import { threadSteps } from './steps.ts';
 import type { Budget, Sent, World } from './world.ts';
 import { LEASE_MS, accountOf } from './world.ts';
@@ -41,6 +42,7 @@ const CALM: Budget = {
   resends: 0,
   renewals: 0,
   returns: 0,
+  losses: 0,
 };
 
 /** Leases to wait for at most. Far fewer than a parked record waits for by itself: its task wakes it. */
@@ -55,7 +57,24 @@ export function drained(play: Play, world: World): Broken {
     const broken = drainBy(play, { ...world, budget: CALM }, name, retry);
     if (broken) return broken;
   }
-  return undefined;
+  return world.kept.streams.size > 0 ? reconciled(play, { ...world, budget: CALM }) : undefined;
+}
+
+/** Nobody sends anything more: what came is made safe, and what is missing pulled. */
+function reconciled(play: Play, from: World): Broken {
+  const walk: Walk = { world: from, onward: [] };
+  for (let round = 0; round < ROUNDS && !isAccounted(play, walk.world); round += 1) {
+    const step = reconcileStep(play, walk.world, (event) =>
+      sendFresh(play, walk.world, { event, copy: 0 }, 0),
+    );
+    if (step) go(walk, step);
+    const broken = settle(play, walk);
+    if (broken) return { ...broken, onward: walk.onward };
+    go(walk, passes(play, walk.world));
+  }
+  if (isAccounted(play, walk.world)) return undefined;
+  const detail = `after ${ROUNDS} leases in which nothing more was sent`;
+  return { invariant: 'every window comes, or is held', detail, onward: walk.onward };
 }
 
 function drainBy(play: Play, from: World, name: string, retry: Retry): Broken {
@@ -67,8 +86,7 @@ function drainBy(play: Play, from: World, name: string, retry: Retry): Broken {
       if (broken) return { ...broken, onward: walk.onward };
     }
     if (open(play, walk.world).length === 0) return undefined;
-    const passes = play.scenario.backMs === undefined ? LEASE_MS : FAR_WAIT_MS;
-    go(walk, { label: `${passes} ms pass`, state: later(walk.world, passes + 1) });
+    go(walk, passes(play, walk.world));
   }
   const { world, onward } = walk;
   const left = open(play, world).map((event) => {
@@ -77,6 +95,11 @@ function drainBy(play: Play, from: World, name: string, retry: Retry): Broken {
   });
   const detail = `after ${ROUNDS} leases, its sender retrying with ${name}: ${left.join('; ')}`;
   return { invariant: 'every event comes to its end', detail, onward };
+}
+
+function passes({ scenario }: Play, world: World): Step<World> {
+  const ms = scenario.backMs === undefined ? LEASE_MS : FAR_WAIT_MS;
+  return { label: `${ms} ms pass`, state: later(world, ms + 1) };
 }
 
 /** One way on, and what happened on it. */
@@ -90,10 +113,11 @@ function go(walk: Walk, { label, state }: Step<World>): void {
   walk.onward.push(label);
 }
 
-/** Events that were sent, and are neither refused nor both acknowledged and finished. */
+/** Events that were sent, and are neither refused nor both acknowledged and finished. A pull that was not taken is over. */
 function open(play: Play, world: World): readonly number[] {
-  return play.scenario.events.flatMap((_, event) => {
+  return play.scenario.events.flatMap(({ report }, event) => {
     const record = world.kept.records.get(keyOf(play, event));
+    if (!record && report === 'pulled') return [];
     const finished = record !== undefined && isFinished(play, world, event, record);
     const { acknowledged, refused } = accountOf(world, event);
     const ended = refused || (finished && acknowledged);

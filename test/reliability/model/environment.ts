@@ -29,13 +29,34 @@ export function sendSteps(play: Play, world: World): Steps {
   const paid = spend(world, 'sends');
   return processesOf(play, world).flatMap((process) => [
     ...play.scenario.events.flatMap((told, event) =>
-      isObservation(told) && world.sent.some((sent) => sent.event === event)
-        ? []
-        : Array.from({ length: told.copies }, (_, copy) => sendFresh(play, paid, { event, copy }, process)),
+      isSentAnew(play, world, event)
+        ? Array.from({ length: told.copies }, (_, copy) => sendFresh(play, paid, { event, copy }, process))
+        : [],
     ),
-    ...world.sent.map((sent) => sendAgain(play, paid, sent, process)),
+    ...world.sent
+      .filter(({ event }) => eventOf(play.scenario, event).report !== 'pulled')
+      .map((sent) => sendAgain(play, paid, sent, process)),
   ]);
 }
+
+/** An observation comes anew once. Each pull has a key of its own, the first one first. */
+function isSentAnew({ scenario }: Play, { sent }: World, event: number): boolean {
+  const told = eventOf(scenario, event);
+  if (!isObservation(told)) return true;
+  const isSent = (at: number): boolean => sent.some((one) => one.event === at);
+  const isNext = scenario.events.every(
+    ({ report }, at) => at >= event || report !== 'pulled' || told.report !== 'pulled' || isSent(at),
+  );
+  return isNext && !isSent(event);
+}
+
+/** A new one: bytes that can come again have another. */
+function newNonce({ sent }: World): string {
+  const numbers = sent.map(({ nonce = '' }) => Number(nonce.slice(NONCE.length)));
+  return `${NONCE}${1 + Math.max(sent.length, ...numbers)}`;
+}
+
+const NONCE = 'nonce ';
 
 export function sendFresh(
   play: Play,
@@ -44,7 +65,7 @@ export function sendFresh(
   process: number,
 ): Steps[number] {
   const isAsked = isObservation(eventOf(play.scenario, event));
-  const sent: Sent = { event, copy, ...(!isAsked && { nonce: `nonce ${world.sent.length + 1}` }) };
+  const sent: Sent = { event, copy, ...(!isAsked && { nonce: newNonce(world) }) };
   const state = arrival({ ...world, sent: [...world.sent, sent] }, sent, process);
   const what = isAsked
     ? `process ${process + 1} observes ${keyOf(play, event)}`

@@ -3,6 +3,7 @@ import type { Breach } from './explore.ts';
 import type { Play } from './play.ts';
 import { keyOf } from './play.ts';
 import type { Invariant, Thread, World } from './world.ts';
+import { accountedWrongly } from './reports.ts';
 import { saidWrongly, tellsOf } from './told.ts';
 import { accountOf, eventOf } from './world.ts';
 
@@ -19,7 +20,7 @@ export function standing(play: Play, world: World): Broken {
       replayed(play, world, event);
     if (broken) return broken;
   }
-  return overlap(play, world) ?? saidWrongly(play, world);
+  return overlap(play, world) ?? saidWrongly(play, world) ?? accountedWrongly(play, world);
 }
 
 const RUNNING: ReadonlySet<Thread['at']> = new Set<Thread['at']>(['running', 'effected']);
@@ -66,7 +67,11 @@ export function isFinished(play: Play, world: World, event: number, { state }: R
     case 'applied':
       return accountOf(world, event).completedBy.length > 0;
     case 'stale':
-      return isOutdated(play, world, event) || isToldBefore(play, world, event);
+      return (
+        isOutdated(play, world, event) ||
+        isToldBefore(play, world, event) ||
+        accountOf(world, event).discarded
+      );
     case 'dead':
       return isUsedUp(play, world, event);
     case 'queued':

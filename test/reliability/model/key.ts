@@ -68,6 +68,7 @@ function keyIn(threads: readonly Known[], { scenario, protocol }: Play, world: W
     ),
     recordsPart(world, { nameOf, calledProcess }, left),
     tasksPart(world),
+    streamsPart(world),
     threads
       .map(({ thread }) => seenPart(thread.seen, world, { nameOf, calledProcess }, isSibling(thread)))
       .join('/'),
@@ -103,11 +104,14 @@ function tasksPart({ kept, now }: Pick<World, 'kept' | 'now'>): string {
     .join(' ');
 }
 
+const streamsPart = ({ kept }: Pick<World, 'kept'>): string =>
+  [...kept.streams.values()].map(({ value }) => value).join(' ');
+
 /** What a plan under way rests on: how old it is, what it says, and of which rows it is still true. */
 function seenPart(seen: Seen | undefined, { now, kept }: World, names: Names, isSibling: boolean): string {
   if (!seen) return '';
   const left = leftAt(seen.now);
-  const isSame = (name: 'records' | 'tasks'): string =>
+  const isSame = (name: 'records' | 'tasks' | 'streams'): string =>
     [...new Set([...seen.kept[name].keys(), ...kept[name].keys()])]
       .map((key) => `${key}${Number(seen.kept[name].get(key) === kept[name].get(key))}`)
       .sort()
@@ -116,8 +120,10 @@ function seenPart(seen: Seen | undefined, { now, kept }: World, names: Names, is
     now - seen.now,
     recordsPart(seen, names, left),
     tasksPart(seen),
+    streamsPart(seen),
     isSame('records'),
     isSame('tasks'),
+    isSame('streams'),
     isSibling,
   ].join(';');
 }
@@ -196,16 +202,17 @@ function recordPart(
     rawHash,
     record.bodyBytes,
     toldPart(record.task?.told, now),
+    record.windows?.map(({ isRepeated }) => Number(isRepeated ?? false)).join('') ?? '',
   ].join(',');
 }
 
 function accountPart(account: Account, nameOf: NameOf, now: number): string {
-  const { acknowledged, refused, completedBy, effects, leases, attempts, failed, returned } = account;
+  const { acknowledged, refused, discarded, completedBy, effects, leases, attempts, failed, returned } =
+    account;
   const { crashedAlone, permanent, first, completedAt, askedAt } = account;
   const owners = completedBy.map(nameOf).join('');
   const counts = [effects, leases, attempts, failed, returned, crashedAlone];
   const times = askedPart(completedAt, now) + askedPart(askedAt, now);
-  return [Number(acknowledged), Number(refused), owners, ...counts, Number(permanent), first, times].join(
-    ',',
-  );
+  const flags = [acknowledged, refused, discarded, permanent].map(Number).join('');
+  return [flags, owners, ...counts, first, times].join(',');
 }

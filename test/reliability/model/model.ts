@@ -5,6 +5,7 @@ import { explore } from './explore.ts';
 import { standing } from './invariants.ts';
 import { keyOfWorld } from './key.ts';
 import type { Play } from './play.ts';
+import { reportSteps } from './reports.ts';
 import { threadSteps } from './steps.ts';
 import type { System } from './system.ts';
 import type { Invariant, Scenario, World } from './world.ts';
@@ -20,6 +21,7 @@ export function modelOf(play: Play & Endings): Model<World, Invariant> {
       ...sendSteps(play, world),
       ...crashSteps(play, world),
       ...jumpSteps(play, world),
+      ...reportSteps(play, world),
     ],
     key: (world) => keyOfWorld(play, world),
     // Where nothing is under way, what becomes of it too: whatever is under way ends in such a state.

@@ -1,10 +1,17 @@
-import type { AcceptRequest, CompleteRequest, FailRequest, TaskClaim } from '../../../src/stores/index.ts';
+import type {
+  AcceptRequest,
+  CompleteRequest,
+  FailRequest,
+  ReportClaim,
+  TaskClaim,
+} from '../../../src/stores/index.ts';
 import type { QueueRows } from '../../../src/stores/for-tests.ts';
 import type { Step } from './explore.ts';
 import type { Protocol } from './world.ts';
 import { OLD_MS, driven } from './protocol.ts';
 import { draftOf } from './rows.ts';
 import type { System } from './system.ts';
+import { BUY, WINDOW } from './window.ts';
 import type { Scenario, Thread, ToldEvent, World } from './world.ts';
 import {
   BACKOFF_MS,
@@ -65,8 +72,14 @@ export function modeOf({ scenario }: Play, { process, event }: Thread): 'inline'
 }
 
 /** Told by another channel than a webhook. */
-export function isObservation({ task }: ToldEvent): boolean {
-  return task?.told !== undefined && task.told.source !== 'webhook';
+export function isObservation({ task, report }: ToldEvent): boolean {
+  return report === 'pulled' || (task?.told !== undefined && task.told.source !== 'webhook');
+}
+
+function reportClaim({ report }: ToldEvent): ReportClaim | undefined {
+  if (!report) return undefined;
+  const isPulled = report === 'pulled' && { isPulled: true as const };
+  return { mediaBuyIds: [BUY], windows: [WINDOW], final: false, ...isPulled };
 }
 
 function taskClaim({ name, task }: ToldEvent, { askedAt }: Thread): TaskClaim | undefined {
@@ -87,6 +100,7 @@ export function acceptRequest(play: Play, world: World, thread: Thread): AcceptR
   const event = eventOf(play.scenario, thread.event);
   const task = taskClaim(event, thread);
   const { says } = event.task ?? {};
+  const report = reportClaim(event);
   return {
     acceptId: thread.id,
     sender: SELLER,
@@ -102,6 +116,7 @@ export function acceptRequest(play: Play, world: World, thread: Thread): AcceptR
       onChanged,
       ...(task && { task }),
       ...(says !== undefined && { terminalHash: says }),
+      ...(report && { report }),
     },
     leaseMs: LEASE_MS,
     process: processOf(world, thread.process),

@@ -1,4 +1,4 @@
-import type { RowId } from '../../../src/stores/index.ts';
+import type { RegistrationRow, RowId } from '../../../src/stores/index.ts';
 import {
   type AnyRow,
   type Attempt,
@@ -40,6 +40,7 @@ export function versionOf(row: object): number {
 
 const recordId = (key: string): RowId => ({ scope: { sender: SELLER }, kind: 'record', id: fitted(key) });
 const taskId = (id: string): RowId => ({ scope: { sender: SELLER }, kind: 'task', id: fitted(id) });
+const streamId = (id: string): RowId => ({ scope: { sender: SELLER }, kind: 'stream', id: fitted(id) });
 const nonceId = ({ keyid, nonce }: NonceRow): RowId => ({
   scope: { sender: SELLER, keyid: fitted(keyid) },
   kind: 'nonce',
@@ -67,6 +68,7 @@ function batchOf(kept: Kept): Batch {
     add(taskId(row.id), row).waiters = { first, areAll: first.length < 2 };
   }
   for (const row of kept.nonces.values()) add(nonceId(row), row);
+  for (const row of kept.streams.values()) add(streamId(row.id), row);
   const none = { scope: { sender: '' }, rows: 0, bytes: 0, seenAt: Infinity };
   return {
     entries,
@@ -110,6 +112,9 @@ export function driven<T>(
     ...attempt.rows,
     ...queue,
     parked: (sender, taskId) => attempt.rows.parked(sender, taskId),
+    // All is at hand: what is not is absent.
+    needRecords: () => {},
+    needRegistrations: () => {},
     page: () => ({ rows: [...seen.kept.records.values()] }),
     counts: () => [],
   };
@@ -134,14 +139,16 @@ function isTaken(world: World, protocol: Protocol, seen: Seen, { reads, writes }
 }
 
 function written(kept: Kept, seen: Kept, { writes }: Attempt, protocol: Protocol): Kept {
-  const { records, tasks, nonces, bodies } = {
+  const { records, tasks, nonces, bodies, streams } = {
     records: new Map(kept.records),
     tasks: new Map(kept.tasks),
     nonces: new Map(kept.nonces),
     bodies: new Map(kept.bodies),
+    streams: new Map(kept.streams),
   };
   for (const [{ id }, { row, body }] of writes) {
     if (id.kind === 'nonce') nonces.set((row as NonceRow).nonce, row as NonceRow);
+    else if (id.kind === 'stream') streams.set((row as RegistrationRow).id, row as RegistrationRow);
     else if (id.kind === 'record') {
       const record = row as RecordRow;
       records.set(record.key, record);
@@ -154,5 +161,5 @@ function written(kept: Kept, seen: Kept, { writes }: Attempt, protocol: Protocol
       if (protocol.parksOnTask || !isParking) tasks.set(task.id, task);
     }
   }
-  return { ...kept, records, tasks, nonces, bodies };
+  return { ...kept, records, tasks, nonces, bodies, streams };
 }

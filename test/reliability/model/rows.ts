@@ -1,3 +1,4 @@
+import type { RegistrationRow } from '../../../src/stores/index.ts';
 import {
   dueAt,
   isDue,
@@ -19,6 +20,8 @@ export interface Kept {
   readonly bodies: ReadonlyMap<string, Uint8Array>;
   readonly tasks: ReadonlyMap<string, TaskRow>;
   readonly notifications: ReadonlyMap<string, NotificationRow>;
+  /** Accounts of media buys, by their ids. */
+  readonly streams: ReadonlyMap<string, RegistrationRow>;
   /** Whose rows hold. */
   readonly processes: ReadonlySet<string>;
 }
@@ -29,6 +32,7 @@ export const NOTHING: Kept = {
   bodies: new Map(),
   tasks: new Map(),
   notifications: new Map(),
+  streams: new Map(),
   processes: new Set(['0.0', '1.0']),
 };
 
@@ -57,6 +61,7 @@ export function draftOf(from: Kept): Draft {
   const bodies = table(from.bodies);
   const tasks = table(from.tasks);
   const notifications = table(from.notifications);
+  const streams = table(from.streams);
   const save = (row: RecordRow): void => {
     records.set(row.key, row);
     if (row.bodyBytes === 0) bodies.drop(row.key);
@@ -75,11 +80,8 @@ export function draftOf(from: Kept): Draft {
     saveTask: (row) => tasks.set(row.id, row),
     notification: (_sender, id) => notifications.now().get(id),
     saveNotification: (row) => notifications.set(row.id, row),
-    // The model has no reports: `test/stores` claims their windows.
-    registration: () => undefined,
-    saveRegistration: () => {
-      throw new Error('the model has no registrations');
-    },
+    registration: (_kind, _sender, id) => streams.now().get(id),
+    saveRegistration: (row) => streams.set(row.id, row),
     ...dueRows(records),
     page: () => ({ rows: [...records.now().values()] }),
     counts: () => [],
@@ -96,6 +98,7 @@ export function draftOf(from: Kept): Draft {
     bodies: bodies.now(),
     tasks: tasks.now(),
     notifications: notifications.now(),
+    streams: streams.now(),
     processes: from.processes,
   });
   return { rows, kept };

@@ -11,6 +11,7 @@ const NONE: Budget = {
   resends: 0,
   renewals: 0,
   returns: 0,
+  losses: 0,
 };
 
 const A = { name: 'A', copies: 1 } as const;
@@ -107,6 +108,18 @@ const TOLD: Scenario = {
 const FAILING: Scenario = { ...TOLD, budget: { ...NONE, sends: 3, failures: 1 } };
 const LATE: Scenario = { ...TOLD, budget: { ...NONE, sends: 3, jumps: 1 } };
 
+const REPORT = { name: 'report', copies: 1, report: 'sent' } as const;
+const PULLS = [
+  { name: 'pull 1', copies: 1, report: 'pulled' },
+  { name: 'pull 2', copies: 1, report: 'pulled' },
+] as const;
+
+/** A worker runs what was pulled, in both modes. */
+const REPORTS: Scenario = {
+  ...TOLD,
+  budget: { ...NONE, sends: 2, crashes: 1, failures: 1, permanent: 1, losses: 1 },
+};
+
 /** The worlds by what they are about. */
 export type ScenarioName =
   | 'inline'
@@ -142,7 +155,10 @@ export type ScenarioName =
   | 'toldOperation'
   | 'toldJoined'
   | 'toldStatuses'
-  | 'toldAsked';
+  | 'toldAsked'
+  | 'reports'
+  | 'reportsInbox'
+  | 'reportsTwice';
 
 /** Worlds that are visited whole, each with the misfortunes that it is about. */
 export const SCENARIOS: Record<ScenarioName, Scenario> = {
@@ -351,6 +367,23 @@ export const SCENARIOS: Record<ScenarioName, Scenario> = {
     name: 'inline, statuses that were asked for, and one of a webhook',
     events: [tells('webhook', 'input', { instant: 1 }), tells('poll', 'working'), tells('poll', 'input')],
   },
+  reports: {
+    ...REPORTS,
+    name: 'inline, a window that a webhook and pulls bring',
+    events: [REPORT, ...PULLS],
+  },
+  reportsInbox: {
+    ...REPORTS,
+    name: 'inbox, a window that a webhook and pulls bring',
+    modes: ['inbox', 'inbox'],
+    events: [REPORT, ...PULLS],
+  },
+  reportsTwice: {
+    ...REPORTS,
+    name: 'inline, a window that two webhooks and pulls bring',
+    events: [REPORT, { ...REPORT, name: 'report again' }, ...PULLS],
+    budget: { ...NONE, sends: 3, permanent: 1, losses: 1 },
+  },
 };
 
 /** Worlds in which an operation is a plan and a commit: more can come in between, so that each has less misfortune. */
@@ -369,7 +402,8 @@ export type PlannedName =
   | 'poison'
   | 'told'
   | 'toldOperation'
-  | 'toldAsked';
+  | 'toldAsked'
+  | 'reports';
 
 /** Of the short form, and what the long one has more. */
 type PlannedBudget = readonly [budget: Partial<Budget>, more: Partial<Budget>];
@@ -396,6 +430,10 @@ const PLANNED: Record<PlannedName, PlannedBudget> = {
   told: [{ sends: 3, failures: 1 }, { crashes: 1 }],
   toldOperation: [{ sends: 3, failures: 1 }, { crashes: 1 }],
   toldAsked: [{ sends: 2, jumps: 1 }, { sends: 3 }],
+  reports: [
+    { sends: 2, losses: 1 },
+    { failures: 1, crashes: 1 },
+  ],
 };
 
 export const PLANNED_NAMES = Object.keys(PLANNED) as readonly PlannedName[];

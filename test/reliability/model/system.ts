@@ -44,6 +44,8 @@ export interface System {
   readonly lease: Atomic<LeaseDueRequest, LeaseDueResult>;
   /** What plans over rows of registrations are told of a task; absent: it is not looked at. */
   readonly said?: Atomic<{ readonly sender: string; readonly id: string }, Said>;
+  /** The reconciler's, of an event whose seller may have given up (owed.md §3.5). */
+  readonly acknowledge: Atomic<{ readonly sender: string; readonly key: string }, void>;
   /** The handler's writes and the completion; undefined: rolled back, the lease is lost. */
   readonly transaction: Atomic<CompleteRequest, 'done' | undefined>;
   readonly consequence: (decision: AcceptDecision, mode: AcceptRequest['mode']) => Consequence;
@@ -71,6 +73,15 @@ export function said(
   const table = { ...rows, registration: () => undefined, saveRegistration: () => {} };
   const plan = (run: RegistrationRows): Said => ({ end: run.taskEnd(id), last: run.lastTold(id) });
   return planned(table, sender, plan, now).value();
+}
+
+/** By the plan of a run, too. */
+function acknowledge(
+  rows: QueueRows,
+  { sender, key }: { readonly sender: string; readonly key: string },
+  now: number,
+): void {
+  planned(rows, sender, (run) => run.acknowledge(key), now).value();
 }
 
 /** admission.md §2.1 (`admit`, `dispatch`), §3.10 and §3.11. */
@@ -129,6 +140,7 @@ export const REAL: System = {
   peek: (rows, { sender, key }, now) => peek(rows, sender, key, now),
   lease: leaseDue,
   said,
+  acknowledge,
   transaction,
   consequence,
   releasesAtDeadline: false,

@@ -3,6 +3,7 @@ import type { Breach } from './explore.ts';
 import type { Entry } from '../../../src/stores/for-tests.ts';
 import type { Kept } from './rows.ts';
 import { NOTHING } from './rows.ts';
+import { BUY, followed } from './window.ts';
 
 /** What the exploration proves, by name. */
 export type Invariant =
@@ -20,7 +21,12 @@ export type Invariant =
   | 'a status that two channels tell is handled once'
   | 'nothing of a task is handled after its end in edition 3.2'
   | 'a status that was asked for is never handled after what came since'
-  | 'a task’s end and last status are said as they were told and handled';
+  | 'a task’s end and last status are said as they were told and handled'
+  | 'a window is had exactly where a report of it was completed'
+  | 'a report that is not done is claimed'
+  | 'a pulled report is a duplicate exactly where its window came before'
+  | 'a webhook says that it repeats exactly where its window came before'
+  | 'every window comes, or is held';
 
 /** An event that the seller has to tell. Its copies differ in their bytes. */
 export interface ToldEvent {
@@ -40,6 +46,8 @@ export interface ToldEvent {
     /** A status that is not terminal, of edition 3.2. */
     readonly keepsEnd?: true;
   };
+  /** It is a report of the window (`window.ts`), which its seller sends or the buyer pulls. */
+  readonly report?: 'sent' | 'pulled';
 }
 
 /** How often what the environment may do can happen; everything else happens as often as it can. */
@@ -60,6 +68,8 @@ export interface Budget {
   readonly renewals: number;
   /** Workers that give back what they have not begun. */
   readonly returns: number;
+  /** Reports that an operator discards, or whose retention is over before they are acknowledged. */
+  readonly losses: number;
 }
 
 /** A world to explore. Small ones, for all of each is visited. */
@@ -134,6 +144,8 @@ export interface Account {
   readonly acknowledged: boolean;
   /** Its sender was told that another terminal status of its task is kept. */
   readonly refused: boolean;
+  /** An operator has discarded it. */
+  readonly discarded: boolean;
   /** Leases that `complete` told `done`. */
   readonly completedBy: readonly string[];
   /** Effects outside: whether there was one. In a transaction: how many were committed. */
@@ -205,9 +217,13 @@ export const LEASE_MS = 8_000;
 export const BACKOFF_MS = 4_000;
 export const RETENTION_MS = 86_400_000;
 
+/** A media buy was registered, whose reports come. */
+const FOLLOWING: Kept = { ...NOTHING, streams: new Map([[BUY, followed(SELLER)]]) };
+
 const UNTOUCHED: Account = {
   acknowledged: false,
   refused: false,
+  discarded: false,
   completedBy: [],
   effects: 0,
   leases: 0,
@@ -222,7 +238,7 @@ export function worldOf({ events, budget }: Scenario): World {
   return {
     // Over 0 also where it is set back.
     now: 1_000_000_000,
-    kept: NOTHING,
+    kept: events.some(({ report }) => report) ? FOLLOWING : NOTHING,
     threads: [],
     deaths: [0, 0],
     sent: [],
