@@ -45,6 +45,11 @@ export function announce(
   for (const limit of result.pressure) {
     raiseAlarm({ code: 'cap_near', sender, limit, message: `80 % of the sender's cap of ${limit} is used` });
   }
+  if (result.claimsDropped) {
+    const message =
+      'the sender reports too many media buys that nobody has registered: windows of further ones are not kept. Adopt those that run';
+    raiseAlarm({ code: 'cap_near', sender, limit: 'unknown-media-buys', message });
+  }
   announceStep(result, raiseAlarm);
   announceRefusal(result, { sender, key }, raiseAlarm);
   if ('ahead' in result && result.ahead) {

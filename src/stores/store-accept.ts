@@ -262,7 +262,7 @@ export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'sender-nonces' 
 /**
  * The result of `Store.accept`: the decision on one delivery (`kind`), with facts for the receiver's alarms.
  *
- * The facts are limits that are nearly used up, a clock that was set back, and two mistakes of sellers. `secondEnd`:
+ * The facts are limits that are nearly used up, a clock that was set back, and mistakes of sellers. `secondEnd`:
  * another webhook reported an end of the same task before, under another key. `endDropped`: the end of a task came
  * under a key that was used before for another body, so it is lost.
  */
@@ -280,6 +280,11 @@ export type AcceptResult = AcceptDecision & {
    * dropped.
    */
   readonly endDropped?: true;
+  /**
+   * Present for a report whose windows were not all kept: it names media buys that nobody has registered, and the
+   * sender has named too many of these.
+   */
+  readonly claimsDropped?: true;
 };
 
 /**

@@ -232,14 +232,22 @@ describe('reports of media buys that nobody bought', () => {
       ...row,
     }));
 
-  it('are handled, and make a hundred accounts a report at most', async () => {
+  it('are handled, and make a thousand accounts a seller at most; then there is an alarm', async () => {
     const { process } = begin();
     const { store, rowsOfStreams } = countedStore();
     const one = await process({}, { store });
-    const media_buy_deliveries = rows(5000, (n) => `nobodys-${n}`);
-    const outcome = await one.report(day(1), { report: { media_buy_deliveries } });
-    expect(outcome.kind).toBe('accepted');
-    expect(await rowsOfStreams()).toBe(100);
+    const report = (key: string, ids: string) => {
+      const media_buy_deliveries = rows(900, (n) => `${ids}-${n}`);
+      return one.report(day(1), { key, report: { media_buy_deliveries } });
+    };
+    expect((await report('first-0123456789abcdef', 'nobodys')).kind).toBe('accepted');
+    const caps = () => one.alarms.filter(({ code }) => code === 'cap_near');
+    expect(caps()).toEqual([]);
+    for (const key of ['second', 'third']) {
+      expect((await report(`${key}-0123456789abcdef`, key)).kind).toBe('accepted');
+    }
+    expect(await rowsOfStreams()).toBe(1000);
+    expect(caps()).toMatchObject([{ limit: 'unknown-media-buys', sender: AGENT }]);
   });
 
   it.each([

@@ -7,7 +7,7 @@ import type {
   Pressure,
   StoreLimits,
 } from '../store.ts';
-import { requireLength, wonAnswer } from './lease-rules.ts';
+import { insertedAnswer, requireLength } from './lease-rules.ts';
 import { onRecord } from './duplicate.ts';
 import { holderOf, isAhead, markExpiry, runsHere, taskRow } from './order.ts';
 import { parkedUntil, seenLease, type Accepting } from './task-wait.ts';
@@ -218,10 +218,11 @@ function insertEvent(
   event: EventClaim,
   task: TaskRow | undefined,
   first: Found | undefined,
-): AcceptDecision {
+): Decided {
   const { rows, request, now } = step;
   const reemission = noteNotification(step, event);
-  const record = newRecord(step, event, startOf(step, event, task, reemission));
+  const { windows, isDropped } = claimWindows(step, event);
+  const record = newRecord(step, event, startOf(step, event, task, { reemission, windows }));
   rows.insertRecord(record, event.body);
   if (event.task) {
     const holder = record.state === 'leased' ? record.key : undefined;
@@ -235,20 +236,23 @@ function insertEvent(
       rows.saveTask(taskRow(known, { sender: request.sender, id: operation }, { terminal, expiresAt }));
     }
   }
-  if (record.claim === 'won') return wonAnswer(record, false);
-  if (record.claim === 'queued') return { kind: 'queued', changed: false, reemission, ahead: record.ahead };
-  return { kind: 'task-busy', changed: false };
+  const decision = insertedAnswer(record);
+  return isDropped ? { ...decision, claimsDropped: true } : decision;
 }
 
 /** Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or QUEUED where another record holds the task. */
-function startOf(step: Accepting, event: EventClaim, task: TaskRow | undefined, reemission: boolean): Start {
+function startOf(
+  step: Accepting,
+  event: EventClaim,
+  task: TaskRow | undefined,
+  found: Pick<Start, 'reemission' | 'windows'>,
+): Start {
   const { rows, request, now } = step;
   const holding = holderOf(rows, task, now, runsHere(request));
   const holder = holding && seenLease(rows, holding, now);
   const common = {
-    reemission,
+    ...found,
     afterFinal: isAfterFinal(step),
-    windows: claimWindows(step, event),
     bodyBytes: event.body.length,
   };
   const queued = {
@@ -300,7 +304,7 @@ export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptR
   };
 }
 
-type Decided = AcceptDecision & Pick<AcceptResult, 'secondEnd' | 'endDropped'>;
+type Decided = AcceptDecision & Pick<AcceptResult, 'secondEnd' | 'endDropped' | 'claimsDropped'>;
 
 function decide(step: Accepting, known: NonceRow | undefined, record: RecordRow | undefined): Decided {
   const { event } = step.request;
@@ -362,7 +366,7 @@ function decideNew(
   event: EventClaim,
   task: TaskRow | undefined,
   held: Found | undefined,
-): AcceptDecision {
+): Decided {
   const first = firstTold(step, event.task, task);
   const ended =
     afterFirst(step, event.task, first) ?? notNewer(event, task, held) ?? secondTerminal(event, held);

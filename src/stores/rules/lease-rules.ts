@@ -75,3 +75,12 @@ export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array
     ahead: record.ahead,
   };
 }
+
+/** What the accept that inserts a record is told. */
+export function insertedAnswer(record: RecordRow): AcceptDecision {
+  const { claim, reemission, ahead } = record;
+  if (claim === 'won') return wonAnswer(record, false);
+  return claim === 'queued'
+    ? { kind: 'queued', changed: false, reemission, ahead }
+    : { kind: 'task-busy', changed: false };
+}

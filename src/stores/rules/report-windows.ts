@@ -40,24 +40,40 @@ export function cameBefore(step: Accepting, { report }: EventClaim): boolean {
   });
 }
 
-/** At insertion: what the report claims (owed.md §3.1). */
-export function claimWindows(step: Accepting, { key, report }: EventClaim): readonly ClaimedWindow[] | null {
-  if (!report?.windows?.length) return null;
-  const { rows, request, now } = step;
-  needClaims(step, report.windows);
-  const claimed: ClaimedWindow[] = [];
-  let unknown = 0;
-  for (const window of report.windows) {
-    const row = rows.registration('stream', request.sender, window.id, now);
-    if (!row) unknown += 1;
-    const one = unknown > MOST_UNKNOWN && !row ? undefined : claimWindow(step, key, window, row);
-    if (one) claimed.push(one);
-  }
-  return claimed;
+/** The claims of a report. */
+interface Claims {
+  readonly windows: readonly ClaimedWindow[] | null;
+  /** Some were of media buys that nobody has registered, and the seller has too many of these. */
+  readonly isDropped: boolean;
 }
 
-/** Media buys of a report that nobody has registered, and whose periods are kept: a seller could name any. */
-const MOST_UNKNOWN = 100;
+/** At insertion: what the report claims (owed.md §3.1). */
+export function claimWindows(step: Accepting, { key, report }: EventClaim): Claims {
+  if (!report?.windows?.length) return { windows: null, isDropped: false };
+  const { rows, request, now } = step;
+  needClaims(step, report.windows);
+  const claimed = report.windows.map((window) =>
+    claimWindow(step, key, window, rows.registration('stream', request.sender, window.id, now)),
+  );
+  return { windows: claimed.flatMap((one) => one ?? []), isDropped: claimed.includes(null) };
+}
+
+/** Media buys of a seller that nobody has registered, and whose periods are kept: it could name any (owed.md §3.6). */
+const MOST_UNKNOWN = 1000;
+
+/** Of the row that counts them, until the first that it counts is gone. No seller chooses ids of its kind. */
+const UNKNOWN_ID = 'unknown-media-buys';
+
+/** Counts one more. @returns whether it may be kept. */
+function countUnknown(step: Accepting): boolean {
+  const { rows, request, now } = step;
+  const row = rows.registration('route', request.sender, UNKNOWN_ID, now);
+  const count = Number(row?.value ?? 0);
+  if (count >= MOST_UNKNOWN) return false;
+  const counting = row ?? { ...unknownBuy(step, UNKNOWN_ID), kind: 'route' };
+  rows.saveRegistration({ ...counting, value: String(count + 1) }, now);
+  return true;
+}
 
 const needStreams = (rows: Rows, sender: string, of: readonly { readonly id: string }[]): void =>
   rows.needRegistrations?.(
@@ -77,18 +93,22 @@ function needClaims({ rows, request: { sender }, now }: Accepting, windows: read
   rows.needRecords(sender, keys);
 }
 
-/** @returns undefined for a media buy that nobody has registered, where there is nothing to keep of it. */
+/**
+ * @returns undefined for a media buy that nobody has registered, where there is nothing to keep of it; null, where its seller has
+ * too many of them.
+ */
 function claimWindow(
   step: Accepting,
   key: string,
   reported: WindowClaim,
   row: RegistrationRow | undefined,
-): ClaimedWindow | undefined {
+): ClaimedWindow | null | undefined {
   const { rows, now } = step;
   const { id, mediaBuyId } = reported;
   const known = row ? streamIn(row.value) : emptyStream(mediaBuyId);
   const { stream, window, isRepeated } = claimedIn(known, { ...reported, key }, reportStep(step));
   if (!row && stream.unplaced.length === 0) return undefined;
+  if (!row && !countUnknown(step)) return null;
   // What comes late for a media buy that is closed is looked at, too.
   const kept = row?.list === 'closed' ? { ...row, dueAt: now } : (row ?? unknownBuy(step, id));
   rows.saveRegistration(withStream(kept, stream), now);

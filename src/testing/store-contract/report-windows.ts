@@ -233,6 +233,30 @@ export const reportWindowCases: Cases = {
     const row = await registrationsOf(kit.b).run(SENDER, (rows) => rows.get('stream', BUY));
     assert.equal(row, undefined);
   },
+  'of a sender a thousand media buys that nobody registered are kept, and of each one that is registered the windows; it is said':
+    async (kit) => {
+      await follow(kit);
+      const [day] = await daysOf(kit);
+      const named = (from: number, count: number): string =>
+        Array.from({ length: count }, (_, at) => `nobodys_${from + at}`).join(',');
+      const report = async (n: number, names: string, draft: Draft = {}) => {
+        const accepted = await kit.accept({ key: key(n), report: names, days: [day], ...draft });
+        return accepted.kind === 'won' ? [accepted.windows?.length, accepted.claimsDropped] : [accepted.kind];
+      };
+      const kept = (store: Store, id: string, sender = SENDER) =>
+        registrationsOf(store).run(sender, (rows) => rows.get('stream', id) !== undefined);
+      assert.deepEqual(await report(1, named(0, 990)), [990, undefined]);
+      assert.deepEqual(await report(2, `${named(980, 30)},${BUY}`), [21, true]);
+      assert.deepEqual([await kept(kit.b, 'nobodys_999'), await kept(kit.b, 'nobodys_1000')], [true, false]);
+      assert.deepEqual(await report(3, `${named(0, 10)},${BUY}`), [11, undefined]);
+      const inbox = await kit.accept({ key: key(4), mode: 'inbox', report: named(2000, 1), days: [day] });
+      assert.deepEqual([inbox.kind, inbox.claimsDropped], ['queued', true]);
+      const sender = 'https://other.example/mcp';
+      assert.deepEqual(await report(5, named(3000, 1), { sender }), [1, undefined]);
+      assert.equal(await kept(kit.a, 'nobodys_3000', sender), true);
+      kit.advance(31 * DAY_MS);
+      assert.deepEqual(await report(6, named(4000, 1)), [1, undefined]);
+    },
   'two senders have two accounts of one media buy': async (kit) => {
     await follow(kit);
     const [day] = await daysOf(kit);
