@@ -71,6 +71,11 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
     parts: STORES,
     load: () => import('./sections/growth.ts'),
   },
+  looks: {
+    title: 'A look at what is due, of 10,000 senders',
+    parts: [...STORES, 'mysql'],
+    load: () => import('./sections/looks.ts'),
+  },
   watched: {
     title: 'A task that is watched: what it takes in its store, and in the process that polls it',
     parts: ['sqlite'],

@@ -307,7 +307,10 @@ export interface DueResult extends LoadResult {
    * were requested.
    */
   readonly nextDueMs: number | undefined;
-  /** True if a suspect is due that is not in the result. */
+  /**
+   * True if a suspect is due that is not in the result. A backend that looks at some of the senders, until it has
+   * `max` rows, may leave the suspects of the others to a later call.
+   */
   readonly isSuspectDue: boolean;
 }
 

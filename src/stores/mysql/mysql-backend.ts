@@ -296,14 +296,14 @@ function callsOn(
       }));
     },
     overdueMs: async () => {
-      const [head] = await call('due', false, offset(), 0, 0, 0, '');
-      const [[suspect] = []] = await ask(
-        `SELECT MIN(suspect_at) AS at FROM ${table('row')} FORCE INDEX (webhook_row_suspect) WHERE crashes IS NOT NULL`,
-        [],
+      const when = `FROM ${table('row')} FORCE INDEX (webhook_row_when) WHERE`;
+      const [[at = {}] = []] = await ask(
+        `SELECT ${CLOCK} + ? AS now, (SELECT due_at ${when} crashes IS NULL AND due_at >= 0 ORDER BY due_at LIMIT 1) AS due,
+          (SELECT MIN(suspect_at) ${when} crashes IS NOT NULL) AS suspect`,
+        [offset()],
       );
-      const ms = Math.max(
-        ...[head['first'], suspect?.['at']].map((at) => Number(head['now']) - Number(at ?? Infinity)),
-      );
+      const ms =
+        Number(at['now']) - Math.min(...[at['due'], at['suspect']].map((one) => Number(one ?? Infinity)));
       return ms < 0 ? undefined : ms;
     },
     turns: async ({ kind, max, longestMs, after }) => {
@@ -311,16 +311,20 @@ function callsOn(
       const now = Number(head['now']);
       const [[least, latest], [far, last]] = turnRanges(kind, now, longestMs);
       const waits = `${table('row')} r FORCE INDEX (webhook_row_waits)`;
-      // Names first: what the rows hold is not sorted.
+      const isDue = '(r.waits_for >= ? AND r.waits_for <= ? OR r.waits_for >= ? AND r.waits_for <= ?)';
+      const dueValues = [least, latest, far, last];
+      // The first senders in their order, then names of their rows: what the rows hold is not sorted.
       const [rows = []] = await ask(
         `SELECT t.sender, '' AS keyid, r.kind, r.id, r.version, r.data, t.place FROM (
           SELECT d.*, ROW_NUMBER() OVER (ORDER BY d.turn, d.sender <= ?, d.sender) AS place FROM (
             SELECT s.sender, r.scope_id, r.id, ROW_NUMBER() OVER (PARTITION BY r.scope_id ORDER BY r.waits_for, r.seq) AS turn
-            FROM ${waits} STRAIGHT_JOIN ${table('scope')} s ON s.id = r.scope_id
-              WHERE r.waits_for >= ? AND r.waits_for <= ? OR r.waits_for >= ? AND r.waits_for <= ?) d) t
+            FROM ${waits} STRAIGHT_JOIN (SELECT s.id, s.sender
+                FROM (SELECT DISTINCT r.scope_id FROM ${waits} WHERE ${isDue}) o STRAIGHT_JOIN ${table('scope')} s ON s.id = o.scope_id
+                ORDER BY s.sender <= ?, s.sender LIMIT ?) s ON s.id = r.scope_id
+              WHERE ${isDue}) d) t
         STRAIGHT_JOIN ${table('row')} r FORCE INDEX (PRIMARY) ON r.scope_id = t.scope_id AND r.kind = ? AND r.id = t.id
         WHERE t.place <= ? ORDER BY t.place`,
-        [columnText(after), least, latest, far, last, LETTER[kind], max + 1],
+        [columnText(after), ...dueValues, columnText(after), max + 1, ...dueValues, LETTER[kind], max + 1],
       );
       const [[next = {}] = []] = await ask(
         `SELECT MIN(r.waits_for) AS turn FROM ${waits} WHERE r.waits_for > ? AND r.waits_for <= ?`,

@@ -30,7 +30,7 @@ export function turnText(kind: RegistrationKind, dueAt: number): string {
 /** Of the largest integer that a number holds exactly. */
 const TURN_DIGITS = 16;
 
-type TextRange = readonly [from: string, to: string];
+export type TextRange = readonly [from: string, to: string];
 
 /** `Write.waitsFor` of rows that are due: of those whose time has come, and of those that are too far ahead. */
 export function turnRanges(

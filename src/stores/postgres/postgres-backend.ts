@@ -140,6 +140,7 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
     load: call('load', 6),
     due: call('due', 5),
     suspect: call('suspect', 3),
+    turns: call('turns', 6),
     page: call('page', 5),
     clear: call('clear', 3, 'webhook_clear::text AS answer'),
     scopes: call('scopes', 2),
@@ -220,23 +221,13 @@ function callsOn(query: Query<Rows>, { name, offset, lockMs, kept }: Called): Ca
       return ms < 0 ? undefined : ms;
     },
     turns: async ({ kind, max, longestMs, after }) => {
-      const values = [
-        offset(),
-        LETTER[kind],
-        ...turnTexts(kind),
-        max + 1,
-        columnText(after),
-        Math.min(longestMs, Number.MAX_SAFE_INTEGER),
-      ];
-      const rows = (await query(turnSql(name), values)) as readonly (RowColumns & {
-        readonly now: string;
-        readonly next: string | null;
-      })[];
-      const [{ now, next } = { now: '0', next: null }] = rows;
+      const longest = Math.min(longestMs, Number.MAX_SAFE_INTEGER);
+      const values = [offset(), LETTER[kind], turnPrefix(kind), max + 1, longest, columnText(after)];
+      const [head, ...rows] = (await query(texts.turns, values)) as readonly RowColumns[];
       return {
-        now: Number(now),
-        next,
-        rows: rows.filter(({ id }) => id !== null).map((row) => rowOf(row, NO_IDS)),
+        now: Number(head?.version),
+        next: head?.data ?? null,
+        rows: rows.map((row) => rowOf(row, NO_IDS)),
       };
     },
     listed: async ({ kind, list = null, sender, limit, after }) => {
@@ -271,45 +262,18 @@ export function countsSql(name: string): string {
       FROM ${name}.webhook_row x WHERE x.list IS NOT NULL AND x.seq = g.seq OFFSET 0) r`;
 }
 
-/** $1 is the clock's offset. Of each scope the first entry of its index is read. @param name of the schema, quoted. */
+/** $1 is the clock's offset. Of each of two indexes the first entry is read. @param name of the schema, quoted. */
 export function overdueSql(name: string): string {
-  return `SELECT (${name}.webhook_clock($1) - min(d.due_at))::text AS answer FROM (
-    SELECT f.due_at FROM ${name}.webhook_scope s CROSS JOIN LATERAL
-      (SELECT r.due_at FROM ${name}.webhook_row r WHERE -r.scope_id = -s.id AND r.due_at IS NOT NULL ORDER BY r.due_at LIMIT 1) f
-      WHERE s.key = ''
-    UNION ALL SELECT min(r.suspect_at) FROM ${name}.webhook_row r WHERE r.suspect_at IS NOT NULL) d`;
+  return `SELECT (${name}.webhook_clock($1) - least(
+    (SELECT r.due_at FROM ${name}.webhook_row r WHERE r.due_at IS NOT NULL ORDER BY -r.due_at DESC LIMIT 1),
+    (SELECT min(r.suspect_at) FROM ${name}.webhook_row r WHERE r.suspect_at IS NOT NULL)))::text AS answer`;
 }
 
 /** Rows that say whose they are. */
 const NO_IDS: ScopeIds = { idOf: () => 0, scopeOf: () => undefined };
 
-/** Instants of `turnText`: the least, what stands before the digits, the greatest. */
-export function turnTexts(kind: RegistrationKind): readonly [string, string, string] {
-  const least = turnText(kind, 0);
-  return [least, least.slice(0, 2), turnText(kind, Number.MAX_SAFE_INTEGER)];
-}
-
-/**
- * $1 offset, $2 kind, $3 to $5 `turnTexts`, $6 at most, $7 the sender whose turn was last. One row in any case, for the clock
- * and for what comes due next. Of each sender its entries of the index of waiting records. @param name of the schema, quoted.
- */
-export function turnSql(name: string): string {
-  const of = (what: string, condition: string, most: string): string =>
-    `${name}.webhook_scope c CROSS JOIN LATERAL (SELECT ${what} FROM ${name}.webhook_row r WHERE r.scope_id = c.id
-      AND ${condition} ORDER BY r.waits_for LIMIT ${most}) r WHERE c.key = ''`;
-  const textAt = (at: string): string => `$4::text || lpad((${at})::text, 16, '0')`;
-  return `WITH clock AS MATERIALIZED (SELECT t.now, ${textAt('t.now')} AS latest, ${textAt(`least(t.now + $8, ${Number.MAX_SAFE_INTEGER}) + 1`)} AS far
-      FROM (SELECT ${name}.webhook_clock($1) AS now) t),
-    found AS (SELECT c.sender, r.*, row_number() OVER (PARTITION BY r.scope_id ORDER BY r.waits_for, r.seq) AS turn
-      FROM clock CROSS JOIN LATERAL (VALUES ($3::text, clock.latest), (clock.far, $5)) w (since, until)
-      CROSS JOIN ${of('r.scope_id, r.id, r.version, r.waits_for, r.seq', `r.waits_for >= w.since COLLATE "C" AND r.waits_for <= w.until COLLATE "C"`, '$6')}),
-    taken AS (SELECT f.*, row_number() OVER (ORDER BY f.turn, f.sender <= $7 COLLATE "C", f.sender) AS place FROM found f)
-    SELECT clock.now::text AS now, (SELECT min(r.waits_for) FROM ${of('r.waits_for', `r.waits_for > clock.latest COLLATE "C" AND r.waits_for <= $5 COLLATE "C"`, '1')}) AS next,
-      t.sender, t.scope_id, $2::text AS kind, t.id, r.version::text AS version, r.data, NULL AS body
-    FROM clock LEFT JOIN (taken t CROSS JOIN LATERAL (SELECT x.version, x.data FROM ${name}.webhook_row x
-        WHERE x.scope_id = t.scope_id AND x.kind = $2 COLLATE "C" AND x.id = t.id OFFSET 0) r)
-      ON t.place <= $6 ORDER BY t.place`;
-}
+/** What instants of `turnText` begin with. */
+const turnPrefix = (kind: RegistrationKind): string => turnText(kind, 0).slice(0, 2);
 
 /** $1 kind, $2 what it is listed as, $3 sender, $4 at most, $5 and $6 behind which. @param name of the schema, quoted. */
 export function listSql(name: string): string {

@@ -1,20 +1,13 @@
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { StoreIdentity } from '../store.ts';
-import type {
-  Backend,
-  LoadRequest,
-  LoadResult,
-  ListRequest,
-  Row,
-  TurnRequest,
-  TurnResult,
-} from '../backend.ts';
+import type { Backend, LoadRequest, LoadResult, ListRequest, Row } from '../backend.ts';
 import { barrierOf } from './barrier.ts';
 import { commit, withAllNonces } from './commit.ts';
 import { asFault, isAboutOne } from './redis-client.ts';
 import type { Session } from './sender-list.ts';
-import { indexOf, rowName, seenOf, letterOf, rowOf, textOf } from './redis-rows.ts';
-import { due, listCounts, overdueMs, page, sweep, byRank, forEach } from './redis-senders.ts';
+import { indexOf, letterOf, rowName, rowsOf, seenOf } from './redis-rows.ts';
+import { due, overdueMs, turns } from './redis-looks.ts';
+import { listCounts, page, sweep } from './redis-senders.ts';
 import { openSession, type SessionOptions } from './redis-session.ts';
 import { ADVICE } from './redis-settings.ts';
 
@@ -80,39 +73,6 @@ export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChang
       const session = await opening?.catch(() => undefined);
       await session?.close();
     },
-  };
-}
-
-/** Names and rows, alternating. */
-function rowsOf(sender: string, reply: readonly unknown[]): readonly Row[] {
-  const rows: Row[] = [];
-  for (let at = 0; at < reply.length; at += 2) {
-    rows.push(rowOf(sender, textOf(reply[at]), textOf(reply[at + 1])));
-  }
-  return rows;
-}
-
-/** `Backend.registrations.due`. */
-export async function turns(
-  session: Session,
-  { kind, max, longestMs, senders, after }: TurnRequest,
-): Promise<TurnResult> {
-  const all = [...new Set([...senders, ...(await session.registry.senders())])];
-  const longest = Math.min(longestMs, Number.MAX_SAFE_INTEGER);
-  const told = { kind: letterOf(kind), max: max + 1, longest };
-  const asked = await forEach(all, async (sender) => {
-    const [now, rows, next] = (await session.read('turns', sender, told)) as [number, unknown[], unknown];
-    const waitMs = textOf(next) === '' ? Infinity : Number(textOf(next)) - now;
-    return { now, waitMs, rows: rowsOf(sender, rows) };
-  });
-  const found = asked
-    .flatMap(({ rows }) => rows.map((row, rank) => ({ row, rank, sender: row.scope.sender })))
-    .toSorted(byRank(after));
-  const waitMs = found.length > max ? 0 : Math.min(...asked.map((one) => one.waitMs));
-  return {
-    now: asked.length === 0 ? await session.clock() : Math.min(...asked.map(({ now }) => now)),
-    rows: found.slice(0, max).map(({ row }) => row),
-    nextDueMs: waitMs === Infinity ? undefined : Math.max(0, waitMs),
   };
 }
 

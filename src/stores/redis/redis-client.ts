@@ -145,6 +145,11 @@ export function isMoved(error: unknown): boolean {
   return messageOf(error).startsWith('MOVED');
 }
 
+/** Keys of one script are in several slots. */
+export function isCrossSlot(error: unknown): boolean {
+  return messageOf(error instanceof Fault ? error.cause : error).startsWith('CROSSSLOT');
+}
+
 /** The commands that a server forbids to this user, or does not have. */
 export function isForbidden(error: unknown): boolean {
   return /^(NOPERM|NOAUTH|WRONGPASS|ERR unknown command|ERR The user executing the script)/.test(

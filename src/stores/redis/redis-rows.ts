@@ -134,8 +134,8 @@ export function rowOf(sender: string, name: string, text: string): Row {
   };
 }
 
-/** Of `look` in `lua/rows.lua`, with bodies by id. */
-function rowsOf(sender: string, reply: readonly unknown[], bodies: readonly unknown[]): Row[] {
+/** Of names and rows in pairs, with bodies by id. */
+export function rowsOf(sender: string, reply: readonly unknown[], bodies: readonly unknown[] = []): Row[] {
   const byId = new Map<string, Uint8Array>();
   for (let at = 0; at < bodies.length; at += 2) {
     const body = bodies[at + 1];

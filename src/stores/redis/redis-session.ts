@@ -10,6 +10,7 @@ import {
   duplicateOf,
   primaries,
   asFault,
+  isCluster,
   isForbidden,
 } from './redis-client.ts';
 import { checkSchema, identify, schemaWatchOf } from './redis-schema.ts';
@@ -110,6 +111,7 @@ function sessionOf(
   const session: Session = {
     run: runOf(lane.run, options, offsetMs),
     read: runOf(lane.read, options, offsetMs),
+    slots: { areApart: isCluster(connection) },
     registry: registryOf({ lane, scripts, keys, counts, also }),
     identity: () => {
       const before = identity;
@@ -143,7 +145,8 @@ function runOf(
 ): RunScript {
   return (script, sender, asked, binaries = []) => {
     const args = [JSON.stringify({ offset: offsetMs(), ...asked }), ...binaries];
-    return send({ script: scripts[script], keys: keys.of(sender), args });
+    const of = typeof sender === 'string' ? keys.of(sender) : sender.flatMap(keys.of);
+    return send({ script: scripts[script], keys: of, args });
   };
 }
 

@@ -84,10 +84,10 @@ async function exchange(
   counts.merge(received);
 }
 
-/** What a script is told: its `ARGV[1]`, as JSON, and what follows. */
+/** What a script is told: whose rows it works on, its `ARGV[1]`, as JSON, and what follows. */
 export type RunScript = (
   script: RowScript,
-  sender: string,
+  sender: string | readonly string[],
   asked: object,
   args?: readonly Arg[],
 ) => Promise<unknown>;
@@ -99,6 +99,8 @@ export interface Session {
   /** For what no answer rests on: waits for no replica. */
   readonly read: RunScript;
   readonly registry: Registry;
+  /** Whether keys of two senders may be in two slots, so that no script has both. */
+  readonly slots: { areApart: boolean };
   readonly counts: NonceCounts;
   readonly keyids: Keyids;
   readonly sweepsOfAll: ReturnType<typeof sweepsOfAll>;

@@ -1,9 +1,8 @@
 import type { InboxQuery, RegistrationRow } from '../store.ts';
 import { isRegistration, PROCESSES, ROW_KINDS, unpacked } from '../optimistic/row-data.ts';
-import { turnRanges, turnText } from '../optimistic/commit-unit.ts';
+import { type TextRange, turnIn, turnRanges, turnText } from '../optimistic/commit-unit.ts';
 import {
   type RegistrationSearch,
-  type DueRegistrations,
   type ListedRegistrations,
   inTurns,
   longestTurnMs,
@@ -21,34 +20,36 @@ type RegistrationSearches = Pick<
 >;
 
 /**
- * What is looked for among rows of registrations, sender by sender: they are few.
+ * What is looked for among rows of registrations, sender by sender. Due is what is due in one of two ranges, by `turnText`, in
+ * the index of records that wait for a task.
  *
  *     senders  → all of them
- *     due      sender, earliest, latest, limit → its rows that are due between them, the earliest first; by `turnText`, in
- *              the index of records that wait for a task
+ *     having   sender, sender, two ranges, limit → those behind the one and up to the other (null: all) that have something
+ *              due, by their names
+ *     due      sender, range, limit → its rows that are due in it, the earliest first
+ *     next     range → the earliest of all in it
  *     listed   kind, sender, id, list, list, limit → its rows behind that one, by their ids
  */
 function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearches {
-  const senders = db.prepare('SELECT id, name FROM webhook_scope WHERE within = 0');
+  const within = 'scope = s.id AND waits_for >= ? AND waits_for <= ?';
+  const senders = db.prepare('SELECT name FROM webhook_scope WHERE within = 0');
+  const having = db.prepare(
+    `SELECT s.id, s.name FROM webhook_scope s WHERE s.within = 0 AND s.name > ? AND s.name <= coalesce(?, s.name)
+      AND (EXISTS (SELECT 1 FROM webhook_row WHERE ${within}) OR EXISTS (SELECT 1 FROM webhook_row WHERE ${within}))
+      ORDER BY s.name LIMIT ?`,
+  );
   const due = db.prepare(
     `SELECT name, data FROM webhook_row WHERE scope = ? AND waits_for >= ? AND waits_for <= ?
       ORDER BY waits_for, id LIMIT ?`,
+  );
+  const next = db.prepare(
+    `SELECT min((SELECT waits_for FROM webhook_row WHERE ${within} ORDER BY waits_for LIMIT 1)) AS turn
+      FROM webhook_scope s WHERE s.within = 0`,
   );
   const listed = db.prepare(
     `SELECT name, data FROM webhook_row WHERE kind = ? AND scope = ? AND name > ?
       AND (? IS NULL OR json_extract(data, '$.list') = ?) ORDER BY name LIMIT ?`,
   );
-  const all = (): readonly Sender[] =>
-    (senders.all() as SqliteRow[]).map((row) => ({
-      id: Number(row['id']),
-      sender: fromColumnText(textOf(row, 'name')),
-    }));
-  const dueOf = (
-    { kind }: Pick<DueRegistrations, 'kind'>,
-    of: Sender,
-    [earliest, latest]: readonly [string, string],
-    limit: number,
-  ): readonly RegistrationRow[] => rowsOf(kind, of.sender, due.all(of.id, earliest, latest, limit));
   const listedOf = (of: ListedRegistrations, sender: string, behind: string): readonly RegistrationRow[] => {
     const { kind, list = null, limit } = of;
     const values: SqliteValue[] = [kind, scopes.id({ sender }), columnText(behind), list, list, limit];
@@ -56,22 +57,31 @@ function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearche
   };
   return {
     dueRegistrations: (of, now) => {
-      const ranges = turnRanges(of.kind, now, longestTurnMs(of.kind));
-      const dueIn = (one: Sender): readonly RegistrationRow[] =>
-        ranges.flatMap((range) => dueOf(of, one, range, of.max));
-      return inTurns(new Map(all().map((one) => [one.sender, dueIn(one)])), of);
+      const { kind, max } = of;
+      const ranges = turnRanges(kind, now, longestTurnMs(kind));
+      const after = columnText(of.after);
+      const found = having.all(after, null, ...ranges.flat(), max) as SqliteRow[];
+      if (found.length < max) {
+        found.push(...(having.all('', after, ...ranges.flat(), max - found.length) as SqliteRow[]));
+      }
+      // One of each is enough where there are as many senders.
+      const most = max + 1 - found.length;
+      const bySender = found.map((row) => {
+        const sender = fromColumnText(textOf(row, 'name'));
+        const rowsIn = ([from, to]: TextRange): unknown[] => due.all(Number(row['id']), from, to, most);
+        return [sender, rowsOf(kind, sender, ranges.flatMap(rowsIn))] as const;
+      });
+      return inTurns(new Map(bySender), of);
     },
     nextRegistration: (kind) => {
-      const first = all().flatMap((one) =>
-        dueOf({ kind }, one, [turnText(kind, 0), turnText(kind, Number.MAX_SAFE_INTEGER)], 1),
-      );
-      return first.length > 0 ? Math.min(...first.map(({ dueAt }) => dueAt ?? Infinity)) : undefined;
+      const row = next.get(turnText(kind, 0), turnText(kind, Number.MAX_SAFE_INTEGER)) as SqliteRow;
+      return row['turn'] == null ? undefined : turnIn(textOf(row, 'turn'));
     },
     registrations: (of) => {
       const { sender, after, limit } = of;
       const behind = (name: string): string => (name === after?.sender ? after.id : '');
       if (sender !== undefined) return listedOf(of, sender, behind(sender));
-      const names = all().map((one) => one.sender);
+      const names = (senders.all() as SqliteRow[]).map((row) => fromColumnText(textOf(row, 'name')));
       const rows: RegistrationRow[] = [];
       for (const name of names.filter((one) => one >= (after?.sender ?? '')).sort()) {
         rows.push(...listedOf({ ...of, limit: limit - rows.length }, name, behind(name)));
@@ -80,11 +90,6 @@ function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearche
       return rows;
     },
   };
-}
-
-interface Sender {
-  readonly id: number;
-  readonly sender: string;
 }
 
 function rowsOf(

@@ -7,7 +7,7 @@ import { acceptRequest } from '../requests.ts';
 import { describeMigrationFiles } from '../sql/migration-files.ts';
 
 const HASHES: Readonly<Record<string, string>> = {
-  '0004.sql': '819ccfa6dc301f49364a950d726f2b86bb7eb6316ebd51f00eaf76b9d3d728fe',
+  '0004.sql': '97e7dc5673a0be736b053888b6e02970d1dcd2b7bc6d44f0af4059a02a9e9d5d',
 };
 
 /** What a later version may bring. */

@@ -11,8 +11,7 @@ const ROWS = 3_000;
 const MOST = 300;
 
 /** Rows and entries of indexes that the statements of `work` read. */
-async function readsOf(work: () => Promise<unknown>): Promise<number> {
-  const [pool] = at.pools;
+async function readsOf(work: () => Promise<unknown>, [pool] = at.pools): Promise<number> {
   await pool.query('FLUSH STATUS');
   await work();
   const [rows] = await pool.query("SHOW STATUS LIKE 'Handler_read%'");
@@ -90,4 +89,53 @@ it('no statement reads rows it does not need, also with the statistics of empty 
   // Nothing at all would say that nothing was counted.
   for (const read of Object.values(reads)) expect(read).toBeGreaterThan(0);
   await store.close();
+});
+
+const many = ownDatabase({ connectionLimit: 1 });
+
+it('a look at thousands of senders reads what it asks for, and where nothing is due the ends of an index', async () => {
+  const [pool] = many.pools;
+  await many.sql(
+    `INSERT INTO webhook_scope (sender, keyid) SELECT CONCAT('https://other.example/', seq), '' FROM seq_1_to_${ROWS}`,
+  );
+  const columns = 'scope_id, kind, id, version, seq, due_scope, due_at, bytes, waits_for, data';
+  await many.sql(
+    `INSERT INTO webhook_row (${columns}) SELECT id, 'r', 'due', 1, id, id, ${SOON} + id, 1, NULL, '{}' FROM webhook_scope`,
+  );
+  const looked = async (offsetMs: number): Promise<number> => {
+    const call = `CALL webhook_due(FALSE, ${offsetMs}, 4, 0, ${LONGEST_WAIT_MS}, 'https://other.example/5')`;
+    const [told] = (await pool.query(call)) as unknown as [readonly (readonly { names: unknown }[])[]];
+    return String(told[0]?.[0]?.names).match(/due/g)?.length ?? 0;
+  };
+  for (const [offsetMs, found] of [
+    [0, 0],
+    [3_000_000, 4],
+    [-86_400_000, 4],
+  ] as const) {
+    const read = await readsOf(async () => expect(await looked(offsetMs)).toBe(found), many.pools);
+    expect(read).toBeGreaterThan(0);
+    expect(read).toBeLessThan(MOST);
+  }
+});
+
+it('a poller’s look at thousands of senders reads an entry of each that has something due, and few of none', async () => {
+  await many.sql(
+    `INSERT INTO webhook_row (scope_id, kind, id, version, seq, bytes, waits_for, data)
+      SELECT id, 'W', 'due', 1, id, 1, CONCAT(CHAR(1), 'w', LPAD(${SOON} + id, 16, '0')),
+        JSON_OBJECT('value', '{}', 'dueAt', ${SOON} + id) FROM webhook_scope`,
+  );
+  const read = async (clockOffsetMs: number, found: number): Promise<number> => {
+    const store = many.store(many.pools[0], { random: () => 0.99, clockOffsetMs: () => clockOffsetMs });
+    await store.open();
+    const asked = { kind: 'watch', max: 4, holdMs: 1_000, senders: [] } as const;
+    const count = await readsOf(
+      async () => expect((await store.registrations?.due(asked))?.rows).toHaveLength(found),
+      many.pools,
+    );
+    await store.close();
+    return count;
+  };
+  expect(await read(0, 0)).toBeLessThan(MOST);
+  // Two of each in the index, and what is sorted of the senders.
+  expect(await read(3_000_000, 4)).toBeLessThan(8 * ROWS);
 });

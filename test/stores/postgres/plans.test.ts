@@ -64,7 +64,7 @@ it('every function uses an index, also when the tables were analyzed while empty
 
 it('overdueMs reads one index entry', async () => {
   const [row] = await at.sql(`EXPLAIN (FORMAT JSON) ${overdueSql(`"${at.schema}"`).replace('$1', '0')}`);
-  expect(JSON.stringify(row)).toContain('webhook_row_due');
+  expect(JSON.stringify(row)).toContain('webhook_row_when');
 });
 
 const ROWS = 3_000;
@@ -226,5 +226,41 @@ describe.each(Object.entries(STATISTICS))('with accurate statistics: %s', (_, pr
     // Nothing at all would say that nothing was counted.
     for (const { blocks } of Object.values(read)) expect(blocks).toBeGreaterThan(0);
     await store.close();
+  });
+});
+
+describe('with thousands of senders', () => {
+  const own = ownSchema(1);
+
+  it('a look reads what it asks for, and where nothing is due the ends of an index', async () => {
+    const { sql } = own;
+    await sql(
+      `INSERT INTO webhook_scope (sender, key) SELECT 'https://other.example/' || n, '' FROM generate_series(1, ${ROWS}) n`,
+    );
+    const rowOf = (kind: string, due: string, waits: string): Promise<unknown> =>
+      sql(
+        `INSERT INTO webhook_row (scope_id, kind, id, version, due_at, bytes, waits_for, data)
+          SELECT id, '${kind}', 'due', 1, ${due}, 1, ${waits}, '{}' FROM webhook_scope`,
+      );
+    await rowOf('r', `${SOON} + id`, 'NULL');
+    await rowOf('W', 'NULL', `E'\\x01w' || lpad((${SOON} + id)::text, 16, '0')`);
+    const read: Record<string, number> = {};
+    const count = async (name: string, of: string, rows: number): Promise<void> => {
+      const before = await reads(own);
+      expect((await own.pools[0].query(`SELECT * FROM ${own.schema}.${of}`)).rowCount).toBe(1 + rows);
+      read[name] = (await reads(own)).rows - before.rows;
+    };
+    for (const [when, offset, rows] of [
+      ['not due yet', 0, 0],
+      ['due', DUE_MS, 4],
+      ['due too far ahead', BACK_MS, 4],
+    ] as const) {
+      const after = "'https://other.example/5'";
+      await count(`events ${when}`, `webhook_due(${offset}, 4, 0, ${LONGEST_WAIT_MS}, ${after})`, rows);
+      const turns = `webhook_turns(${offset}, 'W', E'\\x01w', 4, ${LONGEST_WAIT_MS}, ${after})`;
+      await count(`registrations ${when}`, turns, rows);
+    }
+    expect(Object.entries(read).filter(([, rows]) => rows > MOST)).toEqual([]);
+    expect(Math.min(...Object.values(read))).toBeGreaterThan(0);
   });
 });

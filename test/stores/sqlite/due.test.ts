@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { SqliteHandle } from '../../../src/stores/sqlite.ts';
+import type { SqliteHandle, SqliteStatement } from '../../../src/stores/sqlite.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 
 let db: DatabaseSync;
@@ -47,10 +47,45 @@ describe('queries of workers and operators', () => {
       'webhook_row_expiry',
       'webhook_row_list',
       'webhook_row_list',
-      'webhook_row_parked',
-      'webhook_row_parked',
+      ...Array.from({ length: 5 }, () => 'webhook_row_parked'),
       'webhook_row_suspect',
       'webhook_row_suspect',
     ]);
   });
+});
+
+it('a poller’s look runs as many statements as it has rows to give, however many senders have some', async () => {
+  let runs = 0;
+  const counted = (statement: SqliteStatement): SqliteStatement => ({
+    run: (...values) => statement.run(...values),
+    get: (...values) => {
+      runs += 1;
+      return statement.get(...values);
+    },
+    all: (...values) => {
+      runs += 1;
+      return statement.all(...values);
+    },
+  });
+  const store = sqliteStore({
+    exec: (sql) => db.exec(sql),
+    prepare: (sql) => counted(db.prepare(sql)),
+    close: () => db.close(),
+  });
+  await store.open();
+  const { registrations } = store;
+  for (let n = 0; n < 300; n += 1) {
+    const sender = `https://seller-${n}.example`;
+    await registrations.run(sender, (rows) =>
+      rows.save({ kind: 'watch', sender, id: 'task', value: '', dueAt: 1, list: null, expiresAt: null }),
+    );
+  }
+  const look = async (max: number): Promise<number> => {
+    const before = runs;
+    const { rows } = await registrations.due({ kind: 'watch', max, holdMs: 600_000, senders: [] });
+    expect(rows).toHaveLength(max);
+    return (runs - before) / max;
+  };
+  expect(await look(20)).toBeLessThan(8);
+  expect(await look(280)).toBeLessThan(8);
 });

@@ -15,7 +15,8 @@ CREATE TABLE IF NOT EXISTS webhook_tally (scope_id INT NOT NULL, stripe INT NOT 
 CREATE TABLE IF NOT EXISTS webhook_turn (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB;;
 -- kind: r record, t task, n nonce, i notification, p process. seq is the order of insertion; null in expires_at and due_at:
 -- never. due_scope: scope_id where due_at is not null, so that the index of what is due begins with that alone. A suspect is
--- due at suspect_at, by its crashes, and never at due_at.
+-- due at suspect_at, by its crashes, and never at due_at. So webhook_row_when has what is due of all senders by when, where crashes
+-- is null, and behind it the suspects in their order, whose due_at is null.
 CREATE TABLE IF NOT EXISTS webhook_row (
   scope_id INT NOT NULL, kind BINARY(1) NOT NULL, id VARBINARY(1536) NOT NULL, version BIGINT NOT NULL, seq BIGINT NOT NULL,
   expires_at BIGINT, due_scope INT, due_at BIGINT, suspect_at BIGINT, crashes INT, bytes INT NOT NULL, list VARBINARY(8),
@@ -23,7 +24,7 @@ CREATE TABLE IF NOT EXISTS webhook_row (
   PRIMARY KEY (scope_id, kind, id),
   KEY webhook_row_expiry (scope_id, expires_at),
   KEY webhook_row_due (due_scope, due_at, seq),
-  KEY webhook_row_suspect (crashes, seq),
+  KEY webhook_row_when (crashes, due_at, seq),
   KEY webhook_row_list (list, seq),
   KEY webhook_row_waits (waits_for, scope_id, seq)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;;
@@ -193,24 +194,27 @@ END;;
 
 -- Rows that are due, the earliest of each sender, then the second of each; senders by their names, from the one behind
 -- p_after on. What would come due later than p_longest ms from now is due too, last. p_suspects: of the suspects that are
--- due the one with the fewest crashes, of those the oldest. Each is due again after p_hold ms. Not one that somebody else has locked. First the clock, when the first was due and when another
+-- due the one with the fewest crashes, of those the oldest. Each is due again after p_hold ms. Not one that somebody else has locked. First the clock, when another
 -- one comes due, the names of those that are due, in their order, and whether a suspect is; then rows as webhook_look has
--- them. Senders are found one by one: what one statement reads to find them all depends on the server's statistics, and
--- where these are wrong it is every row.
+-- them. Senders are found one by one, and no more than are needed: what one statement reads to find them all depends on the
+-- server's statistics, and where these are wrong it is every row.
+--   v_of     senders of what is due, where that is a few rows; null where they are more: then all senders are gone through
+--   v_until  null: behind p_after; else from the first sender on, up to p_after
+--   v_is_again  the senders that have given a row (v_scopes) are asked for the next one
 DROP PROCEDURE IF EXISTS webhook_due;;
 CREATE PROCEDURE webhook_due(p_suspects BOOLEAN, p_offset BIGINT, p_most INT, p_hold BIGINT, p_longest BIGINT, p_after VARBINARY(1500))
 SQL SECURITY INVOKER
 BEGIN
   DECLARE v_now BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000 + p_offset;
   DECLARE v_far BIGINT DEFAULT v_now + p_longest;
-  DECLARE v_first, v_next, v_due, v_last BIGINT;
-  DECLARE v_scope, v_at, v_count, v_found, v_before INT DEFAULT 0;
-  DECLARE v_is_over, v_has_suspect BOOLEAN DEFAULT FALSE;
+  DECLARE v_next, v_due BIGINT;
+  DECLARE v_scope, v_at, v_count, v_found, v_before, v_few INT DEFAULT 0;
+  DECLARE v_is_again, v_has_suspect BOOLEAN DEFAULT FALSE;
   DECLARE v_id VARBINARY(1536);
-  DECLARE v_scopes, v_names LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
-  DECLARE c_scopes CURSOR FOR SELECT s.id FROM JSON_TABLE(CONCAT('[', SUBSTRING(v_scopes, 2), ']'), '$[*]' COLUMNS (
-      id INT PATH '$')) e STRAIGHT_JOIN webhook_scope s ON s.id = e.id ORDER BY s.sender <= p_after, s.sender;
-  DECLARE CONTINUE HANDLER FOR NOT FOUND SET v_is_over = TRUE;
+  DECLARE v_behind VARBINARY(1500) DEFAULT p_after;
+  DECLARE v_until VARBINARY(1500);
+  DECLARE v_of, v_scopes, v_names LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
+  DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN
     ROLLBACK;
     RESIGNAL;
@@ -218,67 +222,73 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   START TRANSACTION;
   IF p_suspects THEN
-    SELECT r.scope_id, r.id INTO v_scope, v_id FROM webhook_row r FORCE INDEX (webhook_row_suspect)
-      WHERE r.crashes IS NOT NULL AND (r.suspect_at <= v_now OR r.suspect_at > v_far) ORDER BY r.crashes, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+    SELECT r.scope_id, r.id INTO v_scope, v_id FROM webhook_row r FORCE INDEX (webhook_row_when)
+      WHERE r.crashes IS NOT NULL AND (r.suspect_at <= v_now OR r.suspect_at > v_far)
+      ORDER BY r.crashes, r.due_at, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF v_id IS NOT NULL THEN
       UPDATE webhook_row r SET r.suspect_at = v_now + p_hold WHERE r.scope_id = v_scope AND r.kind = 'r' AND r.id = v_id;
       SET v_names = CONCAT(',', JSON_ARRAY(1, v_scope, 'r', CONVERT(v_id USING utf8mb4)));
     END IF;
   ELSE
-    WHILE NOT v_is_over DO
-      SELECT r.due_scope, r.due_at INTO v_scope, v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
-        WHERE r.due_scope > v_scope ORDER BY r.due_scope, r.due_at LIMIT 1;
-      IF NOT v_is_over THEN
-        SET v_first = LEAST(v_due, COALESCE(v_first, v_due));
-        SELECT MAX(r.due_at) INTO v_last FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.due_scope = v_scope;
-        IF v_due <= v_now OR v_last > v_far THEN SET v_scopes = CONCAT(v_scopes, ',', v_scope); END IF;
-        IF v_due <= v_now THEN
-          SELECT MIN(r.due_at) INTO v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
-            WHERE r.due_scope = v_scope AND r.due_at > v_now;
+    SELECT r.due_at INTO v_next FROM webhook_row r FORCE INDEX (webhook_row_when)
+      WHERE r.crashes IS NULL AND r.due_at > v_now ORDER BY r.due_at LIMIT 1;
+    SELECT COUNT(*), CONCAT('[', GROUP_CONCAT(DISTINCT d.of), ']') INTO v_few, v_of FROM (
+      (SELECT r.due_scope AS of FROM webhook_row r FORCE INDEX (webhook_row_when)
+        WHERE r.crashes IS NULL AND r.due_at <= v_now ORDER BY r.due_at LIMIT 64)
+      UNION ALL (SELECT r.due_scope FROM webhook_row r FORCE INDEX (webhook_row_when)
+        WHERE r.crashes IS NULL AND r.due_at > v_far ORDER BY r.due_at LIMIT 64)) d;
+    IF v_few >= 64 THEN SET v_of = NULL; END IF;
+    look: WHILE v_few > 0 AND v_found < p_most DO
+      SET v_scope = NULL, v_id = NULL;
+      IF v_is_again THEN
+        IF v_at = v_count THEN
+          IF v_found = v_before THEN LEAVE look; END IF;
+          SET v_at = 0, v_before = v_found;
         END IF;
-        SET v_next = COALESCE(LEAST(v_due, v_next), v_due, v_next);
+        SET v_at = v_at + 1, v_scope = SUBSTRING_INDEX(SUBSTRING_INDEX(v_scopes, ',', v_at), ',', -1);
+      ELSEIF v_of IS NULL THEN
+        SELECT s.id, s.sender INTO v_scope, v_behind FROM webhook_scope s FORCE INDEX (webhook_scope_name)
+          WHERE s.sender > v_behind AND s.keyid = '' AND (v_until IS NULL OR s.sender <= v_until) AND COALESCE(
+            (SELECT 1 FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.due_scope = s.id AND r.due_at <= v_now LIMIT 1),
+            (SELECT 1 FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.due_scope = s.id AND r.due_at > v_far LIMIT 1)) = 1
+          ORDER BY s.sender LIMIT 1;
+      ELSE
+        SELECT s.id, s.sender INTO v_scope, v_behind FROM JSON_TABLE(v_of, '$[*]' COLUMNS (id INT PATH '$')) e
+          STRAIGHT_JOIN webhook_scope s ON s.id = e.id
+          WHERE s.sender > v_behind AND (v_until IS NULL OR s.sender <= v_until) ORDER BY s.sender LIMIT 1;
       END IF;
-    END WHILE;
-    OPEN c_scopes;
-    SET v_is_over = FALSE, v_scopes = '';
-    WHILE NOT v_is_over DO
-      FETCH c_scopes INTO v_scope;
-      IF NOT v_is_over THEN SET v_scopes = CONCAT(v_scopes, v_scope, ','), v_count = v_count + 1; END IF;
-    END WHILE;
-    CLOSE c_scopes;
-    REPEAT
-      SET v_before = v_found, v_at = 0;
-      WHILE v_at < v_count AND v_found < p_most DO
-        SET v_at = v_at + 1, v_id = NULL, v_scope = SUBSTRING_INDEX(SUBSTRING_INDEX(v_scopes, ',', v_at), ',', -1);
+      IF v_scope IS NULL THEN
+        IF v_until IS NULL THEN SET v_until = p_after, v_behind = '';
+        ELSEIF v_found = 0 THEN LEAVE look;
+        ELSE SET v_is_again = TRUE, v_before = v_found;
+        END IF;
+        ITERATE look;
+      END IF;
+      SELECT r.id INTO v_id FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.due_scope = v_scope
+        AND r.due_at <= v_now ORDER BY r.due_at, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+      IF v_id IS NULL THEN
         SELECT r.id INTO v_id FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.due_scope = v_scope
-          AND r.due_at <= v_now ORDER BY r.due_at, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
-        IF v_id IS NULL THEN
-          SELECT r.id INTO v_id FROM webhook_row r FORCE INDEX (webhook_row_due) WHERE r.due_scope = v_scope
-            AND r.due_at > v_far ORDER BY r.due_at, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
-        END IF;
-        IF v_id IS NOT NULL THEN
-          UPDATE webhook_row r SET r.due_at = v_now + p_hold WHERE r.scope_id = v_scope AND r.kind = 'r' AND r.id = v_id;
-          SET v_found = v_found + 1,
-            v_names = CONCAT(v_names, ',', JSON_ARRAY(1, v_scope, 'r', CONVERT(v_id USING utf8mb4)));
-        END IF;
-      END WHILE;
-    UNTIL v_found = v_before OR v_found >= p_most END REPEAT;
+          AND r.due_at > v_far ORDER BY r.due_at, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
+      END IF;
+      IF v_id IS NOT NULL THEN
+        UPDATE webhook_row r SET r.due_at = v_now + p_hold WHERE r.scope_id = v_scope AND r.kind = 'r' AND r.id = v_id;
+        SET v_found = v_found + 1,
+          v_names = CONCAT(v_names, ',', JSON_ARRAY(1, v_scope, 'r', CONVERT(v_id USING utf8mb4)));
+        IF NOT v_is_again THEN SET v_scopes = CONCAT(v_scopes, v_scope, ','), v_count = v_count + 1; END IF;
+      END IF;
+    END WHILE look;
   END IF;
   COMMIT;
-  -- Each by a SELECT of its own: what an IF or a SET looks up it locks, the whole index here.
-  IF v_found >= p_most THEN
-    SET v_at = 0, v_due = NULL;
-    WHILE v_at < v_count AND v_due IS NULL DO
-      SET v_at = v_at + 1, v_scope = SUBSTRING_INDEX(SUBSTRING_INDEX(v_scopes, ',', v_at), ',', -1);
-      SELECT r.due_at INTO v_due FROM webhook_row r FORCE INDEX (webhook_row_due)
-        WHERE r.due_scope = v_scope AND (r.due_at <= v_now OR r.due_at > v_far) LIMIT 1;
-    END WHILE;
+  -- By a SELECT of its own: what an IF or a SET looks up it locks, the whole index here.
+  IF v_found >= p_most AND NOT p_suspects THEN
+    SELECT r.due_at INTO v_due FROM webhook_row r FORCE INDEX (webhook_row_when)
+      WHERE r.crashes IS NULL AND (r.due_at <= v_now OR r.due_at > v_far) LIMIT 1;
     IF v_due IS NOT NULL THEN SET v_next = v_now; END IF;
   END IF;
-  SELECT COUNT(*) > 0 INTO v_has_suspect FROM (SELECT 1 FROM webhook_row r FORCE INDEX (webhook_row_suspect)
+  SELECT COUNT(*) > 0 INTO v_has_suspect FROM (SELECT 1 FROM webhook_row r FORCE INDEX (webhook_row_when)
     WHERE r.crashes IS NOT NULL AND (r.suspect_at <= v_now OR r.suspect_at > v_far) LIMIT 1) d;
   SET v_names = CONCAT('[', SUBSTRING(v_names, 2), ']');
-  SELECT v_now AS now, v_first AS first, v_next AS next, CAST(v_names AS BINARY) AS names, v_has_suspect AS hasSuspect;
+  SELECT v_now AS now, v_next AS next, CAST(v_names AS BINARY) AS names, v_has_suspect AS hasSuspect;
   IF v_names <> '[]' THEN CALL webhook_look(v_names, NULL); END IF;
 END;;
 

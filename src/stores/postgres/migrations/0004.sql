@@ -49,10 +49,17 @@ CREATE TABLE webhook_row (
 ALTER TABLE webhook_row ALTER body SET STORAGE EXTERNAL;
 CREATE INDEX webhook_row_expiry ON webhook_row (scope_id, expires_at) WHERE expires_at IS NOT NULL;
 -- By the negative, which no other index has: the primary key, sorted by scope_id too, cannot be read in its place.
-CREATE INDEX webhook_row_due ON webhook_row ((-scope_id), due_at, seq) WHERE due_at IS NOT NULL;
+CREATE INDEX webhook_row_due ON webhook_row ((-scope_id), due_at, seq)
+  WHERE due_at IS NOT NULL AND scope_id IS NOT NULL;
+-- Of all senders, also by the negative. A statement that names no sender cannot use the one above: it does not follow from it
+-- that scope_id is not null.
+CREATE INDEX webhook_row_when ON webhook_row ((-due_at)) WHERE due_at IS NOT NULL;
 CREATE INDEX webhook_row_suspect ON webhook_row (crashes, seq) WHERE suspect_at IS NOT NULL;
 CREATE INDEX webhook_row_list ON webhook_row (seq) WHERE list IS NOT NULL;
-CREATE INDEX webhook_row_waits ON webhook_row (scope_id, waits_for, seq) WHERE waits_for IS NOT NULL;
+CREATE INDEX webhook_row_waits ON webhook_row (scope_id, waits_for, seq)
+  WHERE waits_for IS NOT NULL AND scope_id IS NOT NULL;
+-- Instants of registrations, of all senders: names of tasks begin with no such character.
+CREATE INDEX webhook_row_turn ON webhook_row (waits_for) WHERE waits_for < E'\x02';
 
 CREATE FUNCTION webhook_clock(p_offset bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + p_offset
@@ -259,6 +266,23 @@ CREATE FUNCTION webhook_has_suspect(p_now bigint, p_longest bigint) RETURNS bool
     AND (r.suspect_at <= p_now OR r.suspect_at > p_now + p_longest))
 $$;
 
+-- Senders in the order of their turns, by their names from the one behind p_after on: those of p_of; null: all. It is made
+-- part of the statement that has it, and so is read no further than that statement needs.
+CREATE FUNCTION webhook_turn_order(p_of integer[], p_after text) RETURNS TABLE (id integer) LANGUAGE sql STABLE AS $$
+  (SELECT s.id FROM unnest(p_of) o (id) CROSS JOIN LATERAL (SELECT x.id, x.sender FROM webhook_scope x WHERE x.id = o.id OFFSET 0) s
+    ORDER BY s.sender <= p_after COLLATE "C", s.sender)
+  UNION ALL (SELECT s.id FROM webhook_scope s WHERE p_of IS NULL AND s.key = '' AND s.sender > p_after COLLATE "C" ORDER BY s.sender)
+  UNION ALL (SELECT s.id FROM webhook_scope s WHERE p_of IS NULL AND s.key = '' AND s.sender <= p_after COLLATE "C" ORDER BY s.sender)
+$$;
+
+-- Senders of what is due, where that is a few rows: null where they are more. Of these all senders have to be gone through.
+CREATE FUNCTION webhook_due_scopes(p_now bigint, p_far bigint, p_few integer) RETURNS integer[] LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN count(*) < p_few THEN coalesce(array_agg(DISTINCT d.scope_id), '{}') END FROM (
+    (SELECT r.scope_id FROM webhook_row r WHERE r.due_at IS NOT NULL AND -r.due_at >= -p_now ORDER BY -r.due_at DESC LIMIT p_few)
+    UNION ALL
+    (SELECT r.scope_id FROM webhook_row r WHERE r.due_at IS NOT NULL AND -r.due_at < -p_far ORDER BY -r.due_at LIMIT p_few)) d
+$$;
+
 -- Rows that are due but suspects, the earliest of each sender, then the second of each; senders by their names, from the
 -- one behind p_after on. What would come due later than p_longest ms from now is due too, last. Each is due again after
 -- p_hold ms. Not one that somebody else has locked. The first row is the clock, ms until another one comes due, and 's'
@@ -270,36 +294,35 @@ SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force
 DECLARE
   v_now bigint := webhook_clock(p_offset);
   v_next bigint;
+  v_of integer[] := webhook_due_scopes(v_now, v_now + p_longest, p_most + 64);
   v_scopes integer[];
   v_ids text[];
   v_at tid[];
-  v_found bigint;
 BEGIN
   -- That a row is left alone for a moment need not outlive the server.
   PERFORM set_config('synchronous_commit', 'off', true);
-  WITH RECURSIVE scope AS (
-    (SELECT -r.scope_id AS of FROM webhook_row r WHERE r.due_at IS NOT NULL ORDER BY -r.scope_id LIMIT 1)
-    UNION ALL SELECT (SELECT -r.scope_id FROM webhook_row r WHERE r.due_at IS NOT NULL AND -r.scope_id > s.of
-      ORDER BY -r.scope_id LIMIT 1) FROM scope s WHERE s.of IS NOT NULL),
-  found AS (
-    SELECT d.scope_id, d.id, d.ctid, (SELECT c.sender FROM webhook_scope c WHERE c.id = d.scope_id) AS sender,
-      row_number() OVER (PARTITION BY d.scope_id ORDER BY d.due_at, d.seq) AS turn
-    FROM scope s CROSS JOIN (VALUES (-1, v_now), (v_now + p_longest, 9223372036854775807)) w (since, until)
+  -- The first senders in their order that have a row to give: no more are looked at than are asked for.
+  v_scopes := ARRAY(SELECT c.id FROM webhook_turn_order(v_of, p_after) c
+    CROSS JOIN LATERAL (SELECT FROM (VALUES (-1, v_now), (v_now + p_longest, 9223372036854775807)) w (since, until)
+      CROSS JOIN LATERAL (SELECT FROM webhook_row r WHERE -r.scope_id = -c.id AND r.due_at IS NOT NULL
+        AND r.due_at > w.since AND r.due_at <= w.until ORDER BY r.due_at, r.seq LIMIT 1 FOR UPDATE SKIP LOCKED) d LIMIT 1) d
+    LIMIT p_most);
+  WITH found AS (
+    SELECT d.scope_id, d.id, d.ctid, o.place, row_number() OVER (PARTITION BY d.scope_id ORDER BY d.due_at, d.seq) AS turn
+    FROM unnest(v_scopes) WITH ORDINALITY o (id, place)
+    CROSS JOIN (VALUES (-1, v_now), (v_now + p_longest, 9223372036854775807)) w (since, until)
     CROSS JOIN LATERAL (SELECT r.scope_id, r.id, r.ctid, r.due_at, r.seq FROM webhook_row r
-      WHERE -r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at > w.since AND r.due_at <= w.until
-      ORDER BY r.due_at, r.seq LIMIT p_most + 1 FOR UPDATE SKIP LOCKED) d),
-  taken AS (SELECT f.*, row_number() OVER (ORDER BY f.turn, f.sender <= p_after COLLATE "C", f.sender) AS nth
-    FROM found f ORDER BY nth LIMIT p_most)
-  SELECT array_agg(t.scope_id ORDER BY t.nth), array_agg(t.id ORDER BY t.nth), array_agg(t.ctid),
-    (SELECT count(*) FROM found),
-    (SELECT min(l.due_at) FROM scope s CROSS JOIN LATERAL (SELECT r.due_at FROM webhook_row r
-      WHERE -r.scope_id = s.of AND r.due_at IS NOT NULL AND r.due_at > v_now ORDER BY r.due_at LIMIT 1) l)
-    INTO v_scopes, v_ids, v_at, v_found, v_next FROM taken t;
-  IF v_found > p_most THEN v_next := v_now; END IF;
+      WHERE -r.scope_id = -o.id AND r.due_at IS NOT NULL AND r.due_at > w.since AND r.due_at <= w.until
+      ORDER BY r.due_at, r.seq LIMIT p_most + 1 - cardinality(v_scopes) FOR UPDATE SKIP LOCKED) d),
+  taken AS (SELECT f.*, row_number() OVER (ORDER BY f.turn, f.place) AS nth FROM found f ORDER BY nth LIMIT p_most)
+  SELECT array_agg(t.scope_id ORDER BY t.nth), array_agg(t.id ORDER BY t.nth), array_agg(t.ctid)
+    INTO v_scopes, v_ids, v_at FROM taken t;
+  v_next := (SELECT r.due_at FROM webhook_row r WHERE r.due_at IS NOT NULL AND -r.due_at < -v_now ORDER BY -r.due_at DESC LIMIT 1);
+  UPDATE webhook_row r SET due_at = v_now + p_hold WHERE r.ctid = ANY (v_at);
+  IF cardinality(v_ids) = p_most AND webhook_due_scopes(v_now, v_now + p_longest, 1) IS NULL THEN v_next := v_now; END IF;
   RETURN QUERY SELECT NULL::text, NULL::integer, CASE WHEN webhook_has_suspect(v_now, p_longest) THEN 's' END, NULL::text,
     v_now::text, (v_next - v_now)::text, NULL::bytea, NULL::bigint;
   IF v_ids IS NULL THEN RETURN; END IF;
-  UPDATE webhook_row r SET due_at = v_now + p_hold WHERE r.ctid = ANY (v_at);
   RETURN QUERY SELECT (SELECT c.sender FROM webhook_scope c WHERE c.id = l.scope_id), l.scope_id, l.kind, l.id,
       l.version::text, l.data, CASE WHEN e.place IS NOT NULL THEN (SELECT b.body FROM webhook_row b
         WHERE b.scope_id = l.scope_id AND b.kind = 'r' AND b.id = l.id COLLATE "C") END, e.place
@@ -307,6 +330,48 @@ BEGIN
     LEFT JOIN unnest(v_scopes, v_ids) WITH ORDINALITY e (scope_id, id, place)
       ON e.scope_id = l.scope_id AND e.id = l.id AND l.kind = 'r'
     ORDER BY l.seq;
+END $$;
+
+-- Rows of registrations that are due, in the order of webhook_due: of a kind, by its instants, which begin with p_prefix. Reads
+-- only. The first row is the clock and the instant of the first that comes due later.
+CREATE FUNCTION webhook_turns(p_offset bigint, p_kind text, p_prefix text, p_most integer, p_longest bigint, p_after text)
+RETURNS TABLE (sender text, scope_id integer, kind text, id text, version text, data text, body bytea)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+  v_now bigint := webhook_clock(p_offset);
+  v_max bigint := 9007199254740991;
+  v_least text := p_prefix || repeat('0', 16);
+  v_latest text := p_prefix || lpad(v_now::text, 16, '0');
+  v_far text := p_prefix || lpad((least(v_now + p_longest, v_max) + 1)::text, 16, '0');
+  v_last text := p_prefix || v_max;
+  v_few integer := p_most + 64;
+  v_of integer[];
+  v_scopes integer[];
+BEGIN
+  SELECT CASE WHEN count(*) < v_few THEN coalesce(array_agg(DISTINCT d.scope_id), '{}') END INTO v_of
+    FROM (VALUES (v_least, v_latest), (v_far, v_last)) w (since, until) CROSS JOIN LATERAL (
+      SELECT r.scope_id FROM webhook_row r WHERE r.waits_for < E'\x02' AND r.waits_for >= w.since COLLATE "C"
+        AND r.waits_for <= w.until COLLATE "C" ORDER BY r.waits_for LIMIT v_few) d;
+  v_scopes := ARRAY(SELECT c.id FROM webhook_turn_order(v_of, p_after) c WHERE EXISTS (
+    SELECT FROM (VALUES (v_least, v_latest), (v_far, v_last)) w (since, until) CROSS JOIN LATERAL (
+      SELECT FROM webhook_row r WHERE r.scope_id = c.id AND r.waits_for >= w.since COLLATE "C"
+        AND r.waits_for <= w.until COLLATE "C" LIMIT 1) r)
+    LIMIT p_most);
+  RETURN QUERY SELECT NULL::text, NULL::integer, NULL::text, NULL::text, v_now::text, (SELECT r.waits_for FROM webhook_row r
+    WHERE r.waits_for < E'\x02' AND r.waits_for > v_latest COLLATE "C" AND r.waits_for <= v_last COLLATE "C"
+    ORDER BY r.waits_for LIMIT 1), NULL::bytea;
+  RETURN QUERY WITH found AS (
+    SELECT d.*, o.place, row_number() OVER (PARTITION BY d.scope_id ORDER BY d.waits_for, d.seq) AS turn
+    FROM unnest(v_scopes) WITH ORDINALITY o (id, place) CROSS JOIN (VALUES (v_least, v_latest), (v_far, v_last)) w (since, until)
+    CROSS JOIN LATERAL (SELECT r.scope_id, r.id, r.waits_for, r.seq FROM webhook_row r WHERE r.scope_id = o.id
+      AND r.waits_for >= w.since COLLATE "C" AND r.waits_for <= w.until COLLATE "C"
+      ORDER BY r.waits_for, r.seq LIMIT p_most + 1 - cardinality(v_scopes)) d)
+  SELECT (SELECT c.sender FROM webhook_scope c WHERE c.id = t.scope_id), t.scope_id, p_kind, t.id, r.version::text, r.data, NULL::bytea
+    FROM (SELECT f.* FROM found f ORDER BY f.turn, f.place LIMIT p_most) t
+    CROSS JOIN LATERAL (SELECT x.version, x.data FROM webhook_row x
+      WHERE x.scope_id = t.scope_id AND x.kind = p_kind COLLATE "C" AND x.id = t.id OFFSET 0) r
+    ORDER BY t.turn, t.place;
 END $$;
 
 -- Of the suspects that are due the one with the fewest crashes, of those the oldest: as webhook_due gives rows.

@@ -1,5 +1,5 @@
--- Rows of registrations that are due, the earliest first: names and rows in pairs, and when the next one comes due ('':
--- none is known to). What would come due later than `longest` ms from now is due too, last. Reads only. ARGV[1]  kind, max
+-- Rows of registrations that are due, the earliest first: names and rows in pairs. What would come due later than `longest`
+-- ms from now is due too, last. Reads only. ARGV[1]  kind, max
 local due = base .. 'd:' .. asked.kind
 local names, out = {}, {}
 local far = string.format('(%.0f', now + asked.longest)
@@ -11,5 +11,4 @@ end
 for i, row in ipairs(rowsOf(names)) do
   if row then out[#out + 1], out[#out + 2] = names[i], row end
 end
-local later = call('ZRANGEBYSCORE', due, string.format('(%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-return { now, out, later[2] or '' }
+return out

@@ -1,0 +1,235 @@
+import type { DueRequest, DueResult, RowId, TurnRequest, TurnResult } from '../backend.ts';
+import { isCrossSlot } from './redis-client.ts';
+import type { Seen } from './redis-rows.ts';
+import { registrationIndexes, letterOf, rowsOf, seenOf, textOf } from './redis-rows.ts';
+import { forEach } from './redis-senders.ts';
+import type { Session } from './sender-list.ts';
+
+/**
+ * What is due: senders are asked how much they have, in the order of their turns and no further than is needed, then
+ * rows are taken from those that have some.
+ */
+
+/** Senders that one script looks at, and that are looked at before it is seen whether there is enough. */
+const TOGETHER = 256;
+const AT_ONCE = 4 * TOGETHER;
+/** Where each sender needs a script of its own. */
+const AT_ONCE_APART = 64;
+
+/** What is due of some senders, on the clock of their server. */
+interface Look {
+  readonly now: number;
+  /** When the first row comes due whose time has not come; Infinity: none is known. */
+  readonly next: number;
+  /** When the first row of all comes due, or came, suspects too. */
+  readonly first: number;
+  readonly isSuspectDue: boolean;
+  /** Those that have something due, in their order, and how much. */
+  readonly found: readonly (readonly [sender: string, count: number])[];
+}
+
+/** What `lua/due.lua` is told. */
+interface LookAsked {
+  readonly index: string;
+  readonly max: number;
+  readonly longest: number;
+  readonly suspects?: boolean;
+}
+
+async function lookAt(session: Session, senders: readonly string[], asked: LookAsked): Promise<Look> {
+  const reply = (await session.read('due', senders, asked)) as [number, unknown, unknown, number, number[]];
+  const [now, next, first, suspects, pairs] = reply;
+  const found: (readonly [string, number])[] = [];
+  for (let at = 0; at < pairs.length; at += 2)
+    found.push([senders[pairs[at] ?? -1] ?? '', pairs[at + 1] ?? 0]);
+  const instant = (text: unknown): number => (textOf(text) === '' ? Infinity : Number(textOf(text)));
+  return { now, next: instant(next), first: instant(first), isSuspectDue: suspects === 1, found };
+}
+
+async function looksAt(session: Session, senders: readonly string[], asked: LookAsked): Promise<Look[]> {
+  const { slots } = session;
+  const size = slots.areApart ? 1 : TOGETHER;
+  const groups: (readonly string[])[] = [];
+  for (let at = 0; at < senders.length; at += size) groups.push(senders.slice(at, at + size));
+  try {
+    return await forEach(groups, (group) => lookAt(session, group, asked));
+  } catch (error) {
+    if (slots.areApart || !isCrossSlot(error)) throw error;
+    // Servers that share the keys out behind one address.
+    slots.areApart = true;
+    return looksAt(session, senders, asked);
+  }
+}
+
+/** @param enough senders that have something due: the others are not looked at. */
+async function looks(
+  session: Session,
+  senders: readonly string[],
+  asked: LookAsked,
+  enough = Infinity,
+): Promise<readonly Look[]> {
+  const out: Look[] = [];
+  let found = 0;
+  for (let at = 0; at < senders.length && found < enough;) {
+    const some = senders.slice(at, at + (session.slots.areApart ? AT_ONCE_APART : AT_ONCE));
+    const came = await looksAt(session, some, asked);
+    out.push(...came);
+    for (const look of came) found += look.found.length;
+    at += some.length;
+  }
+  return out;
+}
+
+/** All senders by their names, from the one behind `after` on. */
+async function sendersInTurn(
+  session: Session,
+  { senders, after }: Pick<DueRequest, 'senders' | 'after'>,
+): Promise<readonly string[]> {
+  const all = [...new Set([...senders, ...(await session.registry.senders())])].sort();
+  const at = all.findIndex((sender) => sender > after);
+  return at <= 0 ? all : [...all.slice(at), ...all.slice(0, at)];
+}
+
+/** How many of the `max` rows that are to be taken are whose: the first of each sender, then the second of each. */
+function sharesOf(asked: readonly Look[], max: number): ReadonlyMap<string, number> {
+  const found = asked.flatMap((look) => look.found);
+  const shares = new Map<string, number>();
+  let left = max;
+  for (let turn = 1; left > 0; turn += 1) {
+    const more = found.filter(([, count]) => count >= turn).slice(0, left);
+    if (more.length === 0) break;
+    for (const [sender] of more) shares.set(sender, turn);
+    left -= more.length;
+  }
+  return shares;
+}
+
+/** Ms until a row comes due beside the `max` that are taken. */
+function nextOf(asked: readonly Look[], max: number): number | undefined {
+  const due = asked.flatMap(({ found }) => found).reduce((sum, [, count]) => sum + count, 0);
+  if (due > max) return 0;
+  const next = Math.min(...asked.map((look) => look.next - look.now));
+  return next === Infinity ? undefined : Math.max(0, next);
+}
+
+const nowOf = async (session: Session, asked: readonly { readonly now: number }[]): Promise<number> =>
+  asked.length === 0 ? session.clock() : Math.min(...asked.map(({ now }) => now));
+
+/** The first of each sender, then the second of each; of a map, by its order. */
+function inTurns<T>(bySender: readonly (readonly T[])[]): readonly T[] {
+  const most = Math.max(0, ...bySender.map(({ length }) => length));
+  return Array.from({ length: most }, (_, turn) =>
+    bySender.flatMap((rows) => rows.slice(turn, turn + 1)),
+  ).flat();
+}
+
+/** `Backend.due`. */
+export async function due(session: Session, request: DueRequest): Promise<DueResult> {
+  const { max, holdMs: hold, longestMs: longest } = request;
+  const all = await sendersInTurn(session, request);
+  if (request.suspects) return dueSuspect(session, all, { hold, longest });
+  const wanted = { index: 'd', max: max + 1, longest, suspects: true };
+  const asked = await looks(session, all, wanted, max + 1);
+  const shares = [...sharesOf(asked, max)];
+  const taken = await forEach(shares, async ([sender, share]) =>
+    seenOf(sender, [], await session.read('take', sender, { max: share, hold, longest })),
+  );
+  const found = taken.map((seen, at): readonly RowId[] => {
+    const sender = shares[at]?.[0] ?? '';
+    const [ids = []] = seen.rest as readonly unknown[][];
+    return ids
+      .filter((_, place) => place % 2 === 0)
+      .map((id) => ({ scope: { sender }, kind: 'record', id: textOf(id) }));
+  });
+  return {
+    now: await nowOf(session, [...asked, ...taken]),
+    rows: taken.flatMap(({ rows }) => rows),
+    counts: [],
+    nonces: undefined,
+    due: inTurns(found),
+    nextDueMs: nextOf(asked, max),
+    isSuspectDue: asked.some((one) => one.isSuspectDue),
+  };
+}
+
+/** A sender's suspect whose turn it is, and how many of its are due. */
+interface FoundSuspect {
+  readonly seen: Seen;
+  readonly id: RowId;
+  readonly crashes: number;
+  readonly place: number;
+  readonly due: number;
+}
+
+interface SuspectAsked {
+  /** Ms; 0: it is only looked at. */
+  readonly hold: number;
+  readonly longest: number;
+}
+
+async function suspectOf(session: Session, sender: string, asked: SuspectAsked): Promise<FoundSuspect> {
+  const seen = seenOf(sender, [], await session.read('suspect', sender, asked));
+  const [crashes, place, id, many] = seen.rest;
+  return {
+    seen,
+    id: { scope: { sender }, kind: 'record', id: textOf(id) },
+    crashes: Number(crashes),
+    place: Number(textOf(place)),
+    due: Number(many),
+  };
+}
+
+/** Suspects of one sender that are counted. */
+const SUSPECTS = 1000;
+
+/** Each sender that has some is asked for the one whose turn it is among its own, then the first of these is taken. */
+async function dueSuspect(
+  session: Session,
+  senders: readonly string[],
+  wanted: SuspectAsked,
+): Promise<DueResult> {
+  const having = await looks(session, senders, { index: 'u', max: SUSPECTS, longest: wanted.longest });
+  const asked = await forEach(
+    having.flatMap((look) => look.found),
+    ([sender]) => suspectOf(session, sender, { ...wanted, hold: 0 }),
+  );
+  const found = asked.filter(({ due: count }) => count > 0);
+  const [first] = found.toSorted((a, b) => a.crashes - b.crashes || a.place - b.place);
+  const taken = first && (await suspectOf(session, first.id.scope.sender, wanted));
+  const many = found.reduce((sum, { due: count }) => sum + count, 0);
+  return {
+    now: taken?.seen.now ?? (await nowOf(session, having)),
+    rows: taken?.seen.rows ?? [],
+    counts: [],
+    nonces: undefined,
+    due: taken && taken.due > 0 ? [taken.id] : [],
+    nextDueMs: undefined,
+    isSuspectDue: many > 1,
+  };
+}
+
+/** `Backend.overdueMs`. */
+export async function overdueMs(session: Session): Promise<number | undefined> {
+  const wanted = { index: 'd', max: 1, longest: 0, suspects: true };
+  const asked = await looks(session, await session.registry.senders(), wanted);
+  const longest = Math.max(...asked.map(({ first, now }) => now - first));
+  return longest >= 0 ? longest : undefined;
+}
+
+/** `Backend.registrations.due`. */
+export async function turns(session: Session, request: TurnRequest): Promise<TurnResult> {
+  const { kind, max } = request;
+  const longest = Math.min(request.longestMs, Number.MAX_SAFE_INTEGER);
+  const index = registrationIndexes(kind).due;
+  const asked = await looks(
+    session,
+    await sendersInTurn(session, request),
+    { index, max: max + 1, longest },
+    max + 1,
+  );
+  const found = await forEach([...sharesOf(asked, max)], async ([sender, share]) => {
+    const told = { kind: letterOf(kind), max: share, longest };
+    return rowsOf(sender, (await session.read('turns', sender, told)) as unknown[]);
+  });
+  return { now: await nowOf(session, asked), rows: inTurns(found), nextDueMs: nextOf(asked, max) };
+}
