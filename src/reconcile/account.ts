@@ -38,7 +38,8 @@ export interface Account {
   readonly complete: boolean;
   /** The time of the page, Unix ms on the store's clock. */
   readonly asOf: number;
-  readonly tasks: TaskCounts;
+  /** Present on the first page: without `after`. */
+  readonly tasks?: TaskCounts;
   readonly streams: readonly StreamAccount[];
   /** The `after` of the next page. Absent on the last page. */
   readonly next?: string;
@@ -125,14 +126,14 @@ export interface AccountSource {
 
 /** @throws ConfigError (rejects) for a query that cannot be. */
 export async function accountOf(source: AccountSource, query: AccountQuery): Promise<Account> {
-  const { agentUrl, mediaBuyId } = query;
+  const { agentUrl, mediaBuyId, after } = query;
   const { streams, asOf, next } = await streamsOf(source, query);
-  const tasks = await tasksOf(source.rows, agentUrl);
+  const tasks = after === undefined ? await tasksOf(source.rows, agentUrl) : undefined;
   const isKnown = mediaBuyId === undefined || streams.length > 0;
   return {
-    complete: isKnown && streams.every(isWhole) && tasks.unresolved === 0 && tasks.orphaned === 0,
+    complete: isKnown && streams.every(isWhole) && !tasks?.unresolved && !tasks?.orphaned,
     asOf,
-    tasks,
+    ...(tasks && { tasks }),
     streams,
     ...(next !== undefined && { next }),
   };

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Account, AccountQuery } from '../../src/reconcile/index.ts';
+import { memoryStore } from '../../src/stores/memory.ts';
+import type { StoreRegistrations } from '../../src/stores/index.ts';
 import { AGENT } from '../receiver/setup.ts';
 import { BUY, buy, buysOf, day, DAY_MS, HOUR_MS, type Process, world, type World } from './kit.ts';
 
@@ -203,14 +205,37 @@ describe('tasks', () => {
       orphaned: 0,
     });
     const { tasks, complete } = await one.reconciler.account({ agentUrl: OTHER });
-    expect([tasks.open, complete]).toEqual([1, true]);
-    expect(tasks.since).toBe(Date.parse('2026-03-01T12:00:00Z'));
+    expect([tasks?.open, complete]).toEqual([1, true]);
+    expect(tasks?.since).toBe(Date.parse('2026-03-01T12:00:00Z'));
     expect((await one.reconciler.account({ agentUrl: 'https://third.example' })).tasks).toEqual({
       ended: 0,
       open: 0,
       unresolved: 0,
       orphaned: 0,
     });
+  });
+
+  it('are counted with the first page alone: later ones read no operation', async () => {
+    const { process } = begin();
+    const store = memoryStore();
+    const { registrations } = store as { registrations: StoreRegistrations };
+    const pages: string[] = [];
+    const page: StoreRegistrations['page'] = (query) => {
+      pages.push(query.kind);
+      return registrations.page(query);
+    };
+    const one = await process({}, { store: { ...store, registrations: { ...registrations, page } } });
+    for (const id of ['mb_1', 'mb_2', 'mb_3']) await bought(one, AGENT, id);
+    pages.length = 0;
+    const first = await one.reconciler.account({ limit: 1 });
+    expect(first.tasks).toMatchObject({ ended: 3 });
+    expect(pages).toContain('operation');
+    pages.length = 0;
+    const second = await one.reconciler.account({ limit: 1, after: first.next });
+    const third = await one.reconciler.account({ limit: 1, after: second.next });
+    expect(third.streams).toMatchObject([{ mediaBuyId: 'mb_3' }]);
+    expect([second.tasks, third.tasks]).toEqual([undefined, undefined]);
+    expect(pages).toEqual(['stream', 'stream']);
   });
 
   it('one that is orphaned makes the account not complete', async () => {

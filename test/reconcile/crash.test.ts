@@ -23,7 +23,7 @@ const YEAR = {
   begin: WEEK.begin,
   calmFrom: at('2026-04-12T12:00:00Z'),
   end: at('2027-04-05T12:00:00Z'),
-  killing: 0.02,
+  killing: 0.005,
 };
 
 /** All there is in one market. @param drops of SQLite all three, else one. */

@@ -6,6 +6,7 @@ import {
   type AccountSource,
   isWhole,
   type StreamAccount,
+  type TaskCounts,
 } from '../../reconcile/account.ts';
 import { TOLERANCE } from '../../reconcile/evaluate.ts';
 import { addStoreFlags, openStore, type StoreFlags } from '../inbox/open-store.ts';
@@ -32,15 +33,18 @@ interface OwedFlags extends StoreFlags {
 
 /** Of each page: what is printed is the whole account. */
 const PAGE = 1000;
+const NO_TASKS: TaskCounts = { ended: 0, open: 0, unresolved: 0, orphaned: 0 };
 /** Windows of a media buy that are printed; `--json` has all. */
 const SHOWN = 20;
 
+type WholeAccount = Required<Omit<Account, 'next'>>;
+
 /** All pages as one; the times are those of the first. */
-async function wholeAccount(source: AccountSource, flags: OwedFlags): Promise<Account> {
+async function wholeAccount(source: AccountSource, flags: OwedFlags): Promise<WholeAccount> {
   const { seller: agentUrl, mediaBuy: mediaBuyId } = flags;
   const since = flags.since === undefined ? undefined : instant('--since', flags.since);
   const query = { agentUrl, mediaBuyId, since, limit: PAGE };
-  const { next: second, ...first } = await accountOf(source, query);
+  const { next: second, tasks = NO_TASKS, asOf, ...first } = await accountOf(source, query);
   let { complete, streams } = first;
   for (let after = second; after !== undefined;) {
     const page = await accountOf(source, { ...query, after });
@@ -48,7 +52,7 @@ async function wholeAccount(source: AccountSource, flags: OwedFlags): Promise<Ac
     streams = [...streams, ...page.streams];
     after = page.next;
   }
-  return { ...first, complete, streams };
+  return { complete, asOf, tasks, streams };
 }
 
 /** The worst that is so of a media buy. */
@@ -95,7 +99,7 @@ function table(streams: readonly StreamAccount[], paint: Paint): readonly string
   return streams.length === 0 ? [] : [paint('bold', head), ...body];
 }
 
-function textOf(account: Account, flags: OwedFlags, paint: Paint): string {
+function textOf(account: WholeAccount, flags: OwedFlags, paint: Paint): string {
   const { tasks, streams, complete, asOf } = inLines(account);
   const { ended, open, unresolved, orphaned } = tasks;
   const none =
@@ -113,7 +117,7 @@ function textOf(account: Account, flags: OwedFlags, paint: Paint): string {
   ].join('\n');
 }
 
-function plain({ tasks, asOf, ...account }: Account): object {
+function plain({ tasks, asOf, ...account }: WholeAccount): object {
   const { since, ...counts } = tasks;
   return {
     ...account,
