@@ -8,7 +8,7 @@ import { acceptAlone } from '../stages/admit.ts';
 import { announce, hasDied } from '../stages/announce.ts';
 import { dispatch } from '../stages/dispatch.ts';
 import { storedEvent, tellEnded } from '../stages/on-handled.ts';
-import { giveBack } from '../stages/settle.ts';
+import { giveBack } from '../stages/give-back.ts';
 import { idsOf } from '../stages/ids.ts';
 import { type ReadContext, claimOf } from '../stages/read.ts';
 import { settle, type SettleDelivery } from '../stages/settle.ts';

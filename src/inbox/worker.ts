@@ -1,7 +1,7 @@
 import { settledWithin } from '../shared/time-limits.ts';
 import { ConfigError, Fault, isOfKind } from '../shared/errors.ts';
 import type { ReadyContext, ReceiverContext } from '../receiver/context.ts';
-import { giveBack } from '../stages/settle.ts';
+import { giveBack } from '../stages/give-back.ts';
 import { started, type Started } from '../stages/admitted-event.ts';
 import { WORKER } from '../stages/running.ts';
 import type { LeasedEvent, StoreInbox } from '../stores/store.ts';

@@ -26,7 +26,8 @@ import { dispatch, type Dispatched } from '../stages/dispatch.ts';
 import { declaredLength } from '../stages/guard.ts';
 import { isChallenge, type Read } from '../stages/read.ts';
 import { isRejection } from '../stages/respond.ts';
-import { giveBack, settle } from '../stages/settle.ts';
+import { giveBack } from '../stages/give-back.ts';
+import { settle } from '../stages/settle.ts';
 import {
   createReceiverContext,
   type ReadyContext,

@@ -109,7 +109,8 @@ export async function enter<R extends ReadyVerifying>(
 
   const chosen = ready.authContext();
   const auth = isThenable(chosen) ? await chosen : chosen;
-  const proof = await authenticate(selected, auth, arrivedAt);
+  const proving = authenticate(selected, auth, arrivedAt);
+  const proof = isThenable(proving) ? await proving : proving;
   if (isRejection(proof)) return explained(proof, selected);
   known.proved = proof.sender?.agentUrl;
   passed(known, 'headers');

@@ -39,8 +39,17 @@ export async function acceptAlone(
   context: AcceptAloneContext,
 ): Promise<AcceptResult> {
   const first = await context.store.accept(request);
+  return afterFirst(first, request, deliveryId, context) ?? first;
+}
+
+function afterFirst(
+  first: AcceptResult,
+  request: AcceptRequest,
+  deliveryId: string,
+  context: AcceptAloneContext,
+): Promise<AcceptResult> | undefined {
   context.outages.store();
-  return isSuspect(first) ? askAgain(first, request, deliveryId, context) : first;
+  return isSuspect(first) ? askAgain(first, request, deliveryId, context) : undefined;
 }
 
 type InFlight = Extract<AcceptResult, { kind: 'in-flight' }>;
@@ -115,7 +124,9 @@ export async function admit(
 ): Promise<WonDelivery | Verdict> {
   if (read.claim === undefined) return burn(read, unreadable(read), context);
   const request = acceptRequest(read, context);
-  const result = await acceptAlone(request, read.deliveryId, context);
+  const first = await context.store.accept(request);
+  const rare = afterFirst(first, request, read.deliveryId, context);
+  const result = rare ? await rare : first;
   const decided = afterAccept(result, read, context);
   // An ordinary delivery makes no promise for it.
   const verdict = isThenable(decided) ? await decided : decided;

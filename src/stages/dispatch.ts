@@ -10,7 +10,6 @@ import type { Instruments } from '../receiver/instruments.ts';
 import type { Handler, HandlerContext, Handlers, NotificationHandlers } from '../config/receiver-options.ts';
 import type { CompleteRequest, Store } from '../stores/store.ts';
 import { announceEvent } from './announce.ts';
-import { runOf } from './ids.ts';
 import type { ReadContext } from './read.ts';
 import type { Running } from './running.ts';
 import {
@@ -21,7 +20,7 @@ import {
   settledTransaction,
   transact,
 } from './handler-transaction.ts';
-import { type DeadlineExceeded, type RunEnd, watchRun } from './lease.ts';
+import { type DeadlineExceeded, endWatch, type RunEnd, stopWatch, watchRun } from './lease.ts';
 import type { AdmittedEvent, FirstCopy, Started } from './admitted-event.ts';
 import { isThenable } from '../shared/realms.ts';
 import { reportWindows } from './reported-windows.ts';
@@ -183,9 +182,11 @@ async function work(
 }
 
 function handlerContext({ won, complete, abort, transaction }: HandledRun, log: SafeLogger): HandlerContext {
+  const { run, chargedAttempts } = won.lease;
   return {
     deliveryId: won.deliveryId,
-    ...runOf(won.lease),
+    run,
+    chargedAttempts,
     sender: complete.sender,
     ...(won.url !== undefined && { url: won.url }),
     log: log.own,
@@ -204,14 +205,17 @@ export function dispatch(
   log: SafeLogger,
   abort: AbortController = new AbortController(),
 ): Promise<Dispatched> {
-  const { config, store, running } = context;
+  const { config, store } = context;
+  const { leaseMs, retentionMs } = config;
+  const { beat } = context.running;
   const closed = context.closed();
-  const { leaseMs, renewMs, maxRunMs, retentionMs, handlerDeadlineMs } = config;
   const began = performance.now();
-  const { agentUrl: sender } = won.origin;
-  const { key } = won;
-  const { owner } = won.lease;
-  const complete: CompleteRequest = { sender, key, owner, retentionMs };
+  const complete: CompleteRequest = {
+    sender: won.origin.agentUrl,
+    key: won.key,
+    owner: won.lease.owner,
+    retentionMs,
+  };
   const transaction = newTransaction({ store, complete, leaseMs, closed, log });
   const run: HandledRun = {
     won,
@@ -222,23 +226,25 @@ export function dispatch(
     began,
     beganAt: context.now(),
   };
-  const { beat } = running;
-  const lease = { store, sender, key, owner, leaseMs, renewMs, maxRunMs, log, closed, beat };
   return new Promise((resolve) => {
     const watch = watchRun({
-      lease,
+      store,
+      complete,
+      config,
+      log,
+      closed,
+      beat,
       began,
       abort,
-      handlerDeadlineMs,
       givenUp: (why) => giveUp(transaction, why),
       tell: (end) => resolve({ kind: 'dispatched', run, end, stop }),
     });
     const stop = (): void => {
-      watch.stop();
+      stopWatch(watch);
       over();
     };
     void work(run, context, handlerContext(run, log), (end) => {
-      watch.ended(end);
+      endWatch(watch, end);
       over();
     });
   });

@@ -25,9 +25,10 @@ export { reencoded, urlTrial } from './url-trial.ts';
 export { createWaiting } from './wait.ts';
 export {
   type DeadlineExceeded,
-  keepLease,
-  type LeaseKeeper,
+  endWatch,
   type RunEnd,
+  stopWatch,
+  type Watch,
   type WatchRequest,
   watchRun,
 } from './lease.ts';

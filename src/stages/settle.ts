@@ -1,4 +1,3 @@
-import type { EventName } from './running.ts';
 import { sleep } from '../shared/time-limits.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -14,7 +13,7 @@ import { idsOf, runOf } from './ids.ts';
 import type { RunObserver } from './on-handled.ts';
 import { isCommitted } from './handler-transaction.ts';
 import type { Waiting } from './wait.ts';
-import type { RunEnd } from './lease.ts';
+import type { DeadlineExceeded, RunEnd } from './lease.ts';
 import type { AdmittedEvent } from './admitted-event.ts';
 import { isError } from '../shared/realms.ts';
 import type { Outages } from '../receiver/outages.ts';
@@ -94,6 +93,8 @@ interface Settling extends SettleDelivery {
   readonly outages: Outages;
   /** The waiting caller is told that the store has not answered; it is asked on. Called again, nothing. */
   replyWith: ((error: unknown) => void) | undefined;
+  /** The completion was sent once, and what came in place of an answer. */
+  unanswered: { readonly error: unknown } | undefined;
 }
 
 const APPLIED: Settled = { kind: 'settled', state: 'applied' };
@@ -135,14 +136,15 @@ async function persistAgain<T>(operation: () => Promise<T>, first: unknown, cont
 
 async function succeed({ complete }: HandledRun, context: Settling): Promise<Settled | Unavailability> {
   const { store } = context.parts;
-  let done: CompleteResult;
-  try {
-    done = await store.complete(complete);
-  } catch (error) {
-    done = await persistAgain(() => store.complete(complete), error, context);
-  }
-  if (done === 'lost') return unavailable('lease_lost', 'the lease was over when the handler returned');
-  return APPLIED;
+  const ask = (): Promise<CompleteResult> => store.complete(complete);
+  const { unanswered } = context;
+  return completed(await (unanswered ? persistAgain(ask, unanswered.error, context) : persist(ask, context)));
+}
+
+function completed(done: CompleteResult): Settled | Unavailability {
+  return done === 'lost'
+    ? unavailable('lease_lost', 'the lease was over when the handler returned')
+    : APPLIED;
 }
 
 /** A worker that stops has aborted it: it is the next one's at once, and the attempt is not counted. */
@@ -233,18 +235,41 @@ async function overran(run: HandledRun, context: Settling): Promise<Settled | Un
 
 /** Settles a run by its end, and tells of it once the store knows it. */
 async function close(
-  { run, stop }: Dispatched,
+  dispatched: Dispatched,
   end: RunEnd,
   context: Settling,
 ): Promise<Settled | Unavailability> {
   const endedAt = performance.now();
   let result: Settled | Unavailability;
   try {
-    result = await settleBy(end, run, context);
-  } finally {
-    stop();
-    context.parts.waiting.wake(run.complete.sender);
+    result = await settleBy(end, dispatched.run, context);
+  } catch (error) {
+    letGo(dispatched, context);
+    throw error;
   }
+  return closed(dispatched, { end, endedAt, result }, context);
+}
+
+/** It runs here no more, as those who wait for it see. */
+function letGo({ run, stop }: Dispatched, { parts }: Settling): void {
+  stop();
+  parts.waiting.wake(run.complete.sender);
+}
+
+interface Closed {
+  readonly end: RunEnd;
+  /** On the clock of `performance.now()`. */
+  readonly endedAt: number;
+  readonly result: Settled | Unavailability;
+}
+
+function closed(
+  dispatched: Dispatched,
+  { end, endedAt, result }: Closed,
+  context: Settling,
+): Settled | Unavailability {
+  const { run } = dispatched;
+  letGo(dispatched, context);
   if (result === APPLIED) context.outages.handler();
   if (result.kind === 'settled') endWatch(run, context);
   const { ran } = context.parts.observed;
@@ -314,26 +339,49 @@ const onlyDone =
  * settled when it ends; so is one whose end the store does not take while somebody waits. The sender's retry is then
  * told 200.
  */
-export function settle(
+export async function settle(
   dispatched: Dispatched,
   parts: SettleContext,
   delivery: SettleDelivery,
 ): Promise<Settled | Unavailability> {
   const { run, end } = dispatched;
-  const { config, outages } = parts;
-  const context: Settling = { ...delivery, parts, outages, replyWith: undefined };
-  if (end.kind === 'overrun') {
-    const late = { ...context, outages: { ...outages, handler: onlyDone(outages) } };
-    goOn(
-      end.finished.then((lateEnd) => close(dispatched, lateEnd, late)),
-      context,
-    );
-    if (isCommitted(run.transaction)) return Promise.resolve(APPLIED);
-    const over = `the handler ran over ${config.handlerDeadlineMs} ms`;
-    outages.handler(over);
-    return Promise.resolve(unavailable('handler_timeout', over));
+  const { store, outages } = parts;
+  const context: Settling = { ...delivery, parts, outages, replyWith: undefined, unanswered: undefined };
+  if (end.kind === 'overrun') return overrun(dispatched, end, context);
+  if (end.kind !== 'returned' || isCommitted(run.transaction)) return outlast(dispatched, end, context);
+  // Nearly every run: it has to be completed, and the store answers.
+  const endedAt = performance.now();
+  let result: Settled | Unavailability;
+  try {
+    result = completed(await store.complete(run.complete));
+  } catch (error) {
+    context.unanswered = { error };
+    return outlast(dispatched, end, context);
   }
-  if (delivery.isUnattended) return close(dispatched, end, context);
+  return closed(dispatched, { end, endedAt, result }, context);
+}
+
+/** It is settled behind the answer, when it ends. */
+function overrun(
+  dispatched: Dispatched,
+  { finished }: DeadlineExceeded,
+  context: Settling,
+): Settled | Unavailability {
+  const { outages } = context;
+  const late = { ...context, outages: { ...outages, handler: onlyDone(outages) } };
+  goOn(
+    finished.then((end) => close(dispatched, end, late)),
+    context,
+  );
+  if (isCommitted(dispatched.run.transaction)) return APPLIED;
+  const over = `the handler ran over ${context.parts.config.handlerDeadlineMs} ms`;
+  outages.handler(over);
+  return unavailable('handler_timeout', over);
+}
+
+/** Who waits for an answer is given one while a store that is away is asked on. */
+function outlast(dispatched: Dispatched, end: RunEnd, context: Settling): Promise<Settled | Unavailability> {
+  if (context.isUnattended) return close(dispatched, end, context);
   return new Promise((resolve, reject) => {
     let replied = false;
     context.replyWith = (error) => {
@@ -345,36 +393,4 @@ export function settle(
     const closing = close(dispatched, end, context);
     closing.then(resolve, reject);
   });
-}
-
-export interface GiveBackContext {
-  readonly store: Pick<Store, 'fail'>;
-  readonly config: Pick<Config, 'retry' | 'retentionMs'>;
-  readonly logger: SafeLogger;
-}
-
-/** A lease under which nothing ran. */
-export interface Unstarted extends EventName {
-  readonly owner: string;
-}
-
-/**
- * Gives an event back that was leased for nothing: no attempt is counted. Never rejects.
- * @param backoffMs how long workers leave it alone.
- */
-export async function giveBack(
-  { sender, key, owner }: Unstarted,
-  { store, config, logger }: GiveBackContext,
-  backoffMs = 0,
-): Promise<void> {
-  const { retry, retentionMs } = config;
-  const unstarted = { permanent: false, unstarted: true, backoffMs };
-  try {
-    await store.fail({ sender, key, owner, ...unstarted, retry, retentionMs });
-  } catch (error) {
-    logger.warn(
-      { err: error, sender, key },
-      'an event could not be returned to the queue: it is due again when its lease ends',
-    );
-  }
 }

@@ -3,23 +3,25 @@ import { Fault } from '../../src/index.ts';
 import type { RenewRequest } from '../../src/stores/index.ts';
 import {
   type DeadlineExceeded,
-  keepLease,
-  type LeaseKeeper,
+  endWatch,
   type RunEnd,
+  stopWatch,
+  type Watch,
   type WatchRequest,
   watchRun,
 } from '../../src/stages/for-tests.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
-const LEASE = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me', leaseMs: 8000 };
+const EVENT = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me' };
+const LEASE = { ...EVENT, leaseMs: 8000 };
 beforeEach(() => void vi.useFakeTimers());
 
 afterEach(() => void vi.useRealTimers());
 
-describe('keepLease', () => {
+describe('the lease of a run', () => {
   let asked: RenewRequest[];
   let beats: number;
-  let keeper: LeaseKeeper;
+  let watch: Watch;
   let ended: string | undefined;
   let closing: AbortController;
 
@@ -33,16 +35,19 @@ describe('keepLease', () => {
     const beat = (): void => {
       beats += 1;
     };
-    const request = {
-      ...LEASE,
-      renewMs: 2000,
-      maxRunMs,
+    // Its handler never settles, and has no deadline.
+    watch = watchRun({
       store,
+      complete: EVENT,
+      config: { leaseMs: 8000, renewMs: 2000, maxRunMs, handlerDeadlineMs: Infinity },
       log: SILENT_LOGGER,
       closed: closing.signal,
       beat,
-    };
-    keeper = keepLease(request, (why) => (ended = why));
+      began: performance.now(),
+      abort: new AbortController(),
+      givenUp() {},
+      tell: ({ kind }) => (ended = kind),
+    });
   }
 
   beforeEach(() => {
@@ -53,7 +58,7 @@ describe('keepLease', () => {
   });
 
   afterEach(() => {
-    keeper.stop();
+    stopWatch(watch);
   });
 
   it('renews no more once the receiver has stopped', async () => {
@@ -68,7 +73,7 @@ describe('keepLease', () => {
     keep(async () => 'renewed');
     await vi.advanceTimersByTimeAsync(20_000);
     expect(asked).toEqual(Array.from({ length: 10 }, () => LEASE));
-    keeper.stop();
+    stopWatch(watch);
     await vi.advanceTimersByTimeAsync(20_000);
     expect([asked.length, ended]).toEqual([10, undefined]);
   });
@@ -132,17 +137,17 @@ describe('watchRun', () => {
   /** @param ranMs how long the run had been under way when it was watched. */
   function request(ranMs = 0): WatchRequest {
     const store = { renew: async (): Promise<'renewed'> => 'renewed' };
-    const of = { sender: 'https://seller.example/mcp', key: 'event', owner: 'me' };
-    const closed = new AbortController().signal;
-    const began = performance.now() - ranMs;
-    const times = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000 };
-    const givenUp = (why: Fault): void => void given.push(why);
+    const config = { leaseMs: 8_000, renewMs: 2_000, maxRunMs: 900_000, handlerDeadlineMs: 8_000 };
     return {
-      lease: { ...of, ...times, store, log: SILENT_LOGGER, closed, beat() {} },
-      began,
+      store,
+      complete: EVENT,
+      config,
+      log: SILENT_LOGGER,
+      closed: new AbortController().signal,
+      beat() {},
+      began: performance.now() - ranMs,
       abort,
-      handlerDeadlineMs: 8_000,
-      givenUp,
+      givenUp: (why: Fault): void => void given.push(why),
       tell: (end) => void told.push(end),
     };
   }
@@ -161,10 +166,10 @@ describe('watchRun', () => {
   });
 
   it('leaves no timer of a run that is settled', async () => {
-    const { ended, stop } = watchRun(request());
-    ended({ kind: 'returned' });
+    const watch = watchRun(request());
+    endWatch(watch, { kind: 'returned' });
     expect(told).toEqual([{ kind: 'returned' }]);
-    stop();
+    stopWatch(watch);
     await vi.advanceTimersByTimeAsync(0);
     expect(vi.getTimerCount()).toBe(0);
   });
@@ -173,36 +178,35 @@ describe('watchRun', () => {
     const last = request();
     const answer = Promise.withResolvers<'lost'>();
     const store = { renew: () => answer.promise };
-    const { ended, stop } = watchRun({ ...last, lease: { ...last.lease, store } });
+    const watch = watchRun({ ...last, store });
     await vi.advanceTimersByTimeAsync(2_000);
-    ended({ kind: 'returned' });
-    stop();
+    endWatch(watch, { kind: 'returned' });
+    stopWatch(watch);
     answer.resolve('lost');
     await vi.advanceTimersByTimeAsync(0);
     expect([abort.signal.aborted, given, told]).toEqual([false, [], [{ kind: 'returned' }]]);
   });
 
   it('renews the lease of a run that has ended and is not settled', async () => {
-    const { ended, stop } = watchRun(request());
-    ended({ kind: 'returned' });
+    const watch = watchRun(request());
+    endWatch(watch, { kind: 'returned' });
     await vi.advanceTimersByTimeAsync(0);
-    // Renewal and `maxRunMs`, and no deadline.
-    expect(vi.getTimerCount()).toBe(2);
-    stop();
+    expect(vi.getTimerCount()).toBe(1);
+    stopWatch(watch);
     expect(vi.getTimerCount()).toBe(0);
   });
 
   it('counts the deadline from the beginning of the run', async () => {
-    const { ended, stop } = watchRun(request());
+    const watch = watchRun(request());
     await vi.advanceTimersByTimeAsync(7_999);
     expect([told, abort.signal.aborted]).toEqual([[], false]);
     await vi.advanceTimersByTimeAsync(1);
     expect(abort.signal.aborted).toBe(true);
-    ended({ kind: 'returned' });
+    endWatch(watch, { kind: 'returned' });
     // Told once; how it ended is what the overrun carries.
     expect(told).toEqual([{ kind: 'overrun', finished: expect.any(Promise) as unknown }]);
     expect(await finished()).toEqual({ kind: 'returned' });
-    stop();
+    stopWatch(watch);
   });
 
   it('counts the deadline from when the run began, not from when it was watched', async () => {
@@ -216,10 +220,10 @@ describe('watchRun', () => {
   it('ends the run on a lost lease, and its transaction for the same reason as its signal', async () => {
     const lost = request();
     const store = { renew: async (): Promise<'lost'> => 'lost' };
-    const { ended } = watchRun({ ...lost, lease: { ...lost.lease, store } });
+    const watch = watchRun({ ...lost, store });
     await vi.advanceTimersByTimeAsync(2_000);
     // The handler may end after it.
-    ended({ kind: 'returned' });
+    endWatch(watch, { kind: 'returned' });
     expect(told).toEqual([{ kind: 'lost' }]);
     expect(given).toEqual([expect.objectContaining({ code: 'lease_lost' })]);
     expect(abort.signal.reason).toBe(given[0]);

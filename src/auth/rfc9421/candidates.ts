@@ -158,27 +158,47 @@ export function laterFailure(a: Failure | undefined, b: Failure): Failure {
   return a && WEIGHT[a.kind](a) >= WEIGHT[b.kind](b) ? a : b;
 }
 
+/** What throws here is our side's: `faulted`. */
+function tryOne(
+  trial: Trial,
+  candidate: Candidate,
+  candidates: readonly Candidate[],
+): TrialResult | Promise<TrialResult> {
+  const faulted = (error: unknown): TrialResult => ({ kind: 'faulted', error });
+  try {
+    const tried = tryCandidate(trial, candidate, candidates);
+    return isThenable(tried) ? tried.then(undefined, faulted) : tried;
+  } catch (error) {
+    return faulted(error);
+  }
+}
+
+type Tried = TrialResult | undefined;
+
 /**
  * Tries one candidate after another until one verifies: a `kid` that two senders publish must not let one of them
- * shadow or block the other (verification.md §5.6), so no failure ends the search.
+ * shadow or block the other (verification.md §5.6), so no failure ends the search. No promise where the first verifies
+ * and nothing is waited for, as for most deliveries.
  * @returns the first that verifies, or the failure of the latest check; undefined where there was no candidate.
  */
-export async function tryCandidates(
+export function tryCandidates(trial: Trial, candidates: readonly Candidate[]): Tried | Promise<Tried> {
+  const [candidate] = candidates;
+  if (!candidate) return undefined;
+  const first = tryOne(trial, candidate, candidates);
+  return !isThenable(first) && first.kind === 'verified' ? first : tryOthers(trial, candidates, first);
+}
+
+async function tryOthers(
   trial: Trial,
   candidates: readonly Candidate[],
-): Promise<TrialResult | undefined> {
+  first: TrialResult | Promise<TrialResult>,
+): Promise<TrialResult> {
+  let result = await first;
   let failure: Failure | undefined;
-  for (const candidate of candidates) {
-    // One after another: most deliveries are decided by the first.
-    let result: TrialResult;
-    try {
-      const tried = tryCandidate(trial, candidate, candidates);
-      result = isThenable(tried) ? await tried : tried;
-    } catch (error) {
-      result = { kind: 'faulted', error };
-    }
+  for (const candidate of candidates.slice(1)) {
     if (result.kind === 'verified') return result;
     failure = laterFailure(failure, result);
+    result = await tryOne(trial, candidate, candidates);
   }
-  return failure;
+  return result.kind === 'verified' ? result : laterFailure(failure, result);
 }

@@ -1,4 +1,4 @@
-import type { Candidate } from '../../keys/key-resolver.ts';
+import type { Candidate, KeySearch } from '../../keys/key-resolver.ts';
 import { type Unavailability, refused } from '../../shared/outcome.ts';
 import {
   type Authenticate,
@@ -8,7 +8,7 @@ import {
   type WholeBody,
   whole,
 } from '../auth-contract.ts';
-import { type Trial, trialOf, tryCandidates, type Verified } from './candidates.ts';
+import { type Trial, trialOf, type TrialResult, tryCandidates, type Verified } from './candidates.ts';
 import {
   type CheckedSignature,
   checkSignatureFields,
@@ -17,6 +17,7 @@ import {
   windowEnded,
 } from './checks.ts';
 import { matchingHash } from './content-digest.ts';
+import type { outsideWindow as OutsideWindow } from './refusal-cause.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
 import { isThenable } from '../../shared/realms.ts';
 
@@ -88,30 +89,47 @@ async function rewritten(
  * request carries another scheme's headers was decided before.
  * @returns who signed, with the nonce that is to be claimed and check 11; a refusal; or, where the receiver's own
  * surroundings failed a check, an unavailability.
- * @throws Fault (rejects) `keys_unavailable` where no key decides and some could not be had.
+ * No promise where nothing is waited for.
+ * @throws Fault (or rejects with it) `keys_unavailable` where no key decides and some could not be had.
  */
-export const proveSignature: Prove = async (context, request) => {
+export const proveSignature: Prove = (context, request) => {
   const { headers } = request.delivery;
   const fields = readSignatureFields(headers);
   if (fields.kind === 'refused') return fields;
   const signed = checkSignatureFields(fields, headers, context.protocols, request.arrivedAt);
   if (signed.kind === 'refused') {
-    if (signed.check !== 5) return signed;
-    const { outsideWindow } = await import('./refusal-cause.ts');
-    return outsideWindow(context, request, fields, signed);
+    return signed.check === 5 ? outsideWindow(context, request, fields, signed) : signed;
   }
   const trial = trialOf(context, request, signed);
   // Check 6 saw a value for every component, so that this is only what the types cannot say.
   if (!trial) return refused('webhook_signature_components_incomplete', 'The signature base has no text.', 6);
-  // Checks 7 to 10: whose key verifies.
   const found = context.keys.find(signed.parameters.keyid, request);
-  const search = isThenable(found) ? await found : found;
-  const first = await tryCandidates(trial, search.candidates);
-  if (first?.kind === 'verified' && !first.candidate.firstUse) return proved(trial, first);
+  return isThenable(found) ? found.then((search) => signedBy(trial, search)) : signedBy(trial, found);
+};
+
+const outsideWindow: typeof OutsideWindow = async (...given) =>
+  (await import('./refusal-cause.ts')).outsideWindow(...given);
+
+/** Checks 7 to 10: whose key verifies. */
+function signedBy(trial: Trial, search: KeySearch): ReturnType<Prove> {
+  const first = tryCandidates(trial, search.candidates);
+  return !isThenable(first) && isDecided(first) ? proved(trial, first) : undecided(trial, search, first);
+}
+
+const isDecided = (tried: TrialResult | undefined): tried is Verified =>
+  tried?.kind === 'verified' && !tried.candidate.firstUse;
+
+async function undecided(
+  trial: Trial,
+  search: KeySearch,
+  tried: ReturnType<typeof tryCandidates>,
+): Promise<Awaited<ReturnType<Prove>>> {
+  const first = await tried;
+  if (isDecided(first)) return proved(trial, first);
   const { afterNoneVerified } = await import('./refusal-cause.ts');
   const signer = await afterNoneVerified(trial, search, first);
   return signer.kind === 'verified' ? proved(trial, signer) : signer;
-};
+}
 
 /** Checks 1 to 11 of a delivery that is there as a whole. */
 export const authenticateSignature: Authenticate = whole(proveSignature);
