@@ -1,4 +1,4 @@
-import { requestBytes, sign } from './deliveries.ts';
+import { requestBytes, sign, type Signing } from './deliveries.ts';
 import { closeAll, openConnections, sendAll, type Connection } from './load.ts';
 import type { Contestant } from './measure.ts';
 import type { KeyPair } from '../../dist/sender.js';
@@ -13,7 +13,12 @@ export interface Server {
 let events = 0;
 
 /** Every server gets the same requests in one round; fresh ones in the next, for those would be replays. */
-export function requestContestants(servers: readonly Server[], key: KeyPair, width: number): Contestant[] {
+export function requestContestants(
+  servers: readonly Server[],
+  key: KeyPair,
+  width: number,
+  signing: Signing = {},
+): Contestant[] {
   let requests: readonly Uint8Array[] = [];
   let served = 0;
   return servers.map(({ name, process: { port } }) => {
@@ -23,7 +28,8 @@ export function requestContestants(servers: readonly Server[], key: KeyPair, wid
       setUp: async (count: number) => {
         if (served % servers.length === 0) {
           const fresh: Uint8Array[] = [];
-          for (let at = 0; at < count; at += 1) fresh.push(requestBytes(await sign(events++, key, 1024)));
+          for (let at = 0; at < count; at += 1)
+            fresh.push(requestBytes(await sign(events++, key, 1024, signing)));
           requests = fresh;
         }
         served += 1;

@@ -139,10 +139,28 @@ const listenBareWriting = (check: () => void, write: BareWrite): Promise<number>
   });
 };
 
+/** A server of `node:http` that verifies by http-message-signatures and parses the body: no digest, no replays. */
+async function listenPeer(key: KeyPair): Promise<number> {
+  const { peerVerifier } = await import('./peer.ts');
+  const verifies = peerVerifier(key.publicJwk, 'ed25519');
+  return listenWith((req, res) => {
+    const chunks: Uint8Array[] = [];
+    req.on('data', (chunk: Uint8Array) => chunks.push(chunk));
+    req.on('end', () => {
+      verifies(req.headers as Record<string, string>)
+        .then((isSigned) => {
+          JSON.parse(Buffer.concat(chunks).toString());
+          return res.writeHead(isSigned ? 200 : 401, { 'Content-Length': '0' }).end();
+        })
+        .catch((error: unknown) => res.destroy(error as Error));
+    });
+  });
+}
+
 /** What a server process is told to be. `samples`: what a bare server verifies, one a request and each in its turn. */
 export interface ServerJob {
   readonly framework: string;
-  readonly kind: 'bare' | 'door' | 'off-thread' | 'on-thread';
+  readonly kind: 'bare' | 'peer' | 'door' | 'off-thread' | 'on-thread' | 'sodium';
   readonly key: KeyPair;
   readonly samples: readonly Pick<Prepared, 'base' | 'bareSignature'>[];
   /** A durable store. `node` alone, `bare` and `door`: a bare server makes its backend's cheapest write. */
@@ -162,6 +180,8 @@ export async function listenFor({ framework, kind, key, samples, place }: Server
       made.door(
         receiverFor(key, {}, place && { store: await openAt(place), durability: { require: 'disk' } }),
       ),
+    peer: () => listenPeer(key),
+    sodium: () => made.door(receiverFor(key, {}, ON_THREAD)),
     'on-thread': () => made.door(receiverFor(key, {}, ON_THREAD)),
     'off-thread': () => made.door(receiverFor(key, {}, OFF_THREAD)),
   };
@@ -178,7 +198,11 @@ export interface ServerProcess {
 
 export async function startServerProcess(job: ServerJob): Promise<ServerProcess> {
   // Structured clone, so that byte arrays arrive as such.
-  const child = fork(fileURLToPath(new URL('server.ts', import.meta.url)), { serialization: 'advanced' });
+  const child = fork(fileURLToPath(new URL('server.ts', import.meta.url)), {
+    serialization: 'advanced',
+    // Looked for where it is measured, and nowhere else.
+    env: { ...process.env, PROTO_WEBHOOKS_SODIUM: job.kind === 'sodium' ? '1' : '0' },
+  });
   const end = (): void => void child.kill('SIGKILL');
   process.once('exit', end);
   child.send(job);

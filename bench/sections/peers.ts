@@ -1,10 +1,7 @@
-import { createPublicKey, verify } from 'node:crypto';
-import { httpbis } from 'http-message-signatures';
 import { verify as verifyBotAuth } from 'web-bot-auth';
-import type { Jwk } from '../../dist/index.js';
 import { pipelineContestant, oneThread, withSodium } from '../lib/contestants.ts';
-import { derSignature } from '../lib/der.ts';
-import { makeKey, prepare, PUBLIC_URL, type Alg, type Prepared } from '../lib/deliveries.ts';
+import { makeKey, prepare, PUBLIC_URL, type Prepared } from '../lib/deliveries.ts';
+import { checkFor, peerVerifier } from '../lib/peer.ts';
 import {
   alternate,
   atMost,
@@ -19,15 +16,6 @@ import {
   type Figure,
   type Figures,
 } from '../lib/measure.ts';
-
-type Check = (data: Uint8Array, signature: Uint8Array) => boolean;
-
-/** Each peer gets the fastest verification that Node has, in place of its own by WebCrypto. */
-function checkFor(jwk: Jwk, alg: Alg): Check {
-  const key = createPublicKey({ key: jwk, format: 'jwk' });
-  if (alg === 'ed25519') return (data, signature) => verify(null, data, key, signature);
-  return (data, signature) => verify('sha256', data, key, derSignature(signature));
-}
 
 function oneByOne(
   name: string,
@@ -57,19 +45,13 @@ export async function measure(): Promise<Figures> {
       params: { tag: 'web-bot-auth' },
     });
     const check = checkFor(pair.publicJwk, alg);
-    const key = {
-      id: pair.publicJwk['kid'] as string,
-      algs: [alg],
-      verify: async (data: Uint8Array, signature: Uint8Array) => check(data, signature),
-    };
+    const verifyByPeer = peerVerifier(pair.publicJwk, alg);
     const messages = new Map(tagged.map((one) => [one, new Headers(one.headers)]));
     const times = await alternate(
       [
         pipelineContestant('pipeline', () => oneThread(pair), all),
         ...(alg === 'ed25519' ? [pipelineContestant('sodium', () => withSodium(pair), all)] : []),
-        oneByOne('http-message-signatures', all, ({ headers }) =>
-          httpbis.verifyMessage({ keyLookup: async () => key }, { method: 'POST', url: PUBLIC_URL, headers }),
-        ),
+        oneByOne('http-message-signatures', all, ({ headers }) => verifyByPeer(headers)),
         oneByOne('web-bot-auth', tagged, (one) =>
           verifyBotAuth(
             { method: 'POST', url: PUBLIC_URL, headers: messages.get(one) as Headers },
