@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { HeadersInput } from '../shared/delivery.ts';
 import type { Reply } from '../shared/outcome.ts';
 import {
+  type Answered,
   consumed,
   type AdapterReceiver,
   type AdapterTicket,
@@ -97,7 +98,9 @@ function lostBytes(req: NodeRequest, fix: string): string | undefined {
   return req.readableEncoding === null ? undefined : DECODED_FIX;
 }
 
-/** Reads the stream to its end, or as far as it is wanted. Never rejects. */
+/**
+ * Reads the stream to its end, or as far as it is wanted. Listeners of one that has ended go with it. Never rejects.
+ */
 export async function readStream(req: NodeRequest, ticket: AdapterTicket): AdapterTicket['outcome'] {
   if (req.destroyed) {
     ticket.abort();
@@ -115,8 +118,9 @@ export async function readStream(req: NodeRequest, ticket: AdapterTicket): Adapt
   // What paused it (a proxy, a middleware that waits) has handed it over: a listener alone would wait without end.
   req.resume();
   const outcome = await ticket.outcome;
+  if (req.readableEnded) return outcome;
   req.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
-  if (!req.readableEnded) req.pause();
+  req.pause();
   return outcome;
 }
 
@@ -159,26 +163,26 @@ const declaresMore = ({ headers, readableLength }: NodeRequest): boolean =>
 const bodyIsPending = (req: NodeRequest): boolean =>
   !req.readableEnded && (isHttp2(req) || (req.complete !== true && declaresMore(req)));
 
-async function answer(
+/**
+ * What becomes of a delivery whose headers passed; undefined: nobody waits for an answer any more.
+ * @param received its body, where something else has read it.
+ */
+function outcomeOf(
   receiver: AdapterReceiver,
-  { req, url, fix }: NodeExchange,
-  signal: AbortSignal,
-): Promise<NodeAnswer | undefined> {
-  const { method = '' } = req;
-  const info = url === undefined ? { method, signal } : { url, method, signal };
-  const opened = await receiver.open(headersOf(req), info);
-  if (!isTicket(opened)) return { reply: opened.response, unread: bodyIsPending(req) };
+  ticket: AdapterTicket,
+  received: Uint8Array | undefined,
+  { req, fix }: NodeExchange,
+): Answered | undefined | Promise<Answered | undefined> {
   if (isClosing(req)) {
-    opened.abort();
+    ticket.abort();
     return undefined;
   }
-  const received = bytesGiven(req);
-  const lost = received ? undefined : lostBytes(req, fix);
-  if (lost !== undefined) return { reply: consumed(receiver, opened, lost), unread: bodyIsPending(req) };
-  if (received) opened.add(received);
-  const outcome = received ? await opened.end() : await readStream(req, opened);
-  if (!outcome) return undefined;
-  return { reply: outcome.response, unread: !received && bodyIsPending(req) };
+  if (received) {
+    ticket.add(received);
+    return ticket.end();
+  }
+  const lost = lostBytes(req, fix);
+  return lost === undefined ? readStream(req, ticket) : { response: consumed(receiver, ticket, lost) };
 }
 
 /** RFC 9113 §7: nothing went wrong; something did, on our side. */
@@ -258,10 +262,17 @@ interface NodeExchange {
 
 /** Reads, hands over, answers; an exception is answered with 503. */
 async function serve(receiver: AdapterReceiver, exchange: NodeExchange): Promise<void> {
-  const { req, res } = exchange;
+  const { req, res, url } = exchange;
+  const { method = '' } = req;
   try {
-    const result = await answer(receiver, exchange, disconnectSignal(res));
-    const closing = result && writeReply(req, res, result);
+    const signal = disconnectSignal(res);
+    const info = url === undefined ? { method, signal } : { url, method, signal };
+    const opened = await receiver.open(headersOf(req), info);
+    const received = isTicket(opened) ? bytesGiven(req) : undefined;
+    const outcome = isTicket(opened) ? await outcomeOf(receiver, opened, received, exchange) : opened;
+    if (!outcome) return;
+    const unread = !received && bodyIsPending(req);
+    const closing = writeReply(req, res, { reply: outcome.response, unread });
     if (closing) await closing;
   } catch (error) {
     await writeReply(req, res, { reply: faultReply(receiver, error), unread: bodyIsPending(req) });

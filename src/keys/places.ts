@@ -88,7 +88,17 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     wholes.set(made, request);
     return made;
   };
-  const firsts = ({ senders }: KeyRequest): SenderEntry[] => senders.map((sender) => of(sender)[0] ?? sender);
+  /** Nearly every request: each sender has one place, which is itself. */
+  const isWhole = ({ senders }: KeyRequest): boolean =>
+    senders.every((sender) => {
+      const places = of(sender);
+      return places.length === 1 && places[0] === sender;
+    });
+  const firstPart = (request: KeyRequest): KeyRequest =>
+    part(
+      request,
+      request.senders.map((sender) => of(sender)[0] ?? sender),
+    );
 
   const ready: Places['ready'] = (senders, waitMs) => {
     const unread = senders.filter((one) => mayDeclare(one) && !declarations.isRead(one.agentUrl));
@@ -136,13 +146,13 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     of,
     ready,
     find: (request, search, waitMs) => {
-      const first = search(part(request, firsts(request)));
+      const first = search(isWhole(request) ? request : firstPart(request));
       // The fast path, without a promise.
       return !isThenable(first) && isFinal(first, request)
         ? first
         : findFurther(request, search, waitMs, first);
     },
     whole: (request) => wholes.get(request) ?? request,
-    everywhere: (request) => part(request, request.senders.flatMap(of)),
+    everywhere: (request) => (isWhole(request) ? request : part(request, request.senders.flatMap(of))),
   };
 }

@@ -218,11 +218,9 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     findReplaced: (keyid, request, tried) => search.findReplaced(keyid, places.everywhere(request), tried),
     whose: (keyid, senders) => search.whose(keyid, senders?.flatMap(places.of)),
     revocation: (sender, keyid, request) => {
-      const [first = sender, ...others] = places.of(sender);
-      const state = revocations.check(first, keyid, request);
-      if (others.length === 0) return state;
-      const states = others.map((other) => revocations.check(other, keyid, request));
-      return Promise.all([state, ...states]).then(strictest);
+      const all = places.of(sender);
+      if (all.length <= 1) return revocations.check(all[0] ?? sender, keyid, request);
+      return Promise.all(all.map(async (place) => revocations.check(place, keyid, request))).then(strictest);
     },
     verified: (candidate, { senders }) => {
       const { sender, key } = candidate;

@@ -209,10 +209,10 @@ export function receiverOf(context: ReceiverContext): Receiver {
       hashes: parts.hashes,
       declared: declaredLength(selected.delivery.headers),
       maxBytes: parts.config.maxBodyBytes,
-      finish: (whole) => {
-        const second = () => finish(entered, whole, known);
-        return known.watch ? known.watch.resumed(second) : second();
-      },
+      finish: (whole) =>
+        known.watch
+          ? known.watch.resumed(() => finish(entered, whole, known))
+          : finish(entered, whole, known),
       fail: (verdict) => finishOutcome(verdict, known, context),
     };
   }

@@ -212,10 +212,7 @@ export function createTickets(context: TicketParts): Tickets {
     const body: Body = { size: 0, first: undefined, pieces: undefined, stream: undefined };
     let held = 0;
     let ended = false;
-    let settle: (outcome: Outcome | undefined | Promise<Outcome>) => void = () => {};
-    const outcome = new Promise<Outcome | undefined>((resolve) => {
-      settle = resolve;
-    });
+    const { promise: outcome, resolve: settle, reject } = Promise.withResolvers<Outcome | undefined>();
     const release = (): void => budget.release(owner, held);
     /** No body comes any more. */
     const close = (): void => {
@@ -253,10 +250,13 @@ export function createTickets(context: TicketParts): Tickets {
         close();
         const { first = new Uint8Array(), pieces, stream } = body;
         const rawBody = pieces ? joined(pieces.take(), body.size) : first;
-        const finishing = finish({ rawBody, hash: stream?.hex(), wholeAt: context.now() });
-        settle(finishing);
         try {
-          return await finishing;
+          const found = await finish({ rawBody, hash: stream?.hex(), wholeAt: context.now() });
+          settle(found);
+          return found;
+        } catch (error) {
+          reject(error);
+          throw error;
         } finally {
           release();
         }

@@ -77,17 +77,23 @@ export interface SafeLogger extends Logger {
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
+type Level = (typeof LEVELS)[number];
+
 type Write = Logger['info'];
 
-const loggerOf = (write: (level: (typeof LEVELS)[number]) => Write): Logger =>
+const loggerOf = (write: (level: Level) => Write): Logger =>
   Object.fromEntries(LEVELS.map((level) => [level, write(level)])) as unknown as Logger;
 
 export function safeLogger(logger: Logger): SafeLogger {
+  // What nobody reads is not made printable.
+  const isSilent = (level: Level): boolean => logger[level] === silent;
   const own = loggerOf((level) =>
-    harmless((fields: object, message: string) => logger[level](fields, message)),
+    isSilent(level) ? silent : harmless((fields: object, message: string) => logger[level](fields, message)),
   );
-  const safe = loggerOf(
-    (level) => (fields, message) => own[level](printableValue(fields), printableText(message)),
+  const safe = loggerOf((level) =>
+    isSilent(level)
+      ? silent
+      : (fields, message) => own[level](printableValue(fields), printableText(message)),
   );
   return { ...safe, own };
 }

@@ -155,11 +155,16 @@ function isRepeated(delivery: Head, name: 'host' | ':authority'): boolean {
 
 export const SAME: HostComparison = { kind: 'same' };
 
-/** One `Host` line that is our authority as it is written in canonical form, and no other name of it. */
+/**
+ * The request names no authority, or one: in one line of `Host` or `:authority`, and it is ours as it is written in
+ * canonical form.
+ */
 function isPlainHost({ headers, url }: Head, { authority }: Target): boolean {
-  const lines = headers.get('host');
-  const alone = lines?.length === 1 && lines[0] === authority && !headers.has(':authority');
-  return alone && (url === undefined || url.startsWith('/'));
+  const host = headers.get('host');
+  const lines = headers.get(':authority') ?? host;
+  if (lines !== host && host !== undefined) return false;
+  const isOurs = lines === undefined || (lines.length === 1 && lines[0] === authority);
+  return isOurs && (url === undefined || url.startsWith('/'));
 }
 
 /**
