@@ -61,7 +61,7 @@ describe('a market catches a buyer', () => {
 
   it('whose windows are in UTC', async () => {
     const played = await half({ timeZone: () => 'UTC' });
-    expect(played.wrong).toContainEqual(expect.stringContaining('missing'));
+    expect(played.wrong).toContainEqual(expect.stringContaining('is said to be missing, and is no window'));
   });
 
   it('that marks what came beside the step that completes it', async () => {

@@ -19,7 +19,7 @@ export const GROUPS: Readonly<Record<Group, string>> = {
 /** Files by path from `test/`. The first rule that fits decides; what none names is a unit test. */
 const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^(fuzz|reliability)\//, 'reliability'],
-  [/^reconcile\/(crash|market)\.test\.ts$/, 'reliability'],
+  [/^reconcile\/(crash|crash-points|market)\.test\.ts$/, 'reliability'],
   [/^(stores|queues)\//, 'stores'],
   [/^cli\/inbox\//, 'stores'],
   [/^repository\/budget(-registrations)?\.test\.ts$/, 'stores'],

@@ -1,12 +1,6 @@
 import type { Account, Reconciler } from '../../../src/reconcile/index.ts';
-import type {
-  CompleteRequest,
-  FailRequest,
-  RegistrationRow,
-  Store,
-  WindowClaim,
-} from '../../../src/stores/index.ts';
-import { claimedIn, completedIn, type Stream, streamIn, streamText } from '../../../src/windows/for-tests.ts';
+import type { FailRequest, RegistrationRow, Store } from '../../../src/stores/index.ts';
+import { completedIn, type Stream, streamIn, streamText } from '../../../src/windows/for-tests.ts';
 import type { Truth } from './truth.ts';
 
 /* Buyers that are wrong. */
@@ -16,34 +10,45 @@ const withStream = (row: RegistrationRow, change: (stream: Stream) => Stream): R
   value: streamText(change(streamIn(row.value))),
 });
 
-/** A store whose windows are not marked in its steps but in others behind them, before which its process dies now and then. */
-export function marksBeside(store: Store): Store {
-  const windows = new Map<string, readonly WindowClaim[]>();
+/**
+ * A store that claims windows in its steps, as it should, and marks them as had in another step behind the one that completes their
+ * event.
+ * @param dies whether the process of the nth completion dies in between.
+ */
+export function marksBeside(store: Store, dies = (n: number): boolean => n % 10 === 0): Store {
+  const ids = new Map<string, readonly string[]>();
   let count = 0;
-  const complete = async (request: CompleteRequest): ReturnType<Store['complete']> => {
-    const result = await store.complete(request);
-    const { sender, key } = request;
-    if (!windows.has(key)) return result;
-    count += 1;
-    if (count % 10 === 0) return result;
-    await store.registrations?.run(sender, (rows, now) => {
-      for (const window of windows.get(key) ?? []) {
-        const row = rows.get('stream', window.id);
-        if (!row) continue;
-        const step = { now, isThere: () => true };
-        rows.save(withStream(row, (is) => completedIn(claimedIn(is, { ...window, key }, step).stream, key)));
+  const each = (sender: string, key: string, change: (row: RegistrationRow) => RegistrationRow | undefined) =>
+    store.registrations?.run(sender, (rows) => {
+      for (const id of ids.get(key) ?? []) {
+        const row = rows.get('stream', id);
+        const changed = row && change(row);
+        if (changed) rows.save(changed);
       }
     });
-    return result;
+  return {
+    ...store,
+    accept: (request) => {
+      const { event } = request;
+      if (event?.report?.windows)
+        ids.set(
+          event.key,
+          event.report.windows.map(({ id }) => id),
+        );
+      return store.accept(request);
+    },
+    complete: async (request) => {
+      const { sender, key } = request;
+      const before = new Map<string, RegistrationRow>();
+      await each(sender, key, (row) => void before.set(row.id, row));
+      const result = await store.complete(request);
+      if (before.size === 0) return result;
+      await each(sender, key, (row) => withStream(row, () => streamIn((before.get(row.id) ?? row).value)));
+      count += 1;
+      if (!dies(count)) await each(sender, key, (row) => withStream(row, (is) => completedIn(is, key)));
+      return result;
+    },
   };
-  const accept: Store['accept'] = (request) => {
-    const { event } = request;
-    if (!event?.report?.windows || event.report.isPulled) return store.accept(request);
-    const { windows: claimed, ...report } = event.report;
-    windows.set(event.key, claimed);
-    return store.accept({ ...request, event: { ...event, report } });
-  };
-  return { ...store, accept, complete };
 }
 
 /** A store in which three failures of a handler are as good as a success. */
