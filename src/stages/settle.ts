@@ -348,12 +348,12 @@ export async function settle(
   const { store, outages } = parts;
   const context: Settling = { ...delivery, parts, outages, replyWith: undefined, unanswered: undefined };
   if (end.kind === 'overrun') return overrun(dispatched, end, context);
-  if (end.kind !== 'returned' || isCommitted(run.transaction)) return outlast(dispatched, end, context);
-  // Nearly every run: it has to be completed, and the store answers.
+  if (end.kind !== 'returned') return outlast(dispatched, end, context);
+  // Nearly every run: its transaction has completed it, or the store answers.
   const endedAt = performance.now();
-  let result: Settled | Unavailability;
+  let result: Settled | Unavailability = APPLIED;
   try {
-    result = completed(await store.complete(run.complete));
+    if (!isCommitted(run.transaction)) result = completed(await store.complete(run.complete));
   } catch (error) {
     context.unanswered = { error };
     return outlast(dispatched, end, context);
