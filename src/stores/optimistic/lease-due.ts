@@ -6,9 +6,9 @@ import { isLive } from '../rules/order.ts';
 import { dueAt, isDue } from '../rules/task-wait.ts';
 import { FAR_WAIT_MS } from '../constants.ts';
 import type { RecordRow, Rows } from '../rules/rule-rows.ts';
-import { queuedPlan, type Plan, READING } from './plan.ts';
-import { type QueuedPlan, type Known, runJobs, type Shared } from './batch-commit.ts';
-import { nameOf, unpacked } from './row-data.ts';
+import { foundGroups, queuedPlan, type Plan, READING } from './plan.ts';
+import { type Known, runJobs, type Shared } from './batch-commit.ts';
+import { idOf, nameOf } from './row-data.ts';
 
 /** Candidates that one call of `lease` looks at, and how long others leave them alone meanwhile (admission.md §8.15). */
 const LOOK_MOST = 256;
@@ -138,28 +138,31 @@ async function leaseFound(
   shared: Shared,
   request: Asked,
 ): Promise<LeaseFound> {
-  const { result: found } = known;
+  const { result: found, since } = known;
+  const groups = foundGroups(found.rows, backend);
   const records = new Map(found.rows.map((row) => [nameOf(row), row]));
   const came: Promise<Looked>[] = [];
   const faults: unknown[] = [];
-  const requests = new Map<string, QueuedPlan[]>();
   for (const id of found.due) {
     const row = records.get(nameOf(id));
     if (!row) continue;
-    const { sender, key } = unpacked(row) as RecordRow;
+    const { sender } = row.scope;
+    const name = { sender, key: idOf(row) };
     came.push(
       new Promise((resolve) => {
-        const plan: Plan<Looked> = (rows, now) => leaseFoundRecord(rows, { sender, key }, request, now);
-        const group = backend.bySender ? sender : '';
+        const plan: Plan<Looked> = (rows, now) => leaseFoundRecord(rows, name, request, now);
         const job = queuedPlan(plan, READING, resolve, (error) => {
           faults.push(error);
           resolve({});
         });
-        requests.set(group, [...(requests.get(group) ?? []), job]);
+        groups.get(backend.bySender ? sender : '')?.requests.push(job);
       }),
     );
   }
-  await Promise.all([...requests.values()].map((group) => runJobs(group, backend, shared, known)));
+  const running = [...groups.values()].map(({ requests, rows }) =>
+    runJobs(requests, backend, shared, { result: { ...found, rows }, since }),
+  );
+  await Promise.all(running);
   return { came: await Promise.all(came), faults };
 }
 

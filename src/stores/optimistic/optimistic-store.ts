@@ -19,12 +19,12 @@ import { bounded, held, listed, longestTurnMs, pageOf, planned } from '../rules/
 import type { RecordRow, Rows } from '../rules/rule-rows.ts';
 import { alive, complete, fail, heldBy, leaseLost, peek, renew } from '../rules/settle-rules.ts';
 import { createBatches, type Queued } from './batch-queue.ts';
-import { type Ask, queuedPlan, type Plan, READING } from './plan.ts';
+import { type Ask, foundGroups, queuedPlan, type Plan, READING } from './plan.ts';
 import { scopesOf } from './plan-rows.ts';
 import { leaseDue, type SenderTurn } from './lease-due.ts';
-import { runJobs, type Shared, type QueuedPlan } from './batch-commit.ts';
+import { runJobs, type Shared } from './batch-commit.ts';
 import { countBook, rememberedRows } from './remembered.ts';
-import { PROCESSES, scopeName, unpacked } from './row-data.ts';
+import { idOf, PROCESSES, scopeName, unpacked } from './row-data.ts';
 import { stateOf, storeClock } from './clock-and-rows.ts';
 
 /** Versions from a random one of 52 bits on: none is used twice, also where a row was deleted and comes again (admission.md §8.6). */
@@ -329,17 +329,19 @@ async function due(
   });
   shared.clock.seen(found.now, since);
   last[kind] = found.rows.at(-1)?.scope.sender ?? last[kind] ?? '';
-  const known = { result: { ...found, counts: [], nonces: undefined }, since };
-  const groups = new Map<string, QueuedPlan[]>();
-  const claims = found.rows.map((one) => {
-    const row = rowOf(one);
+  const groups = foundGroups(found.rows, backend);
+  const claims = found.rows.map((row) => {
+    const { sender } = row.scope;
+    const name = { kind, sender, id: idOf(row) };
     return new Promise<RegistrationRow | undefined>((resolve, reject) => {
-      const plan: Plan<RegistrationRow | undefined> = (rows, now) => held(rows, row, holdMs, now);
-      const group = backend.bySender ? row.sender : '';
-      groups.set(group, [...(groups.get(group) ?? []), queuedPlan(plan, READING, resolve, reject)]);
+      const plan: Plan<RegistrationRow | undefined> = (rows, now) => held(rows, name, holdMs, now);
+      groups.get(backend.bySender ? sender : '')?.requests.push(queuedPlan(plan, READING, resolve, reject));
     });
   });
-  for (const requests of groups.values()) void runJobs(requests, backend, shared, known);
+  for (const { rows, requests } of groups.values()) {
+    const result = { ...found, rows, counts: [], nonces: undefined };
+    void runJobs(requests, backend, shared, { result, since });
+  }
   // What could not be put off now is found again: it takes nothing from what was.
   const settled = await Promise.allSettled(claims);
   const rows = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));

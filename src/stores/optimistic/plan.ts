@@ -1,4 +1,4 @@
-import type { Scope } from '../backend.ts';
+import type { Backend, Row, Scope } from '../backend.ts';
 import type { DriverRows, PlanRequest } from './plan-rows.ts';
 import type { QueuedPlan } from './batch-commit.ts';
 
@@ -29,4 +29,25 @@ export function queuedPlan<T>(
     resolve: (answer) => resolve(answer as T),
     reject,
   };
+}
+
+/** Rows that a look has found, and plans over them, which run together. */
+interface FoundGroup {
+  readonly rows: Row[];
+  readonly requests: QueuedPlan[];
+}
+
+/** By sender where the backend needs that, so that each row is read for the plans of its sender alone; else one, named ''. */
+export function foundGroups(
+  found: readonly Row[],
+  { bySender }: Pick<Backend, 'bySender'>,
+): ReadonlyMap<string, FoundGroup> {
+  const groups = new Map<string, FoundGroup>();
+  for (const row of found) {
+    const name = bySender ? row.scope.sender : '';
+    const group = groups.get(name) ?? { rows: [], requests: [] };
+    group.rows.push(row);
+    groups.set(name, group);
+  }
+  return groups;
 }

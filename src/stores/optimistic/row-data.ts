@@ -208,6 +208,13 @@ export function unpacked({ scope, kind, id, data }: Pick<Row, 'scope' | 'kind' |
   } as unknown as AnyRow;
 }
 
+/** The id that a row's name says; of one that was hashed the row itself says it. */
+export function idOf(row: Pick<Row, 'scope' | 'kind' | 'id' | 'data'>): string {
+  const { id, kind } = row;
+  if (!id.startsWith(HASHED)) return fromColumnText(id);
+  return (unpacked(row) as unknown as Readonly<Record<string, string>>)[ID_MEMBER[kind]] ?? '';
+}
+
 interface Hash {
   update(text: string): Hash;
   digest(encoding: 'hex' | 'base64url'): string;

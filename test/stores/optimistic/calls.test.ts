@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Row } from '../../../src/stores/index.ts';
 import { driven, recount, status } from '../../support/driven.ts';
 import { acceptRequest, key, LEASE_MS, leaseOf, RETENTION_MS } from '../requests.ts';
 
@@ -77,5 +78,53 @@ describe('how often the store calls its backend', () => {
     expect(await a.store.accept(acceptRequest({ key: key(1) }))).toMatchObject({ kind: 'in-flight' });
     expect(a.commits.map(({ units }) => units.length)).toEqual([1, 1]);
     expect(a.commits[0]?.units[0]?.writes.length).toBeGreaterThan(1);
+  });
+});
+
+describe('how often a look reads the text of a row that it has found', () => {
+  it.each([true, false])('once, also where its plans run by sender (%s)', async (bySender) => {
+    let reads = 0;
+    let rows = 0;
+    const counted = (row: Row): Row => {
+      rows += 1;
+      return {
+        ...row,
+        get data() {
+          reads += 1;
+          return row.data;
+        },
+      };
+    };
+    const { a } = await driven({
+      of: (backend) => ({
+        ...backend,
+        bySender,
+        due: async (request) => {
+          const result = await backend.due(request);
+          return { ...result, rows: result.rows.map(counted) };
+        },
+        registrations: {
+          list: (request) => backend.registrations?.list(request) ?? expect.fail(),
+          due: async (request) => {
+            const result = (await backend.registrations?.due(request)) ?? expect.fail();
+            return { ...result, rows: result.rows.map(counted) };
+          },
+        },
+      }),
+    });
+    const { registrations = expect.fail() } = a.store;
+    const senders = Array.from({ length: 8 }, (_, n) => `https://seller-${n}.example`);
+    for (const [n, sender] of senders.entries()) {
+      await a.store.accept({ ...acceptRequest({ key: key(n), task: `task-${n}` }), sender, mode: 'inbox' });
+      await registrations.run(sender, (own) =>
+        own.save({ kind: 'watch', sender, id: 'task', value: '', dueAt: 1, list: null, expiresAt: null }),
+      );
+    }
+    const { retry } = acceptRequest();
+    const asked = { owner: 'worker', max: 8, leaseMs: LEASE_MS, retry, retentionMs: RETENTION_MS, senders };
+    expect((await a.inbox.lease(asked)).events).toHaveLength(8);
+    expect((await registrations.due({ kind: 'watch', max: 8, holdMs: 1, senders })).rows).toHaveLength(8);
+    expect(rows).toBeGreaterThan(16);
+    expect(reads).toBe(rows);
   });
 });
