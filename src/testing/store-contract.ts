@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { capCases, expiryCases } from './store-contract/caps.ts';
 import { clockBackCases, clockCases } from './store-contract/clock.ts';
-import { concurrencyCases, transactionCases } from './store-contract/concurrency.ts';
+import { concurrencyCases, transactionCases, transactionReportCases } from './store-contract/concurrency.ts';
 import { type StoreContractOptions, type StoreFactory, type Cases, withKit } from './store-contract/kit.ts';
 import {
   identityCases,
@@ -108,7 +108,9 @@ function suitesOf({
     ...(persistent && {
       'what survives a restart': { ...persistenceCases, ...lastingIdentityCases, ...lasting },
     }),
-    transaction: transactions ? transactionCases : NO_TRANSACTION,
+    transaction: transactions
+      ? { ...transactionCases, ...(registrations && transactionReportCases) }
+      : NO_TRANSACTION,
   };
 }
 

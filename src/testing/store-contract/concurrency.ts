@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { AcceptResult, Store } from '../../stores/store.ts';
 import { type StoreEffects, type Cases, DAY_MS, type Draft, KEY, type Kit, LEASE_MS, SENDER } from './kit.ts';
+import { BUY, daysOf, follow, hadDays } from './report-windows.ts';
 
 /** More than any pool has connections, so that some have to wait. */
 const AT_ONCE = 64;
@@ -205,5 +206,23 @@ export const transactionCases: Cases = {
     await assert.rejects(failing, /mine alone/);
     assert.equal((await other).kind, 'won');
     assert.equal(await kit.peek({ key: 'event-0002-of-the-seller' }), 'busy');
+  },
+};
+
+/** Of a store that keeps registrations, too (owed.md §3.4). */
+export const transactionReportCases: Cases = {
+  'the windows of a report are had, as with complete, and not where it is rolled back': async (kit) => {
+    await follow(kit);
+    const [day] = await daysOf(kit);
+    const { lease } = await kit.win({ report: BUY, days: [day] });
+    const rolledBack = transact(kit, lease.owner, () => {
+      throw new Error('rolled back');
+    });
+    await assert.rejects(rolledBack, /rolled back/u);
+    assert.equal(await hadDays(kit.b), 0);
+    await transact(kit, lease.owner, write);
+    assert.equal(await hadDays(kit.b), 1);
+    const pull = { key: 'event-0002-of-the-seller', mode: 'inbox', nonce: null } as const;
+    assert.equal((await kit.accept({ ...pull, report: BUY, days: [day], isPulled: true })).kind, 'done');
   },
 };

@@ -6,17 +6,18 @@ import { inboxOf, key, lease, leaseOne } from './inbox-kit.ts';
 import { type Cases, DAY_MS, type Draft, type Kit, LEASE_MS, SENDER } from './kit.ts';
 import { registrationsOf } from './registration-rows.ts';
 
-const BUY = 'mb_1';
+/** The media buy whose account `follow` makes. */
+export const BUY = 'mb_1';
 const PULL = { report: BUY, isPulled: true, mode: 'inbox', nonce: null } as const;
 
 /** The day of the store's clock, and the three before it. */
-const daysOf = async ({ a }: Kit): Promise<readonly [number, number, number, number]> => {
+export const daysOf = async ({ a }: Kit): Promise<readonly [number, number, number, number]> => {
   const today = await registrationsOf(a).run(SENDER, (_rows, now) => Math.floor(now / DAY_MS));
   return [today - 3, today - 2, today - 1, today];
 };
 
 /** Makes the account of a media buy that reports daily. */
-async function follow(kit: Kit, id = BUY): Promise<void> {
+export async function follow(kit: Kit, id: string = BUY): Promise<void> {
   const [first] = await daysOf(kit);
   const spans = [{ start: first * DAY_MS, end: Infinity }];
   const terms: Stream['terms'] = [{ from: first * DAY_MS, frequency: 'daily', spans }];
@@ -32,7 +33,8 @@ async function streamOf(store: Store, id = BUY): Promise<Stream> {
   return streamIn(row.value);
 }
 
-const hadDays = async (store: Store, id = BUY): Promise<number> =>
+/** Days whose reports are done. */
+export const hadDays = async (store: Store, id: string = BUY): Promise<number> =>
   count(hadIn(await streamOf(store, id), 'daily'));
 const claimsOf = async (store: Store, id = BUY): Promise<readonly string[]> =>
   (await streamOf(store, id)).claims.map((claim) => claim.key);
