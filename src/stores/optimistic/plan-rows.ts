@@ -1,7 +1,7 @@
 import type { Counted, RowId, RowKind, Scope } from '../backend.ts';
 import type { StoreLimits } from '../store.ts';
 import type { RegistrationTable } from '../rules/registration-rules.ts';
-import type { RecordRow, Rows, Usage } from '../rules/rule-rows.ts';
+import type { NeededRow, RecordRow, Rows, Usage } from '../rules/rule-rows.ts';
 import type { AnyRow, RowData, Sweep } from './row-data.ts';
 import { fitted, nameOf, PROCESSES, scopeName, sweepName } from './row-data.ts';
 import { addTo, isFar, usageOf } from './usage.ts';
@@ -222,8 +222,8 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   };
   const get = <K extends RowKind>(_kind: K, entry: Entry): RowData[K] | undefined =>
     (writes.get(entry)?.row ?? entry.row) as RowData[K] | undefined;
-  const need = (kind: RowKind, sender: string, ids: readonly string[]): void => {
-    const named = ids.map((id): RowId => ({ scope: { sender }, kind, id: fitted(id) }));
+  const need = (sender: string, rows: readonly NeededRow[]): void => {
+    const named = rows.map(({ kind, id }): RowId => ({ scope: { sender }, kind, id: fitted(id) }));
     const missing = named.filter((id) => !batch.entries.has(nameOf(id)));
     if (missing.length > 0) throw new Missing({ rows: missing });
   };
@@ -334,8 +334,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
     },
     saveProcess: (row) => write(entryOf('process', PROCESSES, row.id), row),
     registration: (kind, sender, id, now) => find(kind, { sender }, id, now),
-    needRegistrations: need,
-    needRecords: (sender, keys) => need('record', sender, keys),
+    needRows: need,
     saveRegistration: (row) => write(entryOf(row.kind, { sender: row.sender }, row.id), row),
     purge: () => {},
     purgeSender: (sender, now, _most, lately) => sweep({ sender }, now, lately),

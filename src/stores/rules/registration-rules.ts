@@ -8,7 +8,7 @@ import type {
   RegistrationRows,
   StoreRegistrations,
 } from '../store-registrations.ts';
-import type { RecordRow, Rows } from './rule-rows.ts';
+import type { NeededRow, RecordRow, Rows } from './rule-rows.ts';
 import { taskEnd } from './channels.ts';
 import { isDue, leftMs } from './task-wait.ts';
 import { LONGEST_TURN_MS } from '../constants.ts';
@@ -16,7 +16,7 @@ import { LONGEST_TURN_MS } from '../constants.ts';
 /** What `StoreRegistrations` reads and writes, as `Rows` for events. Every read ignores rows that have expired. */
 export type RegistrationTable = Pick<
   Rows,
-  'task' | 'record' | 'updateRecord' | 'registration' | 'saveRegistration' | 'needRecords'
+  'task' | 'record' | 'updateRecord' | 'registration' | 'saveRegistration' | 'needRows'
 >;
 
 /** Rows that can be searched in the same atomic step. */
@@ -71,7 +71,7 @@ export function planned<T>(
 ): Planned<T> {
   const saved = new Map<string, RegistrationRow>();
   const made = new Set<string>();
-  const wanted: string[] = [];
+  const wanted: NeededRow[] = [];
   // A row that the table cannot give now is its own affair, whatever the plan makes of it.
   let fault: { readonly error: unknown } | undefined;
   const read = <R>(from: () => R): R => {
@@ -82,24 +82,25 @@ export function planned<T>(
       throw error;
     }
   };
+  // The plan goes on, so that all that it asks for are known; what it comes to is dropped.
+  const wants = <R>(row: NeededRow, from: () => R): R | undefined => {
+    try {
+      return read(from);
+    } catch (error) {
+      if (!table.needRows) throw error;
+      wanted.push(row);
+      return undefined;
+    }
+  };
   const rows: RegistrationRows = {
     get: (kind, id) => {
       const own = saved.get(`${kind} ${id}`);
       if (own) return own.expiresAt === null || own.expiresAt > now ? own : undefined;
-      return read(() => table.registration(kind, sender, id, now));
+      return wants({ kind, id }, () => table.registration(kind, sender, id, now));
     },
     taskEnd: (id) => read(() => taskEnd(table, sender, id, now)),
     lastTold: (id) => read(() => table.task(sender, id, now)?.told ?? undefined),
-    eventState: (key) => {
-      try {
-        return read(() => stateOf(table.record(sender, key, now)));
-      } catch (error) {
-        if (!table.needRecords) throw error;
-        // The plan goes on, so that all that it asks for are known; what it comes to is dropped.
-        wanted.push(key);
-        return undefined;
-      }
-    },
+    eventState: (key) => wants({ kind: 'record', id: key }, () => stateOf(table.record(sender, key, now))),
     acknowledge: (key) => {
       if (read(() => stateOf(table.record(sender, key, now))) === 'unsafe') made.add(key);
     },
@@ -112,7 +113,7 @@ export function planned<T>(
   try {
     value = plan(rows, now);
   } catch (error) {
-    table.needRecords?.(sender, wanted);
+    table.needRows?.(sender, wanted);
     if (fault) throw fault.error;
     return {
       value: () => {
@@ -120,7 +121,7 @@ export function planned<T>(
       },
     };
   }
-  table.needRecords?.(sender, wanted);
+  table.needRows?.(sender, [...wanted, ...saved.values()]);
   if (fault) throw fault.error;
   for (const row of saved.values()) table.saveRegistration(row, now);
   for (const key of made) makeSafe(table, sender, key, now);

@@ -76,21 +76,23 @@ function countUnknown(step: Accepting): boolean {
 }
 
 const needStreams = (rows: Rows, sender: string, of: readonly { readonly id: string }[]): void =>
-  rows.needRegistrations?.(
-    'stream',
+  rows.needRows?.(
     sender,
-    of.map(({ id }) => id),
+    of.map(({ id }) => ({ kind: 'stream', id })),
   );
 
 /** The streams of a report, and the records of events that claim the same windows: each at once. */
 function needClaims({ rows, request: { sender }, now }: Accepting, windows: readonly WindowClaim[]): void {
   needStreams(rows, sender, windows);
-  if (!rows.needRecords) return;
+  if (!rows.needRows) return;
   const keys = windows.flatMap((window) => {
     const row = rows.registration('stream', sender, window.id, now);
     return row ? claimantsIn(streamIn(row.value), window) : [];
   });
-  rows.needRecords(sender, keys);
+  rows.needRows(
+    sender,
+    keys.map((id) => ({ kind: 'record', id })),
+  );
 }
 
 /**

@@ -32,10 +32,8 @@ export interface Rows {
   notification(sender: string, id: string, now: number): NotificationRow | undefined;
   saveNotification(row: NotificationRow): void;
   registration(kind: RegistrationKind, sender: string, id: string, now: number): RegistrationRow | undefined;
-  /** Says which ones are read next, so that they are loaded at once. Absent where rows are at hand. */
-  needRegistrations?(kind: RegistrationKind, sender: string, ids: readonly string[]): void;
-  /** Likewise for records. */
-  needRecords?(sender: string, keys: readonly string[]): void;
+  /** Says which rows of a sender are read or written next, so that they are loaded at once. Absent where rows are at hand. */
+  needRows?(sender: string, rows: readonly NeededRow[]): void;
   /** Inserts or replaces. */
   saveRegistration(row: RegistrationRow, now: number): void;
   usage(sender: string, keyid: string | undefined): Usage;
@@ -52,6 +50,13 @@ export interface Rows {
   purgeSender(sender: string, now: number, atLeast: number, lately?: 'lately'): void;
   /** Likewise expired nonces, at least `atLeast` where there are so many; of a sender or key id, else of all. */
   purgeNonces(now: number, atLeast: number, of: NonceOwner | undefined, lately?: 'lately'): void;
+}
+
+/** A row that is not at hand, maybe. */
+export interface NeededRow {
+  readonly kind: RegistrationKind | 'record';
+  /** Of a record: its key. */
+  readonly id: string;
 }
 
 /** Rows that can be searched in the same atomic step. */

@@ -259,6 +259,15 @@ export const reportWindowCases: Cases = {
       kit.advance(31 * DAY_MS);
       assert.deepEqual(await report(6, named(4000, 1)), [1, undefined]);
     },
+  'one plan writes three hundred accounts, and one reads them': async ({ a, b }) => {
+    const ids = Array.from({ length: 300 }, (_, at) => `mb_${at}`);
+    const row = { kind: 'stream', sender: SENDER, value: '', dueAt: null, list: null } as const;
+    await registrationsOf(a).run(SENDER, (rows) => {
+      for (const id of ids) rows.save({ ...row, id, expiresAt: null });
+    });
+    const found = await registrationsOf(b).run(SENDER, (rows) => ids.filter((id) => rows.get('stream', id)));
+    assert.equal(found.length, 300);
+  },
   'two senders have two accounts of one media buy': async (kit) => {
     await follow(kit);
     const [day] = await daysOf(kit);

@@ -113,8 +113,7 @@ export function driven<T>(
     ...queue,
     parked: (sender, taskId) => attempt.rows.parked(sender, taskId),
     // All is at hand: what is not is absent.
-    needRecords: () => {},
-    needRegistrations: () => {},
+    needRows: () => {},
     page: () => ({ rows: [...seen.kept.records.values()] }),
     counts: () => [],
   };
