@@ -76,6 +76,11 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
     parts: [...STORES, 'mysql'],
     load: () => import('./sections/looks.ts'),
   },
+  reports: {
+    title: 'A report of 10,000 media buys: with an account of each, and without registrations',
+    parts: ['memory', ...STORES, 'mysql'],
+    load: () => import('./sections/reports.ts'),
+  },
   watched: {
     title: 'A task that is watched: what it takes in its store, and in the process that polls it',
     parts: ['sqlite'],

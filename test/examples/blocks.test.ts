@@ -63,8 +63,8 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
   });
 
   it('poll.md: a task whose webhook is lost ends by a poll, and the late webhook is a duplicate', async () => {
-    await programs.write('try.mjs', asWritten('docs/poll.md', 'createFakeSeller'));
-    expect(linesOf(await programs.run('try.mjs', { PORT: String(await freePort()) }))).toEqual([
+    await programs.write('lost.mjs', asWritten('docs/poll.md', 'createFakeSeller'));
+    expect(linesOf(await programs.run('lost.mjs', { PORT: String(await freePort()) }))).toEqual([
       'submitted',
       "poll order-1 { media_buy_id: 'mb-1' }",
       'duplicate',
