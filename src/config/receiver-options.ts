@@ -163,9 +163,10 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly handlers: Handlers<S, Tx>;
   /**
    * Decides if a seller that asks for a proof of control may activate its subscription. Return true only for a
-   * subscription that you requested, and only if `challenge.authMatches`.
+   * subscription that you requested, and only if `challenge.authMatches`. Subscriptions of `registrations` are
+   * answered without it.
    *
-   * It is called if `seller_agent_url` is the verified sender's, with 5 s to answer, perhaps more than once for one
+   * It is called if `seller_agent_url` is the verified sender's, with at most 5 s to answer, perhaps more than once for one
    * challenge. The answer is 403 without it, or for any value but `true`; if it throws, 503.
    */
   readonly onChallenge?: OnChallenge;

@@ -7,6 +7,7 @@ import { REPORT_TASK_TYPE } from './report-names.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './envelope.ts';
 import type {
   Event,
+  EventSubscription,
   EventWarning,
   OtherEvent,
   TaskEvent,
@@ -21,7 +22,7 @@ import { errorsIn, errorsOf, type ReportedError } from './error-object.ts';
 import { notificationSchemas } from './notification-schemas.ts';
 import { notificationFamily } from './notification-family.ts';
 import { placesOf, eventWarning } from './warnings.ts';
-import { inputRequestSchema, workingProgressSchema } from './schemas.ts';
+import { inputRequestSchema, SUBSCRIBER_ID, workingProgressSchema } from './schemas.ts';
 import { isTerminal } from './status.ts';
 
 interface Progress extends Pick<TaskEvent, 'progress' | 'inputRequest'> {
@@ -129,6 +130,24 @@ export function assembleEvent(draft: Draft, origin: EventOrigin): AssembledEvent
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
+/** The subscription that an object names (subscriptions.md §5.1). */
+function subscriptionIn(holder: unknown): EventSubscription | undefined {
+  if (!isJsonObject(holder)) return undefined;
+  const subscriberId = textMember(holder, 'subscriber_id');
+  if (subscriberId === undefined || !SUBSCRIBER_ID.test(subscriberId)) return undefined;
+  return { subscriberId, ...defined({ accountId: textMember(holder, 'account_id') }) };
+}
+
+/** Named in the body of a webhook, or in the payload of another family within it. */
+function nameSubscription(
+  base: Writable<Pick<Event, 'kind' | 'source' | 'subscription'>>,
+  { envelope, data }: Draft,
+): void {
+  if (base.source !== 'webhook') return;
+  const found = subscriptionIn(envelope) ?? (base.kind === 'other' ? subscriptionIn(data) : undefined);
+  if (found !== undefined) base.subscription = found;
+}
+
 /** Optional members one by one, in one order: events that have the same ones are of one shape. */
 function baseOf<K extends Event['kind']>(
   kind: K,
@@ -158,6 +177,7 @@ function baseOf<K extends Event['kind']>(
   if (draft.context !== undefined) base.context = draft.context;
   if (draft.contextId !== undefined) base.contextId = draft.contextId;
   if (draft.notificationId !== undefined) base.notificationId = draft.notificationId;
+  nameSubscription(base, draft);
   return withRawBody(base, rawBody);
 }
 

@@ -20,7 +20,7 @@ export interface ChallengeBody {
 
 /**
  * A proof of control: a signed request by which a seller checks that you own the webhook's URL, before it activates
- * a subscription. `onChallenge` receives it and decides the answer. `authMatches` is true if the authentication that
+ * a subscription. Registrations or `onChallenge` receive it and decide the answer. `authMatches` is true if the authentication that
  * it names is the one that you configured for this sender.
  */
 export interface WebhookChallenge extends ChallengeBody {

@@ -3,6 +3,7 @@ import type { PublicUrl } from '../config/public-url.ts';
 import type { Sender } from '../config/sender-entry.ts';
 import type { Store } from '../stores/store.ts';
 import type { WarningCode } from '../shared/codes.ts';
+import type { WebhookChallenge } from './challenge.ts';
 import type { Event, EventRegistration, TaskEvent } from './event.ts';
 import type { Observe } from './observation.ts';
 
@@ -36,6 +37,20 @@ export interface EventRegistrations {
   readonly ofEvent: (event: Event) => Promise<KnownRegistration | undefined>;
   /** Returns the token that the seller was asked to repeat for the event's operation; undefined if there is none. */
   readonly tokenOf?: (event: Event) => Promise<string | undefined>;
+  /**
+   * Answers a proof of control that the verified `sender` signed: true, or the reason for a no. It is undefined if the
+   * challenge names no subscription of these registrations; `onChallenge` is then asked. It rejects with a Fault if
+   * the store cannot answer; the seller may then ask again.
+   */
+  readonly answersChallenge?: (
+    challenge: WebhookChallenge,
+    sender: string,
+  ) => Promise<true | string | undefined>;
+  /**
+   * Returns the `ref` of the subscription that the sender's event names; undefined if it is none of these
+   * registrations. It rejects with a Fault if the store cannot answer; the event is then run again.
+   */
+  readonly subscriptionRef?: (sender: string, subscriberId: string) => Promise<string | undefined>;
   /** Called when a terminal status was applied, or is DEAD. Its task is then no longer polled. */
   readonly ended?: (event: TaskEvent) => Promise<void>;
   /**

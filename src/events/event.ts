@@ -187,6 +187,19 @@ export interface EventRegistration {
 }
 
 /**
+ * The subscription that an event came by, as its body names it: `event.subscription`. A subscription is an entry in
+ * `notification_configs` of an account or an agent.
+ */
+export interface EventSubscription {
+  /** The body's `subscriber_id`. */
+  readonly subscriberId: string;
+  /** The body's `account_id`. Absent if it has none, e.g. for the subscription of a whole agent. */
+  readonly accountId?: string;
+  /** Your own reference, as given to `registrations.subscribe`. Absent if it is none of these registrations. */
+  readonly ref?: string;
+}
+
+/**
  * The channel by which an event reached you: `event.source`.
  *
  * - `webhook`: a delivery of the seller.
@@ -228,6 +241,8 @@ interface EventBase {
   readonly context?: unknown;
   /** The operation that you registered for it with the seller, if it is known (option `registrations`). */
   readonly registration?: EventRegistration;
+  /** The subscription that the body of a webhook names, with your `ref` if the option `registrations` knows it. */
+  readonly subscription?: EventSubscription;
   /** The conversation id of the agent transport. */
   readonly contextId?: string;
   readonly notificationId?: string;

@@ -73,6 +73,6 @@ export interface ChallengeContext {
 
 /**
  * The hook `onChallenge` of `createReceiver`. It decides if a seller that asks for a proof of control of your URL
- * may activate its subscription. Any value but `true` means no, answered with 403; an error is answered with 503.
+ * may activate a subscription that is not one of `registrations`. Any value but `true` means no, answered with 403; an error is answered with 503.
  */
 export type OnChallenge = (challenge: WebhookChallenge, ctx: ChallengeContext) => boolean | Promise<boolean>;

@@ -6,6 +6,9 @@ import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from './wire.ts';
 /** `idempotency_key` (verification.md §7.2). */
 export const IDEMPOTENCY_KEY: RegExp = /^[A-Za-z0-9_.:-]{16,255}$/;
 
+/** `subscriber_id` (subscriptions.md §5.1). */
+export const SUBSCRIBER_ID: RegExp = /^[A-Za-z0-9_.:-]{1,64}$/;
+
 const id = z.string().check(z.minLength(1));
 const text = z.nullish(z.string());
 const number = z.nullish(z.number());

@@ -144,6 +144,17 @@ export function accountText({ account }: { readonly account?: unknown }): string
   return isObject(account) ? jsonText(ACCOUNT, account) : undefined;
 }
 
+/** The account that a subscription is of, as JSON text. @throws RegistrationError */
+export function accountJson(value: unknown): string {
+  if (!isObject(value)) {
+    throw new RegistrationError(
+      'request_invalid',
+      'account: must be an object. Give the account as the seller knows it, or leave it out.',
+    );
+  }
+  return jsonText({ ...ACCOUNT, name: 'account' }, value);
+}
+
 /** `context`, which the seller repeats on every delivery. @throws RegistrationError */
 export function contextText(value: unknown): string {
   if (!isObject(value)) {

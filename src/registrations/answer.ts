@@ -155,7 +155,7 @@ function withoutLayer(answer: unknown, taskType: string): unknown {
 }
 
 /** The errors of an answer, in the order in which they count (calls.md §2.3). */
-function reportedErrors(raw: unknown, taskType: string): readonly ReportedError[] {
+export function reportedErrors(raw: unknown, taskType: string): readonly ReportedError[] {
   const { body, task } = opened(raw, taskType);
   const found = [...errorsIn(membersOf(body)), ...(task ? errorsInTask(task) : [])];
   if (found.length > 0 || !isFailedTool(raw)) return found;

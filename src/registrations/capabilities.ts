@@ -99,9 +99,13 @@ const MAX_URL = 2_048;
 /** Versions that are looked at. */
 const MAX_VERSIONS = 100;
 
+/** The capabilities in an answer; undefined where it has none. */
+export const capabilitiesIn = (answer: unknown): JsonObject | undefined =>
+  bodiesOf(answer).find(({ adcp }) => isJsonObject(adcp));
+
 /** What an answer declares; undefined for one that is no capabilities: an error, or a task. */
 export function declaredBy(answer: unknown): Declared | undefined {
-  const body = bodiesOf(answer).find(({ adcp }) => isJsonObject(adcp));
+  const body = capabilitiesIn(answer);
   if (body === undefined) return undefined;
   const { adcp, identity, adcp_version: version } = body;
   const { brand_json_url: url, key_origins: origins } = isJsonObject(identity) ? identity : {};

@@ -41,3 +41,10 @@ export {
   watchIn,
   type WithWatchedTasks,
 } from './watch-task.ts';
+export {
+  newSubscriberId,
+  setName,
+  setRow,
+  type Subscription,
+  type SubscriptionSet,
+} from './subscriptions/set-row.ts';

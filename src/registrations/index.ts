@@ -1,10 +1,11 @@
 import { sleep } from '../shared/time-limits.ts';
 import { createHashes } from '../crypto/hashes.ts';
-import type { Registrations, RegistrationsOptions } from './registrations.ts';
+import type { Registrations } from './registrations.ts';
+import type { RegistrationsOptions } from './registrations-options.ts';
 import { registrationsOf } from './registrations.ts';
 
 export type { Alarm, Logger } from '../shared/alarms.ts';
-export type { EventRegistration } from '../events/event.ts';
+export type { EventRegistration, EventSubscription } from '../events/event.ts';
 export type { EventRegistrations, KnownRegistration } from '../events/event-registration.ts';
 export type { Sender } from '../config/sender-entry.ts';
 export * from './caller-face.ts';
@@ -16,10 +17,21 @@ export type { OperationPage, OperationQuery } from './list-operations.ts';
 export type { Adoption } from './adopt.ts';
 export type { OperationRequest } from './operations.ts';
 export type { CallOptions, Registration } from './registration.ts';
-export type { Registrations, RegistrationsOptions, Rewrapped } from './registrations.ts';
+export type { Registrations, Rewrapped } from './registrations.ts';
+export type { RegistrationsOptions } from './registrations-options.ts';
 export type { AgentVersion, LegacyAuthentication, Reporting, ReportingFrequency } from './request.ts';
 export type { Damage, DamagedRow } from './operation-rows.ts';
 export type { RouteScheme, Seller } from './seller.ts';
+export type { SubscriptionState } from './subscriptions/set-row.ts';
+export type {
+  SetChange,
+  SubscriptionName,
+  SubscriptionPage,
+  SubscriptionQuery,
+  SubscriptionRemoval,
+  SubscriptionRequest,
+  SubscriptionSeen,
+} from './subscriptions/subscription-types.ts';
 export type { WatchState } from './watch-task.ts';
 
 /**

@@ -1,13 +1,10 @@
-import type { Hashes } from '../crypto/engine.ts';
-import type { Alarm, Logger } from '../shared/alarms.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
-import { ConfigError, textOf } from '../shared/errors.ts';
+import { ConfigError } from '../shared/errors.ts';
 import type { Observe } from '../events/observation.ts';
 import { type EventRegistrations, OF_REGISTRATIONS } from '../events/event-registration.ts';
 import { alarmRaiser, consoleLogger, safeLogger } from '../shared/logging.ts';
 import type { Readiness } from '../config/receiver-options.ts';
 import type { Sender } from '../config/sender-entry.ts';
-import type { Store, StoreRegistrations } from '../stores/store.ts';
 import { CAPABILITIES, capabilitiesOf, type WithCapabilities } from './capabilities.ts';
 import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
 import {
@@ -26,7 +23,6 @@ import type { OperationName, OperationSeen } from './operation.ts';
 import type { OperationPage, OperationQuery } from './list-operations.ts';
 import type { OperationRequest } from './operations.ts';
 import { operationsOf } from './operations.ts';
-import type { CallSeller } from './call-seller.ts';
 import {
   type AnyonesRegistration,
   type Registration,
@@ -35,7 +31,23 @@ import {
 } from './registration.ts';
 import { requireTheirs } from './receiver-link.ts';
 import { type Reporting, reportingWebhook, requireReporting } from './request.ts';
-import { type RandomBytes, secretsOf } from './secrets.ts';
+import {
+  baseUrlOf,
+  REGISTRATIONS_OPTIONS,
+  registrationsIn,
+  type RegistrationsOptions,
+  type RegistrationsParts,
+} from './registrations-options.ts';
+import { secretsOf } from './secrets.ts';
+import { subscriptionAnswers } from './subscriptions/receiver-side.ts';
+import { subscriptionsOf } from './subscriptions/subscriptions.ts';
+import type {
+  SubscriptionPage,
+  SubscriptionQuery,
+  SubscriptionRemoval,
+  SubscriptionRequest,
+  SubscriptionSeen,
+} from './subscriptions/subscription-types.ts';
 import type { Damage } from './operation-rows.ts';
 import { requestInvalid, type Seller, sellerIn, signsReports } from './seller.ts';
 import { countingRefused } from './refused-answers.ts';
@@ -75,15 +87,35 @@ export interface Registrations extends EventRegistrations {
    * @throws RegistrationError; ConfigError for a URL that cannot be adopted.
    */
   readonly adopt: (adoption: Adoption) => Promise<OperationSeen | undefined>;
-  /** Deletes all that is stored of a seller: its URLs, operations and polled tasks. */
+  /**
+   * Deletes all that is stored of a seller: its URLs, operations, polled tasks and subscriptions. The seller is told
+   * nothing: unsubscribe first.
+   */
   readonly forget: (agentUrl: string) => Promise<void>;
   /** Returns one operation; undefined if it is unknown. */
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
   /** Lists operations in pages, by agent URL and operation id. */
   readonly list: (query?: OperationQuery) => Promise<OperationPage>;
   /**
+   * Subscribes to notifications that no call registers: of an account, or of the whole agent (`exclusive: true`). The
+   * seller's set is read first, and what others have there is kept. Called again with the same `ref` and event types
+   * it reads the set, and sends it only if the subscription is not there; with others it changes the subscription.
+   *
+   * It is durable before it is sent: `start`, in any process, finishes what a process left.
+   * @returns the subscription. `pending`: the seller has not confirmed it yet, and `start` asks again.
+   * @throws RegistrationError; SellerError if the seller refused it; any error of the call.
+   */
+  readonly subscribe: (request: Given<SubscriptionRequest>) => Promise<SubscriptionSeen>;
+  /** Removes a subscription. One that is unknown is gone already. @throws as `subscribe` */
+  readonly unsubscribe: (of: Given<SubscriptionRemoval>) => Promise<void>;
+  readonly subscriptions: {
+    /** Lists subscriptions in pages. */
+    readonly list: (query?: SubscriptionQuery) => Promise<SubscriptionPage>;
+  };
+  /**
    * Repeats calls that were not settled, in any number of processes: the same bytes under the same request key. A
-   * call that is refused or cannot be repeated raises an alarm.
+   * call that is refused or cannot be repeated raises an alarm. Subscriptions that are not settled are finished, and
+   * all are looked at once a day.
    *
    * It resolves when it has begun. A further call has no effect; it may follow `stop`.
    * @throws ConfigError (rejects) without `call`, or if no receiver of this process has these registrations.
@@ -120,70 +152,6 @@ export interface Rewrapped extends Damage {
   readonly needed: number;
 }
 
-/** Options of `createRegistrations`: the store, the base URL, the secrets, and the client that calls sellers. */
-export interface RegistrationsOptions {
-  readonly store: Store;
-  /**
-   * Calls operations of sellers: `mcpCaller`, `a2aCaller`, or your own client. `registration.call`, `start` and a
-   * poller of these registrations use it. Absent: each call is made by hand, and settled.
-   */
-  readonly call?: CallSeller | undefined;
-  /** The URL below which sellers get their URLs, e.g. `https://buyer.example/webhooks`. */
-  readonly baseUrl: string;
-  /**
-   * The secrets, newest first, each at least 32 random characters. An undefined one, e.g. of an unset environment
-   * variable, is a ConfigError.
-   */
-  readonly secrets: readonly (string | undefined)[];
-  /** If true, allows http, for development. */
-  readonly allowLoopback?: boolean | undefined;
-  /** The time limit of a call, ms. After it another process repeats the call. Default: 120 000. */
-  readonly callMs?: number | undefined;
-  /** The time for which `ready()` tries again while the store is unreachable, ms; 0: one try. Default: 30 000. */
-  readonly startMs?: number | undefined;
-  /**
-   * The time for which an operation is kept after its end, and after each report on its media buy, ms. Default: 70
-   * days, two monthly reports.
-   */
-  readonly retentionMs?: number | undefined;
-  /**
-   * The largest number of one seller's operations that have not ended. Above it `create` rejects with
-   * `too_many_open`. They are not counted each time, so each process may exceed it by 100. Default: 10 000.
-   */
-  readonly maxOpen?: number | undefined;
-  /** The logger. Default: the receiver's; without a receiver warnings and errors go to the console. */
-  readonly logger?: Logger | undefined;
-  /**
-   * Called for failed calls, with the codes `answer_refused`, `operation_orphaned` and `operation_refused`.
-   * Default: the receiver's `onAlarm`.
-   */
-  readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
-}
-
-const KNOWN: Readonly<Record<keyof RegistrationsOptions, true>> = {
-  store: true,
-  call: true,
-  baseUrl: true,
-  secrets: true,
-  allowLoopback: true,
-  callMs: true,
-  startMs: true,
-  retentionMs: true,
-  maxOpen: true,
-  logger: true,
-  onAlarm: true,
-};
-
-/** Parts that differ between runtimes, and that tests replace. */
-export interface RegistrationsParts {
-  readonly hashes: Hashes;
-  readonly randomBytes: RandomBytes;
-  readonly newId: () => string;
-  readonly now: () => number;
-  /** Resolves early where the signal aborts. */
-  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
-}
-
 /** Longer than HTTP clients and proxies commonly wait (60 s). */
 const CALL_MS = 120_000;
 const START_MS = 30_000;
@@ -197,7 +165,7 @@ const CAPABILITIES_MS = 20_000;
 
 /** @throws ConfigError */
 export function registrationsOf(options: RegistrationsOptions, parts: RegistrationsParts): Registrations {
-  onlyKnown('createRegistrations', options, KNOWN);
+  onlyKnown('createRegistrations', options, REGISTRATIONS_OPTIONS);
   const registrations = registrationsIn(options.store);
   const allowLoopback = flag('allowLoopback', options.allowLoopback);
   const baseUrl = baseUrlOf(options);
@@ -252,12 +220,21 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     [WATCHED_TASKS]: { rows: registrations, hashes: parts.hashes, retentionMs, call },
     [CAPABILITIES]: capabilities,
   };
+  const subscriptions = subscriptionsOf({
+    ...shared,
+    routes,
+    call,
+    allowLoopback,
+    holdMs: callMs,
+    raise: (alarm) => raise(alarm),
+    warn: (fields, message) => logger.warn(fields, message),
+  });
   /** Not looked up where the owner says it. */
   const declaredEdition = async ({ agentUrl, edition }: Seller): Promise<string | undefined> =>
     edition === undefined ? (await capabilities.of(agentUrl)).edition : undefined;
   const asking = new Set<Promise<void>>();
   let stopping = new AbortController();
-  let repeating: Promise<void> | undefined;
+  let repeating: Promise<unknown> | undefined;
   const own = {
     publicUrl: `${baseUrl}/*`,
     senders: Object.assign(routes.senders, { [OF_REGISTRATIONS]: true }),
@@ -274,7 +251,8 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     givenCaller('registrations.start', call);
     if (!observe) throw new ConfigError(NO_RECEIVER);
     if (stopping.signal.aborted) stopping = new AbortController();
-    repeating = repeater.run(stopping.signal);
+    const { signal } = stopping;
+    repeating = Promise.all([repeater.run(signal), subscriptions.run(signal)]);
   };
   const end = async (): Promise<void> => {
     stopping.abort(new DOMException('The registrations stop.', 'AbortError'));
@@ -287,6 +265,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ...own,
     requireTheirs: (receiver) => requireTheirs({ ...own, registrations }, receiver),
     ofEvent: ofEvent(operations, { secrets, hashes: parts.hashes }),
+    ...subscriptionAnswers(registrations),
     tokenOf: tokenOfEvent(operations, { secrets, hashes: parts.hashes }),
     ended: async ({ sender, taskId }) => {
       if (taskId !== '') await operations.endWatch(sender, taskId);
@@ -311,6 +290,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         reporting,
       );
     },
+    subscribe: (request) => subscriptions.subscribe(request as SubscriptionRequest),
+    unsubscribe: (of) => subscriptions.unsubscribe(of as SubscriptionRemoval),
+    subscriptions: { list: subscriptions.list },
     adopt: async (adoption) => {
       requireAdoption(adoption, allowLoopback);
       const { url, taskId, mediaBuyId } = adoption;
@@ -323,6 +305,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       const agentUrl = requireAgentUrl(url);
       await routes.forget(agentUrl);
       await operations.forget(agentUrl);
+      await subscriptions.forget(agentUrl);
     },
     get: async (of) => operations.get(requireName(of)),
     list: async (query = {}) => {
@@ -373,28 +356,3 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
 
 const NO_RECEIVER =
   'registrations.start: no receiver of this process has these registrations, so an answer that ends its call would reach no handler. Give them to createReceiver first: createReceiver({ registrations, … }).';
-
-/** @throws ConfigError if the store has no registrations. */
-function registrationsIn(store: Store): StoreRegistrations {
-  if (store?.registrations) return store.registrations;
-  const which =
-    typeof store?.name === 'string'
-      ? `the ${store.name} store has no registrations`
-      : `store: ${textOf(store)} is not a store`;
-  throw new ConfigError(`createRegistrations: ${which}. Use a store of this package.`);
-}
-
-function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): string {
-  const fix = "Give e.g. baseUrl: 'https://buyer.example/webhooks'.";
-  const url = typeof baseUrl === 'string' && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
-  const isBare = url && !/[?#*]/.test(baseUrl) && url.username === '' && url.password === '';
-  if (!isBare) {
-    throw new ConfigError(`baseUrl: ${JSON.stringify(baseUrl)} is not a URL without a query. ${fix}`);
-  }
-  if (url.protocol !== 'https:' && !(allowLoopback && url.protocol === 'http:')) {
-    throw new ConfigError(
-      `baseUrl: ${JSON.stringify(baseUrl)} is not https. ${fix} For development on http set allowLoopback: true.`,
-    );
-  }
-  return url.href.replace(/\/+$/, '');
-}

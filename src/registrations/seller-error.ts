@@ -23,7 +23,7 @@ const ADVICE_BY_CODE: Partial<Record<ErrorCode, string>> = {
 
 const ADVICE: Record<Recovery, string> = {
   transient: 'The same call may succeed later.',
-  correctable: 'Change what the seller names, and create another registration.',
+  correctable: 'Change what the seller names, and create another registration, or subscribe again.',
   terminal: 'No further call can help: ask the seller.',
 };
 

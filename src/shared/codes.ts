@@ -137,6 +137,10 @@ export const CODES = {
   report_unrecoverable: ['alarm'],
   /** Which windows a media buy owes cannot be known. */
   stream_unverifiable: ['alarm'],
+  /** A seller has paused or dropped a subscription, or somebody else's is gone after a change (subscriptions.md §4). */
+  subscription_lost: ['alarm'],
+  /** A seller has refused a subscription, or it cannot be sent, and nobody waits for it. */
+  subscription_refused: ['alarm'],
   /** The seller does not know a task that it has begun. */
   task_unknown: ['alarm', 'thrown'],
   /** A seller refuses to be asked about its tasks, or gives no answer again and again. */
@@ -229,6 +233,17 @@ export const CODES = {
   secret_missing: ['registration'],
   /** The stored ciphertext was changed, cut, or belongs to another row. */
   sealed_text_invalid: ['registration'],
+
+  /** A subscription of somebody else has credentials, which are not known (subscriptions.md §2.3). */
+  foreign_credentials: ['registration'],
+  /** A subscription of the whole agent replaces all others of it. */
+  exclusive_required: ['registration'],
+  /** The seller does not offer the event types for the account, or for the agent. */
+  event_types_not_offered: ['registration'],
+  /** The seller has no account, or several, with these members. */
+  account_unknown: ['registration'],
+  /** An account, or an agent, has no place for another subscription. */
+  set_full: ['registration'],
 
   // `RegistryError`
   /** An argument is wrong (nothing was sent, `status` is undefined), or the registry answered 400 or another 4xx. */

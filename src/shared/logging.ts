@@ -152,6 +152,8 @@ const SUBJECTS: Readonly<
   operation_refused: 'each',
   task_unresolved: 'each',
   report_missing: 'each',
+  subscription_lost: 'each',
+  subscription_refused: 'each',
   report_unrecoverable: 'each',
   stream_unverifiable: 'each',
   task_unknown: 'each',

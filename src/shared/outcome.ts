@@ -107,7 +107,7 @@ export interface Staleness<E = Event> {
 }
 
 /**
- * The outcome of a delivery that is a proof of control of your URL and that `onChallenge` accepted. The answer is
+ * The outcome of a delivery that is an accepted proof of control of your URL. The answer is
  * 200, and its body repeats the seller's challenge.
  */
 export interface ChallengeEcho {

@@ -5,6 +5,7 @@ import { utf8 } from '../codec/encoding.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { Fault } from '../shared/errors.ts';
 import { type ChallengeBody, readChallenge, type WebhookChallenge } from '../events/challenge.ts';
+import type { EventRegistrations } from '../events/event-registration.ts';
 import type { OnChallenge } from '../events/handlers.ts';
 import { settledWithin } from '../shared/time-limits.ts';
 import {
@@ -20,6 +21,7 @@ import type { ReadChallenge } from './read.ts';
 
 export interface ChallengeParts extends BurnContext {
   readonly onChallenge: OnChallenge | undefined;
+  readonly registrations: Pick<EventRegistrations, 'answersChallenge'> | undefined;
 }
 
 /** What belongs to one delivery. */
@@ -31,9 +33,12 @@ export interface ChallengeDelivery {
 
 /** A seller waits for the answer. Ms. */
 const DEADLINE_MS = 5_000;
-const LATE = `onChallenge ran over ${DEADLINE_MS} ms`;
 
-const refusedChallenge = (detail: string): Refusal => refused('challenge_refused', detail);
+/** A no, and the setting that may be wrong, if one may. */
+interface No {
+  readonly reason: string;
+  readonly option?: 'registrations' | 'onChallenge';
+}
 
 /** A fingerprint that is absent says nothing of a credential, so it does not match. */
 function authMatches(
@@ -51,91 +56,110 @@ function authMatches(
 }
 
 interface Question {
-  readonly ask: OnChallenge;
+  /** Frozen: what is echoed is read from it after it was handed out. */
   readonly challenge: WebhookChallenge;
   /** Agent URL. */
   readonly sender: string;
 }
 
-/** What the owner is to be asked, or what keeps it from being asked. */
-function questionOf(
-  { identity, reading }: ReadChallenge,
-  { onChallenge: ask, hashes }: ChallengeParts,
-): Question | string {
+/** What is to be asked, or what keeps it from being asked. */
+function questionOf({ identity, reading }: ReadChallenge, hashes: Hashes): Question | No {
   const { agentUrl: sender, auth } = identity.sender;
-  if (identity.scheme !== 'signature') return 'it is not signed (RFC 9421), as a proof of control always is';
+  if (identity.scheme !== 'signature')
+    return { reason: 'it is not signed (RFC 9421), as a proof of control always is' };
   const body = readChallenge(reading.payload);
-  if (typeof body === 'string') return body;
+  if (typeof body === 'string') return { reason: body };
   const { seller_agent_url: claimedSeller } = body;
   if (claimedSeller !== sender)
-    return `its seller_agent_url is ${quoted(claimedSeller)}, and ${sender} signed it`;
-  if (!ask) return 'onChallenge is missing: give one';
-  // Frozen: what is echoed is read from it after it was handed out.
-  const challenge = Object.freeze({ ...body, authMatches: authMatches(body, auth, hashes) });
-  return { ask, challenge, sender };
+    return { reason: `its seller_agent_url is ${quoted(claimedSeller)}, and ${sender} signed it` };
+  return { sender, challenge: Object.freeze({ ...body, authMatches: authMatches(body, auth, hashes) }) };
 }
 
-async function called(
-  { ask, challenge, sender }: Question,
-  signal: AbortSignal,
-  { log }: ChallengeDelivery,
-): Promise<{ readonly accepted: unknown }> {
-  return { accepted: await ask(challenge, { sender, signal, log }) };
+/** One question under its time limit. */
+interface Asking extends Question {
+  readonly signal: AbortSignal;
+  readonly log: SafeLogger;
+  /** Called before the owner is asked. */
+  readonly ownerAsked: () => void;
 }
 
-/** What the owner says; undefined where that takes too long. */
-async function asked(
-  question: Question,
-  delivery: ChallengeDelivery,
-): Promise<{ readonly accepted: unknown } | undefined> {
-  const abort = new AbortController();
-  const answering = called(question, abort.signal, delivery);
-  const answer = await settledWithin(answering, DEADLINE_MS);
-  if (answer) return answer;
-  abort.abort(new Fault('handler_timeout', LATE));
-  const { log, background } = delivery;
-  background(answering.catch((error: unknown) => log.error({ err: error }, 'a late onChallenge failed')));
-  return undefined;
-}
-
+/** Says yes, no, or that the owner's function has failed. Rejects where the store of registrations cannot answer. */
 async function answerOf(
-  question: Question,
-  delivery: ChallengeDelivery,
-): Promise<ChallengeEcho | Refusal | Unavailability> {
-  const { challenge } = question;
+  { challenge, sender, signal, log, ownerAsked }: Asking,
+  { registrations, onChallenge }: ChallengeParts,
+): Promise<ChallengeEcho | No | Unavailability> {
+  const known = await registrations?.answersChallenge?.(challenge, sender);
+  if (known === true) return { kind: 'challenge', challenge };
+  if (known !== undefined) return { reason: known, option: 'registrations' };
+  if (!onChallenge) return { reason: missing(challenge, registrations), option: 'onChallenge' };
+  signal.throwIfAborted();
+  ownerAsked();
   try {
-    const answer = await asked(question, delivery);
-    if (!answer) return unavailable('handler_timeout', LATE);
-    if (answer.accepted === true) return { kind: 'challenge', challenge };
-    if (answer.accepted === false)
-      return refusedChallenge(`onChallenge said no (authMatches: ${challenge.authMatches})`);
-    return refusedChallenge(`onChallenge returned ${typeof answer.accepted}: it has to return true or false`);
+    const accepted: unknown = await onChallenge(challenge, { sender, signal, log });
+    if (accepted === true) return { kind: 'challenge', challenge };
+    const reason =
+      accepted === false
+        ? `onChallenge said no (authMatches: ${challenge.authMatches})`
+        : `onChallenge returned ${typeof accepted}: it has to return true or false`;
+    return { reason, option: 'onChallenge' };
   } catch (error) {
-    delivery.log.error({ err: error }, 'onChallenge failed');
+    log.error({ err: error }, signal.aborted ? 'a late onChallenge failed' : 'onChallenge failed');
     return unavailable('handler_failed', 'onChallenge failed');
   }
+}
+
+/** Nobody answers it. */
+function missing(
+  { subscriber_id: subscriberId }: WebhookChallenge,
+  registrations: ChallengeParts['registrations'],
+): string {
+  if (!registrations?.answersChallenge) return 'onChallenge is missing: give one';
+  return `registrations have no subscription of subscriber_id ${quoted(subscriberId ?? '')}, and onChallenge is missing: make subscriptions by registrations.subscribe, or give onChallenge for those that you make yourself`;
+}
+
+/** All of it within one time limit: the seller waits. */
+async function asked(
+  question: Question,
+  parts: ChallengeParts,
+  { log, background }: ChallengeDelivery,
+): Promise<ChallengeEcho | No | Unavailability> {
+  const abort = new AbortController();
+  let isOwners = false;
+  const ownerAsked = (): void => void (isOwners = true);
+  const answering = answerOf({ ...question, signal: abort.signal, log, ownerAsked }, parts);
+  const answer = await settledWithin(answering, DEADLINE_MS);
+  if (answer) return answer;
+  const late = isOwners
+    ? unavailable('handler_timeout', `onChallenge ran over ${DEADLINE_MS} ms`)
+    : unavailable('store_unavailable', `registrations have not answered in ${DEADLINE_MS} ms`);
+  abort.abort(new Fault(late.code, late.detail));
+  background(
+    answering.catch((error: unknown) => log.error({ err: error }, 'a late answer of registrations failed')),
+  );
+  return late;
 }
 
 /**
  * Answers a proof of control (verification.md §7.9). The nonce is burned together with a yes or a no, and not where
  * nothing was decided: the seller may then send the same again.
+ * @throws Fault (rejects) where a store cannot answer.
  */
 export async function answerChallenge(
   body: ReadChallenge,
   parts: ChallengeParts,
   delivery: ChallengeDelivery,
 ): Promise<ChallengeEcho | Refusal | Unavailability> {
-  const question = questionOf(body, parts);
-  const answer =
-    typeof question === 'string' ? refusedChallenge(question) : await answerOf(question, delivery);
-  if (answer.kind === 'unavailable') return answer;
-  const verdict = await burn(body, answer, parts);
-  if (verdict === answer && answer.kind === 'refused') {
+  const question = questionOf(body, parts.hashes);
+  const answer = 'reason' in question ? question : await asked(question, parts, delivery);
+  if (!('reason' in answer)) return answer.kind === 'unavailable' ? answer : burn(body, answer, parts);
+  const refusal = refused('challenge_refused', answer.reason);
+  const verdict = await burn(body, refusal, parts);
+  if (verdict === refusal) {
     parts.raiseAlarm({
       code: 'challenge_refused',
-      option: 'onChallenge',
+      ...(answer.option && { option: answer.option }),
       sender: body.identity.sender.agentUrl,
-      message: `A proof of control was answered 403, so the seller does not activate its subscription: ${answer.detail}.`,
+      message: `A proof of control was answered 403, so the seller does not activate its subscription: ${answer.reason}.`,
     });
   }
   return verdict;

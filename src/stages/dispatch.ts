@@ -63,9 +63,11 @@ async function eventWithMore(
   if (afterFinal) codes.push('report_after_final');
   const { registration, warnings = [] } = (await registrations?.ofEvent(first)) ?? {};
   codes.push(...warnings);
+  const subscribed = await subscriptionOf(first, registrations);
   const known: Event = withMembers(first, {
     reemission,
     ...(registration && { registration }),
+    ...subscribed,
     ...(windows && first.kind === 'delivery-report' && { windows: reportWindows(windows, first.report) }),
   });
   const event = codes.length === 0 ? known : await warned(known, codes);
@@ -73,6 +75,16 @@ async function eventWithMore(
   if (!resultSchemas) return event;
   const { parseResult } = await import('../events/reading.ts');
   return parseResult(event, resultSchemas);
+}
+
+/** The subscription that the event names, with the owner's `ref` where it is ours (subscriptions.md §5.1). */
+async function subscriptionOf(
+  { sender, subscription }: Event,
+  registrations: EventRegistrations | undefined,
+): Promise<Pick<Event, 'subscription'>> {
+  if (!subscription) return {};
+  const ref = await registrations?.subscriptionRef?.(sender, subscription.subscriberId);
+  return ref === undefined ? {} : { subscription: { ...subscription, ref } };
 }
 
 /**

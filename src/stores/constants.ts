@@ -35,5 +35,5 @@ export const FAR_WAIT_MS: number = LONGEST_WAIT_MS + 10_000;
 /** No lease is longer, of an event or a poll. Ms: 10 min. */
 export const LONGEST_LEASE_MS = 600_000;
 
-/** A task that is polled waits no longer for its next turn: a seller's pause of a day, and jitter. Ms: 2 days. */
+/** A task that is polled, or a subscription, waits no longer for its next turn: a seller's pause of a day, and jitter. Ms: 2 days. */
 export const LONGEST_TURN_MS: number = 2 * 86_400_000;

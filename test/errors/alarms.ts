@@ -90,6 +90,40 @@ async function repeating(requestKeyMs: number, call: CallSeller): Promise<Alarms
   return alarms;
 }
 
+/** The alarms of registrations that subscribe to two types, one after the other, at a seller that answers so. */
+async function subscribing(call: CallSeller): Promise<Alarms> {
+  const alarms: Alarm[] = [];
+  const registrations = createRegistrations({
+    call,
+    store: memoryStore(),
+    baseUrl: 'https://buyer.example/webhooks',
+    secrets: ['a-secret-of-forty-characters-and-no-more'],
+    logger: { debug() {}, info() {}, warn() {}, error() {} },
+    onAlarm: (alarm) => void alarms.push(alarm),
+  });
+  for (const ref of ['first', 'second']) {
+    const request = {
+      agentUrl: AGENT,
+      account: { account_id: 'acc-1' },
+      eventTypes: ['creative.purged'],
+      ref,
+    };
+    await registrations.subscribe(request).catch(() => undefined);
+  }
+  return alarms;
+}
+
+/** The seller's account has the entry of somebody else until it is set, which fails as `sync` says. */
+const withAnothers = (sync: () => unknown): CallSeller => {
+  let entries = [{ subscriber_id: 'theirs' }];
+  return async (_agentUrl, operation) => {
+    if (operation === 'list_accounts')
+      return { accounts: [{ account_id: 'acc-1', notification_configs: entries }] };
+    entries = [];
+    return sync();
+  };
+};
+
 /** The alarms of a receiver whose tasks are polled; by what their seller answers. */
 async function polling(answer: CallSeller): Promise<Alarms> {
   const store = memoryStore();
@@ -534,6 +568,18 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   operation_refused: {
     test: () => repeating(60_000, async () => ({ error: { code: 'AUTH_INVALID' } })),
     message: 'AUTH_INVALID. Get a new token from the seller',
+  },
+  subscription_lost: {
+    test: () => subscribing(withAnothers(() => ({ accounts: [{ account_id: 'acc-1', action: 'updated' }] }))),
+    message:
+      'The subscription "theirs" of somebody else was there before ours was changed, and is there no more',
+  },
+  subscription_refused: {
+    test: () => {
+      const answers = [{}, { errors: [{ code: 'VALIDATION_ERROR', message: 'no answer' }] }];
+      return subscribing(withAnothers(() => answers.shift()));
+    },
+    message: 'The subscription "first" is refused: The seller answers VALIDATION_ERROR: no answer.',
   },
   task_unresolved: {
     test: () => polling(async () => ({ status: 'completed', task_id: 'task-1' })),

@@ -1,6 +1,12 @@
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createMemoryState } from '../../src/stores/for-tests.ts';
-import { createRegistrations, type RegistrationErrorCode } from '../../src/registrations/index.ts';
+import {
+  type CallSeller,
+  createRegistrations,
+  type JsonObject,
+  type RegistrationErrorCode,
+  type SubscriptionRequest,
+} from '../../src/registrations/index.ts';
 import type { Row } from './row.ts';
 
 const SECRET = 'a-secret-of-forty-characters-and-no-more';
@@ -20,6 +26,27 @@ const registering = () => {
 };
 
 const thrownBy = (call: Promise<unknown>): Promise<unknown> => call.catch((error: unknown) => error);
+
+/** A seller whose account has these entries. */
+const listing =
+  (...entries: readonly JsonObject[]): CallSeller =>
+  async () => ({ accounts: [{ account_id: 'acc-1', notification_configs: entries }] });
+
+const subscribing = (call: CallSeller, request: Partial<SubscriptionRequest> = {}): Promise<unknown> =>
+  thrownBy(
+    createRegistrations({
+      call,
+      store: memoryStore(),
+      baseUrl: 'https://buyer.example/webhooks',
+      secrets: [SECRET],
+    }).subscribe({
+      agentUrl: REQUEST.agentUrl,
+      account: { account_id: 'acc-1' },
+      eventTypes: ['creative.purged'],
+      ref: 'creatives',
+      ...request,
+    }),
+  );
 
 /** Every code of `RegistrationError`: how it comes about. */
 export const REGISTRATIONS: Readonly<Record<RegistrationErrorCode, Row<unknown>>> = {
@@ -45,6 +72,27 @@ export const REGISTRATIONS: Readonly<Record<RegistrationErrorCode, Row<unknown>>
       return thrownBy(registrations.create(REQUEST));
     },
     message: '1 operations of https://seller.example/mcp have not ended',
+  },
+  foreign_credentials: {
+    test: () => subscribing(listing({ subscriber_id: 'theirs', authentication: { schemes: ['Bearer'] } })),
+    message: 'the subscription "theirs" of somebody else has credentials, which the seller never shows',
+  },
+  exclusive_required: {
+    test: () => subscribing(listing(), { account: undefined }),
+    message: 'If nobody else has any, give exclusive: true',
+  },
+  event_types_not_offered: {
+    test: () => subscribing(listing(), { eventTypes: ['impairment'] }),
+    message: 'the seller has no impairment of an account',
+  },
+  account_unknown: {
+    test: () => subscribing(async () => ({ accounts: [] })),
+    message: 'the seller has no account with these members',
+  },
+  set_full: {
+    test: () =>
+      subscribing(listing(...Array.from({ length: 16 }, (_, at) => ({ subscriber_id: `theirs-${at}` })))),
+    message: 'the seller keeps 16 subscriptions of an account or an agent, and these would be 17',
   },
   secret_missing: {
     test: async () => {

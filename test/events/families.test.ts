@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   agentTask,
   codeOf,
+  deliveryReport,
   eventOf,
   eventOfKind,
   KEY,
@@ -159,5 +160,61 @@ describe('other webhook families (contract.md §6.12)', () => {
     const event = eventOf(agentTask('completed', { artifacts }));
     expect(event).toMatchObject({ kind: 'other', family: 'property_list_changed', taskId: 'task_1' });
     expect(warningCodes(event)).toEqual([]);
+  });
+});
+
+describe('event.subscription (subscriptions.md §5.1)', () => {
+  const ID = 'Sub_1.of:buyer-7';
+  const family = (members: object): object => ({
+    idempotency_key: KEY,
+    notification_type: 'account.status_changed',
+    account_id: 'acc_1',
+    ...members,
+  });
+
+  it('is what the body names: subscriber and account', () => {
+    expect(eventOf(family({ subscriber_id: ID })).subscription).toEqual({
+      subscriberId: ID,
+      accountId: 'acc_1',
+    });
+    const ofAgent = family({ subscriber_id: ID, account_id: undefined });
+    expect(eventOf(ofAgent).subscription).toEqual({ subscriberId: ID });
+    const longest = 'x'.repeat(64);
+    expect(eventOf(family({ subscriber_id: longest, account_id: 7 })).subscription).toEqual({
+      subscriberId: longest,
+    });
+  });
+
+  it.each([
+    7,
+    '',
+    'x'.repeat(65),
+    'sub 1',
+    'sub_1\n',
+    'süb',
+    null,
+    ['sub_1'],
+    { id: 'sub_1' },
+    true,
+    undefined,
+  ])('is absent where subscriber_id is %j', (subscriber_id) => {
+    const event = eventOf(family({ subscriber_id }));
+    expect('subscription' in event).toBe(false);
+    expect(event).toMatchObject({ kind: 'other', family: 'account.status_changed' });
+  });
+
+  it('is on every kind of event, and found in the payload within an envelope', () => {
+    const named = { subscriber_id: ID, account_id: 'acc_1' };
+    const subscription = { subscriberId: ID, accountId: 'acc_1' };
+    expect(eventOf(toolEnvelope(named))).toMatchObject({ kind: 'task', subscription });
+    const report = toolEnvelope({ task_type: 'media_buy_delivery', result: deliveryReport(), ...named });
+    expect(eventOf(report)).toMatchObject({ kind: 'delivery-report', subscription });
+    const payload = { notification_type: 'impairment', impairment_id: 'i', ...named };
+    expect(eventOf(toolEnvelope({ result: payload }))).toMatchObject({ kind: 'other', subscription });
+    const artifacts = [{ parts: [{ data: payload }] }];
+    expect(eventOf(agentTask('completed', { artifacts }))).toMatchObject({ kind: 'other', subscription });
+    expect(eventOf(agentTask('working', named))).toMatchObject({ kind: 'task', subscription });
+    // A task's result has members of its own.
+    expect('subscription' in eventOf(toolEnvelope({ result: named }))).toBe(false);
   });
 });

@@ -50,6 +50,16 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
     ]);
   });
 
+  it('subscribe.md: an account is subscribed, and its event has the name that it was given', async () => {
+    await programs.write('subscribe.mjs', asWritten('docs/subscribe.md', 'createFakeSeller'));
+    expect(linesOf(await programs.run('subscribe.mjs', { PORT: String(await freePort()) }))).toEqual([
+      'sync_accounts as a dry run',
+      'sync_accounts for good',
+      'active',
+      'creatives cr_1 approved',
+    ]);
+  });
+
   it('keys.md: a rehearsal of a rotation, an outage and a revocation', async () => {
     await programs.write('rehearse.mjs', asWritten('docs/keys.md', 'createFakeSeller'));
     expect(linesOf(await programs.run('rehearse.mjs'))).toEqual([

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
-import type {
-  ChallengeContext,
-  OnChallenge,
-  Sender,
-  SenderAuth,
-  Store,
-  WebhookChallenge,
+import {
+  type ChallengeContext,
+  type EventRegistrations,
+  Fault,
+  type OnChallenge,
+  type Sender,
+  type SenderAuth,
+  type Store,
+  type WebhookChallenge,
 } from '../../src/index.ts';
 import type { AcceptRequest } from '../../src/stores/index.ts';
 import { bearerDelivery, generateKey, signHmac } from '../../src/sender/sign.ts';
@@ -261,6 +263,128 @@ describe('403 with an alarm that names what is missing', () => {
     });
     const body = at.challenge();
     expect((await at.deliver(body)).response.body).toBe(JSON.stringify({ challenge: body['challenge'] }));
+  });
+});
+
+describe('registrations are asked before onChallenge', () => {
+  type Answers = NonNullable<EventRegistrations['answersChallenge']>;
+  const answering = (answersChallenge: Answers): EventRegistrations => ({
+    ofEvent: async () => undefined,
+    answersChallenge,
+  });
+
+  it('yes: 200, and the owner is not asked', async () => {
+    const known: unknown[] = [];
+    const registrations = answering(async (challenge, sender) => known.push([challenge, sender]) > 0 || 'no');
+    const at = await open(() => false, { registrations });
+    const body = at.challenge();
+    expect(said(await at.deliver(body))).toBe('challenge 200');
+    expect(known).toEqual([[{ ...body, authMatches: true }, AGENT]]);
+    expect(at.asked).toEqual([]);
+    expect(at.alarms).toEqual([]);
+  });
+
+  it('no: 403 with their reason in the alarm, and the nonce is used up; the owner is not asked', async () => {
+    const at = await open(() => true, {
+      registrations: answering(async () => 'event_types is not the same'),
+    });
+    const signed = await at.sign(at.challenge());
+    expect(said(await at.send(signed))).toBe(REFUSED);
+    expect(said(await at.send(signed))).toBe('refused webhook_signature_replayed 401');
+    expect(at.asked).toEqual([]);
+    expect(at.alarms).toMatchObject([
+      {
+        code: 'challenge_refused',
+        option: 'registrations',
+        sender: AGENT,
+        message: expect.stringContaining('event_types is not the same'),
+      },
+    ]);
+  });
+
+  it('none of theirs: the owner decides; nobody does: the alarm says what to do', async () => {
+    const registrations = answering(async () => undefined);
+    for (const answer of [true, false]) {
+      const at = await open(() => answer, { registrations });
+      expect(said(await at.deliver(at.challenge()))).toBe(answer ? 'challenge 200' : REFUSED);
+      expect(at.asked).toHaveLength(1);
+      expect(at.alarms.map(({ option }) => option)).toEqual(answer ? [] : ['onChallenge']);
+    }
+    const alone = await testReceiver({ registrations });
+    const hostile = `sub\u001b[31m${'x'.repeat(200)}`;
+    for (const subscriber_id of [hostile, undefined]) {
+      expect(said(await alone.deliver(sampleChallenge(AGENT, undefined, { subscriber_id })))).toBe(REFUSED);
+    }
+    const [first, second] = alone.alarms.map(({ message }) => message);
+    expect(first).toMatch(/"sub\?\[31mx{56,60}…".*registrations\.subscribe.*onChallenge/);
+    expect(second).toContain('subscriber_id ""');
+    expect(alone.alarms.map(({ option }) => option)).toEqual(['onChallenge', 'onChallenge']);
+  });
+
+  it('what is no valid challenge is asked of nobody, and is no matter of a setting', async () => {
+    const asked = vi.fn<Answers>(async () => true);
+    const at = await open(() => true, { registrations: answering(asked) });
+    for (const changes of [
+      { seller_agent_url: 'https://other.example/mcp' },
+      { event_types: 'impairment' },
+    ]) {
+      expect(said(await at.deliver(at.challenge(changes)))).toBe(REFUSED);
+    }
+    expect(asked).not.toHaveBeenCalled();
+    expect(at.alarms).toHaveLength(2);
+    expect(at.alarms.every((alarm) => !('option' in alarm))).toBe(true);
+  });
+
+  it('they cannot answer: 503 as their fault says, and the same bytes ask again', async () => {
+    const faults = [new Fault('store_unavailable', 'away'), new Error('a mistake')];
+    const registrations = answering(async () => {
+      const fault = faults.shift();
+      if (fault) throw fault;
+      return true;
+    });
+    const at = await open(() => true, { registrations });
+    const signed = await at.sign(at.challenge());
+    expect(said(await at.send(signed))).toBe('unavailable store_unavailable 503');
+    expect(said(await at.send(signed))).toBe('unavailable misconfigured 503');
+    expect(at.accepts).toEqual([]);
+    expect(at.asked).toEqual([]);
+    expect(said(await at.send(signed))).toBe('challenge 200');
+  });
+
+  it('one time limit for both: 503 after 5 s, and the owner is not asked any more', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const late = gate<undefined>();
+      const asked = vi.fn<Answers>(() => late.opened);
+      const owner = gate<boolean>();
+      const at = await open(() => owner.opened, { registrations: answering(asked) });
+      const signed = await at.sign(at.challenge());
+      const inTurn = async (isReached: () => boolean): Promise<void> => {
+        while (!isReached()) await new Promise((resolve) => setImmediate(resolve));
+      };
+      const first = at.send(signed);
+      await inTurn(() => asked.mock.calls.length === 1);
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(said(await first)).toBe('unavailable store_unavailable 503');
+      late.open(undefined);
+      // The time that they took is not the owner's.
+      let waiting = (): void => undefined;
+      asked.mockImplementation(() => new Promise((resolve) => (waiting = () => resolve(undefined))));
+      const second = at.send(signed);
+      await inTurn(() => asked.mock.calls.length === 2);
+      await vi.advanceTimersByTimeAsync(4_000);
+      expect(at.asked).toEqual([]);
+      waiting();
+      await inTurn(() => at.asked.length === 1);
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect(said(await second)).toBe('unavailable handler_timeout 503');
+      expect(at.asked[0]?.ctx.signal.reason).toMatchObject({ code: 'handler_timeout' });
+      expect(at.accepts).toEqual([]);
+      owner.open(true);
+      await at.receiver.stop();
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 

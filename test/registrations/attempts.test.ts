@@ -11,7 +11,7 @@ import { LOOK_MS, registrationsOf } from '../../src/registrations/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
-import { counted, hashes, NEWEST } from './kit.ts';
+import { aborted, counted, hashes, NEWEST, SETS_LOOK_MS, withoutSets } from './kit.ts';
 import { anyClient, callBy, startBy } from '../support/any-client.ts';
 
 /* calls.md §2.5 to §2.9: what an error does to a call, by the attempts before it, and that a refused purchase is called once. */
@@ -44,7 +44,7 @@ function world() {
     const made = registrationsOf(
       {
         call: anyClient,
-        store: memoryStore({ state, clockOffsetMs: () => offsetMs }),
+        store: withoutSets(memoryStore({ state, clockOffsetMs: () => offsetMs })),
         baseUrl: 'https://buyer.example/webhooks',
         secrets: [NEWEST],
         callMs: CALL_MS,
@@ -57,6 +57,7 @@ function world() {
         newId: () => `id-${(ids += 1)}`,
         now: () => offsetMs,
         sleep: async (ms, signal) => {
+          if (ms === SETS_LOOK_MS) return aborted(signal);
           await turn();
           // The deadline of a call: it is over before.
           if (ms > LOOK_MS || signal?.aborted) return signal?.aborted ? undefined : new Promise(() => {});

@@ -1,6 +1,8 @@
 import { createHmac, hkdfSync } from 'node:crypto';
 import { createHashes } from '../../src/crypto/for-tests.ts';
+import type { Store } from '../../src/index.ts';
 import type { RandomBytes } from '../../src/registrations/for-tests.ts';
+import type { StoreRegistrations } from '../../src/stores/index.ts';
 
 export const NEWEST = 'newest-secret-of-forty-two-characters-0001';
 export const OLDER = 'older-secret-of-forty-two-characters-00002';
@@ -31,3 +33,22 @@ export function idOf(secret: string): Buffer {
 export function hmac(key: Uint8Array, data: Uint8Array | string): Buffer {
   return createHmac('sha256', key).update(data).digest();
 }
+
+/** How long the looks at subscriptions of `withoutSets` wait, which a `sleep` knows them by. Ms. */
+export const SETS_LOOK_MS = 9_999;
+
+/** The store, without sets of subscriptions: where a `sleep` moves the clock, their looks must not move it too. */
+export function withoutSets<S extends Store>(store: S): S {
+  const { registrations } = store;
+  if (!registrations) throw new TypeError('the store keeps no registrations');
+  const due: StoreRegistrations['due'] = async (request) =>
+    request.kind === 'subscription' ? { rows: [], nextDueMs: SETS_LOOK_MS } : registrations.due(request);
+  return { ...store, registrations: { ...registrations, due } };
+}
+
+/** Resolves when the signal fires. */
+export const aborted = (signal: AbortSignal | undefined): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal?.aborted) resolve();
+    else signal?.addEventListener('abort', () => resolve());
+  });

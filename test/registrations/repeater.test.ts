@@ -19,7 +19,7 @@ import {
 } from '../../src/registrations/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createMemoryState } from '../../src/stores/for-tests.ts';
-import { counted, FOREIGN, hashes, NEWEST } from './kit.ts';
+import { aborted, counted, FOREIGN, hashes, NEWEST, SETS_LOOK_MS, withoutSets } from './kit.ts';
 import { anyClient, startBy } from '../support/any-client.ts';
 
 const CALL_MS = 60_000;
@@ -52,7 +52,7 @@ function world() {
     const made = registrationsOf(
       {
         call: anyClient,
-        store: memoryStore({ state, clockOffsetMs: () => offsetMs }),
+        store: withoutSets(memoryStore({ state, clockOffsetMs: () => offsetMs })),
         baseUrl,
         secrets: [secret],
         callMs: CALL_MS,
@@ -65,6 +65,7 @@ function world() {
         newId: () => `id-${(ids += 1)}`,
         now: () => offsetMs,
         sleep: async (ms, signal) => {
+          if (ms === SETS_LOOK_MS) return aborted(signal);
           await turn();
           // The deadline of a call: it is over before.
           if (ms > LOOK_MS || signal?.aborted) return signal?.aborted ? undefined : new Promise(() => {});

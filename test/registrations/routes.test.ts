@@ -177,6 +177,27 @@ describe('who may call a URL', () => {
     expect(await look()).toEqual([[SELLER], 1]);
   });
 
+  it('is known to every process before anybody is told it, also where another had died between its two rows', async () => {
+    const [one, two, three] = [at.process(), at.process(), at.process()];
+    at.failAfter(1);
+    await expect(one.routeOf(SELLER)).rejects.toThrow('away');
+    at.fail(undefined);
+    const { url } = await two.routeOf(SELLER);
+    expect(await at.callsOf(() => three.senders(new URL(url)))).toEqual([[SELLER], 1]);
+  });
+
+  it('that was forgotten is looked up once; its seller is told another, which is found at once', async () => {
+    const [one, two] = [at.process(), at.process()];
+    const { url: forgotten } = await one.routeOf(SELLER);
+    await one.forget(SELLER.agentUrl);
+    const look = (url: string): Promise<[unknown, number]> => at.callsOf(() => two.senders(new URL(url)));
+    expect(await look(forgotten)).toEqual([[], 1]);
+    expect(await look(forgotten)).toEqual([[], 0]);
+    const { url } = await one.routeOf(SELLER);
+    expect(url).not.toBe(forgotten);
+    expect(await look(url)).toEqual([[SELLER], 1]);
+  });
+
   it('does not change with a query behind the path', async () => {
     const routes = at.process();
     const { url } = await routes.routeOf(SELLER);

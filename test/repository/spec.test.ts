@@ -96,6 +96,7 @@ const sample: Specs = {
   calls: NONE,
   contract: NONE,
   owed: NONE,
+  subscriptions: NONE,
   verification: {
     sections: ['1', '2'],
     rules: [
@@ -157,7 +158,7 @@ const row = (number: string, file = '`src/a.ts`', test = '`test/a.test.ts`'): st
 
 function table(...verification: readonly string[]): string {
   const head = ['| Rule | Built in | Held by |', '| --- | --- | --- |'];
-  const others = ['calls', 'contract', 'admission', 'owed'].flatMap((name) => [
+  const others = ['calls', 'contract', 'admission', 'owed', 'subscriptions'].flatMap((name) => [
     `## [${name}.md](${name}.md)`,
     ...head,
     row('1.1'),

@@ -1,7 +1,14 @@
 /** The documents of docs/spec: what is cited as `<name>.md §<number>`. */
-export type SpecName = 'contract' | 'verification' | 'admission' | 'calls' | 'owed';
+export type SpecName = 'contract' | 'verification' | 'admission' | 'calls' | 'owed' | 'subscriptions';
 
-export const SPECS: readonly SpecName[] = ['contract', 'verification', 'admission', 'calls', 'owed'];
+export const SPECS: readonly SpecName[] = [
+  'contract',
+  'verification',
+  'admission',
+  'calls',
+  'owed',
+  'subscriptions',
+];
 
 /** `(planned)`: not built, cited by no code. `(informative)`: binds others or explains; there is nothing to build. */
 type Mark = 'planned' | 'informative';

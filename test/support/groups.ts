@@ -20,6 +20,7 @@ export const GROUPS: Readonly<Record<Group, string>> = {
 const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^(fuzz|reliability)\//, 'reliability'],
   [/^reconcile\/(crash|crash-points|market)\.test\.ts$/, 'reliability'],
+  [/^subscriptions\/(controls|crash|faults|together|watch)\.test\.ts$/, 'reliability'],
   [/^(stores|queues)\//, 'stores'],
   [/^cli\/inbox\//, 'stores'],
   [/^repository\/budget(-registrations)?\.test\.ts$/, 'stores'],

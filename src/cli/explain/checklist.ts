@@ -199,7 +199,7 @@ function reportSteps(scheme: string, { delivery, senders }: AuthRequest, { bodyl
   return [{ ...row, verdict: 'fail', code: 'webhook_mode_mismatch', detail }];
 }
 
-/** A proof of control is not an event: `onChallenge` decides. */
+/** A proof of control is not an event: registrations or `onChallenge` decide. */
 function challengeSteps(payload: JsonObject): Step[] {
   const read = readChallenge(payload);
   const wrong = typeof read === 'string' ? { code: 'challenge_refused', detail: read } : undefined;
@@ -209,7 +209,9 @@ function challengeSteps(payload: JsonObject): Step[] {
       id: 'envelope',
       title: 'the body is a proof of control',
       verdict: wrong ? 'fail' : 'open',
-      ...(wrong ?? { detail: 'onChallenge is asked if seller_agent_url is the agentUrl of the sender' }),
+      ...(wrong ?? {
+        detail: 'registrations, or onChallenge, decide if seller_agent_url is the agentUrl of the sender',
+      }),
     },
   ];
 }

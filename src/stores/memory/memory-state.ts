@@ -118,7 +118,13 @@ export function senderState({ senders }: MemoryState, sender: string): SenderSta
     tasks: newTable(),
     notifications: newTable(),
     nonces: new Map(),
-    registrations: { operation: newTable(), route: newTable(), watch: newTable(), stream: newTable() },
+    registrations: {
+      operation: newTable(),
+      route: newTable(),
+      watch: newTable(),
+      stream: newTable(),
+      subscription: newTable(),
+    },
   };
   senders.set(sender, created);
   return created;

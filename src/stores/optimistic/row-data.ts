@@ -96,6 +96,7 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
   route: REGISTRATION,
   watch: REGISTRATION,
   stream: REGISTRATION,
+  subscription: REGISTRATION,
 };
 
 /** The member that the row's id says, unless it was hashed; scope says the others. */
@@ -109,10 +110,19 @@ const ID_MEMBER = {
   route: 'id',
   watch: 'id',
   stream: 'id',
+  subscription: 'id',
 } as const;
 
+const REGISTRATIONS: ReadonlySet<RowKind> = new Set<RegistrationKind>([
+  'operation',
+  'route',
+  'watch',
+  'stream',
+  'subscription',
+]);
+
 export function isRegistration(kind: RowKind): kind is RegistrationKind {
-  return kind === 'operation' || kind === 'route' || kind === 'watch' || kind === 'stream';
+  return REGISTRATIONS.has(kind);
 }
 
 const packRegistration = (row: RegistrationRow, id: string | undefined): object => ({
@@ -188,6 +198,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
   route: packRegistration,
   watch: packRegistration,
   stream: packRegistration,
+  subscription: packRegistration,
 };
 
 /** JSON: no character in it needs more care, whatever a sender wrote. */

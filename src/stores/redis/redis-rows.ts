@@ -14,6 +14,7 @@ const LETTERS: Record<RowKind, string> = {
   route: 'U',
   watch: 'W',
   stream: 'S',
+  subscription: 'B',
 };
 export const letterOf = (kind: RowKind): string => LETTERS[kind];
 

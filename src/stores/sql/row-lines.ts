@@ -12,6 +12,7 @@ export const LETTER: Readonly<Record<RowKind, string>> = {
   route: 'U',
   watch: 'W',
   stream: 'S',
+  subscription: 'B',
 };
 const KIND: Readonly<Record<string, RowKind>> = {
   t: 'task',
@@ -23,6 +24,7 @@ const KIND: Readonly<Record<string, RowKind>> = {
   U: 'route',
   W: 'watch',
   S: 'stream',
+  B: 'subscription',
 };
 /** The order in which rows are locked begins with the task, which orders its records. */
 const LOCKED: Readonly<Record<RowKind, number>> = {
@@ -35,6 +37,7 @@ const LOCKED: Readonly<Record<RowKind, number>> = {
   route: 6,
   watch: 7,
   stream: 8,
+  subscription: 9,
 };
 
 export function kindOf(letter: string): RowKind {

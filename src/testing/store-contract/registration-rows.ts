@@ -85,7 +85,7 @@ export async function listedIds(
 }
 
 const OTHER = 'https://other.example/mcp';
-const KINDS: readonly RegistrationKind[] = ['operation', 'route', 'watch', 'stream'];
+const KINDS: readonly RegistrationKind[] = ['operation', 'route', 'watch', 'stream', 'subscription'];
 
 /** What a database, a driver or JSON could change. */
 const TEXTS: readonly string[] = [

@@ -1,4 +1,4 @@
-import type { ReceiverOptions, Sender } from '../../../src/index.ts';
+import { type EventRegistrations, Fault, type ReceiverOptions, type Sender } from '../../../src/index.ts';
 import { sampleChallenge } from '../../../src/testing/for-tests.ts';
 import type { DeliverOptions, FakeSeller } from '../../../src/testing/index.ts';
 import type { Capability } from './serving.ts';
@@ -144,6 +144,18 @@ const CHALLENGES: readonly Case[] = [
     options: { onChallenge: () => Promise.reject(new Error('a secret of ours')) },
     requests: challenged(),
   },
+  ...(
+    [
+      ['say yes to', [200, 200], () => Promise.resolve(true)],
+      ['say no to', [403, 200], () => Promise.resolve('event_types is not the same')],
+      ['cannot answer', [503, 200], () => Promise.reject(new Fault('store_unavailable', 'a secret of ours'))],
+    ] satisfies readonly [string, number[], EventRegistrations['answersChallenge']][]
+  ).map(([what, status, answersChallenge]): Case => ({
+    name: `a proof of control that registrations ${what}`,
+    status,
+    options: { registrations: { ofEvent: async () => undefined, answersChallenge } },
+    requests: challenged(),
+  })),
   {
     name: 'a signed proof of control at a sender registered with HMAC, and an event',
     status: [200, 401],

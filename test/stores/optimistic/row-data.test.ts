@@ -102,6 +102,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
   route: registrationOf('route'),
   watch: registrationOf('watch'),
   stream: registrationOf('stream'),
+  subscription: registrationOf('subscription'),
 };
 
 function rowIdOf(kind: RowKind, row: AnyRow): RowId {

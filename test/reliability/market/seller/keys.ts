@@ -18,14 +18,19 @@ export interface SellerKey {
   readonly publicJwk: object;
 }
 
+const newJwk = (): JsonWebKey => generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
+
+/** Of an agent that is gone with its process. */
+export const newKey = (agent: string): SellerKey => keyFrom(newJwk(), agent);
+
 /** Made once, and found again by who comes after. */
 export function keyIn(folder: string, agent: string): SellerKey {
   const file = join(folder, `key-of-${agent}.json`);
-  if (!existsSync(file)) {
-    const { privateKey } = generateKeyPairSync('ed25519');
-    writeFileSync(file, JSON.stringify(privateKey.export({ format: 'jwk' })));
-  }
-  const jwk = JSON.parse(readFileSync(file, 'utf8')) as JsonWebKey;
+  if (!existsSync(file)) writeFileSync(file, JSON.stringify(newJwk()));
+  return keyFrom(JSON.parse(readFileSync(file, 'utf8')) as JsonWebKey, agent);
+}
+
+function keyFrom(jwk: JsonWebKey, agent: string): SellerKey {
   const kid = `key-of-${agent}`;
   const { kty, crv, x } = jwk;
   return {

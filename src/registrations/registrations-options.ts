@@ -1,0 +1,95 @@
+import type { Hashes } from '../crypto/engine.ts';
+import type { Alarm, Logger } from '../shared/alarms.ts';
+import { ConfigError, textOf } from '../shared/errors.ts';
+import type { Store, StoreRegistrations } from '../stores/store.ts';
+import type { CallSeller } from './call-seller.ts';
+import type { RandomBytes } from './secrets.ts';
+
+/** Options of `createRegistrations`: the store, the base URL, the secrets, and the client that calls sellers. */
+export interface RegistrationsOptions {
+  readonly store: Store;
+  /**
+   * Calls operations of sellers: `mcpCaller`, `a2aCaller`, or your own client. `registration.call`, `start` and a
+   * poller of these registrations use it. Absent: each call is made by hand, and settled.
+   */
+  readonly call?: CallSeller | undefined;
+  /** The URL below which sellers get their URLs, e.g. `https://buyer.example/webhooks`. */
+  readonly baseUrl: string;
+  /**
+   * The secrets, newest first, each at least 32 random characters. An undefined one, e.g. of an unset environment
+   * variable, is a ConfigError.
+   */
+  readonly secrets: readonly (string | undefined)[];
+  /** If true, allows http, for development. */
+  readonly allowLoopback?: boolean | undefined;
+  /** The time limit of a call, ms. After it another process repeats the call. Default: 120 000. */
+  readonly callMs?: number | undefined;
+  /** The time for which `ready()` tries again while the store is unreachable, ms; 0: one try. Default: 30 000. */
+  readonly startMs?: number | undefined;
+  /**
+   * The time for which an operation is kept after its end, and after each report on its media buy, ms. Default: 70
+   * days, two monthly reports.
+   */
+  readonly retentionMs?: number | undefined;
+  /**
+   * The largest number of one seller's operations that have not ended. Above it `create` rejects with
+   * `too_many_open`. They are not counted each time, so each process may exceed it by 100. Default: 10 000.
+   */
+  readonly maxOpen?: number | undefined;
+  /** The logger. Default: the receiver's; without a receiver warnings and errors go to the console. */
+  readonly logger?: Logger | undefined;
+  /**
+   * Called for failed calls, with the codes `answer_refused`, `operation_orphaned` and `operation_refused`.
+   * Default: the receiver's `onAlarm`.
+   */
+  readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
+}
+
+export const REGISTRATIONS_OPTIONS: Readonly<Record<keyof RegistrationsOptions, true>> = {
+  store: true,
+  call: true,
+  baseUrl: true,
+  secrets: true,
+  allowLoopback: true,
+  callMs: true,
+  startMs: true,
+  retentionMs: true,
+  maxOpen: true,
+  logger: true,
+  onAlarm: true,
+};
+
+/** Parts that differ between runtimes, and that tests replace. */
+export interface RegistrationsParts {
+  readonly hashes: Hashes;
+  readonly randomBytes: RandomBytes;
+  readonly newId: () => string;
+  readonly now: () => number;
+  /** Resolves early where the signal aborts. */
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
+}
+
+/** @throws ConfigError if the store has no registrations. */
+export function registrationsIn(store: Store): StoreRegistrations {
+  if (store?.registrations) return store.registrations;
+  const which =
+    typeof store?.name === 'string'
+      ? `the ${store.name} store has no registrations`
+      : `store: ${textOf(store)} is not a store`;
+  throw new ConfigError(`createRegistrations: ${which}. Use a store of this package.`);
+}
+
+export function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): string {
+  const fix = "Give e.g. baseUrl: 'https://buyer.example/webhooks'.";
+  const url = typeof baseUrl === 'string' && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  const isBare = url && !/[?#*]/.test(baseUrl) && url.username === '' && url.password === '';
+  if (!isBare) {
+    throw new ConfigError(`baseUrl: ${JSON.stringify(baseUrl)} is not a URL without a query. ${fix}`);
+  }
+  if (url.protocol !== 'https:' && !(allowLoopback && url.protocol === 'http:')) {
+    throw new ConfigError(
+      `baseUrl: ${JSON.stringify(baseUrl)} is not https. ${fix} For development on http set allowLoopback: true.`,
+    );
+  }
+  return url.href.replace(/\/+$/, '');
+}

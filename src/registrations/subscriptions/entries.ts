@@ -1,0 +1,155 @@
+import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
+import { quoted } from '../../codec/printable.ts';
+import type { Json } from '../answer-json.ts';
+import { RegistrationError } from '../registrations-errors.ts';
+import { LEGACY } from '../route-kind.ts';
+import type { Route } from '../routes.ts';
+import type { RouteScheme } from '../seller.ts';
+import type { Entry } from './account-reading.ts';
+import { type Form, isSameSet, type Subscription, type SubscriptionSet } from './set-row.ts';
+
+/* Entries of a set: what is sent (subscriptions.md §2.3), and what of it is there (§2.7). */
+
+/** Entries that a set may have. */
+export const MOST_ENTRIES = 16;
+
+/** The seller's routes by scheme. */
+export type RoutesByScheme = ReadonlyMap<RouteScheme, Route>;
+
+/** The set of an account with what is wanted of ours. @throws RegistrationError */
+export function accountEntries(
+  { subscriptions }: SubscriptionSet,
+  read: readonly Entry[],
+  routes: RoutesByScheme,
+  credentials: Readonly<Record<string, string>>,
+): readonly Json[] {
+  const ours = new Set(subscriptions.map(({ subscriberId }) => subscriberId));
+  const replaced = new Set(subscriptions.filter(isChanged).map(({ subscriberId }) => subscriberId));
+  const kept = read
+    .filter(({ subscriber_id: id }) => !replaced.has(id))
+    .map((entry) => asItWas(entry, (scheme) => credentialsOf(entry, scheme, ours, routes, credentials)));
+  const wanted = subscriptions
+    .filter(({ state }) => state === 'pending')
+    .map((one) => wantedEntry(one.subscriberId, one, routes));
+  return withinLimit([...kept, ...wanted]);
+}
+
+/** What an agent is to have: of one that was refused, what it had before. @throws RegistrationError */
+export function agentEntries({ subscriptions }: SubscriptionSet, routes: RoutesByScheme): readonly Json[] {
+  return withinLimit(
+    subscriptions.flatMap((one) => {
+      const form = formAtAgent(one);
+      return form ? [wantedEntry(one.subscriberId, form, routes)] : [];
+    }),
+  );
+}
+
+function formAtAgent(one: Subscription): Form | undefined {
+  if (one.state === 'pending' || one.state === 'active') return one;
+  return one.state === 'refused' ? one.last : undefined;
+}
+
+const isChanged = ({ state }: Subscription): boolean => state === 'pending' || state === 'removing';
+
+/** @throws RegistrationError `set_full` */
+function withinLimit(entries: readonly JsonObject[]): readonly Json[] {
+  // What came from a seller is checked for JSON before it is sent.
+  if (entries.length <= MOST_ENTRIES) return entries as readonly Json[];
+  throw new RegistrationError(
+    'set_full',
+    `eventTypes: the seller keeps ${MOST_ENTRIES} subscriptions of an account or an agent, and these would be ${entries.length}. Nothing was sent. Put more event types into one subscription, or unsubscribe.`,
+  );
+}
+
+function wantedEntry(subscriberId: string, { eventTypes, scheme }: Form, routes: RoutesByScheme): JsonObject {
+  const { url, authentication } = routes.get(scheme) ?? { url: '' };
+  return {
+    subscriber_id: subscriberId,
+    url,
+    event_types: eventTypes,
+    ...(authentication && {
+      authentication: { schemes: [authentication.scheme], credentials: authentication.credentials },
+    }),
+    active: true,
+  };
+}
+
+/** @param secretOf its credentials; undefined where nobody knows them. @throws RegistrationError `foreign_credentials` */
+function asItWas(entry: Entry, secretOf: (scheme: unknown) => string | undefined): JsonObject {
+  requireExact(entry);
+  const authentication = present(entry, 'authentication');
+  if (authentication === undefined) return entry;
+  const credentials = secretOf(schemeIn(entry));
+  if (credentials !== undefined && isJsonObject(authentication)) {
+    return { ...entry, authentication: { ...authentication, credentials } };
+  }
+  const id = quoted(entry.subscriber_id);
+  throw new RegistrationError(
+    'foreign_credentials',
+    `credentials: the subscription ${id} of somebody else has credentials, which the seller never shows, so it cannot be sent back as it was. Nothing was sent. Give them: credentials: { ${id}: '…' }. Where it is one of yours, somebody has changed it, or you name the account by another object there: subscribe to it again first, or name it alike.`,
+  );
+}
+
+/** A number from here on may have been another one in the seller's answer. */
+const INEXACT = 2 ** 53;
+
+/** @throws RegistrationError `request_invalid` for a number that may not be sent back as it was. */
+function requireExact(entry: Entry): void {
+  const isInexact = (value: unknown): boolean =>
+    typeof value === 'number'
+      ? !(Math.abs(value) < INEXACT)
+      : typeof value === 'object' && value !== null && Object.values(value).some(isInexact);
+  if (!isInexact(entry)) return;
+  throw new RegistrationError(
+    'request_invalid',
+    `account: the subscription ${quoted(entry.subscriber_id)} of somebody else has a number that JavaScript cannot hold exactly, so it cannot be sent back as it was. Nothing was sent. Ask its owner, or the seller, to write it as a string.`,
+  );
+}
+
+/** At our URL ours, of whichever row the entry is; never at another, where a seller would send a bearer token. */
+function credentialsOf(
+  entry: Entry,
+  scheme: unknown,
+  ours: ReadonlySet<string>,
+  routes: RoutesByScheme,
+  given: Readonly<Record<string, string>>,
+): string | undefined {
+  const { subscriber_id: id } = entry;
+  const own = [...routes.values()].find(
+    ({ url, authentication }) =>
+      authentication?.scheme === scheme && isSameUrl(textMember(entry, 'url'), url),
+  );
+  if (own || ours.has(id)) return own?.authentication?.credentials;
+  return Object.hasOwn(given, id) ? given[id] : undefined;
+}
+
+/** The scheme of an entry's `authentication`; undefined where it has none. */
+function schemeIn(entry: JsonObject): unknown {
+  const authentication = present(entry, 'authentication');
+  if (!isJsonObject(authentication)) return authentication;
+  const { schemes } = authentication;
+  return Array.isArray(schemes) ? (schemes as readonly unknown[])[0] : schemes;
+}
+
+/** Why an entry is not the subscription as it is wanted; undefined where it is. */
+export function differs(
+  entry: JsonObject | undefined,
+  form: Form,
+  routes: RoutesByScheme,
+): string | undefined {
+  if (!entry) return 'it is not among the notification_configs of the account';
+  if ((present(entry, 'active') ?? true) !== true) return 'the seller has paused it (active: false)';
+  const { scheme, eventTypes } = form;
+  if (!isSameUrl(textMember(entry, 'url'), routes.get(scheme)?.url))
+    return 'the seller has another url of it';
+  const wanted = scheme === 'signature' ? undefined : LEGACY[scheme];
+  if (schemeIn(entry) !== wanted) return 'the seller has another authentication of it';
+  const types = present(entry, 'event_types');
+  const isAsked = Array.isArray(types) && isSameSet(types as readonly string[], eventTypes);
+  return isAsked ? undefined : 'the seller has other event_types of it';
+}
+
+const isSameUrl = (is: string | undefined, wanted: string | undefined): boolean =>
+  hrefOf(is) === hrefOf(wanted);
+
+const hrefOf = (url = ''): string => (URL.canParse(url) ? new URL(url).href : url);

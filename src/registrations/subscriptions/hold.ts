@@ -1,0 +1,84 @@
+import type { StoreRegistrations } from '../../stores/store.ts';
+import { setAt, setRow, type SubscriptionSet } from './set-row.ts';
+
+/* One process changes a set at a time (subscriptions.md §1.4): it holds the row, and longer than a call takes. */
+
+export interface HoldContext {
+  readonly registrations: StoreRegistrations;
+  /** Longer than a call takes. Ms. */
+  readonly holdMs: number;
+}
+
+/** A set that this process changes. */
+export interface Held {
+  readonly agentUrl: string;
+  readonly name: string;
+  readonly by: string;
+}
+
+export type Taken = { readonly set: SubscriptionSet } | { readonly waitMs: number } | undefined;
+
+/** Whether somebody else changes it now. A clock that was ahead must not hold it up. */
+function leftMs({ hold }: SubscriptionSet, by: string, now: number): number {
+  if (!hold || hold.by === by) return 0;
+  const left = hold.until - now;
+  return left <= hold.ms ? Math.max(0, left) : 0;
+}
+
+/**
+ * Takes the set, in one step with what is wanted of it.
+ * @param want the set as it is wanted; undefined: nothing is to be done.
+ * @returns how long somebody else may hold it; undefined where nothing is to be done.
+ */
+export function take(
+  { registrations, holdMs }: HoldContext,
+  { agentUrl, name, by }: Held,
+  want: (set: SubscriptionSet | undefined, now: number) => SubscriptionSet | undefined,
+): Promise<Taken> {
+  return registrations.run(agentUrl, (rows, now): Taken => {
+    const known = setAt(rows, name);
+    const waitMs = known ? leftMs(known, by, now) : 0;
+    if (waitMs > 0) return { waitMs };
+    const wanted = want(known, now);
+    if (!wanted) return undefined;
+    const until = Math.ceil(now + holdMs);
+    const set = { ...wanted, hold: { by, until, ms: holdMs } };
+    rows.save(setRow(name, set, until));
+    return { set };
+  });
+}
+
+/** What a step makes of a set that is held; `released`: it is given back, and left alone for so long. Ms. */
+export interface Step {
+  readonly set: SubscriptionSet;
+  readonly released?: { readonly waitMs: number | undefined };
+}
+
+/**
+ * Changes a set that this process holds, and holds it anew, or releases it.
+ * @returns what `change` came to; undefined where somebody else has taken it, or it was deleted.
+ */
+export function whileHeld<T extends Step>(
+  { registrations, holdMs }: HoldContext,
+  { agentUrl, name, by }: Held,
+  change: (set: SubscriptionSet, now: number) => T,
+): Promise<T | undefined> {
+  return registrations.run(agentUrl, (rows, now) => {
+    const known = setAt(rows, name);
+    if (known?.hold?.by !== by) return undefined;
+    const done = change(known, now);
+    const { hold: _hold, ...set }: SubscriptionSet = done.set;
+    const { released } = done;
+    if (released) {
+      rows.save(setRow(name, set, released.waitMs === undefined ? null : now + released.waitMs));
+      return done;
+    }
+    const until = Math.ceil(now + holdMs);
+    rows.save(setRow(name, { ...set, hold: { by, until, ms: holdMs } }, until));
+    return done;
+  });
+}
+
+/** Holds a set for longer. @returns it. */
+export const heldOn = (context: HoldContext, held: Held): Promise<Step | undefined> =>
+  whileHeld(context, held, (set) => ({ set }));

@@ -1,0 +1,95 @@
+import { isJsonObject, type JsonObject, present } from '../../codec/members.ts';
+import { sellerText } from '../answer.ts';
+import { capabilitiesIn } from '../capabilities.ts';
+import { RegistrationError } from '../registrations-errors.ts';
+import { SYNC_ACCOUNTS, SYNC_AGENT } from './sync-answers.ts';
+
+/* Which event types a seller offers for a channel (subscriptions.md §2.8). */
+
+export type Channel = 'account' | 'agent';
+
+/** What is known of a seller. */
+export interface Offers {
+  /** Its operations; undefined: it has no list. */
+  readonly names: readonly string[] | undefined;
+  /** Its answer to `get_adcp_capabilities`; undefined: it was not asked, or gave none. */
+  readonly capabilities: unknown;
+}
+
+const OPERATION: Readonly<Record<Channel, string>> = { account: SYNC_ACCOUNTS, agent: SYNC_AGENT };
+
+/** Types that come by a media buy, or by the agent. */
+const NEVER_OF_ACCOUNT: ReadonlySet<string> = new Set([
+  'impairment',
+  'scheduled',
+  'final',
+  'delayed',
+  'adjusted',
+  'window_update',
+  'capabilities.changed',
+]);
+const OF_AGENT: readonly string[] = ['capabilities.changed'];
+const WHOLESALE = /^(?:product|signal|wholesale_feed)\./;
+
+/** Types that are listed in a message. */
+const MOST_TOLD = 64;
+
+/** @throws RegistrationError `event_types_not_offered` */
+export function requireOffered(channel: Channel, eventTypes: readonly string[], offers: Offers): void {
+  const operation = OPERATION[channel];
+  if (offers.names && !offers.names.includes(operation)) {
+    throw notOffered(channel, eventTypes, [], `it does not have the operation ${operation}`);
+  }
+  const body = capabilitiesIn(offers.capabilities) ?? {};
+  const { isOffered, offered } = channel === 'account' ? ofAccount(body) : ofAgent(body);
+  const refused = eventTypes.filter((type) => !isOffered(type));
+  if (refused.length > 0) throw notOffered(channel, refused, offered);
+}
+
+function notOffered(
+  channel: Channel,
+  refused: readonly string[],
+  offered: readonly string[],
+  why = 'it does not offer them',
+): RegistrationError {
+  const list = offered.slice(0, MOST_TOLD).map(sellerText).join(', ');
+  const fix = list === '' ? 'Leave them out, or ask the seller.' : `It offers: ${list}.`;
+  const of = channel === 'account' ? 'an account' : 'the agent';
+  return new RegistrationError(
+    'event_types_not_offered',
+    `eventTypes: the seller has no ${refused.join(', ')} of ${of}: ${why}. Nothing was sent. ${fix}`,
+  );
+}
+
+interface Offered {
+  readonly isOffered: (type: string) => boolean;
+  readonly offered: readonly string[];
+}
+
+const membersOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
+
+/** The types of a capability; undefined where it does not list them. */
+function typesIn(capability: unknown): readonly string[] | undefined {
+  if (!isJsonObject(capability)) return undefined;
+  if (present(capability, 'supported') === false) return [];
+  const types = present(capability, 'event_types');
+  return Array.isArray(types) ? types.filter((type) => typeof type === 'string') : undefined;
+}
+
+function ofAccount(body: JsonObject): Offered {
+  const own = typesIn(membersOf(body['account'])['notifications']);
+  const wholesale = typesIn(body['wholesale_feed_webhooks']);
+  const isUnlisted = wholesale === undefined && isJsonObject(body['wholesale_feed_webhooks']);
+  const isOffered = (type: string): boolean => {
+    if (NEVER_OF_ACCOUNT.has(type)) return false;
+    if (own?.includes(type) || wholesale?.includes(type)) return true;
+    return WHOLESALE.test(type) ? isUnlisted || (!own && !wholesale) : !own;
+  };
+  return { isOffered, offered: [...(own ?? []), ...(wholesale ?? [])] };
+}
+
+function ofAgent(body: JsonObject): Offered {
+  const changes = membersOf(membersOf(body['adcp'])['capability_changes']);
+  const offered = typesIn(changes['notifications']) ?? OF_AGENT;
+  return { isOffered: (type) => offered.includes(type), offered };
+}

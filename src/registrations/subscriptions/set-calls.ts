@@ -1,0 +1,125 @@
+import { boundedCall } from '../../calls/bounded-call.ts';
+import { refusedBy } from '../../calls/refused-answer.ts';
+import { readJson } from '../../codec/json-reader.ts';
+import { defined } from '../../codec/members.ts';
+import { isOfKind, messageOf } from '../../shared/errors.ts';
+import { orAborted } from '../../shared/time-limits.ts';
+import type { JsonObject } from '../answer-json.ts';
+import { refusalIn } from '../answer.ts';
+import type { CallSeller } from '../call-seller.ts';
+import { SellerError } from '../seller-error.ts';
+import { invalid, readAccount, type Reading } from './account-reading.ts';
+import { answeredObject } from './sync-answers.ts';
+
+/* Calls of the change of a set: each ends before somebody else may take the set. */
+
+export interface CallContext {
+  readonly call: CallSeller;
+  /** Resolves early where the signal aborts. */
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
+  /** Of a reading, and of a call: shorter than the hold. Ms. */
+  readonly limitMs: number;
+}
+
+/** Who calls whom. */
+export interface Calling {
+  readonly context: CallContext;
+  readonly held: { readonly agentUrl: string };
+  readonly given: { readonly signal: AbortSignal };
+  /** By which its caller chooses a token (calls.md §4.4): the one that is asked for, else any of the set. */
+  readonly ref: string | undefined;
+}
+
+/** The set of an account, all pages. */
+export async function read(work: Calling, account: JsonObject): Promise<Reading> {
+  return within(work, 'list_accounts', (signal) =>
+    readAccount(async (operation, args) => {
+      const raw = await called(work, operation, args, signal);
+      const data = answeredObject(raw, operation);
+      if (!data) throw invalid(`${operation} was answered with a task`);
+      return data;
+    }, account),
+  );
+}
+
+export const ask = (work: Calling, operation: string, args: JsonObject): Promise<unknown> =>
+  within(work, operation, (signal) => called(work, operation, args, signal));
+
+/** One call. An error of the seller's that a client threw is its answer. Credentials that either repeats are left out. */
+async function called(
+  { context, held, ref }: Calling,
+  operation: string,
+  args: JsonObject,
+  signal: AbortSignal,
+): Promise<unknown> {
+  let isAnswered = false;
+  const secrets = secretsIn(args);
+  try {
+    const call = boundedCall(context.call, () => (isAnswered = true));
+    const answer = await call(held.agentUrl, operation, args, {
+      signal,
+      ...(ref !== undefined && { ref }),
+    });
+    return withoutSecrets(answer, secrets);
+  } catch (error) {
+    throw errorWithout(refusalIn(error) ?? refusedBy(error, isAnswered) ?? error, secrets);
+  }
+}
+
+/** A shorter text may stand in an answer by chance. */
+const LEAST_SECRET = 16;
+const HIDDEN = '***';
+
+/** The credentials that a call sends, as JSON writes them. */
+function secretsIn(args: JsonObject): readonly string[] {
+  const found: string[] = [];
+  JSON.stringify(args, (name, value: unknown) => {
+    if (name === 'credentials' && typeof value === 'string' && value.length >= LEAST_SECRET) {
+      found.push(JSON.stringify(value).slice(1, -1));
+    }
+    return value;
+  });
+  return found;
+}
+
+function withoutSecrets(answer: unknown, secrets: readonly string[]): unknown {
+  const text = secrets.length > 0 ? JSON.stringify(answer) : undefined;
+  if (text === undefined || !secrets.some((secret) => text.includes(secret))) return answer;
+  return readJson(secrets.reduce((shown, secret) => shown.replaceAll(secret, HIDDEN), text));
+}
+
+/** An error that repeats none: of one that does, what it says in words is left out, and its causes. */
+function errorWithout(error: unknown, secrets: readonly string[]): unknown {
+  if (secrets.length === 0) return error;
+  const ofSeller = isOfKind(error, SellerError) ? error : undefined;
+  const said = JSON.stringify([messageOf(error), ofSeller?.field, ofSeller?.details]);
+  if (!secrets.some((secret) => said.includes(secret))) return error;
+  if (!ofSeller) return new Error(LEFT_OUT);
+  const { code, recovery, retryAfterMs } = ofSeller;
+  return new SellerError(code, LEFT_OUT, { recovery, ...defined({ retryAfterMs }) });
+}
+
+const LEFT_OUT = 'the text of the error repeats credentials, and is left out';
+
+/** Runs `work` for as long as a call may take, while the owner waits. */
+async function within<T>(
+  { context: { sleep, limitMs }, given }: Calling,
+  what: string,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const ended = new AbortController();
+  const late = new AbortController();
+  const expire = async (): Promise<void> => {
+    await sleep(limitMs, ended.signal);
+    if (!ended.signal.aborted)
+      late.abort(new DOMException(`${what} took over ${limitMs} ms.`, 'TimeoutError'));
+  };
+  given.signal.throwIfAborted();
+  void expire();
+  const signal = AbortSignal.any([given.signal, late.signal]);
+  try {
+    return await orAborted(work(signal), signal);
+  } finally {
+    ended.abort();
+  }
+}

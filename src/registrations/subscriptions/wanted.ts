@@ -1,0 +1,73 @@
+import { canonicalJson } from '../../codec/canonical-json.ts';
+import { RegistrationError } from '../registrations-errors.ts';
+import { sellerIn } from '../seller.ts';
+import { isSameSet, type Subscription, type SubscriptionSet } from './set-row.ts';
+import type { SubscriptionRequest } from './subscription-types.ts';
+
+/* What `subscribe` and `unsubscribe` write before anything is sent (subscriptions.md §1.4). */
+
+/** Subscriptions of one set that are kept, refused ones too. */
+const MOST_KEPT = 32;
+
+/** Whether it is set already, or about to be, as it is asked for. */
+export const isAsked = (
+  one: Subscription,
+  { eventTypes, scheme = 'signature' }: SubscriptionRequest,
+): boolean => one.state !== 'refused' && one.scheme === scheme && isSameSet(one.eventTypes, eventTypes);
+
+/** The set with the subscription as it is wanted. @throws RegistrationError `set_full` */
+export function withWanted(
+  is: SubscriptionSet | undefined,
+  request: SubscriptionRequest,
+  subscriberId: string,
+  now: number,
+): SubscriptionSet {
+  const { account, ref, eventTypes, scheme = 'signature' } = request;
+  const { failures: _failures, ...set }: SubscriptionSet = is ?? { seller: request, subscriptions: [] };
+  const known = set.subscriptions.find((one) => one.ref === ref);
+  const others = set.subscriptions.filter((one) => one !== known);
+  if (others.length >= MOST_KEPT) {
+    throw new RegistrationError(
+      'set_full',
+      `ref: ${MOST_KEPT} subscriptions of this account or agent are kept, which is the limit. Unsubscribe those that were refused: subscriptions.list({ agentUrl, state: 'refused' }).`,
+    );
+  }
+  return {
+    ...set,
+    seller: sellerIn(request),
+    ...(account && { account: canonicalJson(account) }),
+    subscriptions: [...others, wanted(known, { ref, subscriberId, eventTypes, scheme }, now)],
+  };
+}
+
+/** One that is active in this form stays so until the look says otherwise. */
+function wanted(
+  known: Subscription | undefined,
+  asked: Pick<Subscription, 'ref' | 'subscriberId' | 'eventTypes' | 'scheme'>,
+  now: number,
+): Subscription {
+  if (!known) return { ...asked, state: 'pending', since: now };
+  const { reason: _reason, tries: _tries, ...is } = known;
+  const isSame = is.scheme === asked.scheme && isSameSet(is.eventTypes, asked.eventTypes);
+  if (isSame && is.state === 'active') return is;
+  const since = isSame && is.state === 'pending' ? is.since : now;
+  return { ...is, eventTypes: asked.eventTypes, scheme: asked.scheme, state: 'pending', since };
+}
+
+/** The set without the subscription; undefined where it has none of that name. */
+export function withUnwanted(
+  is: SubscriptionSet | undefined,
+  ref: string,
+  now: number,
+): SubscriptionSet | undefined {
+  if (!is?.subscriptions.some((one) => one.ref === ref)) return undefined;
+  const { failures: _failures, ...set } = is;
+  return {
+    ...set,
+    subscriptions: set.subscriptions.map((one) => {
+      if (one.ref !== ref) return one;
+      const { reason: _reason, tries: _tries, ...known } = one;
+      return { ...known, state: 'removing', since: one.state === 'removing' ? one.since : now };
+    }),
+  };
+}
