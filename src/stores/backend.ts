@@ -231,7 +231,10 @@ export interface NoncesOf {
  * refused independently of the others. `counts` names the scopes whose size the result reports.
  */
 export interface CommitRequest {
-  /** The store's clock when the changes were decided, Unix ms. The commit is refused if it is over 1 s old, or ahead. */
+  /**
+   * The store's clock when the changes were decided, Unix ms. The commit is refused if it is ahead, or over 1 s old and more
+   * milliseconds than the units have rows.
+   */
   readonly at: number;
   readonly units: readonly Unit[];
   /** The scopes whose counts are to be returned, together with the count of all nonces. */

@@ -40,6 +40,9 @@ export function keptRows(): KeptRows {
   return { rows: new Map(), place: 0, calls: { commit: 0, load: 0, due: 0, sweep: 0 } };
 }
 
+const rowsOf = (units: readonly Unit[]): number =>
+  units.reduce((sum, { expects, writes }) => sum + expects.length + writes.length, 0);
+
 /** `Backend` over a map, to try the driver: what a call does, it does at once and alone. */
 export function rowBackend(kept: KeptRows, now: () => number): Backend {
   const { rows } = kept;
@@ -60,7 +63,8 @@ export function rowBackend(kept: KeptRows, now: () => number): Backend {
     commit: async ({ at, units, counts }: CommitRequest): Promise<CommitResult> => {
       kept.calls.commit += 1;
       const empty = { now: now(), rows: [], counts: [], nonces: undefined };
-      if (at < now() - 1000 || at > now() + 5) return { ...empty, isOld: true, refused: [] };
+      if (at < now() - Math.max(1000, rowsOf(units)) || at > now() + 5)
+        return { ...empty, isOld: true, refused: [] };
       const holds = ({ expects, writes }: Unit): boolean => [...expects, ...writes].every(matches);
       const taken = units.map(holds);
       for (const [index, unit] of units.entries())

@@ -5,7 +5,7 @@ import type { QueuedPlan } from './batch-commit.ts';
 /** A job on its way into a batch. */
 export interface Queued extends QueuedPlan {
   readonly sender: string;
-  /** Of the body that it brings. */
+  /** Of the body that it brings, and of the rows beside it that it is known to write. */
   readonly bytes: number;
   /** What it adds to. */
   readonly scopes?: readonly Scope[];
@@ -32,7 +32,7 @@ export interface Batches {
   readonly idle: () => Promise<void>;
 }
 
-/** Jobs and bytes of bodies in one batch: they bound how long its locks are held. */
+/** Jobs and bytes in one batch: they bound how long its locks are held, and how long one waits for the others. */
 const MOST_JOBS = 64;
 const MOST_BYTES = 4 * 1_048_576;
 
@@ -49,7 +49,11 @@ interface Scheduler {
 interface Queue {
   readonly jobs: Queued[];
   busy: number;
+  /** Whether one of the batches under way is a job that is too large for others to share its batch. */
+  hasLarge: boolean;
 }
+
+const isLarge = ({ bytes }: Queued): boolean => bytes > MOST_BYTES;
 
 export function createBatches(options: BatchOptions): Batches {
   const queues = new Map<string, Queue>();
@@ -61,7 +65,10 @@ export function createBatches(options: BatchOptions): Batches {
   const { setImmediate: atEndOfTurn = (run: () => void) => setTimeout(run) } = globalThis as Scheduler;
 
   const serve = async (queue: Queue, batch: readonly Queued[]): Promise<void> => {
+    const large = batch.some(isLarge);
+    queue.hasLarge ||= large;
     await options.run(batch);
+    if (large) queue.hasLarge = false;
     queue.busy -= 1;
     running -= 1;
     schedule();
@@ -77,8 +84,9 @@ export function createBatches(options: BatchOptions): Batches {
     for (const [name, queue] of queues) {
       while (queue.busy < options.lanes && queue.jobs.length > 0) {
         const free = options.lanes - queue.busy;
-        const batch = take(queue.jobs, shareOf(queue.jobs.length, free), options.timeoutMs);
+        const batch = take(queue, shareOf(queue.jobs.length, free), options.timeoutMs);
         waiting -= batch.taken;
+        if (batch.taken === 0) break;
         if (batch.jobs.length === 0) continue;
         queue.busy += 1;
         running += 1;
@@ -97,7 +105,7 @@ export function createBatches(options: BatchOptions): Batches {
       }
       const name = options.bySender ? request.sender : '';
       let queue = queues.get(name);
-      if (!queue) queues.set(name, (queue = { jobs: [], busy: 0 }));
+      if (!queue) queues.set(name, (queue = { jobs: [], busy: 0, hasLarge: false }));
       queue.jobs.push(request);
       waiting += 1;
       schedule();
@@ -116,16 +124,26 @@ function shareOf(waiting: number, free: number): number {
   return Math.min(MOST_JOBS, Math.max(LEAST_SHARE, Math.ceil(waiting / free)));
 }
 
-/** The next batch, first come first served; who waited too long is told so instead. */
-function take(queue: Queued[], most: number, timeoutMs: number): { jobs: Queued[]; taken: number } {
+/** The next batch, first come first served but large jobs while one is under way; who waited too long is told so instead. */
+function take(
+  { jobs, hasLarge }: Queue,
+  most: number,
+  timeoutMs: number,
+): { jobs: readonly Queued[]; taken: number } {
   const requests: Queued[] = [];
   const now = performance.now();
   let bytes = 0;
   let taken = 0;
-  for (let next = queue[0]; next && requests.length < most; next = queue[0]) {
+  let place = 0;
+  for (let next = jobs[place]; next && requests.length < most; next = jobs[place]) {
+    if (hasLarge && isLarge(next)) {
+      place += 1;
+      continue;
+    }
     bytes += next.bytes;
     if (requests.length > 0 && bytes > MOST_BYTES) break;
-    queue.shift();
+    if (place === 0) jobs.shift();
+    else jobs.splice(place, 1);
     taken += 1;
     if (now - next.since <= timeoutMs) requests.push(next);
     else

@@ -1,5 +1,6 @@
 import { unlessAborted } from '../../shared/time-limits.ts';
 import type {
+  AcceptRequest,
   CompleteResult,
   InboxCount,
   InboxPage,
@@ -153,7 +154,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
         isBarrier: always,
         guessesAbsent: true,
         limits: request.limits,
-        bytes: request.event?.body.length ?? 0,
+        bytes: bytesOf(request),
         scopes: scopesOf(request.sender, request.nonce?.keyid),
       }),
     complete: (request) => run(request.sender, (rows, now) => complete(rows, request, now), ENDING),
@@ -274,6 +275,12 @@ async function counts(backend: Backend): Promise<readonly InboxCount[]> {
     return { sender, state, count, oldestInsertedAt: insertedAt };
   });
 }
+
+/** What an account of a media buy takes in a batch: a report has up to 10,000. */
+const WINDOW_BYTES = 1024;
+
+const bytesOf = ({ event }: AcceptRequest): number =>
+  event ? event.body.length + WINDOW_BYTES * (event.report?.windows?.length ?? 0) : 0;
 
 /** What a row may take in a batch, for what it will is not known before it is planned. */
 const ROW_BYTES = 262_144;

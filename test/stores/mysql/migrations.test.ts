@@ -7,7 +7,7 @@ import { acceptRequest } from '../requests.ts';
 import { describeMigrationFiles } from '../sql/migration-files.ts';
 
 const HASHES: Readonly<Record<string, string>> = {
-  '0004.sql': '97e7dc5673a0be736b053888b6e02970d1dcd2b7bc6d44f0af4059a02a9e9d5d',
+  '0004.sql': 'a675019f5003a276b6559c950f7de92f3b00a56615e082db62e6a67559b3baed',
 };
 
 /** What a later version may bring. */

@@ -110,6 +110,11 @@ describeConditions(database, {
     absentRow: [
       ['WHERE e.version IS NOT NULL OR e.next IS NULL FOR UPDATE', 'WHERE e.version IS NOT NULL FOR UPDATE'],
     ],
+    oldPlan: [['(p_at < v_now - 1000 AND p_at < v_now - JSON_LENGTH(p_lines)) OR ', '']],
+    widePlan: [
+      ['p_at < v_now - 1000 AND p_at < v_now - JSON_LENGTH(p_lines)', 'p_at < v_now - 1000'],
+      ['p_at < v_now - 1000 AND p_at < v_now - JSON_LENGTH(p_lines)', 'p_at < v_now - 20000'],
+    ],
     refusedUnit: [
       ['WHERE e.next IS NOT NULL AND v_refused >> e.unit & 1 = 0', 'WHERE e.next IS NOT NULL'],
       ['WHERE v_refused >> e.unit & 1 = 0 GROUP BY', 'GROUP BY'],

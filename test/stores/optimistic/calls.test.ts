@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { Row } from '../../../src/stores/index.ts';
-import { driven, recount, status } from '../../support/driven.ts';
+import type { AcceptRequest, Row } from '../../../src/stores/index.ts';
+import { emptyStream, streamText } from '../../../src/windows/for-tests.ts';
+import { driven, type Handle, recount, status } from '../../support/driven.ts';
 import { acceptRequest, key, LEASE_MS, leaseOf, RETENTION_MS } from '../requests.ts';
+
+const SENDER = 'https://seller.example/mcp';
 
 /** What an operation costs in round trips, counts at hand (admission.md §8.11). */
 describe('how often the store calls its backend', () => {
@@ -78,6 +81,83 @@ describe('how often the store calls its backend', () => {
     expect(await a.store.accept(acceptRequest({ key: key(1) }))).toMatchObject({ kind: 'in-flight' });
     expect(a.commits.map(({ units }) => units.length)).toEqual([1, 1]);
     expect(a.commits[0]?.units[0]?.writes.length).toBeGreaterThan(1);
+  });
+});
+
+describe('what a report of many media buys costs, in calls and rows', () => {
+  const account = (id: string) => ({
+    kind: 'stream' as const,
+    sender: SENDER,
+    id,
+    value: streamText(emptyStream(id)),
+    dueAt: null,
+    list: null,
+    expiresAt: null,
+  });
+  const wide = (of: number): AcceptRequest => {
+    const { event, ...request } = acceptRequest({ key: key(1), sender: SENDER });
+    const windows = Array.from({ length: of }, (_, at) => ({
+      id: `mb_${at}`,
+      mediaBuyId: `mb_${at}`,
+      start: 0,
+      end: 86_400_000,
+      stage: '',
+      isRevision: false,
+    }));
+    const report = { mediaBuyIds: [], final: false, windows };
+    return { ...request, ...(event && { event: { ...event, report } }) };
+  };
+  const following = async (handle: Handle, of: number): Promise<void> => {
+    await handle.store.registrations?.run(SENDER, (rows) => {
+      for (let at = 0; at < of; at += 1) rows.save(account(`mb_${at}`));
+    });
+    recount(handle);
+  };
+
+  it.each([100, 10_000])(
+    'its accounts are loaded once and written once, and so at its end (%d)',
+    async (of) => {
+      const { a } = await driven();
+      await following(a, of);
+      const request = wide(of);
+      expect(await a.store.accept(request)).toMatchObject({ kind: 'won' });
+      expect(a.loads.map(({ rows }) => rows.length).filter((rows) => rows > 1)).toEqual([of]);
+      expect(a.commits.map(({ units }) => units.map(({ writes }) => writes.length))).toEqual([[of + 2]]);
+      recount(a);
+      expect(await a.store.complete({ ...leaseOf(request), retentionMs: RETENTION_MS })).toBe('done');
+      expect(a.loads.map(({ rows }) => rows.length)).toEqual([of]);
+      expect(a.commits.map(({ units }) => units.map(({ writes }) => writes.length))).toEqual([[of + 1]]);
+    },
+  );
+
+  it('it is committed alone, and what comes with it does not wait for it', async () => {
+    const { a } = await driven();
+    await following(a, 5000);
+    let go = (): void => {};
+    const held = new Promise<void>((resolve) => (go = resolve));
+    a.between.beforeLoad = () => held;
+    const report = a.store.accept(wide(5000));
+    const others = [2, 3, 4].map((n) => a.store.accept(acceptRequest({ key: key(n) })));
+    expect((await Promise.all(others)).map(({ kind }) => kind)).toEqual(['won', 'won', 'won']);
+    go();
+    expect(await report).toMatchObject({ kind: 'won' });
+    expect(a.commits.map(({ units }) => units.length)).toEqual([3, 1]);
+  });
+
+  it('it is not planned again for the seconds that its rows take to be sent', async () => {
+    const { a, later } = await driven();
+    await following(a, 5000);
+    a.between.beforeCommit = async () => later(4500);
+    expect(await a.store.accept(wide(5000))).toMatchObject({ kind: 'won' });
+    expect(a.commits).toHaveLength(1);
+  });
+
+  it('it is planned again on the clock of the store where it is older than that', async () => {
+    const { a, later } = await driven();
+    await following(a, 5000);
+    a.between.beforeCommit = async () => later(5500);
+    expect(await a.store.accept(wide(5000))).toMatchObject({ kind: 'won' });
+    expect(a.commits).toHaveLength(2);
   });
 });
 

@@ -191,6 +191,25 @@ describe('createBatches', () => {
     expect(batches.map(({ jobs }) => jobs.length)).toEqual([2, 1, 1, 1]);
   });
 
+  it('has one large call under way at a time, and those that wait behind the next one pass it', async () => {
+    const { batches, turns } = held({ lanes: 2 });
+    for (const megabytes of [9, 8, 0, 0]) turns.add(job('a', { bytes: megabytes * 1_048_576 }));
+    await turn();
+    const begun = (): number[][] => batches.map(({ jobs }) => jobs.map(({ bytes }) => bytes / 1_048_576));
+    expect(begun()).toEqual([[9], [0, 0]]);
+    batches[1]?.end();
+    turns.add(job('a'));
+    await turn();
+    await turn();
+    expect(begun()).toEqual([[9], [0, 0], [0]]);
+    batches[0]?.end();
+    await turn();
+    await turn();
+    expect(begun()).toEqual([[9], [0, 0], [0], [8]]);
+    for (const { end } of batches.slice(2)) end();
+    await turns.idle();
+  });
+
   it('lets other senders pass one that waits when each has its own lanes', async () => {
     const { batches, turns } = held({ lanes: 1, bySender: true });
     turns.add(job('a'));

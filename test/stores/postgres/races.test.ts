@@ -97,6 +97,11 @@ describeConditions(database, {
       ],
     ],
     absentRow: [['IF p_reads THEN', 'IF false THEN']],
+    oldPlan: [['(p_at < v_now - 1000 AND p_at < v_now - coalesce(cardinality(p_unit), 0)) OR ', '']],
+    widePlan: [
+      ['p_at < v_now - 1000 AND p_at < v_now - coalesce(cardinality(p_unit), 0)', 'p_at < v_now - 1000'],
+      ['p_at < v_now - 1000 AND p_at < v_now - coalesce(cardinality(p_unit), 0)', 'p_at < v_now - 20000'],
+    ],
     refusedUnit: [
       [
         'e.next IS NOT NULL AND e.unit <> ALL (v_refused)\n      ON CONFLICT',

@@ -103,6 +103,16 @@ const RACES: Readonly<Record<string, (first: Backend, second: Backend) => Promis
     expect(result.isOld).toBe(true);
     expect(await rowOf(first, recordId('a'))).toBe(undefined);
   },
+  'the plan is of many rows, and its clock of a millisecond for each': async (first) => {
+    const expects = Array.from({ length: 10_000 }, (_, at) => ({
+      ...recordId(`absent ${at}`),
+      version: undefined,
+    }));
+    const units = [unit([write(recordId('a'))], { expects })];
+    const isOld = async (byMs: number): Promise<boolean> =>
+      (await first.commit({ at: (await first.clock()) - byMs, units, counts: [] })).isOld;
+    expect([await isOld(10_002), await isOld(1500)]).toEqual([true, false]);
+  },
   'the plan is of a clock that is ahead': async (first) => {
     const at = (await first.clock()) + 10_000;
     const result = await first.commit({ at, units: [unit([write(recordId('a'))])], counts: [] });
@@ -140,7 +150,12 @@ const TAKEN_OUT: readonly (readonly [race: string, condition: string, without: s
     'for i = from, from + unit[1] - 1 do\n    if',
     'for i = from, from + unit[2] - 1 do\n    if',
   ],
-  ['the plan is of an old clock', 'asked.at < now - 1000 or', ''],
+  ['the plan is of an old clock', 'asked.at < now - math.max(1000, #asked.names) or', ''],
+  [
+    'the plan is of many rows, and its clock of a millisecond for each',
+    'math.max(1000, #asked.names)',
+    '1000',
+  ],
   ['the plan is of a clock that is ahead', 'or asked.at > now + 5', ''],
   ['one unit of two is overtaken', 'if taken then take(', 'if #refused == 0 then take('],
 ];

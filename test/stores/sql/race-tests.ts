@@ -144,13 +144,16 @@ export function commonConditions<Client>(
     readonly absentRow: readonly Replacement[];
     readonly refusedUnit: readonly Replacement[];
     readonly restarted: readonly Replacement[];
+    readonly oldPlan: readonly Replacement[];
+    readonly widePlan: readonly Replacement[];
   },
 ): Readonly<Record<string, Condition>> {
   const { commit, race, stored } = kit;
-  const commitAt = async (offsetMs: number): Promise<unknown> => {
+  const commitAt = async (offsetMs: number, absent = 0): Promise<unknown> => {
+    const expects = Array.from({ length: absent }, (_, at) => read(`absent ${at}`));
     const request = {
       at: (await kit.first.clock()) + offsetMs,
-      units: [unit([write('a', undefined, 1)])],
+      units: [unit([write('a', undefined, 1)], { expects })],
       counts: [],
     };
     return [(await kit.first.commit(request)).isOld, await stored()];
@@ -207,7 +210,15 @@ export function commonConditions<Client>(
     'a plan made more than a second ago is refused as old': {
       run: () => commitAt(-1001),
       expected: [true, []],
-      breaking: [['p_at < v_now - 1000 OR ', '']],
+      breaking: breaking.oldPlan,
+    },
+    'a plan of many rows may be a millisecond old for each, and no more': {
+      run: async () => [await commitAt(-10_002, 10_000), await commitAt(-1500, 10_000)],
+      expected: [
+        [true, []],
+        [false, ['a 1']],
+      ],
+      breaking: breaking.widePlan,
     },
     'a plan of a clock that is ahead is refused as old': {
       run: () => commitAt(60_000),

@@ -96,7 +96,8 @@ END IF;;
 -- One commit for all units that hold. Rows are sorted, tasks first, and so are the locks that they take. Units are numbers
 -- under 64, and those that are refused the bits of one number.
 --   p_own     a transaction of its own; else the one that is open, which a function may have ended
---   p_at      the plans' clock; over 1 s old, or ahead of the store's: nothing is done, and the answer says "old"
+--   p_at      the plans' clock; over 1 s old and more ms than there are rows, or ahead of the store's: nothing is done, and
+--             the answer says "old"
 --   p_wait    how long one lock is waited for. s
 --   p_lines   [[unit, scope, kind, id, version, next, expires, due, suspect, crashes, list, waits, link, bytes,
 --             where its data begins in p_bytes, of how many bytes, its body, of how many bytes], …]; a version that is
@@ -114,7 +115,7 @@ BEGIN
   DECLARE v_wait INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
   DECLARE v_turn BIGINT;
   DECLARE v_more, v_refused BIGINT UNSIGNED DEFAULT 0;
-  DECLARE v_is_old BOOLEAN DEFAULT p_at < v_now - 1000 OR p_at > v_now + 5;
+  DECLARE v_is_old BOOLEAN DEFAULT (p_at < v_now - 1000 AND p_at < v_now - JSON_LENGTH(p_lines)) OR p_at > v_now + 5;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN
     IF p_own THEN ROLLBACK; END IF;
     SET SESSION innodb_lock_wait_timeout = v_wait;

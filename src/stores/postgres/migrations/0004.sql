@@ -132,7 +132,8 @@ CREATE FUNCTION webhook_counts(p_scopes integer[]) RETURNS json LANGUAGE sql STA
 $$;
 
 -- One commit for all units that hold. Rows are sorted, tasks first, and so are the locks that they take.
---   p_at       the plans' clock; over 1 s old, or ahead of the store's: nothing is done, and the answer says "old"
+--   p_at       the plans' clock; over 1 s old and more ms than there are rows, or ahead of the store's: nothing is done, and the
+--              answer says "old"
 --   p_reads    some rows have to be absent and are not written; p_new, p_old: how many are inserted, updated
 --   p_version  what a row has to have; null: it has to be absent
 --   p_next     its new version; null: it is only compared
@@ -163,7 +164,7 @@ BEGIN
   IF p_started <> transaction_timestamp()::text THEN
     RAISE EXCEPTION 'the transaction was ended by the function' USING ERRCODE = 'PW004';
   END IF;
-  IF p_at < v_now - 1000 OR p_at > v_now + 5 THEN RETURN json_build_object('now', v_now, 'old', true); END IF;
+  IF (p_at < v_now - 1000 AND p_at < v_now - coalesce(cardinality(p_unit), 0)) OR p_at > v_now + 5 THEN RETURN json_build_object('now', v_now, 'old', true); END IF;
   IF current_setting('transaction_isolation') <> 'read committed' OR current_setting('synchronous_commit') <> p_sync
     OR current_setting('client_min_messages') = 'error'
     OR set_config('lock_timeout', p_lock_ms::text, true) IS NULL THEN
@@ -176,13 +177,13 @@ BEGIN
   END IF;
   -- Locked in their order, and compared as they are then.
   IF p_version IS NOT NULL THEN
-    v_refused := ARRAY(SELECT e.unit
+    v_refused := ARRAY(SELECT DISTINCT e.unit
       FROM unnest(p_unit, p_scope, p_kind, p_id, p_version) e (unit, scope, kind, id, version)
       WHERE e.version IS NOT NULL AND e.version IS DISTINCT FROM (SELECT r.version FROM webhook_row r
         WHERE r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C" FOR UPDATE));
   END IF;
   IF p_reads THEN
-    v_refused := v_refused || ARRAY(SELECT e.unit
+    v_refused := v_refused || ARRAY(SELECT DISTINCT e.unit
       FROM unnest(p_unit, p_scope, p_kind, p_id, p_version, p_next) e (unit, scope, kind, id, version, next)
       WHERE e.version IS NULL AND e.next IS NULL AND (SELECT r.version FROM webhook_row r
         WHERE r.scope_id = e.scope AND r.kind = e.kind COLLATE "C" AND r.id = e.id COLLATE "C") IS NOT NULL);
@@ -200,7 +201,7 @@ BEGIN
     GET DIAGNOSTICS v_new = ROW_COUNT;
     IF v_new < p_new THEN
       -- Where another was faster, what the unit has inserted beside it goes.
-      v_lost := ARRAY(SELECT e.unit
+      v_lost := ARRAY(SELECT DISTINCT e.unit
         FROM unnest(p_unit, p_scope, p_kind, p_id, p_version, p_next) e (unit, scope, kind, id, version, next)
         WHERE e.version IS NULL AND e.next IS NOT NULL AND e.unit <> ALL (v_refused)
           AND e.next IS DISTINCT FROM (SELECT r.version FROM webhook_row r

@@ -6,7 +6,7 @@
 --            index and score in pairs: at false it leaves the index, at true it is put at its place); keyids { keyid, until
 --            when }; counts
 --   ARGV[2]  the rows, one behind the other; ARGV[3]  the bodies
-if asked.at < now - 1000 or asked.at > now + 5 then return { now, 1, {}, {}, {}, {} } end
+if asked.at < now - math.max(1000, #asked.names) or asked.at > now + 5 then return { now, 1, {}, {}, {}, {} } end
 
 local is = rowsOf(asked.names)
 local added, removed, rows, bodies, dropped, bytes, places = {}, {}, {}, {}, {}, 0, 0
