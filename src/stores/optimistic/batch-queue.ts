@@ -142,8 +142,7 @@ function take(
     }
     bytes += next.bytes;
     if (requests.length > 0 && bytes > MOST_BYTES) break;
-    if (place === 0) jobs.shift();
-    else jobs.splice(place, 1);
+    jobs.splice(place, 1);
     taken += 1;
     if (now - next.since <= timeoutMs) requests.push(next);
     else
