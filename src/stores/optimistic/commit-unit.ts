@@ -24,8 +24,17 @@ const isOfRegistration = (kind: RowKind, _row: AnyRow): _row is RegistrationRow 
  * such rows need no index of their own, and are in none that is searched for records.
  */
 export function turnText(kind: RegistrationKind, dueAt: number): string {
-  return `\u0001${kind.charAt(0)}${String(dueAt).padStart(TURN_DIGITS, '0')}`;
+  return `\u0001${TURN_LETTER[kind]}${String(dueAt).padStart(TURN_DIGITS, '0')}`;
 }
+
+/** Each its own: rows of a kind are a range of texts. */
+const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
+  operation: 'o',
+  route: 'r',
+  stream: 's',
+  subscription: 'u',
+  watch: 'w',
+};
 
 /** Of the largest integer that a number holds exactly. */
 const TURN_DIGITS = 16;

@@ -67,10 +67,10 @@ const THREE: readonly Scripts[] = LONG
 
 /** By name: what is played, and how many orders it has at least in the short form. */
 const PLAYED: Readonly<Record<string, readonly [readonly Scenario[], number]>> = {
-  'of a task that is not known': [inAll(NOTHING, PAIRS), 250],
-  'of a task that is watched': [inAll(WATCHED, PAIRS), 330],
-  'of a task whose end is running': [inAll(RUNNING, PAIRS), 480],
-  'by one handle': [byOneHandle([...inAll(WATCHED, PAIRS), ...(LONG ? inAll(RUNNING, PAIRS) : [])]), 850],
+  'of a task that is not known': [inAll(NOTHING, PAIRS), 240],
+  'of a task that is watched': [inAll(WATCHED, PAIRS), 300],
+  'of a task whose end is running': [inAll(RUNNING, PAIRS), 400],
+  'by one handle': [byOneHandle([...inAll(WATCHED, PAIRS), ...(LONG ? inAll(RUNNING, PAIRS) : [])]), 580],
   'with a look after them': [
     [...inAll(NOTHING, THEN_LOOKS), ...inAll(WATCHED, THEN_LOOKS), ...inAll(RUNNING, THEN_LOOKS)],
     380,

@@ -270,8 +270,8 @@ describe('with many rows', () => {
     expect(await store.renew({ ...lease, leaseMs })).toBe('renewed');
     expect(await store.complete({ ...lease, retentionMs: RETENTION_MS })).toBe('done');
     expect(await store.peek(SENDER, key(8))).toBe('applied');
-    // Of some 6,000 rows.
-    expect(Math.max(...reads), String(reads)).toBeLessThan(60);
+    // Of some 6,000 rows. A look goes through 64 entries of the index more than it gives, to know who has something due.
+    expect(Math.max(...reads), String(reads)).toBeLessThan(60 + 64);
     await store.close();
     await at.sql('ALTER TABLE webhook_row RESET (autovacuum_enabled)');
   });

@@ -42,6 +42,11 @@ const FOR_SPEED: readonly (readonly [of: RegExp, condition: RegExp, why: string]
   ],
   [/^SELECT min\(due_at\)/, /./, 'asked for beside the earliest of all others'],
   [/^SELECT id FROM webhook_scope WHERE within = 0/, /./, 'key ids: no row of theirs is on a list'],
+  [
+    /FROM webhook_scope s WHERE s\.within = 0/,
+    /s\.within = 0/,
+    'key ids: no row of theirs waits for its turn',
+  ],
 ];
 
 interface Mutant {
@@ -287,6 +292,14 @@ async function* registered({ registrations }: Both, pass: (ms: number) => void):
   yield await due('operation');
   pass(10_000);
   yield await due('operation');
+  // The first sender has none that is due, of this kind or of one behind it: it takes nobody's place.
+  yield await save({ kind: 'stream', sender: ONE, id: named(1) }, 5_000_000);
+  yield await save({ kind: 'subscription', sender: ONE, id: named(1) }, 0);
+  yield await save({ kind: 'stream', sender: OTHER, id: named(2) }, 0);
+  pass(1);
+  for (let asked = 0; asked < 3; asked += 1) yield await due('stream', 1);
+  // Nothing of this kind is due at any time.
+  yield await due('route');
 }
 
 /** An answer, and what was kept after it. */
