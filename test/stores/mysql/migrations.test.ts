@@ -7,7 +7,7 @@ import { acceptRequest } from '../requests.ts';
 import { describeMigrationFiles } from '../sql/migration-files.ts';
 
 const HASHES: Readonly<Record<string, string>> = {
-  '0004.sql': 'a675019f5003a276b6559c950f7de92f3b00a56615e082db62e6a67559b3baed',
+  '0004.sql': 'bc6caa7bf75c1eb5cf01c053683be5c4b330ccc2e463b6de1f28d2e555665eff',
 };
 
 /** What a later version may bring. */

@@ -212,7 +212,9 @@ BEGIN
   DECLARE v_scope, v_at, v_count, v_found, v_before, v_few INT DEFAULT 0;
   DECLARE v_is_again, v_has_suspect BOOLEAN DEFAULT FALSE;
   DECLARE v_id VARBINARY(1536);
-  DECLARE v_behind VARBINARY(1500) DEFAULT p_after;
+  -- A session may take an empty text for null (EMPTY_STRING_IS_NULL).
+  DECLARE v_after VARBINARY(1500) DEFAULT COALESCE(p_after, '');
+  DECLARE v_behind VARBINARY(1500) DEFAULT v_after;
   DECLARE v_until VARBINARY(1500);
   DECLARE v_of, v_scopes, v_names LONGTEXT CHARACTER SET utf8mb4 DEFAULT '';
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
@@ -259,7 +261,7 @@ BEGIN
           WHERE s.sender > v_behind AND (v_until IS NULL OR s.sender <= v_until) ORDER BY s.sender LIMIT 1;
       END IF;
       IF v_scope IS NULL THEN
-        IF v_until IS NULL THEN SET v_until = p_after, v_behind = '';
+        IF v_until IS NULL THEN SET v_until = v_after, v_behind = '';
         ELSEIF v_found = 0 THEN LEAVE look;
         ELSE SET v_is_again = TRUE, v_before = v_found;
         END IF;
