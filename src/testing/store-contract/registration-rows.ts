@@ -85,7 +85,7 @@ export async function listedIds(
 }
 
 const OTHER = 'https://other.example/mcp';
-const KINDS: readonly RegistrationKind[] = ['operation', 'route', 'watch', 'stream', 'subscription'];
+export const KINDS: readonly RegistrationKind[] = ['operation', 'route', 'watch', 'stream', 'subscription'];
 
 /** What a database, a driver or JSON could change. */
 const TEXTS: readonly string[] = [
@@ -119,18 +119,6 @@ export const registrationCases: Cases = {
     );
     for (const [at, name] of names.entries()) await save(a, { ...name, value: String(at) });
     for (const [at, name] of names.entries()) assert.equal((await get(b, name))?.value, String(at));
-  },
-  'rows that are due are those of the kind that is asked for': async (kit) => {
-    // Of each kind in its turn, and behind it: none takes the place of another.
-    for (const kind of [...KINDS, ...KINDS.toReversed()]) {
-      for (const n of [1, 2]) await save(kit.a, { kind, id: `${kind} ${n}`, dueIn: 0 });
-      kit.advance(10);
-    }
-    for (const kind of KINDS) {
-      const ids = [await dueIds(kit.b, { kind, max: 1 }), await dueIds(kit.b, { kind, max: 1 })].flat();
-      assert.deepEqual(ids.toSorted(), [`${kind} 1`, `${kind} 2`], kind);
-      assert.deepEqual(await dueIds(kit.b, { kind }), []);
-    }
   },
   'any text is kept exactly, as an id and as a value': async ({ a, b }) => {
     for (const text of TEXTS) await save(a, { id: text, value: text });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { inboxOf, lease } from './inbox-kit.ts';
 import { DAY_MS, HOUR_MS, SENDER } from './kit.ts';
 import type { Cases } from './kit.ts';
-import { dueIds, get, registrationsOf, save } from './registration-rows.ts';
+import { dueIds, get, KINDS, registrationsOf, save } from './registration-rows.ts';
 
 const SENDERS = ['https://a.example/mcp', 'https://b.example/mcp', 'https://c.example/mcp'] as const;
 
@@ -44,11 +44,17 @@ export const registrationDueCases: Cases = {
     kit.advance(HOUR_MS);
     assert.deepEqual(await dueIds(kit.b), ['first', 'second', 'third']);
   },
-  'only rows of the requested kind are returned': async ({ a, b }) => {
-    for (const kind of ['operation', 'watch'] as const) await save(a, { kind, id: kind, dueIn: -1000 });
-    assert.deepEqual(await dueIds(b, { kind: 'route' }), []);
-    assert.deepEqual(await dueIds(b, { kind: 'operation' }), ['operation']);
-    assert.deepEqual(await dueIds(b, { kind: 'watch' }), ['watch']);
+  'only rows of the requested kind are returned': async (kit) => {
+    // Of each kind in its turn, and behind it: none takes the place of another.
+    for (const kind of [...KINDS, ...KINDS.toReversed()]) {
+      for (const n of [1, 2]) await save(kit.a, { kind, id: `${kind} ${n}`, dueIn: 0 });
+      kit.advance(10);
+    }
+    for (const kind of KINDS) {
+      const ids = [await dueIds(kit.b, { kind, max: 1 }), await dueIds(kit.b, { kind, max: 1 })].flat();
+      assert.deepEqual(ids.toSorted(), [`${kind} 1`, `${kind} 2`], kind);
+      assert.deepEqual(await dueIds(kit.b, { kind }), []);
+    }
   },
   'a row that is written while it is held is due at its new dueAt': async ({ a, b }) => {
     await save(a, { kind: 'watch', dueIn: -1000 });
