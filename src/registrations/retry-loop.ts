@@ -1,4 +1,4 @@
-import { orAborted } from '../shared/time-limits.ts';
+import { beforeDeadline } from './call-deadline.ts';
 import type { OperationName, OperationSeen } from './operation.ts';
 import type { DueOperations, Operation } from './operations.ts';
 
@@ -35,38 +35,31 @@ export const LOOK_MS = 10_000;
 /** The shortest wait, also where the store says that a call is due: if it is wrong about that, it is not asked in a loop. Ms. */
 const LEAST_MS = 100;
 
+/** The wait until the next look. @param nextDueMs when the store says that something is due; undefined: it does not know. */
+export const untilNextLook = (nextDueMs: number = LOOK_MS): number =>
+  Math.max(LEAST_MS, Math.min(nextDueMs, LOOK_MS));
+
 /** Calls of one look, which run concurrently. */
 const MOST = 10;
 
 export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptions): Repeater {
+  const deadline = { ms: deadlineMs, reason: 'The call took too long.', sleep };
   const repeat = async (operation: Operation, stopping: AbortSignal): Promise<void> => {
-    const ended = new AbortController();
-    const aborter = new AbortController();
-    const end = (): void => aborter.abort(stopping.reason);
-    stopping.addEventListener('abort', end);
-    const expire = async (): Promise<void> => {
-      await sleep(deadlineMs, ended.signal);
-      if (!ended.signal.aborted) aborter.abort(new DOMException('The call took too long.', 'TimeoutError'));
-    };
-    void expire();
     try {
-      // A call that ignores its signal is no longer waited for: the others go on.
-      await orAborted(make(operation, aborter.signal), aborter.signal);
+      // A call that takes too long is no longer waited for: the others go on.
+      await beforeDeadline(deadline, stopping, (signal) => make(operation, signal));
     } catch (error) {
       const { agentUrl, operationId } = operation;
       await tell({ kind: 'failed', operation: { agentUrl, operationId }, error });
-    } finally {
-      stopping.removeEventListener('abort', end);
-      ended.abort();
     }
   };
   const look = async (stopping: AbortSignal): Promise<number> => {
     try {
-      const { operations, orphaned, failed, nextDueMs = LOOK_MS } = await due(MOST);
+      const { operations, orphaned, failed, nextDueMs } = await due(MOST);
       for (const operation of orphaned) await tell({ kind: 'orphaned', operation });
       for (const { error, ...operation } of failed) await tell({ kind: 'failed', operation, error });
       await Promise.all(operations.map((operation) => repeat(operation, stopping)));
-      return Math.max(LEAST_MS, Math.min(nextDueMs, LOOK_MS));
+      return untilNextLook(nextDueMs);
     } catch (error) {
       await tell({ kind: 'store', error });
       return LOOK_MS;

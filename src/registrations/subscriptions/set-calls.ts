@@ -3,9 +3,9 @@ import { refusedBy } from '../../calls/refused-answer.ts';
 import { readJson } from '../../codec/json-reader.ts';
 import { defined } from '../../codec/members.ts';
 import { isOfKind, messageOf } from '../../shared/errors.ts';
-import { orAborted } from '../../shared/time-limits.ts';
 import type { JsonObject } from '../answer-json.ts';
 import { refusalIn } from '../answer.ts';
+import { beforeDeadline } from '../call-deadline.ts';
 import type { CallSeller } from '../call-seller.ts';
 import { SellerError } from '../seller-error.ts';
 import { invalid, readAccount, type Reading } from './account-reading.ts';
@@ -103,23 +103,10 @@ const LEFT_OUT = 'the text of the error repeats credentials, and is left out';
 
 /** Runs `work` for as long as a call may take, while the owner waits. */
 async function within<T>(
-  { context: { sleep, limitMs }, given }: Calling,
+  { context: { sleep, limitMs: ms }, given: { signal } }: Calling,
   what: string,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const ended = new AbortController();
-  const late = new AbortController();
-  const expire = async (): Promise<void> => {
-    await sleep(limitMs, ended.signal);
-    if (!ended.signal.aborted)
-      late.abort(new DOMException(`${what} took over ${limitMs} ms.`, 'TimeoutError'));
-  };
-  given.signal.throwIfAborted();
-  void expire();
-  const signal = AbortSignal.any([given.signal, late.signal]);
-  try {
-    return await orAborted(work(signal), signal);
-  } finally {
-    ended.abort();
-  }
+  signal.throwIfAborted();
+  return beforeDeadline({ ms, reason: `${what} took over ${ms} ms.`, sleep }, signal, work);
 }

@@ -1,6 +1,7 @@
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { messageOf } from '../../shared/errors.ts';
+import { LOOK_MS, untilNextLook } from '../retry-loop.ts';
 import { type ChangeContext, changeSet } from './change.ts';
 import { take } from './hold.ts';
 import { tellChange } from './subscription-news.ts';
@@ -12,9 +13,6 @@ export interface LooksContext extends ChangeContext {
   readonly warn: (fields: object, message: string) => void;
 }
 
-/** The longest wait between two looks, and the shortest. Ms. */
-const LOOK_MS = 10_000;
-const LEAST_MS = 100;
 /** Sets that are looked at concurrently. */
 const MOST = 10;
 
@@ -37,7 +35,7 @@ async function looks(context: LooksContext, stopping: AbortSignal): Promise<numb
         }
       }),
     );
-    return Math.max(LEAST_MS, Math.min(found.nextDueMs ?? LOOK_MS, LOOK_MS));
+    return untilNextLook(found.nextDueMs);
   } catch (error) {
     warn({ error }, `Registrations: the store could not list the subscriptions. ${textOf(error)}`);
     return LOOK_MS;
