@@ -36,7 +36,7 @@ export function reportOf(data: unknown): DeliveryReport | undefined {
   return deliveryReportSchema.safeParse(data).success ? (data as DeliveryReport) : undefined;
 }
 
-/** What is missing of a report, or too much (owed.md §3.1, §4.3). */
+/** The warnings about a report that has too little, or too much (owed.md §3.1, §4.3). */
 export function rowWarnings(
   { media_buy_deliveries: rows }: DeliveryReport,
   source: EventChannel | undefined,

@@ -32,7 +32,7 @@ const STATES = ['due', 'missing', 'held'] as const;
 
 /** The account of a seller, of all its media buys. */
 interface Sums extends Record<(typeof STATES)[number], number> {
-  /** How long ago the earliest window that is missing was due. Ms. */
+  /** The time since the earliest missing window was due. Ms. */
   oldestMs: number;
 }
 

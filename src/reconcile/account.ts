@@ -117,7 +117,7 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 /** The most windows of one media buy that are listed: a year of hours. */
 const MOST_LISTED = 10_000;
 
-/** What an account is read from. */
+/** The parts from which an account is read. */
 export interface AccountSource {
   readonly rows: StoreRegistrations;
   readonly hashes: Hashes;
@@ -156,7 +156,7 @@ export async function streamsOf(source: AccountSource, query: AccountQuery): Pro
   };
 }
 
-/** Whether nothing of a stream is missing, held or unverifiable (owed.md §5.1). */
+/** True if nothing of a stream is missing, held or unverifiable (owed.md §5.1). */
 export const isWhole = ({ missing, held, unverifiable }: StreamAccount): boolean =>
   missing.length === 0 && held.length === 0 && unverifiable === undefined;
 

@@ -26,7 +26,7 @@ import { type ScheduledBuy, withSchedule } from './schedule-option.ts';
  * The two questions of a reconciler, and what their answers make of a stream (owed.md §1.2, §4).
  */
 
-/** What a reconciler works with. */
+/** The parts that a reconciler works with. */
 export interface ReconcilerContext {
   readonly parts: Pick<ReceiverContext, 'logger' | 'raiseAlarm' | 'now'>;
   readonly rows: StoreRegistrations;
@@ -36,7 +36,7 @@ export interface ReconcilerContext {
   readonly schedule: (buy: ScheduledBuy) => unknown;
   readonly tolerance: Tolerance;
   readonly callMs: number;
-  /** Of a stream that is looked at: longer than a call takes. Ms. */
+  /** The time for which a stream is held while it is looked at: longer than a call takes. Ms. */
   readonly leaseMs: number;
   readonly perSeller: number;
   /** Streams that are looked at at once, in this process. */
@@ -55,7 +55,7 @@ const ASK_AGAIN_MS = 60_000;
 /** A stream as it was taken: it is this process's until then. */
 export type Held = Pick<RegistrationRow, 'sender' | 'id' | 'dueAt'>;
 
-/** What is to be done next for a stream: one call at most. */
+/** The next step for a stream: one call at most. */
 export type Todo =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'ask'; readonly stream: BuyStream; readonly place: Place }

@@ -9,18 +9,18 @@ import { isTerminalBuy } from './media-buys.ts';
  * What a media buy owes at an instant, and how each of it stands (owed.md §1.4, §1.5, §3.5). Pure.
  */
 
-/** How far an event is, as `RegistrationRows.eventState`. */
+/** The progress of an event, as `RegistrationRows.eventState` gives it. */
 export type EventState = 'done' | 'dead' | 'safe' | 'unsafe' | undefined;
 
-/** How late reports may be. */
+/** The delays that reports may have. */
 export interface Tolerance {
   /** Behind what the product declares. Ms. */
   readonly graceMs: number;
-  /** Where no product declares any. Ms. */
+  /** The delay if no product declares any. Ms. */
   readonly delayMs: number;
 }
 
-/** How late reports may be where nobody says it. Ms. */
+/** The default delays. Ms. */
 export const TOLERANCE: Tolerance = { delayMs: 4 * HOUR_MS, graceMs: 300_000 };
 
 /** The windows of one frequency. */
@@ -34,7 +34,7 @@ export interface OwedWindows {
   readonly lost: Runs;
 }
 
-/** What a stream owes. */
+/** The windows that a stream owes. */
 export interface Owing {
   readonly windows: readonly OwedWindows[];
   /** Claims of DEAD events. */
@@ -147,7 +147,7 @@ function nextDue(stream: BuyStream, { now, until }: Instant, graceMs: number): n
   return Math.min(...times);
 }
 
-/** Whether nothing more will be owed. */
+/** True if nothing more will be owed. */
 export function isOver({ terms }: BuyStream, now: number): boolean {
   const last = terms.at(-1);
   return last !== undefined && (last.frequency === null || (last.spans.at(-1)?.end ?? -Infinity) <= now);

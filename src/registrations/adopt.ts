@@ -97,7 +97,7 @@ interface AdoptOptions {
   readonly hashes: Hashes;
   /** A random UUID. */
   readonly newId: () => string;
-  /** How long an operation is known after its end. Ms. */
+  /** The time for which an operation is known after its end. Ms. */
   readonly retentionMs: number;
 }
 

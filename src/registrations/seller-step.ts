@@ -7,6 +7,6 @@ export interface SellerStep {
   /** The store's clock, Unix ms. */
   readonly now: number;
   readonly hashes: Hashes;
-  /** How long an operation is known after its end. Ms. */
+  /** The time for which an operation is known after its end. Ms. */
   readonly retentionMs: number;
 }

@@ -158,7 +158,7 @@ export function laterFailure(a: Failure | undefined, b: Failure): Failure {
   return a && WEIGHT[a.kind](a) >= WEIGHT[b.kind](b) ? a : b;
 }
 
-/** What throws here is our side's: `faulted`. */
+/** An error that is thrown here is our side's: `faulted`. */
 function tryOne(
   trial: Trial,
   candidate: Candidate,

@@ -31,7 +31,7 @@ interface OwedFlags extends StoreFlags {
   readonly json?: boolean;
 }
 
-/** Of each page: what is printed is the whole account. */
+/** Asks each page: the whole account is printed. */
 const PAGE = 1000;
 const NO_TASKS: TaskCounts = { ended: 0, open: 0, unresolved: 0, orphaned: 0 };
 /** Windows of a media buy that are printed; `--json` has all. */

@@ -27,7 +27,7 @@ export interface ChangeContext extends HoldContext, CallContext {
   readonly newId: () => string;
 }
 
-/** What the owner gives, of a change that it asks for. */
+/** The owner's part of a change that it asks for. */
 export interface Given {
   /** The `ref` that is asked for; absent: a look. */
   readonly asked?: string;
@@ -35,7 +35,7 @@ export interface Given {
   readonly signal: AbortSignal;
 }
 
-/** What a change came to. */
+/** The result of a change. */
 export interface Changed extends News {
   /** As it is by now. */
   readonly set: SubscriptionSet;
@@ -55,7 +55,7 @@ interface Work extends Calling {
   readonly missed: Subscription[];
 }
 
-/** What is to be concluded. */
+/** The facts from which a change is concluded. */
 interface End extends Omit<Look, 'routes' | 'sent' | 'asked'> {
   readonly sent?: Look['sent'];
   readonly vanished?: readonly string[];
@@ -64,7 +64,7 @@ interface End extends Omit<Look, 'routes' | 'sent' | 'asked'> {
   readonly isNow?: boolean;
 }
 
-/** How long the seller knows a request by its key. Ms. */
+/** The time for which the seller knows a request by its key. Ms. */
 const KEY_MS = 86_400_000;
 
 /** @returns what it came to; undefined where somebody else has taken the set meanwhile, or it was deleted. */
@@ -141,7 +141,7 @@ async function changeAccount(
   });
 }
 
-/** What the seller is sent. @throws RegistrationError */
+/** The arguments that the seller is sent. @throws RegistrationError */
 function argumentsOf(
   { routes, given }: Work,
   set: SubscriptionSet,
@@ -310,7 +310,7 @@ const UNSENDABLE: ReadonlySet<RegistrationErrorCode> = new Set<RegistrationError
 
 const textOf = (error: unknown): string => printableText(messageOf(error), MAX_TEXT);
 
-/** How long the seller asks to be left alone. Ms. */
+/** The pause that the seller asks for. Ms. */
 function askedPause(error: unknown): number | undefined {
   if (!isOfKind(error, SellerError) && !isOfKind(error, SellerBusyError)) return undefined;
   return waitMs(error.retryAfterMs);

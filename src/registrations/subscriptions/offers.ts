@@ -8,7 +8,7 @@ import { SYNC_ACCOUNTS, SYNC_AGENT } from './sync-answers.ts';
 
 export type Channel = 'account' | 'agent';
 
-/** What is known of a seller. */
+/** The facts that are known of a seller. */
 export interface Offers {
   /** Its operations; undefined: it has no list. */
   readonly names: readonly string[] | undefined;

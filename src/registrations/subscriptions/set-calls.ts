@@ -21,7 +21,7 @@ export interface CallContext {
   readonly limitMs: number;
 }
 
-/** Who calls whom. */
+/** One call: the caller, the seller, and the owner's signal. */
 export interface Calling {
   readonly context: CallContext;
   readonly held: { readonly agentUrl: string };

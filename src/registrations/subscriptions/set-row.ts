@@ -100,7 +100,7 @@ export function setRow(name: string, set: SubscriptionSet, dueAt: number | null)
   };
 }
 
-/** Whether two lists have the same members. */
+/** True if two lists have the same members. */
 export function isSameSet(a: readonly string[], b: readonly string[]): boolean {
   const [one, other] = [new Set(a), new Set(b)];
   return one.size === other.size && [...one].every((name) => other.has(name));

@@ -7,7 +7,7 @@ import type { Subscription, SubscriptionSet } from './set-row.ts';
 
 /* What a look at the seller makes of the subscriptions of a set (subscriptions.md §2.7, §4). */
 
-/** What was seen of a set. */
+/** The facts that a look found about a set. */
 export interface Look {
   /** Of an account: what was read. Absent: nothing is known of what the seller has. */
   readonly entries?: readonly Entry[];
@@ -21,7 +21,7 @@ export interface Look {
   readonly asked?: string;
 }
 
-/** What is new about a set. */
+/** The news about a set. */
 export interface News {
   readonly lost: readonly Subscription[];
   readonly refused: readonly Subscription[];
