@@ -6,16 +6,11 @@ const LOOK_MS = 10_000;
 
 export type { Receiver } from '../config/receiver-options.ts';
 export type { Registrations } from '../registrations/registrations.ts';
-export type {
-  Account,
-  AccountQuery,
-  HeldWindow,
-  MissingWindow,
-  StreamAccount,
-  TaskCounts,
-} from './account.ts';
+export type { Account, AccountQuery } from './account.ts';
 export type { Reconciler, ReconcilerOptions } from './reconciler-options.ts';
 export type { ReportSchedule, ScheduledBuy } from './schedule-option.ts';
+export type { HeldWindow, MissingWindow, StreamAccount } from './stream-account.ts';
+export type { TaskCounts } from './tasks-account.ts';
 
 /**
  * Creates a reconciler: it keeps the account of the report windows that each registered media buy owes, pulls what
