@@ -31,6 +31,7 @@ export function turnText(kind: RegistrationKind, dueAt: number): string {
 const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
   operation: 'o',
   route: 'r',
+  snapshot: 'h',
   stream: 's',
   subscription: 'u',
   watch: 'w',

@@ -97,6 +97,7 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
   watch: REGISTRATION,
   stream: REGISTRATION,
   subscription: REGISTRATION,
+  snapshot: REGISTRATION,
 };
 
 /** The member that the row's id says, unless it was hashed; scope says the others. */
@@ -111,6 +112,7 @@ const ID_MEMBER = {
   watch: 'id',
   stream: 'id',
   subscription: 'id',
+  snapshot: 'id',
 } as const;
 
 const REGISTRATIONS: ReadonlySet<RowKind> = new Set<RegistrationKind>([
@@ -119,6 +121,7 @@ const REGISTRATIONS: ReadonlySet<RowKind> = new Set<RegistrationKind>([
   'watch',
   'stream',
   'subscription',
+  'snapshot',
 ]);
 
 export function isRegistration(kind: RowKind): kind is RegistrationKind {

@@ -103,6 +103,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
   watch: registrationOf('watch'),
   stream: registrationOf('stream'),
   subscription: registrationOf('subscription'),
+  snapshot: registrationOf('snapshot'),
 };
 
 function rowIdOf(kind: RowKind, row: AnyRow): RowId {
