@@ -202,6 +202,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
   watch: packRegistration,
   stream: packRegistration,
   subscription: packRegistration,
+  snapshot: packRegistration,
 };
 
 /** JSON: no character in it needs more care, whatever a sender wrote. */
