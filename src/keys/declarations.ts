@@ -16,6 +16,8 @@ export interface Declared {
   readonly keyOrigin?: string;
   /** The edition that it speaks, a release: `3.1`. */
   readonly edition?: string;
+  /** `webhook_signing.delivery_retry_horizon_seconds`, in ms. */
+  readonly horizonMs?: number;
 }
 
 /** As it is stored. */
@@ -42,10 +44,11 @@ export function declaredIn(
   const row = rows.get('watch', declaredId(hashes, agentUrl));
   const json = row && parseStrictObject(utf8(row.value));
   if (json?.ok !== true) return undefined;
-  const { brandJsonUrl, keyOrigin, edition, askAt } = json.value;
+  const { brandJsonUrl, keyOrigin, edition, horizonMs, askAt } = json.value;
   const found = { brandJsonUrl: text(brandJsonUrl), keyOrigin: text(keyOrigin), edition: text(edition) };
   const given = Object.entries(found).filter(([, value]) => value !== undefined);
-  return { ...Object.fromEntries(given), askAt: typeof askAt === 'number' ? askAt : 0 };
+  const horizon = typeof horizonMs === 'number' ? { horizonMs } : {};
+  return { ...Object.fromEntries(given), ...horizon, askAt: typeof askAt === 'number' ? askAt : 0 };
 }
 
 /** @param now of the store, Unix ms. */

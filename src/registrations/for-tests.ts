@@ -33,6 +33,7 @@ export {
   unseal,
 } from './secrets.ts';
 export type { BuyStream } from './streams.ts';
+export { isQuiet, type LeavableUrl, leftAt, quietAt } from './told/quiet.ts';
 export {
   endedWatch,
   SELLER_ROW_ID,

@@ -11,13 +11,7 @@
  * again and again, for states that its answer gives whole. `move`: a media buy that is to be told another URL.
  */
 export type RegistrationKind =
-  | 'operation'
-  | 'route'
-  | 'watch'
-  | 'stream'
-  | 'subscription'
-  | 'snapshot'
-  | 'move';
+  'operation' | 'route' | 'watch' | 'stream' | 'subscription' | 'snapshot' | 'move';
 
 /**
  * A row that `createRegistrations` or a poller keeps in a store, named by its sender, kind and id. The store does

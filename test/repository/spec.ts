@@ -1,5 +1,6 @@
 /** The documents of docs/spec: what is cited as `<name>.md §<number>`. */
-export type SpecName = 'contract' | 'verification' | 'admission' | 'calls' | 'owed' | 'subscriptions';
+export type SpecName =
+  'contract' | 'verification' | 'admission' | 'calls' | 'owed' | 'subscriptions' | 'told';
 
 export const SPECS: readonly SpecName[] = [
   'contract',
@@ -8,6 +9,7 @@ export const SPECS: readonly SpecName[] = [
   'calls',
   'owed',
   'subscriptions',
+  'told',
 ];
 
 /** `(planned)`: not built, cited by no code. `(informative)`: binds others or explains; there is nothing to build. */
