@@ -8,6 +8,7 @@ import { SELLER } from './option-checks.ts';
 import { accountText, checkedRef, requireTaskType } from './answer-json.ts';
 import { type OperationSeen, seenOf, type Stored, storedIn } from './operation.ts';
 import { type Reporting, requireReporting } from './request.ts';
+import type { Routes } from './routes.ts';
 import { adopted } from './settling.ts';
 import { adoptStream } from './streams.ts';
 import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
@@ -93,6 +94,7 @@ const REPORTING: Readonly<Record<keyof NonNullable<Adoption['reporting']>, true>
 };
 
 interface AdoptOptions {
+  readonly routes: Pick<Routes, 'ours'>;
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
   /** A random UUID. */
@@ -103,13 +105,16 @@ interface AdoptOptions {
 
 /** An operation for a task or a media buy that the seller has already: the one that is known for it, else a new one. */
 export async function adoptIn(
-  { registrations, hashes, newId, retentionMs }: AdoptOptions,
+  { registrations, routes, hashes, newId, retentionMs }: AdoptOptions,
   adoption: Adoption,
 ): Promise<OperationSeen> {
   const { agentUrl, taskType = 'create_media_buy', url, taskId, mediaBuyId, reporting } = adoption;
   requireTaskType(taskType);
   const account = accountText(adoption);
   const ref = adoption.ref === undefined ? undefined : checkedRef(adoption.ref);
+  const ours = url === undefined ? undefined : routes.ours(url);
+  // An adopted URL has no credentials.
+  const told = ours && ({ ...ours, scheme: 'signature' } as const);
   const made = {
     seller: sellerIn(adoption),
     taskType,
@@ -124,13 +129,17 @@ export async function adoptIn(
     keyMs: 0,
     scheme: 'signature',
     isAdopted: true,
+    ...(told && { told: { push: told } }),
     ...(url === undefined && { withoutConfig: true as const }),
   } satisfies Omit<Stored, 'createdAt'>;
   const of = { agentUrl, operationId: newId() };
   return registrations.run(agentUrl, (rows, now) => {
     const step = { rows, now, hashes, retentionMs };
     const row = adopted(step, of, { ...made, createdAt: now });
-    if (reporting && mediaBuyId !== undefined) adoptStream(step, row, mediaBuyId, reporting.frequency);
+    if (reporting && mediaBuyId !== undefined) {
+      const { frequency, requestedMetrics: metrics = null } = reporting;
+      adoptStream(step, row, mediaBuyId, { frequency, metrics, told: told ? { reports: told } : {} });
+    }
     return seenOf(row, storedIn(row));
   });
 }

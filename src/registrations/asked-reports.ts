@@ -13,6 +13,8 @@ import { joined } from '../windows/terms.ts';
 export interface AskedReports {
   /** null: the call takes the reports of the buy away. Absent: it says nothing of them. */
   readonly frequency?: Frequency | null;
+  /** The metrics that it asks for; null: the seller chooses. Absent: it asks for more than an update could repeat. */
+  readonly metrics?: readonly string[] | null;
   /** Of the buy that is updated. */
   readonly mediaBuyId?: string;
   /** Absent: not said, or relative (`asap`). */
@@ -35,7 +37,12 @@ export function askedReports(taskType: string, args: JsonObject): AskedReports |
   const frequency = frequencyIn(args);
   if (!isUpdate && !frequency) return undefined;
   const packages = packagesIn(args);
-  const asked = { ...(frequency !== undefined && { frequency }), products: productsIn(packages) };
+  const metrics = frequency ? metricsIn(args) : undefined;
+  const asked = {
+    ...(frequency !== undefined && { frequency }),
+    ...(metrics !== undefined && { metrics }),
+    products: productsIn(packages),
+  };
   if (isUpdate) return { ...asked, mediaBuyId };
   return {
     ...asked,
@@ -63,6 +70,30 @@ function frequencyIn(args: JsonObject): Frequency | null | undefined {
   const word = textMember(webhook, 'reporting_frequency') ?? textMember(webhook, 'frequency');
   return FREQUENCIES.find((one) => one === word);
 }
+
+/** Members of `reporting_webhook` that an update of ours can say again. */
+const REPEATABLE: ReadonlySet<string> = new Set([
+  'url',
+  'authentication',
+  'reporting_frequency',
+  'frequency',
+  'requested_metrics',
+]);
+
+/** Metrics that are kept. */
+const MOST_METRICS = 100;
+
+/** An update replaces `reporting_webhook` whole: where it has more than is kept here, nobody could send it again. */
+function metricsIn(args: JsonObject): readonly string[] | null | undefined {
+  const webhook = present(args, 'reporting_webhook');
+  if (!isJsonObject(webhook) || !Object.keys(webhook).every((name) => REPEATABLE.has(name))) return undefined;
+  const metrics = present(webhook, 'requested_metrics');
+  if (metrics === undefined) return null;
+  const isKept = Array.isArray(metrics) && metrics.length <= MOST_METRICS && metrics.every(isName);
+  return isKept ? (metrics as readonly string[]) : undefined;
+}
+
+const isName = (one: unknown): boolean => typeof one === 'string' && one.length <= MAX_TEXT;
 
 /** A member that is a date-time with a zone, as Unix ms; undefined for any other. */
 export const instantIn = (of: JsonObject, name: string): number | undefined =>

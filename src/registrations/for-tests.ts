@@ -19,7 +19,8 @@ export {
   requireRoom,
   toolArguments,
 } from './request.ts';
-export { REFRESH_MS, ROUTE_KEPT_MS, type Routes, routesOf } from './routes.ts';
+export { ROUTE_KEPT_MS } from './remembered-routes.ts';
+export { REFRESH_MS, type Routes, routesOf } from './routes.ts';
 export {
   makeRouteToken,
   operationToken,
@@ -32,7 +33,7 @@ export {
   secretsOf,
   unseal,
 } from './secrets.ts';
-export type { BuyStream } from './streams.ts';
+export { type BuyStream, buyStreamIn } from './streams.ts';
 export { isQuiet, type LeavableUrl, leftAt, quietAt } from './told/quiet.ts';
 export {
   endedWatch,

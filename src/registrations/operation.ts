@@ -2,6 +2,7 @@ import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import type { TaskStatus } from '../events/event.ts';
 import type { RegistrationRow } from '../stores/store.ts';
+import type { CallTold } from '../windows/told.ts';
 import type { JsonObject } from './answer-json.ts';
 import type { AskedReports } from './asked-reports.ts';
 import type { RouteScheme, Seller } from './seller.ts';
@@ -128,8 +129,8 @@ export interface Stored {
   readonly token?: string;
   /** The arguments, until it is settled. */
   readonly sealed?: string;
-  /** The URL at which its webhooks were asked for, without its last segment; until it is settled. */
-  readonly base?: string;
+  /** By which URLs of ours its seller was asked to send. Absent: it was adopted. */
+  readonly told?: CallTold;
   readonly withoutConfig?: true;
   /** Calls whose answers were refused, while it is called. */
   readonly refusals?: number;
@@ -190,7 +191,6 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
 /** What is encrypted goes when nobody has to call it any more. */
 export function withoutArguments({
   sealed: _gone,
-  base: _with,
   refusals: _counted,
   reason: _was,
   ...stored

@@ -1,6 +1,7 @@
 import { notANumber } from '../config/validate.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
+import type { CallTold } from '../windows/told.ts';
 import type { Operation, OperationRequest, Operations, OperationsOptions } from './registrations-contract.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import {
@@ -26,9 +27,10 @@ import {
 } from './operation.ts';
 import { requireRoom } from './request.ts';
 import type { Route } from './routes.ts';
+import { reportsToldBy } from './told/our-url.ts';
 import { allRows, deleteRows, eachRow, storedObject } from './operation-rows.ts';
 import { isOlder, operationToken, seal, type SealedPlace, secretIdOf, unseal } from './secrets.ts';
-import { sellerIn } from './seller.ts';
+import { type RouteScheme, sellerIn } from './seller.ts';
 import { endWatch, found, settled } from './settling.ts';
 import { saveSellerRow, sellerRowIn, sellersHeard, watchIn } from './watch-task.ts';
 
@@ -79,13 +81,18 @@ export function operationsOf(options: OperationsOptions): Operations {
   const ways = { hashes, retentionMs };
   const heard = sellersHeard(options.now);
 
+  const pushTold = ({ url }: Route, scheme: RouteScheme): CallTold => {
+    const ours = routes.ours(url);
+    return ours ? { push: { ...ours, scheme } } : {};
+  };
+
   const operationOf = async (
     of: OperationName,
     stored: Stored,
     held: Pick<Operation, 'isRepeat' | 'heldUntil'>,
     route?: Route,
   ): Promise<Operation> => {
-    const { taskType, seller, scheme, requestKey, context, sealed = '', token, withoutConfig, base } = stored;
+    const { taskType, seller, scheme, requestKey, context, sealed = '', token, withoutConfig, told } = stored;
     const given = storedObject(await unseal(secrets, placeOf(of), sealed)) as JsonObject;
     const secret = token === undefined ? undefined : secrets.named(token);
     if (token !== undefined && !secret) {
@@ -106,7 +113,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(context !== undefined && { context: storedObject(context) as JsonObject }),
         ...(!withoutConfig && {
           destination: {
-            ...below(base, route ?? (await routes.routeOf(seller, scheme))),
+            ...below(told?.push?.base, route ?? (await routes.routeOf(seller, scheme))),
             operationId,
             ...(secret && { token: operationToken(secret, hashes, operationId) }),
           },
@@ -167,6 +174,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     requireRoom(request.arguments, request.context);
     const account = accountText(request.arguments);
     const reports = askedReports(taskType, request.arguments);
+    const reportsTold = reportsToldBy(taskType, request.arguments, routes.ours);
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
     // Whatever cannot be had is said before anything is promised.
@@ -191,7 +199,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(account !== undefined && { account }),
         ...(reports && { reports }),
         sealed,
-        base: baseOf(route),
+        told: { ...reportsTold, ...pushTold(route, scheme) },
       };
       const heldUntil = now + callMs;
       rows.save(rowOf(of, made, heldUntil, null));

@@ -115,7 +115,7 @@ export interface Pause {
 
 export interface OperationsOptions {
   readonly registrations: StoreRegistrations;
-  readonly routes: Pick<Routes, 'routeOf'>;
+  readonly routes: Pick<Routes, 'routeOf' | 'ours'>;
   readonly secrets: Secrets;
   readonly hashes: Hashes;
   readonly randomBytes: RandomBytes;

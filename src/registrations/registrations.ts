@@ -299,7 +299,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       if (url !== undefined) await routes.adopt(sellerIn(adoption), url);
       return taskId === undefined && mediaBuyId === undefined
         ? undefined
-        : adoptIn({ ...shared, retentionMs }, adoption);
+        : adoptIn({ ...shared, routes, retentionMs }, adoption);
     },
     forget: async (url) => {
       const agentUrl = requireAgentUrl(url);

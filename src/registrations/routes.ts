@@ -1,5 +1,4 @@
 import type { Hashes } from '../crypto/engine.ts';
-import { putBounded } from '../shared/bounded.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -20,9 +19,12 @@ import {
   unseal,
 } from './secrets.ts';
 import { AUTH, LEGACY, ROUTE_KINDS, type RouteKind } from './route-kind.ts';
+import { rememberedRoutes, ROUTE_KEPT_MS } from './remembered-routes.ts';
 import { requireSeller, type RouteScheme, type Seller, sellerIn } from './seller.ts';
 import { allRows, type Damage, eachRow, soon, storedObject } from './operation-rows.ts';
+import { ourUrlIn } from './told/our-url.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
+import type { OurUrl } from '../windows/told.ts';
 
 /*
  * The URLs that sellers send to. Each seller has one route a kind, in two rows: the seller's own row has the token, and a row
@@ -43,6 +45,8 @@ export interface Routes {
   readonly routeOf: (seller: Seller, scheme?: RouteScheme) => Promise<Route>;
   /** Likewise its route for reports, which come by HMAC or signed. */
   readonly reportsRouteOf: (seller: Seller) => Promise<Route>;
+  /** The URL of ours that a text is; undefined for one of another's. */
+  readonly ours: (url: string) => OurUrl | undefined;
   /** `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** A URL that a seller has already. @throws ConfigError unless it is below `baseUrl`. */
@@ -68,16 +72,13 @@ export interface RouteOptions {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** How long a route is cached: a change by another process is seen after that. Ms. */
-export const ROUTE_KEPT_MS = 10_000;
-
 /** The shortest time between two reads of adopted URLs for an unknown path. Ms. */
 export const REFRESH_MS = 1000;
 
 /** How often a delivery that waits for a running read checks whether it has ended. Ms. */
 const LOOK_MS = 20;
 
-/** Routes that are cached, and adopted URLs at most. */
+/** Adopted URLs at most. */
 const MOST = 10_000;
 
 /** Bytes of legacy credentials: 43 characters. */
@@ -90,6 +91,8 @@ interface StoredRoute extends Seller {
   readonly random?: string;
   readonly secretId?: string;
   readonly sealed?: string;
+  /** When it was made, on the store's clock, Unix ms. Absent: an earlier version made it. */
+  readonly madeAt?: number;
   /** Of an adopted URL. */
   readonly path?: string;
 }
@@ -98,7 +101,7 @@ const routeIn = ({ value }: Pick<RegistrationRow, 'value'>): StoredRoute =>
   storedObject(value) as unknown as StoredRoute;
 
 /** Undefined for a damaged row. */
-function readable({ value }: RegistrationRow): StoredRoute | undefined {
+function readable({ value }: Pick<RegistrationRow, 'value'>): StoredRoute | undefined {
   const parsed = parseStrictObject(utf8(value));
   return parsed.ok ? (parsed.value as unknown as StoredRoute) : undefined;
 }
@@ -148,9 +151,12 @@ export function routesOf(options: RouteOptions): Routes {
               randomBytes,
             ),
           };
-    const route = await registrations.run(agentUrl, (rows): StoredRoute => {
+    const route = await registrations.run(agentUrl, (rows, now): StoredRoute => {
       const found = rows.get('route', scheme);
-      const is = { ...(found ? routeIn(found) : { ...made, ...sealed }), ...sellerIn(seller) };
+      const is = {
+        ...(found ? routeIn(found) : { ...made, ...sealed, madeAt: now }),
+        ...sellerIn(seller),
+      };
       const row = rowOf(agentUrl, scheme, is);
       if (found?.value !== row.value) rows.save(row);
       return is;
@@ -215,6 +221,7 @@ export function routesOf(options: RouteOptions): Routes {
       requireSeller(seller, 'signature', allowLoopback);
       return routeOf(seller, 'reports');
     },
+    ours: (url) => ourUrlIn([baseUrl], options, url),
     senders: (url) => {
       const token = readRouteToken(secrets, hashes, url.pathname.slice(url.pathname.lastIndexOf('/') + 1));
       if (token) return known.get(token.id) ?? lookUp(token.id);
@@ -236,7 +243,11 @@ export function routesOf(options: RouteOptions): Routes {
         );
       }
       const route: StoredRoute = { ...sellerIn(seller), scheme: 'signature', path };
-      await registrations.run('', (rows) => rows.save(rowOf('', `${path} ${seller.agentUrl}`, route)));
+      await registrations.run('', (rows, now) => {
+        const id = `${path} ${seller.agentUrl}`;
+        const { madeAt = now } = readable(rows.get('route', id) ?? { value: '' }) ?? {};
+        rows.save(rowOf('', id, { ...route, madeAt }));
+      });
       await adopted.refresh();
     },
     forget: async (agentUrl) => {
@@ -309,26 +320,6 @@ async function adoptedRows(registrations: StoreRegistrations): Promise<readonly 
   const rows: RegistrationRow[] = [];
   for await (const row of allRows(registrations, { ...OF_NO_SENDER, list: ADOPTED })) rows.push(row);
   return rows;
-}
-
-/** A cache of looked-up routes, found or not; the oldest are dropped first. */
-function rememberedRoutes(now: () => number): {
-  readonly get: (id: string) => Sender[] | undefined;
-  readonly put: (id: string, senders: Sender[]) => Sender[];
-  readonly forget: (id: string) => void;
-} {
-  const known = new Map<string, { readonly senders: Sender[]; readonly at: number }>();
-  return {
-    get: (id) => {
-      const found = known.get(id);
-      return found && now() - found.at < ROUTE_KEPT_MS ? found.senders : undefined;
-    },
-    put: (id, senders) => {
-      putBounded(known, id, { senders, at: now() }, MOST);
-      return senders;
-    },
-    forget: (id) => void known.delete(id),
-  };
 }
 
 /** Adopted URLs, by path and query. */

@@ -11,6 +11,7 @@ import {
   type Windows,
 } from '../windows/stream.ts';
 import { withTerms } from '../windows/terms.ts';
+import { type CallTold, type ToldTimes, withTold } from '../windows/told.ts';
 import { type AskedReports, spansOf } from './asked-reports.ts';
 import { type OperationName, type Stored, storedIn } from './operation.ts';
 import type { SellerStep } from './seller-step.ts';
@@ -46,6 +47,8 @@ export interface BuyStream extends Stream {
   readonly account?: string;
   readonly edition?: EditionName;
   readonly frequency: Frequency | null;
+  /** As of `AskedReports`. */
+  readonly metrics?: readonly string[] | null;
   readonly products: readonly string[];
   readonly since: number;
   /** Our own update was acknowledged then: the seller is asked what it has become. */
@@ -106,25 +109,43 @@ function bought(step: SellerStep, of: OperationName, stored: Stored, reports: As
   if (mediaBuyId === undefined) return;
   const id = storedId(mediaBuyId, hashes);
   const known = streamAt(rows, id);
-  if (known && isRegistered(known)) return;
-  const { frequency = null } = reports;
+  const told = withTold(known?.told ?? [], callToldIn(stored), timesOf(stored, now));
+  if (known && isRegistered(known)) {
+    const row = rows.get('stream', id);
+    if (row) rows.save({ ...row, value: streamText({ ...known, told }) });
+    return;
+  }
+  const { frequency = null, metrics } = reports;
   const from = Math.min(reports.start ?? now, now);
   const terms = withTerms([], { from, frequency, spans: spansOf(reports, stored.createdAt) });
   const made: BuyStream = {
     ...streamMade(known ?? emptyStream(mediaBuyId), of, stored, now),
     frequency,
+    ...metricsOf(metrics),
     products: reports.products,
     terms,
+    told,
   };
   rows.save(streamRow({ sender: of.agentUrl, id }, placedAnew(made), 'open', { dueAt: now }));
 }
+
+/** By which URLs the call was told, as it was made last. */
+function callToldIn({ told, withoutConfig }: Stored): CallTold {
+  if (!withoutConfig) return told ?? {};
+  const { push: _refused, ...others } = told ?? {};
+  return others;
+}
+
+/** It is acknowledged at its end (told.md §1.1). */
+const timesOf = ({ createdAt: at, state, status }: Stored, now: number): ToldTimes =>
+  state === 'ended' && status === 'completed' ? { at, ackedAt: now } : { at };
 
 /** A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced. */
 export function adoptStream(
   { rows, now, hashes }: SellerStep,
   operation: RegistrationRow,
   mediaBuyId: string,
-  frequency: Frequency,
+  { frequency, metrics, told }: AdoptedReports,
 ): void {
   const { sender, id: operationId } = operation;
   const id = storedId(mediaBuyId, hashes);
@@ -132,19 +153,36 @@ export function adoptStream(
   const of = { agentUrl: sender, operationId };
   const stream =
     known && isRegistered(known)
-      ? withFrequency(known, frequency, now)
-      : { ...streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), now), frequency };
-  rows.save(streamRow({ sender, id }, stream, 'open', { dueAt: now }));
+      ? withFrequency(known, { frequency, metrics }, now)
+      : { ...streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), now), frequency, metrics };
+  const is = { ...stream, told: withTold(known?.told ?? [], told, { at: now, ackedAt: now }) };
+  rows.save(streamRow({ sender, id }, is, 'open', { dueAt: now }));
 }
 
-/** From now on the seller reports so often. */
-function withFrequency(stream: BuyStream, frequency: Frequency | null, now: number): BuyStream {
+const metricsOf = (metrics: AskedReports['metrics']): Pick<AskedReports, 'metrics'> =>
+  metrics === undefined ? {} : { metrics };
+
+/** From now on the seller reports so often, and that. */
+function withFrequency(
+  { metrics: _before, ...stream }: BuyStream,
+  { frequency, metrics }: Required<Pick<AskedReports, 'frequency'>> & Pick<AskedReports, 'metrics'>,
+  now: number,
+): BuyStream {
   const last = stream.terms.at(-1);
   return {
     ...stream,
     frequency,
+    ...metricsOf(metrics),
     terms: last ? withTerms(stream.terms, { ...last, from: now, frequency }) : stream.terms,
   };
+}
+
+/** What `adopt` says of the reports of a media buy. */
+export interface AdoptedReports {
+  readonly frequency: Frequency;
+  /** As of `AskedReports`. */
+  readonly metrics: readonly string[] | null;
+  readonly told: CallTold;
 }
 
 /** A stream that is asked for by an operation. What is not known of it yet, the seller is asked. */
@@ -176,7 +214,7 @@ function updated(
   { rows, now, hashes }: SellerStep,
   of: OperationName,
   stored: Stored,
-  { frequency, products, mediaBuyId }: AskedReports & { readonly mediaBuyId: string },
+  { frequency, metrics, products, mediaBuyId }: AskedReports & { readonly mediaBuyId: string },
 ): void {
   const id = storedId(mediaBuyId, hashes);
   const row = streamAt(rows, id);
@@ -184,7 +222,8 @@ function updated(
   if (!isKnown && !frequency) return;
   const known = isKnown ? row : streamMade(row ?? emptyStream(mediaBuyId), of, stored, now);
   const stream: BuyStream = {
-    ...(frequency === undefined ? known : withFrequency(known, frequency, now)),
+    ...(frequency === undefined ? known : withFrequency(known, { frequency, ...metricsOf(metrics) }, now)),
+    told: withTold(known.told ?? [], callToldIn(stored), timesOf(stored, now)),
     products: [...new Set([...known.products, ...products])],
     changedAt: now,
   };

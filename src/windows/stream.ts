@@ -11,6 +11,7 @@ import {
 } from './calendar.ts';
 import { has, type PackedRuns, packRuns, type Runs, union, unpackRuns } from './runs.ts';
 import type { Terms } from './terms.ts';
+import type { Told } from './told.ts';
 
 /*
  * The account of one media buy as it is stored (owed.md §1.1), and how a report that comes changes it (§2, §3). Pure: the rules of
@@ -68,6 +69,8 @@ export interface Stream {
   /** Windows whose rows were late, and when the seller expects their data. Unix ms. */
   readonly late?: readonly (Place & { readonly until: number })[];
   readonly counts: Counts;
+  /** By which URLs its seller was told to send (told.md §1.1). */
+  readonly told?: readonly Told[];
 }
 
 /** How windows came to be had, and how often one came again. */

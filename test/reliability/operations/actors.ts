@@ -103,7 +103,7 @@ function handsOf(actor: Actor, gate: Gate, broken: Broken): Hands {
   let ids = 0;
   const operations = operationsOf({
     registrations,
-    routes: { routeOf: async () => ({ url: 'https://buyer.example/webhooks/route' }) },
+    routes: { routeOf: async () => ({ url: 'https://buyer.example/webhooks/route' }), ours: () => undefined },
     secrets,
     hashes,
     randomBytes: (count) => new Uint8Array(count),
