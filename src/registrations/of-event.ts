@@ -45,8 +45,9 @@ function callOf({ transport, envelope, taskId }: Event): { readonly callTaskId?:
   return callTaskId === undefined || callTaskId === taskId ? {} : { callTaskId };
 }
 
-/** The media buy that an event is about; of a report that is about several, none. */
+/** The media buy that an event is about; of a report that is about several, none. Of a pulled state our envelope says it. */
 function mediaBuyOf(event: Event): string | undefined {
+  if (event.kind === 'other' && event.source === 'pull') return mediaBuyIn(event.envelope);
   if (event.kind !== 'delivery-report') return mediaBuyIn(event.data);
   const ids = new Set((event.report.media_buy_deliveries ?? []).map(({ media_buy_id: id }) => id));
   const [only] = ids;

@@ -319,6 +319,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     forget: async (agentUrl) => {
       await deleteRows(registrations, 'operation', agentUrl);
       await deleteRows(registrations, 'stream', agentUrl);
+      await deleteRows(registrations, 'snapshot', agentUrl);
       // Tasks of what is registered meanwhile stay.
       const isLeft = (row: RegistrationRow, rows: RegistrationRows): boolean =>
         !rows.get('operation', storedId(watchIn(row).operationId, hashes));

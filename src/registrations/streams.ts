@@ -48,8 +48,6 @@ export interface BuyStream extends Stream {
   readonly frequency: Frequency | null;
   readonly products: readonly string[];
   readonly since: number;
-  /** Our own update was acknowledged then: the seller is asked what it has become. */
-  readonly changedAt?: number;
   /** `get_media_buys` was answered last then. */
   readonly askedAt?: number;
   /** Questions about the buy that failed since, and when it is asked again. */

@@ -2,7 +2,7 @@ import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import type { Config } from '../config/resolve-options.ts';
 import type { WarningCode } from '../shared/codes.ts';
-import type { Event, OtherEvent, ResultSchemas } from '../events/event.ts';
+import type { DeliveryReportEvent, Event, OtherEvent, ResultSchemas } from '../events/event.ts';
 import { withMembers } from '../events/event-members.ts';
 import { notificationFamily } from '../events/notification-family.ts';
 import type { EventRegistrations } from '../events/event-registration.ts';
@@ -24,6 +24,7 @@ import { type DeadlineExceeded, endWatch, type RunEnd, stopWatch, watchRun } fro
 import type { AdmittedEvent, FirstCopy, Started } from './admitted-event.ts';
 import { isThenable } from '../shared/realms.ts';
 import { reportWindows } from './reported-windows.ts';
+import { notificationState } from './notified-states.ts';
 
 interface HandleContext extends ReadContext {
   readonly handlers: Handlers;
@@ -57,7 +58,7 @@ async function eventWithMore(
   { event: first, terminal }: FirstCopy,
   { registrations, resultSchemas, raiseAlarm }: HandleContext,
 ): Promise<Event> {
-  const { reemission, afterTerminal, afterFinal, windows } = flags;
+  const { reemission, afterTerminal, afterFinal } = flags;
   const codes: WarningCode[] = [];
   if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
   if (afterFinal) codes.push('report_after_final');
@@ -68,13 +69,22 @@ async function eventWithMore(
     reemission,
     ...(registration && { registration }),
     ...subscribed,
-    ...(windows && first.kind === 'delivery-report' && { windows: reportWindows(windows, first.report) }),
+    ...accountOf(first, flags),
   });
   const event = codes.length === 0 ? known : await warned(known, codes);
   announceEvent(event, raiseAlarm);
   if (!resultSchemas) return event;
   const { parseResult } = await import('../events/reading.ts');
   return parseResult(event, resultSchemas);
+}
+
+/** What the accounts of media buys and subscriptions say of it: windows of a report, the state of a notification. */
+function accountOf(
+  event: Event,
+  { windows, claimedState }: AdmittedEvent['flags'],
+): Pick<DeliveryReportEvent, 'windows'> | Pick<OtherEvent, 'state'> {
+  if (windows && event.kind === 'delivery-report') return { windows: reportWindows(windows, event.report) };
+  return claimedState && event.kind === 'other' ? { state: notificationState(claimedState) } : {};
 }
 
 /** The subscription that the event names, with the owner's `ref` where it is ours (subscriptions.md §5.1). */

@@ -11,6 +11,7 @@ import {
 } from './calendar.ts';
 import { has, type PackedRuns, packRuns, type Runs, union, unpackRuns } from './runs.ts';
 import type { Terms } from './terms.ts';
+import type { StateHolder } from '../states/states.ts';
 
 /*
  * The account of one media buy as it is stored (owed.md §1.1), and how a report that comes changes it (§2, §3). Pure: the rules of
@@ -55,7 +56,7 @@ export interface Unplaced extends Period {
 }
 
 /** What a store needs to know of a stream; its writer keeps more in it. */
-export interface Stream {
+export interface Stream extends StateHolder {
   readonly mediaBuyId: string;
   readonly terms: readonly Terms[];
   readonly clock: StreamClock;
@@ -68,6 +69,10 @@ export interface Stream {
   /** Windows whose rows were late, and when the seller expects their data. Unix ms. */
   readonly late?: readonly (Place & { readonly until: number })[];
   readonly counts: Counts;
+  /** The seller is asked what the media buy has become: since then it may be another. Unix ms. */
+  readonly changedAt?: number;
+  /** An event that was emitted again has set `changedAt` last then. Unix ms. */
+  readonly reemittedAt?: number;
 }
 
 /** How windows came to be had, and how often one came again. */

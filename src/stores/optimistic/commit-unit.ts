@@ -31,8 +31,8 @@ export function turnText(kind: RegistrationKind, dueAt: number): string {
 const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
   operation: 'o',
   route: 'r',
-  snapshot: 'h',
   stream: 's',
+  snapshot: 'h',
   subscription: 'u',
   watch: 'w',
 };
