@@ -1,6 +1,7 @@
 // Test face of `src/reconcile`: what tests import from it that no public entry exports.
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
+export { accountOf } from './account.ts';
 export { mediaBuyFacts, withFacts } from './media-buys.ts';
 export { askable, missedAgain, nextTry, stillMissed } from './missed.ts';
 export { freePlace, takePlace } from './places.ts';

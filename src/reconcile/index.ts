@@ -10,7 +10,7 @@ export type { Account, AccountQuery } from './account.ts';
 export type { Reconciler, ReconcilerOptions } from './reconciler-options.ts';
 export type { ReportSchedule, ScheduledBuy } from './schedule-option.ts';
 export type { HeldWindow, MissingWindow, StreamAccount } from './stream-account.ts';
-export type { TaskCounts } from './tasks-account.ts';
+export type { SellerBacklog, TaskAttention, TaskCounts } from './tasks-account.ts';
 
 /**
  * Creates a reconciler: it keeps the account of the report windows that each registered media buy owes, pulls what

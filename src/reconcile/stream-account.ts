@@ -2,7 +2,7 @@ import type { BuyStream } from '../registrations/streams.ts';
 import type { Frequency } from '../windows/calendar.ts';
 import { windowPeriod } from '../windows/calendar.ts';
 import { common, count, type Runs } from '../windows/runs.ts';
-import { clockIn } from '../windows/stream.ts';
+import { clockIn, hadIn } from '../windows/stream.ts';
 import { MOST_TERMS } from '../windows/terms.ts';
 import { isOver, type Owing, type Tolerance } from './evaluate.ts';
 import { unpullable } from './pull.ts';
@@ -101,6 +101,24 @@ export function streamAccountOf(agentUrl: string, stream: BuyStream, seen: Seen)
     ...(unverifiable !== undefined && { unverifiable }),
     closed: isOver(stream, now) && owed.nextAt === Infinity,
   };
+}
+
+/**
+ * Whether something of a stream is newer: its media buy or its terms, or the end of a window (owed.md §9.2). Since when it is
+ * unverifiable nobody knows.
+ */
+export function isNews(stream: BuyStream, owed: Owing, since: number): boolean {
+  const { terms, unplaced } = stream;
+  if (unverifiableIn(stream) !== undefined) return true;
+  if (stream.since > since || (terms.at(-1)?.from ?? -Infinity) > since) return true;
+  if (unplaced.some(({ end }) => end > since)) return true;
+  return owed.windows.some(({ frequency, due }) => {
+    const standing = owed.held
+      .filter((claim) => claim.frequency === frequency)
+      .map(({ number }) => number + 1);
+    const ends = [due, hadIn(stream, frequency)].flatMap((runs) => runs.at(-1)?.[1] ?? []);
+    return [...standing, ...ends].some((end) => periodIn(stream, frequency, end - 1).end > since);
+  });
 }
 
 /** Nothing is said to be complete of which it is not known what it owes. */

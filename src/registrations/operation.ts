@@ -147,6 +147,8 @@ export interface Stored {
   readonly reports?: AskedReports;
   /** Begun elsewhere: which operation_id its seller was told is not known. */
   readonly isAdopted?: true;
+  /** When it ended, was refused or orphaned, on the store's clock, Unix ms. Absent: it has not been, or an earlier version did it. */
+  readonly closedAt?: number;
 }
 
 export const storedIn = ({ value }: RegistrationRow): Stored => storedObject(value) as unknown as Stored;
@@ -187,12 +189,13 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
   };
 }
 
-/** What is encrypted goes when nobody has to call it any more. */
+/** What is encrypted goes when nobody has to call it any more, with what else was so of the call. */
 export function withoutArguments({
   sealed: _gone,
   base: _with,
   refusals: _counted,
   reason: _was,
+  closedAt: _then,
   ...stored
 }: Stored): Stored {
   return stored;
@@ -206,11 +209,16 @@ export const closedRow = (
   of: OperationName,
   stored: Stored,
   state: 'refused' | 'orphaned',
-  expiresAt: number,
+  { now, retentionMs }: { readonly now: number; readonly retentionMs: number },
 ): RegistrationRow =>
   rowOf(
     of,
-    { ...withoutArguments(stored), state, ...(stored.reason !== undefined && { reason: stored.reason }) },
+    {
+      ...withoutArguments(stored),
+      state,
+      closedAt: now,
+      ...(stored.reason !== undefined && { reason: stored.reason }),
+    },
     null,
-    expiresAt,
+    now + retentionMs,
   );

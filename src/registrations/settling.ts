@@ -41,7 +41,7 @@ function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: Oper
   const other = owner === operationId ? undefined : operationIn(step, owner);
   if (!other || differ(other.stored.taskId, taskId)) return true;
   if (!other.stored.isAdopted) return false;
-  step.rows.save(endedRow(other, other.stored.status, step.now + step.retentionMs));
+  step.rows.save(endedRow(other, other.stored.status, step));
   return true;
 }
 
@@ -168,7 +168,7 @@ export function settled(
   const { status, end } = endOf(step, taskId, answer, told);
   const is: Stored = {
     ...withoutArguments(stored),
-    state: end ? 'ended' : 'open',
+    ...(end ? { state: 'ended', closedAt: step.now } : { state: 'open' }),
     status,
     ...(taskId !== undefined && { taskId }),
     ...moved(stored, answer),
@@ -360,17 +360,18 @@ export function endTask(step: SellerStep, row: RegistrationRow): void {
   for (const id of [operationId, ...others]) {
     const is = operationIn(step, id);
     if (is?.stored.state !== 'open' || differ(is.stored.taskId, taskId)) continue;
-    rows.save(endedRow(is, lastStatus(rows, row.id) ?? is.stored.status, now + retentionMs));
+    rows.save(endedRow(is, lastStatus(rows, row.id) ?? is.stored.status, step));
   }
 }
 
 const endedRow = (
   { row, stored }: Candidate,
   status: TaskStatus | undefined,
-  expiresAt: number,
+  { now, retentionMs }: SellerStep,
 ): RegistrationRow => {
   const of = { agentUrl: row.sender, operationId: row.id };
-  return rowOf(of, { ...stored, state: 'ended', ...(status && { status }) }, null, expiresAt);
+  const ended: Stored = { ...stored, state: 'ended', closedAt: now, ...(status && { status }) };
+  return rowOf(of, ended, null, now + retentionMs);
 };
 
 /** The task of that id has ended. */
