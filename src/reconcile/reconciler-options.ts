@@ -12,7 +12,7 @@ import { LONGEST_LEASE_MS } from '../stores/constants.ts';
 import { partsOf, tasksOf } from '../poll/given.ts';
 import { type Account, accountOf, type AccountQuery, streamsOf } from './account.ts';
 import { type Tolerance, TOLERANCE } from './evaluate.ts';
-import type { ReconcilerContext } from './ask-seller.ts';
+import type { ReconcilerContext } from './context.ts';
 import { reconcileLoop } from './reconciler.ts';
 import type { ReportSchedule, ScheduledBuy } from './schedule-option.ts';
 import { STREAM_PAGES, type WithStreamPages } from './stream-pages.ts';

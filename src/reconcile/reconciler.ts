@@ -1,12 +1,12 @@
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
-import { messageOf } from '../shared/errors.ts';
-import { createThinning } from '../shared/logging.ts';
 import { DAY_MS, type Frequency, windowPeriod } from '../windows/calendar.ts';
 import type { Runs } from '../windows/runs.ts';
 import { clockIn } from '../windows/stream.ts';
-import { ask, type Held, MOST_ASKS, pull, type ReconcilerContext, type Todo } from './ask-seller.ts';
+import { ask, MOST_ASKS, pull, type Todo } from './ask-seller.ts';
+import type { Held, ReconcilerContext } from './context.ts';
+import { dueLoop, LEAST_MS } from './due-loop.ts';
 import { isIdle, isOver, type Owing, owing } from './evaluate.ts';
 import { askable, nextTry, stillMissed } from './missed.ts';
 import { type Place, takePlace } from './places.ts';
@@ -16,8 +16,6 @@ import { type PullCall, pullCall } from './pull.ts';
  * Looks at each stream when it is due: notes what has come, and makes the one call that it needs first (owed.md §4).
  */
 
-/** The shortest wait between two looks. Ms. */
-const LEAST_MS = 100;
 /** A stream is looked at once a day, whatever it waits for. Ms. */
 const MOST_WAIT_MS = DAY_MS;
 /** An event that is about to be handled is looked after again. Ms. */
@@ -28,50 +26,12 @@ const HELD_MS = 3_600_000;
 export const KEEP_MS: number = 400 * DAY_MS;
 
 /** Looks at streams that are due, in this process, until the signal aborts; resolves when the running ones have ended. */
-export function reconcileLoop(context: ReconcilerContext): (stopping: AbortSignal) => Promise<void> {
-  const { rows, parts, leaseMs, concurrency, sleep, lookMs } = context;
-  const running = new Set<Promise<void>>();
-  const thinning = createThinning();
-  let idle = new AbortController();
-  // After a call the stream is due at once: it may need another one.
-  const called = (): void => idle.abort();
-  const begin = (row: RegistrationRow, stopping: AbortSignal): void => {
-    const run = reconcileOne(context, row, stopping, called)
-      .catch((error: unknown) => {
-        if (thinning('store', parts.now()) === undefined) return;
-        parts.logger.warn({ err: error, sender: row.sender }, FAILED);
-      })
-      .finally(() => running.delete(run));
-    running.add(run);
-  };
-  const look = async (stopping: AbortSignal): Promise<number> => {
-    const max = concurrency - running.size;
-    try {
-      const found = await rows.due({ kind: 'stream', max, holdMs: leaseMs, senders: [] });
-      for (const row of found.rows) begin(row, stopping);
-      if (found.rows.length === max) return 0;
-      return Math.max(LEAST_MS, Math.min(found.nextDueMs ?? lookMs, lookMs));
-    } catch (error) {
-      parts.logger.warn({ err: error }, `The store cannot say which reports are due. ${messageOf(error)}`);
-      return lookMs;
-    }
-  };
-  return async (stopping) => {
-    stopping.addEventListener('abort', () => idle.abort(), { once: true });
-    while (!stopping.aborted) {
-      if (running.size >= concurrency) {
-        await Promise.race(running);
-        continue;
-      }
-      idle = new AbortController();
-      const idleMs = await look(stopping);
-      if (idleMs > 0) await sleep(idleMs, idle.signal);
-    }
-    await Promise.all(running);
-  };
-}
-
-const FAILED = 'The account of a media buy could not be brought up to date: it is tried again.';
+export const reconcileLoop = (context: ReconcilerContext): ((stopping: AbortSignal) => Promise<void>) =>
+  dueLoop(context, {
+    kind: 'stream',
+    look: (row, stopping, called) => reconcileOne(context, row, stopping, called),
+    failed: 'The account of a media buy could not be brought up to date: it is tried again.',
+  });
 
 const NOTHING: Todo = { kind: 'nothing' };
 
