@@ -59,11 +59,14 @@ export interface NotificationState {
    */
   readonly observedAt: string;
   /**
-   * True if the state is over: a snapshot no longer has it, or the family says so, e.g. `creative.purged`. The
-   * webhook of an impairment does not say it: read its `transition`.
+   * True if the state is known to be over. A snapshot no longer has it; or the family says so, e.g. `creative.purged`;
+   * or an impairment is back at the state before its first change, or comes with `health: 'ok'`.
    */
   readonly ended: boolean;
-  /** True if the webhook of a change comes after a pull has told the same change. */
+  /**
+   * True if the change was told before by a pull. For an end that a pull tells, it is true if the last webhook may have
+   * told it.
+   */
   readonly repeated: boolean;
   /** The media buy, if the event or its operation names one. */
   readonly mediaBuyId?: string;

@@ -5,6 +5,7 @@ import { misfit } from '../registrations/answer-json.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { KeptState } from '../states/states.ts';
 import type { ReceiverContext } from './context.ts';
+import { originIn } from '../stages/notified-states.ts';
 import { observePulledWith } from './observe-pulled.ts';
 
 /** A state that a snapshot told the buyer (owed.md §6.5). */
@@ -52,11 +53,11 @@ export const observeStateWith = (context: ReceiverContext): ObserveState =>
         result: payload,
       };
     },
-    claim: ({ mediaBuyId, state: { id, at, to, ended }, seen = null, holder }) => ({
+    claim: ({ family, payload, mediaBuyId, state: { id, at, to, ended }, seen = null, holder }) => ({
       state: {
         id,
         at,
-        ...defined({ to, mediaBuyId }),
+        ...defined({ to, from: originIn(payload, family), mediaBuyId }),
         ...(ended && { ended }),
         holder,
         seen,

@@ -6,7 +6,7 @@ import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registr
 import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
 import { DAY_MS, type Frequency, type Period, windowPeriod } from '../windows/calendar.ts';
 import { type Run, type Runs, union, without } from '../windows/runs.ts';
-import { clockIn } from '../windows/stream.ts';
+import { clockIn, hasReports } from '../windows/stream.ts';
 import type { Held, ReconcilerContext } from './context.ts';
 import { mediaBuyFacts, withFacts } from './media-buys.ts';
 import { type AfterTry, missedAgain } from './missed.ts';
@@ -71,7 +71,7 @@ export async function ask(
     const { unverifiable: before, ...is } = scheduled(context, held, known, schedule);
     const asks = (is.asks ?? 0) + 1;
     const error = 'failure' in answered ? answered.failure.message : 'the answer does not have the media buy';
-    const isUnknown = asks >= MOST_ASKS && is.terms.length === 0;
+    const isUnknown = asks >= MOST_ASKS && is.terms.length === 0 && hasReports(is);
     if (isUnknown && before === undefined) unverifiable = error;
     return {
       ...is,

@@ -99,15 +99,19 @@ function termsBy(
   const { frequency, terms, since } = stream;
   const spans = spansOf(facts.flight, terms[0]?.spans[0]?.start ?? since, since);
   const changed = changedAt(facts, stream, askedAt);
-  // What a seller settles at once was so from the start: a call may leave the start open, and the end.
-  const isSettled = terms.length === 0 || (isFirst && changed <= since);
   const start = Math.min(spans[0]?.start ?? since, since);
-  const begun = isSettled ? withTerms([], { from: start, frequency, spans }) : terms;
+  const begun = (isFirst ? isSettled(stream, changed) : terms.length === 0)
+    ? withTerms([], { from: start, frequency, spans })
+    : terms;
   const from = Math.max(changed, begun.at(-1)?.from ?? changed);
   return isOff(facts, begun, from)
     ? begun
     : withTerms(begun, { from, frequency, spans: spansNow(facts, spans) });
 }
+
+/** What a seller settles at once was so from the start: a call may leave the start open, and the end. An update of ours may not. */
+const isSettled = ({ terms, since }: BuyStream, changed: number): boolean =>
+  terms.length === 0 || (terms.length === 1 && changed <= since);
 
 /** A buy that has come to its end by itself owes what it owed. */
 const isOff = ({ status }: MediaBuyFacts, terms: readonly Terms[], from: number): boolean =>

@@ -3,7 +3,7 @@ import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registr
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { DAY_MS, type Frequency, windowPeriod } from '../windows/calendar.ts';
 import type { Runs } from '../windows/runs.ts';
-import { clockIn } from '../windows/stream.ts';
+import { clockIn, hasReports } from '../windows/stream.ts';
 import { ask, MOST_ASKS, pull, type Todo } from './ask-seller.ts';
 import type { Held, ReconcilerContext } from './context.ts';
 import { dueLoop, LEAST_MS } from './due-loop.ts';
@@ -134,6 +134,8 @@ function wantedOf(stream: BuyStream, owed: Owing, now: number): 'ask' | PullCall
  */
 function isToBeAsked(stream: BuyStream, owed: Owing, now: number): boolean {
   const { askedAt, changedAt = -Infinity } = stream;
+  // Of a buy without reports nothing is asked by itself (owed.md §1.1).
+  if (!hasReports(stream)) return changedAt > (askedAt ?? -Infinity);
   if (askedAt === undefined || changedAt > askedAt) return true;
   if (isOver(stream, now) && !isOver(stream, askedAt)) return true;
   if (isIdle(stream, now) && now - askedAt >= DAY_MS) return true;

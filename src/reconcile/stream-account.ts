@@ -2,7 +2,7 @@ import type { BuyStream } from '../registrations/streams.ts';
 import type { Frequency } from '../windows/calendar.ts';
 import { windowPeriod } from '../windows/calendar.ts';
 import { common, count, type Runs } from '../windows/runs.ts';
-import { clockIn, hadIn } from '../windows/stream.ts';
+import { clockIn, hadIn, hasReports } from '../windows/stream.ts';
 import { MOST_TERMS } from '../windows/terms.ts';
 import { isOver, type Owing, type Tolerance } from './evaluate.ts';
 import { unpullable } from './pull.ts';
@@ -122,8 +122,9 @@ export function isNews(stream: BuyStream, owed: Owing, since: number): boolean {
 }
 
 /** Nothing is said to be complete of which it is not known what it owes. */
-function unverifiableIn({ unverifiable, terms }: BuyStream): string | undefined {
-  if (unverifiable !== undefined) return unverifiable;
+function unverifiableIn(stream: BuyStream): string | undefined {
+  const { unverifiable, terms } = stream;
+  if (unverifiable !== undefined || !hasReports(stream)) return unverifiable;
   if (terms.length === 0) return 'its seller has not said yet what the media buy is';
   return terms.length < MOST_TERMS ? undefined : 'it was changed so often that its first terms are forgotten';
 }

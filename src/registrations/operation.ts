@@ -143,6 +143,8 @@ export interface Stored {
   readonly account?: string;
   /** What came of it: its delivery reports name no operation. */
   readonly mediaBuyId?: string;
+  /** The id of the stream's row, where it is another text. The rules of stores read both. */
+  readonly streamId?: string;
   /** The reports that it asks for. */
   readonly reports?: AskedReports;
   /** Begun elsewhere: which operation_id its seller was told is not known. */

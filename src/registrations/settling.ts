@@ -90,6 +90,12 @@ function keepTask(
 const mediaBuyRowId = (mediaBuyId: string, hashes: Hashes): string =>
   storedId(`media_buy\0${mediaBuyId}`, hashes);
 
+/** The media buy of an operation, and where its account is kept. */
+function named(mediaBuyId: string, { hashes }: SellerStep): Pick<Stored, 'mediaBuyId' | 'streamId'> {
+  const streamId = storedId(mediaBuyId, hashes);
+  return { mediaBuyId, ...(streamId !== mediaBuyId && { streamId }) };
+}
+
 /** Whose the media buy is that came of an operation; it stays whose it was. */
 function keepMediaBuy(step: SellerStep, of: OperationName, stored: Stored): void {
   const { rows, hashes, now, retentionMs } = step;
@@ -172,7 +178,7 @@ export function settled(
     status,
     ...(taskId !== undefined && { taskId }),
     ...moved(stored, answer),
-    ...(mediaBuyId !== undefined && { mediaBuyId }),
+    ...(mediaBuyId !== undefined && named(mediaBuyId, step)),
   };
   keepMediaBuy(step, of, is);
   keepStream(step, of, is);
@@ -328,8 +334,12 @@ export function adopted(step: SellerStep, of: OperationName, made: Stored): Regi
   const owner = taskId === undefined ? mediaBuyOwner(step, mediaBuyId) : taskOwner(step, taskId);
   const known = operationIn(step, owner);
   const stored: Stored = known
-    ? { ...known.stored, ...(mediaBuyId !== undefined && { mediaBuyId }) }
-    : { ...made, state: taskId === undefined ? 'ended' : 'open' };
+    ? { ...known.stored, ...(mediaBuyId !== undefined && named(mediaBuyId, step)) }
+    : {
+        ...made,
+        ...(mediaBuyId !== undefined && named(mediaBuyId, step)),
+        state: taskId === undefined ? 'ended' : 'open',
+      };
   const is = known ? { agentUrl: of.agentUrl, operationId: known.row.id } : of;
   const row = rowOf(is, stored, known?.row.dueAt ?? null, expiryOf(stored, now + retentionMs));
   rows.save(row);

@@ -4,6 +4,7 @@ import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import type { Frequency } from '../windows/calendar.ts';
 import {
   emptyStream,
+  hasReports,
   placedAnew,
   type Stream,
   streamIn,
@@ -91,49 +92,73 @@ export function streamAt(rows: RegistrationRows, id: string): Stream | undefined
 
 /** A call has been answered, and its media buy is known: what it asks for is owed from now on (owed.md §1.2). */
 export function keepStream(step: SellerStep, of: OperationName, stored: Stored): void {
-  const { reports } = stored;
-  if (!reports) return;
-  if (reports.mediaBuyId === undefined) bought(step, of, stored, reports);
-  else if (stored.state === 'ended' && stored.status === 'completed')
+  const { reports, taskType } = stored;
+  if (reports?.mediaBuyId === undefined) {
+    if (reports || taskType === 'create_media_buy') bought(step, of, stored, reports);
+  } else if (stored.state === 'ended' && stored.status === 'completed') {
     updated(step, of, stored, { ...reports, mediaBuyId: reports.mediaBuyId });
+  }
 }
 
-function bought(step: SellerStep, of: OperationName, stored: Stored, reports: AskedReports): void {
+/** @param reports undefined: nobody knows what the call asked for. It was made elsewhere. */
+function bought(
+  step: SellerStep,
+  of: OperationName,
+  stored: Stored,
+  reports: AskedReports | undefined,
+): void {
   const { rows, now, hashes } = step;
   const { mediaBuyId } = stored;
   if (mediaBuyId === undefined) return;
   const id = storedId(mediaBuyId, hashes);
   const known = streamAt(rows, id);
   if (known && isRegistered(known)) return;
-  const { frequency = null } = reports;
-  const from = Math.min(reports.start ?? now, now);
-  const terms = withTerms([], { from, frequency, spans: spansOf(reports, stored.createdAt) });
-  const made: BuyStream = {
-    ...streamMade(known ?? emptyStream(mediaBuyId), of, stored, now),
-    frequency,
-    products: reports.products,
-    terms,
-  };
-  rows.save(streamRow({ sender: of.agentUrl, id }, placedAnew(made), 'open', { dueAt: now }));
+  const made = streamMade(known ?? emptyStream(mediaBuyId), of, stored, now);
+  const stream = reports ? placedAnew({ ...made, ...askedFor(reports, stored, now) }) : made;
+  rows.save(streamRow({ sender: of.agentUrl, id }, stream, 'open', { dueAt: now }));
 }
 
-/** A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced. */
+function askedFor(
+  reports: AskedReports,
+  { createdAt }: Pick<Stored, 'createdAt'>,
+  now: number,
+): Pick<BuyStream, 'frequency' | 'products' | 'terms'> {
+  const { frequency = null, products } = reports;
+  const from = Math.min(reports.start ?? now, now);
+  return {
+    frequency,
+    products,
+    terms: withTerms([], { from, frequency, spans: spansOf(reports, createdAt) }),
+  };
+}
+
+/**
+ * A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced.
+ * @param frequency null: no reports are asked for, as far as is known.
+ */
 export function adoptStream(
   { rows, now, hashes }: SellerStep,
   operation: RegistrationRow,
   mediaBuyId: string,
-  frequency: Frequency,
+  frequency: Frequency | null,
 ): void {
   const { sender, id: operationId } = operation;
   const id = storedId(mediaBuyId, hashes);
   const known = streamAt(rows, id);
   const of = { agentUrl: sender, operationId };
-  const stream =
-    known && isRegistered(known)
-      ? withFrequency(known, frequency, now)
-      : { ...streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), now), frequency };
+  const isKnown = known !== undefined && isRegistered(known);
+  if (isKnown && frequency === null) return;
+  const stream = isKnown
+    ? withReports(known, frequency, now)
+    : { ...streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), now), frequency };
   rows.save(streamRow({ sender, id }, stream, 'open', { dueAt: now }));
 }
+
+/** The seller reports so often: from now on, or if it was not known that it does, all along. */
+const withReports = (stream: BuyStream, frequency: Frequency | null, now: number): BuyStream =>
+  hasReports(stream)
+    ? withFrequency(stream, frequency, now)
+    : { ...stream, frequency, terms: [], changedAt: now };
 
 /** From now on the seller reports so often. */
 function withFrequency(stream: BuyStream, frequency: Frequency | null, now: number): BuyStream {
@@ -179,7 +204,8 @@ function updated(
   const id = storedId(mediaBuyId, hashes);
   const row = streamAt(rows, id);
   const isKnown = row !== undefined && isRegistered(row);
-  if (!isKnown && !frequency) return;
+  // Without reports nothing of it is asked for by itself.
+  if (!frequency && !(isKnown && hasReports(row))) return;
   const known = isKnown ? row : streamMade(row ?? emptyStream(mediaBuyId), of, stored, now);
   const stream: BuyStream = {
     ...(frequency === undefined ? known : withFrequency(known, frequency, now)),

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import { defined, isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type {
@@ -24,13 +24,20 @@ interface StateMembers {
   readonly id: Path;
   readonly at: Path;
   readonly to?: Path;
+  /** Of a thing that has no state any more once it is again what it was. */
+  readonly from?: Path;
   /** The family says that the thing is gone. */
   readonly isEnd?: (family: string) => boolean;
 }
 
 /** Families whose payload has the id of one thing. Others tell of a log, of a pair of things, or of the seller. */
 const STATES: { readonly [F in NotificationFamily]?: StateMembers } = {
-  impairment: { id: ['impairment_id'], at: ['observed_at'], to: ['transition', 'to'] },
+  impairment: {
+    id: ['impairment_id'],
+    at: ['observed_at'],
+    to: ['transition', 'to'],
+    from: ['transition', 'from'],
+  },
   'creative.status_changed': {
     id: ['creative_id'],
     at: ['transition', 'observed_at'],
@@ -56,6 +63,9 @@ function textAt(payload: JsonObject, path: Path): string | undefined {
   return isJsonObject(inner) ? textAt(inner, rest) : undefined;
 }
 
+const textIn = (payload: JsonObject, path: Path | undefined): string | undefined =>
+  path && textAt(payload, path);
+
 const msOf = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : parseInstant(text)?.ms;
 
@@ -73,33 +83,39 @@ export function stateClaim(
 ): StateClaim | undefined {
   if (event.kind !== 'other') return undefined;
   const { family = '', notification: payload } = event;
-  const name = notificationFamily(family);
-  const members = Object.hasOwn(STATES, name) ? STATES[name as NotificationFamily] : undefined;
-  if (!members || !isJsonObject(payload)) return undefined;
-  const said = saidIn(payload, members, family);
+  if (!isJsonObject(payload)) return undefined;
+  const said = saidIn(payload, family);
   const place = family === IMPAIRMENT ? ofMediaBuy(event, payload, hashes) : ofSubscription(event, hashes);
   if (said === undefined || !place) return undefined;
   const { at = eventAt ?? msOf(textMember(payload, 'fired_at')) } = said;
-  return { ...said, ...(at !== undefined && { at }), ...place };
+  return { ...said, ...(at !== undefined && { at }), ...(isHealthy(event) && { ended: true }), ...place };
 }
 
-/** What a payload says of its thing; undefined where its id cannot be kept. */
-function saidIn(
-  payload: JsonObject,
-  members: StateMembers,
-  family: string,
-): Pick<StateClaim, 'id' | 'at' | 'to' | 'ended'> | undefined {
-  const id = textAt(payload, members.id);
-  if (id === undefined || id.length > MAX_STATE_ID) return undefined;
-  const at = msOf(textAt(payload, members.at));
-  const to = members.to && textAt(payload, members.to);
-  return {
-    id,
-    ...(at !== undefined && { at }),
-    ...(to !== undefined && { to }),
-    ...(members.isEnd?.(family) && { ended: true }),
-  };
+/** Beside an impairment: its media buy has none any more. */
+const isHealthy = ({ family, data, envelope }: OtherEvent): boolean =>
+  family === IMPAIRMENT &&
+  [data, envelope].some((one) => isJsonObject(one) && textMember(one, 'health') === 'ok');
+
+const membersOf = (family: string): StateMembers | undefined => {
+  const name = notificationFamily(family);
+  return Object.hasOwn(STATES, name) ? STATES[name as NotificationFamily] : undefined;
+};
+
+type Said = Pick<StateClaim, 'id' | 'at' | 'to' | 'from' | 'ended'>;
+
+/** What a payload says of its thing; undefined for a family without a state, or an id that cannot be kept. */
+function saidIn(payload: JsonObject, family: string): Said | undefined {
+  const members = membersOf(family);
+  const id = textIn(payload, members?.id);
+  if (!members || id === undefined || id.length > MAX_STATE_ID) return undefined;
+  const said = { at: msOf(textAt(payload, members.at)), to: textIn(payload, members.to) };
+  const ended = members.isEnd?.(family) ? (true as const) : undefined;
+  return { id, ...defined({ ...said, from: textIn(payload, members.from), ended }) };
 }
+
+/** What an object of a snapshot was before, if that counts. */
+export const originIn = (payload: JsonObject, family: string): string | undefined =>
+  textIn(payload, membersOf(family)?.from);
 
 type Place = Pick<StateClaim, 'holder' | 'mediaBuyId'>;
 

@@ -49,8 +49,10 @@ export const keptState = (holder: StateHolder, id: string, now: number): KeptSta
 /** What an event does to what is kept. */
 export interface Noted<S extends StateHolder> {
   readonly holder: S;
-  /** The state of the event, as it counts. Unix ms. */
+  /** The time of the event, as it counts. Unix ms. */
   readonly at: number;
+  /** The state is over. */
+  readonly isEnded: boolean;
   /** A pull told the same change before; of an end that a pull tells, a webhook may have. */
   readonly isRepeated: boolean;
   /** There were too many: one that has not ended is kept no longer. */
@@ -67,12 +69,15 @@ export function noted<S extends StateHolder>(
   const states = statesIn(holder, now);
   const kept = states.find((one) => one.id === claim.id);
   const at = instantOf(claim, kept, now);
-  if (kept && at < kept.at) return { holder, at, isRepeated: false, isDropped: false };
-  const isSame = kept !== undefined && isSameChange(kept, { ...claim, at });
+  const is = told(claim, kept, { at, keptAt: now });
+  const isEnded = is.isEnded === true;
+  if (kept && at < kept.at) return { holder, at, isEnded, isRepeated: false, isDropped: false };
+  const isSame = kept !== undefined && isSameChange(kept, is);
+  const { isFirst, wasOpen }: Partial<KeptState> = kept ? (isSame ? kept : {}) : { isFirst: true };
   const state: KeptState = {
-    ...told(claim, { at, keptAt: now }),
-    ...((!kept || (isSame && kept.isFirst)) && { isFirst: true }),
-    ...(isSame && kept.wasOpen && { wasOpen: true }),
+    ...is,
+    ...(isFirst && { isFirst }),
+    ...(wasOpen && { wasOpen }),
     ...(key !== undefined && { key }),
   };
   const others = states.filter((one) => one !== kept);
@@ -80,29 +85,39 @@ export function noted<S extends StateHolder>(
   return {
     holder: { ...holder, states: fitting },
     at,
-    isRepeated: isPulled(claim) ? mayHaveEnded(claim, kept) : isSame && kept.by === 'pull',
+    isEnded,
+    isRepeated: isPulled(claim) ? isEnded && mayHaveEnded(kept) : isSame && wasPulled(kept),
     isDropped,
   };
 }
 
 const isPulled = ({ seen }: StateClaim): boolean => seen !== undefined;
+const wasPulled = ({ by }: KeptState): boolean => by === 'pull';
 
-/** What an event says, whatever was kept. A state that is pulled, and has not ended, is one that a snapshot has. */
-const told = (
+/** What an event says. A state that is pulled, and has not ended, is one that a snapshot has. */
+function told(
   claim: StateClaim,
+  kept: KeptState | undefined,
   times: Pick<KeptState, 'at' | 'keptAt'>,
-): Omit<KeptState, 'isFirst' | 'key'> => ({
-  id: claim.id,
-  ...times,
-  by: isPulled(claim) ? 'pull' : 'webhook',
-  ...(claim.to !== undefined && { to: stateWord(claim.to) }),
-  ...(claim.ended && { isEnded: true }),
-  ...(isPulled(claim) && !claim.ended && { wasOpen: true }),
-});
+): Omit<KeptState, 'isFirst' | 'key'> {
+  const [to, from] = [claim.to, claim.from].map((word) => (word === undefined ? word : stateWord(word)));
+  const origin = kept ? kept.origin : from;
+  const isBack = kept !== undefined && to !== undefined && to === origin;
+  const isEnded = claim.ended === true || (isBack && !isPulled(claim));
+  return {
+    id: claim.id,
+    ...times,
+    by: isPulled(claim) ? 'pull' : 'webhook',
+    ...(to !== undefined && { to }),
+    ...(origin !== undefined && { origin }),
+    ...(isEnded && { isEnded }),
+    ...(isPulled(claim) && !isEnded && { wasOpen: true }),
+  };
+}
 
 /** The last webhook may have told the end that a pull tells: nothing in it says so (owed.md §6.4). */
-const mayHaveEnded = ({ ended }: StateClaim, kept: KeptState | undefined): boolean =>
-  ended === true && kept?.by === 'webhook' && !kept.isFirst && !kept.wasOpen;
+const mayHaveEnded = (kept: KeptState | undefined): boolean =>
+  kept?.by === 'webhook' && kept.origin === undefined && !kept.isFirst && !kept.wasOpen;
 
 const kindOf = ({ holder }: StateClaim): keyof typeof MOST_STATES =>
   holder?.kind === 'snapshot' ? 'snapshot' : 'stream';
@@ -114,8 +129,10 @@ function instantOf({ at, seen }: StateClaim, kept: KeptState | undefined, now: n
 }
 
 /** Whether an event tells the change that is kept once more. */
-const isSameChange = (kept: KeptState, { at, to, ended }: StateClaim): boolean =>
-  kept.at === at && kept.to === (to === undefined ? undefined : stateWord(to)) && kept.isEnded === ended;
+const isSameChange = (
+  kept: KeptState,
+  { at, to, isEnded }: Pick<KeptState, 'at' | 'to' | 'isEnded'>,
+): boolean => kept.at === at && kept.to === to && kept.isEnded === isEnded;
 
 /** Of too many the ended ones go first, then the oldest: they stand in the order in which they were kept. */
 function fitted(

@@ -42,6 +42,11 @@ export interface StateClaim {
   readonly at?: number;
   /** The new state, as the seller names it. */
   readonly to?: string;
+  /**
+   * The state before, as the seller names it. Present if a thing that is again what it was has no state any more, as
+   * of an impairment.
+   */
+  readonly from?: string;
   /** Present if the event says that the state is over. */
   readonly ended?: true;
   /** The media buy that the event names. */
@@ -91,6 +96,8 @@ export interface KeptState {
   readonly keptAt: number;
   /** The channel that told it last. */
   readonly by: 'webhook' | 'pull';
+  /** The `from` of the first change that was told of this id, cut likewise. */
+  readonly origin?: string;
   /** Present if an event told its end. */
   readonly isEnded?: true;
   /** Present if it is the first change that was told of this id. */

@@ -149,6 +149,13 @@ export function frequenciesIn({ terms }: Pick<Stream, 'terms'>): readonly Freque
   );
 }
 
+/** Whether reports of a media buy are asked for, or were. */
+export const hasReports = ({
+  terms,
+  frequency = null,
+}: Pick<Stream, 'terms'> & { readonly frequency?: Frequency | null }): boolean =>
+  frequency !== null || terms.some((is) => is.frequency !== null);
+
 /** A window by its number. */
 export interface Place {
   readonly frequency: Frequency;
@@ -273,9 +280,12 @@ function knownStage({ had, claims }: Stream, stage: string): string {
   return known.has(stage) || known.size < MOST_STAGES ? stage : '';
 }
 
+/** Until it is known which windows there are, all are kept. */
+const mostUnplaced = ({ terms }: Pick<Stream, 'terms'>): number =>
+  terms.some(({ frequency }) => frequency !== null) ? MOST_UNALIGNED : MOST_WAITING;
+
 function unplaced(stream: Stream, is: Unplaced): Claimed {
-  const most = stream.terms.length === 0 ? MOST_WAITING : MOST_UNALIGNED;
-  const kept: Stream = { ...stream, unplaced: [...stream.unplaced, is].slice(-most) };
+  const kept: Stream = { ...stream, unplaced: [...stream.unplaced, is].slice(-mostUnplaced(stream)) };
   const inUtc = byReports(kept);
   if (!inUtc) return { stream: kept, isRepeated: false };
   const place = placeOf(inUtc, is, UTC);
@@ -304,7 +314,7 @@ export function placedAnew<S extends Stream>(stream: S): S {
   let is: S = { ...stream, unplaced: [] };
   for (const one of stream.unplaced) {
     const place = placeOf(is, one, clock);
-    if (!place) is = { ...is, unplaced: [...is.unplaced, one].slice(-MOST_UNALIGNED) };
+    if (!place) is = { ...is, unplaced: [...is.unplaced, one].slice(-mostUnplaced(is)) };
     else if (one.isDone) is = withHad(counted(is, { ...one, ...place }), one.stage, place);
     else is = { ...is, claims: [...is.claims, { ...place, stage: one.stage, key: one.key }] };
   }

@@ -14,13 +14,22 @@ type Told = StateClaim & { readonly now?: number; readonly key?: string };
 
 /** What is kept after so many events, and what the last one was told. */
 function after(...told: readonly Told[]): ReturnType<typeof noted<Holder>> {
-  let is: ReturnType<typeof noted<Holder>> = { holder: {}, at: NaN, isRepeated: false, isDropped: false };
+  let is: ReturnType<typeof noted<Holder>> = {
+    holder: {},
+    at: NaN,
+    isEnded: false,
+    isRepeated: false,
+    isDropped: false,
+  };
   for (const { now = NOW, key, ...claim } of told) is = noted(is.holder, claim, now, key);
   return is;
 }
 const keptAfter = (...told: readonly Told[]): KeptState | undefined =>
   keptState(after(...told).holder, told[0]?.id ?? '', told.at(-1)?.now ?? NOW);
-const pulled = (of: Pick<StateClaim, 'id' | 'at' | 'to' | 'ended'>): StateClaim => ({ ...of, seen: null });
+const pulled = (of: Pick<StateClaim, 'id' | 'at' | 'to' | 'from' | 'ended'>): StateClaim => ({
+  ...of,
+  seen: null,
+});
 
 const OPENED = { id: 'i1', at: NOW - 60 * MINUTE_MS, to: 'rejected' };
 const CLOSED = { id: 'i1', at: NOW - 30 * MINUTE_MS, to: 'approved' };
@@ -61,6 +70,28 @@ describe('what is kept of a state (owed.md §6.1)', () => {
     expect(after(OPENED, pulled(CLOSED), end).isRepeated).toBe(false);
     expect(after(OPENED, pulled(CLOSED), CLOSED, end).isRepeated).toBe(false);
     expect(after(end).isRepeated).toBe(false);
+  });
+
+  it('an impairment is over where its thing is again what it was before the first change', () => {
+    const opened = { ...OPENED, from: 'approved' };
+    expect(after(opened)).toMatchObject({ isEnded: false });
+    expect(after(opened, CLOSED)).toMatchObject({ isEnded: true });
+    expect(keptAfter(opened, CLOSED)).toMatchObject({ isEnded: true, by: 'webhook', origin: 'approved' });
+    // Its webhook once more, and a change between.
+    expect(after(opened, CLOSED, CLOSED)).toMatchObject({ isEnded: true, isRepeated: false });
+    const paused = { id: 'i1', at: CLOSED.at - 1, to: 'paused', from: 'rejected' };
+    expect(after(opened, paused)).toMatchObject({ isEnded: false });
+    expect(after(opened, paused, CLOSED)).toMatchObject({ isEnded: true });
+    // One that comes behind a newer one says it all the same; one that says nothing of before says nothing.
+    expect(after(opened, { ...OPENED, at: NOW }, CLOSED)).toMatchObject({ isEnded: true, at: CLOSED.at });
+    expect(after(OPENED, CLOSED)).toMatchObject({ isEnded: false });
+    expect(after({ ...opened, to: 'approved' })).toMatchObject({ isEnded: false });
+    expect(after(pulled(opened), pulled(CLOSED))).toMatchObject({ isEnded: false });
+    expect(after(pulled(opened), CLOSED)).toMatchObject({ isEnded: true });
+    // What was seen not to be the end was not it.
+    const end = pulled({ id: 'i1', at: NOW, ended: true });
+    expect(after(opened, paused, end).isRepeated).toBe(false);
+    expect(after(OPENED, paused, end).isRepeated).toBe(true);
   });
 
   it('a pull replaces what it was judged by, whatever instant that has', () => {

@@ -76,14 +76,14 @@ export function claimState(step: Accepting, { key, state }: EventClaim, isReemis
 }
 
 const claimedOf = (
-  { id, ended }: StateClaim,
-  { at, isRepeated }: Pick<Noted<StateHolder>, 'at' | 'isRepeated'>,
+  { id }: StateClaim,
+  { at, isEnded, isRepeated }: Noted<StateHolder>,
   { row, mediaBuyId }: Place,
 ): ClaimedState => ({
   id,
   at,
-  ...(ended && { isEnded: true }),
-  ...(isRepeated && { isRepeated: true }),
+  ...(isEnded && { isEnded }),
+  ...(isRepeated && { isRepeated }),
   ...(mediaBuyId !== undefined && { mediaBuyId }),
   ...(row && { holder: { kind: row.kind === 'stream' ? 'stream' : 'snapshot', id: row.id } }),
 });
