@@ -2,6 +2,7 @@ import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import type { TaskStatus } from '../events/event.ts';
 import type { RegistrationRow } from '../stores/store.ts';
+import { isTerminalBuy } from '../windows/ends.ts';
 import type { JsonObject } from './answer-json.ts';
 import type { AskedReports } from './asked-reports.ts';
 import type { RouteScheme, Seller } from './seller.ts';
@@ -55,6 +56,8 @@ export interface SellerAnswer {
   readonly status: TaskStatus;
   readonly taskId?: string;
   readonly mediaBuyId?: string;
+  /** The media buy's own status, where it is a terminal one. */
+  readonly ending?: string;
   /** The result, or what the status says: what a webhook would have in `result`. */
   readonly data?: unknown;
   /** It is not over by that, though its status is an end: nothing says what came of it (calls.md §1.6). */
@@ -82,6 +85,15 @@ export function mediaBuyIn(data: unknown): string | undefined {
   return id !== undefined && id.length <= MAX_TEXT ? id : undefined;
 }
 
+/**
+ * The end of a media buy that a result tells of. A `status` beside the media buy's id may be the task's: it is none.
+ * @returns undefined where the media buy goes on, or nothing is said of it.
+ */
+export function endingIn(data: unknown): string | undefined {
+  const status = isJsonObject(data) ? textMember(data, 'media_buy_status') : undefined;
+  return isTerminalBuy(status) ? status : undefined;
+}
+
 /** What an event says of the operation that it is of. */
 export interface OperationTold {
   readonly agentUrl: string;
@@ -91,6 +103,8 @@ export interface OperationTold {
   readonly callTaskId?: string;
   /** The one media buy that it names: of the result, or of a report. */
   readonly mediaBuyId?: string;
+  /** As of `SellerAnswer`. */
+  readonly ending?: string;
   /** Of an event that tells of a task. */
   readonly status?: TaskStatus;
   /** The seller has delivered it itself. */

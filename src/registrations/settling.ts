@@ -18,7 +18,7 @@ import {
   storedIn,
   withoutArguments,
 } from './operation.ts';
-import { keepStream } from './streams.ts';
+import { keepStream, noteEnding } from './streams.ts';
 import { endedWatch, type Watch, watchIn, watchRow } from './watch-task.ts';
 
 /*
@@ -182,6 +182,7 @@ export function settled(
   };
   keepMediaBuy(step, of, is);
   keepStream(step, of, is);
+  noteEnding(step, of, is, answer.ending);
   step.rows.save(rowOf(of, is, null, end ? step.now + step.retentionMs : null));
   const begunAt = answer.replaces === undefined ? undefined : endReplaced(step, of, answer.replaces);
   if (!keepTask(step, of, is, end, begunAt)) return 'task-taken';
@@ -286,13 +287,14 @@ export function found(step: SellerStep, told: OperationTold): OperationFound | u
 
 /** An id that is too long is not kept: what the event tells counts all the same. */
 function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): SellerAnswer | undefined {
-  const { status, taskId, mediaBuyId, replaces } = told;
+  const { status, taskId, mediaBuyId, ending, replaces } = told;
   const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
   return (
     status && {
       status,
       ...(isKept && { taskId }),
       ...(mediaBuyId !== undefined && { mediaBuyId }),
+      ...(ending !== undefined && { ending }),
       ...(isKept && replaces !== undefined && { replaces }),
     }
   );

@@ -11,6 +11,7 @@ import {
   streamText,
   type Windows,
 } from '../windows/stream.ts';
+import { withEndSaid } from '../windows/ends.ts';
 import { withTerms } from '../windows/terms.ts';
 import { type AskedReports, spansOf } from './asked-reports.ts';
 import { type OperationName, type Stored, storedIn } from './operation.ts';
@@ -56,7 +57,8 @@ export interface BuyStream extends Stream {
   readonly askAt?: number;
   /** As the seller gave it: another one means that something has changed. */
   readonly revision?: string;
-  readonly status?: string;
+  /** When it became terminal. */
+  readonly endedAt?: number;
   /** What is known of its products. */
   readonly delayMs?: number;
   readonly granularities?: readonly Frequency[];
@@ -67,6 +69,40 @@ export interface BuyStream extends Stream {
   readonly missed: readonly Missed[];
   /** Windows that cannot be got at all. */
   readonly lost: Windows;
+  /** Absent: nobody has tried to compare them. */
+  readonly totals?: TotalsTried;
+  /** When it was closed first, unless the media buy has gone on since. */
+  readonly closedAt?: number;
+}
+
+/** The totals that one side has of a media buy. Absent members are not known. */
+export interface BuyTotals {
+  readonly impressions?: number;
+  readonly spend?: number;
+  /** The currency of `spend`, e.g. `USD`. */
+  readonly currency?: string;
+}
+
+/** The totals of a media buy, compared. */
+export interface ComparedTotals {
+  /** The totals that your function `ours` returned; empty if that was undefined. */
+  readonly ours: BuyTotals;
+  /** The totals that the seller answered. */
+  readonly theirs: BuyTotals;
+  /** True if a member of both differs by more than the tolerance. */
+  readonly differs: boolean;
+  /** The time of the comparison, Unix ms on the store's clock. */
+  readonly at: number;
+}
+
+/** Tries to compare totals. Without `nextAt` there are no more of them. */
+export interface TotalsTried {
+  readonly compared?: ComparedTotals;
+  /** In vain, the first of them then. */
+  readonly tries?: number;
+  readonly since?: number;
+  readonly nextAt?: number;
+  readonly error?: string;
 }
 
 /** @throws where it is a stream that nobody has registered. */
@@ -213,4 +249,21 @@ function updated(
     changedAt: now,
   };
   rows.save(streamRow({ sender: of.agentUrl, id }, placedAnew(stream), 'open', { dueAt: now }));
+}
+
+/** The answer or the end of a call of ours says that its media buy has ended (owed.md §7.1). */
+export function noteEnding(
+  { rows, now, hashes }: SellerStep,
+  { agentUrl: sender }: OperationName,
+  { reports, mediaBuyId: named }: Stored,
+  status: string | undefined,
+): void {
+  if (status === undefined) return;
+  const mediaBuyId = reports?.mediaBuyId ?? named;
+  if (mediaBuyId === undefined || (named !== undefined && named !== mediaBuyId)) return;
+  const id = storedId(mediaBuyId, hashes);
+  const known = streamAt(rows, id);
+  if (!known || !isRegistered(known)) return;
+  const stream = withEndSaid(known, { status, at: now }, now);
+  if (stream !== known) rows.save(streamRow({ sender, id }, stream, 'open', { dueAt: now }));
 }

@@ -53,15 +53,26 @@ function eventToHandle(won: AdmittedEvent, context: HandleContext): Event | Prom
   return copy.event;
 }
 
+/** What the store says of the event by warnings. */
+function codesOf(
+  { afterTerminal, afterFinal }: AdmittedEvent['flags'],
+  { source }: Event,
+  terminal: boolean,
+): WarningCode[] {
+  const codes: WarningCode[] = [];
+  if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
+  // What was asked for may well come after the end (owed.md §7.5).
+  if (afterFinal && source !== 'pull') codes.push('report_after_final');
+  return codes;
+}
+
 async function eventWithMore(
   { flags }: AdmittedEvent,
   { event: first, terminal }: FirstCopy,
   { registrations, resultSchemas, raiseAlarm }: HandleContext,
 ): Promise<Event> {
-  const { reemission, afterTerminal, afterFinal } = flags;
-  const codes: WarningCode[] = [];
-  if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
-  if (afterFinal) codes.push('report_after_final');
+  const { reemission } = flags;
+  const codes = codesOf(flags, first, terminal);
   const { registration, warnings = [] } = (await registrations?.ofEvent(first)) ?? {};
   codes.push(...warnings);
   const subscribed = await subscriptionOf(first, registrations);

@@ -17,6 +17,8 @@ export interface WindowClaim {
   readonly isLate?: true;
   /** The time at which the seller expects its next data, Unix ms. Present if the report names one. */
   readonly nextAt?: number;
+  /** The status of the media buy. Present if it is a terminal one. */
+  readonly ending?: string;
 }
 
 /** The window of a media buy that a report brought. */

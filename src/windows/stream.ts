@@ -55,6 +55,14 @@ export interface Unplaced extends Period {
   readonly isDone?: true;
 }
 
+/** The end of a media buy that nobody has asked about yet. */
+export interface EndSaid {
+  /** A terminal one. */
+  readonly status: string;
+  /** When the media buy ended, as far as the word says it, on the store's clock. Unix ms. */
+  readonly at: number;
+}
+
 /** What a store needs to know of a stream; its writer keeps more in it. */
 export interface Stream extends StateHolder {
   readonly mediaBuyId: string;
@@ -73,6 +81,12 @@ export interface Stream extends StateHolder {
   readonly changedAt?: number;
   /** An event that was emitted again has set `changedAt` last then. Unix ms. */
   readonly reemittedAt?: number;
+  /** As the seller gave it when it was asked last. */
+  readonly status?: string;
+  /** Nobody has been able to ask about it since. */
+  readonly endSaid?: EndSaid;
+  /** The `final` report; absent: it is not known yet (owed.md §7.3). */
+  readonly final?: 'received' | 'absent';
 }
 
 /** How windows came to be had, and how often one came again. */
@@ -92,6 +106,10 @@ export interface Reported extends Period {
   readonly isLate?: true | undefined;
   /** When the seller expects its next data. Unix ms. */
   readonly nextAt?: number | undefined;
+  /** The report is the last of its media buys. */
+  readonly isFinal?: boolean;
+  /** The row's status, where it is terminal. */
+  readonly ending?: string | undefined;
 }
 
 /** What a report has done to a stream. */
