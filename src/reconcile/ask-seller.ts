@@ -8,7 +8,7 @@ import { DAY_MS, type Frequency, type Period, windowPeriod } from '../windows/ca
 import { type Run, type Runs, union, without } from '../windows/runs.ts';
 import { clockIn, hasReports } from '../windows/stream.ts';
 import type { Held, ReconcilerContext } from './context.ts';
-import { mediaBuyFacts, withFacts } from './media-buys.ts';
+import { mediaBuyFacts, withFacts, withWord } from './media-buys.ts';
 import { type AfterTry, missedAgain } from './missed.ts';
 import { freePlace, type Place } from './places.ts';
 import { type PullCall, pulledWindows, unpullable } from './pull.ts';
@@ -28,10 +28,11 @@ const ASK_AGAIN_MS = 60_000;
 export type Todo =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'ask'; readonly stream: BuyStream; readonly place: Place }
-  | { readonly kind: 'pull'; readonly stream: BuyStream; readonly place: Place; readonly call: PullCall };
+  | { readonly kind: 'pull'; readonly stream: BuyStream; readonly place: Place; readonly call: PullCall }
+  | { readonly kind: 'totals'; readonly stream: BuyStream; readonly place: Place; readonly now: number };
 
 /** Writes what a call came to, where the stream is still this process's, and gives its place back. */
-function after(
+export function after(
   { rows: store }: ReconcilerContext,
   held: Held,
   place: Place,
@@ -74,7 +75,7 @@ export async function ask(
     const isUnknown = asks >= MOST_ASKS && is.terms.length === 0 && hasReports(is);
     if (isUnknown && before === undefined) unverifiable = error;
     return {
-      ...is,
+      ...(asks >= MOST_ASKS ? withWord(is, now) : is),
       asks,
       askAt: now + Math.min(ASK_AGAIN_MS * 2 ** Math.min(asks, 11), DAY_MS),
       ...(isUnknown && { unverifiable: error }),
@@ -119,7 +120,7 @@ function scheduled(
   }
 }
 
-const misconfigured = ({ parts }: ReconcilerContext, sender: string, message: string): void =>
+export const misconfigured = ({ parts }: ReconcilerContext, sender: string, message: string): void =>
   parts.raiseAlarm({ code: 'misconfigured', sender, message });
 
 /** Asks for missing windows, and hands what comes to the handlers. */
@@ -189,7 +190,7 @@ async function handedOn(
 
 /** Codes of sellers that cannot be asked so. */
 const NO_GRANULARITY = 'UNSUPPORTED_GRANULARITY';
-const NO_RANGES: ReadonlySet<string> = new Set(['DATE_RANGE_NOT_SUPPORTED', 'UNSUPPORTED_FEATURE']);
+export const NO_RANGES: ReadonlySet<string> = new Set(['DATE_RANGE_NOT_SUPPORTED', 'UNSUPPORTED_FEATURE']);
 
 /** The stream without what its seller cannot be asked; undefined where the failure is another. */
 function unsupported(

@@ -5,6 +5,7 @@ import type { CallSeller } from '../registrations/call-seller.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
 import type { Tolerance } from './evaluate.ts';
 import type { ScheduledBuy } from './schedule-option.ts';
+import type { BookedBuy, TotalsMargins } from './totals.ts';
 
 /** The parts that a reconciler works with. */
 export interface ReconcilerContext {
@@ -14,6 +15,13 @@ export interface ReconcilerContext {
   readonly call: CallSeller;
   readonly sessions: CallSessions;
   readonly schedule: (buy: ScheduledBuy) => unknown;
+  /** Absent: the owner has no function `ours`, and no totals are compared. */
+  readonly totals?: {
+    readonly ours: (buy: BookedBuy) => unknown;
+    readonly tolerance: TotalsMargins;
+  };
+  /** A closed stream is kept for so long. Ms. */
+  readonly keepMs: number;
   readonly tolerance: Tolerance;
   readonly callMs: number;
   /** The time for which a stream is held while it is looked at: longer than a call takes. Ms. */

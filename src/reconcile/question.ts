@@ -16,9 +16,12 @@ export interface Failed {
   readonly failure: PollFailure;
   /** The seller's own, whatever its recovery is. */
   readonly code?: string;
+  /** As it was thrown or answered. */
+  readonly cause?: unknown;
 }
 
 const failed = (error: unknown): Failed => ({
+  cause: error,
   failure: failureOf(error),
   ...(isOfKind(error, SellerError) && { code: error.code }),
 });

@@ -7,7 +7,9 @@ import { clockIn, hasReports } from '../windows/stream.ts';
 import { ask, MOST_ASKS, pull, type Todo } from './ask-seller.ts';
 import type { Held, ReconcilerContext } from './context.ts';
 import { dueLoop, LEAST_MS } from './due-loop.ts';
-import { isIdle, isOver, type Owing, owing } from './evaluate.ts';
+import { closed, openFor, type OpenFor, withEnd } from './closing.ts';
+import { compareAtEnd } from './compare-totals.ts';
+import { finalDueAt, hasEnded, isIdle, isOver, type Owing, owing, type Tolerance } from './evaluate.ts';
 import { askable, nextTry, stillMissed } from './missed.ts';
 import { type Place, takePlace } from './places.ts';
 import { type PullCall, pullCall } from './pull.ts';
@@ -22,8 +24,6 @@ const MOST_WAIT_MS = DAY_MS;
 const PENDING_MS = 60_000;
 /** Whether a DEAD event was redriven or discarded. Ms. */
 const HELD_MS = 3_600_000;
-/** A stream that owes nothing more is kept so long. Ms. */
-export const KEEP_MS: number = 400 * DAY_MS;
 
 /** Looks at streams that are due, in this process, until the signal aborts; resolves when the running ones have ended. */
 export const reconcileLoop = (context: ReconcilerContext): ((stopping: AbortSignal) => Promise<void>) =>
@@ -35,10 +35,11 @@ export const reconcileLoop = (context: ReconcilerContext): ((stopping: AbortSign
 
 const NOTHING: Todo = { kind: 'nothing' };
 
-/** What a step came to: the call that it wants, and the stream as it was before. */
+/** What a step came to: the call that it wants, and the stream before and after it. */
 interface Begun {
   readonly todo: Todo;
   readonly before?: BuyStream;
+  readonly stream?: BuyStream;
 }
 
 /** Looks at one stream, and makes the one call that it needs first. The next look makes the next one. */
@@ -49,12 +50,14 @@ async function reconcileOne(
   called: () => void,
 ): Promise<void> {
   if (stopping.aborted) return;
-  const { todo, before } = await context.rows.run(held.sender, (rows, now) =>
+  const { todo, before, stream } = await context.rows.run(held.sender, (rows, now) =>
     begun(context, rows, held, now),
   );
   if (before) announceClock(context, held, before);
+  if (stream?.final === 'absent' && before?.final === undefined) announceAbsent(context, held, stream);
   if (todo.kind === 'ask') await ask(context, held, todo, stopping);
   if (todo.kind === 'pull') await pull(context, held, todo, stopping);
+  if (todo.kind === 'totals') await compareAtEnd(context, held, todo, stopping);
   if (todo.kind !== 'nothing') called();
 }
 
@@ -69,22 +72,45 @@ function begun(context: ReconcilerContext, rows: RegistrationRows, held: Held, n
   }
   const owed = owing(known, (key) => rows.eventState(key), now, context.tolerance);
   for (const key of owed.unsafe) rows.acknowledge(key);
-  const stream = cleaned(known, owed);
+  const stream = withEnd(cleaned(known, owed), { now, tolerance: context.tolerance });
+  const isOpenFor = openFor(stream, owed, {
+    now,
+    hasOurs: context.totals !== undefined,
+    isAsked: isToBeAsked(stream, owed, now) && (stream.asks ?? 0) < MOST_ASKS,
+  });
   const place: Place = { sender: held.sender, id: held.id, until: row.dueAt };
-  const wanted = wantedOf(stream, owed, now);
+  const wanted = wantedOf(stream, owed, isOpenFor, now);
   if (wanted) {
     const waitMs = takePlace(rows, now, place, context.perSeller);
-    if (waitMs === 0) {
-      rows.save(streamRow(row, stream, 'open', { dueAt: row.dueAt }));
-      const todo: Todo =
-        wanted === 'ask' ? { kind: 'ask', stream, place } : { kind: 'pull', stream, place, call: wanted };
-      return { todo, before: known };
-    }
-    rows.save(streamRow(row, stream, 'open', { dueAt: Math.ceil(now + waitMs) }));
-    return { todo: NOTHING, before: known };
+    const dueAt = waitMs === 0 ? row.dueAt : Math.ceil(now + waitMs);
+    rows.save(streamRow(row, stream, 'open', { dueAt }));
+    return { todo: waitMs === 0 ? todoOf(wanted, { stream, place, now }) : NOTHING, before: known, stream };
   }
-  rows.save(waiting(row, stream, owed, now));
-  return { todo: NOTHING, before: known };
+  if (isOpenFor !== undefined) rows.save(waiting(row, stream, owed, { now, tolerance: context.tolerance }));
+  else {
+    const kept = closed(stream, now);
+    rows.save(streamRow(row, kept, 'closed', { expiresAt: Math.ceil(kept.closedAt + context.keepMs) }));
+  }
+  return { todo: NOTHING, before: known, stream };
+}
+
+function todoOf(
+  wanted: Wanted,
+  { stream, place, now }: { readonly stream: BuyStream; readonly place: Place; readonly now: number },
+): Todo {
+  if (wanted === 'ask') return { kind: 'ask', stream, place };
+  if (wanted === 'totals') return { kind: 'totals', stream, place, now };
+  return { kind: 'pull', stream, place, call: wanted };
+}
+
+/** Raises the alarm that a media buy has ended without a `final` report (owed.md §7.3): once, for the step has noted it. */
+function announceAbsent({ parts }: ReconcilerContext, { sender }: Held, { mediaBuyId }: BuyStream): void {
+  parts.raiseAlarm({
+    code: 'final_absent',
+    sender,
+    mediaBuyId,
+    message: `Media buy ${printableText(mediaBuyId, MAX_TEXT)} has ended, and its final report did not come. What it owed is accounted for without it; tell the seller.`,
+  });
 }
 
 /** Raises the alarm that reports have set the clock of a stream (owed.md §2.2): once, for the step has noted it. */
@@ -115,8 +141,15 @@ function cleaned(stream: BuyStream, owed: Owing): BuyStream {
   };
 }
 
-/** The call that comes first: what the buy is, before what it has not reported (owed.md §4.1). */
-function wantedOf(stream: BuyStream, owed: Owing, now: number): 'ask' | PullCall | undefined {
+type Wanted = 'ask' | 'totals' | PullCall;
+
+/** The call that comes first: what the buy is, then what it has not reported (owed.md §4.1), and its totals at last. */
+function wantedOf(
+  stream: BuyStream,
+  owed: Owing,
+  isOpenFor: OpenFor | undefined,
+  now: number,
+): Wanted | undefined {
   if (isToBeAsked(stream, owed, now)) {
     if ((stream.askAt ?? 0) <= now) return 'ask';
     if ((stream.asks ?? 0) < MOST_ASKS) return undefined;
@@ -125,7 +158,7 @@ function wantedOf(stream: BuyStream, owed: Owing, now: number): 'ask' | PullCall
     const [run] = askable(stream, frequency, missing, now);
     if (run) return pullCall(stream, frequency, run);
   }
-  return undefined;
+  return isOpenFor === 'totals' && (stream.totals?.nextAt ?? 0) <= now ? 'totals' : undefined;
 }
 
 /**
@@ -146,17 +179,20 @@ function isToBeAsked(stream: BuyStream, owed: Owing, now: number): boolean {
   });
 }
 
-/** Until when a stream waits, or that it is closed. */
-function waiting(row: RegistrationRow, stream: BuyStream, owed: Owing, now: number): RegistrationRow {
-  const isOpen =
-    owed.isPending || owed.held.length > 0 || owed.windows.some(({ missing }) => missing.length > 0);
-  if (isOver(stream, now) && !isIdle(stream, now) && owed.nextAt === Infinity && !isOpen) {
-    return streamRow(row, stream, 'closed', { expiresAt: now + KEEP_MS });
-  }
+/** Until when an open stream waits. */
+function waiting(
+  row: RegistrationRow,
+  stream: BuyStream,
+  owed: Owing,
+  { now, tolerance }: { readonly now: number; readonly tolerance: Tolerance },
+): RegistrationRow {
   const times = [
     owed.nextAt,
+    owed.claimedUntil,
     nextTry(stream),
     stream.askAt ?? Infinity,
+    stream.totals?.nextAt ?? Infinity,
+    hasEnded(stream, now) && stream.final === undefined ? finalDueAt(stream, tolerance) : Infinity,
     owed.isPending ? now + PENDING_MS : Infinity,
     owed.held.length > 0 ? now + HELD_MS : Infinity,
   ];
