@@ -63,14 +63,15 @@ interface Reading {
 
 /**
  * The typed payload of a known family (verification.md §7.36): the body itself, or where that does not fit the result or data part in it. As
- * sent: a schema's copy is not what was sent.
+ * sent: a schema's copy is not what was sent. What was pulled is the result: its envelope is our own.
  */
-function notificationOf({ envelope, data }: Draft, family: string | undefined): Reading {
+function notificationOf({ envelope, data, source }: Draft, family: string | undefined): Reading {
   const name = notificationFamily(family ?? '');
   if (!Object.hasOwn(notificationSchemas, name)) return NONE;
   const schema = notificationSchemas[name as NotificationFamily];
-  const body = schema.safeParse(envelope);
-  if (body.success) return { notification: envelope, warnings: [] };
+  const whole = source === 'pull' ? data : envelope;
+  const body = schema.safeParse(whole);
+  if (body.success) return { notification: whole as typeof body.data, warnings: [] };
   const payload = payloadIn(data, name);
   const inner = isJsonObject(payload) ? schema.safeParse(payload) : body;
   if (inner.success) return { notification: payload as typeof inner.data, warnings: [] };
@@ -138,13 +139,15 @@ function subscriptionIn(holder: unknown): EventSubscription | undefined {
   return { subscriberId, ...defined({ accountId: textMember(holder, 'account_id') }) };
 }
 
-/** Named in the body of a webhook, or in the payload of another family within it. */
+/** Named in the body of a webhook, or in the payload of another family within it; of a pulled state, in our envelope. */
 function nameSubscription(
   base: Writable<Pick<Event, 'kind' | 'source' | 'subscription'>>,
-  { envelope, data }: Draft,
+  { envelope, data, taskEnvelope }: Draft,
 ): void {
-  if (base.source !== 'webhook') return;
-  const found = subscriptionIn(envelope) ?? (base.kind === 'other' ? subscriptionIn(data) : undefined);
+  const isWebhook = base.source === 'webhook';
+  if (!isWebhook && taskEnvelope) return;
+  const isInData = isWebhook && base.kind === 'other';
+  const found = subscriptionIn(envelope) ?? (isInData ? subscriptionIn(data) : undefined);
   if (found !== undefined) base.subscription = found;
 }
 

@@ -1,11 +1,11 @@
 import { wholeNumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
-import { buyStreamIn, isRegistered } from '../registrations/streams.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { storedId } from '../stages/ids.ts';
-import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
+import type { StoreRegistrations } from '../stores/store.ts';
 import { owing, type Tolerance } from './evaluate.ts';
-import { isWhole, type StreamAccount, streamAccountOf } from './stream-account.ts';
+import { type NamedStream, readStreams } from './read-streams.ts';
+import { isNews, isWhole, type StreamAccount, streamAccountOf } from './stream-account.ts';
 import { type TaskCounts, tasksOf } from './tasks-account.ts';
 
 /*
@@ -19,7 +19,10 @@ export interface AccountQuery {
   readonly agentUrl?: string | undefined;
   /** One media buy. Requires `agentUrl`. */
   readonly mediaBuyId?: string | undefined;
-  /** Only missing and held windows that end after this time, Unix ms. Absent: all. */
+  /**
+   * Only what is newer than this time, Unix ms: media buys of which something is newer, their missing and held windows
+   * that end after it, and tasks that were registered or ended after it. Absent: all.
+   */
   readonly since?: number | undefined;
   /** The `next` of the page before. */
   readonly after?: string | undefined;
@@ -39,6 +42,8 @@ export interface Account {
   /** Present on the first page: without `after`. */
   readonly tasks?: TaskCounts;
   readonly streams: readonly StreamAccount[];
+  /** The number of media buys of the page that `since` leaves out. Absent without it. */
+  readonly unchanged?: number;
   /** The `after` of the next page. Absent on the last page. */
   readonly next?: string;
 }
@@ -52,73 +57,70 @@ export interface AccountSource {
 
 /** @throws ConfigError (rejects) for a query that cannot be. */
 export async function accountOf(source: AccountSource, query: AccountQuery): Promise<Account> {
-  const { agentUrl, mediaBuyId, after } = query;
-  const { streams, asOf, next } = await streamsOf(source, query);
-  const tasks = after === undefined ? await tasksOf(source.rows, agentUrl) : undefined;
-  const isKnown = mediaBuyId === undefined || streams.length > 0;
+  const { agentUrl, mediaBuyId, since, after } = query;
+  const page = await streamsOf(source, query);
+  const { streams, unchanged = 0, asOf } = page;
+  const tasks = after === undefined ? await tasksOf(source, { agentUrl, since, asOf }) : undefined;
+  const isKnown = mediaBuyId === undefined || streams.length + unchanged > 0;
   return {
     complete: isKnown && streams.every(isWhole) && !tasks?.unresolved && !tasks?.orphaned,
-    asOf,
     ...(tasks && { tasks }),
-    streams,
-    ...(next !== undefined && { next }),
+    ...page,
   };
 }
 
 /** A page of the account, without its tasks. */
-export type StreamPage = Pick<Account, 'streams' | 'asOf' | 'next'>;
+export type StreamPage = Pick<Account, 'streams' | 'unchanged' | 'asOf' | 'next'>;
 
 /** @throws ConfigError (rejects) for a query that cannot be. */
 export async function streamsOf(source: AccountSource, query: AccountQuery): Promise<StreamPage> {
   const { agentUrl, since } = query;
+  const { rows, tolerance } = source;
   // Any time may be asked for.
   if (since !== undefined) wholeNumber('account: since', since, 0, -Number.MAX_SAFE_INTEGER);
-  const page = await namesOf(source, query);
-  const described = await Promise.all(page.rows.map((row) => streamOf(source, row, since)));
+  const pageOf = pageBy(source, query);
+  // Read before the streams are: what comes due meanwhile may not have come by then.
+  const asOf = await rows.run(agentUrl ?? '', (_rows, now) => now);
+  const page = await pageOf();
+  const streams: StreamAccount[] = [];
+  let unchanged = 0;
+  for (const { agentUrl: of, stream, stateOf } of await readStreams(rows, page.rows)) {
+    const seen = { owed: owing(stream, stateOf, asOf, tolerance), now: asOf, tolerance, since };
+    if (since === undefined || isNews(stream, seen.owed, since))
+      streams.push(streamAccountOf(of, stream, seen));
+    else unchanged += 1;
+  }
   return {
-    streams: described.flatMap((one) => one ?? []),
-    asOf: await source.rows.run(agentUrl ?? '', (_rows, now) => now),
+    asOf,
+    streams,
+    ...(since !== undefined && { unchanged }),
     ...(page.next !== undefined && { next: page.next }),
   };
 }
 
-/** A page of the streams that are asked for. */
-interface StreamNames {
-  readonly rows: readonly Pick<RegistrationRow, 'sender' | 'id'>[];
+/** The streams that are asked for. */
+interface NamePage {
+  readonly rows: readonly NamedStream[];
   readonly next?: string;
 }
 
-async function namesOf(
+/** @throws ConfigError for a query that cannot be, before anything is read. */
+function pageBy(
   { rows, hashes }: AccountSource,
   { agentUrl, mediaBuyId, limit, after }: AccountQuery,
-): Promise<StreamNames> {
+): () => Promise<NamePage> {
   const most = wholeNumber('account: limit', limit, 100, 1, 1000);
   if (mediaBuyId === undefined) {
-    return rows.page({
-      kind: 'stream',
-      limit: most,
-      ...(agentUrl !== undefined && { sender: agentUrl }),
-      ...(after !== undefined && { after }),
-    });
+    return () =>
+      rows.page({
+        kind: 'stream',
+        limit: most,
+        ...(agentUrl !== undefined && { sender: agentUrl }),
+        ...(after !== undefined && { after }),
+      });
   }
-  if (agentUrl !== undefined) return { rows: [{ sender: agentUrl, id: storedId(mediaBuyId, hashes) }] };
-  throw new ConfigError('account: mediaBuyId needs agentUrl. Media buys of two sellers may have one id.');
-}
-
-async function streamOf(
-  { rows, tolerance }: AccountSource,
-  { sender, id }: Pick<RegistrationRow, 'sender' | 'id'>,
-  since: number | undefined,
-): Promise<StreamAccount | undefined> {
-  return rows.run(sender, (step, now) => {
-    const row = step.get('stream', id);
-    const stream = row && buyStreamIn(row);
-    if (!stream || !isRegistered(stream)) return undefined;
-    return streamAccountOf(sender, stream, {
-      owed: owing(stream, (key) => step.eventState(key), now, tolerance),
-      now,
-      tolerance,
-      since,
-    });
-  });
+  if (agentUrl === undefined) {
+    throw new ConfigError('account: mediaBuyId needs agentUrl. Media buys of two sellers may have one id.');
+  }
+  return async () => ({ rows: [{ sender: agentUrl, id: storedId(mediaBuyId, hashes) }] });
 }

@@ -8,9 +8,10 @@ import {
   spansOf,
 } from '../registrations/asked-reports.ts';
 import type { BuyStream } from '../registrations/streams.ts';
-import type { Period } from '../windows/calendar.ts';
+import { type Period, windowPeriod } from '../windows/calendar.ts';
+import { isTerminalBuy } from '../windows/ends.ts';
 import { type Terms, withTerms } from '../windows/terms.ts';
-import { placedAnew } from '../windows/stream.ts';
+import { clockIn, frequenciesIn, hadIn, placedAnew } from '../windows/stream.ts';
 
 /*
  * What `get_media_buys` says of a media buy, and what that makes of its terms (owed.md §1.2, §1.3).
@@ -68,14 +69,9 @@ const MAX_REVISION = 128;
 const MOST_PRODUCTS = 100;
 const MAX_PRODUCT_ID = 255;
 
-/** After these a buy has no package that is active. */
-const TERMINAL: ReadonlySet<string> = new Set(['completed', 'rejected', 'canceled']);
-
-export const isTerminalBuy = (status: string | undefined): boolean =>
-  status !== undefined && TERMINAL.has(status);
-
 /** The stream by what its seller says of the buy now. @param askedAt when it was asked, on the store's clock. */
-export function withFacts(stream: BuyStream, facts: MediaBuyFacts, askedAt: number): BuyStream {
+export function withFacts(before: BuyStream, facts: MediaBuyFacts, askedAt: number): BuyStream {
+  const { endedAt = changedAt(facts, before, askedAt), ...stream } = withoutWord(before);
   const isFirst = stream.askedAt === undefined;
   const isChanged = isFirst || facts.revision === undefined || facts.revision !== stream.revision;
   const fitting = facts.products.filter(({ length }) => length <= MAX_PRODUCT_ID);
@@ -85,6 +81,7 @@ export function withFacts(stream: BuyStream, facts: MediaBuyFacts, askedAt: numb
     askedAt,
     status: facts.status,
     ...(facts.revision !== undefined && { revision: facts.revision }),
+    ...(isTerminalBuy(facts.status) && { endedAt }),
     products: [...new Set([...stream.products, ...fitting])].slice(0, MOST_PRODUCTS),
   };
   if (!isChanged) return is;
@@ -99,15 +96,19 @@ function termsBy(
   const { frequency, terms, since } = stream;
   const spans = spansOf(facts.flight, terms[0]?.spans[0]?.start ?? since, since);
   const changed = changedAt(facts, stream, askedAt);
-  // What a seller settles at once was so from the start: a call may leave the start open, and the end.
-  const isSettled = terms.length === 0 || (isFirst && changed <= since);
   const start = Math.min(spans[0]?.start ?? since, since);
-  const begun = isSettled ? withTerms([], { from: start, frequency, spans }) : terms;
+  const begun = (isFirst ? isSettled(stream, changed) : terms.length === 0)
+    ? withTerms([], { from: start, frequency, spans })
+    : terms;
   const from = Math.max(changed, begun.at(-1)?.from ?? changed);
   return isOff(facts, begun, from)
     ? begun
     : withTerms(begun, { from, frequency, spans: spansNow(facts, spans) });
 }
+
+/** What a seller settles at once was so from the start: a call may leave the start open, and the end. An update of ours may not. */
+const isSettled = ({ terms, since }: BuyStream, changed: number): boolean =>
+  terms.length === 0 || (terms.length === 1 && changed <= since);
 
 /** A buy that has come to its end by itself owes what it owed. */
 const isOff = ({ status }: MediaBuyFacts, terms: readonly Terms[], from: number): boolean =>
@@ -122,3 +123,37 @@ const changedAt = (
   { askedAt: before = -Infinity }: BuyStream,
   askedAt: number,
 ): number => Math.max(before, Math.min(canceledAt ?? updatedAt ?? askedAt, askedAt));
+
+/**
+ * The stream by what was said of its end, where its seller cannot be asked about it (owed.md §7.1). What has come of later windows
+ * says that they were owed.
+ */
+export function withWord(stream: BuyStream, now: number): BuyStream {
+  const { endSaid, revision: _other, ...known } = stream;
+  const last = stream.terms.at(-1);
+  if (!endSaid || !last || isTerminalBuy(stream.status)) return stream;
+  const { status, at } = endSaid;
+  const from = Math.max(Math.min(Math.max(at, hadUntil(stream)), now), last.from + 1);
+  // It came to its end by itself, and owes what it owed.
+  const isOff = status === 'completed' && (last.spans.at(-1)?.end ?? -Infinity) <= now;
+  const terms = isOff ? stream.terms : withTerms(stream.terms, { ...last, from, spans: [] });
+  return { ...known, terms, status, endedAt: from, endSaid };
+}
+
+/** What counted where nobody could be asked does so no more: the seller has answered. */
+function withoutWord(stream: BuyStream): BuyStream {
+  const { endSaid, ...is } = stream;
+  if (!endSaid || !isTerminalBuy(stream.status)) return is;
+  const { endedAt, status: _said, ...known } = is;
+  return { ...known, terms: stream.terms.filter(({ from, spans }) => from !== endedAt || spans.length > 0) };
+}
+
+/** The end of the last window that is had. Unix ms. */
+function hadUntil(stream: BuyStream): number {
+  const clock = clockIn(stream);
+  const ends = frequenciesIn(stream).flatMap((frequency) => {
+    const end = hadIn(stream, frequency).at(-1)?.[1];
+    return end === undefined ? [] : windowPeriod(frequency, clock, end - 1).end;
+  });
+  return Math.max(...ends);
+}

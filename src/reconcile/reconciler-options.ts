@@ -1,6 +1,6 @@
 import { boundedCall } from '../calls/bounded-call.ts';
 import { createSessions } from '../calls/sessions.ts';
-import { onlyKnown, wholeNumber } from '../config/validate.ts';
+import { onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import type { Receiver } from '../config/receiver-options.ts';
 import { observeReportWith } from '../receiver/observe-report.ts';
 import { givenCaller } from '../registrations/option-checks.ts';
@@ -12,10 +12,14 @@ import { LONGEST_LEASE_MS } from '../stores/constants.ts';
 import { partsOf, tasksOf } from '../poll/given.ts';
 import { type Account, accountOf, type AccountQuery, streamsOf } from './account.ts';
 import { type Tolerance, TOLERANCE } from './evaluate.ts';
-import type { ReconcilerContext } from './ask-seller.ts';
+import { type CompareQuery, compareNow } from './compare-totals.ts';
+import type { ReconcilerContext } from './context.ts';
 import { reconcileLoop } from './reconciler.ts';
 import type { ReportSchedule, ScheduledBuy } from './schedule-option.ts';
 import { STREAM_PAGES, type WithStreamPages } from './stream-pages.ts';
+import { type BookedBuy, givenTolerance, type TotalsTolerance } from './totals.ts';
+import type { BuyTotals, ComparedTotals } from '../registrations/streams.ts';
+import { DAY_MS } from '../windows/calendar.ts';
 
 /** Options of `createReconciler`. */
 export interface ReconcilerOptions {
@@ -41,6 +45,15 @@ export interface ReconcilerOptions {
   readonly perSeller?: number | undefined;
   /** The largest number of media buys that this process looks at concurrently. Default: 16. */
   readonly concurrency?: number | undefined;
+  /** The time for which the account of a media buy is kept after it is closed, ms, at least a day. Default: 365 days. */
+  readonly keepMs?: number | undefined;
+  /**
+   * Returns the totals that you have booked for a media buy, or undefined for none. It is called once a media buy has
+   * ended, and by `compare`, and has half of `callMs`. Absent: no totals are compared.
+   */
+  readonly ours?: ((buy: BookedBuy) => BuyTotals | undefined | Promise<BuyTotals | undefined>) | undefined;
+  /** The largest differences of your totals from the seller's. Default: 2 % of impressions, 1 % of spend. */
+  readonly tolerance?: TotalsTolerance | undefined;
 }
 
 /** Keeps the account of what sellers owe, made by `createReconciler`. */
@@ -64,6 +77,12 @@ export interface Reconciler {
    * works without `start`.
    */
   readonly account: (query?: AccountQuery) => Promise<Account>;
+  /**
+   * Compares the totals of a media buy with the seller's now, and raises the alarm `totals_differ` if they differ. It
+   * works without `start`. The account of a closed media buy keeps the result.
+   * @throws ConfigError (rejects) without the option `ours`, CompareError if one side has no totals now.
+   */
+  readonly compare: (query: CompareQuery) => Promise<ComparedTotals>;
 }
 
 const KNOWN: Readonly<Record<keyof ReconcilerOptions, true>> = {
@@ -75,7 +94,27 @@ const KNOWN: Readonly<Record<keyof ReconcilerOptions, true>> = {
   callMs: true,
   perSeller: true,
   concurrency: true,
+  keepMs: true,
+  ours: true,
+  tolerance: true,
 };
+
+const COMPARED: Readonly<Record<keyof CompareQuery, true>> = { agentUrl: true, mediaBuyId: true };
+
+/** A hundred years. Ms. */
+const MOST_KEEP_MS = 36_525 * DAY_MS;
+
+/** @throws ConfigError */
+function totalsOption({ ours, tolerance }: ReconcilerOptions): Pick<ReconcilerContext, 'totals'> {
+  const given = givenTolerance(tolerance);
+  if (ours === undefined) return {};
+  if (typeof ours !== 'function') {
+    throw new ConfigError(
+      "createReconciler: ours is not a function. Give async (buy) => ({ impressions, spend, currency: 'USD' }).",
+    );
+  }
+  return { totals: { ours, tolerance: given } };
+}
 
 const QUERY: Readonly<Record<keyof AccountQuery, true>> = {
   agentUrl: true,
@@ -109,7 +148,7 @@ export function reconcilerOf(
     graceMs: wholeNumber('graceMs', options.graceMs, TOLERANCE.graceMs, 0),
   };
   const sessions = createSessions(backgroundTimer);
-  const run = reconcileLoop({
+  const context: ReconcilerContext = {
     parts,
     rows: tasks.rows,
     observe: observeReportWith(parts),
@@ -121,9 +160,12 @@ export function reconcilerOf(
     leaseMs: 2 * callMs,
     perSeller: wholeNumber('perSeller', options.perSeller, 4),
     concurrency: wholeNumber('concurrency', options.concurrency, 16),
+    keepMs: wholeNumber('keepMs', options.keepMs, 365 * DAY_MS, DAY_MS, MOST_KEEP_MS),
+    ...totalsOption(options),
     sleep,
     lookMs,
-  });
+  };
+  const run = reconcileLoop(context);
   let stopping = new AbortController();
   let running: Promise<void> | undefined;
   const begin = async (): Promise<void> => {
@@ -145,6 +187,17 @@ export function reconcilerOf(
     account: async (query = {}) => {
       onlyKnown('account', query, QUERY);
       return accountOf(source, query);
+    },
+    compare: async (query) => {
+      onlyKnown('compare', query, COMPARED);
+      if (!context.totals) {
+        throw new ConfigError('compare: needs the option ours of createReconciler. Give the function.');
+      }
+      const of = {
+        agentUrl: text('agentUrl', query.agentUrl),
+        mediaBuyId: text('mediaBuyId', query.mediaBuyId),
+      };
+      return compareNow(context, tasks.hashes, of);
     },
     [STREAM_PAGES]: (query) => streamsOf(source, query),
   };

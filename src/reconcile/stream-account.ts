@@ -1,10 +1,10 @@
-import type { BuyStream } from '../registrations/streams.ts';
+import type { BuyStream, ComparedTotals } from '../registrations/streams.ts';
 import type { Frequency } from '../windows/calendar.ts';
 import { windowPeriod } from '../windows/calendar.ts';
 import { common, count, type Runs } from '../windows/runs.ts';
-import { clockIn } from '../windows/stream.ts';
+import { clockIn, hadIn, hasReports } from '../windows/stream.ts';
 import { MOST_TERMS } from '../windows/terms.ts';
-import { isOver, type Owing, type Tolerance } from './evaluate.ts';
+import type { Owing, Tolerance } from './evaluate.ts';
 import { unpullable } from './pull.ts';
 
 /*
@@ -38,8 +38,20 @@ export interface StreamAccount {
   readonly unaligned: readonly { readonly start: string; readonly end: string; readonly key: string }[];
   /** The reason why it is not known what the media buy owes. */
   readonly unverifiable?: string;
-  /** True if the media buy owes nothing more. */
+  /** The `final` report: it came, or it did not by its time. Absent if that is not known, or no reports are asked for. */
+  readonly final?: 'received' | 'absent';
+  /** The totals, if `ours` is given and the media buy has ended: compared, or the reason why they are not. */
+  readonly totals?: TotalsAccount | { readonly error: string };
+  /** True if the media buy has ended, and nothing of it is to be done. */
   readonly closed: boolean;
+  /** The time at which it was closed, ISO 8601. */
+  readonly closedAt?: string;
+}
+
+/** The totals of a media buy, as they were compared. */
+export interface TotalsAccount extends Omit<ComparedTotals, 'at'> {
+  /** The time of the comparison, ISO 8601. */
+  readonly at: string;
 }
 
 /** A window that is due and did not come. */
@@ -83,7 +95,7 @@ export interface Seen {
 }
 
 export function streamAccountOf(agentUrl: string, stream: BuyStream, seen: Seen): StreamAccount {
-  const { owed, now, since = -Infinity } = seen;
+  const { owed, since = -Infinity } = seen;
   const { clock, counts, frequency, mediaBuyId, unplaced } = stream;
   const unverifiable = unverifiableIn(stream);
   const held = owed.held
@@ -99,13 +111,43 @@ export function streamAccountOf(agentUrl: string, stream: BuyStream, seen: Seen)
     held: held.map(({ start, end, key }) => ({ start: iso(start), end: iso(end), key })),
     unaligned: unplaced.map(({ start, end, key }) => ({ start: iso(start), end: iso(end), key })),
     ...(unverifiable !== undefined && { unverifiable }),
-    closed: isOver(stream, now) && owed.nextAt === Infinity,
+    ...(stream.final !== undefined && { final: stream.final }),
+    ...totalsIn(stream),
+    closed: stream.closedAt !== undefined,
+    ...(stream.closedAt !== undefined && { closedAt: iso(stream.closedAt) }),
   };
 }
 
+function totalsIn({ totals }: BuyStream): Pick<StreamAccount, 'totals'> {
+  const { compared, error } = totals ?? {};
+  if (compared) return { totals: { ...compared, at: iso(compared.at) } };
+  return error === undefined ? {} : { totals: { error } };
+}
+
+/**
+ * Whether something of a stream is newer: its media buy, terms, end, close or totals, or the end of a window (owed.md §9.2). Since when
+ * it is unverifiable nobody knows.
+ */
+export function isNews(stream: BuyStream, owed: Owing, since: number): boolean {
+  const { terms, unplaced } = stream;
+  if (unverifiableIn(stream) !== undefined) return true;
+  const { endedAt, closedAt, totals } = stream;
+  const times = [stream.since, terms.at(-1)?.from, endedAt, closedAt, totals?.compared?.at];
+  if (times.some((at = -Infinity) => at > since)) return true;
+  if (unplaced.some(({ end }) => end > since)) return true;
+  return owed.windows.some(({ frequency, due }) => {
+    const standing = owed.held
+      .filter((claim) => claim.frequency === frequency)
+      .map(({ number }) => number + 1);
+    const ends = [due, hadIn(stream, frequency)].flatMap((runs) => runs.at(-1)?.[1] ?? []);
+    return [...standing, ...ends].some((end) => periodIn(stream, frequency, end - 1).end > since);
+  });
+}
+
 /** Nothing is said to be complete of which it is not known what it owes. */
-function unverifiableIn({ unverifiable, terms }: BuyStream): string | undefined {
-  if (unverifiable !== undefined) return unverifiable;
+function unverifiableIn(stream: BuyStream): string | undefined {
+  const { unverifiable, terms } = stream;
+  if (unverifiable !== undefined || !hasReports(stream)) return unverifiable;
   if (terms.length === 0) return 'its seller has not said yet what the media buy is';
   return terms.length < MOST_TERMS ? undefined : 'it was changed so often that its first terms are forgotten';
 }

@@ -136,8 +136,8 @@ export async function adoptIn(
   return registrations.run(agentUrl, (rows, now) => {
     const step = { rows, now, hashes, retentionMs };
     const row = adopted(step, of, { ...made, createdAt: now });
-    if (reporting && mediaBuyId !== undefined) {
-      const { frequency, requestedMetrics: metrics = null } = reporting;
+    if (mediaBuyId !== undefined) {
+      const { frequency = null, requestedMetrics: metrics = null } = reporting ?? {};
       adoptStream(step, row, mediaBuyId, { frequency, metrics, told: told ? { reports: told } : {} });
     }
     return seenOf(row, storedIn(row));

@@ -4,12 +4,14 @@ import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import type { Frequency } from '../windows/calendar.ts';
 import {
   emptyStream,
+  hasReports,
   placedAnew,
   type Stream,
   streamIn,
   streamText,
   type Windows,
 } from '../windows/stream.ts';
+import { withEndSaid } from '../windows/ends.ts';
 import { withTerms } from '../windows/terms.ts';
 import { type CallTold, type ToldTimes, withTold } from '../windows/told.ts';
 import { type AskedReports, spansOf } from './asked-reports.ts';
@@ -51,8 +53,6 @@ export interface BuyStream extends Stream {
   readonly metrics?: readonly string[] | null;
   readonly products: readonly string[];
   readonly since: number;
-  /** Our own update was acknowledged then: the seller is asked what it has become. */
-  readonly changedAt?: number;
   /** `get_media_buys` was answered last then. */
   readonly askedAt?: number;
   /** Questions about the buy that failed since, and when it is asked again. */
@@ -60,7 +60,8 @@ export interface BuyStream extends Stream {
   readonly askAt?: number;
   /** As the seller gave it: another one means that something has changed. */
   readonly revision?: string;
-  readonly status?: string;
+  /** When it became terminal. */
+  readonly endedAt?: number;
   /** What is known of its products. */
   readonly delayMs?: number;
   readonly granularities?: readonly Frequency[];
@@ -71,6 +72,40 @@ export interface BuyStream extends Stream {
   readonly missed: readonly Missed[];
   /** Windows that cannot be got at all. */
   readonly lost: Windows;
+  /** Absent: nobody has tried to compare them. */
+  readonly totals?: TotalsTried;
+  /** When it was closed first, unless the media buy has gone on since. */
+  readonly closedAt?: number;
+}
+
+/** The totals that one side has of a media buy. Absent members are not known. */
+export interface BuyTotals {
+  readonly impressions?: number;
+  readonly spend?: number;
+  /** The currency of `spend`, e.g. `USD`. */
+  readonly currency?: string;
+}
+
+/** The totals of a media buy, compared. */
+export interface ComparedTotals {
+  /** The totals that your function `ours` returned; empty if that was undefined. */
+  readonly ours: BuyTotals;
+  /** The totals that the seller answered. */
+  readonly theirs: BuyTotals;
+  /** True if a member of both differs by more than the tolerance. */
+  readonly differs: boolean;
+  /** The time of the comparison, Unix ms on the store's clock. */
+  readonly at: number;
+}
+
+/** Tries to compare totals. Without `nextAt` there are no more of them. */
+export interface TotalsTried {
+  readonly compared?: ComparedTotals;
+  /** In vain, the first of them then. */
+  readonly tries?: number;
+  readonly since?: number;
+  readonly nextAt?: number;
+  readonly error?: string;
 }
 
 /** @throws where it is a stream that nobody has registered. */
@@ -96,14 +131,21 @@ export function streamAt(rows: RegistrationRows, id: string): Stream | undefined
 
 /** A call has been answered, and its media buy is known: what it asks for is owed from now on (owed.md §1.2). */
 export function keepStream(step: SellerStep, of: OperationName, stored: Stored): void {
-  const { reports } = stored;
-  if (!reports) return;
-  if (reports.mediaBuyId === undefined) bought(step, of, stored, reports);
-  else if (stored.state === 'ended' && stored.status === 'completed')
+  const { reports, taskType } = stored;
+  if (reports?.mediaBuyId === undefined) {
+    if (reports || taskType === 'create_media_buy') bought(step, of, stored, reports);
+  } else if (stored.state === 'ended' && stored.status === 'completed') {
     updated(step, of, stored, { ...reports, mediaBuyId: reports.mediaBuyId });
+  }
 }
 
-function bought(step: SellerStep, of: OperationName, stored: Stored, reports: AskedReports): void {
+/** @param reports undefined: nobody knows what the call asked for. It was made elsewhere. */
+function bought(
+  step: SellerStep,
+  of: OperationName,
+  stored: Stored,
+  reports: AskedReports | undefined,
+): void {
   const { rows, now, hashes } = step;
   const { mediaBuyId } = stored;
   if (mediaBuyId === undefined) return;
@@ -115,18 +157,9 @@ function bought(step: SellerStep, of: OperationName, stored: Stored, reports: As
     if (row) rows.save({ ...row, value: streamText({ ...known, told }) });
     return;
   }
-  const { frequency = null, metrics } = reports;
-  const from = Math.min(reports.start ?? now, now);
-  const terms = withTerms([], { from, frequency, spans: spansOf(reports, stored.createdAt) });
-  const made: BuyStream = {
-    ...streamMade(known ?? emptyStream(mediaBuyId), of, stored, now),
-    frequency,
-    ...metricsOf(metrics),
-    products: reports.products,
-    terms,
-    told,
-  };
-  rows.save(streamRow({ sender: of.agentUrl, id }, placedAnew(made), 'open', { dueAt: now }));
+  const made = { ...streamMade(known ?? emptyStream(mediaBuyId), of, stored, now), told };
+  const stream = reports ? placedAnew({ ...made, ...askedFor(reports, stored, now) }) : made;
+  rows.save(streamRow({ sender: of.agentUrl, id }, stream, 'open', { dueAt: now }));
 }
 
 /** By which URLs the call was told, as it was made last. */
@@ -140,7 +173,25 @@ function callToldIn({ told, withoutConfig }: Stored): CallTold {
 const timesOf = ({ createdAt: at, state, status }: Stored, now: number): ToldTimes =>
   state === 'ended' && status === 'completed' ? { at, ackedAt: now } : { at };
 
-/** A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced. */
+function askedFor(
+  reports: AskedReports,
+  { createdAt }: Pick<Stored, 'createdAt'>,
+  now: number,
+): Pick<BuyStream, 'frequency' | 'metrics' | 'products' | 'terms'> {
+  const { frequency = null, metrics, products } = reports;
+  const from = Math.min(reports.start ?? now, now);
+  return {
+    frequency,
+    ...metricsOf(metrics),
+    products,
+    terms: withTerms([], { from, frequency, spans: spansOf(reports, createdAt) }),
+  };
+}
+
+/**
+ * A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced; null: no reports are
+ * asked for, as far as is known.
+ */
 export function adoptStream(
   { rows, now, hashes }: SellerStep,
   operation: RegistrationRow,
@@ -151,10 +202,10 @@ export function adoptStream(
   const id = storedId(mediaBuyId, hashes);
   const known = streamAt(rows, id);
   const of = { agentUrl: sender, operationId };
-  const stream =
-    known && isRegistered(known)
-      ? withFrequency(known, { frequency, metrics }, now)
-      : { ...streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), now), frequency, metrics };
+  const isKnown = known !== undefined && isRegistered(known);
+  const made = isKnown ? known : streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), now);
+  const asked = isKnown ? withReports(known, { frequency, metrics }, now) : { ...made, frequency, metrics };
+  const stream = frequency === null ? made : asked;
   const is = { ...stream, told: withTold(known?.told ?? [], told, { at: now, ackedAt: now }) };
   rows.save(streamRow({ sender, id }, is, 'open', { dueAt: now }));
 }
@@ -162,10 +213,19 @@ export function adoptStream(
 const metricsOf = (metrics: AskedReports['metrics']): Pick<AskedReports, 'metrics'> =>
   metrics === undefined ? {} : { metrics };
 
+/** Reports as an update or the owner says them. */
+type SaidReports = Required<Pick<AskedReports, 'frequency'>> & Pick<AskedReports, 'metrics'>;
+
+/** The seller reports so often: from now on, or if it was not known that it does, all along. */
+const withReports = (stream: BuyStream, reports: SaidReports, now: number): BuyStream =>
+  hasReports(stream)
+    ? withFrequency(stream, reports, now)
+    : { ...stream, ...reports, terms: [], changedAt: now };
+
 /** From now on the seller reports so often, and that. */
 function withFrequency(
   { metrics: _before, ...stream }: BuyStream,
-  { frequency, metrics }: Required<Pick<AskedReports, 'frequency'>> & Pick<AskedReports, 'metrics'>,
+  { frequency, metrics }: SaidReports,
   now: number,
 ): BuyStream {
   const last = stream.terms.at(-1);
@@ -179,7 +239,8 @@ function withFrequency(
 
 /** What `adopt` says of the reports of a media buy. */
 export interface AdoptedReports {
-  readonly frequency: Frequency;
+  /** null: none were asked for, as far as is known. */
+  readonly frequency: Frequency | null;
   /** As of `AskedReports`. */
   readonly metrics: readonly string[] | null;
   readonly told: CallTold;
@@ -217,15 +278,39 @@ function updated(
   { frequency, metrics, products, mediaBuyId }: AskedReports & { readonly mediaBuyId: string },
 ): void {
   const id = storedId(mediaBuyId, hashes);
-  const row = streamAt(rows, id);
-  const isKnown = row !== undefined && isRegistered(row);
+  const row = rows.get('stream', id);
+  const kept = row && streamIn(row.value);
+  const isKnown = kept !== undefined && isRegistered(kept);
   if (!isKnown && !frequency) return;
-  const known = isKnown ? row : streamMade(row ?? emptyStream(mediaBuyId), of, stored, now);
+  const known = isKnown ? kept : streamMade(kept ?? emptyStream(mediaBuyId), of, stored, now);
+  const told = withTold(known.told ?? [], callToldIn(stored), timesOf(stored, now));
+  // Without reports nothing of it is asked for by itself.
+  if (row && !frequency && !hasReports(known)) {
+    rows.save({ ...row, value: streamText({ ...known, told }) });
+    return;
+  }
   const stream: BuyStream = {
     ...(frequency === undefined ? known : withFrequency(known, { frequency, ...metricsOf(metrics) }, now)),
-    told: withTold(known.told ?? [], callToldIn(stored), timesOf(stored, now)),
+    told,
     products: [...new Set([...known.products, ...products])],
     changedAt: now,
   };
   rows.save(streamRow({ sender: of.agentUrl, id }, placedAnew(stream), 'open', { dueAt: now }));
+}
+
+/** The answer or the end of a call of ours says that its media buy has ended (owed.md §7.1). */
+export function noteEnding(
+  { rows, now, hashes }: SellerStep,
+  { agentUrl: sender }: OperationName,
+  { reports, mediaBuyId: named }: Stored,
+  status: string | undefined,
+): void {
+  if (status === undefined) return;
+  const mediaBuyId = reports?.mediaBuyId ?? named;
+  if (mediaBuyId === undefined || (named !== undefined && named !== mediaBuyId)) return;
+  const id = storedId(mediaBuyId, hashes);
+  const known = streamAt(rows, id);
+  if (!known || !isRegistered(known)) return;
+  const stream = withEndSaid(known, { status, at: now }, now);
+  if (stream !== known) rows.save(streamRow({ sender, id }, stream, 'open', { dueAt: now }));
 }

@@ -137,6 +137,10 @@ export const CODES = {
   report_unrecoverable: ['alarm'],
   /** Which windows a media buy owes cannot be known. */
   stream_unverifiable: ['alarm'],
+  /** A media buy has ended, and its `final` report did not come. */
+  final_absent: ['alarm'],
+  /** What the owner has booked for a media buy that has ended, and its seller's totals differ. */
+  totals_differ: ['alarm'],
   /** A seller has paused or dropped a subscription, or somebody else's is gone after a change (subscriptions.md §4). */
   subscription_lost: ['alarm'],
   /** A seller has refused a subscription, or it cannot be sent, and nobody waits for it. */
@@ -208,6 +212,8 @@ export const CODES = {
   // Thrown to the caller, or by a handler. A `Fault` has a code of a 503
   config_error: ['thrown'],
   permanent_error: ['thrown'],
+  /** `CompareError`: the totals of a media buy cannot be compared now. */
+  compare_failed: ['thrown'],
   vector_error: ['thrown'],
   /** `CallNotMadeError`: what has to be known before a call was refused. */
   call_not_made: ['thrown'],

@@ -156,6 +156,8 @@ const SUBJECTS: Readonly<
   subscription_refused: 'each',
   report_unrecoverable: 'each',
   stream_unverifiable: 'each',
+  final_absent: 'each',
+  totals_differ: 'each',
   task_unknown: 'each',
   poll_failing: ['sender', 'refusal'],
   senders_failed: [],

@@ -85,7 +85,11 @@ it('owed: says what came, what is missing, and what is held', async () => {
 
   // Of the last window alone, by when it ended.
   const since = await owed(folder, '--since', ago(3).end, '--json');
-  expect(JSON.parse(since.stdout)).toMatchObject({ streams: [{ missing: [ago(2)], held: [] }] });
+  expect(JSON.parse(since.stdout)).toMatchObject({
+    streams: [{ missing: [ago(2)], held: [] }],
+    unchanged: 0,
+    tasks: { changed: { registered: 1, ended: 1 } },
+  });
 
   const other = await owed(folder, '--seller', AGENT, '--media-buy', 'buy-2');
   expect(other.code).toBe(1);
@@ -101,6 +105,42 @@ it('owed: says what came, what is missing, and what is held', async () => {
   await stop();
 });
 
+it('owed: operations that have not ended with what to do, the slowest seller, and what changed since', async () => {
+  using folder = tempFolder();
+  const { registrations, stop } = await buyer(folder.file('it.db'));
+  await registrations.adopt({ agentUrl: AGENT, taskId: 'task-1', taskType: 'sync_creatives', ref: 'spring' });
+  await stop();
+  const [task] = JSON.parse((await owed(folder, '--json')).stdout).tasks.attention;
+  expect(task).toMatchObject({ state: 'open', taskId: 'task-1', ref: 'spring' });
+  expect(task.since).toMatch(/^2\d{3}-\d\d-\d\dT/);
+  const { stdout } = await owed(folder);
+  expect(stdout.split('\n').slice(1, 4)).toEqual([
+    'Tasks: 0 ended, 1 open, 0 unresolved, 0 orphaned',
+    expect.stringMatching(
+      /^ {4}open for \d s: sync_creatives at https:\/\/seller\.example\/mcp, operation [0-9a-f-]{36}, task task-1, ref spring$/,
+    ),
+    expect.stringMatching(/^Slowest seller: https:\/\/seller\.example\/mcp, 1 open, the oldest for \d s$/),
+  ]);
+  const since = new Date(Date.now() + DAY_MS).toISOString();
+  expect((await owed(folder, '--since', since)).stdout).toMatch(
+    /^No media buy with reports is registered\.\nTasks: 0 ended, 1 open, 0 unresolved, 0 orphaned; since then 0 registered, 0 ended\nSlowest/,
+  );
+});
+
+it('owed: media buys of which nothing is newer are counted in one line', async () => {
+  using folder = tempFolder();
+  const { registrations, report, stop } = await buyer(folder.file('it.db'));
+  await buy({ registrations }, FLIGHT);
+  for (const days of [5, 4, 3, 2]) await report(ago(days));
+  await stop();
+  const since = new Date(Date.now() + DAY_MS).toISOString();
+  const { code, stdout } = await owed(folder, '--since', since);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(`1 media buy has nothing newer than ${since}.\nTasks: 1 ended`);
+  const one = await owed(folder, '--since', since, '--seller', AGENT, '--media-buy', BUY);
+  expect(one).toMatchObject({ code: 0, stdout: expect.stringMatching(/^1 media buy has/) as unknown });
+});
+
 it('owed: no text of a seller begins a line of its own', async () => {
   using folder = tempFolder();
   const { registrations, stop } = await buyer(folder.file('it.db'));
@@ -114,11 +154,13 @@ it('owed: no text of a seller begins a line of its own', async () => {
     },
   });
   await made.settle({ media_buy_id: HOSTILE.slice(0, 300), status: 'completed', packages: [] });
+  await registrations.adopt({ agentUrl: AGENT, taskId: HOSTILE.slice(0, 300), taskType: 'sync_creatives' });
   await stop();
   const { code, stdout } = await owed(folder);
   expect(code).toBe(1);
-  expect(stdout).toContain(MARK);
-  expect(stdout.split('\n')).toHaveLength(1 + 1 + 4 + 3);
+  const marked = stdout.split('\n').filter((line) => line.includes(MARK));
+  expect(marked).toHaveLength(2);
+  expect(stdout.split('\n')).toHaveLength(1 + 1 + 4 + 3 + 2);
 });
 
 it.each([

@@ -51,20 +51,24 @@ describe('what a call asks to be reported', () => {
 
   it.each<[string, string, object]>([
     ['another task', 'sync_creatives', args],
-    ['no webhook of reports', 'create_media_buy', { start_time: START }],
-    ['null', 'create_media_buy', { ...args, reporting_webhook: null }],
-    ['a webhook that is no object', 'create_media_buy', { ...args, reporting_webhook: 'daily' }],
-    ['another frequency', 'create_media_buy', { reporting_webhook: { reporting_frequency: 'weekly' } }],
-    [
-      'a frequency of a prototype',
-      'create_media_buy',
-      { reporting_webhook: { reporting_frequency: 'toString' } },
-    ],
     ['an update without its buy', 'update_media_buy', { packages: [] }],
     ['an update of a buy that is no text', 'update_media_buy', { media_buy_id: 5 }],
     ['an update of a buy that is too long', 'update_media_buy', { media_buy_id: 'a'.repeat(100_000) }],
   ])('none: %s', (_what, taskType, given) => {
     expect(askedReports(taskType, given as never)).toBeUndefined();
+  });
+
+  it.each<[string, object]>([
+    ['no webhook of reports', {}],
+    ['null', { reporting_webhook: null }],
+    ['a webhook that is no object', { reporting_webhook: 'daily' }],
+    ['another frequency', { reporting_webhook: { reporting_frequency: 'weekly' } }],
+    ['a frequency of a prototype', { reporting_webhook: { reporting_frequency: 'toString' } }],
+  ])('of a create_media_buy without reports the flight: %s', (_what, given) => {
+    const { frequency, ...asked } =
+      askedReports('create_media_buy', { ...args, reporting_webhook: 5, ...given }) ?? {};
+    expect(frequency ?? null).toBeNull();
+    expect(asked).toEqual({ ...FLIGHT, products: [] });
   });
 
   it('packages of any shape, at most a thousand', () => {

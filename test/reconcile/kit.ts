@@ -160,11 +160,11 @@ export function reportBody(
   };
 }
 
-/** An order with daily reports, answered with its media buy. */
+/** An order with daily reports, answered with its media buy. @param frequency null: no reports are asked for. */
 export async function buy(
   { registrations }: Pick<Process, 'registrations'>,
   { start, end }: Period,
-  frequency = 'daily',
+  frequency: string | null = 'daily',
   agentUrl: string = AGENT,
 ): Promise<void> {
   const made = await registrations.create({
@@ -174,7 +174,9 @@ export async function buy(
       start_time: start,
       end_time: end,
       packages: [{ product_id: 'product-1', budget: 100 }],
-      reporting_webhook: { url: 'https://buyer.example/webhooks/r', reporting_frequency: frequency },
+      ...(frequency !== null && {
+        reporting_webhook: { url: 'https://buyer.example/webhooks/r', reporting_frequency: frequency },
+      }),
     },
   });
   await made.settle({ media_buy_id: BUY, status: 'completed', packages: [] });

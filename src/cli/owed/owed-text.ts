@@ -1,14 +1,15 @@
 import type { Account } from '../../reconcile/account.ts';
 import { isWhole, type StreamAccount } from '../../reconcile/stream-account.ts';
+import type { TaskCounts } from '../../reconcile/tasks-account.ts';
 import { inLines, type Paint } from '../shell.ts';
 
 /* The account as text, for a terminal. */
 
-/** Windows of a media buy that are printed; `--json` has all. */
+/** Windows of a media buy that are printed, and operations; `--json` has all. */
 const SHOWN = 20;
 
 /** The account of all pages. */
-export type WholeAccount = Required<Omit<Account, 'next'>>;
+export type WholeAccount = Omit<Account, 'next'> & Required<Pick<Account, 'tasks'>>;
 
 /** The worst that is so of a media buy. */
 function stateOf({ missing, held, unverifiable, closed }: StreamAccount): string {
@@ -37,6 +38,10 @@ function windowLines({ missing, held, unverifiable }: StreamAccount): readonly s
     }),
     ...held.map(({ start, end, key }) => `held ${start} to ${end}, DEAD event ${key}`),
   ];
+  return cut(lines);
+}
+
+function cut(lines: readonly string[]): readonly string[] {
   const left = lines.length - SHOWN;
   return left > 0 ? [...lines.slice(0, SHOWN), `and ${left} more: --json has all`] : lines;
 }
@@ -54,18 +59,61 @@ function table(streams: readonly StreamAccount[], paint: Paint): readonly string
   return streams.length === 0 ? [] : [paint('bold', head), ...body];
 }
 
+/** Ages are told in the largest unit of which there is one. */
+const UNITS = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+] as const;
+
+function age(ms: number): string {
+  const [unit, name] = UNITS.find(([least]) => ms >= least) ?? [1000, 's'];
+  return `${Math.floor(ms / unit)} ${name}`;
+}
+
+/** Operations that need attention, one a line, and the seller that has let one wait for longest. */
+function taskLines({
+  ended,
+  open,
+  unresolved,
+  orphaned,
+  changed,
+  attention,
+  sellers,
+}: TaskCounts): readonly string[] {
+  const named = attention.map(({ state, taskType, taskId, operationId, ref, agentUrl, ageMs, todo }) => {
+    const of = [`operation ${operationId}`, ...(taskId === undefined ? [] : [`task ${taskId}`])];
+    const own = ref === undefined ? '' : `, ref ${ref}`;
+    return `${state} for ${age(ageMs)}: ${taskType} at ${agentUrl}, ${of.join(', ')}${own}${todo === undefined ? '' : `. ${todo}`}`;
+  });
+  const [slowest] = sellers;
+  const news = changed ? `; since then ${changed.registered} registered, ${changed.ended} ended` : '';
+  return [
+    `Tasks: ${ended} ended, ${open} open, ${unresolved} unresolved, ${orphaned} orphaned${news}`,
+    ...cut(named).map((one) => `    ${one}`),
+    ...(slowest
+      ? [`Slowest seller: ${slowest.agentUrl}, ${slowest.open} open, the oldest for ${age(slowest.oldestMs)}`]
+      : []),
+  ];
+}
+
 /** @param flags as they were given: `mediaBuy` says that one was asked for. */
-export function textOf(account: WholeAccount, flags: { readonly mediaBuy?: string }, paint: Paint): string {
-  const { tasks, streams, complete, asOf } = inLines(account);
-  const { ended, open, unresolved, orphaned } = tasks;
+export function textOf(
+  account: WholeAccount,
+  { mediaBuy, since }: { readonly mediaBuy?: string; readonly since?: string },
+  paint: Paint,
+): string {
+  const { tasks, streams, unchanged = 0, complete, asOf } = inLines(account);
   const none =
-    flags.mediaBuy === undefined
+    mediaBuy === undefined
       ? 'No media buy with reports is registered.'
       : 'Nothing is known of this media buy: it is not registered with reports, nor adopted.';
+  const leftOut = `${unchanged} ${unchanged === 1 ? 'media buy has' : 'media buys have'} nothing newer than ${since}.`;
   return [
     ...table(streams, paint),
-    ...(streams.length === 0 ? [none] : []),
-    `Tasks: ${ended} ended, ${open} open, ${unresolved} unresolved, ${orphaned} orphaned`,
+    ...(streams.length + unchanged === 0 ? [none] : []),
+    ...(unchanged > 0 ? [leftOut] : []),
+    ...taskLines(tasks),
     paint(
       complete ? 'good' : 'bad',
       `${complete ? 'Complete' : 'Not complete'} as of ${new Date(asOf).toISOString()}`,

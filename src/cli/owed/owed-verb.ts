@@ -19,30 +19,38 @@ interface OwedFlags extends StoreFlags {
 
 /** Asks each page: the whole account is printed. */
 const PAGE = 1000;
-const NO_TASKS: TaskCounts = { ended: 0, open: 0, unresolved: 0, orphaned: 0 };
+const NO_TASKS: TaskCounts = { ended: 0, open: 0, unresolved: 0, orphaned: 0, attention: [], sellers: [] };
 
 /** All pages as one; the times are those of the first. */
 async function wholeAccount(source: AccountSource, flags: OwedFlags): Promise<WholeAccount> {
   const { seller: agentUrl, mediaBuy: mediaBuyId } = flags;
   const since = flags.since === undefined ? undefined : instant('--since', flags.since);
   const query = { agentUrl, mediaBuyId, since, limit: PAGE };
-  const { next: second, tasks = NO_TASKS, asOf, ...first } = await accountOf(source, query);
-  let { complete, streams } = first;
+  const { next: second, tasks = NO_TASKS, ...first } = await accountOf(source, query);
+  const streams = [...first.streams];
+  let { complete, unchanged } = first;
   for (let after = second; after !== undefined;) {
     const page = await accountOf(source, { ...query, after });
     complete &&= page.complete;
-    streams = [...streams, ...page.streams];
+    streams.push(...page.streams);
+    if (unchanged !== undefined) unchanged += page.unchanged ?? 0;
     after = page.next;
   }
-  return { complete, asOf, tasks, streams };
+  return { complete, asOf: first.asOf, tasks, streams, ...(unchanged !== undefined && { unchanged }) };
 }
 
+const iso = (ms: number): string => new Date(ms).toISOString();
+
 function plain({ tasks, asOf, ...account }: WholeAccount): object {
-  const { since, ...counts } = tasks;
+  const { since, attention, ...counts } = tasks;
   return {
     ...account,
-    asOf: new Date(asOf).toISOString(),
-    tasks: { ...counts, ...(since !== undefined && { since: new Date(since).toISOString() }) },
+    asOf: iso(asOf),
+    tasks: {
+      ...counts,
+      ...(since !== undefined && { since: iso(since) }),
+      attention: attention.map((one) => ({ ...one, since: iso(one.since) })),
+    },
   };
 }
 
@@ -55,7 +63,7 @@ async function owed(flags: OwedFlags, context: CliContext): Promise<Report> {
   try {
     const source = { rows, hashes: await loadHashes(), tolerance: { delayMs, graceMs } };
     const account = await wholeAccount(source, flags);
-    const isKnown = mediaBuy === undefined || account.streams.length > 0;
+    const isKnown = mediaBuy === undefined || account.streams.length + (account.unchanged ?? 0) > 0;
     return {
       ok: isKnown && account.streams.every(isWhole),
       json: plain(account),
@@ -75,7 +83,7 @@ export function addOwed(parent: Command, run: RunVerb): void {
   ])
     .option('--seller <url>', 'only of this agent URL')
     .option('--media-buy <id>', 'only this media buy of --seller')
-    .option('--since <instant>', 'only windows that end after it')
+    .option('--since <instant>', 'only what is newer: media buys, windows that end after it, tasks')
     .option('--expected-delay-ms <n>', "the reconciler's expectedDelayMs", whole(0), TOLERANCE.delayMs)
     .option('--grace-ms <n>', "the reconciler's graceMs", whole(0), TOLERANCE.graceMs);
   addStoreFlags(verb).action((flags: OwedFlags) => run(flags, (context) => owed(flags, context)));

@@ -32,8 +32,8 @@ const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
   move: 'm',
   operation: 'o',
   route: 'r',
-  snapshot: 'h',
   stream: 's',
+  snapshot: 'h',
   subscription: 'u',
   watch: 'w',
 };

@@ -74,6 +74,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
     ahead: fc.boolean(),
     afterFinal: fc.boolean(),
     windows: maybe(fc.array(fc.record({ id: text, stage: text }), { maxLength: 2 })),
+    claimedState: maybe(fc.record({ id: text, at: instant })),
     bodyBytes: fc.nat(9),
     expiresAt: maybe(instant),
   }),
