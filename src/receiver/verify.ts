@@ -150,7 +150,10 @@ function readAuthentic(
   known.who = { sender: authentic.identity.sender.agentUrl };
   announceLegacy(authentic.identity, context.legacySeen, context.raiseAlarm);
 
-  const found = read(authentic, context);
+  const { url, identity } = authentic;
+  const heard = context.registrations?.heard?.(url, identity.sender.agentUrl);
+  if (heard?.written) context.lifecycle.background(heard.written);
+  const found = read(authentic, context, heard?.url);
   const checked = beyondReports(found) ?? withToken(found, selected.delivery, context);
   return isThenable(checked) ? checked.then((body) => noted(known, body)) : noted(known, checked);
 }

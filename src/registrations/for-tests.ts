@@ -20,7 +20,8 @@ export {
   toolArguments,
 } from './request.ts';
 export { ROUTE_KEPT_MS } from './remembered-routes.ts';
-export { REFRESH_MS, type Routes, routesOf } from './routes.ts';
+export { REFRESH_MS } from './adopted-urls.ts';
+export { type Routes, routesOf } from './routes.ts';
 export {
   makeRouteToken,
   operationToken,
@@ -34,6 +35,7 @@ export {
   unseal,
 } from './secrets.ts';
 export { type BuyStream, buyStreamIn } from './streams.ts';
+export { type GivenUrl, givenIn } from './told/url-row.ts';
 export { isQuiet, type LeavableUrl, leftAt, quietAt } from './told/quiet.ts';
 export {
   endedWatch,

@@ -55,6 +55,7 @@ import { routesOf } from './routes.ts';
 import { teller } from './repeater-news.ts';
 import { repeaterOf } from './retry-loop.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from './watch-task.ts';
+import { heardUrls } from './told/heard.ts';
 import { startStop } from '../shared/start-stop.ts';
 import { tryFor } from '../shared/time-limits.ts';
 import { toldIdentity } from '../stores/identity.ts';
@@ -264,6 +265,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ...watched,
     ...own,
     requireTheirs: (receiver) => requireTheirs({ ...own, registrations }, receiver),
+    heard: heardUrls({ ...shared, given: routes.given }),
     ofEvent: ofEvent(operations, { secrets, hashes: parts.hashes }),
     ...subscriptionAnswers(registrations),
     tokenOf: tokenOfEvent(operations, { secrets, hashes: parts.hashes }),

@@ -1,9 +1,11 @@
 import type { Hashes } from '../crypto/engine.ts';
+import { putBounded } from '../shared/bounded.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Sender } from '../config/sender-entry.ts';
-import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
+import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
+import { adoptedUrls } from './adopted-urls.ts';
 import type { LegacyAuthentication } from './request.ts';
 import {
   hasTokenForm,
@@ -19,10 +21,11 @@ import {
   unseal,
 } from './secrets.ts';
 import { AUTH, LEGACY, ROUTE_KINDS, type RouteKind } from './route-kind.ts';
-import { rememberedRoutes, ROUTE_KEPT_MS } from './remembered-routes.ts';
+import { rememberedRoutes } from './remembered-routes.ts';
 import { requireSeller, type RouteScheme, type Seller, sellerIn } from './seller.ts';
-import { allRows, type Damage, eachRow, soon, storedObject } from './operation-rows.ts';
+import { allRows, type Damage, deleteRows, eachRow, soon, storedObject } from './operation-rows.ts';
 import { ourUrlIn } from './told/our-url.ts';
+import { GIVEN, givenIn, type GivenUrl, keepGiven } from './told/url-row.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
 import type { OurUrl } from '../windows/told.ts';
 
@@ -47,6 +50,8 @@ export interface Routes {
   readonly reportsRouteOf: (seller: Seller) => Promise<Route>;
   /** The URL of ours that a text is; undefined for one of another's. */
   readonly ours: (url: string) => OurUrl | undefined;
+  /** Likewise of a URL by which a delivery came; undefined for one that no seller was given. */
+  readonly given: (url: string) => OurUrl | undefined;
   /** `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** A URL that a seller has already. @throws ConfigError unless it is below `baseUrl`. */
@@ -71,12 +76,6 @@ export interface RouteOptions {
   readonly now: () => number;
   readonly sleep: (ms: number) => Promise<void>;
 }
-
-/** The shortest time between two reads of adopted URLs for an unknown path. Ms. */
-export const REFRESH_MS = 1000;
-
-/** How often a delivery that waits for a running read checks whether it has ended. Ms. */
-const LOOK_MS = 20;
 
 /** Adopted URLs at most. */
 const MOST = 10_000;
@@ -113,6 +112,25 @@ function rowOf(sender: string, id: string, route: StoredRoute): RegistrationRow 
 
 const ADOPTED = 'adopted';
 
+const givenOf = (
+  { random = '', scheme: kind, madeAt }: StoredRoute,
+  base: string,
+  now: number,
+): GivenUrl => ({
+  base,
+  route: random,
+  kind,
+  givenAt: now,
+  ...(madeAt !== undefined && kind !== 'signature' && { madeAt }),
+});
+
+/** The URL of a route that is gone; not of one that was made meanwhile. */
+function isNobodys(row: RegistrationRow, rows: RegistrationRows): boolean {
+  if (row.list !== GIVEN) return false;
+  const { route } = givenIn(row);
+  return !ROUTE_KINDS.some((kind) => readable(rows.get('route', kind) ?? { value: '' })?.random === route);
+}
+
 const placeOf = ({ agentUrl, scheme }: StoredRoute): SealedPlace => ({
   purpose: 'credentials',
   sender: agentUrl,
@@ -133,7 +151,22 @@ export function routesOf(options: RouteOptions): Routes {
     return { ...sellerIn(route), auth: AUTH[route.scheme](credentials) };
   };
   const known = rememberedRoutes(options.now);
-  const adopted = adoptedUrls(options, senderOf);
+  const adopted = adoptedUrls({
+    ...options,
+    load: async () => {
+      const found = new Map<string, Sender[]>();
+      for (const row of await adoptedRows(registrations)) {
+        const route = routeIn(row);
+        const path = route.path ?? '';
+        found.set(path, [...(found.get(path) ?? []), await senderOf(route)]);
+      }
+      return found;
+    },
+  });
+  /** URLs that are known to have their row, for as long as their route does. */
+  const given = new Map<string, true>();
+  const ours = (url: string): OurUrl | undefined => ourUrlIn([baseUrl], options, url);
+  const keyOf = ({ agentUrl, random }: StoredRoute): string => JSON.stringify([agentUrl, baseUrl, random]);
 
   const routeOf = async (seller: Seller, scheme: RouteKind): Promise<Route> => {
     const { agentUrl } = seller;
@@ -159,8 +192,10 @@ export function routesOf(options: RouteOptions): Routes {
       };
       const row = rowOf(agentUrl, scheme, is);
       if (found?.value !== row.value) rows.save(row);
+      if (!given.has(keyOf(is))) keepGiven(rows, agentUrl, givenOf(is, baseUrl, now), hashes);
       return is;
     });
+    putBounded(given, keyOf(route), true, MOST);
     const id = route.random ?? '';
     const isWritten = await registrations.run('', (rows) => {
       const row = rowOf('', id, route);
@@ -221,7 +256,11 @@ export function routesOf(options: RouteOptions): Routes {
       requireSeller(seller, 'signature', allowLoopback);
       return routeOf(seller, 'reports');
     },
-    ours: (url) => ourUrlIn([baseUrl], options, url),
+    ours,
+    given: (url) => {
+      const { pathname, search } = new URL(url);
+      return hasTokenForm(pathname) || adopted.has(pathname + search) ? ours(url) : undefined;
+    },
     senders: (url) => {
       const token = readRouteToken(secrets, hashes, url.pathname.slice(url.pathname.lastIndexOf('/') + 1));
       if (token) return known.get(token.id) ?? lookUp(token.id);
@@ -248,6 +287,17 @@ export function routesOf(options: RouteOptions): Routes {
         const { madeAt = now } = readable(rows.get('route', id) ?? { value: '' }) ?? {};
         rows.save(rowOf('', id, { ...route, madeAt }));
       });
+      const given = ours(url);
+      if (given) {
+        await registrations.run(seller.agentUrl, (rows, now) =>
+          keepGiven(
+            rows,
+            seller.agentUrl,
+            { ...given, kind: 'signature', isAdopted: true, givenAt: now },
+            hashes,
+          ),
+        );
+      }
       await adopted.refresh();
     },
     forget: async (agentUrl) => {
@@ -262,6 +312,7 @@ export function routesOf(options: RouteOptions): Routes {
       await drop('', ids);
       // Rows that were made in between, and whose URL has just been removed.
       await drop(agentUrl, ROUTE_KINDS, (row) => ids.includes(readable(row)?.random ?? ''));
+      await deleteRows(registrations, 'route', agentUrl, isNobodys);
       for (const id of ids) known.forget(id);
       await adopted.refresh();
     },
@@ -320,63 +371,4 @@ async function adoptedRows(registrations: StoreRegistrations): Promise<readonly 
   const rows: RegistrationRow[] = [];
   for await (const row of allRows(registrations, { ...OF_NO_SENDER, list: ADOPTED })) rows.push(row);
   return rows;
-}
-
-/** Adopted URLs, by path and query. */
-function adoptedUrls(
-  { registrations, now, sleep }: RouteOptions,
-  senderOf: (route: StoredRoute) => Promise<Sender>,
-): {
-  readonly at: (path: string) => Sender[] | Promise<Sender[]>;
-  readonly refresh: () => Promise<void>;
-} {
-  let byPath: ReadonlyMap<string, Sender[]> = new Map();
-  /** When the read of `byPath` began, and when the last read began. */
-  let readAt = -Infinity;
-  let startedAt = -Infinity;
-  /** How many reads have begun; and the number of the newest that has ended, with its error. */
-  let begun = 0;
-  let ended: { readonly nth: number; readonly error?: unknown } = { nth: 0 };
-  const refresh = async (): Promise<void> => {
-    const at = (startedAt = now());
-    const nth = (begun += 1);
-    try {
-      const found = new Map<string, Sender[]>();
-      for (const row of await adoptedRows(registrations)) {
-        const route = routeIn(row);
-        const path = route.path ?? '';
-        found.set(path, [...(found.get(path) ?? []), await senderOf(route)]);
-      }
-      // Of two concurrent reads the one that began later counts.
-      if (at >= readAt) [byPath, readAt] = [found, at];
-      if (nth > ended.nth) ended = { nth };
-    } catch (error) {
-      if (nth > ended.nth) ended = { nth, error };
-      throw error;
-    }
-  };
-  /**
-   * Waits for a read that begins from now on, so that URLs adopted before the delivery are found. It polls instead of sharing a
-   * promise with another delivery: on some platforms that never resolves (`requestsMayShare`).
-   */
-  const nextRefresh = async (): Promise<void> => {
-    const since = begun;
-    let waitMs = startedAt + REFRESH_MS - now();
-    do {
-      await sleep(Math.max(0, waitMs));
-      waitMs = startedAt + REFRESH_MS - now();
-      if (ended.nth > since) break;
-      if (waitMs <= 0) await refresh();
-      // A read that began after this delivery is running.
-      else if (begun > since) waitMs = Math.min(waitMs, LOOK_MS);
-    } while (ended.nth <= since);
-    if ('error' in ended) throw ended.error;
-  };
-  return {
-    at: (path) => {
-      const found = now() - readAt < ROUTE_KEPT_MS ? byPath.get(path) : undefined;
-      return found ?? soon(nextRefresh()).then(() => byPath.get(path) ?? []);
-    },
-    refresh,
-  };
 }

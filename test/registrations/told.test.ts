@@ -49,7 +49,9 @@ async function rows(kind: 'stream' | 'operation' | 'route', sender?: string): Pr
     limit: 100,
     ...(sender !== undefined && { sender }),
   });
-  return (page?.rows ?? []).map(({ value }) => JSON.parse(value) as JsonObject);
+  return (page?.rows ?? [])
+    .filter(({ list }) => list !== 'url')
+    .map(({ value }) => JSON.parse(value) as JsonObject);
 }
 
 async function stream(): Promise<BuyStream> {

@@ -19,11 +19,12 @@ export function ourUrlIn(
   text: string,
 ): OurUrl | undefined {
   if (text.length > MAX_URL || !URL.canParse(text)) return undefined;
-  const { href, origin, pathname } = new URL(text);
+  const { origin, pathname, search } = new URL(text);
+  const whole = origin + pathname + search;
   // Of several the longest: one may be below another.
-  const base = bases.filter((one) => href.startsWith(`${one}/`)).toSorted((a, b) => b.length - a.length)[0];
+  const base = bases.filter((one) => whole.startsWith(`${one}/`)).toSorted((a, b) => b.length - a.length)[0];
   if (base === undefined) return undefined;
-  if (!hasTokenForm(pathname)) return { base, route: href.slice(base.length + 1) };
+  if (!hasTokenForm(pathname)) return { base, route: whole.slice(base.length + 1) };
   const token = readRouteToken(secrets, hashes, pathname.slice(pathname.lastIndexOf('/') + 1));
   // A token stands right below its base, and nothing follows it.
   return token && origin + pathname === `${base}/${token.text}` ? { base, route: token.id } : undefined;

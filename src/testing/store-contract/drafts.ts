@@ -49,6 +49,8 @@ export interface Draft {
   readonly stage?: string;
   readonly isRevision?: boolean;
   readonly isPulled?: true;
+  /** By which URL of ours it came, and which media buys' rows that is noted with. */
+  readonly via?: EventClaim['via'];
   /** Of this media buy, and no report; with `at`. */
   readonly mediaBuy?: string;
   readonly leaseMs?: number;
@@ -148,6 +150,7 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
       },
     }),
     ...(draft.report !== undefined && { report: reportOf(draft.report, draft, instant) }),
+    ...(draft.via && { via: draft.via }),
     ...(draft.mediaBuy !== undefined && instant && { mediaBuy: { id: draft.mediaBuy, instant } }),
   };
 }

@@ -1,0 +1,91 @@
+import type { Hashes } from '../../crypto/engine.ts';
+import type { EventRegistrations } from '../../events/event-registration.ts';
+import { putBounded } from '../../shared/bounded.ts';
+import { requestsMayShare } from '../../shared/single-flight.ts';
+import type { StoreRegistrations } from '../../stores/store.ts';
+import type { OurUrl } from '../../windows/told.ts';
+import { givenAt, saveGiven } from './url-row.ts';
+
+/*
+ * When a URL was heard (told.md §1.3): noted by every authentic delivery, and written at most once a minute a URL by each process, one
+ * URL after the other, behind the answers. What cannot be written is written with the next delivery.
+ */
+
+/** URLs of this process that are known; for any other the store is written again. */
+const MOST_URLS = 10_000;
+/** How often a URL is written. Ms. */
+const EVERY_MS = 60_000;
+/** A write that takes longer may have died with the request that began it: the next delivery begins another one. Ms. */
+const WRITE_MS = 30_000;
+/** After one that failed. Ms. */
+const AGAIN_MS = 1000;
+
+export interface HeardOptions {
+  readonly registrations: StoreRegistrations;
+  readonly hashes: Pick<Hashes, 'sha256Hex'>;
+  /** The URL of ours that a text is, if a seller was given it. */
+  readonly given: (url: string) => OurUrl | undefined;
+  /** Ms, of a clock that is never set. */
+  readonly now: () => number;
+}
+
+/** A URL that was heard and is not written yet. */
+interface Unwritten {
+  readonly sender: string;
+  readonly url: OurUrl;
+}
+
+/** `EventRegistrations.heard`. */
+export function heardUrls({
+  registrations,
+  hashes,
+  given,
+  now,
+}: HeardOptions): NonNullable<EventRegistrations['heard']> {
+  /** By the text of the URL: its token is read once. */
+  const known = new Map<string, OurUrl>();
+  const urlOf = (text: string): OurUrl | undefined => {
+    const found = known.get(text) ?? given(text);
+    return found && putBounded(known, text, found, MOST_URLS);
+  };
+  /** By seller and URL. */
+  const heardAt = new Map<string, number>();
+  const unwritten = new Map<string, Unwritten>();
+  /** A write is under way that takes what comes, and is given up then. */
+  let busyUntil = -Infinity;
+  /** The last write has failed: nothing is noted until then. */
+  let pausedUntil = -Infinity;
+
+  const write = ({ sender, url }: Unwritten): Promise<void> =>
+    registrations.run(sender, (rows, at) => {
+      const given = givenAt(rows, url, hashes);
+      if (given) saveGiven(rows, sender, { ...given, heardAt: Math.max(given.heardAt ?? 0, at) }, hashes);
+    });
+  const writeAll = async (): Promise<void> => {
+    busyUntil = now() + WRITE_MS;
+    try {
+      for (const [key, one] of unwritten) {
+        await write(one);
+        unwritten.delete(key);
+        busyUntil = now() + WRITE_MS;
+      }
+    } catch {
+      // They are written with the next delivery, after a pause: where the store is away, deliveries fail too.
+      for (const key of unwritten.keys()) heardAt.delete(key);
+      pausedUntil = now() + AGAIN_MS;
+    }
+    busyUntil = -Infinity;
+  };
+
+  return (text, sender) => {
+    const url = urlOf(text);
+    if (!url) return undefined;
+    const key = JSON.stringify([sender, url.base, url.route]);
+    const at = now();
+    if (at < pausedUntil || at - (heardAt.get(key) ?? -Infinity) < EVERY_MS) return { url };
+    putBounded(heardAt, key, at, MOST_URLS);
+    putBounded(unwritten, key, { sender, url }, MOST_URLS);
+    if (requestsMayShare() && at < busyUntil) return { url };
+    return { url, written: writeAll() };
+  };
+}
