@@ -32,6 +32,7 @@ export type {
   SubscriptionRequest,
   SubscriptionSeen,
 } from './subscriptions/subscription-types.ts';
+export type { MovingMediaBuy, StatePage, StateQuery, UrlState } from './told/state-types.ts';
 export type { WatchState } from './watch-task.ts';
 
 /**

@@ -11,6 +11,7 @@ import { LISTED, type OperationQuery } from './list-operations.ts';
 import type { OperationRequest } from './operations.ts';
 import type { Reporting } from './request.ts';
 import { checked, type Seller } from './seller.ts';
+import type { StateQuery } from './told/state-types.ts';
 import type { WatchState } from './watch-task.ts';
 import { isAbortSignal } from '../shared/realms.ts';
 
@@ -103,6 +104,18 @@ export function requireQuery(query: OperationQuery): void {
   checked(() => {
     onlyKnown('list', query, QUERY);
     oneOf('state', query.state, STATES);
+    wholeNumber('limit', query.limit, LISTED, 1, MOST_LISTED);
+    if (query.agentUrl !== undefined) requireAgentUrl(query.agentUrl);
+    if (query.after !== undefined) text('after', query.after);
+  });
+}
+
+const STATE_QUERY: Readonly<Record<keyof StateQuery, true>> = { agentUrl: true, limit: true, after: true };
+
+/** @throws RegistrationError */
+export function requireStateQuery(query: StateQuery): void {
+  checked(() => {
+    onlyKnown('state', query, STATE_QUERY);
     wholeNumber('limit', query.limit, LISTED, 1, MOST_LISTED);
     if (query.agentUrl !== undefined) requireAgentUrl(query.agentUrl);
     if (query.after !== undefined) text('after', query.after);

@@ -16,6 +16,7 @@ import {
   requireReportingAlone,
   requireRequest,
   requireSellerAlone,
+  requireStateQuery,
 } from './option-checks.ts';
 import type { Given, JsonObject } from './answer-json.ts';
 import { ofEvent, tokenOfEvent } from './of-event.ts';
@@ -56,6 +57,8 @@ import { teller } from './repeater-news.ts';
 import { repeaterOf } from './retry-loop.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from './watch-task.ts';
 import { heardUrls } from './told/heard.ts';
+import { stateOf } from './told/state.ts';
+import type { StatePage, StateQuery } from './told/state-types.ts';
 import { startStop } from '../shared/start-stop.ts';
 import { tryFor } from '../shared/time-limits.ts';
 import { toldIdentity } from '../stores/identity.ts';
@@ -113,6 +116,12 @@ export interface Registrations extends EventRegistrations {
     /** Lists subscriptions in pages. */
     readonly list: (query?: SubscriptionQuery) => Promise<SubscriptionPage>;
   };
+  /**
+   * Lists the URLs of yours that sellers were given, in pages, with the calls, media buys and subscriptions that are on
+   * each. It asks no seller.
+   * @throws RegistrationError (rejects)
+   */
+  readonly state: (query?: StateQuery) => Promise<StatePage>;
   /**
    * Repeats calls that were not settled, in any number of processes: the same bytes under the same request key. A
    * call that is refused or cannot be repeated raises an alarm. Subscriptions that are not settled are finished, and
@@ -313,6 +322,12 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     list: async (query = {}) => {
       requireQuery(query);
       return operations.list(query).catch((error: unknown) => {
+        throw requestInvalid(error);
+      });
+    },
+    state: async (query = {}) => {
+      requireStateQuery(query);
+      return stateOf({ ...shared, base: baseUrl }, query).catch((error: unknown) => {
         throw requestInvalid(error);
       });
     },

@@ -1,0 +1,65 @@
+import type { RouteScheme } from '../seller.ts';
+
+/** Selects the URLs that `registrations.state` returns. Default: those of all sellers. */
+export interface StateQuery {
+  /** The agent URL of the seller. Default: all sellers. */
+  readonly agentUrl?: string | undefined;
+  /** The largest number of URLs on the page, 1 to 1000. Default: 100. */
+  readonly limit?: number | undefined;
+  /** The `next` of the page before. */
+  readonly after?: string | undefined;
+}
+
+/** A media buy that is on its way from one URL to another, or was refused there. */
+export interface MovingMediaBuy {
+  readonly mediaBuyId: string;
+  /** `waiting`: its update is not begun. `under_way`: it is not done. `refused`: the seller refused it. */
+  readonly state: 'waiting' | 'under_way' | 'refused';
+  /** The seller's reason, or the reason for the wait. */
+  readonly reason?: string;
+}
+
+/**
+ * A URL of yours that a seller was given, and the calls, media buys and subscriptions for which the seller uses it. Times
+ * are Unix ms on the store's clock.
+ */
+export interface UrlState {
+  readonly agentUrl: string;
+  /** The `baseUrl` below which the URL is. */
+  readonly base: string;
+  /** The name of the last segment; of an adopted URL, what follows the base. The URL itself is kept nowhere. */
+  readonly route: string;
+  /** The authentication that the seller was asked for there. */
+  readonly scheme: RouteScheme;
+  /** The time at which it was made for the seller, or adopted. */
+  readonly givenAt: number;
+  /** The time of the last authentic delivery by it, to the minute. Absent: there was none. */
+  readonly heardAt?: number;
+  /** The time at which its credentials were made. Absent: it has none, or an earlier version made them. */
+  readonly credentialsMadeAt?: number;
+  /** The numbers of those that are on it. A media buy stays on a former URL until an event of it came by the new one. */
+  readonly counts: {
+    /** Calls that have not ended. */
+    readonly operations: number;
+    readonly mediaBuys: number;
+    readonly subscriptions: number;
+  };
+  /** The first 100 operation ids. */
+  readonly operations: readonly string[];
+  /** The first 100 media buy ids. */
+  readonly mediaBuys: readonly string[];
+  /** The `ref` of the first 100. */
+  readonly subscriptions: readonly string[];
+  /** Media buys on it that are being moved, the first 100. */
+  readonly moving: readonly MovingMediaBuy[];
+  /** The time from which nobody needs it, if nothing more comes by it. Absent: somebody is on it. */
+  readonly quietAt?: number;
+}
+
+/** One page of URLs. Pass `next` as `after` to get the next page; it is absent on the last one. */
+export interface StatePage {
+  readonly urls: readonly UrlState[];
+  /** The time at which the page was read, Unix ms on the store's clock. */
+  readonly asOf: number;
+  readonly next?: string;
+}

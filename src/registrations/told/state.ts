@@ -1,0 +1,84 @@
+import type { RegistrationRow } from '../../stores/store.ts';
+import { LEGACY } from '../route-kind.ts';
+import type { RouteScheme } from '../seller.ts';
+import { quietAt } from './quiet.ts';
+import { recordedOf, type Recorded, type RecordedContext, type SellersUrls } from './recorded.ts';
+import type { StatePage, StateQuery, UrlState } from './state-types.ts';
+import { GIVEN, givenIn, type GivenUrl } from './url-row.ts';
+
+/* `registrations.state` (told.md §2.1): a page of the URLs that sellers were given, with who is on each. */
+
+/** URLs of a page, where nothing is said. */
+const LISTED = 100;
+
+/** @throws ConfigError for an `after` that no page gave. */
+export async function stateOf(
+  context: RecordedContext,
+  { agentUrl, limit = LISTED, after }: StateQuery,
+): Promise<StatePage> {
+  const { registrations } = context;
+  const asOf = await registrations.run('', (_rows, now) => now);
+  const { rows, next } = await registrations.page({
+    kind: 'route',
+    list: GIVEN,
+    limit,
+    ...(agentUrl !== undefined && { sender: agentUrl }),
+    ...(after !== undefined && { after }),
+  });
+  const sellers = new Map<string, SellersUrls>();
+  for (const { sender } of rows) {
+    if (!sellers.has(sender)) sellers.set(sender, await recordedOf(context, sender, asOf));
+  }
+  const urls = rows.flatMap((row) => {
+    const seller = sellers.get(row.sender);
+    return seller ? urlState(row, seller) : [];
+  });
+  return { urls, asOf, ...(next !== undefined && { next }) };
+}
+
+function urlState(row: RegistrationRow, seller: SellersUrls): UrlState {
+  const given = givenIn(row);
+  const on = seller.of(given);
+  const quiet = quietOf(given, on, seller);
+  const { base, route, givenAt, heardAt, madeAt } = given;
+  return {
+    agentUrl: row.sender,
+    base,
+    route,
+    scheme: schemeOf(given),
+    givenAt,
+    ...(heardAt !== undefined && { heardAt }),
+    ...(madeAt !== undefined && { credentialsMadeAt: madeAt }),
+    counts: countsOf(on),
+    operations: on.operations.first,
+    mediaBuys: on.mediaBuys.first,
+    subscriptions: on.subscriptions.first,
+    moving: on.moving,
+    ...(quiet !== Infinity && { quietAt: quiet }),
+  };
+}
+
+const schemeOf = ({ kind }: GivenUrl): RouteScheme => (kind === 'signature' ? kind : LEGACY[kind]);
+
+const countsOf = ({ operations, mediaBuys, subscriptions }: Recorded): UrlState['counts'] => ({
+  operations: operations.count,
+  mediaBuys: mediaBuys.count,
+  subscriptions: subscriptions.count,
+});
+
+/** When nobody needs it any more; Infinity while somebody is on it (told.md §3.5). */
+export function quietOf(
+  { base, givenAt, heardAt }: GivenUrl,
+  on: Recorded,
+  { horizonMs }: Pick<SellersUrls, 'horizonMs'>,
+): number {
+  const { operations, mediaBuys, subscriptions } = countsOf(on);
+  return quietAt({
+    url: base,
+    recorded: operations + mediaBuys + subscriptions,
+    since: Math.max(givenAt, on.leftAt),
+    heardAt,
+    horizonMs,
+    intervalMs: on.intervalMs,
+  });
+}
