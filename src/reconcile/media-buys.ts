@@ -22,6 +22,8 @@ export interface MediaBuyFacts {
   readonly status: string;
   /** Changes whenever the buy does; undefined where the seller says neither. */
   readonly revision?: string;
+  /** `revision` as the seller gave it, where it is a whole number. */
+  readonly revisionNumber?: number;
   /** When it changed last, Unix ms. */
   readonly updatedAt?: number;
   /** When it was canceled, Unix ms. */
@@ -57,6 +59,7 @@ export function mediaBuyFacts(data: unknown, mediaBuyId: string): MediaBuyFacts 
   return {
     status: status.slice(0, MAX_REVISION),
     ...(says && { revision: says.slice(0, MAX_REVISION) }),
+    ...(Number.isSafeInteger(revision) && { revisionNumber: revision as number }),
     ...(updated !== undefined && { updatedAt: updated }),
     ...(canceled !== undefined && { canceledAt: canceled }),
     flight: { ...flightIn(row), ...(packages.length > 0 && { packages: activePackages(packages) }) },
@@ -75,13 +78,14 @@ export function withFacts(before: BuyStream, facts: MediaBuyFacts, askedAt: numb
   const isFirst = stream.askedAt === undefined;
   const isChanged = isFirst || facts.revision === undefined || facts.revision !== stream.revision;
   const fitting = facts.products.filter(({ length }) => length <= MAX_PRODUCT_ID);
-  const { unverifiable: _known, ...known } = stream;
+  const { unverifiable: _known, revisionNumber: _old, ...known } = stream;
   const is: BuyStream = {
     ...known,
     askedAt,
     status: facts.status,
     ...(facts.revision !== undefined && { revision: facts.revision }),
     ...(isTerminalBuy(facts.status) && { endedAt }),
+    ...(facts.revisionNumber !== undefined && { revisionNumber: facts.revisionNumber }),
     products: [...new Set([...stream.products, ...fitting])].slice(0, MOST_PRODUCTS),
   };
   if (!isChanged) return is;

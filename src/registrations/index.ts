@@ -33,6 +33,15 @@ export type {
   SubscriptionSeen,
 } from './subscriptions/subscription-types.ts';
 export type { MovingMediaBuy, StatePage, StateQuery, UrlState } from './told/state-types.ts';
+export type {
+  ApplyOptions,
+  MovePlan,
+  MoveRequest,
+  MoveState,
+  MoveStep,
+  MoveUrl,
+  RegistrationMoves,
+} from './told/move-types.ts';
 export type { WatchState } from './watch-task.ts';
 
 /**

@@ -15,6 +15,7 @@ import {
 } from './operation.ts';
 import type { Operations } from './operations.ts';
 import { operationToken, type Secrets } from './secrets.ts';
+import { reportedText } from './seller-error.ts';
 
 /**
  * Finds the operation of an event. The ids in an event are claims of the seller: one that does not fit is a warning, settles
@@ -38,10 +39,17 @@ export function ofEvent(
       ...callOf(event),
       ...(mediaBuyId !== undefined && { mediaBuyId }),
       ...(event.kind === 'task' && { status: event.status, ...endingOf(event) }),
+      ...reasonOf(event),
       isWebhook: event.source === 'webhook',
     };
     return knownOf(event, await find(told), tokens);
   };
+}
+
+/** Of a task that has ended otherwise than it should. */
+function reasonOf(event: Event): Pick<OperationTold, 'reason'> {
+  const reason = event.kind === 'task' && event.error ? reportedText(event.error) : '';
+  return reason === '' ? {} : { reason };
 }
 
 /** The Task whose data told of the event's own (calls.md §1.5). */

@@ -2,7 +2,13 @@ import { notANumber } from '../config/validate.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import type { CallTold } from '../windows/told.ts';
-import type { Operation, OperationRequest, Operations, OperationsOptions } from './registrations-contract.ts';
+import type {
+  Operation,
+  OperationRequest,
+  Operations,
+  OperationsOptions,
+  StepOfMove,
+} from './registrations-contract.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import {
   accountText,
@@ -30,7 +36,7 @@ import type { Route } from './routes.ts';
 import { reportsToldBy } from './told/our-url.ts';
 import { allRows, deleteRows, eachRow, storedObject } from './operation-rows.ts';
 import { isOlder, operationToken, seal, type SealedPlace, secretIdOf, unseal } from './secrets.ts';
-import { type RouteScheme, sellerIn } from './seller.ts';
+import { type RouteScheme, type Seller, sellerIn } from './seller.ts';
 import { endWatch, found, settled } from './settling.ts';
 import { saveSellerRow, sellerRowIn, sellersHeard, watchIn } from './watch-task.ts';
 
@@ -86,6 +92,12 @@ export function operationsOf(options: OperationsOptions): Operations {
     return ours ? { push: { ...ours, scheme } } : {};
   };
 
+  /** The URL and credentials that the first attempt named, though another route or base is told by now. */
+  const pushRoute = async (seller: Seller, scheme: RouteScheme, told: Stored['told']): Promise<Route> => {
+    const known = told?.push ? await routes.routeAt(told.push) : undefined;
+    return known ?? routes.routeOf(seller, scheme, told?.push?.base);
+  };
+
   const operationOf = async (
     of: OperationName,
     stored: Stored,
@@ -106,6 +118,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       ...of,
       ...held,
       ...(stored.ref !== undefined && { ref: stored.ref }),
+      ...(stored.isStep && { isStep: true }),
       call: {
         taskType,
         arguments: given,
@@ -113,7 +126,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(context !== undefined && { context: storedObject(context) as JsonObject }),
         ...(!withoutConfig && {
           destination: {
-            ...below(told?.push?.base, route ?? (await routes.routeOf(seller, scheme))),
+            ...(route ?? (await pushRoute(seller, scheme, told))),
             operationId,
             ...(secret && { token: operationToken(secret, hashes, operationId) }),
           },
@@ -164,7 +177,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       return seenOf(row, { ...stored, state: 'orphaned' });
     });
 
-  const create = async (request: OperationRequest): Promise<Operation> => {
+  const createStep = async (request: OperationRequest, step?: StepOfMove): Promise<Operation | undefined> => {
     const { agentUrl, taskType, scheme = 'signature', requestKeyMs = DAY_MS } = request;
     requireTaskType(taskType);
     requireKeyTime(requestKeyMs);
@@ -178,12 +191,13 @@ export function operationsOf(options: OperationsOptions): Operations {
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
     // Whatever cannot be had is said before anything is promised.
-    let route = await routes.routeOf(seller, scheme);
+    let route = await routes.routeOf(seller, scheme, step?.base);
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
     const requestKey = newId();
     const isWritten = await takeRoom(agentUrl);
-    const write = (rows: RegistrationRows, now: number): Written | undefined => {
-      if (!rows.get('route', scheme)) return undefined;
+    const write = (rows: RegistrationRows, now: number): Written | 'forgotten' | undefined => {
+      if (!rows.get('route', scheme)) return 'forgotten';
+      if (step && !step.begins(rows, now, of)) return undefined;
       const made: Stored = {
         seller,
         taskType,
@@ -200,24 +214,28 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(reports && { reports }),
         sealed,
         told: { ...reportsTold, ...pushTold(route, scheme) },
+        ...(step && { isStep: true }),
       };
       const heldUntil = now + callMs;
       rows.save(rowOf(of, made, heldUntil, null));
       return { made, heldUntil };
     };
-    const storing = async (): Promise<Written> => {
+    const storing = async (): Promise<Written | undefined> => {
       const written = await registrations.run(agentUrl, write);
-      if (written) return written;
+      if (written !== 'forgotten') return written;
       // The seller was forgotten meanwhile, and its URL with it.
-      route = await routes.routeOf(seller, scheme);
+      route = await routes.routeOf(seller, scheme, step?.base);
       return storing();
     };
-    const { made, heldUntil } = await storing().finally(isWritten);
-    return operationOf(of, made, { isRepeat: false, heldUntil }, route);
+    const written = await storing().finally(isWritten);
+    return written && operationOf(of, written.made, { isRepeat: false, heldUntil: written.heldUntil }, route);
   };
+  const create = async (request: OperationRequest): Promise<Operation> =>
+    (await createStep(request)) as Operation;
 
   return {
     create,
+    createStep,
     find: (told) => {
       const isHeard = told.isWebhook === true && heard.isDue(told.agentUrl);
       return registrations.run(told.agentUrl, (rows, now) => {
@@ -244,10 +262,10 @@ export function operationsOf(options: OperationsOptions): Operations {
       });
       return again && operationOf(of, again.without, { isRepeat: false, heldUntil: again.heldUntil });
     },
-    reject: (called, state) =>
+    reject: (called, state, why) =>
       changeCalled(called, (stored, rows, now, row) => {
         const is = row.dueAt === called.heldUntil ? state : 'orphaned';
-        rows.save(closedRow(called, stored, is, { now, retentionMs }));
+        rows.save(closedRow(called, { ...stored, ...why }, is, { now, retentionMs }));
         return is;
       }),
     attempted,
@@ -344,12 +362,6 @@ function requireKeyTime(ms: unknown): void {
     `requestKeyMs: ${notANumber(ms)} not a whole number of ms. Give the time for which the seller knows a request by its key, or 0 if it does not.`,
   );
 }
-
-const baseOf = ({ url }: Route): string => url.slice(0, url.lastIndexOf('/'));
-
-/** A repeated call names the URL of the first one, though `baseUrl` is another one by now. */
-const below = (base: string | undefined, route: Route): Route =>
-  base === undefined ? route : { ...route, url: base + route.url.slice(baseOf(route).length) };
 
 /** What came of a row that was due. */
 interface Came {

@@ -22,7 +22,7 @@ import type { Given, JsonObject } from './answer-json.ts';
 import { ofEvent, tokenOfEvent } from './of-event.ts';
 import type { OperationName, OperationSeen } from './operation.ts';
 import type { OperationPage, OperationQuery } from './list-operations.ts';
-import type { OperationRequest } from './operations.ts';
+import type { Operation, OperationRequest } from './operations.ts';
 import { operationsOf } from './operations.ts';
 import {
   type AnyonesRegistration,
@@ -55,6 +55,8 @@ import { countingRefused } from './refused-answers.ts';
 import { routesOf } from './routes.ts';
 import { teller } from './repeater-news.ts';
 import { repeaterOf } from './retry-loop.ts';
+import type { RegistrationMoves } from './told/move-types.ts';
+import { registeredMoves } from './told/registered-moves.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from './watch-task.ts';
 import { heardUrls } from './told/heard.ts';
 import { stateOf } from './told/state.ts';
@@ -64,7 +66,7 @@ import { tryFor } from '../shared/time-limits.ts';
 import { toldIdentity } from '../stores/identity.ts';
 
 /** Registers your calls to sellers, so that each webhook finds its call. Made by `createRegistrations`. */
-export interface Registrations extends EventRegistrations {
+export interface Registrations extends EventRegistrations, RegistrationMoves {
   /** The value of `ReceiverOptions.publicUrl`: everything below `baseUrl`. */
   readonly publicUrl: string;
   /**
@@ -249,20 +251,32 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     publicUrl: `${baseUrl}/*`,
     senders: Object.assign(routes.senders, { [OF_REGISTRATIONS]: true }),
   };
+  const callAgain = (operation: Operation, signal: AbortSignal): Promise<unknown> =>
+    counted(registrationOf(operation, { ...context(), isUnattended: true })).call({ signal });
   const repeater = repeaterOf({
     due: (max) => operations.due(max, []),
-    make: (operation, signal) =>
-      counted(registrationOf(operation, { ...context(), isUnattended: true })).call({ signal }),
+    make: callAgain,
     tell: (news) => teller(logger, (alarm) => raise(alarm))(news),
     sleep: parts.sleep,
     deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
+  });
+  const moves = registeredMoves({
+    ...shared,
+    routes,
+    operations,
+    call,
+    bases: [baseUrl],
+    make: callAgain,
+    warn: (fields, message) => logger.warn(fields, message),
+    deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
+    holdMs: callMs,
   });
   const begin = async (): Promise<void> => {
     givenCaller('registrations.start', call);
     if (!observe) throw new ConfigError(NO_RECEIVER);
     if (stopping.signal.aborted) stopping = new AbortController();
     const { signal } = stopping;
-    repeating = Promise.all([repeater.run(signal), subscriptions.run(signal)]);
+    repeating = Promise.all([repeater.run(signal), subscriptions.run(signal), moves.run(signal)]);
   };
   const end = async (): Promise<void> => {
     stopping.abort(new DOMException('The registrations stop.', 'AbortError'));
@@ -301,6 +315,8 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         reporting,
       );
     },
+    plan: moves.plan,
+    apply: moves.apply,
     subscribe: (request) => subscriptions.subscribe(request as SubscriptionRequest),
     unsubscribe: (of) => subscriptions.unsubscribe(of as SubscriptionRemoval),
     subscriptions: { list: subscriptions.list },
@@ -317,6 +333,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       await routes.forget(agentUrl);
       await operations.forget(agentUrl);
       await subscriptions.forget(agentUrl);
+      await moves.forget(agentUrl);
     },
     get: async (of) => operations.get(requireName(of)),
     list: async (query = {}) => {

@@ -44,10 +44,15 @@ export interface Route {
 
 /** Routes of all sellers, in one store. */
 export interface Routes {
-  /** The seller's route, made if there is none; durable. */
-  readonly routeOf: (seller: Seller, scheme?: RouteScheme) => Promise<Route>;
+  /**
+   * The seller's route, made if there is none; durable.
+   * @param base one of the bases; absent: the first.
+   */
+  readonly routeOf: (seller: Seller, scheme?: RouteScheme, base?: string) => Promise<Route>;
   /** Likewise its route for reports, which come by HMAC or signed. */
-  readonly reportsRouteOf: (seller: Seller) => Promise<Route>;
+  readonly reportsRouteOf: (seller: Seller, base?: string) => Promise<Route>;
+  /** A route by its URL, with its credentials; undefined where there is none. */
+  readonly routeAt: (url: OurUrl) => Promise<Route | undefined>;
   /** The URL of ours that a text is; undefined for one of another's. */
   readonly ours: (url: string) => OurUrl | undefined;
   /** Likewise of a URL by which a delivery came; undefined for one that no seller was given. */
@@ -168,7 +173,7 @@ export function routesOf(options: RouteOptions): Routes {
   const ours = (url: string): OurUrl | undefined => ourUrlIn([baseUrl], options, url);
   const keyOf = ({ agentUrl, random }: StoredRoute): string => JSON.stringify([agentUrl, baseUrl, random]);
 
-  const routeOf = async (seller: Seller, scheme: RouteKind): Promise<Route> => {
+  const routeOf = async (seller: Seller, scheme: RouteKind, base: string): Promise<Route> => {
     const { agentUrl } = seller;
     const token = makeRouteToken(secrets, hashes, randomBytes);
     const made: StoredRoute = { ...sellerIn(seller), scheme, random: token.id, secretId: token.secretId };
@@ -207,17 +212,23 @@ export function routesOf(options: RouteOptions): Routes {
     // The seller was deleted between the two steps: this URL is removed, and a new one made.
     if (isWritten && !(await isOwn(agentUrl, scheme, id))) {
       await drop('', [id]);
-      return routeOf(seller, scheme);
+      return routeOf(seller, scheme, base);
     }
-    const of = routeTokenOf(secrets, hashes, { id, secretId: route.secretId ?? '' });
+    return routeIs(route, base);
+  };
+
+  /** A route as a seller is told of it. @throws ConfigError without the secret that made it. */
+  const routeIs = async (route: StoredRoute, base: string): Promise<Route> => {
+    const { agentUrl, scheme, random: id = '', secretId = '' } = route;
+    const of = routeTokenOf(secrets, hashes, { id, secretId });
     if (!of) {
       throw new ConfigError(
-        `secrets: the URL of ${agentUrl} was made by an unknown secret (${route.secretId}). Add it at the end of the list.`,
+        `secrets: the URL of ${agentUrl} was made by an unknown secret (${secretId}). Add it at the end of the list.`,
       );
     }
     const credentials = await credentialsOf(route);
     return {
-      url: `${baseUrl}/${of.text}`,
+      url: `${base}/${of.text}`,
       ...(scheme !== 'signature' &&
         credentials !== undefined && { authentication: { scheme: LEGACY[scheme], credentials } }),
     };
@@ -248,13 +259,18 @@ export function routesOf(options: RouteOptions): Routes {
   };
 
   return {
-    routeOf: async (seller, scheme = 'signature') => {
+    routeOf: async (seller, scheme = 'signature', base = baseUrl) => {
       requireSeller(seller, scheme, allowLoopback);
-      return routeOf(seller, scheme);
+      return routeOf(seller, scheme, base);
     },
-    reportsRouteOf: async (seller) => {
+    reportsRouteOf: async (seller, base = baseUrl) => {
       requireSeller(seller, 'signature', allowLoopback);
-      return routeOf(seller, 'reports');
+      return routeOf(seller, 'reports', base);
+    },
+    routeAt: async ({ base, route: id }) => {
+      const row = await registrations.run('', (rows) => rows.get('route', id));
+      const route = row && readable(row);
+      return route?.random === undefined ? undefined : routeIs(route, base);
     },
     ours,
     given: (url) => {

@@ -62,6 +62,8 @@ export interface BuyStream extends Stream {
   readonly revision?: string;
   /** When it became terminal. */
   readonly endedAt?: number;
+  /** The protocol's own revision among that, for an update. */
+  readonly revisionNumber?: number;
   /** What is known of its products. */
   readonly delayMs?: number;
   readonly granularities?: readonly Frequency[];

@@ -103,7 +103,11 @@ function handsOf(actor: Actor, gate: Gate, broken: Broken): Hands {
   let ids = 0;
   const operations = operationsOf({
     registrations,
-    routes: { routeOf: async () => ({ url: 'https://buyer.example/webhooks/route' }), ours: () => undefined },
+    routes: {
+      routeOf: async () => ({ url: 'https://buyer.example/webhooks/route' }),
+      routeAt: async () => undefined,
+      ours: () => undefined,
+    },
     secrets,
     hashes,
     randomBytes: (count) => new Uint8Array(count),

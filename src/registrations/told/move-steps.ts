@@ -1,0 +1,304 @@
+import { boundedCall } from '../../calls/bounded-call.ts';
+import { refusedBy } from '../../calls/refused-answer.ts';
+import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
+import { MAX_TEXT, printableText } from '../../codec/printable.ts';
+import type { Hashes } from '../../crypto/engine.ts';
+import { isOfKind, messageOf } from '../../shared/errors.ts';
+import { limited, orAborted } from '../../shared/time-limits.ts';
+import { storedId } from '../../stages/ids.ts';
+import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
+import { answerIn, refusalIn } from '../answer.ts';
+import type { JsonObject as Arguments } from '../answer-json.ts';
+import type { CallSeller } from '../call-seller.ts';
+import { beforeDeadline } from '../call-deadline.ts';
+import { type Stored, storedIn } from '../operation.ts';
+import { storedObject } from '../operation-rows.ts';
+import type { Operation, Operations } from '../registrations-contract.ts';
+import { reportingWebhook } from '../request.ts';
+import type { Routes } from '../routes.ts';
+import type { Seller } from '../seller.ts';
+import { SellerBusyError, SellerError, waitMs } from '../seller-error.ts';
+import { type BuyStream, isRegistered, streamAt } from '../streams.ts';
+import { saveSellerRow, sellerRowIn } from '../watch-task.ts';
+import { type Judged, judged } from './move-judging.ts';
+import { isTerminal, type Needed, needOf } from './move-needs.ts';
+import { freeTurn, goneRow, type Move, moveIn, moveRow, wakeTurns } from './move-row.ts';
+import { ownRoutesIn, schemeOf, sellerOf } from './own-routes.ts';
+
+/* The steps of moves of media buys (told.md §3.2): begun by one process, called, and looked at until their end. */
+
+export interface StepsContext {
+  readonly registrations: StoreRegistrations;
+  readonly hashes: Hashes;
+  readonly routes: Pick<Routes, 'routeOf' | 'reportsRouteOf'>;
+  readonly operations: Pick<Operations, 'createStep'>;
+  readonly call: CallSeller;
+  /** Makes the call of an operation, and settles it. */
+  readonly make: (operation: Operation, signal: AbortSignal) => Promise<unknown>;
+  readonly warn: (fields: object, message: string) => void;
+  /** A call is aborted after this time, before another process makes it too. Ms. */
+  readonly deadlineMs: number;
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
+}
+
+/** A row that this process holds: it was due. */
+export type HeldRow = Pick<RegistrationRow, 'sender' | 'id' | 'dueAt'>;
+
+/** The media buy of a step, which is stored under the same id; undefined where nothing is known of it. */
+export function buyOf(rows: RegistrationRows, id: string): BuyStream | undefined {
+  const stream = streamAt(rows, id);
+  return stream && isRegistered(stream) ? stream : undefined;
+}
+
+/** What this process is to do for a step that it has claimed. */
+interface Begun {
+  readonly move: Move;
+  readonly stream: BuyStream;
+  readonly needed: Needed;
+  readonly seller: Seller;
+}
+
+/** Begins a step that this process has claimed, and calls the seller. */
+export async function begin(context: StepsContext, held: HeldRow, stopping: AbortSignal): Promise<void> {
+  const { registrations } = context;
+  const begun = await registrations.run(held.sender, (rows, now) => begunIn(rows, held, now));
+  if (!begun || stopping.aborted) return;
+  let operation: Operation | undefined;
+  try {
+    operation = await created(context, held, begun);
+  } catch (error) {
+    // Its place stays taken until its time is over: what fails here fails for the next one too.
+    await waits(context, held, messageOf(error));
+    throw error;
+  }
+  if (operation) await called(context, held, operation, stopping);
+}
+
+function begunIn(rows: RegistrationRows, held: HeldRow, now: number): Begun | undefined {
+  const row = rows.get('move', held.id);
+  if (row?.list !== 'claimed' || row.dueAt !== held.dueAt) return undefined;
+  const move = moveIn(row);
+  const stream = buyOf(rows, held.id);
+  const routes = ownRoutesIn(rows);
+  const need = stream && needOf(stream, { routes, to: move.to });
+  if (stream && need?.kind === 'update') {
+    return { move, stream, needed: need, seller: sellerOf(held.sender, routes) };
+  }
+  rows.save(need?.kind === 'unknown' ? refusedRow(row, move, need.reason) : goneRow(row));
+  freeTurn(rows, held.sender, held.id, now);
+  return undefined;
+}
+
+const refusedRow = (row: RegistrationRow, { operationId: _over, ...move }: Move, reason: string) =>
+  moveRow(row, { ...move, reason: printableText(reason, MAX_TEXT) }, 'refused');
+
+/** The operation of a step, durable with its row in one step; undefined where somebody else has taken it. */
+async function created(
+  { routes, operations }: StepsContext,
+  { sender, id, dueAt }: HeldRow,
+  { move, stream, needed: { push, reports }, seller }: Begun,
+): Promise<Operation | undefined> {
+  const { account, frequency, metrics, ref } = stream;
+  const route =
+    reports &&
+    (await (reports.kind === 'reports'
+      ? routes.reportsRouteOf(seller, reports.base)
+      : routes.routeOf(seller, reports.kind, reports.base)));
+  const revision = move.revision ?? stream.revisionNumber;
+  const args = {
+    media_buy_id: stream.mediaBuyId,
+    ...(account !== undefined && { account: storedObject(account) as Arguments }),
+    ...(revision !== undefined && { revision }),
+    ...(route &&
+      frequency && {
+        reporting_webhook: reportingWebhook(route, {
+          frequency,
+          ...(metrics && { requestedMetrics: metrics }),
+        }),
+      }),
+  };
+  const request = {
+    ...seller,
+    taskType: 'update_media_buy',
+    arguments: args,
+    ...(ref !== undefined && { ref }),
+    scheme: schemeOf(push.kind),
+  };
+  return operations.createStep(request, {
+    base: push.base,
+    begins: (rows, now, { operationId }) => {
+      const row = rows.get('move', id);
+      if (row?.list !== 'claimed' || row.dueAt !== dueAt) return false;
+      const { reason: _before, ...is } = moveIn(row);
+      const next: Move = { ...is, operationId, tries: is.tries + 1, looks: 0 };
+      rows.save(moveRow({ sender, id }, next, 'under_way', dueAt ?? now));
+      return true;
+    },
+  });
+}
+
+/** Calls the seller; the step is looked at as soon as it is answered. */
+async function called(
+  context: StepsContext,
+  held: HeldRow,
+  operation: Operation,
+  stopping: AbortSignal,
+): Promise<void> {
+  const { registrations, hashes, make, warn, deadlineMs, sleep } = context;
+  const deadline = { ms: deadlineMs, reason: 'The call took too long.', sleep };
+  let pauseMs: number | undefined;
+  try {
+    await beforeDeadline(deadline, stopping, (signal) => make(operation, signal));
+  } catch (error) {
+    pauseMs = pauseIn(error);
+    const { agentUrl: sender, operationId } = operation;
+    warn({ sender, operationId, error }, `A step of a move did not succeed. ${messageOf(error)}`);
+  }
+  await registrations.run(held.sender, (rows, now) => {
+    if (pauseMs !== undefined) {
+      const seller = sellerRowIn(rows);
+      const pausedUntil = Math.max(seller.pausedUntil ?? 0, Math.ceil(now + pauseMs));
+      saveSellerRow(rows, held.sender, { ...seller, pausedUntil });
+    }
+    const row = rows.get('operation', storedId(operation.operationId, hashes));
+    // One that was not answered keeps its place until its time is over, and is called again meanwhile.
+    if (row && storedIn(row).state === 'calling') return;
+    freeTurn(rows, held.sender, held.id, now);
+    const step = rows.get('move', held.id);
+    const isIts = step !== undefined && moveIn(step).operationId === operation.operationId;
+    if (isIts && step.list === 'under_way') rows.save({ ...step, dueAt: Math.ceil(now) });
+  });
+}
+
+/** The pause that a seller asks for: it is its own, and no call's alone. Ms. */
+function pauseIn(error: unknown): number | undefined {
+  if (isOfKind(error, SellerBusyError)) return waitMs(error.retryAfterMs);
+  if (!isOfKind(error, SellerError) || error.recovery !== 'transient') return undefined;
+  return waitMs(error.retryAfterMs);
+}
+
+/** A step that could not be begun waits again. */
+const waits = ({ registrations }: StepsContext, held: HeldRow, reason: string): Promise<void> =>
+  registrations.run(held.sender, (rows) => {
+    const row = rows.get('move', held.id);
+    if (row?.list !== 'claimed' || row.dueAt !== held.dueAt) return;
+    rows.save(moveRow(row, { ...moveIn(row), reason: printableText(reason, MAX_TEXT) }, 'waiting'));
+  });
+
+/** Looks at a step whose time has come. */
+export async function look(context: StepsContext, held: HeldRow, stopping: AbortSignal): Promise<void> {
+  const { registrations, hashes } = context;
+  const asked = await registrations.run(held.sender, (rows, now) => lookedIn(rows, held, now, hashes));
+  if (asked) await askRevision(context, held, asked, stopping);
+}
+
+/** @returns the step whose revision is to be read. */
+function lookedIn(
+  rows: RegistrationRows,
+  held: HeldRow,
+  now: number,
+  hashes: Hashes,
+): { readonly move: Move; readonly stream: BuyStream } | undefined {
+  const row = rows.get('move', held.id);
+  if (!row || row.dueAt !== held.dueAt) return undefined;
+  const move = moveIn(row);
+  const stream = buyOf(rows, held.id);
+  const need = stream && needOf(stream, { routes: ownRoutesIn(rows), to: move.to });
+  const operation = updateOf(rows, move, hashes);
+  // Its update is not called any more, whoever called it last.
+  if (operation?.state !== 'calling') freeTurn(rows, held.sender, held.id, now);
+  const does = judged(move, { need, operation, now });
+  if (does.kind === 'ask') return stream && { move, stream };
+  keep(rows, row, does, now);
+  return undefined;
+}
+
+function updateOf(rows: RegistrationRows, { operationId }: Move, hashes: Hashes): Stored | undefined {
+  const row = operationId === undefined ? undefined : rows.get('operation', storedId(operationId, hashes));
+  return row && storedIn(row);
+}
+
+function keep(
+  rows: RegistrationRows,
+  row: RegistrationRow,
+  does: Exclude<Judged, { kind: 'ask' }>,
+  now: number,
+): void {
+  if (does.kind === 'wait') rows.save(moveRow(row, does.move, 'under_way', does.until));
+  if (does.kind === 'done') rows.save(goneRow(row));
+  if (does.kind === 'refused') rows.save(refusedRow(row, moveIn(row), does.reason));
+  if (does.kind !== 'again') return;
+  rows.save(moveRow(row, does.move, 'waiting'));
+  wakeTurns(rows, row.sender, now);
+}
+
+/** The revision of a media buy is another one: it is read, and the step begins again (told.md §3.2). */
+async function askRevision(
+  { registrations, call, deadlineMs }: StepsContext,
+  held: HeldRow,
+  { move, stream }: { readonly move: Move; readonly stream: BuyStream },
+  stopping: AbortSignal,
+): Promise<void> {
+  const { mediaBuyId, account, ref } = stream;
+  const args = {
+    ...(account !== undefined && { account: storedObject(account) as Arguments }),
+    media_buy_ids: [mediaBuyId],
+  };
+  let found: { readonly buy: JsonObject | undefined } | { readonly failed: string };
+  try {
+    const reason = `the seller did not answer within ${deadlineMs} ms`;
+    const answer = await limited({ ms: deadlineMs, reason }, stopping, (signal) =>
+      orAborted(
+        boundedCall(call)(held.sender, 'get_media_buys', args, { signal, ...(ref !== undefined && { ref }) }),
+        signal,
+      ),
+    );
+    const refusal = refusalIn(answer, 'get_media_buys');
+    found = refusal
+      ? { failed: refusal.message }
+      : { buy: buyIn(answerIn(answer, 'get_media_buys').data, mediaBuyId) };
+  } catch (error) {
+    found = { failed: messageOf(refusedBy(error, true) ?? error) };
+  }
+  await registrations.run(held.sender, (rows, now) => {
+    const row = rows.get('move', held.id);
+    if (!row || row.dueAt !== held.dueAt || moveIn(row).operationId !== move.operationId) return;
+    const known = moveIn(row);
+    if ('failed' in found) {
+      const reason = printableText(`its revision cannot be read: ${found.failed}`, MAX_TEXT);
+      const looks = known.looks + 1;
+      rows.save(
+        looks >= MOST_ASKS
+          ? refusedRow(row, known, reason)
+          : moveRow(row, { ...known, looks, reason }, 'under_way', now + ASK_AGAIN_MS * 2 ** looks),
+      );
+      return;
+    }
+    const { operationId: _over, reason: _before, revision: _old, ...is } = known;
+    const status = found.buy && textMember(found.buy, 'status');
+    const revision = found.buy && present(found.buy, 'revision');
+    const next: Move = {
+      ...is,
+      conflicts: is.conflicts + 1,
+      looks: 0,
+      ...(Number.isSafeInteger(revision) && { revision: revision as number }),
+    };
+    rows.save(status !== undefined && isTerminal({ status }) ? goneRow(row) : moveRow(row, next, 'waiting'));
+    wakeTurns(rows, held.sender, now);
+  });
+}
+
+/** Questions that fail, one after the other, and the first wait after one, doubled with each. Ms. */
+const MOST_ASKS = 10;
+const ASK_AGAIN_MS = 1000;
+/** Rows of an answer that are looked at. */
+const MOST_ROWS = 10_000;
+
+function buyIn(data: unknown, mediaBuyId: string): JsonObject | undefined {
+  if (!isJsonObject(data)) return undefined;
+  return Object.values(data)
+    .filter(Array.isArray)
+    .flatMap((list: readonly unknown[]) => list.slice(0, MOST_ROWS))
+    .filter(isJsonObject)
+    .find((row) => textMember(row, 'media_buy_id') === mediaBuyId);
+}

@@ -1,0 +1,216 @@
+import type { Hashes } from '../../crypto/engine.ts';
+import { ConfigError } from '../../shared/errors.ts';
+import { storedId } from '../../stages/ids.ts';
+import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
+import { deleteRows } from '../operation-rows.ts';
+import { requestInvalid } from '../seller.ts';
+import { buyStreamIn, isRegistered } from '../streams.ts';
+import { type Need, needOf } from './move-needs.ts';
+import { placeIn, type PlanPlace, placeText, STATE_OF, type StepOf, stepOf } from './move-plan.ts';
+import { checkedMove, checkedPlan, MOST_STEPS } from './move-request.ts';
+import {
+  goneRow,
+  type Move,
+  moveIn,
+  type MoveList,
+  moveRow,
+  type MoveTarget,
+  wakeTurns,
+} from './move-row.ts';
+import { buyOf } from './move-steps.ts';
+import type { ApplyOptions, MovePlan, MoveRequest, MoveStep } from './move-types.ts';
+import { type OwnRoutes, ownRoutesIn } from './own-routes.ts';
+
+/* The plan of a move, and what is stored when it is applied (told.md §3.1, §3.3). */
+
+export interface MovesContext {
+  readonly registrations: StoreRegistrations;
+  readonly hashes: Hashes;
+  /** The first one is what sellers are told. */
+  readonly bases: readonly string[];
+  readonly subscriptions?: SubscriptionMoves;
+  /** Steps were stored. */
+  readonly wake: () => void;
+}
+
+/** How sets of subscriptions take part. */
+export interface SubscriptionMoves {
+  /** The steps of a set. */
+  readonly stepsOf: (row: RegistrationRow, routes: OwnRoutes, to: MoveTarget) => readonly MoveStep[];
+  /** Wants a subscription elsewhere; its set is changed by whoever has started. */
+  readonly move: (step: MoveStep, to: MoveTarget) => Promise<MoveStep>;
+}
+
+export interface Moves {
+  readonly plan: (request?: MoveRequest) => Promise<MovePlan>;
+  readonly apply: (plan: MovePlan, options?: ApplyOptions) => Promise<MovePlan>;
+  /** Deletes all steps of a seller. */
+  readonly forget: (agentUrl: string) => Promise<void>;
+}
+
+/** Rows that are read for one page of a plan, for each step that it may have. */
+const READ_PER_STEP = 10;
+/** Rows of a seller that one step of the store reads the moves of. */
+const TOGETHER = 100;
+/** Steps that are stored concurrently. */
+const CONCURRENT = 10;
+
+export function movesOf(context: MovesContext): Moves {
+  const { registrations, hashes, bases, subscriptions, wake } = context;
+
+  const plan = async (request: MoveRequest = {}): Promise<MovePlan> => {
+    const to = checkedMove(request, bases);
+    const { sellers = [undefined], limit = MOST_STEPS } = request;
+    let at: PlanPlace | undefined = beginIn(request);
+    const steps: MoveStep[] = [];
+    let left = limit * READ_PER_STEP;
+    while (at && at.seller < sellers.length && left > 0 && steps.length < limit) {
+      const { rows, next } = await read(at, sellers[at.seller], Math.min(left, limit - steps.length));
+      left -= Math.max(1, rows.length);
+      steps.push(...(await stepsIn(rows, at.part, to)));
+      at = next === undefined ? following(at) : { ...at, after: next };
+    }
+    const isOver = !at || at.seller >= sellers.length;
+    return { to: askedOf(request), steps, ...(at && !isOver && { next: placeText(at) }) };
+  };
+
+  const read = async ({ part, after }: PlanPlace, sender: string | undefined, limit: number) =>
+    registrations
+      .page({
+        kind: part,
+        limit,
+        ...(part === 'stream' && { list: 'open' }),
+        ...(sender !== undefined && { sender }),
+        ...(after !== undefined && { after }),
+      })
+      .catch((error: unknown) => {
+        throw requestInvalid(error);
+      });
+
+  const stepsIn = async (
+    rows: readonly RegistrationRow[],
+    part: PlanPlace['part'],
+    to: MoveTarget,
+  ): Promise<readonly MoveStep[]> => {
+    const found: MoveStep[] = [];
+    for (const { sender, own } of bySender(rows)) {
+      found.push(
+        ...(await registrations.run(sender, (step) => {
+          const routes = ownRoutesIn(step);
+          return own.flatMap((row) =>
+            part === 'stream'
+              ? (buyStep(step, row, { routes, to }) ?? [])
+              : (subscriptions?.stepsOf(row, routes, to) ?? []),
+          );
+        })),
+      );
+    }
+    return found;
+  };
+
+  const apply = async (given: MovePlan, options: ApplyOptions = {}): Promise<MovePlan> => {
+    const { to, first } = checkedPlan(given, options, bases);
+    const chosen = given.steps.slice(0, first);
+    const done: MoveStep[] = [];
+    for (let from = 0; from < chosen.length; from += CONCURRENT) {
+      const now = chosen.slice(from, from + CONCURRENT);
+      done.push(...(await Promise.all(now.map((step) => kept(step, to)))));
+    }
+    wake();
+    return { ...given, steps: [...done, ...given.steps.slice(first)] };
+  };
+
+  const kept = async (step: MoveStep, to: MoveTarget): Promise<MoveStep> => {
+    const { agentUrl, mediaBuyId } = step;
+    if (mediaBuyId === undefined) return subscriptions?.move(step, to) ?? step;
+    const id = storedId(mediaBuyId, hashes);
+    return registrations.run(agentUrl, (rows, now) => keptIn(rows, { agentUrl, mediaBuyId }, id, to, now));
+  };
+
+  return { plan, apply, forget: (agentUrl) => deleteRows(registrations, 'move', agentUrl) };
+}
+
+const askedOf = ({ baseUrl, scheme }: MoveRequest): MovePlan['to'] => ({
+  ...(baseUrl !== undefined && { baseUrl }),
+  ...(scheme !== undefined && { scheme }),
+});
+
+/** @throws RegistrationError `request_invalid` */
+function beginIn({ after }: MoveRequest): PlanPlace {
+  if (after === undefined) return { seller: 0, part: 'stream' };
+  const place = placeIn(after);
+  if (place) return place;
+  throw requestInvalid(
+    new ConfigError("after: is not the next of an earlier page. Give that page's next, or leave it out."),
+  );
+}
+
+const following = ({ seller, part }: PlanPlace): PlanPlace =>
+  part === 'stream' ? { seller, part: 'subscription' } : { seller: seller + 1, part: 'stream' };
+
+/** Rows of one seller, so many together, in their order. */
+function bySender(
+  rows: readonly RegistrationRow[],
+): readonly { readonly sender: string; readonly own: readonly RegistrationRow[] }[] {
+  const parts: { readonly sender: string; readonly own: RegistrationRow[] }[] = [];
+  for (const row of rows) {
+    const last = parts.at(-1);
+    if (last?.sender === row.sender && last.own.length < TOGETHER) last.own.push(row);
+    else parts.push({ sender: row.sender, own: [row] });
+  }
+  return parts;
+}
+
+/** The step of a media buy; undefined where it needs none. */
+function buyStep(
+  rows: RegistrationRows,
+  { sender, id, value }: RegistrationRow,
+  { routes, to }: { readonly routes: OwnRoutes; readonly to: MoveTarget },
+): MoveStep | undefined {
+  const stream = buyStreamIn({ value });
+  if (!isRegistered(stream)) return undefined;
+  const row = rows.get('move', id);
+  const need = needOf(stream, { routes, to });
+  if (need.kind === 'nothing' && (!row || row.list === 'refused')) return undefined;
+  const of = { agentUrl: sender, mediaBuyId: stream.mediaBuyId };
+  if (!row) return stepOf(of, need, need.kind === 'unknown' ? 'unknown' : 'planned');
+  return stepOf(of, need, STATE_OF[row.list as MoveList], moveIn(row).reason);
+}
+
+/** Stores a step, where its media buy needs one still. */
+function keptIn(
+  rows: RegistrationRows,
+  of: StepOf & { readonly mediaBuyId: string },
+  id: string,
+  to: MoveTarget,
+  now: number,
+): MoveStep {
+  const row = rows.get('move', id);
+  const stream = buyOf(rows, id);
+  const need: Need = stream ? needOf(stream, { routes: ownRoutesIn(rows), to }) : { kind: 'nothing' };
+  if (row && (row.list === 'claimed' || row.list === 'under_way')) {
+    // It goes there when its update is over, where it still has to.
+    const known = moveIn(row);
+    const isSame = JSON.stringify(known.to) === JSON.stringify(to);
+    if (!isSame) rows.save({ ...row, value: JSON.stringify({ ...known, to } satisfies Move) });
+    return stepOf(of, need, STATE_OF[row.list], known.reason);
+  }
+  if (need.kind !== 'update') {
+    if (row) rows.save(goneRow(row));
+    return stepOf(of, need, need.kind === 'unknown' ? 'unknown' : 'done');
+  }
+  const move: Move = {
+    mediaBuyId: of.mediaBuyId,
+    to,
+    since: sinceOf(row, now),
+    tries: 0,
+    conflicts: 0,
+    looks: 0,
+  };
+  rows.save(moveRow({ sender: of.agentUrl, id }, move, 'waiting'));
+  wakeTurns(rows, of.agentUrl, now);
+  return stepOf(of, need, 'waiting');
+}
+
+const sinceOf = (row: RegistrationRow | undefined, now: number): number =>
+  row?.list === 'waiting' ? moveIn(row).since : now;

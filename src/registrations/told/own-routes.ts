@@ -1,0 +1,91 @@
+import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
+import type { Told } from '../../windows/told.ts';
+import { storedObject } from '../operation-rows.ts';
+import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
+import { type RouteScheme, type Seller, sellerIn } from '../seller.ts';
+
+/* A seller's routes by kind, and their renewal (told.md §5): what its own rows say of them. */
+
+/** The token of a route, and its credentials as they are stored. */
+export interface RouteSecrets {
+  /** Of the token: it names the route. */
+  readonly random?: string;
+  readonly secretId?: string;
+  readonly sealed?: string;
+  /** When it was made, on the store's clock, Unix ms. Absent: an earlier version made it. */
+  readonly madeAt?: number;
+}
+
+/** The route that is to take the place of another one. */
+export interface NextRoute extends RouteSecrets {
+  /** Sellers are told of it from then on; absent: not every row of it is known to be written. Unix ms. */
+  readonly tellFrom?: number;
+}
+
+/** The value of the row of a seller's route. */
+export interface OwnRoute extends Seller, RouteSecrets {
+  readonly scheme: RouteKind;
+  readonly next?: NextRoute;
+  /** Names of the routes whose place it has taken, the last one first. */
+  readonly formers?: readonly string[];
+}
+
+/** Of a seller, by kind. */
+export type OwnRoutes = Partial<Readonly<Record<RouteKind, OwnRoute>>>;
+
+export const ownRouteIn = ({ value }: Pick<RegistrationRow, 'value'>): OwnRoute =>
+  storedObject(value) as unknown as OwnRoute;
+
+export function ownRoutesIn(rows: Pick<RegistrationRows, 'get'>): OwnRoutes {
+  const found = ROUTE_KINDS.flatMap((kind) => {
+    const row = rows.get('route', kind);
+    return row ? [[kind, ownRouteIn(row)] as const] : [];
+  });
+  return Object.fromEntries(found);
+}
+
+/** Formers of one route that are kept; each is a row of its own, and older ones stay accepted. */
+const MOST_FORMERS = 8;
+
+/** The route with the next one in its place, once sellers may be told of that. */
+export function renewed({ next, ...route }: OwnRoute, now: number): OwnRoute {
+  if (next?.tellFrom === undefined) return next ? { ...route, next } : route;
+  if (now < next.tellFrom) return { ...route, next };
+  const { tellFrom: _told, ...is } = next;
+  const formers = [route.random ?? '', ...(route.formers ?? [])].slice(0, MOST_FORMERS);
+  return { ...route, ...is, formers };
+}
+
+/** The name of the route of a kind that is told from now on, or soon. */
+export const newestOf = (route: OwnRoute | undefined): string | undefined =>
+  route?.next?.random ?? route?.random;
+
+/** Whether a renewal of it is under way of which no seller may be told yet; for how long, ms. */
+export function untilTold({ next }: OwnRoute, now: number): number {
+  if (!next) return 0;
+  return next.tellFrom === undefined ? UNWRITTEN_MS : Math.max(0, next.tellFrom - now);
+}
+
+/** A renewal whose rows are not all written is gone on with meanwhile. Ms. */
+const UNWRITTEN_MS = 10_000;
+
+/** Of the rows that the seller has: its facts, as the owner gave them last. */
+export function sellerOf(agentUrl: string, routes: OwnRoutes): Seller {
+  const [known] = Object.values(routes);
+  return known ? sellerIn(known) : { agentUrl };
+}
+
+/** Of which kind the route is that a media buy or a subscription was told. */
+export function kindOf(
+  { channel, scheme, route }: Pick<Told, 'scheme' | 'route'> & { readonly channel?: string },
+  routes: OwnRoutes,
+): RouteKind {
+  const named = Object.values(routes).find(
+    ({ random, next, formers = [] }) => random === route || next?.random === route || formers.includes(route),
+  );
+  if (named) return named.scheme;
+  return channel === 'reports' && scheme === 'HMAC-SHA256' && routes.reports ? 'reports' : scheme;
+}
+
+/** The scheme that a seller is asked for on a route of a kind. */
+export const schemeOf = (kind: RouteKind): RouteScheme => (kind === 'reports' ? 'HMAC-SHA256' : kind);
