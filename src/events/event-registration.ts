@@ -62,6 +62,11 @@ export interface EventRegistrations {
   ) =>
     | { readonly url: { readonly base: string; readonly route: string }; readonly written?: Promise<void> }
     | undefined;
+  /**
+   * Called for a delivery that was refused. Its result is defined if HMAC or bearer credentials of the URL were
+   * retired, which is told as an alarm once a day.
+   */
+  readonly retired?: (url: string, sender: string) => { readonly written?: Promise<void> } | undefined;
   /** Called when a terminal status was applied, or is DEAD. Its task is then no longer polled. */
   readonly ended?: (event: TaskEvent) => Promise<void>;
   /**

@@ -32,7 +32,15 @@ export type {
   SubscriptionRequest,
   SubscriptionSeen,
 } from './subscriptions/subscription-types.ts';
-export type { MovingMediaBuy, StatePage, StateQuery, UrlState } from './told/state-types.ts';
+export type {
+  MovingMediaBuy,
+  RegistrationUrls,
+  RetireOptions,
+  StatePage,
+  StateQuery,
+  UrlName,
+  UrlState,
+} from './told/state-types.ts';
 export type {
   ApplyOptions,
   MovePlan,

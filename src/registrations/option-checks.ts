@@ -11,7 +11,7 @@ import { LISTED, type OperationQuery } from './list-operations.ts';
 import type { OperationRequest } from './operations.ts';
 import type { Reporting } from './request.ts';
 import { checked, type Seller } from './seller.ts';
-import type { StateQuery } from './told/state-types.ts';
+import type { RetireOptions, StateQuery, UrlName } from './told/state-types.ts';
 import type { WatchState } from './watch-task.ts';
 import { isAbortSignal } from '../shared/realms.ts';
 
@@ -111,6 +111,19 @@ export function requireQuery(query: OperationQuery): void {
 }
 
 const STATE_QUERY: Readonly<Record<keyof StateQuery, true>> = { agentUrl: true, limit: true, after: true };
+
+const RETIRE: Readonly<Record<keyof RetireOptions, true>> = { force: true };
+
+/** A whole `UrlState` may be given. @throws RegistrationError */
+export function requireRetired(url: UrlName, how: RetireOptions): void {
+  checked(() => {
+    onlyKnown('retire', how, RETIRE);
+    flag('force', how.force);
+    requireAgentUrl((url as UrlName | undefined)?.agentUrl);
+    text('base', url.base);
+    text('route', url.route);
+  });
+}
 
 /** @throws RegistrationError */
 export function requireStateQuery(query: StateQuery): void {

@@ -16,7 +16,6 @@ import {
   requireReportingAlone,
   requireRequest,
   requireSellerAlone,
-  requireStateQuery,
 } from './option-checks.ts';
 import type { Given, JsonObject } from './answer-json.ts';
 import { ofEvent, tokenOfEvent } from './of-event.ts';
@@ -58,15 +57,14 @@ import { repeaterOf } from './retry-loop.ts';
 import type { RegistrationMoves } from './told/move-types.ts';
 import { registeredMoves } from './told/registered-moves.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from './watch-task.ts';
-import { heardUrls } from './told/heard.ts';
-import { stateOf } from './told/state.ts';
-import type { StatePage, StateQuery } from './told/state-types.ts';
+import type { RegistrationUrls } from './told/state-types.ts';
+import { urlsOf } from './told/urls.ts';
 import { startStop } from '../shared/start-stop.ts';
 import { tryFor } from '../shared/time-limits.ts';
 import { toldIdentity } from '../stores/identity.ts';
 
 /** Registers your calls to sellers, so that each webhook finds its call. Made by `createRegistrations`. */
-export interface Registrations extends EventRegistrations, RegistrationMoves {
+export interface Registrations extends EventRegistrations, RegistrationMoves, RegistrationUrls {
   /** The value of `ReceiverOptions.publicUrl`: everything below `baseUrl`. */
   readonly publicUrl: string;
   /**
@@ -118,12 +116,6 @@ export interface Registrations extends EventRegistrations, RegistrationMoves {
     /** Lists subscriptions in pages. */
     readonly list: (query?: SubscriptionQuery) => Promise<SubscriptionPage>;
   };
-  /**
-   * Lists the URLs of yours that sellers were given, in pages, with the calls, media buys and subscriptions that are on
-   * each. It asks no seller.
-   * @throws RegistrationError (rejects)
-   */
-  readonly state: (query?: StateQuery) => Promise<StatePage>;
   /**
    * Repeats calls that were not settled, in any number of processes: the same bytes under the same request key. A
    * call that is refused or cannot be repeated raises an alarm. Subscriptions that are not settled are finished, and
@@ -288,7 +280,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ...watched,
     ...own,
     requireTheirs: (receiver) => requireTheirs({ ...own, registrations }, receiver),
-    heard: heardUrls({ ...shared, given: routes.given }),
+    ...urlsOf({ ...shared, routes, base: baseUrl, raise: (alarm) => raise(alarm) }),
     ofEvent: ofEvent(operations, { secrets, hashes: parts.hashes }),
     ...subscriptionAnswers(registrations),
     tokenOf: tokenOfEvent(operations, { secrets, hashes: parts.hashes }),
@@ -339,12 +331,6 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     list: async (query = {}) => {
       requireQuery(query);
       return operations.list(query).catch((error: unknown) => {
-        throw requestInvalid(error);
-      });
-    },
-    state: async (query = {}) => {
-      requireStateQuery(query);
-      return stateOf({ ...shared, base: baseUrl }, query).catch((error: unknown) => {
         throw requestInvalid(error);
       });
     },

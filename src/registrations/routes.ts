@@ -4,7 +4,7 @@ import { ConfigError } from '../shared/errors.ts';
 import { encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Sender } from '../config/sender-entry.ts';
-import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
+import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
 import { adoptedUrls } from './adopted-urls.ts';
 import type { LegacyAuthentication } from './request.ts';
 import {
@@ -25,7 +25,8 @@ import { rememberedRoutes } from './remembered-routes.ts';
 import { requireSeller, type RouteScheme, type Seller, sellerIn } from './seller.ts';
 import { allRows, type Damage, deleteRows, eachRow, soon, storedObject } from './operation-rows.ts';
 import { ourUrlIn } from './told/our-url.ts';
-import { GIVEN, givenIn, type GivenUrl, keepGiven } from './told/url-row.ts';
+import { givenOf, isNobodys } from './told/given-routes.ts';
+import { keepGiven } from './told/url-row.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
 import type { OurUrl } from '../windows/told.ts';
 
@@ -57,6 +58,10 @@ export interface Routes {
   readonly ours: (url: string) => OurUrl | undefined;
   /** Likewise of a URL by which a delivery came; undefined for one that no seller was given. */
   readonly given: (url: string) => OurUrl | undefined;
+  /** Whether the credentials of the URL of a delivery were retired, as far as this process knows. */
+  readonly isRetired: (url: string) => boolean;
+  /** A route has changed. */
+  readonly reread: (id: string) => void;
   /** `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** A URL that a seller has already. @throws ConfigError unless it is below `baseUrl`. */
@@ -97,6 +102,10 @@ interface StoredRoute extends Seller {
   readonly sealed?: string;
   /** When it was made, on the store's clock, Unix ms. Absent: an earlier version made it. */
   readonly madeAt?: number;
+  /** Its credentials were retired then, and are gone. */
+  readonly retiredAt?: number;
+  /** Of the seller's own: bases below which it is told no more. */
+  readonly retired?: readonly string[];
   /** Of an adopted URL. */
   readonly path?: string;
 }
@@ -117,24 +126,7 @@ function rowOf(sender: string, id: string, route: StoredRoute): RegistrationRow 
 
 const ADOPTED = 'adopted';
 
-const givenOf = (
-  { random = '', scheme: kind, madeAt }: StoredRoute,
-  base: string,
-  now: number,
-): GivenUrl => ({
-  base,
-  route: random,
-  kind,
-  givenAt: now,
-  ...(madeAt !== undefined && kind !== 'signature' && { madeAt }),
-});
-
-/** The URL of a route that is gone; not of one that was made meanwhile. */
-function isNobodys(row: RegistrationRow, rows: RegistrationRows): boolean {
-  if (row.list !== GIVEN) return false;
-  const { route } = givenIn(row);
-  return !ROUTE_KINDS.some((kind) => readable(rows.get('route', kind) ?? { value: '' })?.random === route);
-}
+const isTold = ({ retired = [] }: StoredRoute, base: string): boolean => !retired.includes(base);
 
 const placeOf = ({ agentUrl, scheme }: StoredRoute): SealedPlace => ({
   purpose: 'credentials',
@@ -170,8 +162,11 @@ export function routesOf(options: RouteOptions): Routes {
   });
   /** URLs that are known to have their row, for as long as their route does. */
   const given = new Map<string, true>();
+  const tokenIn = ({ pathname }: URL): ReturnType<typeof readRouteToken> =>
+    readRouteToken(secrets, hashes, pathname.slice(pathname.lastIndexOf('/') + 1));
   const ours = (url: string): OurUrl | undefined => ourUrlIn([baseUrl], options, url);
-  const keyOf = ({ agentUrl, random }: StoredRoute): string => JSON.stringify([agentUrl, baseUrl, random]);
+  const keyOf = ({ agentUrl, random }: StoredRoute, base: string): string =>
+    JSON.stringify([agentUrl, base, random]);
 
   const routeOf = async (seller: Seller, scheme: RouteKind, base: string): Promise<Route> => {
     const { agentUrl } = seller;
@@ -192,15 +187,15 @@ export function routesOf(options: RouteOptions): Routes {
     const route = await registrations.run(agentUrl, (rows, now): StoredRoute => {
       const found = rows.get('route', scheme);
       const is = {
-        ...(found ? routeIn(found) : { ...made, ...sealed, madeAt: now }),
+        ...(found && isTold(routeIn(found), base) ? routeIn(found) : { ...made, ...sealed, madeAt: now }),
         ...sellerIn(seller),
       };
       const row = rowOf(agentUrl, scheme, is);
       if (found?.value !== row.value) rows.save(row);
-      if (!given.has(keyOf(is))) keepGiven(rows, agentUrl, givenOf(is, baseUrl, now), hashes);
+      if (!given.has(keyOf(is, base))) keepGiven(rows, agentUrl, givenOf(is, base, now), hashes);
       return is;
     });
-    putBounded(given, keyOf(route), true, MOST);
+    putBounded(given, keyOf(route, base), true, MOST);
     const id = route.random ?? '';
     const isWritten = await registrations.run('', (rows) => {
       const row = rowOf('', id, route);
@@ -255,7 +250,8 @@ export function routesOf(options: RouteOptions): Routes {
 
   const lookUp = async (id: string): Promise<Sender[]> => {
     const row = await soon(registrations.run('', (rows) => rows.get('route', id)));
-    return known.put(id, row ? [await senderOf(routeIn(row))] : []);
+    const route = row && routeIn(row);
+    return known.put(id, route ? [await senderOf(route)] : [], route?.retiredAt !== undefined);
   };
 
   return {
@@ -277,8 +273,13 @@ export function routesOf(options: RouteOptions): Routes {
       const { pathname, search } = new URL(url);
       return hasTokenForm(pathname) || adopted.has(pathname + search) ? ours(url) : undefined;
     },
+    isRetired: (url) => {
+      const token = tokenIn(new URL(url));
+      return token !== undefined && known.isRetired(token.id);
+    },
+    reread: known.forget,
     senders: (url) => {
-      const token = readRouteToken(secrets, hashes, url.pathname.slice(url.pathname.lastIndexOf('/') + 1));
+      const token = tokenIn(url);
       if (token) return known.get(token.id) ?? lookUp(token.id);
       // Forged, or of a secret that was removed: the store is not read.
       return hasTokenForm(url.pathname) ? [] : adopted.at(url.pathname + url.search);

@@ -125,6 +125,23 @@ const withAnothers = (sync: () => unknown): CallSeller => {
 };
 
 /** The alarms of a receiver whose tasks are polled; by what their seller answers. */
+async function usingRetired(): Promise<Alarms> {
+  const store = memoryStore();
+  const registrations = createRegistrations({ store, baseUrl: 'https://buyer.example', secrets: [TOKEN] });
+  const { publicUrl, senders } = registrations;
+  const at = await testReceiver({ store, registrations, publicUrl, senders });
+  onTestFinished(() => at.receiver.stop());
+  const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: {}, scheme: 'Bearer' } as const;
+  const { toolArguments } = await registrations.create(request);
+  const { url } = toolArguments['push_notification_config'] as unknown as { readonly url: string };
+  const [known] = (await registrations.state()).urls;
+  if (known) await registrations.retire(known, { force: true });
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}` };
+  await at.receiver.verifyAndDispatch(new Uint8Array(), headers, { url: new URL(url).pathname });
+  await at.receiver.stop();
+  return at.alarms;
+}
+
 async function polling(answer: CallSeller): Promise<Alarms> {
   const store = memoryStore();
   const registrations = createRegistrations({
@@ -590,6 +607,10 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       return subscribing(withAnothers(() => answers.shift()));
     },
     message: 'The subscription "first" is refused: The seller answers VALIDATION_ERROR: no answer.',
+  },
+  retired_url_used: {
+    test: () => usingRetired(),
+    message: 'The seller sends to a URL below https://buyer.example that you have retired',
   },
   task_unresolved: {
     test: () => polling(async () => ({ status: 'completed', task_id: 'task-1' })),

@@ -292,3 +292,138 @@ describe('an event of a media buy', () => {
     expect((await heard())[0]).toBeGreaterThanOrEqual(first + MINUTE_MS);
   });
 });
+
+describe('a URL that is retired', () => {
+  const DAY_MS = 86_400_000;
+  const bearer = async ({ registrations }: Process) =>
+    (await registrations.state()).urls.find(({ scheme }) => scheme === 'Bearer') ?? expect.fail('no URL');
+  const retiredAlarms = (...of: readonly Process[]): number =>
+    of.flatMap(({ alarms }) => alarms).filter(({ code }) => code === 'retired_url_used').length;
+
+  it('is refused while somebody is on it, and until it is quiet; both are named', async () => {
+    const one = process();
+    const made = await one.registrations.create({
+      agentUrl: SELLER,
+      taskType: 'sync_creatives',
+      arguments: {},
+      scheme: 'Bearer',
+    });
+    const url = await bearer(one);
+    await expect(one.registrations.retire(url)).rejects.toMatchObject({
+      code: 'url_in_use',
+      message: expect.stringContaining(`1 calls (${made.operationId}) are on it`) as string,
+    });
+    await made.settle({ status: 'completed', creatives: [] });
+    await expect(one.registrations.retire(url)).rejects.toThrow(
+      /it is quiet at 2\d{3}-.*Z if nothing more comes/,
+    );
+    nowMs += DAY_MS - 2000;
+    await expect(one.registrations.retire(url)).rejects.toMatchObject({ code: 'url_in_use' });
+    const config = made.toolArguments['push_notification_config'] as unknown as Config;
+    // Whatever comes by it puts that off.
+    await post(one, config);
+    await written();
+    nowMs += 4000;
+    await expect(one.registrations.retire(url)).rejects.toMatchObject({ code: 'url_in_use' });
+    nowMs += DAY_MS + 2 * MINUTE_MS;
+    await one.registrations.retire(url);
+    expect((await one.registrations.state()).urls).toEqual([]);
+    // Again: nothing more.
+    await process().registrations.retire(url);
+  });
+
+  it('by force: its credentials are gone, the next call has another URL, and the seller is answered 503, with one alarm a day', async () => {
+    const [one, two] = [process(), process()];
+    const config = await told(one);
+    await post(two, config);
+    const url = await bearer(one);
+    await one.registrations.retire(url, { force: true });
+    expect(JSON.stringify(await rowsHere().page({ kind: 'route', sender: '', limit: 9 }))).not.toContain(
+      'sealed',
+    );
+    const again = await told(one);
+    expect(again.url).not.toBe(config.url);
+    expect(said(await post(one, again))).toBe('accepted 200');
+    // The other process has the route for ten seconds.
+    nowMs += 10_000;
+    for (const to of [one, two, one]) {
+      expect(said(await post(to, config))).toBe('unavailable misconfigured 503');
+      await written();
+    }
+    expect(retiredAlarms(one, two)).toBe(1);
+    expect(one.alarms.find(({ code }) => code === 'retired_url_used')).toMatchObject({
+      sender: SELLER,
+      base: BASE,
+    });
+    nowMs += DAY_MS;
+    expect(said(await post(two, config))).toBe('unavailable misconfigured 503');
+    await written();
+    expect(retiredAlarms(one, two)).toBe(2);
+    // Nobody knows who sent that: it is not heard.
+    expect((await given()).find(({ route }) => route === url.route)?.heardAt).toBeLessThan(
+      (await storeNow()) - DAY_MS,
+    );
+    // A media buy is on it all the same, and says so.
+    expect((await one.registrations.state()).urls.find(({ route }) => route === url.route)).toMatchObject({
+      retiredAt: expect.any(Number) as number,
+      mediaBuys: ['buy-1'],
+    });
+  });
+
+  it.each([1, 2, 3, 4, 5, 6])(
+    'a process that dies in step %i of it leaves what the next one finishes',
+    async (nth) => {
+      let left = Infinity;
+      const dying = process(async (run) => {
+        left -= 1;
+        if (left <= 0) throw new Fault('store_unavailable', 'the process has died');
+        return run();
+      });
+      const config = await told(dying);
+      const url = await bearer(dying);
+      left = nth;
+      await dying.registrations.retire(url, { force: true }).catch(() => undefined);
+      const next = process();
+      await next.registrations.retire(url, { force: true });
+      expect((await told(next)).url).not.toBe(config.url);
+      expect(said(await post(next, config))).toBe('unavailable misconfigured 503');
+      expect((await given()).filter(({ retiredAt }) => retiredAt !== undefined)).toHaveLength(1);
+    },
+  );
+
+  it('a call that told it meanwhile keeps it alive', async () => {
+    const one = process();
+    const made = await one.registrations.create({
+      agentUrl: SELLER,
+      taskType: 'sync_creatives',
+      arguments: {},
+      scheme: 'Bearer',
+    });
+    await made.settle({ status: 'completed', creatives: [] });
+    const url = await bearer(one);
+    nowMs += 2 * DAY_MS;
+    let steps = 0;
+    const racing: Process = process(async (run) => {
+      steps += 1;
+      // Between what it reads and what it writes.
+      if (steps === 2) await told(one);
+      return run();
+    });
+    await expect(racing.registrations.retire(url)).rejects.toMatchObject({ code: 'url_in_use' });
+    expect((await given()).find(({ route }) => route === url.route)).not.toHaveProperty('retiredAt');
+  });
+
+  it.each([
+    [{ agentUrl: SELLER, base: BASE, route: 'nobody' }, {}, 'the seller was not given the URL'],
+    [{ agentUrl: 'x', base: BASE, route: 'nobody' }, {}, 'agentUrl'],
+    [{ agentUrl: SELLER, base: BASE }, {}, 'route'],
+    [undefined, {}, 'agentUrl'],
+    [{ agentUrl: SELLER, base: BASE, route: 'nobody' }, { forced: true }, 'forced'],
+    [{ agentUrl: SELLER, base: BASE, route: 'nobody' }, { force: 1 }, 'force'],
+  ])('%j %j is refused', async (url, how, message) => {
+    await expect(process().registrations.retire(url as never, how as never)).rejects.toMatchObject({
+      code: 'request_invalid',
+      message: expect.stringContaining(message) as string,
+    });
+  });
+});

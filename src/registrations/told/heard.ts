@@ -1,10 +1,11 @@
 import type { Hashes } from '../../crypto/engine.ts';
 import type { EventRegistrations } from '../../events/event-registration.ts';
+import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { putBounded } from '../../shared/bounded.ts';
 import { requestsMayShare } from '../../shared/single-flight.ts';
 import type { StoreRegistrations } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
-import { givenAt, saveGiven } from './url-row.ts';
+import { type GivenUrl, givenAt, saveGiven } from './url-row.ts';
 
 /*
  * When a URL was heard (told.md §1.3): noted by every authentic delivery, and written at most once a minute a URL by each process, one
@@ -15,6 +16,7 @@ import { givenAt, saveGiven } from './url-row.ts';
 const MOST_URLS = 10_000;
 /** How often a URL is written. Ms. */
 const EVERY_MS = 60_000;
+const DAY_MS = 86_400_000;
 /** A write that takes longer may have died with the request that began it: the next delivery begins another one. Ms. */
 const WRITE_MS = 30_000;
 /** After one that failed. Ms. */
@@ -27,21 +29,27 @@ export interface HeardOptions {
   readonly given: (url: string) => OurUrl | undefined;
   /** Ms, of a clock that is never set. */
   readonly now: () => number;
+  readonly raise: RaiseAlarm;
 }
 
 /** A URL that was heard and is not written yet. */
 interface Unwritten {
   readonly sender: string;
+  /** false: by a credential that was retired, so that nobody knows who sent it. */
+  readonly isAuthentic: boolean;
   readonly url: OurUrl;
 }
 
-/** `EventRegistrations.heard`. */
-export function heardUrls({
-  registrations,
-  hashes,
-  given,
-  now,
-}: HeardOptions): NonNullable<EventRegistrations['heard']> {
+type Heard = ReturnType<NonNullable<EventRegistrations['heard']>>;
+
+export interface HeardUrls {
+  /** `EventRegistrations.heard`. */
+  readonly heard: NonNullable<EventRegistrations['heard']>;
+  /** Likewise a delivery by a credential that was retired: it tells of it, and notes nothing else. */
+  readonly used: NonNullable<EventRegistrations['heard']>;
+}
+
+export function heardUrls({ registrations, hashes, given, now, raise }: HeardOptions): HeardUrls {
   /** By the text of the URL: its token is read once. */
   const known = new Map<string, OurUrl>();
   const urlOf = (text: string): OurUrl | undefined => {
@@ -56,11 +64,23 @@ export function heardUrls({
   /** The last write has failed: nothing is noted until then. */
   let pausedUntil = -Infinity;
 
-  const write = ({ sender, url }: Unwritten): Promise<void> =>
-    registrations.run(sender, (rows, at) => {
+  const write = async ({ sender, url, isAuthentic }: Unwritten): Promise<void> => {
+    const used = await registrations.run(sender, (rows, at): boolean => {
       const given = givenAt(rows, url, hashes);
-      if (given) saveGiven(rows, sender, { ...given, heardAt: Math.max(given.heardAt ?? 0, at) }, hashes);
+      if (!given) return false;
+      const isUsed = isUsedToday(given, at);
+      if (!isAuthentic && !isUsed) return false;
+      const heardAt = Math.max(given.heardAt ?? 0, at);
+      saveGiven(
+        rows,
+        sender,
+        { ...given, ...(isAuthentic && { heardAt }), ...(isUsed && { usedAlarmAt: at }) },
+        hashes,
+      );
+      return isUsed;
     });
+    if (used) raise(usedAlarm(sender, url));
+  };
   const writeAll = async (): Promise<void> => {
     busyUntil = now() + WRITE_MS;
     try {
@@ -77,15 +97,32 @@ export function heardUrls({
     busyUntil = -Infinity;
   };
 
-  return (text, sender) => {
+  const note = (text: string, sender: string, isAuthentic: boolean): Heard => {
     const url = urlOf(text);
     if (!url) return undefined;
-    const key = JSON.stringify([sender, url.base, url.route]);
+    const key = JSON.stringify([sender, url.base, url.route, isAuthentic]);
     const at = now();
     if (at < pausedUntil || at - (heardAt.get(key) ?? -Infinity) < EVERY_MS) return { url };
     putBounded(heardAt, key, at, MOST_URLS);
-    putBounded(unwritten, key, { sender, url }, MOST_URLS);
+    putBounded(unwritten, key, { sender, url, isAuthentic }, MOST_URLS);
     if (requestsMayShare() && at < busyUntil) return { url };
     return { url, written: writeAll() };
   };
+  return {
+    heard: (text, sender) => note(text, sender, true),
+    used: (text, sender) => note(text, sender, false),
+  };
 }
+
+/** Retired, and used for the first time today (told.md §4.2). */
+const isUsedToday = ({ retiredAt, usedAlarmAt = -Infinity }: GivenUrl, now: number): boolean =>
+  retiredAt !== undefined && now - usedAlarmAt >= DAY_MS;
+
+/** Not the URL itself: its last segment is what keeps strangers from knowing it. */
+const usedAlarm = (sender: string, { base, route }: OurUrl): Parameters<RaiseAlarm>[0] => ({
+  code: 'retired_url_used',
+  sender,
+  base,
+  route,
+  message: `The seller sends to a URL below ${base} that you have retired. Ask it to use the one that it was told since.`,
+});

@@ -33,6 +33,8 @@ export interface UrlState {
   readonly scheme: RouteScheme;
   /** The time at which it was made for the seller, or adopted. */
   readonly givenAt: number;
+  /** The time at which it was retired. It is listed for as long as somebody is on it. */
+  readonly retiredAt?: number;
   /** The time of the last authentic delivery by it, to the minute. Absent: there was none. */
   readonly heardAt?: number;
   /** The time at which its credentials were made. Absent: it has none, or an earlier version made them. */
@@ -56,10 +58,37 @@ export interface UrlState {
   readonly quietAt?: number;
 }
 
+/** Names a URL of yours, as `registrations.state` lists it: pass such a `UrlState`, or its three members. */
+export type UrlName = Pick<UrlState, 'agentUrl' | 'base' | 'route'>;
+
+/** Options of `registrations.retire`, which retires a URL: whether it may be in use. */
+export interface RetireOptions {
+  /** If true, the URL is retired though somebody is on it, or it was used lately. */
+  readonly force?: boolean | undefined;
+}
+
 /** One page of URLs. Pass `next` as `after` to get the next page; it is absent on the last one. */
 export interface StatePage {
   readonly urls: readonly UrlState[];
   /** The time at which the page was read, Unix ms on the store's clock. */
   readonly asOf: number;
   readonly next?: string;
+}
+
+/** The URLs that sellers were given: a part of `Registrations`, made by `createRegistrations`. */
+export interface RegistrationUrls {
+  /**
+   * Lists the URLs of yours that sellers were given, in pages, with the calls, media buys and subscriptions that are on
+   * each. It asks no seller.
+   * @throws RegistrationError (rejects)
+   */
+  readonly state: (query?: StateQuery) => Promise<StatePage>;
+  /**
+   * Retires a URL, as `state` lists it: no seller is told it any more. What a seller signs is accepted there all the
+   * same, with the alarm `retired_url_used` once a day; HMAC and bearer credentials that are told below no base any more
+   * are deleted, and what comes by them is answered 503.
+   * @throws RegistrationError (rejects) `url_in_use` if somebody is on it, or it was used lately: see
+   * `UrlState.quietAt`.
+   */
+  readonly retire: (url: UrlName, how?: RetireOptions) => Promise<void>;
 }

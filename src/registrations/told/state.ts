@@ -36,18 +36,21 @@ export async function stateOf(
   return { urls, asOf, ...(next !== undefined && { next }) };
 }
 
-function urlState(row: RegistrationRow, seller: SellersUrls): UrlState {
+function urlState(row: RegistrationRow, seller: SellersUrls): readonly UrlState[] {
   const given = givenIn(row);
   const on = seller.of(given);
   const quiet = quietOf(given, on, seller);
-  const { base, route, givenAt, heardAt, madeAt } = given;
-  return {
+  const { base, route, givenAt, heardAt, madeAt, retiredAt } = given;
+  // Nobody needs it, and it is told to nobody: it is alive no more.
+  if (retiredAt !== undefined && quiet !== Infinity) return [];
+  const is: UrlState = {
     agentUrl: row.sender,
     base,
     route,
     scheme: schemeOf(given),
     givenAt,
     ...(heardAt !== undefined && { heardAt }),
+    ...(retiredAt !== undefined && { retiredAt }),
     ...(madeAt !== undefined && { credentialsMadeAt: madeAt }),
     counts: countsOf(on),
     operations: on.operations.first,
@@ -56,6 +59,7 @@ function urlState(row: RegistrationRow, seller: SellersUrls): UrlState {
     moving: on.moving,
     ...(quiet !== Infinity && { quietAt: quiet }),
   };
+  return [is];
 }
 
 const schemeOf = ({ kind }: GivenUrl): RouteScheme => (kind === 'signature' ? kind : LEGACY[kind]);

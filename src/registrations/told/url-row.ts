@@ -6,7 +6,7 @@ import type { RouteKind } from '../route-kind.ts';
 
 /*
  * The row of a URL that a seller was given, beside the row of its route: one route may be told below several bases, and each of these
- * URLs is heard by itself (told.md §1.3).
+ * URLs is heard, and retired, by itself (told.md §1.3, §4).
  */
 
 /** A URL that a seller was given. Times are Unix ms on the store's clock. */
@@ -19,6 +19,9 @@ export interface GivenUrl extends OurUrl {
   readonly madeAt?: number;
   /** An authentic delivery came by it then. */
   readonly heardAt?: number;
+  readonly retiredAt?: number;
+  /** The last alarm that it is used though it is retired. */
+  readonly usedAlarmAt?: number;
 }
 
 /** On which `RegistrationRow.list` they are. */

@@ -1,0 +1,143 @@
+import type { RegistrationRows } from '../../stores/store.ts';
+import { allRows, storedObject } from '../operation-rows.ts';
+import { RegistrationError } from '../registrations-errors.ts';
+import { ROUTE_KINDS } from '../route-kind.ts';
+import { quietOf } from './state.ts';
+import { type Recorded, recordedOf, type RecordedContext } from './recorded.ts';
+import type { RetireOptions, UrlName } from './state-types.ts';
+import { GIVEN, givenAt, givenIn, saveGiven } from './url-row.ts';
+
+/*
+ * `registrations.retire` (told.md §4): the URL is told to nobody any more, and the credentials of its route go once each URL of that is
+ * retired. Two steps, of two senders: a process that dies between is made good by the next `retire` of the URL.
+ */
+
+interface RetireContext extends RecordedContext {
+  /** The route by that token is read anew. */
+  readonly forget: (route: string) => void;
+}
+
+/** @throws RegistrationError */
+export async function retire(
+  context: RetireContext,
+  { agentUrl, base, route }: UrlName,
+  { force = false }: RetireOptions,
+): Promise<void> {
+  const { registrations, hashes } = context;
+  const url = { base, route };
+  const asOf = await registrations.run('', (_rows, now) => now);
+  const seller = await recordedOf(context, agentUrl, asOf);
+  const done = await registrations.run(agentUrl, (rows, now): RegistrationError | undefined => {
+    const given = givenAt(rows, url, hashes);
+    if (!given) return unknown(base, route);
+    if (given.retiredAt !== undefined) return undefined;
+    const on = seller.of(url);
+    const quiet = quietOf(given, on, seller);
+    if (!force && now < quiet) return inUse(base, on, quiet);
+    saveGiven(rows, agentUrl, { ...given, retiredAt: now }, hashes);
+    noMoreTold(rows, url, context.base);
+    return undefined;
+  });
+  if (done) throw done;
+  if (!force) await requireNobody(context, { agentUrl, base, route }, asOf);
+  await dropCredentials(context, agentUrl, route);
+  context.forget(route);
+}
+
+/** A call may have told it while it was retired: then it goes on. @throws RegistrationError */
+async function requireNobody(
+  context: RetireContext,
+  { agentUrl, ...url }: UrlName,
+  now: number,
+): Promise<void> {
+  const { registrations, hashes } = context;
+  const on = (await recordedOf(context, agentUrl, now)).of(url);
+  if (on.operations.count + on.mediaBuys.count + on.subscriptions.count === 0) return;
+  await registrations.run(agentUrl, (rows) => {
+    const { retiredAt: _not, ...given } = givenAt(rows, url, hashes) ?? {};
+    if ('base' in given) saveGiven(rows, agentUrl, given, hashes);
+  });
+  throw inUse(url.base, on, Infinity);
+}
+
+/** What is told from now on is another route; below another base this one goes on. */
+function noMoreTold(
+  rows: RegistrationRows,
+  url: { readonly base: string; readonly route: string },
+  base?: string,
+): void {
+  for (const kind of ROUTE_KINDS) {
+    const row = rows.get('route', kind);
+    if (!row) continue;
+    const known = storedObject(row.value) as {
+      readonly random?: string;
+      readonly retired?: readonly string[];
+    };
+    if (known.random !== url.route) continue;
+    if (url.base === base) rows.save({ ...row, dueAt: null, expiresAt: 1 });
+    else
+      rows.save({
+        ...row,
+        value: JSON.stringify({ ...known, retired: [...(known.retired ?? []), url.base] }),
+      });
+  }
+}
+
+/** The credentials of a route that nobody is told below any base. Its token stays: what is signed is accepted by it. */
+async function dropCredentials(
+  { registrations }: RetireContext,
+  agentUrl: string,
+  route: string,
+): Promise<void> {
+  for await (const row of allRows(registrations, { kind: 'route', list: GIVEN, sender: agentUrl })) {
+    const given = givenIn(row);
+    if (given.route === route && given.retiredAt === undefined) return;
+  }
+  // Below a base that it was not told yet it would come back, credentials and all.
+  await registrations.run(agentUrl, (rows) => {
+    for (const kind of ROUTE_KINDS) {
+      const row = rows.get('route', kind);
+      if (row && storedObject(row.value)['random'] === route)
+        rows.save({ ...row, dueAt: null, expiresAt: 1 });
+    }
+  });
+  await registrations.run('', (rows, now) => {
+    const row = rows.get('route', route);
+    const { sealed, ...known } = row ? storedObject(row.value) : {};
+    if (row && sealed !== undefined) {
+      rows.save({ ...row, value: JSON.stringify({ ...known, retiredAt: now }) });
+    }
+  });
+}
+
+const unknown = (base: string, route: string): RegistrationError =>
+  new RegistrationError(
+    'request_invalid',
+    `url: the seller was not given the URL ${JSON.stringify(`${base}/…`)} by the route ${JSON.stringify(route)}. Give agentUrl, base and route as registrations.state() lists them.`,
+  );
+
+/** Names that are in the message. */
+const SHOWN = 5;
+
+function inUse(base: string, on: Recorded, quiet: number): RegistrationError {
+  const who = (
+    [
+      ['calls', on.operations],
+      ['media buys', on.mediaBuys],
+      ['subscriptions', on.subscriptions],
+    ] as const
+  )
+    .filter(([, { count }]) => count > 0)
+    .map(
+      ([what, { count, first }]) =>
+        `${count} ${what} (${first.slice(0, SHOWN).join(', ')}${count > SHOWN ? ', …' : ''})`,
+    );
+  const why =
+    who.length > 0
+      ? `${who.join(', ')} are on it`
+      : `it was used so lately that the seller may send to it again: it is quiet at ${new Date(quiet).toISOString()} if nothing more comes`;
+  return new RegistrationError(
+    'url_in_use',
+    `url: ${base}/… is not quiet: ${why}. Move them first, or wait; { force: true } retires it all the same.`,
+  );
+}
