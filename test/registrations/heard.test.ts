@@ -391,6 +391,43 @@ describe('a URL that is retired', () => {
     },
   );
 
+  it('one of reports takes what is signed, and no HMAC any more', async () => {
+    const one = process();
+    const { url } = (await one.registrations.reportingWebhook(
+      { agentUrl: SELLER },
+      { frequency: 'daily' },
+    )) as unknown as Config;
+    const { urls } = await one.registrations.state();
+    await one.registrations.retire(urls[0] ?? expect.fail('no URL'), { force: true });
+    const hmac = {
+      'content-type': 'application/json',
+      'x-adcp-signature': `sha256=${'0'.repeat(64)}`,
+      'x-adcp-timestamp': String(Math.floor(Date.now() / 1000)),
+    };
+    const path = { url: new URL(url).pathname };
+    const outcome = await one.receiver.verifyAndDispatch(new Uint8Array(2), hmac, path);
+    expect(said(outcome)).toBe('unavailable misconfigured 503');
+    await written();
+    expect(retiredAlarms(one)).toBe(1);
+    // What has a signature is judged by it.
+    const signed = {
+      'content-type': 'application/json',
+      'signature-input': 'sig=()',
+      signature: 'sig=:AA==:',
+    };
+    expect((await one.receiver.verifyAndDispatch(new Uint8Array(2), signed, path)).response.status).toBe(401);
+  });
+
+  it('one that is adopted again is alive again', async () => {
+    const one = process();
+    await one.registrations.adopt({ agentUrl: SELLER, url: `${BASE}/old` });
+    const [url] = (await one.registrations.state()).urls;
+    await one.registrations.retire(url ?? expect.fail('no URL'), { force: true });
+    expect((await one.registrations.state()).urls).toEqual([]);
+    await one.registrations.adopt({ agentUrl: SELLER, url: `${BASE}/old` });
+    expect((await one.registrations.state()).urls).toMatchObject([{ route: 'old' }]);
+  });
+
   it('a call that told it meanwhile keeps it alive', async () => {
     const one = process();
     const made = await one.registrations.create({

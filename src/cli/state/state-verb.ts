@@ -31,8 +31,8 @@ const isoOf = (times: Readonly<Record<string, number | undefined>>): Readonly<Re
     Object.entries(times).flatMap(([name, ms]) => (ms === undefined ? [] : [[name, iso(ms)] as const])),
   );
 
-function plain({ givenAt, heardAt, credentialsMadeAt, quietAt, ...url }: UrlState): object {
-  return { ...url, ...isoOf({ givenAt, heardAt, credentialsMadeAt, quietAt }) };
+function plain({ givenAt, heardAt, retiredAt, credentialsMadeAt, quietAt, ...url }: UrlState): object {
+  return { ...url, ...isoOf({ givenAt, heardAt, retiredAt, credentialsMadeAt, quietAt }) };
 }
 
 function named(what: string, count: number, first: readonly string[]): readonly string[] {
@@ -44,7 +44,8 @@ function named(what: string, count: number, first: readonly string[]): readonly 
 function urlLines(url: UrlState, asOf: number, paint: Paint): readonly string[] {
   const { agentUrl, base, route, scheme, heardAt, credentialsMadeAt, counts, quietAt, moving } = url;
   const isQuiet = quietAt !== undefined && quietAt <= asOf;
-  const use = quietAt === undefined ? 'used' : isQuiet ? 'quiet' : 'left';
+  const use =
+    url.retiredAt !== undefined ? 'retired' : quietAt === undefined ? 'used' : isQuiet ? 'quiet' : 'left';
   const heard = heardAt === undefined ? 'never heard' : `heard ${iso(heardAt)}`;
   const made = credentialsMadeAt === undefined ? '' : `, credentials of ${iso(credentialsMadeAt)}`;
   return [

@@ -61,12 +61,15 @@ export function saveGiven(
   });
 }
 
-/** In the step that gives a seller a URL: known from then on. */
+/** In the step that gives a seller a URL: known from then on. One that was retired, and is adopted again, is alive again. */
 export function keepGiven(
   rows: Pick<RegistrationRows, 'get' | 'save'>,
   sender: string,
   given: GivenUrl,
   hashes: Pick<Hashes, 'sha256Hex'>,
 ): void {
-  if (!givenAt(rows, given, hashes)) saveGiven(rows, sender, given, hashes);
+  const known = givenAt(rows, given, hashes);
+  if (known && known.retiredAt === undefined) return;
+  const { retiredAt: _was, usedAlarmAt: _for, ...is } = known ?? given;
+  saveGiven(rows, sender, is, hashes);
 }
