@@ -1,4 +1,4 @@
-import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
+import { flag, MAX_TIMER_MS, oneOf, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Observe } from '../events/observation.ts';
 import { type EventRegistrations, OF_REGISTRATIONS } from '../events/event-registration.ts';
@@ -164,6 +164,8 @@ const DEADLINE_SHARE = 0.75;
 /** Above two months of 31 days, for reports that come monthly. */
 const RETENTION_MS = 70 * 86_400_000;
 const MAX_OPEN = 10_000;
+/** The age at which credentials are due. Ms. */
+const RENEW_AFTER_MS = 30 * 86_400_000;
 /** For the question what a seller declares. Ms. */
 const CAPABILITIES_MS = 20_000;
 
@@ -262,6 +264,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     warn: (fields, message) => logger.warn(fields, message),
     deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
     holdMs: callMs,
+    reread: routes.reread,
+    renewAfterMs: wholeNumber('renewAfterMs', options.renewAfterMs, RENEW_AFTER_MS),
+    isAuto: oneOf('renew', options.renew, ['auto', 'manual'] as const) === 'auto',
   });
   const begin = async (): Promise<void> => {
     givenCaller('registrations.start', call);

@@ -9,23 +9,23 @@ import { adoptedUrls } from './adopted-urls.ts';
 import type { LegacyAuthentication } from './request.ts';
 import {
   hasTokenForm,
-  isOlder,
-  secretIdOf,
   makeRouteToken,
   type RandomBytes,
   readRouteToken,
   routeTokenOf,
   seal,
-  type SealedPlace,
   type Secrets,
   unseal,
 } from './secrets.ts';
 import { AUTH, LEGACY, ROUTE_KINDS, type RouteKind } from './route-kind.ts';
 import { rememberedRoutes } from './remembered-routes.ts';
 import { requireSeller, type RouteScheme, type Seller, sellerIn } from './seller.ts';
-import { allRows, type Damage, deleteRows, eachRow, soon, storedObject } from './operation-rows.ts';
+import { allRows, type Damage, deleteRows, soon, storedObject } from './operation-rows.ts';
+import { rewrapRoutes, unreadableRoutes } from './route-rewrap.ts';
 import { ourUrlIn } from './told/our-url.ts';
 import { givenOf, isNobodys } from './told/given-routes.ts';
+import { namesOf, type OwnRoute, renewed } from './told/own-routes.ts';
+import { placeOfRoute } from './told/renewals.ts';
 import { keepGiven } from './told/url-row.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
 import type { OurUrl } from '../windows/told.ts';
@@ -94,18 +94,7 @@ const MOST = 10_000;
 const CREDENTIAL_BYTES = 32;
 
 /** The value of both rows of a route, and of the one row of an adopted URL. */
-interface StoredRoute extends Seller {
-  readonly scheme: RouteKind;
-  /** Of the token. */
-  readonly random?: string;
-  readonly secretId?: string;
-  readonly sealed?: string;
-  /** When it was made, on the store's clock, Unix ms. Absent: an earlier version made it. */
-  readonly madeAt?: number;
-  /** Its credentials were retired then, and are gone. */
-  readonly retiredAt?: number;
-  /** Of the seller's own: bases below which it is told no more. */
-  readonly retired?: readonly string[];
+interface StoredRoute extends OwnRoute {
   /** Of an adopted URL. */
   readonly path?: string;
 }
@@ -128,11 +117,17 @@ const ADOPTED = 'adopted';
 
 const isTold = ({ retired = [] }: StoredRoute, base: string): boolean => !retired.includes(base);
 
-const placeOf = ({ agentUrl, scheme }: StoredRoute): SealedPlace => ({
-  purpose: 'credentials',
-  sender: agentUrl,
-  id: scheme,
-});
+/** What a route that is made anew has taken the place of. */
+const formersOf = (own: StoredRoute | undefined): Pick<StoredRoute, 'formers'> =>
+  own ? { formers: namesOf(own).filter((name) => name !== undefined) } : {};
+
+/** The value of a token's row: without what only the seller's own row has, and with what only a token's has. */
+function tokenRoute(
+  { next: _next, formers: _formers, ...route }: StoredRoute,
+  known: StoredRoute | undefined,
+): StoredRoute {
+  return known?.also === undefined ? route : { ...route, also: known.also };
+}
 
 /** Deletes a row by its expiry. */
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });
@@ -140,12 +135,13 @@ const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, 
 export function routesOf(options: RouteOptions): Routes {
   const { registrations, baseUrl, allowLoopback, secrets, hashes, randomBytes } = options;
 
-  const credentialsOf = async (route: StoredRoute): Promise<string | undefined> =>
-    route.sealed === undefined ? undefined : unseal(secrets, placeOf(route), route.sealed);
+  const unsealed = async (route: StoredRoute, sealed: string | undefined): Promise<string | undefined> =>
+    sealed === undefined ? undefined : unseal(secrets, placeOfRoute(route), sealed);
+  const credentialsOf = (route: StoredRoute): Promise<string | undefined> => unsealed(route, route.sealed);
   const senderOf = async (route: StoredRoute): Promise<Sender> => {
     const credentials = await credentialsOf(route);
     if (credentials === undefined || route.scheme === 'signature') return sellerIn(route);
-    return { ...sellerIn(route), auth: AUTH[route.scheme](credentials) };
+    return { ...sellerIn(route), auth: AUTH[route.scheme](credentials, await unsealed(route, route.also)) };
   };
   const known = rememberedRoutes(options.now);
   const adopted = adoptedUrls({
@@ -179,15 +175,16 @@ export function routesOf(options: RouteOptions): Routes {
         : {
             sealed: await seal(
               secrets,
-              placeOf(made),
+              placeOfRoute(made),
               encodeBase64Url(randomBytes(CREDENTIAL_BYTES)),
               randomBytes,
             ),
           };
     const route = await registrations.run(agentUrl, (rows, now): StoredRoute => {
       const found = rows.get('route', scheme);
+      const own = found && renewed(routeIn(found), now);
       const is = {
-        ...(found && isTold(routeIn(found), base) ? routeIn(found) : { ...made, ...sealed, madeAt: now }),
+        ...(own && isTold(own, base) ? own : { ...made, ...sealed, madeAt: now, ...formersOf(own) }),
         ...sellerIn(seller),
       };
       const row = rowOf(agentUrl, scheme, is);
@@ -198,8 +195,9 @@ export function routesOf(options: RouteOptions): Routes {
     putBounded(given, keyOf(route, base), true, MOST);
     const id = route.random ?? '';
     const isWritten = await registrations.run('', (rows) => {
-      const row = rowOf('', id, route);
-      if (rows.get('route', id)?.value === row.value) return false;
+      const known = rows.get('route', id);
+      const row = rowOf('', id, tokenRoute(route, known && readable(known)));
+      if (known?.value === row.value) return false;
       rows.save(row);
       return true;
     });
@@ -233,7 +231,7 @@ export function routesOf(options: RouteOptions): Routes {
   const isOwn = (agentUrl: string, scheme: RouteKind, id: string): Promise<boolean> =>
     registrations.run(agentUrl, (rows) => {
       const row = rows.get('route', scheme);
-      return row !== undefined && routeIn(row).random === id;
+      return row !== undefined && namesOf(routeIn(row)).includes(id);
     });
 
   /** Deletes the rows that `which` selects. @returns them. */
@@ -333,42 +331,8 @@ export function routesOf(options: RouteOptions): Routes {
       for (const id of ids) known.forget(id);
       await adopted.refresh();
     },
-    unreadable: async () => {
-      let count = 0;
-      for await (const row of allRows(registrations, OF_NO_SENDER)) {
-        const { secretId, sealed } = routeIn(row);
-        const needed = [secretId, sealed === undefined ? undefined : secretIdOf(sealed)];
-        if (needed.some((id) => id !== undefined && !secrets.named(id))) count += 1;
-      }
-      return count;
-    },
-    rewrap: async () => {
-      let rewrapped = 0;
-      let needed = 0;
-      const damage = await eachRow(registrations, OF_NO_SENDER, async ({ id, value }) => {
-        const route = routeIn({ value });
-        const { agentUrl, scheme, secretId } = route;
-        if (secretId !== undefined && secretId !== secrets.newest.id) needed += 1;
-        const credentials = isOlder(secrets, route.sealed) ? await credentialsOf(route) : undefined;
-        if (credentials === undefined) return;
-        const sealed = await seal(secrets, placeOf(route), credentials, randomBytes);
-        // The same text in both rows of the route. A row that was written meanwhile stays as it is.
-        for (const [sender, place] of [
-          [agentUrl, scheme],
-          ['', id],
-        ] as const) {
-          await registrations.run(sender, (rows) => {
-            const row = rows.get('route', place);
-            if (row && routeIn(row).sealed === route.sealed) {
-              rows.save(rowOf(sender, place, { ...routeIn(row), sealed }));
-            }
-          });
-        }
-        known.forget(id);
-        rewrapped += 1;
-      });
-      return { rewrapped, needed, ...damage };
-    },
+    unreadable: () => unreadableRoutes(options),
+    rewrap: () => rewrapRoutes({ ...options, reread: known.forget }),
   };
 }
 

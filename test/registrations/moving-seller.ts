@@ -362,8 +362,9 @@ export function movingWorld() {
   return {
     clock,
     seller,
-    state,
     process,
+    /** Another handle on the store. */
+    opened: () => ({ store: memoryStore({ state }) }),
     /** A media buy that the seller has agreed to. */
     buy: async ({ registrations }: Process, id: string, bought: Bought = {}): Promise<void> => {
       const {

@@ -11,6 +11,8 @@ export interface MoveLoopContext extends StepsContext {
   /** How long a row is held: longer than a call takes. Ms. */
   readonly holdMs: number;
   readonly perSeller: number;
+  /** Goes on with a renewal of a seller that a process has left. */
+  readonly goOn: (agentUrl: string) => Promise<void>;
 }
 
 /** Rows that are worked on concurrently. */
@@ -44,6 +46,7 @@ export function moveLoop(context: MoveLoopContext): MoveLoop {
   /** Begins as many steps of a seller as it has places for. */
   const turns = async (row: HeldRow, stopping: AbortSignal): Promise<void> => {
     const { sender, dueAt: heldAt } = row;
+    await context.goOn(sender);
     const { rows } = await registrations.page({
       kind: 'move',
       list: 'waiting',

@@ -1,6 +1,6 @@
 import { MAX_TEXT } from '../../codec/printable.ts';
 import { isJsonObject } from '../../codec/members.ts';
-import { oneOf, onlyKnown, text, wholeNumber } from '../../config/validate.ts';
+import { flag, oneOf, onlyKnown, text, wholeNumber } from '../../config/validate.ts';
 import { ConfigError } from '../../shared/errors.ts';
 import { requireAgentUrl } from '../option-checks.ts';
 import { checked, SCHEMES } from '../seller.ts';
@@ -12,13 +12,14 @@ import type { ApplyOptions, MovePlan, MoveRequest, MoveState, MoveStep } from '.
 const REQUEST: Readonly<Record<keyof MoveRequest, true>> = {
   baseUrl: true,
   scheme: true,
+  renew: true,
   sellers: true,
   limit: true,
   after: true,
 };
 
 const PLAN: Readonly<Record<keyof MovePlan, true>> = { to: true, steps: true, next: true };
-const TO: Readonly<Record<keyof MovePlan['to'], true>> = { baseUrl: true, scheme: true };
+const TO: Readonly<Record<keyof MovePlan['to'], true>> = { baseUrl: true, scheme: true, renew: true };
 
 const STATES: readonly MoveState[] = ['planned', 'waiting', 'under_way', 'done', 'refused', 'unknown'];
 
@@ -26,8 +27,13 @@ const STATES: readonly MoveState[] = ['planned', 'waiting', 'under_way', 'done',
 export const MOST_STEPS = 1000;
 const MOST_SELLERS = 10_000;
 
+/** Where a plan goes. */
+export interface Target extends MoveTarget {
+  readonly renew: boolean;
+}
+
 /** @throws RegistrationError */
-export function checkedMove(request: MoveRequest, bases: readonly string[]): MoveTarget {
+export function checkedMove(request: MoveRequest, bases: readonly string[]): Target {
   return checked(() => {
     onlyKnown('plan', request, REQUEST);
     wholeNumber('limit', request.limit, MOST_STEPS, 1, MOST_STEPS);
@@ -44,10 +50,12 @@ export function checkedMove(request: MoveRequest, bases: readonly string[]): Mov
 }
 
 /** @throws ConfigError */
-function targetIn({ baseUrl, scheme }: MovePlan['to'], bases: readonly string[]): MoveTarget {
+function targetIn({ baseUrl, scheme, renew }: MovePlan['to'], bases: readonly string[]): Target {
   oneOf('scheme', scheme, SCHEMES);
-  const base = baseUrl === undefined ? bases[0] : ourBase(baseUrl, bases);
-  return { ...(base !== undefined && { base }), ...(scheme !== undefined && { scheme }) };
+  const isRenewal = flag('renew', renew);
+  const first = isRenewal ? undefined : bases[0];
+  const base = baseUrl === undefined ? first : ourBase(baseUrl, bases);
+  return { renew: isRenewal, ...(base !== undefined && { base }), ...(scheme !== undefined && { scheme }) };
 }
 
 /** @throws ConfigError for a base at which no delivery would be accepted. */
@@ -65,7 +73,7 @@ export function checkedPlan(
   plan: MovePlan,
   options: ApplyOptions,
   bases: readonly string[],
-): { readonly to: MoveTarget; readonly first: number } {
+): { readonly to: Target; readonly first: number } {
   return checked(() => {
     onlyKnown('apply', plan, PLAN);
     onlyKnown('apply', options, { first: true });

@@ -1,12 +1,14 @@
 import type { JsonObject } from '../answer-json.ts';
 import type { RouteScheme } from '../seller.ts';
 
-/** The destination of a move that `registrations.plan` lists: another base URL, or another scheme. */
+/** The destination of a move that `registrations.plan` lists: another base URL, another scheme, or new credentials. */
 export interface MoveRequest {
-  /** One of the base URLs of these registrations. Default: the first one. */
+  /** One of the base URLs of these registrations. Default: the first one; with `renew` each keeps its own. */
   readonly baseUrl?: string | undefined;
   /** The scheme by which sellers are to authenticate from then on. Default: each keeps its own. */
   readonly scheme?: RouteScheme | undefined;
+  /** True: only what has HMAC or bearer credentials that are older than `renewAfterMs`, or were renewed since. */
+  readonly renew?: boolean | undefined;
   /** The agent URLs of the sellers. Default: all. */
   readonly sellers?: readonly string[] | undefined;
   /** The largest number of steps on the page, 1 to 1000. Default: 1000. */
@@ -50,7 +52,7 @@ export interface MoveStep {
 /** A page of the steps that `registrations.plan` returns, and `apply` takes. It may be stored as JSON in between. */
 export interface MovePlan {
   /** The destination, as it was asked for. */
-  readonly to: Pick<MoveRequest, 'baseUrl' | 'scheme'>;
+  readonly to: Pick<MoveRequest, 'baseUrl' | 'scheme' | 'renew'>;
   readonly steps: readonly MoveStep[];
   /** The `after` of the next page. Absent on the last page. */
   readonly next?: string;

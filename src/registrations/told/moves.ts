@@ -4,10 +4,11 @@ import { storedId } from '../../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
 import { deleteRows } from '../operation-rows.ts';
 import { requestInvalid } from '../seller.ts';
-import { buyStreamIn, isRegistered } from '../streams.ts';
+import type { RouteKind } from '../route-kind.ts';
+import { type BuyStream, buyStreamIn, isRegistered } from '../streams.ts';
 import { type Need, needOf } from './move-needs.ts';
 import { placeIn, type PlanPlace, placeText, STATE_OF, type StepOf, stepOf } from './move-plan.ts';
-import { checkedMove, checkedPlan, MOST_STEPS } from './move-request.ts';
+import { checkedMove, checkedPlan, MOST_STEPS, type Target } from './move-request.ts';
 import {
   goneRow,
   type Move,
@@ -20,6 +21,7 @@ import {
 import { buyOf } from './move-steps.ts';
 import type { ApplyOptions, MovePlan, MoveRequest, MoveStep } from './move-types.ts';
 import { type OwnRoutes, ownRoutesIn } from './own-routes.ts';
+import type { Renewals } from './renewals.ts';
 
 /* The plan of a move, and what is stored when it is applied (told.md §3.1, §3.3). */
 
@@ -28,6 +30,7 @@ export interface MovesContext {
   readonly hashes: Hashes;
   /** The first one is what sellers are told. */
   readonly bases: readonly string[];
+  readonly renewals: Pick<Renewals, 'isDue' | 'begin'>;
   readonly subscriptions?: SubscriptionMoves;
   /** Steps were stored. */
   readonly wake: () => void;
@@ -36,9 +39,9 @@ export interface MovesContext {
 /** How sets of subscriptions take part. */
 export interface SubscriptionMoves {
   /** The steps of a set. */
-  readonly stepsOf: (row: RegistrationRow, routes: OwnRoutes, to: MoveTarget) => readonly MoveStep[];
+  readonly stepsOf: (row: RegistrationRow, routes: OwnRoutes, to: Target) => readonly MoveStep[];
   /** Wants a subscription elsewhere; its set is changed by whoever has started. */
-  readonly move: (step: MoveStep, to: MoveTarget) => Promise<MoveStep>;
+  readonly move: (step: MoveStep, to: Target) => Promise<MoveStep>;
 }
 
 export interface Moves {
@@ -56,7 +59,11 @@ const TOGETHER = 100;
 const CONCURRENT = 10;
 
 export function movesOf(context: MovesContext): Moves {
-  const { registrations, hashes, bases, subscriptions, wake } = context;
+  const { registrations, hashes, bases, renewals, subscriptions, wake } = context;
+  const dueIn =
+    (routes: OwnRoutes, { renew }: Target, now: number) =>
+    (kind: RouteKind): boolean =>
+      renew && renewals.isDue(routes[kind], now);
 
   const plan = async (request: MoveRequest = {}): Promise<MovePlan> => {
     const to = checkedMove(request, bases);
@@ -90,16 +97,17 @@ export function movesOf(context: MovesContext): Moves {
   const stepsIn = async (
     rows: readonly RegistrationRow[],
     part: PlanPlace['part'],
-    to: MoveTarget,
+    to: Target,
   ): Promise<readonly MoveStep[]> => {
     const found: MoveStep[] = [];
     for (const { sender, own } of bySender(rows)) {
       found.push(
-        ...(await registrations.run(sender, (step) => {
+        ...(await registrations.run(sender, (step, now) => {
           const routes = ownRoutesIn(step);
+          const how = { routes, to, isDue: dueIn(routes, to, now) };
           return own.flatMap((row) =>
             part === 'stream'
-              ? (buyStep(step, row, { routes, to }) ?? [])
+              ? (buyStep(step, row, how) ?? [])
               : (subscriptions?.stepsOf(row, routes, to) ?? []),
           );
         })),
@@ -111,6 +119,9 @@ export function movesOf(context: MovesContext): Moves {
   const apply = async (given: MovePlan, options: ApplyOptions = {}): Promise<MovePlan> => {
     const { to, first } = checkedPlan(given, options, bases);
     const chosen = given.steps.slice(0, first);
+    if (to.renew) {
+      for (const agentUrl of new Set(chosen.map((step) => step.agentUrl))) await renewals.begin(agentUrl);
+    }
     const done: MoveStep[] = [];
     for (let from = 0; from < chosen.length; from += CONCURRENT) {
       const now = chosen.slice(from, from + CONCURRENT);
@@ -120,19 +131,24 @@ export function movesOf(context: MovesContext): Moves {
     return { ...given, steps: [...done, ...given.steps.slice(first)] };
   };
 
-  const kept = async (step: MoveStep, to: MoveTarget): Promise<MoveStep> => {
+  const kept = async (step: MoveStep, to: Target): Promise<MoveStep> => {
     const { agentUrl, mediaBuyId } = step;
     if (mediaBuyId === undefined) return subscriptions?.move(step, to) ?? step;
     const id = storedId(mediaBuyId, hashes);
-    return registrations.run(agentUrl, (rows, now) => keptIn(rows, { agentUrl, mediaBuyId }, id, to, now));
+    return registrations.run(agentUrl, (rows, now) => {
+      const routes = ownRoutesIn(rows);
+      const how = { routes, to, isDue: dueIn(routes, to, now) };
+      return keptIn(rows, { agentUrl, mediaBuyId }, id, how, now);
+    });
   };
 
   return { plan, apply, forget: (agentUrl) => deleteRows(registrations, 'move', agentUrl) };
 }
 
-const askedOf = ({ baseUrl, scheme }: MoveRequest): MovePlan['to'] => ({
+const askedOf = ({ baseUrl, scheme, renew }: MoveRequest): MovePlan['to'] => ({
   ...(baseUrl !== undefined && { baseUrl }),
   ...(scheme !== undefined && { scheme }),
+  ...(renew !== undefined && { renew }),
 });
 
 /** @throws RegistrationError `request_invalid` */
@@ -161,17 +177,31 @@ function bySender(
   return parts;
 }
 
+/** Where a media buy is to go, and what its seller has. */
+interface How {
+  readonly routes: OwnRoutes;
+  readonly to: Target;
+  readonly isDue: (kind: RouteKind) => boolean;
+}
+
+/** Whether a renewal is about it: signed routes have nothing to renew. */
+const hasCredentials = (need: Need, { told = [] }: BuyStream): boolean =>
+  need.kind === 'update'
+    ? need.from.some(({ scheme }) => scheme !== 'signature')
+    : told.some(({ scheme, formerAt }) => scheme !== 'signature' && formerAt === undefined);
+
 /** The step of a media buy; undefined where it needs none. */
 function buyStep(
   rows: RegistrationRows,
   { sender, id, value }: RegistrationRow,
-  { routes, to }: { readonly routes: OwnRoutes; readonly to: MoveTarget },
+  how: How,
 ): MoveStep | undefined {
   const stream = buyStreamIn({ value });
   if (!isRegistered(stream)) return undefined;
   const row = rows.get('move', id);
-  const need = needOf(stream, { routes, to });
+  const need = needOf(stream, how);
   if (need.kind === 'nothing' && (!row || row.list === 'refused')) return undefined;
+  if (how.to.renew && need.kind !== 'nothing' && !hasCredentials(need, stream)) return undefined;
   const of = { agentUrl: sender, mediaBuyId: stream.mediaBuyId };
   if (!row) return stepOf(of, need, need.kind === 'unknown' ? 'unknown' : 'planned');
   return stepOf(of, need, STATE_OF[row.list as MoveList], moveIn(row).reason);
@@ -182,35 +212,45 @@ function keptIn(
   rows: RegistrationRows,
   of: StepOf & { readonly mediaBuyId: string },
   id: string,
-  to: MoveTarget,
+  { routes, to: { base, scheme }, isDue }: How,
   now: number,
 ): MoveStep {
+  const to: MoveTarget = { ...(base !== undefined && { base }), ...(scheme !== undefined && { scheme }) };
   const row = rows.get('move', id);
   const stream = buyOf(rows, id);
-  const need: Need = stream ? needOf(stream, { routes: ownRoutesIn(rows), to }) : { kind: 'nothing' };
-  if (row && (row.list === 'claimed' || row.list === 'under_way')) {
-    // It goes there when its update is over, where it still has to.
-    const known = moveIn(row);
-    const isSame = JSON.stringify(known.to) === JSON.stringify(to);
-    if (!isSame) rows.save({ ...row, value: JSON.stringify({ ...known, to } satisfies Move) });
-    return stepOf(of, need, STATE_OF[row.list], known.reason);
+  const need: Need = stream ? needOf(stream, { routes, to }) : { kind: 'nothing' };
+  if (row?.list === 'claimed' || row?.list === 'under_way') return wanted(rows, of, { row, need, to });
+  if (need.kind === 'update') {
+    const since = sinceOf(row, now);
+    const move: Move = { mediaBuyId: of.mediaBuyId, to, since, tries: 0, conflicts: 0, looks: 0 };
+    rows.save(moveRow({ sender: of.agentUrl, id }, move, 'waiting'));
+    wakeTurns(rows, of.agentUrl, now);
+    return stepOf(of, need, 'waiting');
   }
-  if (need.kind !== 'update') {
-    if (row) rows.save(goneRow(row));
-    return stepOf(of, need, need.kind === 'unknown' ? 'unknown' : 'done');
-  }
-  const move: Move = {
-    mediaBuyId: of.mediaBuyId,
-    to,
-    since: sinceOf(row, now),
-    tries: 0,
-    conflicts: 0,
-    looks: 0,
-  };
-  rows.save(moveRow({ sender: of.agentUrl, id }, move, 'waiting'));
-  wakeTurns(rows, of.agentUrl, now);
-  return stepOf(of, need, 'waiting');
+  if (row) rows.save(goneRow(row));
+  return unkept(of, need, stream && needOf(stream, { routes, to, isDue }));
+}
+
+/** One that is under way: it goes there when its update is over, where it still has to. */
+function wanted(
+  rows: RegistrationRows,
+  of: StepOf,
+  { row, need, to }: { readonly row: RegistrationRow; readonly need: Need; readonly to: MoveTarget },
+): MoveStep {
+  const known = moveIn(row);
+  const isSame = JSON.stringify(known.to) === JSON.stringify(to);
+  if (!isSame) rows.save({ ...row, value: JSON.stringify({ ...known, to } satisfies Move) });
+  return stepOf(of, need, STATE_OF[row.list as MoveList], known.reason);
 }
 
 const sinceOf = (row: RegistrationRow | undefined, now: number): number =>
   row?.list === 'waiting' ? moveIn(row).since : now;
+
+/** The step of a media buy that needs none, or for which nothing can be done now. */
+function unkept(of: StepOf, need: Need, due: Need | undefined): MoveStep {
+  if (need.kind === 'unknown') return stepOf(of, need, 'unknown');
+  return due?.kind === 'update' ? stepOf(of, due, 'planned', NOT_NOW) : stepOf(of, need, 'done');
+}
+
+const NOT_NOW =
+  'its credentials cannot be renewed now: another renewal of the seller is under way, or a subscription has them too';

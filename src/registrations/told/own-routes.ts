@@ -28,6 +28,12 @@ export interface OwnRoute extends Seller, RouteSecrets {
   readonly next?: NextRoute;
   /** Names of the routes whose place it has taken, the last one first. */
   readonly formers?: readonly string[];
+  /** Of a token's row: its credentials were retired then, and are gone. Unix ms. */
+  readonly retiredAt?: number;
+  /** Of the seller's own: bases below which it is told no more. */
+  readonly retired?: readonly string[];
+  /** Of a token's row: credentials of the route that took its place, or whose place it took. They count there, too. */
+  readonly also?: string;
 }
 
 /** Of a seller, by kind. */
@@ -48,13 +54,20 @@ export function ownRoutesIn(rows: Pick<RegistrationRows, 'get'>): OwnRoutes {
 const MOST_FORMERS = 8;
 
 /** The route with the next one in its place, once sellers may be told of that. */
-export function renewed({ next, ...route }: OwnRoute, now: number): OwnRoute {
-  if (next?.tellFrom === undefined) return next ? { ...route, next } : route;
-  if (now < next.tellFrom) return { ...route, next };
+export function renewed(own: OwnRoute, now: number): OwnRoute {
+  const { next, retired: _ofIt, ...route } = own;
+  if (next?.tellFrom === undefined || now < next.tellFrom) return own;
   const { tellFrom: _told, ...is } = next;
   const formers = [route.random ?? '', ...(route.formers ?? [])].slice(0, MOST_FORMERS);
   return { ...route, ...is, formers };
 }
+
+/** The names of all routes of a row: the one that is told, the next one, and former ones. */
+export const namesOf = ({ random, next, formers = [] }: OwnRoute): readonly (string | undefined)[] => [
+  random,
+  ...(next ? [next.random] : []),
+  ...formers,
+];
 
 /** The name of the route of a kind that is told from now on, or soon. */
 export const newestOf = (route: OwnRoute | undefined): string | undefined =>

@@ -1,7 +1,8 @@
 import type { RegistrationRows } from '../../stores/store.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
 import { RegistrationError } from '../registrations-errors.ts';
-import { ROUTE_KINDS } from '../route-kind.ts';
+import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
+import { ownRouteIn } from './own-routes.ts';
 import { quietOf } from './state.ts';
 import { type Recorded, recordedOf, type RecordedContext } from './recorded.ts';
 import type { RetireOptions, UrlName } from './state-types.ts';
@@ -94,20 +95,32 @@ async function dropCredentials(
     if (given.route === route && given.retiredAt === undefined) return;
   }
   // Below a base that it was not told yet it would come back, credentials and all.
-  await registrations.run(agentUrl, (rows) => {
-    for (const kind of ROUTE_KINDS) {
-      const row = rows.get('route', kind);
-      if (row && storedObject(row.value)['random'] === route)
-        rows.save({ ...row, dueAt: null, expiresAt: 1 });
-    }
-  });
+  const heirs = await registrations.run(agentUrl, (rows) =>
+    ROUTE_KINDS.flatMap((kind) => withoutRoute(rows, kind, route)),
+  );
   await registrations.run('', (rows, now) => {
     const row = rows.get('route', route);
-    const { sealed, ...known } = row ? storedObject(row.value) : {};
-    if (row && sealed !== undefined) {
-      rows.save({ ...row, value: JSON.stringify({ ...known, retiredAt: now }) });
+    const { sealed, also: _with, ...known } = row ? storedObject(row.value) : {};
+    if (!row || sealed === undefined) return;
+    rows.save({ ...row, value: JSON.stringify({ ...known, retiredAt: now }) });
+    // What took its place does not take its credentials any more (told.md §1.4).
+    for (const heir of heirs.flatMap((id) => rows.get('route', id) ?? [])) {
+      const { also, ...is } = storedObject(heir.value);
+      if (also === sealed) rows.save({ ...heir, value: JSON.stringify(is) });
     }
   });
+}
+
+/** Takes a route out of the seller's own row. @returns the names of those that took its place. */
+function withoutRoute(rows: RegistrationRows, kind: RouteKind, route: string): readonly string[] {
+  const row = rows.get('route', kind);
+  if (!row) return [];
+  const own = ownRouteIn(row);
+  if (own.random === route) rows.save({ ...row, dueAt: null, expiresAt: 1 });
+  if (own.random === route || own.formers?.includes(route) !== true) return [];
+  const formers = own.formers.filter((name) => name !== route);
+  rows.save({ ...row, value: JSON.stringify({ ...own, formers }) });
+  return [own.random, ...own.formers].filter((name) => name !== undefined);
 }
 
 const unknown = (base: string, route: string): RegistrationError =>

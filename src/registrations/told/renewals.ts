@@ -1,0 +1,172 @@
+import { encodeBase64Url } from '../../codec/encoding.ts';
+import type { Hashes } from '../../crypto/engine.ts';
+import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
+import { ROUTE_KEPT_MS } from '../remembered-routes.ts';
+import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
+import { makeRouteToken, type RandomBytes, seal, type SealedPlace, type Secrets } from '../secrets.ts';
+import { setIn } from '../subscriptions/set-row.ts';
+import { type NextRoute, type OwnRoute, ownRouteIn, ownRoutesIn, type OwnRoutes } from './own-routes.ts';
+
+/*
+ * The renewal of a seller's credentials (told.md §5): a new route beside the former one, whose rows are all durable for a while before
+ * the seller is told of it. Rows of two senders are written in two steps; a process that dies between leaves a renewal that has no
+ * `tellFrom`, with which any other goes on.
+ */
+
+export interface RenewalsContext {
+  readonly registrations: StoreRegistrations;
+  readonly secrets: Secrets;
+  readonly hashes: Hashes;
+  readonly randomBytes: RandomBytes;
+  /** A route of this process's cache has changed. */
+  readonly reread: (id: string) => void;
+  /** The age at which credentials are due. Ms. */
+  readonly renewAfterMs: number;
+}
+
+export interface Renewals {
+  /** Whether the credentials of a route are to be renewed. */
+  readonly isDue: (route: OwnRoute | undefined, now: number) => boolean;
+  /** Renews what is due of a seller, unless a renewal of it is under way: it goes on with that. */
+  readonly begin: (agentUrl: string) => Promise<void>;
+  /** Goes on with a renewal that a process has left. */
+  readonly goOn: (agentUrl: string) => Promise<void>;
+}
+
+/** Bytes of credentials: 43 characters. */
+const CREDENTIAL_BYTES = 32;
+/** Until every process has seen the rows. Ms. */
+const TELL_AFTER_MS: number = 2 * ROUTE_KEPT_MS;
+
+export const placeOfRoute = ({ agentUrl, scheme }: Pick<OwnRoute, 'agentUrl' | 'scheme'>): SealedPlace => ({
+  purpose: 'credentials',
+  sender: agentUrl,
+  id: scheme,
+});
+
+export function renewalsOf(context: RenewalsContext): Renewals {
+  const { registrations, secrets, hashes, randomBytes, reread, renewAfterMs } = context;
+
+  const isDue: Renewals['isDue'] = (route, now) =>
+    route?.sealed !== undefined && !route.next && now - (route.madeAt ?? 0) >= renewAfterMs;
+
+  const made = async (of: OwnRoute): Promise<NextRoute> => {
+    const { id: random, secretId } = makeRouteToken(secrets, hashes, randomBytes);
+    const credentials = encodeBase64Url(randomBytes(CREDENTIAL_BYTES));
+    return { random, secretId, sealed: await seal(secrets, placeOfRoute(of), credentials, randomBytes) };
+  };
+
+  /** Kinds whose routes subscriptions of the seller are told: their sets are not moved. */
+  const subscribed = async (agentUrl: string): Promise<ReadonlySet<RouteKind>> => {
+    const found = new Set<RouteKind>();
+    for (let after: string | undefined; ;) {
+      const page = await registrations.page({
+        kind: 'subscription',
+        sender: agentUrl,
+        limit: 1000,
+        ...(after !== undefined && { after }),
+      });
+      for (const row of page.rows) {
+        for (const { scheme, last } of setIn(row).subscriptions)
+          found.add(scheme).add(last?.scheme ?? scheme);
+      }
+      if (page.next === undefined) return found;
+      after = page.next;
+    }
+  };
+
+  /** Whether media buys of the seller are still on their way to a route that was renewed. */
+  const isMoving = async (agentUrl: string): Promise<boolean> => {
+    const lists = await Promise.all(
+      (['waiting', 'claimed', 'under_way'] as const).map((list) =>
+        registrations.page({ kind: 'move', list, sender: agentUrl, limit: 1 }),
+      ),
+    );
+    return lists.some(({ rows }) => rows.length > 0);
+  };
+
+  const goOn = async (agentUrl: string): Promise<void> => {
+    const routes = await registrations.run(agentUrl, ownRoutesIn);
+    const open = Object.values(routes).filter(({ next }) => next && next.tellFrom === undefined);
+    if (open.length === 0) return;
+    await registrations.run('', (rows) => {
+      for (const route of open)
+        for (const row of tokenRows(route, (id) => rows.get('route', id))) rows.save(row);
+    });
+    for (const { random, next, formers = [] } of open) {
+      for (const id of [random, next?.random, ...formers]) if (id !== undefined) reread(id);
+    }
+    await registrations.run(agentUrl, (rows, now) => {
+      for (const { scheme, next } of open) {
+        const row = rows.get('route', scheme);
+        const is = row && ownRouteIn(row);
+        if (!row || is?.next?.random !== next?.random || is?.next?.tellFrom !== undefined) continue;
+        rows.save({
+          ...row,
+          value: JSON.stringify({ ...is, next: { ...is?.next, tellFrom: now + TELL_AFTER_MS } }),
+        });
+      }
+    });
+  };
+
+  const dueOf = (routes: OwnRoutes, now: number, but: ReadonlySet<RouteKind>): readonly OwnRoute[] =>
+    ROUTE_KINDS.flatMap((kind) => routes[kind] ?? []).filter(
+      (route) => isDue(route, now) && !but.has(route.scheme),
+    );
+
+  return {
+    isDue,
+    goOn,
+    begin: async (agentUrl) => {
+      const but = await subscribed(agentUrl);
+      const { due, isUnderWay } = await registrations.run(agentUrl, (rows, now) => {
+        const routes = ownRoutesIn(rows);
+        return {
+          due: dueOf(routes, now, but),
+          isUnderWay: Object.values(routes).some(({ next }) => next !== undefined),
+        };
+      });
+      const wasRenewed = due.some(({ formers = [] }) => formers.length > 0);
+      if (due.length > 0 && !isUnderWay && !(wasRenewed && (await isMoving(agentUrl)))) {
+        const nexts = new Map(
+          await Promise.all(due.map(async (route) => [route.scheme, await made(route)] as const)),
+        );
+        await registrations.run(agentUrl, (rows, now) => {
+          const routes = ownRoutesIn(rows);
+          if (Object.values(routes).some(({ next }) => next !== undefined)) return;
+          for (const route of dueOf(routes, now, but)) {
+            const next = nexts.get(route.scheme);
+            const row = next && rows.get('route', route.scheme);
+            if (row)
+              rows.save({ ...row, value: JSON.stringify({ ...route, next: { ...next, madeAt: now } }) });
+          }
+        });
+      }
+      await goOn(agentUrl);
+    },
+  };
+}
+
+/** The rows by which deliveries find their route: the new one, and all former ones, each with the credentials of the other. */
+function tokenRows(
+  { next, formers = [], ...route }: OwnRoute,
+  get: (id: string) => RegistrationRow | undefined,
+): readonly RegistrationRow[] {
+  if (!next?.random) return [];
+  const { tellFrom: _told, ...is } = next;
+  const fresh = { ...route, ...is, also: route.sealed };
+  const row: RegistrationRow = {
+    kind: 'route',
+    sender: '',
+    id: next.random,
+    value: JSON.stringify(fresh),
+    dueAt: null,
+    list: null,
+    expiresAt: null,
+  };
+  const former = [route.random ?? '', ...formers].flatMap((id) => {
+    const known = get(id);
+    return known ? [{ ...known, value: JSON.stringify({ ...ownRouteIn(known), also: next.sealed }) }] : [];
+  });
+  return [row, ...former];
+}
