@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApplyOptions, MovePlan } from '../../src/registrations/index.ts';
+import { type Life, lifeUntil } from '../reliability/crash-points-life.ts';
+import { LONG } from '../reliability/form.ts';
 import {
   AGENT,
   allSteps,
@@ -475,3 +477,68 @@ describe('a seller that answers get_media_buys as it likes', () => {
     expect(world.seller.updates().map(({ revision }) => revision)).toEqual(Array(11).fill(undefined));
   });
 });
+
+/** A process that dies at its n-th point: around each step of its store, and each call to the seller. */
+async function mortalProcess(diesAt: number): Promise<{ readonly process: Process; readonly life: Life }> {
+  const life = lifeUntil(diesAt);
+  const { store } = world.opened();
+  const { registrations: rows } = store;
+  if (!rows) throw new Error('the store has registrations');
+  const mortal =
+    <A extends readonly unknown[], T>(name: string, call: (...given: A) => Promise<T>) =>
+    async (...given: A): Promise<T> => {
+      await life.point(`before ${name}`);
+      const result = await call(...given);
+      await life.point(`after ${name}`);
+      return result;
+    };
+  const process = await world.process({
+    call: mortal('call', world.seller.call),
+    store: {
+      ...store,
+      registrations: {
+        ...rows,
+        run: (sender, plan) => mortal('run', () => rows.run(sender, plan))(),
+        due: mortal('due', (request: Parameters<typeof rows.due>[0]) => rows.due(request)),
+        page: mortal('page', (query: Parameters<typeof rows.page>[0]) => rows.page(query)),
+      },
+    },
+  });
+  life.begin();
+  return { process, life };
+}
+
+describe('a process dies at every step of a move, and another one finishes it', () => {
+  it.each<readonly [Manner, number]>([
+    ['done', 1],
+    ['conflict', 2],
+    ['submitted', 1],
+  ])('%s: each update once, under %i keys', async (manner, keys) => {
+    let passed = 0;
+    for (let diesAt = 0; ; diesAt += 1) {
+      world = movingWorld();
+      const old = await world.process({ baseUrl: OLD });
+      await world.buy(old, 'buy-1');
+      world.seller.buy('buy-1').manner = manner;
+      const heir = await world.process();
+      await moves(heir);
+      const { process, life } = await mortalProcess(diesAt);
+      await process.registrations.start();
+      await passUntil(world, async () => life.isOver() || isMoved(heir), 5 * MINUTE);
+      await heir.start();
+      await passUntil(world, () => isMoved(heir));
+      const { attempts, applied, reports, push } = world.seller.buy('buy-1');
+      const where = `${diesAt}, ${life.passed.at(-1)}`;
+      expect([where, await isMoved(heir), attempts.size, applied.length]).toEqual([where, true, keys, 1]);
+      expect([reports, push].map(baseIn)).toEqual([NEW, NEW]);
+      passed = diesAt;
+      // A dead process does not stop.
+      await world.abandon(life.isOver() ? process : undefined);
+      if (!life.isOver() || diesAt >= MOST_POINTS) break;
+    }
+    expect(passed).toBeGreaterThan(10);
+  });
+});
+
+/** Looks go on after the move: points behind these are of them. */
+const MOST_POINTS: number = LONG ? 60 : 30;

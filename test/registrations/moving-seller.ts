@@ -394,6 +394,14 @@ export function movingWorld() {
       });
       await made.call();
     },
+    /** Ends, but for a process that is dead. */
+    abandon: async (dead: Process | undefined): Promise<void> => {
+      const ended = Promise.all(processes.filter((one) => one !== dead).map((one) => one.stop()));
+      await clock.pass(5 * MINUTE);
+      await ended;
+      processes.length = 0;
+      clock.end();
+    },
     end: async () => {
       // What it sleeps for is over at once.
       const ended = Promise.all(processes.map((one) => one.stop()));
