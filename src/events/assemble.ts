@@ -22,6 +22,7 @@ import { errorsIn, errorsOf, type ReportedError } from './error-object.ts';
 import { notificationSchemas } from './notification-schemas.ts';
 import { notificationFamily } from './notification-family.ts';
 import { placesOf, eventWarning } from './warnings.ts';
+import { type StateReading, stateReading } from './state-reading.ts';
 import { inputRequestSchema, SUBSCRIBER_ID, workingProgressSchema } from './schemas.ts';
 import { isTerminal } from './status.ts';
 
@@ -63,14 +64,15 @@ interface Reading {
 
 /**
  * The typed payload of a known family (verification.md §7.36): the body itself, or where that does not fit the result or data part in it. As
- * sent: a schema's copy is not what was sent.
+ * sent: a schema's copy is not what was sent. What was pulled is the result: its envelope is our own.
  */
-function notificationOf({ envelope, data }: Draft, family: string | undefined): Reading {
+function notificationOf({ envelope, data, source }: Draft, family: string | undefined): Reading {
   const name = notificationFamily(family ?? '');
   if (!Object.hasOwn(notificationSchemas, name)) return NONE;
   const schema = notificationSchemas[name as NotificationFamily];
-  const body = schema.safeParse(envelope);
-  if (body.success) return { notification: envelope, warnings: [] };
+  const whole = source === 'pull' ? data : envelope;
+  const body = schema.safeParse(whole);
+  if (body.success) return { notification: whole as typeof body.data, warnings: [] };
   const payload = payloadIn(data, name);
   const inner = isJsonObject(payload) ? schema.safeParse(payload) : body;
   if (inner.success) return { notification: payload as typeof inner.data, warnings: [] };
@@ -100,6 +102,8 @@ export interface AssembledEvent {
    * is the time of observation.
    */
   readonly at?: Instant;
+  /** The state that a notification tells. Absent for a family without one, and if its id has over 255 characters. */
+  readonly state?: StateReading;
   /** The numbers of the body that a double cannot represent, for comparisons. Absent if there are none. */
   readonly inexact?: InexactNumbers;
 }
@@ -138,13 +142,15 @@ function subscriptionIn(holder: unknown): EventSubscription | undefined {
   return { subscriberId, ...defined({ accountId: textMember(holder, 'account_id') }) };
 }
 
-/** Named in the body of a webhook, or in the payload of another family within it. */
+/** Named in the body of a webhook, or in the payload of another family within it; of a pulled state, in our envelope. */
 function nameSubscription(
   base: Writable<Pick<Event, 'kind' | 'source' | 'subscription'>>,
-  { envelope, data }: Draft,
+  { envelope, data, taskEnvelope }: Draft,
 ): void {
-  if (base.source !== 'webhook') return;
-  const found = subscriptionIn(envelope) ?? (base.kind === 'other' ? subscriptionIn(data) : undefined);
+  const isWebhook = base.source === 'webhook';
+  if (!isWebhook && taskEnvelope) return;
+  const isInData = isWebhook && base.kind === 'other';
+  const found = subscriptionIn(envelope) ?? (isInData ? subscriptionIn(data) : undefined);
   if (found !== undefined) base.subscription = found;
 }
 
@@ -216,7 +222,12 @@ function otherEvent(
   const base = baseOf('other', draft, origin, warnings);
   // The table of schemas says that family and notification fit. Not a spread, which would lose `rawBody`.
   const event = Object.assign(base, defined({ taskId, status, family, notification })) as OtherEvent;
-  return { ok: true, event, terminal: false, ...defined({ at: instant ?? observedAt(draft) }) };
+  const at = instant ?? observedAt(draft);
+  const { envelope, data } = draft;
+  const state =
+    notification &&
+    stateReading({ family: family ?? '', payload: notification, envelope, data, eventAt: at?.ms });
+  return { ok: true, event, terminal: false, ...defined({ at, state }) };
 }
 
 function reportEvent(draft: Draft, origin: EventOrigin): AssembledEvent {

@@ -46,6 +46,32 @@ export interface ReportWindow {
   readonly repeated: boolean;
 }
 
+/**
+ * The state of the thing that a notification is about, e.g. of an impairment. Notifications may come in another order
+ * than the changes they tell of. Of each `id`, keep the state with the latest `observedAt`.
+ */
+export interface NotificationState {
+  /** The id of the thing, e.g. the `impairment_id`, which stays the same over its changes. */
+  readonly id: string;
+  /**
+   * The time of the change, ISO 8601 in UTC, on the seller's clock. If the seller gives none, it is the time at which
+   * the event was stored.
+   */
+  readonly observedAt: string;
+  /**
+   * True if the state is known to be over. A snapshot no longer has it; or the family says so, e.g. `creative.purged`;
+   * or an impairment is back at the state before its first change, or comes with `health: 'ok'`.
+   */
+  readonly ended: boolean;
+  /**
+   * True if the change was told before by a pull. For an end that a pull tells, it is true if the last webhook may have
+   * told it.
+   */
+  readonly repeated: boolean;
+  /** The media buy, if the event or its operation names one. */
+  readonly mediaBuyId?: string;
+}
+
 /** The impressions, clicks and spend of one media buy in a delivery report, and the state of these figures. */
 export interface MediaBuyDelivery {
   readonly media_buy_id: string;
@@ -311,6 +337,11 @@ interface OtherBase extends EventBase {
   readonly taskId?: string;
   /** The status as sent, if there is one. On the agent transport it is normalised. */
   readonly status?: string;
+  /**
+   * The state of the thing that a notification is about. Present if the receiver has `registrations`, for a family
+   * whose payload has the id of a thing that changes: `impairment`, and families of subscriptions.
+   */
+  readonly state?: NotificationState;
 }
 
 /**

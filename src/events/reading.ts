@@ -111,6 +111,8 @@ function inexactEvent(
 /** A body that `receiver.observe` has made, in the members of a tool-transport envelope. Its task may have no id. */
 function readObservation(payload: JsonObject, source: EventChannel): Draft {
   const status = textMember(payload, 'status');
+  // A state that was asked for (owed.md §6.5). Whatever else is observed has no such member.
+  const family = textMember(payload, 'notification_type');
   return {
     ok: true,
     source,
@@ -121,7 +123,7 @@ function readObservation(payload: JsonObject, source: EventChannel): Draft {
     data: payload['result'],
     status,
     taskStatus: taskStatus(status),
-    taskId: textMember(payload, 'task_id') ?? '',
+    taskId: family === undefined ? (textMember(payload, 'task_id') ?? '') : undefined,
     operationId: textMember(payload, 'operation_id'),
     taskType: textMember(payload, 'task_type'),
     timestamp: textMember(payload, 'timestamp'),
@@ -129,8 +131,8 @@ function readObservation(payload: JsonObject, source: EventChannel): Draft {
     context: payload['context'],
     contextId: undefined,
     notificationId: undefined,
-    taskEnvelope: true,
-    family: undefined,
+    taskEnvelope: family === undefined,
+    family,
     // A report that was asked for (owed.md §4.3). A task's own result is never one.
     reportShaped: source === 'pull' && isReportShaped(textMember(payload, 'task_type'), payload['result']),
     warnings: [],

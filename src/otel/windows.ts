@@ -1,7 +1,8 @@
 import { type BatchObservableResult, type MeterProvider, metrics } from '@opentelemetry/api';
 import { onlyKnown, wholeNumber } from '../config/validate.ts';
-import type { StreamAccount, StreamPage } from '../reconcile/account.ts';
+import type { StreamPage } from '../reconcile/account.ts';
 import type { Reconciler } from '../reconcile/reconciler-options.ts';
+import type { StreamAccount } from '../reconcile/stream-account.ts';
 import { STREAM_PAGES, type WithStreamPages } from '../reconcile/stream-pages.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { createLabels, METER } from './metrics.ts';

@@ -1,7 +1,7 @@
 import type { Health } from '../config/reports.ts';
 import { settledWithin } from '../shared/time-limits.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
-import { streamIn } from '../windows/stream.ts';
+import { hasReports, streamIn } from '../windows/stream.ts';
 
 /*
  * Media buys whose account of reports nobody keeps up to date (owed.md §5.3): no process runs a reconciler, or none that
@@ -31,7 +31,9 @@ export function createUnreconciled(
     const until = await rows.run('', (_rows, at) => at - OVERDUE_MS);
     last = page.rows.flatMap((row) => {
       if (row.dueAt === null || row.dueAt > until) return [];
-      return [{ agentUrl: row.sender, mediaBuyId: streamIn(row.value).mediaBuyId, dueAt: row.dueAt }];
+      const stream = streamIn(row.value);
+      if (!hasReports(stream)) return [];
+      return [{ agentUrl: row.sender, mediaBuyId: stream.mediaBuyId, dueAt: row.dueAt }];
     });
   }
 

@@ -1,117 +1,46 @@
-import type { CallSessions } from '../calls/sessions.ts';
-import { refusedBy } from '../calls/refused-answer.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
-import { failureOf, type PollFailure } from '../poll/failure.ts';
-import type { ReceiverContext } from '../receiver/context.ts';
-import type { ObserveReport } from '../receiver/observe-report.ts';
-import { answerIn, refusalIn, SellerError } from '../registrations/answer.ts';
+import type { PollFailure } from '../poll/failure.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
 import { storedObject } from '../registrations/operation-rows.ts';
-import type { CallSeller } from '../registrations/call-seller.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
 import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
-import { limited, orAborted } from '../shared/time-limits.ts';
-import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
+import type { Judged } from '../states/judge.ts';
+import type { RegistrationRows } from '../stores/store.ts';
 import { DAY_MS, type Frequency, type Period, windowPeriod } from '../windows/calendar.ts';
 import { type Run, type Runs, union, without } from '../windows/runs.ts';
-import { clockIn } from '../windows/stream.ts';
-import type { Tolerance } from './evaluate.ts';
-import { mediaBuyFacts, withFacts } from './media-buys.ts';
+import { clockIn, hasReports } from '../windows/stream.ts';
+import type { Held, ReconcilerContext } from './context.ts';
+import { factsIn, mediaBuyRows, withFacts, withWord } from './media-buys.ts';
 import { type AfterTry, missedAgain } from './missed.ts';
 import { freePlace, type Place } from './places.ts';
 import { type PullCall, pulledWindows, unpullable } from './pull.ts';
-import { type ScheduledBuy, withSchedule } from './schedule-option.ts';
+import { type Answered, askSeller, pauseOf } from './question.ts';
+import { withSchedule } from './schedule-option.ts';
+import { snappedBuy, tellImpairments } from './tell-states.ts';
 
 /*
  * The two questions of a reconciler, and what their answers make of a stream (owed.md §1.2, §4).
  */
-
-/** The parts that a reconciler works with. */
-export interface ReconcilerContext {
-  readonly parts: Pick<ReceiverContext, 'logger' | 'raiseAlarm' | 'now'>;
-  readonly rows: StoreRegistrations;
-  readonly observe: ObserveReport;
-  readonly call: CallSeller;
-  readonly sessions: CallSessions;
-  readonly schedule: (buy: ScheduledBuy) => unknown;
-  readonly tolerance: Tolerance;
-  readonly callMs: number;
-  /** The time for which a stream is held while it is looked at: longer than a call takes. Ms. */
-  readonly leaseMs: number;
-  readonly perSeller: number;
-  /** Streams that are looked at at once, in this process. */
-  readonly concurrency: number;
-  /** The longest wait between two looks: another process may have made a stream meanwhile. Ms. */
-  readonly lookMs: number;
-  /** Resolves early where the signal aborts. */
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-}
 
 /** Questions about a buy that fail, one after the other, until what is known of it has to do. */
 export const MOST_ASKS = 3;
 /** The first wait after such a question, doubled with each. Ms. */
 const ASK_AGAIN_MS = 60_000;
 
-/** A stream as it was taken: it is this process's until then. */
-export type Held = Pick<RegistrationRow, 'sender' | 'id' | 'dueAt'>;
-
 /** The next step for a stream: one call at most. */
 export type Todo =
   | { readonly kind: 'nothing' }
-  | { readonly kind: 'ask'; readonly stream: BuyStream; readonly place: Place }
-  | { readonly kind: 'pull'; readonly stream: BuyStream; readonly place: Place; readonly call: PullCall };
-
-/** A call of a seller, and what came of it. */
-type Answered = { readonly data: unknown } | Failed;
-
-interface Failed {
-  readonly failure: PollFailure;
-  /** The seller's own, whatever its recovery is. */
-  readonly code?: string;
-}
-
-const failed = (error: unknown): Failed => ({
-  failure: failureOf(error),
-  ...(isOfKind(error, SellerError) && { code: error.code }),
-});
-
-async function askSeller(
-  { call, callMs, sessions }: ReconcilerContext,
-  { sender }: Held,
-  { ref }: BuyStream,
-  [operation, args]: readonly [string, JsonObject],
-  stopping: AbortSignal,
-): Promise<Answered> {
-  const reason = `the seller did not answer within ${callMs} ms`;
-  try {
-    const answer = await limited({ ms: callMs, reason }, stopping, (signal) =>
-      orAborted(
-        call(sender, operation, args, { signal, sessions, ...(ref !== undefined && { ref }) }),
-        signal,
-      ),
-    );
-    const refusal = refusalIn(answer, operation);
-    return refusal ? failed(refusal) : { data: answerIn(answer, operation).data };
-  } catch (error) {
-    return failed(refusedBy(error, true) ?? error);
-  }
-}
-
-/** A seller that is busy, and does not say for how long, is left alone as by a poller. Ms. */
-const BUSY_MS = 30_000;
-
-function pauseOf(failure: PollFailure): number | undefined {
-  const pauseMs = 'pauseMs' in failure ? failure.pauseMs : undefined;
-  return pauseMs ?? (failure.kind === 'busy' ? BUSY_MS : undefined);
-}
+  | { readonly kind: 'ask'; readonly stream: BuyStream; readonly place: Place; readonly askedAt: number }
+  | { readonly kind: 'pull'; readonly stream: BuyStream; readonly place: Place; readonly call: PullCall }
+  | { readonly kind: 'totals'; readonly stream: BuyStream; readonly place: Place; readonly now: number };
 
 /** Writes what a call came to, where the stream is still this process's, and gives its place back. */
-function after(
+export function after(
   { rows: store }: ReconcilerContext,
   held: Held,
   place: Place,
   { failure }: { readonly failure?: PollFailure },
-  change: (stream: BuyStream, now: number) => BuyStream,
+  change: (stream: BuyStream, now: number, rows: RegistrationRows) => BuyStream,
 ): Promise<void> {
   return store.run(held.sender, (rows, now) => {
     freePlace(rows, now, place, failure && pauseOf(failure));
@@ -119,42 +48,50 @@ function after(
     if (row?.dueAt !== held.dueAt) return;
     const known = buyStreamIn(row);
     // It is looked at again at once: what it needs next may be something else by now.
-    if (isRegistered(known)) rows.save(streamRow(row, change(known, now), 'open', { dueAt: Math.ceil(now) }));
+    if (!isRegistered(known)) return;
+    rows.save(streamRow(row, change(known, now, rows), 'open', { dueAt: Math.ceil(now) }));
   });
 }
 
-/** Asks what a buy is. */
+/** Asks what a buy is, and what impairs it. */
 export async function ask(
   context: ReconcilerContext,
   held: Held,
-  { stream, place }: Extract<Todo, { kind: 'ask' }>,
+  { stream, place, askedAt }: Extract<Todo, { kind: 'ask' }>,
   stopping: AbortSignal,
 ): Promise<void> {
   const { mediaBuyId } = stream;
   const args: JsonObject = { ...accountOf(stream), media_buy_ids: [mediaBuyId] };
   const answered = await askSeller(context, held, stream, ['get_media_buys', args], stopping);
-  const facts = 'data' in answered ? mediaBuyFacts(answered.data, mediaBuyId) : undefined;
+  const data = 'data' in answered ? answered.data : undefined;
+  const row = mediaBuyRows(data, new Set([mediaBuyId])).get(mediaBuyId);
   const schedule = await scheduleOf(context, held, stream);
   let unverifiable: string | undefined;
-  await after(context, held, place, answered as { failure?: PollFailure }, (known, now) => {
+  let told: Pick<Judged, 'told' | 'isFull'> = NOTHING_TOLD;
+  await after(context, held, place, answered as { failure?: PollFailure }, (known, now, rows) => {
     unverifiable = undefined;
+    told = NOTHING_TOLD;
     if (stopping.aborted) return known;
-    if (facts) {
+    if (row) {
       const { asks: _asked, askAt: _at, ...is } = known;
-      return scheduled(context, held, withFacts(is, facts, now), schedule);
+      const { holder, ...news } = snappedBuy({ rows, askedAt, now }, is, row);
+      told = news;
+      return scheduled(context, held, withFacts(holder, factsIn(row), now), schedule);
     }
     const { unverifiable: before, ...is } = scheduled(context, held, known, schedule);
     const asks = (is.asks ?? 0) + 1;
     const error = 'failure' in answered ? answered.failure.message : 'the answer does not have the media buy';
-    const isUnknown = asks >= MOST_ASKS && is.terms.length === 0;
+    const isUnknown = asks >= MOST_ASKS && is.terms.length === 0 && hasReports(is);
     if (isUnknown && before === undefined) unverifiable = error;
     return {
-      ...is,
+      ...(asks >= MOST_ASKS ? withWord(is, now) : is),
       asks,
       askAt: now + Math.min(ASK_AGAIN_MS * 2 ** Math.min(asks, 11), DAY_MS),
       ...(isUnknown && { unverifiable: error }),
     };
   });
+  const { sender, id } = held;
+  await tellImpairments(context, { sender, id, mediaBuyId }, told, stopping);
   if (unverifiable === undefined) return;
   context.parts.raiseAlarm({
     code: 'stream_unverifiable',
@@ -163,6 +100,8 @@ export async function ask(
     message: `Which reports media buy ${printableText(mediaBuyId, MAX_TEXT)} owes is not known: get_media_buys fails (${unverifiable}). Give start, end and frequency by the option schedule, or ask the seller.`,
   });
 }
+
+const NOTHING_TOLD: Pick<Judged, 'told' | 'isFull'> = { told: [], isFull: false };
 
 const accountOf = ({ account }: BuyStream): JsonObject =>
   account === undefined ? {} : { account: storedObject(account) as JsonObject };
@@ -194,7 +133,7 @@ function scheduled(
   }
 }
 
-const misconfigured = ({ parts }: ReconcilerContext, sender: string, message: string): void =>
+export const misconfigured = ({ parts }: ReconcilerContext, sender: string, message: string): void =>
   parts.raiseAlarm({ code: 'misconfigured', sender, message });
 
 /** Asks for missing windows, and hands what comes to the handlers. */
@@ -264,7 +203,7 @@ async function handedOn(
 
 /** Codes of sellers that cannot be asked so. */
 const NO_GRANULARITY = 'UNSUPPORTED_GRANULARITY';
-const NO_RANGES: ReadonlySet<string> = new Set(['DATE_RANGE_NOT_SUPPORTED', 'UNSUPPORTED_FEATURE']);
+export const NO_RANGES: ReadonlySet<string> = new Set(['DATE_RANGE_NOT_SUPPORTED', 'UNSUPPORTED_FEATURE']);
 
 /** The stream without what its seller cannot be asked; undefined where the failure is another. */
 function unsupported(

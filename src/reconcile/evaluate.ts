@@ -1,9 +1,9 @@
 import type { BuyStream } from '../registrations/streams.ts';
 import { DAY_MS, type Frequency, HOUR_MS, windowAt, windowPeriod } from '../windows/calendar.ts';
 import { common, type Run, type Runs, union, unpackRuns, without } from '../windows/runs.ts';
-import { type Claim, clockIn, frequenciesIn, hadIn } from '../windows/stream.ts';
+import { isTerminalBuy } from '../windows/ends.ts';
+import { type Claim, clockIn, frequenciesIn, hadIn, hasReports, type Place } from '../windows/stream.ts';
 import { owedRuns } from '../windows/terms.ts';
-import { isTerminalBuy } from './media-buys.ts';
 
 /*
  * What a media buy owes at an instant, and how each of it stands (owed.md §1.4, §1.5, §3.5). Pure.
@@ -43,8 +43,12 @@ export interface Owing {
   readonly unsafe: readonly string[];
   /** Some event that is safe has a window that is due. */
   readonly isPending: boolean;
+  /** When the first of the windows is due whose events are not done; Infinity: none will be. Unix ms. */
+  readonly claimedUntil: number;
   /** Claims whose events are gone. */
   readonly gone: readonly Claim[];
+  /** Some window that is owed is not due yet. */
+  readonly isMoreDue: boolean;
   /** When the next window is due; Infinity: none will be. Unix ms. */
   readonly nextAt: number;
 }
@@ -63,8 +67,8 @@ export function owing(
   const states = new Map(stream.claims.map(({ key }) => [key, stateOf(key)]));
   const inState = (...wanted: readonly EventState[]): readonly Claim[] =>
     stream.claims.filter(({ key }) => wanted.includes(states.get(key)));
-  const isDue = ({ frequency, number }: Claim): boolean =>
-    windowPeriod(frequency, clock, number).end <= until;
+  const endOf = ({ frequency, number }: Claim): number => windowPeriod(frequency, clock, number).end;
+  const isDue = (claim: Claim): boolean => endOf(claim) <= until;
   const standing = inState('dead', 'safe', 'unsafe');
   const windows = frequenciesIn(stream).map((frequency): OwedWindows => {
     const owed = owedRuns(stream.terms, frequency, clock, until);
@@ -84,7 +88,13 @@ export function owing(
       ),
     ],
     isPending: inState('safe', 'unsafe').some(isDue),
+    claimedUntil: Math.min(
+      ...inState('safe', 'unsafe').flatMap((claim) => (isDue(claim) ? [] : endOf(claim) + now - until)),
+    ),
     gone: inState(undefined, 'done'),
+    isMoreDue: windows.some(
+      ({ frequency, due }) => without(owedRuns(stream.terms, frequency, clock, Infinity), due).length > 0,
+    ),
     nextAt: nextDue(stream, { now, until }, graceMs),
   };
 }
@@ -165,4 +175,56 @@ export function isIdle(stream: BuyStream, now: number): boolean {
   // A buy that has stood still since it is known may begin at any time.
   const until = ends.length > 0 ? Math.max(...ends) + MOST_IDLE_MS : stream.since + MOST_UNBEGUN_MS;
   return isOver(stream, now) && !isTerminalBuy(stream.status) && now < until;
+}
+
+/** Whether a buy owes nothing more for good: its seller says so, or has not said anything else for long (owed.md §7.2). */
+export function hasEnded(stream: BuyStream, now: number): boolean {
+  const { terms, status, since } = stream;
+  // Nothing was ever heard of it, and there is no report to wait for.
+  if (terms.length === 0) {
+    return !hasReports(stream) && (isTerminalBuy(status) || now >= since + MOST_UNBEGUN_MS);
+  }
+  return isOver(stream, now) && !isIdle(stream, now);
+}
+
+/** Whether a media buy is still asked for reports: then it has a `final` one. */
+export const isReporting = ({ terms }: BuyStream): boolean => (terms.at(-1)?.frequency ?? null) !== null;
+
+/** When a media buy ended, by its flight or its seller's word: the first of them. Unix ms. */
+export function endAtOf({ terms, endedAt, since }: BuyStream): number {
+  const ends = [terms.at(-1)?.spans.at(-1)?.end, endedAt].flatMap((end) => end ?? []);
+  const all = terms.flatMap(({ spans }) => spans.map(({ end }) => end));
+  return Math.min(...(ends.length > 0 ? ends : [Math.max(since, ...all)]));
+}
+
+/**
+ * When a `final` report is missing that has not come (owed.md §7.3): with the report of the window in which the media buy ended, and
+ * not before a report would be late that was sent when it did. Unix ms.
+ */
+export function finalDueAt(stream: BuyStream, tolerance: Tolerance): number {
+  const { terms, endedAt = -Infinity } = stream;
+  const endAt = endAtOf(stream);
+  const frequency = terms.at(-1)?.frequency;
+  if (!frequency) return -Infinity;
+  const place = { frequency, number: windowAt(frequency, clockIn(stream), endAt - 1) };
+  return Math.max(missingAt(stream, place, tolerance), endedAt + lateMs(stream, tolerance));
+}
+
+/** Behind the end of a window, until its report is missing. */
+const lateMs = ({ delayMs }: BuyStream, tolerance: Tolerance): number =>
+  (delayMs ?? tolerance.delayMs) + tolerance.graceMs;
+
+function missingAt(stream: BuyStream, { frequency, number }: Place, tolerance: Tolerance): number {
+  const clock = clockIn(stream);
+  const late = lateMs(stream, tolerance);
+  const { start } = windowPeriod(frequency, clock, number + 2);
+  const { later, late: rows = [] } = stream;
+  const own = rows.filter((one) => one.frequency === frequency && one.number === number);
+  const isLater = later !== undefined && windowAt(frequency, clock, later.after) <= number;
+  const saidAt = Math.max(...[...own, ...(isLater ? [later] : [])].map(({ until }) => until));
+  const mostAt = start + MOST_LATER_MS + late;
+  return Math.max(
+    windowPeriod(frequency, clock, number).end + late,
+    Math.min(saidAt + tolerance.graceMs, mostAt),
+  );
 }

@@ -1,9 +1,13 @@
 // Test face of `src/reconcile`: what tests import from it that no public entry exports.
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
+export { accountOf } from './account.ts';
+export { openFor } from './closing.ts';
+export { finalDueAt, owing } from './evaluate.ts';
 export { mediaBuyFacts, withFacts } from './media-buys.ts';
 export { askable, missedAgain, nextTry, stillMissed } from './missed.ts';
 export { freePlace, takePlace } from './places.ts';
 export { pullCall, pulledWindows, unpullable } from './pull.ts';
 export { reconcilerOf } from './reconciler-options.ts';
 export { withSchedule } from './schedule-option.ts';
+export { differences, theirTotals, totalsArguments, triedAgain } from './totals.ts';

@@ -8,9 +8,10 @@ import {
   spansOf,
 } from '../registrations/asked-reports.ts';
 import type { BuyStream } from '../registrations/streams.ts';
-import type { Period } from '../windows/calendar.ts';
+import { type Period, windowPeriod } from '../windows/calendar.ts';
+import { isTerminalBuy } from '../windows/ends.ts';
 import { type Terms, withTerms } from '../windows/terms.ts';
-import { placedAnew } from '../windows/stream.ts';
+import { clockIn, frequenciesIn, hadIn, hasReports, placedAnew } from '../windows/stream.ts';
 
 /*
  * What `get_media_buys` says of a media buy, and what that makes of its terms (owed.md §1.2, §1.3).
@@ -25,6 +26,8 @@ export interface MediaBuyFacts {
   readonly updatedAt?: number;
   /** When it was canceled, Unix ms. */
   readonly canceledAt?: number;
+  /** The instant that the seller says the answer is of, Unix ms. */
+  readonly asOf?: number;
   readonly flight: Parameters<typeof spansOf>[0];
   readonly products: readonly string[];
 }
@@ -33,58 +36,82 @@ export interface MediaBuyFacts {
 const MOST_ROWS = 10_000;
 
 /** The rows of a media buy in an answer's lists: sellers name the list after what it has. */
-export function rowsOf(data: unknown, mediaBuyId: string): readonly JsonObject[] {
+export const rowsOf = (data: unknown, mediaBuyId: string): readonly JsonObject[] =>
+  listedIn(data).filter((row) => textMember(row, 'media_buy_id') === mediaBuyId);
+
+function listedIn(data: unknown): readonly JsonObject[] {
   if (!isJsonObject(data)) return [];
   return Object.values(data)
     .filter(Array.isArray)
     .flatMap((list: readonly unknown[]) => list.slice(0, MOST_ROWS))
-    .filter(isJsonObject)
-    .filter((row) => textMember(row, 'media_buy_id') === mediaBuyId);
+    .filter(isJsonObject);
+}
+
+/** The media buys of an answer that are asked for, and say their status. */
+export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyMap<string, JsonObject> {
+  const found = new Map<string, JsonObject>();
+  for (const row of listedIn(data)) {
+    const id = textMember(row, 'media_buy_id');
+    const isAsked = id !== undefined && ids.has(id) && textMember(row, 'status') !== undefined;
+    if (isAsked && !found.has(id)) found.set(id, row);
+  }
+  return found;
 }
 
 /** @returns undefined where the answer has no such buy. */
 export function mediaBuyFacts(data: unknown, mediaBuyId: string): MediaBuyFacts | undefined {
-  const row = rowsOf(data, mediaBuyId).find((one) => textMember(one, 'status') !== undefined);
-  const status = row && textMember(row, 'status');
-  if (!row || status === undefined) return undefined;
+  const row = mediaBuyRows(data, new Set([mediaBuyId])).get(mediaBuyId);
+  return row && factsIn(row);
+}
+
+/** @param row of a media buy, with a status. */
+export function factsIn(row: JsonObject): MediaBuyFacts {
+  const { status, revision: says } = standingIn(row);
   const cancellation = present(row, 'cancellation');
-  const [updated, revision] = [instantIn(row, 'updated_at'), present(row, 'revision')];
+  const [updated, asOf] = [instantIn(row, 'updated_at'), instantIn(row, 'status_as_of')];
   const canceled = isJsonObject(cancellation) ? instantIn(cancellation, 'canceled_at') : undefined;
-  const said = [textMember(row, 'updated_at'), revision === undefined ? undefined : JSON.stringify(revision)];
-  const says = said.filter((one) => one !== undefined).join(' ');
   const packages = packagesIn(row);
   return {
-    status: status.slice(0, MAX_REVISION),
-    ...(says && { revision: says.slice(0, MAX_REVISION) }),
+    status,
+    ...(says !== undefined && { revision: says }),
     ...(updated !== undefined && { updatedAt: updated }),
     ...(canceled !== undefined && { canceledAt: canceled }),
+    ...(asOf !== undefined && { asOf }),
     flight: { ...flightIn(row), ...(packages.length > 0 && { packages: activePackages(packages) }) },
     products: productsIn(packages),
   };
 }
 
 const MAX_REVISION = 128;
+
+/** By what a change of a media buy is seen. */
+export function standingIn(row: JsonObject): Pick<MediaBuyFacts, 'status' | 'revision'> {
+  const revision = present(row, 'revision');
+  const said = [textMember(row, 'updated_at'), revision === undefined ? undefined : JSON.stringify(revision)];
+  const says = said.filter((one) => one !== undefined).join(' ');
+  const status = (textMember(row, 'status') ?? '').slice(0, MAX_REVISION);
+  return { status, ...(says && { revision: says.slice(0, MAX_REVISION) }) };
+}
+
 /** Of a buy, and the length of each: they are handed to the owner's function alone. */
 const MOST_PRODUCTS = 100;
 const MAX_PRODUCT_ID = 255;
 
-/** After these a buy has no package that is active. */
-const TERMINAL: ReadonlySet<string> = new Set(['completed', 'rejected', 'canceled']);
-
-export const isTerminalBuy = (status: string | undefined): boolean =>
-  status !== undefined && TERMINAL.has(status);
-
 /** The stream by what its seller says of the buy now. @param askedAt when it was asked, on the store's clock. */
-export function withFacts(stream: BuyStream, facts: MediaBuyFacts, askedAt: number): BuyStream {
+export function withFacts(before: BuyStream, facts: MediaBuyFacts, askedAt: number): BuyStream {
+  const { endedAt = changedAt(facts, before, askedAt), ...stream } = withoutWord(before);
   const isFirst = stream.askedAt === undefined;
   const isChanged = isFirst || facts.revision === undefined || facts.revision !== stream.revision;
   const fitting = facts.products.filter(({ length }) => length <= MAX_PRODUCT_ID);
-  const { unverifiable: _known, ...known } = stream;
+  const { unverifiable: _known, saidAt: _before, ...known } = stream;
+  const { asOf = askedAt } = facts;
   const is: BuyStream = {
     ...known,
     askedAt,
+    ...(asOf < askedAt && { saidAt: asOf }),
     status: facts.status,
     ...(facts.revision !== undefined && { revision: facts.revision }),
+    ...(isTerminalBuy(facts.status) && { endedAt }),
     products: [...new Set([...stream.products, ...fitting])].slice(0, MOST_PRODUCTS),
   };
   if (!isChanged) return is;
@@ -99,15 +126,19 @@ function termsBy(
   const { frequency, terms, since } = stream;
   const spans = spansOf(facts.flight, terms[0]?.spans[0]?.start ?? since, since);
   const changed = changedAt(facts, stream, askedAt);
-  // What a seller settles at once was so from the start: a call may leave the start open, and the end.
-  const isSettled = terms.length === 0 || (isFirst && changed <= since);
   const start = Math.min(spans[0]?.start ?? since, since);
-  const begun = isSettled ? withTerms([], { from: start, frequency, spans }) : terms;
+  const begun = (isFirst ? isSettled(stream, changed) : terms.length === 0)
+    ? withTerms([], { from: start, frequency, spans })
+    : terms;
   const from = Math.max(changed, begun.at(-1)?.from ?? changed);
   return isOff(facts, begun, from)
     ? begun
     : withTerms(begun, { from, frequency, spans: spansNow(facts, spans) });
 }
+
+/** What a seller settles at once was so from the start: a call may leave the start open, and the end. An update of ours may not. */
+const isSettled = ({ terms, since }: BuyStream, changed: number): boolean =>
+  terms.length === 0 || (terms.length === 1 && changed <= since);
 
 /** A buy that has come to its end by itself owes what it owed. */
 const isOff = ({ status }: MediaBuyFacts, terms: readonly Terms[], from: number): boolean =>
@@ -116,9 +147,44 @@ const isOff = ({ status }: MediaBuyFacts, terms: readonly Terms[], from: number)
 const spansNow = ({ status }: MediaBuyFacts, spans: readonly Period[]): readonly Period[] =>
   isTerminalBuy(status) || status === 'paused' ? [] : spans;
 
-/** When the buy became what it is: a seller's word, as far as it can be. When it was asked last it said what held then. */
+/** When the buy became what it is: a seller's word, as far as it can be. The last answer said what held at its time. */
 const changedAt = (
   { canceledAt, updatedAt }: MediaBuyFacts,
-  { askedAt: before = -Infinity }: BuyStream,
+  { askedAt: last = -Infinity, saidAt: before = last }: BuyStream,
   askedAt: number,
 ): number => Math.max(before, Math.min(canceledAt ?? updatedAt ?? askedAt, askedAt));
+
+/**
+ * The stream by what was said of its end, where its seller cannot be asked about it (owed.md §7.1). What has come of later windows
+ * says that they were owed.
+ */
+export function withWord(stream: BuyStream, now: number): BuyStream {
+  const { endSaid, revision: _other, ...known } = stream;
+  const last = stream.terms.at(-1);
+  if (!endSaid || isTerminalBuy(stream.status)) return stream;
+  const { status, at } = endSaid;
+  if (!last) return hasReports(stream) ? stream : { ...known, status, endedAt: at, endSaid };
+  const from = Math.max(Math.min(Math.max(at, hadUntil(stream)), now), last.from + 1);
+  // It came to its end by itself, and owes what it owed.
+  const isOff = status === 'completed' && (last.spans.at(-1)?.end ?? -Infinity) <= now;
+  const terms = isOff ? stream.terms : withTerms(stream.terms, { ...last, from, spans: [] });
+  return { ...known, terms, status, endedAt: from, endSaid };
+}
+
+/** What counted where nobody could be asked does so no more: the seller has answered. */
+function withoutWord(stream: BuyStream): BuyStream {
+  const { endSaid, ...is } = stream;
+  if (!endSaid || !isTerminalBuy(stream.status)) return is;
+  const { endedAt, status: _said, ...known } = is;
+  return { ...known, terms: stream.terms.filter(({ from, spans }) => from !== endedAt || spans.length > 0) };
+}
+
+/** The end of the last window that is had. Unix ms. */
+function hadUntil(stream: BuyStream): number {
+  const clock = clockIn(stream);
+  const ends = frequenciesIn(stream).flatMap((frequency) => {
+    const end = hadIn(stream, frequency).at(-1)?.[1];
+    return end === undefined ? [] : windowPeriod(frequency, clock, end - 1).end;
+  });
+  return Math.max(...ends);
+}

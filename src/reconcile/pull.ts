@@ -72,7 +72,7 @@ export function pullCall(stream: BuyStream, frequency: Frequency, [first, end]: 
 }
 
 /** The calendar date of an instant: hours are asked for by days of UTC. */
-function dateOf(instant: number, frequency: Frequency, clock: Clock, later = 0): string {
+export function dateOf(instant: number, frequency: Frequency, clock: Clock, later = 0): string {
   const day = windowAt('daily', frequency === 'hourly' ? UTC : clock, instant) + later;
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }

@@ -1,84 +1,57 @@
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
-import { messageOf } from '../shared/errors.ts';
-import { createThinning } from '../shared/logging.ts';
 import { DAY_MS, type Frequency, windowPeriod } from '../windows/calendar.ts';
 import type { Runs } from '../windows/runs.ts';
-import { clockIn } from '../windows/stream.ts';
-import { ask, type Held, MOST_ASKS, pull, type ReconcilerContext, type Todo } from './ask-seller.ts';
-import { isIdle, isOver, type Owing, owing } from './evaluate.ts';
+import { clockIn, hasReports } from '../windows/stream.ts';
+import { ask, MOST_ASKS, pull, type Todo } from './ask-seller.ts';
+import type { Held, ReconcilerContext } from './context.ts';
+import { dueLoop, LEAST_MS } from './due-loop.ts';
+import { closed, openFor, type OpenFor, withEnd } from './closing.ts';
+import { compareAtEnd } from './compare-totals.ts';
+import {
+  endAtOf,
+  finalDueAt,
+  hasEnded,
+  isIdle,
+  isOver,
+  type Owing,
+  owing,
+  type Tolerance,
+} from './evaluate.ts';
 import { askable, nextTry, stillMissed } from './missed.ts';
 import { type Place, takePlace } from './places.ts';
 import { type PullCall, pullCall } from './pull.ts';
+import { endedBuy, type Snapped, tellImpairments } from './tell-states.ts';
 
 /*
  * Looks at each stream when it is due: notes what has come, and makes the one call that it needs first (owed.md §4).
  */
 
-/** The shortest wait between two looks. Ms. */
-const LEAST_MS = 100;
 /** A stream is looked at once a day, whatever it waits for. Ms. */
 const MOST_WAIT_MS = DAY_MS;
 /** An event that is about to be handled is looked after again. Ms. */
 const PENDING_MS = 60_000;
-/** Whether a DEAD event was redriven or discarded. Ms. */
+/** Whether a DEAD event was redriven or discarded, or an impairment told as ended. Ms. */
 const HELD_MS = 3_600_000;
-/** A stream that owes nothing more is kept so long. Ms. */
-export const KEEP_MS: number = 400 * DAY_MS;
 
 /** Looks at streams that are due, in this process, until the signal aborts; resolves when the running ones have ended. */
-export function reconcileLoop(context: ReconcilerContext): (stopping: AbortSignal) => Promise<void> {
-  const { rows, parts, leaseMs, concurrency, sleep, lookMs } = context;
-  const running = new Set<Promise<void>>();
-  const thinning = createThinning();
-  let idle = new AbortController();
-  // After a call the stream is due at once: it may need another one.
-  const called = (): void => idle.abort();
-  const begin = (row: RegistrationRow, stopping: AbortSignal): void => {
-    const run = reconcileOne(context, row, stopping, called)
-      .catch((error: unknown) => {
-        if (thinning('store', parts.now()) === undefined) return;
-        parts.logger.warn({ err: error, sender: row.sender }, FAILED);
-      })
-      .finally(() => running.delete(run));
-    running.add(run);
-  };
-  const look = async (stopping: AbortSignal): Promise<number> => {
-    const max = concurrency - running.size;
-    try {
-      const found = await rows.due({ kind: 'stream', max, holdMs: leaseMs, senders: [] });
-      for (const row of found.rows) begin(row, stopping);
-      if (found.rows.length === max) return 0;
-      return Math.max(LEAST_MS, Math.min(found.nextDueMs ?? lookMs, lookMs));
-    } catch (error) {
-      parts.logger.warn({ err: error }, `The store cannot say which reports are due. ${messageOf(error)}`);
-      return lookMs;
-    }
-  };
-  return async (stopping) => {
-    stopping.addEventListener('abort', () => idle.abort(), { once: true });
-    while (!stopping.aborted) {
-      if (running.size >= concurrency) {
-        await Promise.race(running);
-        continue;
-      }
-      idle = new AbortController();
-      const idleMs = await look(stopping);
-      if (idleMs > 0) await sleep(idleMs, idle.signal);
-    }
-    await Promise.all(running);
-  };
-}
-
-const FAILED = 'The account of a media buy could not be brought up to date: it is tried again.';
+export const reconcileLoop = (context: ReconcilerContext): ((stopping: AbortSignal) => Promise<void>) =>
+  dueLoop(context, {
+    kind: 'stream',
+    look: (row, stopping, called) => reconcileOne(context, row, stopping, called),
+    failed: 'The account of a media buy could not be brought up to date: it is tried again.',
+  });
 
 const NOTHING: Todo = { kind: 'nothing' };
 
-/** What a step came to: the call that it wants, and the stream as it was before. */
+/** What a step came to: the call that it wants, and the stream before and after it. */
 interface Begun {
   readonly todo: Todo;
   readonly before?: BuyStream;
+  readonly stream?: BuyStream;
+  /** Impairments that are over with their media buy. */
+  readonly ended?: Snapped<BuyStream> | undefined;
 }
 
 /** Looks at one stream, and makes the one call that it needs first. The next look makes the next one. */
@@ -89,12 +62,18 @@ async function reconcileOne(
   called: () => void,
 ): Promise<void> {
   if (stopping.aborted) return;
-  const { todo, before } = await context.rows.run(held.sender, (rows, now) =>
+  const { todo, before, stream, ended } = await context.rows.run(held.sender, (rows, now) =>
     begun(context, rows, held, now),
   );
   if (before) announceClock(context, held, before);
+  if (stream && isFinalMissed(stream, before)) announceAbsent(context, held, stream);
+  if (stream && ended) {
+    const { sender, id } = held;
+    await tellImpairments(context, { sender, id, mediaBuyId: stream.mediaBuyId }, ended, stopping);
+  }
   if (todo.kind === 'ask') await ask(context, held, todo, stopping);
   if (todo.kind === 'pull') await pull(context, held, todo, stopping);
+  if (todo.kind === 'totals') await compareAtEnd(context, held, todo, stopping);
   if (todo.kind !== 'nothing') called();
 }
 
@@ -109,22 +88,75 @@ function begun(context: ReconcilerContext, rows: RegistrationRows, held: Held, n
   }
   const owed = owing(known, (key) => rows.eventState(key), now, context.tolerance);
   for (const key of owed.unsafe) rows.acknowledge(key);
-  const stream = cleaned(known, owed);
+  const stream = withEnd(cleaned(known, owed), { now, tolerance: context.tolerance });
+  const isOpenFor = openFor(stream, owed, {
+    now,
+    hasOurs: context.totals !== undefined,
+    isAsked: isToBeAsked(stream, owed, now) && (stream.asks ?? 0) < MOST_ASKS,
+  });
   const place: Place = { sender: held.sender, id: held.id, until: row.dueAt };
-  const wanted = wantedOf(stream, owed, now);
+  const wanted = wantedOf(stream, owed, isOpenFor, now);
   if (wanted) {
     const waitMs = takePlace(rows, now, place, context.perSeller);
-    if (waitMs === 0) {
-      rows.save(streamRow(row, stream, 'open', { dueAt: row.dueAt }));
-      const todo: Todo =
-        wanted === 'ask' ? { kind: 'ask', stream, place } : { kind: 'pull', stream, place, call: wanted };
-      return { todo, before: known };
-    }
-    rows.save(streamRow(row, stream, 'open', { dueAt: Math.ceil(now + waitMs) }));
-    return { todo: NOTHING, before: known };
+    const dueAt = waitMs === 0 ? row.dueAt : Math.ceil(now + waitMs);
+    rows.save(streamRow(row, stream, 'open', { dueAt }));
+    return { todo: waitMs === 0 ? todoOf(wanted, { stream, place, now }) : NOTHING, before: known, stream };
   }
-  rows.save(waiting(row, stream, owed, now));
-  return { todo: NOTHING, before: known };
+  return {
+    todo: NOTHING,
+    before: known,
+    stream,
+    ended: rested(context, rows, row, { stream, owed, isOpenFor, now }),
+  };
+}
+
+/** A stream that needs no call waits, or is closed. @returns the impairments that are over with its media buy. */
+function rested(
+  context: ReconcilerContext,
+  rows: RegistrationRows,
+  row: RegistrationRow,
+  {
+    stream,
+    owed,
+    isOpenFor,
+    now,
+  }: {
+    readonly stream: BuyStream;
+    readonly owed: Owing;
+    readonly isOpenFor: OpenFor | undefined;
+    readonly now: number;
+  },
+): Snapped<BuyStream> | undefined {
+  if (isOpenFor !== undefined) {
+    rows.save(waiting(row, stream, owed, { now, tolerance: context.tolerance, isOpenFor }));
+    return isOpenFor === 'state' ? endedBuy(rows, stream, now) : undefined;
+  }
+  const kept = closed(stream, now);
+  rows.save(streamRow(row, kept, 'closed', { expiresAt: Math.ceil(kept.closedAt + context.keepMs) }));
+  return undefined;
+}
+
+/** A `final` report is absent since this look. That of a media buy which had ended before it was registered cannot have come here. */
+const isFinalMissed = (stream: BuyStream, before: BuyStream | undefined): boolean =>
+  stream.final === 'absent' && before?.final === undefined && endAtOf(stream) > stream.since;
+
+function todoOf(
+  wanted: Wanted,
+  { stream, place, now }: { readonly stream: BuyStream; readonly place: Place; readonly now: number },
+): Todo {
+  if (wanted === 'ask') return { kind: 'ask', stream, place, askedAt: now };
+  if (wanted === 'totals') return { kind: 'totals', stream, place, now };
+  return { kind: 'pull', stream, place, call: wanted };
+}
+
+/** Raises the alarm that a media buy has ended without a `final` report (owed.md §7.3): once, for the step has noted it. */
+function announceAbsent({ parts }: ReconcilerContext, { sender }: Held, { mediaBuyId }: BuyStream): void {
+  parts.raiseAlarm({
+    code: 'final_absent',
+    sender,
+    mediaBuyId,
+    message: `Media buy ${printableText(mediaBuyId, MAX_TEXT)} has ended, and its final report did not come. What it owed is accounted for without it; tell the seller.`,
+  });
 }
 
 /** Raises the alarm that reports have set the clock of a stream (owed.md §2.2): once, for the step has noted it. */
@@ -155,8 +187,15 @@ function cleaned(stream: BuyStream, owed: Owing): BuyStream {
   };
 }
 
-/** The call that comes first: what the buy is, before what it has not reported (owed.md §4.1). */
-function wantedOf(stream: BuyStream, owed: Owing, now: number): 'ask' | PullCall | undefined {
+type Wanted = 'ask' | 'totals' | PullCall;
+
+/** The call that comes first: what the buy is, then what it has not reported (owed.md §4.1), and its totals at last. */
+function wantedOf(
+  stream: BuyStream,
+  owed: Owing,
+  isOpenFor: OpenFor | undefined,
+  now: number,
+): Wanted | undefined {
   if (isToBeAsked(stream, owed, now)) {
     if ((stream.askAt ?? 0) <= now) return 'ask';
     if ((stream.asks ?? 0) < MOST_ASKS) return undefined;
@@ -165,7 +204,7 @@ function wantedOf(stream: BuyStream, owed: Owing, now: number): 'ask' | PullCall
     const [run] = askable(stream, frequency, missing, now);
     if (run) return pullCall(stream, frequency, run);
   }
-  return undefined;
+  return isOpenFor === 'totals' && (stream.totals?.nextAt ?? 0) <= now ? 'totals' : undefined;
 }
 
 /**
@@ -174,6 +213,8 @@ function wantedOf(stream: BuyStream, owed: Owing, now: number): 'ask' | PullCall
  */
 function isToBeAsked(stream: BuyStream, owed: Owing, now: number): boolean {
   const { askedAt, changedAt = -Infinity } = stream;
+  // Of a buy without reports nothing is asked by itself (owed.md §1.1).
+  if (!hasReports(stream)) return changedAt > (askedAt ?? -Infinity);
   if (askedAt === undefined || changedAt > askedAt) return true;
   if (isOver(stream, now) && !isOver(stream, askedAt)) return true;
   if (isIdle(stream, now) && now - askedAt >= DAY_MS) return true;
@@ -184,19 +225,28 @@ function isToBeAsked(stream: BuyStream, owed: Owing, now: number): boolean {
   });
 }
 
-/** Until when a stream waits, or that it is closed. */
-function waiting(row: RegistrationRow, stream: BuyStream, owed: Owing, now: number): RegistrationRow {
-  const isOpen =
-    owed.isPending || owed.held.length > 0 || owed.windows.some(({ missing }) => missing.length > 0);
-  if (isOver(stream, now) && !isIdle(stream, now) && owed.nextAt === Infinity && !isOpen) {
-    return streamRow(row, stream, 'closed', { expiresAt: now + KEEP_MS });
-  }
+interface Wait {
+  readonly now: number;
+  readonly tolerance: Tolerance;
+  readonly isOpenFor: OpenFor;
+}
+
+/** Until when an open stream waits. */
+function waiting(
+  row: RegistrationRow,
+  stream: BuyStream,
+  owed: Owing,
+  { now, tolerance, isOpenFor }: Wait,
+): RegistrationRow {
   const times = [
     owed.nextAt,
+    owed.claimedUntil,
     nextTry(stream),
     stream.askAt ?? Infinity,
+    stream.totals?.nextAt ?? Infinity,
+    hasEnded(stream, now) && stream.final === undefined ? finalDueAt(stream, tolerance) : Infinity,
     owed.isPending ? now + PENDING_MS : Infinity,
-    owed.held.length > 0 ? now + HELD_MS : Infinity,
+    owed.held.length > 0 || isOpenFor === 'state' ? now + HELD_MS : Infinity,
   ];
   // What was to be done before now waits for something else, which is among them too.
   const next = Math.min(...times.filter((at) => at > now), now + MOST_WAIT_MS);

@@ -130,7 +130,7 @@ export async function adoptIn(
   return registrations.run(agentUrl, (rows, now) => {
     const step = { rows, now, hashes, retentionMs };
     const row = adopted(step, of, { ...made, createdAt: now });
-    if (reporting && mediaBuyId !== undefined) adoptStream(step, row, mediaBuyId, reporting.frequency);
+    if (mediaBuyId !== undefined) adoptStream(step, row, mediaBuyId, reporting?.frequency ?? null);
     return seenOf(row, storedIn(row));
   });
 }

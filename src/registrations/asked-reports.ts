@@ -5,11 +5,11 @@ import { DAY_MS, FREQUENCIES, type Frequency, type Period } from '../windows/cal
 import { joined } from '../windows/terms.ts';
 
 /*
- * What a call asks a seller to report (owed.md §1.2): kept with the operation, in the clear, until a media buy is named. No
- * credential is among it.
+ * What a call asks a seller to report (owed.md §1.2), and of which media buy: kept with the operation, in the clear, until a media
+ * buy is named. No credential is among it.
  */
 
-/** The reports that a call asks for. */
+/** The reports that a call asks for, if any, of the media buy that it makes or updates. */
 export interface AskedReports {
   /** null: the call takes the reports of the buy away. Absent: it says nothing of them. */
   readonly frequency?: Frequency | null;
@@ -26,17 +26,16 @@ export interface AskedReports {
 /** Packages that are looked at. */
 const MOST_PACKAGES = 1000;
 
-/** @returns undefined for a call that asks for no reports and changes none. */
+/** @returns undefined for a call that makes no media buy, and changes none. */
 export function askedReports(taskType: string, args: JsonObject): AskedReports | undefined {
   if (taskType !== 'create_media_buy' && taskType !== 'update_media_buy') return undefined;
-  const mediaBuyId = textMember(args, 'media_buy_id');
-  const isUpdate =
-    taskType === 'update_media_buy' && mediaBuyId !== undefined && mediaBuyId.length <= MAX_TEXT;
   const frequency = frequencyIn(args);
-  if (!isUpdate && !frequency) return undefined;
   const packages = packagesIn(args);
   const asked = { ...(frequency !== undefined && { frequency }), products: productsIn(packages) };
-  if (isUpdate) return { ...asked, mediaBuyId };
+  if (taskType === 'update_media_buy') {
+    const mediaBuyId = textMember(args, 'media_buy_id');
+    return mediaBuyId !== undefined && mediaBuyId.length <= MAX_TEXT ? { ...asked, mediaBuyId } : undefined;
+  }
   return {
     ...asked,
     ...flightIn(args),

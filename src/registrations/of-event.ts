@@ -6,7 +6,13 @@ import type { WarningCode } from '../shared/codes.ts';
 import type { Event } from '../events/event.ts';
 import { agentPayload, agentTaskId } from '../events/format.ts';
 import type { EventRegistrations, KnownRegistration } from '../events/event-registration.ts';
-import { mediaBuyIn, type OperationFound, type OperationSeen } from './operation.ts';
+import {
+  endingIn,
+  mediaBuyIn,
+  type OperationFound,
+  type OperationSeen,
+  type OperationTold,
+} from './operation.ts';
 import type { Operations } from './operations.ts';
 import { operationToken, type Secrets } from './secrets.ts';
 
@@ -31,7 +37,7 @@ export function ofEvent(
       ...(taskId !== undefined && { taskId }),
       ...callOf(event),
       ...(mediaBuyId !== undefined && { mediaBuyId }),
-      ...(event.kind === 'task' && { status: event.status }),
+      ...(event.kind === 'task' && { status: event.status, ...endingOf(event) }),
       isWebhook: event.source === 'webhook',
     };
     return knownOf(event, await find(told), tokens);
@@ -45,8 +51,14 @@ function callOf({ transport, envelope, taskId }: Event): { readonly callTaskId?:
   return callTaskId === undefined || callTaskId === taskId ? {} : { callTaskId };
 }
 
-/** The media buy that an event is about; of a report that is about several, none. */
+function endingOf({ data }: Event): Pick<OperationTold, 'ending'> {
+  const ending = endingIn(data);
+  return ending === undefined ? {} : { ending };
+}
+
+/** The media buy that an event is about; of a report that is about several, none. Of a pulled state our envelope says it. */
 function mediaBuyOf(event: Event): string | undefined {
+  if (event.kind === 'other' && event.source === 'pull') return mediaBuyIn(event.envelope);
   if (event.kind !== 'delivery-report') return mediaBuyIn(event.data);
   const ids = new Set((event.report.media_buy_deliveries ?? []).map(({ media_buy_id: id }) => id));
   const [only] = ids;

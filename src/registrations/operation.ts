@@ -2,6 +2,7 @@ import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import type { TaskStatus } from '../events/event.ts';
 import type { RegistrationRow } from '../stores/store.ts';
+import { isTerminalBuy } from '../windows/ends.ts';
 import type { JsonObject } from './answer-json.ts';
 import type { AskedReports } from './asked-reports.ts';
 import type { RouteScheme, Seller } from './seller.ts';
@@ -55,6 +56,8 @@ export interface SellerAnswer {
   readonly status: TaskStatus;
   readonly taskId?: string;
   readonly mediaBuyId?: string;
+  /** The media buy's own status, where it is a terminal one. */
+  readonly ending?: string;
   /** The result, or what the status says: what a webhook would have in `result`. */
   readonly data?: unknown;
   /** It is not over by that, though its status is an end: nothing says what came of it (calls.md §1.6). */
@@ -82,6 +85,15 @@ export function mediaBuyIn(data: unknown): string | undefined {
   return id !== undefined && id.length <= MAX_TEXT ? id : undefined;
 }
 
+/**
+ * The end of a media buy that a result tells of. A `status` beside the media buy's id may be the task's: it is none.
+ * @returns undefined where the media buy goes on, or nothing is said of it.
+ */
+export function endingIn(data: unknown): string | undefined {
+  const status = isJsonObject(data) ? textMember(data, 'media_buy_status') : undefined;
+  return isTerminalBuy(status) ? status : undefined;
+}
+
 /** What an event says of the operation that it is of. */
 export interface OperationTold {
   readonly agentUrl: string;
@@ -91,6 +103,8 @@ export interface OperationTold {
   readonly callTaskId?: string;
   /** The one media buy that it names: of the result, or of a report. */
   readonly mediaBuyId?: string;
+  /** As of `SellerAnswer`. */
+  readonly ending?: string;
   /** Of an event that tells of a task. */
   readonly status?: TaskStatus;
   /** The seller has delivered it itself. */
@@ -143,10 +157,14 @@ export interface Stored {
   readonly account?: string;
   /** What came of it: its delivery reports name no operation. */
   readonly mediaBuyId?: string;
+  /** The id of the stream's row, where it is another text. The rules of stores read both. */
+  readonly streamId?: string;
   /** The reports that it asks for. */
   readonly reports?: AskedReports;
   /** Begun elsewhere: which operation_id its seller was told is not known. */
   readonly isAdopted?: true;
+  /** When it ended, was refused or orphaned, on the store's clock, Unix ms. Absent: it has not been, or an earlier version did it. */
+  readonly closedAt?: number;
 }
 
 export const storedIn = ({ value }: RegistrationRow): Stored => storedObject(value) as unknown as Stored;
@@ -187,12 +205,13 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
   };
 }
 
-/** What is encrypted goes when nobody has to call it any more. */
+/** What is encrypted goes when nobody has to call it any more, with what else was so of the call. */
 export function withoutArguments({
   sealed: _gone,
   base: _with,
   refusals: _counted,
   reason: _was,
+  closedAt: _then,
   ...stored
 }: Stored): Stored {
   return stored;
@@ -206,11 +225,16 @@ export const closedRow = (
   of: OperationName,
   stored: Stored,
   state: 'refused' | 'orphaned',
-  expiresAt: number,
+  { now, retentionMs }: { readonly now: number; readonly retentionMs: number },
 ): RegistrationRow =>
   rowOf(
     of,
-    { ...withoutArguments(stored), state, ...(stored.reason !== undefined && { reason: stored.reason }) },
+    {
+      ...withoutArguments(stored),
+      state,
+      closedAt: now,
+      ...(stored.reason !== undefined && { reason: stored.reason }),
+    },
     null,
-    expiresAt,
+    now + retentionMs,
   );

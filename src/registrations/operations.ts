@@ -153,7 +153,7 @@ export function operationsOf(options: OperationsOptions): Operations {
   const orphan = (of: OperationName, requestKey: string | undefined): Promise<OperationSeen | undefined> =>
     change(of, (row, stored, rows, now) => {
       if (stored.state !== 'calling' || stored.requestKey !== requestKey) return undefined;
-      rows.save(closedRow(of, stored, 'orphaned', now + retentionMs));
+      rows.save(closedRow(of, stored, 'orphaned', { now, retentionMs }));
       return seenOf(row, { ...stored, state: 'orphaned' });
     });
 
@@ -239,7 +239,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     reject: (called, state) =>
       changeCalled(called, (stored, rows, now, row) => {
         const is = row.dueAt === called.heldUntil ? state : 'orphaned';
-        rows.save(closedRow(called, stored, is, now + retentionMs));
+        rows.save(closedRow(called, stored, is, { now, retentionMs }));
         return is;
       }),
     attempted,
@@ -319,6 +319,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     forget: async (agentUrl) => {
       await deleteRows(registrations, 'operation', agentUrl);
       await deleteRows(registrations, 'stream', agentUrl);
+      await deleteRows(registrations, 'snapshot', agentUrl);
       // Tasks of what is registered meanwhile stay.
       const isLeft = (row: RegistrationRow, rows: RegistrationRows): boolean =>
         !rows.get('operation', storedId(watchIn(row).operationId, hashes));

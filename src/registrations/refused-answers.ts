@@ -82,7 +82,7 @@ async function count(
     const isOver = refusals >= MOST_REFUSED;
     rows.save(
       isOver
-        ? closedRow(of, { ...stored, reason }, 'orphaned', now + retentionMs)
+        ? closedRow(of, { ...stored, reason }, 'orphaned', { now, retentionMs })
         : rowOf(of, { ...stored, refusals }, row?.dueAt ?? null, null),
     );
     return { refusals, isOver, operation: row && seenOf(row, stored) };

@@ -1,10 +1,10 @@
 import { MAX_TEXT } from '../codec/printable.ts';
-import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { isTerminal } from '../events/status.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import type { SellerStep } from './seller-step.ts';
+import { mediaBuyRowId } from './known.ts';
 import {
   isOpen,
   type OperationFound,
@@ -18,7 +18,7 @@ import {
   storedIn,
   withoutArguments,
 } from './operation.ts';
-import { keepStream } from './streams.ts';
+import { keepStream, noteEnding } from './streams.ts';
 import { endedWatch, type Watch, watchIn, watchRow } from './watch-task.ts';
 
 /*
@@ -41,7 +41,7 @@ function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: Oper
   const other = owner === operationId ? undefined : operationIn(step, owner);
   if (!other || differ(other.stored.taskId, taskId)) return true;
   if (!other.stored.isAdopted) return false;
-  step.rows.save(endedRow(other, other.stored.status, step.now + step.retentionMs));
+  step.rows.save(endedRow(other, other.stored.status, step));
   return true;
 }
 
@@ -86,9 +86,11 @@ function keepTask(
   return true;
 }
 
-/** A row like a task's, which nobody polls. No task of a seller that means well has such an id. */
-const mediaBuyRowId = (mediaBuyId: string, hashes: Hashes): string =>
-  storedId(`media_buy\0${mediaBuyId}`, hashes);
+/** The media buy of an operation, and where its account is kept. */
+function named(mediaBuyId: string, { hashes }: SellerStep): Pick<Stored, 'mediaBuyId' | 'streamId'> {
+  const streamId = storedId(mediaBuyId, hashes);
+  return { mediaBuyId, ...(streamId !== mediaBuyId && { streamId }) };
+}
 
 /** Whose the media buy is that came of an operation; it stays whose it was. */
 function keepMediaBuy(step: SellerStep, of: OperationName, stored: Stored): void {
@@ -168,14 +170,15 @@ export function settled(
   const { status, end } = endOf(step, taskId, answer, told);
   const is: Stored = {
     ...withoutArguments(stored),
-    state: end ? 'ended' : 'open',
+    ...(end ? { state: 'ended', closedAt: step.now } : { state: 'open' }),
     status,
     ...(taskId !== undefined && { taskId }),
     ...moved(stored, answer),
-    ...(mediaBuyId !== undefined && { mediaBuyId }),
+    ...(mediaBuyId !== undefined && named(mediaBuyId, step)),
   };
   keepMediaBuy(step, of, is);
   keepStream(step, of, is);
+  noteEnding(step, of, is, answer.ending);
   step.rows.save(rowOf(of, is, null, end ? step.now + step.retentionMs : null));
   const begunAt = answer.replaces === undefined ? undefined : endReplaced(step, of, answer.replaces);
   if (!keepTask(step, of, is, end, begunAt)) return 'task-taken';
@@ -280,13 +283,14 @@ export function found(step: SellerStep, told: OperationTold): OperationFound | u
 
 /** An id that is too long is not kept: what the event tells counts all the same. */
 function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): SellerAnswer | undefined {
-  const { status, taskId, mediaBuyId, replaces } = told;
+  const { status, taskId, mediaBuyId, ending, replaces } = told;
   const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
   return (
     status && {
       status,
       ...(isKept && { taskId }),
       ...(mediaBuyId !== undefined && { mediaBuyId }),
+      ...(ending !== undefined && { ending }),
       ...(isKept && replaces !== undefined && { replaces }),
     }
   );
@@ -328,8 +332,12 @@ export function adopted(step: SellerStep, of: OperationName, made: Stored): Regi
   const owner = taskId === undefined ? mediaBuyOwner(step, mediaBuyId) : taskOwner(step, taskId);
   const known = operationIn(step, owner);
   const stored: Stored = known
-    ? { ...known.stored, ...(mediaBuyId !== undefined && { mediaBuyId }) }
-    : { ...made, state: taskId === undefined ? 'ended' : 'open' };
+    ? { ...known.stored, ...(mediaBuyId !== undefined && named(mediaBuyId, step)) }
+    : {
+        ...made,
+        ...(mediaBuyId !== undefined && named(mediaBuyId, step)),
+        state: taskId === undefined ? 'ended' : 'open',
+      };
   const is = known ? { agentUrl: of.agentUrl, operationId: known.row.id } : of;
   const row = rowOf(is, stored, known?.row.dueAt ?? null, expiryOf(stored, now + retentionMs));
   rows.save(row);
@@ -360,17 +368,18 @@ export function endTask(step: SellerStep, row: RegistrationRow): void {
   for (const id of [operationId, ...others]) {
     const is = operationIn(step, id);
     if (is?.stored.state !== 'open' || differ(is.stored.taskId, taskId)) continue;
-    rows.save(endedRow(is, lastStatus(rows, row.id) ?? is.stored.status, now + retentionMs));
+    rows.save(endedRow(is, lastStatus(rows, row.id) ?? is.stored.status, step));
   }
 }
 
 const endedRow = (
   { row, stored }: Candidate,
   status: TaskStatus | undefined,
-  expiresAt: number,
+  { now, retentionMs }: SellerStep,
 ): RegistrationRow => {
   const of = { agentUrl: row.sender, operationId: row.id };
-  return rowOf(of, { ...stored, state: 'ended', ...(status && { status }) }, null, expiresAt);
+  const ended: Stored = { ...stored, state: 'ended', closedAt: now, ...(status && { status }) };
+  return rowOf(of, ended, null, now + retentionMs);
 };
 
 /** The task of that id has ended. */

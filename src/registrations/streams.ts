@@ -4,23 +4,26 @@ import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import type { Frequency } from '../windows/calendar.ts';
 import {
   emptyStream,
+  hasReports,
   placedAnew,
   type Stream,
   streamIn,
   streamText,
   type Windows,
 } from '../windows/stream.ts';
+import { withEndSaid } from '../windows/ends.ts';
 import { withTerms } from '../windows/terms.ts';
 import { type AskedReports, spansOf } from './asked-reports.ts';
 import { type OperationName, type Stored, storedIn } from './operation.ts';
 import type { SellerStep } from './seller-step.ts';
+import { addToRound, roundId } from './snapshot-rows.ts';
 
 /*
  * The account of a media buy's reports as registrations make it and the reconciler keeps it (owed.md §1.1). What arrives is noted in
  * it by the rules of the store, which know `Stream` alone.
  */
 
-/** The state in which a stream is listed. `closed`: the media buy is terminal, and nothing of it is missing. */
+/** The state of a stream. `closed`: the media buy is terminal, and nothing of it is missing. */
 export type StreamState = 'open' | 'closed';
 
 /** Windows that could not be got, running ones together. */
@@ -45,19 +48,22 @@ export interface BuyStream extends Stream {
   /** As JSON text. */
   readonly account?: string;
   readonly edition?: EditionName;
+  /** Of the row by which its impairments are asked for, which is the list of its stream too; absent: they are not. */
+  readonly round?: string;
   readonly frequency: Frequency | null;
   readonly products: readonly string[];
   readonly since: number;
-  /** Our own update was acknowledged then: the seller is asked what it has become. */
-  readonly changedAt?: number;
   /** `get_media_buys` was answered last then. */
   readonly askedAt?: number;
+  /** The answer was of an earlier instant, as it said. */
+  readonly saidAt?: number;
   /** Questions about the buy that failed since, and when it is asked again. */
   readonly asks?: number;
   readonly askAt?: number;
   /** As the seller gave it: another one means that something has changed. */
   readonly revision?: string;
-  readonly status?: string;
+  /** When it became terminal. */
+  readonly endedAt?: number;
   /** What is known of its products. */
   readonly delayMs?: number;
   readonly granularities?: readonly Frequency[];
@@ -68,6 +74,40 @@ export interface BuyStream extends Stream {
   readonly missed: readonly Missed[];
   /** Windows that cannot be got at all. */
   readonly lost: Windows;
+  /** Absent: nobody has tried to compare them. */
+  readonly totals?: TotalsTried;
+  /** When it was closed first, unless the media buy has gone on since. */
+  readonly closedAt?: number;
+}
+
+/** The totals that one side has of a media buy. Absent members are not known. */
+export interface BuyTotals {
+  readonly impressions?: number;
+  readonly spend?: number;
+  /** The currency of `spend`, e.g. `USD`. */
+  readonly currency?: string;
+}
+
+/** The totals of a media buy, compared. */
+export interface ComparedTotals {
+  /** The totals that your function `ours` returned; empty if that was undefined. */
+  readonly ours: BuyTotals;
+  /** The totals that the seller answered. */
+  readonly theirs: BuyTotals;
+  /** True if a member of both differs by more than the tolerance. */
+  readonly differs: boolean;
+  /** The time of the comparison, Unix ms on the store's clock. */
+  readonly at: number;
+}
+
+/** Tries to compare totals. Without `nextAt` there are no more of them. */
+export interface TotalsTried {
+  readonly compared?: ComparedTotals;
+  /** In vain, the first of them then. */
+  readonly tries?: number;
+  readonly since?: number;
+  readonly nextAt?: number;
+  readonly error?: string;
 }
 
 /** @throws where it is a stream that nobody has registered. */
@@ -83,7 +123,8 @@ export function streamRow(
   state: StreamState,
   { dueAt = null, expiresAt = null }: Partial<Pick<RegistrationRow, 'dueAt' | 'expiresAt'>> = {},
 ): RegistrationRow {
-  return { kind: 'stream', sender, id, value: streamText(stream), dueAt, list: state, expiresAt };
+  const list = state === 'open' ? (stream.round ?? state) : state;
+  return { kind: 'stream', sender, id, value: streamText(stream), dueAt, list, expiresAt };
 }
 
 export function streamAt(rows: RegistrationRows, id: string): Stream | undefined {
@@ -93,49 +134,76 @@ export function streamAt(rows: RegistrationRows, id: string): Stream | undefined
 
 /** A call has been answered, and its media buy is known: what it asks for is owed from now on (owed.md §1.2). */
 export function keepStream(step: SellerStep, of: OperationName, stored: Stored): void {
-  const { reports } = stored;
-  if (!reports) return;
-  if (reports.mediaBuyId === undefined) bought(step, of, stored, reports);
-  else if (stored.state === 'ended' && stored.status === 'completed')
+  const { reports, taskType } = stored;
+  if (reports?.mediaBuyId === undefined) {
+    if (reports || taskType === 'create_media_buy') bought(step, of, stored, reports);
+  } else if (stored.state === 'ended' && stored.status === 'completed') {
     updated(step, of, stored, { ...reports, mediaBuyId: reports.mediaBuyId });
+  }
 }
 
-function bought(step: SellerStep, of: OperationName, stored: Stored, reports: AskedReports): void {
+/** @param reports undefined: nobody knows what the call asked for. It was made elsewhere. */
+function bought(
+  step: SellerStep,
+  of: OperationName,
+  stored: Stored,
+  reports: AskedReports | undefined,
+): void {
   const { rows, now, hashes } = step;
   const { mediaBuyId } = stored;
   if (mediaBuyId === undefined) return;
   const id = storedId(mediaBuyId, hashes);
   const known = streamAt(rows, id);
   if (known && isRegistered(known)) return;
-  const { frequency = null } = reports;
-  const from = Math.min(reports.start ?? now, now);
-  const terms = withTerms([], { from, frequency, spans: spansOf(reports, stored.createdAt) });
-  const made: BuyStream = {
-    ...streamMade(known ?? emptyStream(mediaBuyId), of, stored, now),
-    frequency,
-    products: reports.products,
-    terms,
-  };
-  rows.save(streamRow({ sender: of.agentUrl, id }, placedAnew(made), 'open', { dueAt: now }));
+  const made = streamMade(known ?? emptyStream(mediaBuyId), of, stored, step);
+  const stream = reports ? placedAnew({ ...made, ...askedFor(reports, stored, now) }) : made;
+  rows.save(streamRow({ sender: of.agentUrl, id }, stream, 'open', { dueAt: now }));
+  addToRound(rows, of.agentUrl, stream, now);
 }
 
-/** A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced. */
+function askedFor(
+  reports: AskedReports,
+  { createdAt }: Pick<Stored, 'createdAt'>,
+  now: number,
+): Pick<BuyStream, 'frequency' | 'products' | 'terms'> {
+  const { frequency = null, products } = reports;
+  const from = Math.min(reports.start ?? now, now);
+  return {
+    frequency,
+    products,
+    terms: withTerms([], { from, frequency, spans: spansOf(reports, createdAt) }),
+  };
+}
+
+/**
+ * A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced.
+ * @param frequency null: no reports are asked for, as far as is known.
+ */
 export function adoptStream(
-  { rows, now, hashes }: SellerStep,
+  step: SellerStep,
   operation: RegistrationRow,
   mediaBuyId: string,
-  frequency: Frequency,
+  frequency: Frequency | null,
 ): void {
+  const { rows, now, hashes } = step;
   const { sender, id: operationId } = operation;
   const id = storedId(mediaBuyId, hashes);
   const known = streamAt(rows, id);
   const of = { agentUrl: sender, operationId };
-  const stream =
-    known && isRegistered(known)
-      ? withFrequency(known, frequency, now)
-      : { ...streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), now), frequency };
+  const isKnown = known !== undefined && isRegistered(known);
+  if (isKnown && frequency === null) return;
+  const stream = isKnown
+    ? withReports(known, frequency, now)
+    : { ...streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), step), frequency };
   rows.save(streamRow({ sender, id }, stream, 'open', { dueAt: now }));
+  if (!isKnown) addToRound(rows, sender, stream, now);
 }
+
+/** The seller reports so often: from now on, or if it was not known that it does, all along. */
+const withReports = (stream: BuyStream, frequency: Frequency | null, now: number): BuyStream =>
+  hasReports(stream)
+    ? withFrequency(stream, frequency, now)
+    : { ...stream, frequency, terms: [], changedAt: now };
 
 /** From now on the seller reports so often. */
 function withFrequency(stream: BuyStream, frequency: Frequency | null, now: number): BuyStream {
@@ -152,7 +220,7 @@ export function streamMade(
   known: Stream,
   { operationId }: OperationName,
   { ref, account, seller }: Pick<Stored, 'ref' | 'account' | 'seller'>,
-  now: number,
+  { now, hashes }: Pick<SellerStep, 'now' | 'hashes'>,
 ): BuyStream {
   return {
     ...known,
@@ -160,6 +228,7 @@ export function streamMade(
     ...(ref !== undefined && { ref }),
     ...(account !== undefined && { account }),
     ...(seller.edition && { edition: seller.edition }),
+    round: roundId({ ...(account !== undefined && { account }), ...(ref !== undefined && { ref }) }, hashes),
     frequency: null,
     products: [],
     since: now,
@@ -173,20 +242,40 @@ export function streamMade(
  * a stream has one by it.
  */
 function updated(
-  { rows, now, hashes }: SellerStep,
+  step: SellerStep,
   of: OperationName,
   stored: Stored,
   { frequency, products, mediaBuyId }: AskedReports & { readonly mediaBuyId: string },
 ): void {
+  const { rows, now, hashes } = step;
   const id = storedId(mediaBuyId, hashes);
   const row = streamAt(rows, id);
   const isKnown = row !== undefined && isRegistered(row);
-  if (!isKnown && !frequency) return;
-  const known = isKnown ? row : streamMade(row ?? emptyStream(mediaBuyId), of, stored, now);
+  // Without reports nothing of it is asked for by itself.
+  if (!frequency && !(isKnown && hasReports(row))) return;
+  const known = isKnown ? row : streamMade(row ?? emptyStream(mediaBuyId), of, stored, step);
   const stream: BuyStream = {
     ...(frequency === undefined ? known : withFrequency(known, frequency, now)),
     products: [...new Set([...known.products, ...products])],
     changedAt: now,
   };
   rows.save(streamRow({ sender: of.agentUrl, id }, placedAnew(stream), 'open', { dueAt: now }));
+  if (!isKnown) addToRound(rows, of.agentUrl, stream, now);
+}
+
+/** The answer or the end of a call of ours says that its media buy has ended (owed.md §7.1). */
+export function noteEnding(
+  { rows, now, hashes }: SellerStep,
+  { agentUrl: sender }: OperationName,
+  { reports, mediaBuyId: named }: Stored,
+  status: string | undefined,
+): void {
+  if (status === undefined) return;
+  const mediaBuyId = reports?.mediaBuyId ?? named;
+  if (mediaBuyId === undefined || (named !== undefined && named !== mediaBuyId)) return;
+  const id = storedId(mediaBuyId, hashes);
+  const known = streamAt(rows, id);
+  if (!known || !isRegistered(known)) return;
+  const stream = withEndSaid(known, { status, at: now }, now);
+  if (stream !== known) rows.save(streamRow({ sender, id }, stream, 'open', { dueAt: now }));
 }

@@ -1,6 +1,6 @@
 /*
  * Every stable code of this library, once, with how its owner meets it. The public unions of codes are made of this table; all
- * but warnings have an entry in docs/errors.md, docs/alarms.md or docs/thrown-errors.md. Imported as a type alone, so no bundle contains it.
+ * but warnings have an entry in docs/errors.md, docs/alarms.md, docs/call-alarms.md or docs/thrown-errors.md. Imported as a type alone, so no bundle contains it.
  */
 
 /**
@@ -135,8 +135,14 @@ export const CODES = {
   report_missing: ['alarm'],
   /** They cannot be pulled, or were in vain for a week. */
   report_unrecoverable: ['alarm'],
+  /** A snapshot has told an impairment, or its end, of which the seller's webhook did not come (owed.md §6.7). */
+  impairment_missed: ['alarm'],
   /** Which windows a media buy owes cannot be known. */
   stream_unverifiable: ['alarm'],
+  /** A media buy has ended, and its `final` report did not come. */
+  final_absent: ['alarm'],
+  /** What the owner has booked for a media buy that has ended, and its seller's totals differ. */
+  totals_differ: ['alarm'],
   /** A seller has paused or dropped a subscription, or somebody else's is gone after a change (subscriptions.md §4). */
   subscription_lost: ['alarm'],
   /** A seller has refused a subscription, or it cannot be sent, and nobody waits for it. */
@@ -208,6 +214,8 @@ export const CODES = {
   // Thrown to the caller, or by a handler. A `Fault` has a code of a 503
   config_error: ['thrown'],
   permanent_error: ['thrown'],
+  /** `CompareError`: the totals of a media buy cannot be compared now. */
+  compare_failed: ['thrown'],
   vector_error: ['thrown'],
   /** `CallNotMadeError`: what has to be known before a call was refused. */
   call_not_made: ['thrown'],
@@ -298,7 +306,7 @@ export type SettingCode = CodeOf<'setting'>;
 
 /**
  * The code of an alarm, which an operator should look into: `alarm.code`. An alarm never changes an answer. The
- * pages docs/alarms.md and docs/errors.md explain all codes.
+ * pages docs/alarms.md, docs/call-alarms.md and docs/errors.md explain all codes.
  */
 export type AlarmCode = CodeOf<'alarm' | 'setting'>;
 

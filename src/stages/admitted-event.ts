@@ -69,5 +69,5 @@ export function started(won: AdmittedEvent, running: Running): Started | undefin
 /** What the store knows of an event beside its body. */
 type AdmissionFlags = Pick<
   Extract<AcceptDecision, { kind: 'won' }>,
-  'reemission' | 'afterTerminal' | 'afterFinal' | 'windows'
+  'reemission' | 'afterTerminal' | 'afterFinal' | 'windows' | 'claimedState'
 >;

@@ -50,6 +50,11 @@ export function announce(
       'the sender reports too many media buys that nobody has registered: windows of further ones are not kept. Adopt those that run';
     raiseAlarm({ code: 'cap_near', sender, limit: 'unknown-media-buys', message });
   }
+  if (result.stateDropped) {
+    const message =
+      'a media buy has over 100 open impairments, or a subscription over 1,000 open states: the oldest is kept no longer, and its end may not be told';
+    raiseAlarm({ code: 'cap_near', sender, limit: 'states', message });
+  }
   announceStep(result, raiseAlarm);
   announceRefusal(result, { sender, key }, raiseAlarm);
   if ('ahead' in result && result.ahead) {

@@ -2,7 +2,7 @@ import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import type { Config } from '../config/resolve-options.ts';
 import type { WarningCode } from '../shared/codes.ts';
-import type { Event, OtherEvent, ResultSchemas } from '../events/event.ts';
+import type { DeliveryReportEvent, Event, OtherEvent, ResultSchemas } from '../events/event.ts';
 import { withMembers } from '../events/event-members.ts';
 import { notificationFamily } from '../events/notification-family.ts';
 import type { EventRegistrations } from '../events/event-registration.ts';
@@ -24,6 +24,7 @@ import { type DeadlineExceeded, endWatch, type RunEnd, stopWatch, watchRun } fro
 import type { AdmittedEvent, FirstCopy, Started } from './admitted-event.ts';
 import { isThenable } from '../shared/realms.ts';
 import { reportWindows } from './reported-windows.ts';
+import { notificationState } from './notified-states.ts';
 
 interface HandleContext extends ReadContext {
   readonly handlers: Handlers;
@@ -52,15 +53,26 @@ function eventToHandle(won: AdmittedEvent, context: HandleContext): Event | Prom
   return copy.event;
 }
 
+/** What the store says of the event by warnings. */
+function codesOf(
+  { afterTerminal, afterFinal }: AdmittedEvent['flags'],
+  { source }: Event,
+  terminal: boolean,
+): WarningCode[] {
+  const codes: WarningCode[] = [];
+  if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
+  // What was asked for may well come after the end (owed.md §7.5).
+  if (afterFinal && source !== 'pull') codes.push('report_after_final');
+  return codes;
+}
+
 async function eventWithMore(
   { flags }: AdmittedEvent,
   { event: first, terminal }: FirstCopy,
   { registrations, resultSchemas, raiseAlarm }: HandleContext,
 ): Promise<Event> {
-  const { reemission, afterTerminal, afterFinal, windows } = flags;
-  const codes: WarningCode[] = [];
-  if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
-  if (afterFinal) codes.push('report_after_final');
+  const { reemission } = flags;
+  const codes = codesOf(flags, first, terminal);
   const { registration, warnings = [] } = (await registrations?.ofEvent(first)) ?? {};
   codes.push(...warnings);
   const subscribed = await subscriptionOf(first, registrations);
@@ -68,13 +80,22 @@ async function eventWithMore(
     reemission,
     ...(registration && { registration }),
     ...subscribed,
-    ...(windows && first.kind === 'delivery-report' && { windows: reportWindows(windows, first.report) }),
+    ...accountOf(first, flags),
   });
   const event = codes.length === 0 ? known : await warned(known, codes);
   announceEvent(event, raiseAlarm);
   if (!resultSchemas) return event;
   const { parseResult } = await import('../events/reading.ts');
   return parseResult(event, resultSchemas);
+}
+
+/** What the accounts of media buys and subscriptions say of it: windows of a report, the state of a notification. */
+function accountOf(
+  event: Event,
+  { windows, claimedState }: AdmittedEvent['flags'],
+): Pick<DeliveryReportEvent, 'windows'> | Pick<OtherEvent, 'state'> {
+  if (windows && event.kind === 'delivery-report') return { windows: reportWindows(windows, event.report) };
+  return claimedState && event.kind === 'other' ? { state: notificationState(claimedState) } : {};
 }
 
 /** The subscription that the event names, with the owner's `ref` where it is ours (subscriptions.md §5.1). */

@@ -16,6 +16,7 @@ import type { EventClaim, ReportClaim, TaskClaim, ToldClaim } from '../stores/st
 import type { Authentic } from './authenticate.ts';
 import { storedId } from './ids.ts';
 import { windowsOf } from './reported-windows.ts';
+import { stateClaim } from './notified-states.ts';
 
 /** What differs between two deliveries that say the same, wherever it stands. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['idempotency_key', 'timestamp', 'metadata']);
@@ -124,6 +125,9 @@ function reportClaim(
   };
 }
 
+/** It is told at any time, also after the last report (owed.md §7.5). */
+const isPulledState = ({ kind, source }: Event): boolean => kind === 'other' && source === 'pull';
+
 /** Where an event names its media buy: in its data, or in the body where that is the payload of another family. */
 function claimMediaBuy(
   claim: Writable<EventClaim>,
@@ -207,6 +211,20 @@ function comparedHashes(
   };
 }
 
+/** By its kind. Reports and other families are neither ordered nor serialised (admission.md §5.1). */
+function claimKind(claim: Writable<EventClaim>, reading: Readable, context: ClaimContext): void {
+  const { event, at = reading.instant } = reading;
+  const { hashes } = context;
+  if (event.kind === 'task') claim.task = taskClaim(event, reading, context);
+  if (event.kind === 'delivery-report') {
+    claim.report = reportClaim(event, at?.key, context);
+    return;
+  }
+  if (at && !isPulledState(event)) claimMediaBuy(claim, event, at.key, hashes);
+  const state = context.registrations && !context.isObserved ? stateClaim(reading, hashes) : undefined;
+  if (state) claim.state = state;
+}
+
 /**
  * What the store compares and keeps of an event.
  * @param rawHash SHA-256 of the body in hex, where it is known.
@@ -218,7 +236,7 @@ export function claimOf(
   rawHash: string = context.hashes.sha256Hex(rawBody),
 ): EventClaim {
   const { edition, hashes } = context;
-  const { event, at = reading.instant } = reading;
+  const { event } = reading;
   const claim: Writable<EventClaim> = {
     key: event.idempotencyKey,
     body: rawBody,
@@ -227,10 +245,7 @@ export function claimOf(
     onChanged: edition.changedPayload === 'conflict' ? 'conflict' : 'first-wins',
   };
   if (!context.isObserved) Object.assign(claim, comparedHashes(reading, context));
-  // Reports and other families are neither ordered nor serialised (admission.md §5.1).
-  if (event.kind === 'task') claim.task = taskClaim(event, reading, context);
-  if (event.kind === 'delivery-report') claim.report = reportClaim(event, at?.key, context);
-  else if (at) claimMediaBuy(claim, event, at.key, hashes);
+  claimKind(claim, reading, context);
   if (event.notificationId !== undefined) claim.notificationId = storedId(event.notificationId, hashes);
   return claim;
 }

@@ -5,6 +5,7 @@ import { MAX_REPORTED_WINDOWS } from '../events/report-names.ts';
 import type { DeliveryReport, MediaBuyDelivery, ReportWindow } from '../events/event.ts';
 import { parseInstant } from '../events/instant.ts';
 import type { ClaimedWindow, WindowClaim } from '../stores/store.ts';
+import { isTerminalBuy } from '../windows/ends.ts';
 import { storedId } from './ids.ts';
 
 /* The windows that a delivery report has data of: as the store is told of them, and as a handler is (owed.md §3.1). */
@@ -34,8 +35,9 @@ export function windowsOf(report: DeliveryReport, hashes: Hashes): readonly Wind
 function windowOf(
   report: DeliveryReport,
   row: MediaBuyDelivery,
-): Pick<WindowClaim, 'mediaBuyId' | 'stage' | 'isRevision' | 'isLate' | 'nextAt'> {
+): Pick<WindowClaim, 'mediaBuyId' | 'stage' | 'isRevision' | 'isLate' | 'nextAt' | 'ending'> {
   const isLate = WITHOUT_DATA.has(row.status);
+  const { status } = row;
   const nextAt = (isLate ? msIn(row.expected_availability) : undefined) ?? msIn(report.next_expected_at);
   return {
     mediaBuyId: row.media_buy_id,
@@ -43,6 +45,7 @@ function windowOf(
     isRevision: REVISIONS.has(report.notification_type) || row.is_adjusted === true,
     ...(isLate && { isLate }),
     ...(nextAt !== undefined && { nextAt }),
+    ...(isTerminalBuy(status) && { ending: status }),
   };
 }
 

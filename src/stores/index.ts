@@ -60,8 +60,6 @@ export type {
   EventClaim,
   Lease,
   MediaBuyClaim,
-  WindowClaim,
-  ClaimedWindow,
   NonceClaim,
   Pressure,
   ReportClaim,
@@ -90,3 +88,11 @@ export type {
   RegistrationRows,
   StoreRegistrations,
 } from './store-registrations.ts';
+export type {
+  ClaimedState,
+  ClaimedWindow,
+  KeptState,
+  StateClaim,
+  StateHolderName,
+  WindowClaim,
+} from './store-accounts.ts';

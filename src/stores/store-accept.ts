@@ -1,4 +1,5 @@
 import type { EventChannel } from '../events/event.ts';
+import type { ClaimedState, ClaimedWindow, StateClaim, WindowClaim } from './store-accounts.ts';
 
 /**
  * One delivery, which a receiver passes to `Store.accept` for a decision. It contains the sender, the signature's
@@ -113,6 +114,8 @@ export interface EventClaim {
   readonly report?: ReportClaim;
   /** The media buy of an event of another kind. Present if the event names one and has a valid time of its own. */
   readonly mediaBuy?: MediaBuyClaim;
+  /** The state that a notification tells, e.g. of an impairment. Present if the receiver has registrations. */
+  readonly state?: StateClaim;
 }
 
 /**
@@ -129,37 +132,6 @@ export interface ReportClaim {
   readonly final: boolean;
   /** The comparison key of the report's timestamp. Present if the timestamp is valid. */
   readonly instant?: string;
-}
-
-/** The period for which a report has data of one media buy. */
-export interface WindowClaim {
-  /** The id of the media buy's row of kind `stream`. */
-  readonly id: string;
-  readonly mediaBuyId: string;
-  /** The start of the period, Unix ms; it belongs to the period. */
-  readonly start: number;
-  /** The end of the period as the seller wrote it, Unix ms. */
-  readonly end: number;
-  /** The seller's name of the measurement window; empty if the report names none. */
-  readonly stage: string;
-  /** True if the report corrects or widens an earlier one. */
-  readonly isRevision: boolean;
-  /** Present if the report has no data of the media buy yet, and says so. */
-  readonly isLate?: true;
-  /** The time at which the seller expects its next data, Unix ms. Present if the report names one. */
-  readonly nextAt?: number;
-}
-
-/** The window of a media buy that a report brought. */
-export interface ClaimedWindow {
-  /** As in `WindowClaim`. */
-  readonly id: string;
-  /** Present if it differs from `id`. */
-  readonly mediaBuyId?: string;
-  /** The start and end of the window, Unix ms. Absent if the period fits no window of the media buy, or none is known. */
-  readonly period?: { readonly start: number; readonly end: number };
-  /** Present if another event brought the same window before. */
-  readonly isRepeated?: true;
 }
 
 /**
@@ -285,6 +257,8 @@ export type AcceptResult = AcceptDecision & {
    * sender has named too many of these.
    */
   readonly claimsDropped?: true;
+  /** Present if an older state had to go, because too many things of one media buy or subscription have one. */
+  readonly stateDropped?: true;
 };
 
 /**
@@ -316,6 +290,8 @@ export type AcceptDecision =
       readonly afterFinal: boolean;
       /** The windows of a report, as the accept that inserted it found them. */
       readonly windows?: readonly ClaimedWindow[];
+      /** The state of a notification, as the accept that inserted it found it. */
+      readonly claimedState?: ClaimedState;
       /**
        * True if the event's instant is more than 5 min ahead of the store's clock. It will not raise the task's
        * mark.

@@ -1,4 +1,5 @@
-import type { ClaimedWindow, Lease, RetryLimits } from './store-accept.ts';
+import type { Lease, RetryLimits } from './store-accept.ts';
+import type { ClaimedState, ClaimedWindow } from './store-accounts.ts';
 import type { EventChannel } from '../events/event.ts';
 
 /**
@@ -138,6 +139,7 @@ export interface LeasedEvent {
   readonly afterTerminal: boolean;
   readonly afterFinal: boolean;
   readonly windows?: readonly ClaimedWindow[];
+  readonly claimedState?: ClaimedState;
   readonly ahead: boolean;
 }
 

@@ -5,6 +5,7 @@ import type { StoreRegistrations } from './store-registrations.ts';
 export type * from './store-accept.ts';
 export type * from './store-inbox.ts';
 export type * from './store-registrations.ts';
+export type * from './store-accounts.ts';
 
 /**
  * Keeps every event until its handler has succeeded, and lets each run in one place at a time. `createReceiver`

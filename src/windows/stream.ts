@@ -11,6 +11,7 @@ import {
 } from './calendar.ts';
 import { has, type PackedRuns, packRuns, type Runs, union, unpackRuns } from './runs.ts';
 import type { Terms } from './terms.ts';
+import type { StateHolder } from '../states/states.ts';
 
 /*
  * The account of one media buy as it is stored (owed.md §1.1), and how a report that comes changes it (§2, §3). Pure: the rules of
@@ -54,8 +55,16 @@ export interface Unplaced extends Period {
   readonly isDone?: true;
 }
 
+/** The end of a media buy that nobody has asked about yet. */
+export interface EndSaid {
+  /** A terminal one. */
+  readonly status: string;
+  /** When the media buy ended, as far as the word says it, on the store's clock. Unix ms. */
+  readonly at: number;
+}
+
 /** What a store needs to know of a stream; its writer keeps more in it. */
-export interface Stream {
+export interface Stream extends StateHolder {
   readonly mediaBuyId: string;
   readonly terms: readonly Terms[];
   readonly clock: StreamClock;
@@ -68,6 +77,16 @@ export interface Stream {
   /** Windows whose rows were late, and when the seller expects their data. Unix ms. */
   readonly late?: readonly (Place & { readonly until: number })[];
   readonly counts: Counts;
+  /** The seller is asked what the media buy has become: since then it may be another. Unix ms. */
+  readonly changedAt?: number;
+  /** An event that was emitted again has set `changedAt` last then. Unix ms. */
+  readonly reemittedAt?: number;
+  /** As the seller gave it when it was asked last. */
+  readonly status?: string;
+  /** Nobody has been able to ask about it since. */
+  readonly endSaid?: EndSaid;
+  /** The `final` report; absent: it is not known yet (owed.md §7.3). */
+  readonly final?: 'received' | 'absent';
 }
 
 /** How windows came to be had, and how often one came again. */
@@ -87,6 +106,10 @@ export interface Reported extends Period {
   readonly isLate?: true | undefined;
   /** When the seller expects its next data. Unix ms. */
   readonly nextAt?: number | undefined;
+  /** The report is the last of its media buys. */
+  readonly isFinal?: boolean;
+  /** The row's status, where it is terminal. */
+  readonly ending?: string | undefined;
 }
 
 /** What a report has done to a stream. */
@@ -143,6 +166,13 @@ export function frequenciesIn({ terms }: Pick<Stream, 'terms'>): readonly Freque
     (a, b) => named.indexOf(a) - named.indexOf(b),
   );
 }
+
+/** Whether reports of a media buy are asked for, or were. */
+export const hasReports = ({
+  terms,
+  frequency = null,
+}: Pick<Stream, 'terms'> & { readonly frequency?: Frequency | null }): boolean =>
+  frequency !== null || terms.some((is) => is.frequency !== null);
 
 /** A window by its number. */
 export interface Place {
@@ -268,9 +298,12 @@ function knownStage({ had, claims }: Stream, stage: string): string {
   return known.has(stage) || known.size < MOST_STAGES ? stage : '';
 }
 
+/** Until it is known which windows there are, all are kept. */
+const mostUnplaced = ({ terms }: Pick<Stream, 'terms'>): number =>
+  terms.some(({ frequency }) => frequency !== null) ? MOST_UNALIGNED : MOST_WAITING;
+
 function unplaced(stream: Stream, is: Unplaced): Claimed {
-  const most = stream.terms.length === 0 ? MOST_WAITING : MOST_UNALIGNED;
-  const kept: Stream = { ...stream, unplaced: [...stream.unplaced, is].slice(-most) };
+  const kept: Stream = { ...stream, unplaced: [...stream.unplaced, is].slice(-mostUnplaced(stream)) };
   const inUtc = byReports(kept);
   if (!inUtc) return { stream: kept, isRepeated: false };
   const place = placeOf(inUtc, is, UTC);
@@ -299,7 +332,7 @@ export function placedAnew<S extends Stream>(stream: S): S {
   let is: S = { ...stream, unplaced: [] };
   for (const one of stream.unplaced) {
     const place = placeOf(is, one, clock);
-    if (!place) is = { ...is, unplaced: [...is.unplaced, one].slice(-MOST_UNALIGNED) };
+    if (!place) is = { ...is, unplaced: [...is.unplaced, one].slice(-mostUnplaced(is)) };
     else if (one.isDone) is = withHad(counted(is, { ...one, ...place }), one.stage, place);
     else is = { ...is, claims: [...is.claims, { ...place, stage: one.stage, key: one.key }] };
   }

@@ -22,8 +22,8 @@ import {
   type TestReceiver,
   type TestReceiverOptions,
 } from '../receiver/setup.ts';
-import { world } from '../reconcile/kit.ts';
-import { createReconciler } from '../../src/reconcile/index.ts';
+import { declares, world } from '../reconcile/kit.ts';
+import { createReconciler, type ReconcilerOptions } from '../../src/reconcile/index.ts';
 import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 import type { Row } from './row.ts';
@@ -156,8 +156,18 @@ const buysOf: CallSeller = async () => ({
   media_buys: [{ media_buy_id: 'buy-1', status: 'completed', ...FLIGHT, packages: [] }],
 });
 
+/** A seller that answers for the lifetime of a media buy alone. */
+const lifetimeOf: CallSeller = async (_agentUrl, _operation, args) =>
+  'start_date' in args
+    ? { error: { code: 'DATE_RANGE_NOT_SUPPORTED', message: 'no' } }
+    : { media_buy_deliveries: [{ media_buy_id: 'buy-1', totals: { impressions: 2, spend: 3 } }] };
+
 /** The alarms of a receiver whose media buy has ended without its report; by what the seller answers. */
-async function owing(buys: CallSeller, delivery: CallSeller): Promise<Alarms> {
+async function owing(
+  buys: CallSeller,
+  delivery: CallSeller,
+  ours?: ReconcilerOptions['ours'],
+): Promise<Alarms> {
   const store = memoryStore();
   const call: CallSeller = (agentUrl, operation, ...rest) =>
     (operation === 'get_media_buys' ? buys : delivery)(agentUrl, operation, ...rest);
@@ -168,7 +178,7 @@ async function owing(buys: CallSeller, delivery: CallSeller): Promise<Alarms> {
     secrets: [TOKEN],
   });
   const at = await testReceiver({ store, registrations });
-  const reconciler = createReconciler({ receiver: at.receiver, registrations });
+  const reconciler = createReconciler({ receiver: at.receiver, registrations, ours });
   onTestFinished(async () => {
     await reconciler.stop();
     await at.receiver.stop();
@@ -189,6 +199,22 @@ async function unverifiable(): Promise<Alarms> {
   const here = world('2026-03-01T12:00:00Z');
   const { reconciler, registrations, alarms } = await here.process();
   await registrations.adopt({ agentUrl: AGENT, mediaBuyId: 'buy-1', reporting: { frequency: 'daily' } });
+  await reconciler.start();
+  await here.until('2026-03-01T13:00:00Z');
+  await here.end();
+  return alarms;
+}
+
+/** The alarms where a seller that promises webhooks shows an impairment of which none came. */
+async function missed(): Promise<Alarms> {
+  const here = world('2026-03-01T12:00:00Z');
+  declares(here, { adcp: {}, media_buy: { propagation_surfaces: ['snapshot', 'webhook'] } });
+  const impairment = { impairment_id: 'imp-1', observed_at: '2026-03-01T12:01:00Z' };
+  here.seller.buys = () => ({
+    media_buys: [{ media_buy_id: 'buy-1', status: 'active', health: 'impaired', impairments: [impairment] }],
+  });
+  const { reconciler, registrations, alarms } = await here.process();
+  await registrations.adopt({ agentUrl: AGENT, mediaBuyId: 'buy-1' });
   await reconciler.start();
   await here.until('2026-03-01T13:00:00Z');
   await here.end();
@@ -600,6 +626,19 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   report_unrecoverable: {
     test: () => owing(buysOf, async () => ({ error: { code: 'DATE_RANGE_NOT_SUPPORTED', message: 'no' } })),
     message: 'cannot be pulled: the seller answers for the lifetime of a media buy alone. Ask the seller',
+  },
+  final_absent: {
+    test: () => owing(buysOf, async () => ({ error: { code: 'DATE_RANGE_NOT_SUPPORTED', message: 'no' } })),
+    message: 'Media buy buy-1 has ended, and its final report did not come',
+  },
+  totals_differ: {
+    test: () => owing(buysOf, lifetimeOf, () => ({ impressions: 1, spend: 3, currency: 'USD' })),
+    message: '1 impressions and 3 USD spent are booked, the seller has 2 impressions and 3 spent',
+  },
+  impairment_missed: {
+    test: missed,
+    message:
+      'impairment imp-1 of buy-1 was read from a snapshot: no webhook brought it. Handlers are told now.',
   },
   stream_unverifiable: {
     test: () => unverifiable(),

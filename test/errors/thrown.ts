@@ -4,7 +4,8 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { runVectors } from '../../src/vectors/index.ts';
 import { readCapture } from '../../src/cli/for-tests.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
-import type { CallSeller } from '../../src/registrations/index.ts';
+import { createReconciler } from '../../src/reconcile/index.ts';
+import { type CallSeller, createRegistrations } from '../../src/registrations/index.ts';
 import { type CallerOptions, mcpCaller } from '../../src/registrations/mcp.ts';
 import { testReceiver, payloads } from '../receiver/setup.ts';
 import type { Row } from './row.ts';
@@ -105,6 +106,21 @@ export const THROWN: Readonly<Record<ThrownCode, Row<unknown>>> = {
   no_operation: {
     test: () => calling(a2aCaller, 'tasks/get', () => json(CARD)),
     message: 'The operation tasks/get is not available',
+  },
+  compare_failed: {
+    test: async () => {
+      const store = memoryStore();
+      const registrations = createRegistrations({
+        store,
+        call: async () => ({}),
+        baseUrl: 'https://buyer.example',
+        secrets: ['a-secret-of-a-buyer-who-compares-totals'],
+      });
+      const { receiver } = await testReceiver({ store, registrations });
+      const reconciler = createReconciler({ receiver, registrations, ours: () => ({ spend: 1 }) });
+      return reconciler.compare({ agentUrl: SELLER, mediaBuyId: 'buy-1' }).catch((error: unknown) => error);
+    },
+    message: 'The totals cannot be compared: the media buy is not known',
   },
   redirect_refused: {
     test: () =>

@@ -16,7 +16,9 @@ import {
   type Process,
   type ProcessOptions,
   untilHad,
+  untilStands,
 } from './crash/points.ts';
+import type { BuyStream } from '../../src/registrations/for-tests.ts';
 import { reportBody } from './kit.ts';
 import { marksBeside } from './market/controls.ts';
 
@@ -152,6 +154,61 @@ const SWEEPS: readonly (readonly [is: string, of: Sweep, points: readonly string
   ],
 ];
 
+/** A media buy that has ended, and whose window is had. */
+const ENDED = (): Partial<BuyStream> => {
+  const end = Date.parse(DAY.end);
+  const number = end / 86_400_000 - 1;
+  return {
+    had: [{ stage: '', windows: { daily: [number, number + 1] } }],
+    counts: { byWebhook: 1, byPull: 0, repeated: 0 },
+    status: 'completed',
+    endedAt: end,
+    askedAt: end,
+  };
+};
+
+const CLOSING = around('due', 'run', 'ours', 'get_media_buy_delivery', 'run', 'due', 'run');
+
+/** As `sweep`, of a media buy that is closed: what its seller is asked and its owner is told. */
+async function closings(
+  buyer: Buyer,
+): Promise<{ readonly points: readonly string[]; readonly wrong: readonly string[] }> {
+  const wrong: string[] = [];
+  for (let diesAt = 0; ; diesAt += 1) {
+    const id = `ended-${diesAt}`;
+    await buyer.buy(id, ENDED());
+    const ours = (life: () => Process['life']) => async () => {
+      await life().point('before ours');
+      await life().point('after ours');
+      return { impressions: 9, spend: 2 };
+    };
+    const mortal: Process = await buyer.start({ diesAt, ours: ours(() => mortal.life) });
+    const isClosed = async (): Promise<void> => {
+      await mortal.reconciler.start();
+      for (const name of ['ours', 'run', 'due', 'run'])
+        await mortal.life.reached(new RegExp(`^after ${name}$`));
+    };
+    await Promise.race([isClosed(), mortal.life.died]);
+    await mortal.end();
+    const where = `${diesAt}, ${mortal.life.passed.at(-1) ?? ''}`;
+    buyer.leasesPass();
+    const heir: Process = await buyer.start({ ours: ours(() => heir.life) });
+    const known = await heir.account(id);
+    await heir.reconciler.start();
+    const end = await untilStands(heir, id, ({ closedAt }) => closedAt !== undefined, 2_000);
+    await heir.end();
+    const { closedAt = '', totals, final } = end;
+    if (final !== 'absent' || !totals || !('differs' in totals) || !totals.differs)
+      wrong.push(`${where}: ${JSON.stringify(end)}`);
+    if (known.closedAt !== undefined && known.closedAt !== closedAt) wrong.push(`${where}: closed twice`);
+    // Of a process that dies behind its step nobody is told: the account says it.
+    const told = buyer.alarms(id);
+    if (told.length > new Set(told).size) wrong.push(`${where}: ${told.join()}`);
+    if (buyer.asked(id) > 2) wrong.push(`${where}: asked ${buyer.asked(id)} times`);
+    if (!mortal.life.isOver()) return { points: mortal.life.passed, wrong };
+  }
+}
+
 /** All of them in memory and on Redis; the first two on the stores whose processes take longest to begin, and in the long form all. */
 const sweepsOn = (name: string): typeof SWEEPS =>
   LONG || name === 'memory' || name === 'Redis' ? SWEEPS : SWEEPS.slice(0, 2);
@@ -176,6 +233,15 @@ describe.each(inThisForm(GROUNDS, ([name]) => name === 'memory'))(
       expect(wrong).toEqual([]);
       expect(points.slice(0, expected.length)).toEqual(expected);
     });
+
+    it.runIf(LONG || name === 'memory')(
+      'while a media buy is closed, and its totals are compared',
+      async () => {
+        const { points, wrong } = await closings(buyer);
+        expect(wrong).toEqual([]);
+        expect(points.slice(0, CLOSING.length)).toEqual(CLOSING);
+      },
+    );
   },
 );
 

@@ -49,20 +49,24 @@ describe('what a call asks to be reported', () => {
 
   it.each<[string, string, object]>([
     ['another task', 'sync_creatives', args],
-    ['no webhook of reports', 'create_media_buy', { start_time: START }],
-    ['null', 'create_media_buy', { ...args, reporting_webhook: null }],
-    ['a webhook that is no object', 'create_media_buy', { ...args, reporting_webhook: 'daily' }],
-    ['another frequency', 'create_media_buy', { reporting_webhook: { reporting_frequency: 'weekly' } }],
-    [
-      'a frequency of a prototype',
-      'create_media_buy',
-      { reporting_webhook: { reporting_frequency: 'toString' } },
-    ],
     ['an update without its buy', 'update_media_buy', { packages: [] }],
     ['an update of a buy that is no text', 'update_media_buy', { media_buy_id: 5 }],
     ['an update of a buy that is too long', 'update_media_buy', { media_buy_id: 'a'.repeat(100_000) }],
   ])('none: %s', (_what, taskType, given) => {
     expect(askedReports(taskType, given as never)).toBeUndefined();
+  });
+
+  it.each<[string, object]>([
+    ['no webhook of reports', {}],
+    ['null', { reporting_webhook: null }],
+    ['a webhook that is no object', { reporting_webhook: 'daily' }],
+    ['another frequency', { reporting_webhook: { reporting_frequency: 'weekly' } }],
+    ['a frequency of a prototype', { reporting_webhook: { reporting_frequency: 'toString' } }],
+  ])('of a create_media_buy without reports the flight: %s', (_what, given) => {
+    const { frequency, ...asked } =
+      askedReports('create_media_buy', { ...args, reporting_webhook: 5, ...given }) ?? {};
+    expect(frequency ?? null).toBeNull();
+    expect(asked).toEqual({ ...FLIGHT, products: [] });
   });
 
   it('packages of any shape, at most a thousand', () => {
@@ -179,6 +183,14 @@ describe('the terms of a stream, by what its seller says', () => {
   it('a first answer that says the same changes nothing', () => {
     expect(first.terms).toEqual(asked.terms);
     expect(first).toMatchObject({ status: 'active', revision: '1', askedAt: ms('2026-02-20T00:01:00Z') });
+  });
+
+  it('an answer that is old, as it says, does not put off what it did not know yet', () => {
+    const old = at('2026-03-05T06:00:00Z', first, { revision: 1, status_as_of: '2026-03-05T03:00:00Z' });
+    const more = { revision: 2, status: 'canceled', updated_at: '2026-03-05T04:00:00Z' };
+    const canceled = at('2026-03-05T09:00:00Z', old, more);
+    expect(canceled.terms.at(-1)).toMatchObject({ from: ms('2026-03-05T04:00:00Z'), spans: [] });
+    expect(canceled).not.toHaveProperty('saidAt');
   });
 
   it('the same revision again keeps the terms, whatever else it says', () => {

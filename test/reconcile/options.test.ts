@@ -31,7 +31,28 @@ const WRONG: readonly (readonly [string, object, RegExp])[] = [
   ['callMs', { callMs: 0 }, /callMs: 0 is not a whole number from 1 to 300000/],
   ['callMs over half the longest lease', { callMs: 300_001 }, /callMs: 300001 is not a whole number from 1/],
   ['perSeller', { perSeller: 0 }, /perSeller: 0/],
+  ['snapshotMs under a minute', { snapshotMs: 59_999 }, /snapshotMs: 59999 is not a whole number from 60000/],
   ['concurrency', { concurrency: Number.NaN }, /concurrency: NaN/],
+  ['keepMs under a day', { keepMs: 86_399_999 }, /keepMs: 86399999 is not a whole number from 86400000 to/],
+  ['ours', { ours: { spend: 1 } }, /ours is not a function\. Give async \(buy\) => \(\{ impressions, spend/],
+  [
+    'a tolerance that is a number',
+    { tolerance: 0.02 },
+    /tolerance: is not an object\. Known: impressions, spend/,
+  ],
+  ['a tolerance of clicks', { tolerance: { clicks: 0 } }, /tolerance: clicks is not known/],
+  [
+    'a tolerance in percent',
+    { tolerance: { spend: 2 } },
+    /tolerance\.spend: 2 is not a number from 0 to 1\. 2 % is/,
+  ],
+  ['a tolerance below 0', { tolerance: { spend: -0.1 } }, /tolerance\.spend: -0\.1 is not a number from 0/],
+  [
+    'a tolerance as a string',
+    { tolerance: { impressions: '0.02' } },
+    /tolerance\.impressions: "0\.02" is a string,/,
+  ],
+  ['a tolerance that is NaN', { tolerance: { impressions: Number.NaN } }, /impressions: NaN is not a number/],
 ];
 
 describe('createReconciler', () => {
@@ -72,6 +93,12 @@ describe('createReconciler', () => {
     const { receiver } = await given();
     const copy = { ...registrations };
     expect(() => createReconciler({ receiver, registrations: copy })).toThrow(ConfigError);
+  });
+
+  it('takes the least that it may keep, and the tolerances at their edges', async () => {
+    const options = await given();
+    const tolerance = { impressions: 0, spend: 1 };
+    expect(() => createReconciler({ ...options, keepMs: 86_400_000, tolerance })).not.toThrow();
   });
 
   it('starts and stops, several times, and disposes of itself', async () => {

@@ -41,7 +41,7 @@ describe('the account of a media buy', () => {
           windows: { due: 4, byWebhook: 4, byPull: 0, repeated: 0 },
           missing: [],
           held: [],
-          closed: true,
+          closed: false,
         },
       ],
     });
@@ -236,7 +236,7 @@ describe('the account of a media buy', () => {
     expect(seller.asked('get_media_buy_delivery').length).toBeLessThan(15);
     expect(await one.reconciler.account()).toMatchObject({
       complete: false,
-      streams: [{ missing: [{ start: '2026-03-02T00:00:00.000Z', recoverable: false }], closed: true }],
+      streams: [{ missing: [{ start: '2026-03-02T00:00:00.000Z', recoverable: false }] }],
     });
     // It counts if it comes all the same.
     await one.report(day(2));
@@ -414,6 +414,107 @@ describe('the account of a media buy', () => {
       streams: [{ windows: { due: 4, byPull: 4 } }],
     });
     expect(reportsOf(one).length + reportsOf(two).length).toBe(4);
+  });
+});
+
+describe('a media buy without reports', () => {
+  const updated = async (one: Process, more: object): Promise<void> => {
+    const made = await one.registrations.create({
+      agentUrl: AGENT,
+      taskType: 'update_media_buy',
+      arguments: { media_buy_id: BUY, ...more },
+    });
+    await made.settle({ media_buy_id: BUY, status: 'completed', packages: [] });
+  };
+  const DAILY = {
+    reporting_webhook: { url: 'https://buyer.example/webhooks/r', reporting_frequency: 'daily' },
+  };
+  const EMPTY = { frequency: null, windows: { due: 0 }, missing: [], held: [] };
+
+  it('is in the account, owes nothing, and is neither asked about nor named by health', async () => {
+    const { until, process, seller } = begin();
+    const one = await process();
+    // Of an edition without snapshots: nothing else asks about media buys.
+    const { start: start_time, end: end_time } = FLIGHT;
+    const made = await one.registrations.create({
+      agentUrl: AGENT,
+      edition: '3.0',
+      taskType: 'create_media_buy',
+      arguments: { start_time, end_time, packages: [] },
+    });
+    await made.settle({ media_buy_id: BUY, status: 'completed', packages: [] });
+    expect(await one.reconciler.account()).toMatchObject({ complete: true, streams: [EMPTY] });
+    await until('2026-03-04T13:30:00Z');
+    expect(await one.receiver.health()).not.toHaveProperty('unreconciled');
+    await one.reconciler.start();
+    await updated(one, { paused: true });
+    await until('2026-05-01T00:00:00Z');
+    expect(seller.questions).toEqual([]);
+    const { complete, streams } = await one.reconciler.account();
+    expect([complete, streams[0]?.unverifiable, one.alarms]).toEqual([true, undefined, []]);
+  });
+
+  it('that is adopted, or that an adopted task names, has an account too', async () => {
+    const { process } = begin();
+    const one = await process();
+    await one.registrations.adopt({ agentUrl: AGENT, mediaBuyId: BUY });
+    const operation = await one.registrations.adopt({
+      agentUrl: AGENT,
+      taskId: 't-1',
+      taskType: 'create_media_buy',
+    });
+    assert.ok(operation);
+    expect(await one.reconciler.account()).toMatchObject({ complete: true, streams: [EMPTY] });
+    const data = { media_buy_id: 'buy-2', packages: [] };
+    await one.receiver.observe({
+      sender: AGENT,
+      taskId: 't-1',
+      taskType: 'create_media_buy',
+      status: 'completed',
+      data,
+      askedAt: Date.now(),
+      source: 'poll',
+      observation: 'change 1',
+    });
+    await expect.poll(async () => (await one.reconciler.account()).streams.length).toBe(2);
+    const { streams } = await one.reconciler.account();
+    expect(streams.map(({ mediaBuyId, frequency }) => [mediaBuyId, frequency])).toEqual([
+      [BUY, null],
+      ['buy-2', null],
+    ]);
+  });
+
+  it('owes reports from the update on that asks for them, whatever its seller says of its age', async () => {
+    const { until, process, seller } = begin();
+    seller.buys = buysOf(FLIGHT, { updated_at: '2026-03-01T11:00:00Z' });
+    const one = await process();
+    await one.reconciler.start();
+    await buy(one, FLIGHT, null);
+    await until('2026-03-04T12:00:00Z');
+    await updated(one, DAILY);
+    await one.report(day(4));
+    await until('2026-03-05T12:00:00Z');
+    expect(await one.reconciler.account()).toMatchObject({
+      complete: true,
+      streams: [{ frequency: 'daily', windows: { due: 1, byWebhook: 1 } }],
+    });
+  });
+
+  it('owes them all along where it is adopted with reports; those that came before count', async () => {
+    const { until, process, seller } = begin();
+    seller.buys = buysOf(FLIGHT);
+    const one = await process();
+    await one.reconciler.start();
+    await buy(one, FLIGHT, null);
+    await until('2026-03-04T00:30:00Z');
+    await one.report(day(2));
+    await one.report(day(3));
+    await one.registrations.adopt({ agentUrl: AGENT, mediaBuyId: BUY, reporting: { frequency: 'daily' } });
+    await until('2026-03-04T12:00:00Z');
+    expect(await one.reconciler.account()).toMatchObject({
+      complete: true,
+      streams: [{ frequency: 'daily', windows: { due: 2, byWebhook: 2 }, unaligned: [] }],
+    });
   });
 });
 

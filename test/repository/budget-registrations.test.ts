@@ -16,6 +16,11 @@ import {
   type WatchedTasks,
   type WithWatchedTasks,
 } from '../../src/registrations/for-tests.ts';
+import type { Account, AccountQuery } from '../../src/reconcile/index.ts';
+import { accountOf } from '../../src/reconcile/for-tests.ts';
+import type { RegistrationRow } from '../../src/stores/index.ts';
+import { streamText } from '../../src/windows/for-tests.ts';
+import { streamOf } from '../reconcile/kit.ts';
 import { hashes, NEWEST } from '../registrations/kit.ts';
 import { type CountedStore, countedMysql, countedPostgres, countedRedis } from './round-trips.ts';
 
@@ -144,4 +149,58 @@ describe.each(BACKENDS)('budget: round trips of registrations and polls, %s', (n
     expect(await tripsOf(lookFor('watch'))).toEqual([...idle, ...took]);
     expect(found.map(({ length }) => length)).toEqual([0, most]);
   });
+
+  it('a page of an account: the clock, the list, and of streams with claims a step for all; operations with the first page alone', async () => {
+    const { tasks, tripsOf } = await newDesk();
+    const { rows } = tasks;
+    for (const seller of [0, 1, 2]) {
+      await rows.run(sellerOf(seller), (step) => {
+        for (let nth = 0; nth < 120; nth += 1) step.save(streamRowOf(sellerOf(seller), nth));
+      });
+    }
+    const source = { rows, hashes, tolerance: { delayMs: 0, graceMs: 0 } };
+    const pages: Account[] = [];
+    const pageOf = (query: AccountQuery) => async () => pages.push(await accountOf(source, query));
+    const first = await tripsOf(pageOf({ limit: 300 }));
+    const second = await tripsOf(pageOf({ limit: 300, after: pages[0]?.next }));
+    expect(pages.map(({ streams }) => streams.length)).toEqual([300, 60]);
+    expect(pages.flatMap(({ streams }) => streams.map(({ mediaBuyId }) => mediaBuyId)).toSorted()).toEqual(
+      [0, 1, 2]
+        .flatMap((seller) => Array.from({ length: 120 }, (_, nth) => idOf(sellerOf(seller), nth)))
+        .toSorted(),
+    );
+    const counts = (trips: readonly string[]): Readonly<Record<string, number>> =>
+      Object.fromEntries(
+        Object.entries(Object.groupBy(trips, (trip) => trip)).map(([trip, all = []]) => [trip, all.length]),
+      );
+    expect([counts(first), counts(second)]).toEqual(PAGES[name]);
+  });
 });
+
+const idOf = (sender: string, nth: number): string => `${sender} ${String(nth).padStart(3, '0')}`;
+
+/** One of three has an event that is not handled yet. */
+function streamRowOf(sender: string, nth: number): RegistrationRow {
+  const mediaBuyId = idOf(sender, nth);
+  const claims =
+    nth % 3 === 0 ? [{ frequency: 'daily' as const, number: 20_000, key: `event ${nth}`, stage: '' }] : [];
+  const value = streamText(streamOf({ mediaBuyId, claims }));
+  return { kind: 'stream', sender, id: mediaBuyId, value, dueAt: null, list: 'open', expiresAt: null };
+}
+
+/** Streams that this process wrote last it need not load, but their events. On Redis each seller has its own list, and its own steps. */
+const PAGES = {
+  Redis: [
+    { senders: 3, listed: 9, load: 3, commit: 4 },
+    { senders: 1, listed: 1, load: 1, commit: 2 },
+  ],
+  Postgres: [
+    { row: 3, load: 1, commit: 2 },
+    { row: 1, load: 1, commit: 2 },
+  ],
+  // It names the senders that have some first: of operations and watches there are none.
+  MySQL: [
+    { scope: 4, row: 2, load: 1, commit: 2 },
+    { scope: 2, row: 1, load: 1, commit: 2 },
+  ],
+} as const;

@@ -76,7 +76,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
   [/^(auth|keys|events)\//, 2],
   [/^stores\/(store|store-accept|constants)\.ts$/, 1],
   [/^stores\//, 5],
-  [/^(codec|crypto|shared|windows)\//, 1],
+  [/^(codec|crypto|shared|states|windows)\//, 1],
 ];
 
 const floorOf = (file: string): number | undefined => FLOORS.find(([pattern]) => pattern.test(file))?.[1];
@@ -96,11 +96,11 @@ describe('design: imports point one way', () => {
     expect(up).toEqual([]);
   });
 
-  it('lets stores import nothing but stores, errors, time limits and the calendar of report windows', () => {
+  it('lets stores import nothing but stores, errors, time limits, states and the calendar of report windows', () => {
     const breaches = imports.filter(
       ({ from, to }) =>
         from.startsWith('stores/') &&
-        !/^(stores\/|windows\/|shared\/(errors|realms|time-limits)\.ts$|node:)/.test(to),
+        !/^(stores\/|states\/|windows\/|shared\/(errors|realms|time-limits)\.ts$|node:)/.test(to),
     );
     expect(breaches).toEqual([]);
   });
@@ -109,6 +109,13 @@ describe('design: imports point one way', () => {
     const inWindows = imports.filter(({ from }) => from.startsWith('windows/'));
     expect(inWindows.length).toBeGreaterThan(2);
     expect(inWindows.filter(({ to }) => !to.startsWith('windows/'))).toEqual([]);
+  });
+
+  it('lets states import nothing but constants of stores: they change inside the steps of stores', () => {
+    const inStates = imports.filter(({ from }) => from.startsWith('states/'));
+    expect(inStates.length).toBeGreaterThan(0);
+    const strangers = inStates.filter(({ to }) => !/^states\/|^stores\/constants\.ts$/.test(to));
+    expect(strangers).toEqual([]);
   });
 
   it('lets the table of wrong deliveries import nothing else: vectors and their judges share no code', () => {

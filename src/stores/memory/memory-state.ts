@@ -124,6 +124,7 @@ export function senderState({ senders }: MemoryState, sender: string): SenderSta
       watch: newTable(),
       stream: newTable(),
       subscription: newTable(),
+      snapshot: newTable(),
     },
   };
   senders.set(sender, created);

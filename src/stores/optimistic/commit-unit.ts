@@ -32,6 +32,7 @@ const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
   operation: 'o',
   route: 'r',
   stream: 's',
+  snapshot: 'h',
   subscription: 'u',
   watch: 'w',
 };

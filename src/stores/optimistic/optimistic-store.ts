@@ -279,8 +279,15 @@ async function counts(backend: Backend): Promise<readonly InboxCount[]> {
 /** What an account of a media buy takes in a batch: a report has up to 10,000. */
 const WINDOW_BYTES = 1024;
 
+/** A row that keeps states is written whole. */
+const STATES_BYTES = 65_536;
+
 const bytesOf = ({ event }: AcceptRequest): number =>
-  event ? event.body.length + WINDOW_BYTES * (event.report?.windows?.length ?? 0) : 0;
+  event
+    ? event.body.length +
+      WINDOW_BYTES * (event.report?.windows?.length ?? 0) +
+      (event.state?.holder ? STATES_BYTES : 0)
+    : 0;
 
 /** What a row may take in a batch, for what it will is not known before it is planned. */
 const ROW_BYTES = 262_144;

@@ -85,6 +85,7 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
     ahead: false,
     afterFinal: false,
     windows: null,
+    claimedState: null,
     bodyBytes: 0,
     expiresAt: null,
   },
@@ -97,6 +98,7 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
   watch: REGISTRATION,
   stream: REGISTRATION,
   subscription: REGISTRATION,
+  snapshot: REGISTRATION,
 };
 
 /** The member that the row's id says, unless it was hashed; scope says the others. */
@@ -111,6 +113,7 @@ const ID_MEMBER = {
   watch: 'id',
   stream: 'id',
   subscription: 'id',
+  snapshot: 'id',
 } as const;
 
 const REGISTRATIONS: ReadonlySet<RowKind> = new Set<RegistrationKind>([
@@ -119,6 +122,7 @@ const REGISTRATIONS: ReadonlySet<RowKind> = new Set<RegistrationKind>([
   'watch',
   'stream',
   'subscription',
+  'snapshot',
 ]);
 
 export function isRegistration(kind: RowKind): kind is RegistrationKind {
@@ -168,6 +172,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
     ahead: unless(row.ahead, false),
     afterFinal: unless(row.afterFinal, false),
     windows: row.windows ?? undefined,
+    claimedState: row.claimedState ?? undefined,
     bodyBytes: unless(row.bodyBytes, 0),
     expiresAt: row.expiresAt ?? undefined,
   }),
@@ -199,6 +204,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
   watch: packRegistration,
   stream: packRegistration,
   subscription: packRegistration,
+  snapshot: packRegistration,
 };
 
 /** JSON: no character in it needs more care, whatever a sender wrote. */

@@ -15,6 +15,7 @@ const LETTERS: Record<RowKind, string> = {
   watch: 'W',
   stream: 'S',
   subscription: 'B',
+  snapshot: 'H',
 };
 export const letterOf = (kind: RowKind): string => LETTERS[kind];
 

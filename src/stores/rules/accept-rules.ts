@@ -1,27 +1,13 @@
-import { PRESSURE_SHARE } from '../constants.ts';
-import type {
-  AcceptDecision,
-  AcceptRequest,
-  AcceptResult,
-  EventClaim,
-  Pressure,
-  StoreLimits,
-} from '../store.ts';
+import type { AcceptDecision, AcceptRequest, AcceptResult, EventClaim } from '../store.ts';
 import { insertedAnswer, requireLength } from './lease-rules.ts';
 import { onRecord } from './duplicate.ts';
 import { holderOf, isAhead, markExpiry, runsHere, taskRow } from './order.ts';
 import { parkedUntil, seenLease, type Accepting } from './task-wait.ts';
 import { isAfterFinal, noteNotification } from './final-report.ts';
+import { pressure } from './pressure.ts';
 import { cameBefore, claimWindows } from './report-windows.ts';
-import {
-  type Claim,
-  type NonceRow,
-  PRESSURE_USAGE,
-  type RecordRow,
-  type Rows,
-  type TaskRow,
-  type Usage,
-} from './rule-rows.ts';
+import { claimState, isJudgedAnew } from './states.ts';
+import type { Claim, NonceRow, RecordRow, Rows, TaskRow, Usage } from './rule-rows.ts';
 import { dropsEnd, followsEnd, isSecondEnd, notNewer, secondTerminal, terminalAtInsert } from './terminal.ts';
 import { afterFirst, firstTold, type Found, heldTerminal, join } from './channels.ts';
 
@@ -30,9 +16,6 @@ const PURGE_MOST = 4096;
 
 /** Bodies differ in size, so bytes are freed by so many rows at a time. */
 const PURGE_BYTES_STEP = 256;
-
-/** Rows purged at most before an alarm is raised for a limit that seems near. */
-const RELIEF_STEP = 1024;
 
 function excess(used: number, max: number): number {
   return Math.min(used - max + 1, PURGE_MOST);
@@ -79,63 +62,6 @@ function bytesFull({ rows, request, now, used }: Accepting, bytes: number): bool
   return left.pendingBytes > room;
 }
 
-const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
-  records: 'maxRecordsPerSender',
-  'pending-bytes': 'maxPendingBytesPerSender',
-  nonces: 'maxNoncesPerKey',
-  'sender-nonces': 'maxNoncesPerSender',
-  'all-nonces': 'maxNonces',
-};
-
-/** What may have expired where a limit seems near: for the alarm alone, so that a sender near a cap costs no sweep an accept. */
-const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number) => void> = {
-  records: (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP, 'lately'),
-  'pending-bytes': (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP, 'lately'),
-  nonces: (rows, { sender, nonce }, now) => {
-    if (nonce) rows.purgeNonces(now, RELIEF_STEP, { sender, keyid: nonce.keyid }, 'lately');
-  },
-  'sender-nonces': (rows, { sender }, now) => rows.purgeNonces(now, RELIEF_STEP, { sender }, 'lately'),
-  'all-nonces': (rows, _request, now) => rows.purgeNonces(now, RELIEF_STEP, undefined, 'lately'),
-};
-
-const WITHOUT_NONCE: readonly Pressure[] = ['records', 'pending-bytes'];
-const WITH_NONCE: readonly Pressure[] = [...WITHOUT_NONCE, 'nonces', 'sender-nonces', 'all-nonces'];
-
-/** The limits that are used to 80 % or more, for the owner's alarm; what has expired is purged first. */
-function pressure(rows: Rows, request: AcceptRequest, now: number): readonly Pressure[] {
-  const names = request.nonce ? WITH_NONCE : WITHOUT_NONCE;
-  const near = nearLimits(rows, request, names);
-  if (near.length === 0) return near;
-  for (const name of near) RELIEF[name](rows, request, now);
-  return nearLimits(rows, request, near);
-}
-
-const NONE: readonly Pressure[] = [];
-
-/** Of nearly every accept: by names, which is faster than the tables. */
-function isFar(used: Usage, limits: StoreLimits): boolean {
-  const { entries, pendingBytes, nonces, senderNonces, allNonces } = used;
-  const { maxNoncesPerSender = Infinity } = limits;
-  return (
-    entries < limits.maxRecordsPerSender * PRESSURE_SHARE &&
-    pendingBytes < limits.maxPendingBytesPerSender * PRESSURE_SHARE &&
-    nonces < limits.maxNoncesPerKey * PRESSURE_SHARE &&
-    senderNonces < maxNoncesPerSender * PRESSURE_SHARE &&
-    allNonces < limits.maxNonces * PRESSURE_SHARE
-  );
-}
-
-function nearLimits(rows: Rows, request: AcceptRequest, names: readonly Pressure[]): readonly Pressure[] {
-  const used = rows.usage(request.sender, request.nonce?.keyid);
-  if (isFar(used, request.limits)) return NONE;
-  let near = NONE;
-  for (const name of names) {
-    const most = (request.limits[PRESSURE_LIMIT[name]] ?? Infinity) * PRESSURE_SHARE;
-    if (used[PRESSURE_USAGE[name]] >= most) near = [...near, name];
-  }
-  return near;
-}
-
 /** What of a new record differs from case to case. */
 type Start = Pick<
   RecordRow,
@@ -150,6 +76,7 @@ type Start = Pick<
   | 'afterTerminal'
   | 'afterFinal'
   | 'windows'
+  | 'claimedState'
   | 'bodyBytes'
   | 'expiresAt'
 >;
@@ -186,6 +113,7 @@ function newRecord({ request, now }: Accepting, event: EventClaim, start: Start)
     ahead: isAhead(event.task, now),
     afterFinal: start.afterFinal,
     windows: start.windows,
+    claimedState: start.claimedState,
     bodyBytes: start.bodyBytes,
     expiresAt: start.expiresAt,
   };
@@ -205,6 +133,7 @@ function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Fo
     afterTerminal: false,
     afterFinal: false,
     windows: null,
+    claimedState: null,
     bodyBytes: 0,
     expiresAt: step.now + step.request.retentionMs,
   };
@@ -222,7 +151,8 @@ function insertEvent(
   const { rows, request, now } = step;
   const reemission = noteNotification(step, event);
   const { windows, isDropped } = claimWindows(step, event);
-  const record = newRecord(step, event, startOf(step, event, task, { reemission, windows }));
+  const { claimedState, isDropped: isStateDropped } = claimState(step, event, reemission);
+  const record = newRecord(step, event, startOf(step, event, task, { reemission, windows, claimedState }));
   rows.insertRecord(record, event.body);
   if (event.task) {
     const holder = record.state === 'leased' ? record.key : undefined;
@@ -236,8 +166,11 @@ function insertEvent(
       rows.saveTask(taskRow(known, { sender: request.sender, id: operation }, { terminal, expiresAt }));
     }
   }
-  const decision = insertedAnswer(record);
-  return isDropped ? { ...decision, claimsDropped: true } : decision;
+  return {
+    ...insertedAnswer(record),
+    ...(isDropped && { claimsDropped: true }),
+    ...(isStateDropped && { stateDropped: true }),
+  };
 }
 
 /** Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or QUEUED where another record holds the task. */
@@ -245,7 +178,7 @@ function startOf(
   step: Accepting,
   event: EventClaim,
   task: TaskRow | undefined,
-  found: Pick<Start, 'reemission' | 'windows'>,
+  found: Pick<Start, 'reemission' | 'windows' | 'claimedState'>,
 ): Start {
   const { rows, request, now } = step;
   const holding = holderOf(rows, task, now, runsHere(request));
@@ -304,7 +237,8 @@ export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptR
   };
 }
 
-type Decided = AcceptDecision & Pick<AcceptResult, 'secondEnd' | 'endDropped' | 'claimsDropped'>;
+type Decided = AcceptDecision &
+  Pick<AcceptResult, 'secondEnd' | 'endDropped' | 'claimsDropped' | 'stateDropped'>;
 
 function decide(step: Accepting, known: NonceRow | undefined, record: RecordRow | undefined): Decided {
   const { event } = step.request;
@@ -374,7 +308,8 @@ function decideNew(
   const claim = ended && RECORDED[ended.kind];
   if (claim && !entriesFull(step)) insertEnded(step, event, claim, first);
   if (ended) return ended;
-  if (cameBefore(step, event)) return { kind: 'done', changed: false, state: 'applied', died: false };
+  if (cameBefore(step, event) || isJudgedAnew(step, event))
+    return { kind: 'done', changed: false, state: 'applied', died: false };
   if (entriesFull(step)) return { kind: 'over-cap', limit: 'records' };
   if (bytesFull(step, event.body.length)) return { kind: 'over-cap', limit: 'pending-bytes' };
   return insertEvent(step, event, task, first ?? held);

@@ -260,7 +260,8 @@ function overdueMs(rows: QueueRows, now: number): number | undefined {
 
 /** A leased record, for who runs it. */
 export function leasedEvent(rows: Rows, record: RecordRow, owner: string, now: number): LeasedEvent {
-  const { sender, key, traceparent, url, reemission, afterTerminal, afterFinal, windows, ahead } = record;
+  const { sender, key, traceparent, url, reemission, afterTerminal, afterFinal, ahead } = record;
+  const { windows, claimedState } = record;
   const source = record.task?.told?.source;
   return {
     sender,
@@ -275,6 +276,7 @@ export function leasedEvent(rows: Rows, record: RecordRow, owner: string, now: n
     afterTerminal,
     afterFinal,
     ...(windows && { windows }),
+    ...(claimedState && { claimedState }),
     ahead,
   };
 }

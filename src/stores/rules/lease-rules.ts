@@ -72,6 +72,7 @@ export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array
     afterTerminal: record.afterTerminal,
     afterFinal: record.afterFinal,
     ...(record.windows && { windows: record.windows }),
+    ...(record.claimedState && { claimedState: record.claimedState }),
     ahead: record.ahead,
   };
 }

@@ -3,13 +3,15 @@ import {
   claimedIn,
   completedIn,
   emptyStream,
+  type Reported,
   type ReportStep,
   standsIn,
   type Stream,
   streamIn,
   streamText,
 } from '../../windows/stream.ts';
-import type { ClaimedWindow, EventClaim, RegistrationRow, WindowClaim } from '../store.ts';
+import { withReportedEnd } from '../../windows/ends.ts';
+import type { ClaimedWindow, EventClaim, RegistrationRow, ReportClaim, WindowClaim } from '../store.ts';
 import { markExpiry } from './order.ts';
 import type { RecordRow, Rows } from './rule-rows.ts';
 import type { Accepting } from './task-wait.ts';
@@ -47,15 +49,33 @@ interface Claims {
   readonly isDropped: boolean;
 }
 
-/** At insertion: what the report claims (owed.md §3.1). */
+/** At insertion: what the report claims (owed.md §3.1), and says of the end of its media buys (§7.1, §7.3). */
 export function claimWindows(step: Accepting, { key, report }: EventClaim): Claims {
+  if (report?.windows && report.final) noteFinals(step, report, report.windows);
   if (!report?.windows?.length) return { windows: null, isDropped: false };
   const { rows, request, now } = step;
   needClaims(step, report.windows);
-  const claimed = report.windows.map((window) =>
-    claimWindow(step, key, window, rows.registration('stream', request.sender, window.id, now)),
-  );
+  const isFinal = report.final;
+  const claimed = report.windows.map((window) => {
+    const row = rows.registration('stream', request.sender, window.id, now);
+    return claimWindow(step, { ...window, key, isFinal }, row);
+  });
   return { windows: claimed.flatMap((one) => one ?? []), isDropped: claimed.includes(null) };
+}
+
+/** A `final` report without a period that can be read is the last one, too. */
+function noteFinals(step: Accepting, { mediaBuyIds }: ReportClaim, windows: readonly WindowClaim[]): void {
+  const { rows, request, now } = step;
+  const claimed = new Set(windows.map(({ id }) => id));
+  const others = mediaBuyIds.filter((id) => !claimed.has(id)).map((id) => ({ id }));
+  needStreams(rows, request.sender, others);
+  for (const { id } of others) {
+    const row = rows.registration('stream', request.sender, id, now);
+    if (!row) continue;
+    const known = streamIn(row.value);
+    const stream = withReportedEnd(known, { isFinal: true, isRevision: false, end: now }, now);
+    rows.saveRegistration(withStream(lookedAt(step, row, known, stream), stream), now);
+  }
 }
 
 /** Media buys of a seller that nobody has registered, and whose periods are kept: it could name any (owed.md §3.6). */
@@ -101,18 +121,17 @@ function needClaims({ rows, request: { sender }, now }: Accepting, windows: read
  */
 function claimWindow(
   step: Accepting,
-  key: string,
-  reported: WindowClaim,
+  reported: WindowClaim & Reported,
   row: RegistrationRow | undefined,
 ): ClaimedWindow | null | undefined {
   const { rows, now } = step;
   const { id, mediaBuyId } = reported;
   const known = row ? streamIn(row.value) : emptyStream(mediaBuyId);
-  const { stream, window, isRepeated } = claimedIn(known, { ...reported, key }, reportStep(step));
+  const ends = withReportedEnd(known, reported, now);
+  const { stream, window, isRepeated } = claimedIn(ends, reported, reportStep(step));
   if (!row && stream.unplaced.length === 0) return undefined;
   if (!row && !countUnknown(step)) return null;
-  // What comes late for a media buy that is closed is looked at, too.
-  const kept = row?.list === 'closed' ? { ...row, dueAt: now } : (row ?? unknownBuy(step, id));
+  const kept = row ? lookedAt(step, row, known, stream) : unknownBuy(step, id);
   rows.saveRegistration(withStream(kept, stream), now);
   return {
     id,
@@ -120,6 +139,21 @@ function claimWindow(
     ...(window && { period: window }),
     ...(isRepeated && { isRepeated }),
   };
+}
+
+/**
+ * What comes late for a media buy that is closed is looked at at once, and what is said of an end; not what the one who looks at it has
+ * pulled, for what comes of the pull is written yet.
+ */
+function lookedAt(
+  { request, now }: Accepting,
+  row: RegistrationRow,
+  known: Stream,
+  stream: Stream,
+): RegistrationRow {
+  const isSaid = known.final !== stream.final || known.changedAt !== stream.changedAt;
+  const isNews = row.list === 'closed' || (isSaid && request.event?.report?.isPulled !== true);
+  return isNews && row.list !== null ? { ...row, dueAt: now } : row;
 }
 
 /** Of a media buy that nothing is known of yet (owed.md §3.6). */

@@ -1,4 +1,5 @@
 import type {
+  ClaimedState,
   ClaimedWindow,
   InboxCount,
   InboxQuery,
@@ -155,6 +156,8 @@ export interface RecordRow {
   readonly afterFinal: boolean;
   /** Of a report, until it is done: the windows that it claims (owed.md §3.1). */
   readonly windows: readonly ClaimedWindow[] | null;
+  /** Of a notification, until it is done: the state that it told (owed.md §6.1). */
+  readonly claimedState: ClaimedState | null;
   /** Length of the body that is kept; 0 once it is dropped. */
   readonly bodyBytes: number;
   /** null: never. */

@@ -15,6 +15,7 @@ import { holderOf, isLive, markExpiry } from './order.ts';
 import { freeTask, putOffUntil, stepLeftMs } from './task-wait.ts';
 import type { RecordRow, RecordState, Rows, TaskRow } from './rule-rows.ts';
 import { completeWindows } from './report-windows.ts';
+import { completeState } from './states.ts';
 import { endApplied, endOperation, toldAtEnd } from './channels.ts';
 
 interface LeaseClaim {
@@ -59,11 +60,13 @@ export function complete(rows: Rows, request: CompleteRequest, now: number): Com
     bodyBytes: 0,
     url: undefined,
     windows: null,
+    claimedState: null,
     expiresAt: now + request.retentionMs,
   });
   freeTask(rows, record, now, (task) => taskChange(record, task, now, request.retentionMs));
   endOperation(rows, record, now, request.retentionMs);
   if (record.windows) completeWindows(rows, record, record.windows, now);
+  if (record.claimedState) completeState(rows, record, record.claimedState, now);
   return 'done';
 }
 

@@ -13,6 +13,7 @@ export const LETTER: Readonly<Record<RowKind, string>> = {
   watch: 'W',
   stream: 'S',
   subscription: 'B',
+  snapshot: 'H',
 };
 const KIND: Readonly<Record<string, RowKind>> = {
   t: 'task',
@@ -25,6 +26,7 @@ const KIND: Readonly<Record<string, RowKind>> = {
   W: 'watch',
   S: 'stream',
   B: 'subscription',
+  H: 'snapshot',
 };
 /** The order in which rows are locked begins with the task, which orders its records. */
 const LOCKED: Readonly<Record<RowKind, number>> = {
@@ -38,6 +40,7 @@ const LOCKED: Readonly<Record<RowKind, number>> = {
   watch: 7,
   stream: 8,
   subscription: 9,
+  snapshot: 10,
 };
 
 export function kindOf(letter: string): RowKind {

@@ -85,7 +85,14 @@ export async function listedIds(
 }
 
 const OTHER = 'https://other.example/mcp';
-export const KINDS: readonly RegistrationKind[] = ['operation', 'route', 'watch', 'stream', 'subscription'];
+export const KINDS: readonly RegistrationKind[] = [
+  'operation',
+  'route',
+  'watch',
+  'stream',
+  'subscription',
+  'snapshot',
+];
 
 /** What a database, a driver or JSON could change. */
 const TEXTS: readonly string[] = [

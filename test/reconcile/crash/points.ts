@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { createReceiver, type Receiver, type Store } from '../../../src/index.ts';
+import { type Alarm, createReceiver, type Receiver, type Store } from '../../../src/index.ts';
 import type { DeliveryReportEvent, Event } from '../../../src/events/index.ts';
-import type { Account, Reconciler } from '../../../src/reconcile/index.ts';
+import type { Account, Reconciler, ReconcilerOptions, StreamAccount } from '../../../src/reconcile/index.ts';
 import { reconcilerOf } from '../../../src/reconcile/for-tests.ts';
+import type { BuyStream } from '../../../src/registrations/for-tests.ts';
 import { type CallSeller, createRegistrations } from '../../../src/registrations/index.ts';
 import type { SignedDelivery } from '../../../src/sender/sign.ts';
 import { type Life, lifeUntil } from '../../reliability/crash-points-life.ts';
@@ -36,6 +37,10 @@ export interface ProcessOptions {
   readonly diesAt?: number;
   /** Its handlers throw before their effect. */
   readonly fails?: boolean;
+  /** What its owner has booked for any media buy. */
+  readonly ours?: NonNullable<ReconcilerOptions['ours']>;
+  /** The kind of rows of which a look is a point; looks at others find none. */
+  readonly looks?: 'stream' | 'snapshot';
   /** A store with a mistake in it. */
   readonly breaks?: (store: Store) => Store;
 }
@@ -59,18 +64,23 @@ export interface Stand {
   readonly held: number;
   /** Records that may still be handled. */
   readonly open: number;
+  readonly closedAt?: string;
+  readonly totals?: StreamAccount['totals'];
+  readonly final?: StreamAccount['final'];
 }
 
 /** Processes of one buyer on one store, and what their seller and handlers have seen. */
 export interface Buyer {
-  /** A media buy is registered that reports daily, for one day that is over. */
-  readonly buy: (mediaBuyId: string) => Promise<void>;
+  /** A media buy is registered that reports daily, for one day that is over. @param more of its stream. */
+  readonly buy: (mediaBuyId: string, more?: Partial<BuyStream>) => Promise<void>;
   readonly start: (options?: ProcessOptions) => Promise<Process>;
   /** Longer than any lease, place or wait of a process that died. */
   readonly leasesPass: () => void;
   readonly handled: (mediaBuyId: string) => readonly Handled[];
   /** How often the seller was asked for delivery. */
   readonly asked: (mediaBuyId: string) => number;
+  /** Alarms about it. */
+  readonly alarms: (mediaBuyId: string) => readonly string[];
   readonly end: () => Promise<void>;
 }
 
@@ -87,15 +97,18 @@ export const DAY: { readonly start: string; readonly end: string } = (() => {
 export function buyerOn(ground: Ground): Buyer {
   const handled: Handled[] = [];
   const asked: string[] = [];
+  const alarms: Alarm[] = [];
   let offsetMs = 0;
   const start: Buyer['start'] = async ({
     diesAt = Infinity,
     fails = false,
+    looks = 'stream',
     breaks = (one: Store): Store => one,
+    ours,
   } = {}) => {
     const life = lifeUntil(diesAt);
     const opened = ground.open(() => offsetMs);
-    const store = breaks(mortal(opened.store, life));
+    const store = breaks(looking(mortal(opened.store, life), looks));
     const registrations = createRegistrations({
       store,
       baseUrl: 'https://buyer.example/webhooks',
@@ -111,6 +124,7 @@ export function buyerOn(ground: Ground): Buyer {
       mode: 'inline',
       durability: { require: 'process' },
       logger: SILENT_LOGGER,
+      onAlarm: (alarm) => alarms.push(alarm),
       retry: { baseMs: 1, maxMs: 1 },
       worker: { concurrency: 1, pollMs: 10 },
       handlers: {
@@ -125,7 +139,7 @@ export function buyerOn(ground: Ground): Buyer {
     });
     await receiver.ready();
     const reconciler = reconcilerOf(
-      { receiver, registrations, expectedDelayMs: 0, graceMs: 0 },
+      { receiver, registrations, expectedDelayMs: 0, graceMs: 0, ours },
       // A second look by time could come at any of the steps: it looks again after what it has done.
       { sleep: (_ms, signal) => aborted(signal), lookMs: PASSES_MS },
     );
@@ -154,9 +168,9 @@ export function buyerOn(ground: Ground): Buyer {
   };
   const shop = ground.open(() => offsetMs);
   return {
-    buy: async (mediaBuyId) => {
+    buy: async (mediaBuyId, more = {}) => {
       await shop.store.open();
-      await shop.store.registrations?.run(AGENT, (rows, now) => rows.save(boughtRow(mediaBuyId, now)));
+      await shop.store.registrations?.run(AGENT, (rows, now) => rows.save(boughtRow(mediaBuyId, more, now)));
     },
     start,
     leasesPass: () => {
@@ -168,13 +182,14 @@ export function buyerOn(ground: Ground): Buyer {
     },
     handled: (id) => handled.filter(({ mediaBuyId }) => mediaBuyId === id),
     asked: (id) => asked.filter((one) => one === id).length,
+    alarms: (id) => alarms.flatMap(({ code, mediaBuyId }) => (mediaBuyId === id ? code : [])),
   };
 }
 
-function boughtRow(mediaBuyId: string, now: number): RegistrationRow {
+function boughtRow(mediaBuyId: string, more: Partial<BuyStream>, now: number): RegistrationRow {
   const day = { start: Date.parse(DAY.start), end: Date.parse(DAY.end) };
   const terms = [{ from: day.start, frequency: 'daily', spans: [day] }] as const;
-  const value = streamText(streamOf({ mediaBuyId, terms, since: day.start }));
+  const value = streamText(streamOf({ mediaBuyId, terms, since: day.start, ...more }));
   const dueAt = Math.floor(now);
   return { kind: 'stream', sender: AGENT, id: mediaBuyId, value, dueAt, list: 'open', expiresAt: null };
 }
@@ -228,14 +243,20 @@ async function standOf(
     missing: stream.missing.length,
     held: stream.held.length,
     open: await openIn(receiver),
+    ...(stream.closedAt !== undefined && { closedAt: stream.closedAt }),
+    ...(stream.totals && { totals: stream.totals }),
+    ...(stream.final && { final: stream.final }),
   };
 }
 
 /** Calls that write, or choose what is done next. */
 const POINTS: ReadonlySet<string> = new Set(['accept', 'complete', 'fail', 'lease', 'run', 'due']);
 
+/** How a process passes its points, and whether it has died at one. */
+export type Mortality = Pick<Life, 'point' | 'isOver'>;
+
 /** The store, in a process that can die before and after these calls; of a dead one no call comes back. */
-function mortal(store: Store, life: Life): Store {
+export function mortal(store: Store, life: Mortality): Store {
   const { inbox, registrations } = store;
   const parts = {
     inbox: inbox && calls(inbox, life),
@@ -244,7 +265,16 @@ function mortal(store: Store, life: Life): Store {
   return { ...calls(store, life), ...parts } as Store;
 }
 
-function calls<T extends object>(of: T, life: Life): T {
+/** The store, whose looks are those at one kind of rows. */
+function looking(store: Store, looks: string): Store {
+  const { registrations } = store;
+  if (!registrations) return store;
+  const due: typeof registrations.due = async (request) =>
+    request.kind === looks ? registrations.due(request) : { rows: [] };
+  return { ...store, registrations: { ...registrations, due } };
+}
+
+function calls<T extends object>(of: T, life: Mortality): T {
   const around = Object.entries(of).map(([name, call]: [string, unknown]) => {
     if (typeof call !== 'function') return [name, call];
     return [
@@ -259,22 +289,27 @@ function calls<T extends object>(of: T, life: Life): T {
   return Object.fromEntries(around) as T;
 }
 
-async function between(life: Life, name: string, call: () => unknown): Promise<unknown> {
+async function between(life: Mortality, name: string, call: () => unknown): Promise<unknown> {
   await life.point(`before ${name}`);
   const result = await call();
   await life.point(`after ${name}`);
   return result;
 }
 
-/** Passes when the window is had, and nothing of it is under way; looks at most so often, 5 ms apart. */
-export async function untilHad(
+/** Passes when it stands so; looks at most so often, 5 ms apart. */
+export async function untilStands(
   { account }: Pick<Process, 'account'>,
   mediaBuyId: string,
+  isSo: (stand: Stand) => boolean,
   most: number,
 ): Promise<Stand> {
   for (let looks = 1; ; looks += 1) {
     const stand = await account(mediaBuyId);
-    if ((stand.had > 0 && stand.open === 0) || looks >= most) return stand;
+    if (isSo(stand) || looks >= most) return stand;
     await wait(5);
   }
 }
+
+/** Passes when the window is had, and nothing of it is under way. */
+export const untilHad = (process: Pick<Process, 'account'>, id: string, most: number): Promise<Stand> =>
+  untilStands(process, id, (stand) => stand.had > 0 && stand.open === 0, most);

@@ -53,6 +53,7 @@ const APPLIED: RecordRow = {
   ahead: false,
   afterFinal: false,
   windows: null,
+  claimedState: null,
   bodyBytes: 0,
   expiresAt: null,
 };

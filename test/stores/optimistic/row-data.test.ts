@@ -74,6 +74,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
     ahead: fc.boolean(),
     afterFinal: fc.boolean(),
     windows: maybe(fc.array(fc.record({ id: text, stage: text }), { maxLength: 2 })),
+    claimedState: maybe(fc.record({ id: text, at: instant })),
     bodyBytes: fc.nat(9),
     expiresAt: maybe(instant),
   }),
@@ -103,6 +104,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
   watch: registrationOf('watch'),
   stream: registrationOf('stream'),
   subscription: registrationOf('subscription'),
+  snapshot: registrationOf('snapshot'),
 };
 
 function rowIdOf(kind: RowKind, row: AnyRow): RowId {

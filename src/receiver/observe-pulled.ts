@@ -1,0 +1,60 @@
+import { utf8 } from '../codec/encoding.ts';
+import { isLongerJson } from '../codec/json-size.ts';
+import type { JsonObject } from '../codec/members.ts';
+import { observationKey, type Observed } from '../events/observation.ts';
+import { ConfigError, Fault } from '../shared/errors.ts';
+import { turnAfter } from '../shared/time-limits.ts';
+import type { FirstCopy } from '../stages/admitted-event.ts';
+import { claimOf, readFrom } from '../stages/read.ts';
+import type { EventClaim } from '../stores/store.ts';
+import type { ReadyContext, ReceiverContext } from './context.ts';
+import { admitObserved, kept } from './observe.ts';
+
+/* What was asked for becomes an event like one that came (owed.md §4.3, §6.5). */
+
+/** How one kind of answers becomes events. */
+interface PulledKind<P> {
+  /** In messages: `the report`. */
+  readonly name: string;
+  /** The members of the envelope that is stored, beside its key. @throws ConfigError for what JSON cannot keep. */
+  readonly envelope: (pulled: P) => JsonObject;
+  /** What the store is told of it, where its event does not say so. */
+  readonly claim?: (pulled: P) => Pick<EventClaim, 'state'>;
+}
+
+/** @throws UnfitObservation (rejects) for what cannot be kept, Fault where the store cannot take it now. */
+export function observePulledWith<P extends { readonly sender: string }>(
+  { lifecycle, startup }: ReceiverContext,
+  kind: PulledKind<P>,
+): (pulled: P) => Promise<Observed> {
+  return async (pulled) => {
+    if (lifecycle.stopping()) throw new Fault('shutting_down', 'The receiver stops.');
+    lifecycle.arrived();
+    try {
+      const ready = await startup.ready();
+      return await admitObserved(pulled.sender, await kept(() => readPulled(pulled, kind, ready)), ready);
+    } finally {
+      lifecycle.answered();
+    }
+  };
+}
+
+/** Each has a key of its own: what it tells decides whether it is a duplicate. */
+async function readPulled<P extends { readonly sender: string }>(
+  pulled: P,
+  { name, envelope: envelopeOf, claim: claimOfPulled }: PulledKind<P>,
+  ready: ReadyContext,
+): Promise<{ readonly reading: FirstCopy; readonly claim: EventClaim }> {
+  const { config, hashes, registrations } = ready;
+  const envelope = { idempotency_key: observationKey('pull', ready.newId()), ...envelopeOf(pulled) };
+  const body = isLongerJson(envelope, config.maxBodyBytes) ? undefined : utf8(JSON.stringify(envelope));
+  if (body === undefined || body.byteLength > config.maxBodyBytes) {
+    throw new ConfigError(`${name} is over maxBodyBytes (${config.maxBodyBytes}) as JSON.`);
+  }
+  await turnAfter(body.byteLength);
+  const reading = readFrom({ agentUrl: pulled.sender }, body, ready, { source: 'pull' });
+  if (!reading.ok) throw new ConfigError('detail' in reading ? reading.detail : 'is not an event.');
+  await turnAfter(body.byteLength);
+  const claim = claimOf(body, reading, { edition: config.edition, hashes, registrations, isObserved: true });
+  return { reading, claim: { ...claim, ...claimOfPulled?.(pulled) } };
+}

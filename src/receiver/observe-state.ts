@@ -1,0 +1,66 @@
+import { defined, type JsonObject } from '../codec/members.ts';
+import type { EventSubscription } from '../events/event.ts';
+import type { Observed } from '../events/observation.ts';
+import { originIn } from '../events/state-reading.ts';
+import { misfit } from '../registrations/answer-json.ts';
+import { ConfigError } from '../shared/errors.ts';
+import type { KeptState } from '../states/states.ts';
+import type { ReceiverContext } from './context.ts';
+import { observePulledWith } from './observe-pulled.ts';
+
+/** A state that a snapshot told the buyer (owed.md §6.5). */
+export interface PulledState {
+  /** The agent URL of the seller. */
+  readonly sender: string;
+  /** The family of the event, e.g. `impairment`. */
+  readonly family: string;
+  /** Of an impairment. */
+  readonly mediaBuyId?: string;
+  /** Of another state. */
+  readonly subscription?: EventSubscription;
+  /** The object of the snapshot; of an end what is told of that. */
+  readonly payload: JsonObject;
+  readonly state: {
+    readonly id: string;
+    /** Later than what it replaces. Unix ms, on the seller's clock. */
+    readonly at: number;
+    readonly to?: string;
+    readonly ended: boolean;
+  };
+  /** What was kept when it was judged. */
+  readonly seen: KeptState | undefined;
+  /** The row that keeps it. */
+  readonly holder: { readonly kind: 'stream' | 'snapshot'; readonly id: string };
+}
+
+/** Hands a pulled state to the handlers. `duplicate`: another event of it came since it was judged (owed.md §6.6). */
+export type ObserveState = (pulled: PulledState) => Promise<Observed>;
+
+/** @throws UnfitObservation (rejects) for a state that cannot be kept, Fault where the store cannot take it now. */
+export const observeStateWith = (context: ReceiverContext): ObserveState =>
+  observePulledWith(context, {
+    name: 'the state',
+    envelope: ({ family, mediaBuyId, subscription, payload }) => {
+      const wrong = misfit(payload, 'the payload', 0);
+      if (wrong !== undefined) throw new ConfigError(`${wrong}, which JSON cannot keep.`);
+      return {
+        notification_type: family,
+        ...defined({
+          media_buy_id: mediaBuyId,
+          subscriber_id: subscription?.subscriberId,
+          account_id: subscription?.accountId,
+        }),
+        result: payload,
+      };
+    },
+    claim: ({ family, payload, mediaBuyId, state: { id, at, to, ended }, seen = null, holder }) => ({
+      state: {
+        id,
+        at,
+        ...defined({ to, from: originIn(payload, family), mediaBuyId }),
+        ...(ended && { ended }),
+        holder,
+        seen,
+      },
+    }),
+  });

@@ -1,0 +1,64 @@
+import { messageOf } from '../shared/errors.ts';
+import { createThinning } from '../shared/logging.ts';
+import type { RegistrationRow } from '../stores/store.ts';
+import type { ReconcilerContext } from './context.ts';
+
+/* Looks at rows of a kind when they are due, so many at once. */
+
+/** The shortest wait between two looks. Ms. */
+export const LEAST_MS = 100;
+
+interface Looked {
+  readonly kind: RegistrationRow['kind'];
+  /** Looks at one row. @param called is to be called where the row is due again at once. */
+  readonly look: (row: RegistrationRow, stopping: AbortSignal, called: () => void) => Promise<void>;
+  /** What is logged where that, or the search for rows, fails. */
+  readonly failed: string;
+}
+
+/** Looks at rows that are due, in this process, until the signal aborts; resolves when the running looks have ended. */
+export function dueLoop(
+  context: ReconcilerContext,
+  { kind, look: lookAt, failed }: Looked,
+): (stopping: AbortSignal) => Promise<void> {
+  const { rows, parts, leaseMs, concurrency, sleep, lookMs } = context;
+  const running = new Set<Promise<void>>();
+  const thinning = createThinning();
+  let idle = new AbortController();
+  // After a call the row is due at once: it may need another one.
+  const called = (): void => idle.abort();
+  const begin = (row: RegistrationRow, stopping: AbortSignal): void => {
+    const run = lookAt(row, stopping, called)
+      .catch((error: unknown) => {
+        if (thinning('store', parts.now()) === undefined) return;
+        parts.logger.warn({ err: error, sender: row.sender }, failed);
+      })
+      .finally(() => running.delete(run));
+    running.add(run);
+  };
+  const look = async (stopping: AbortSignal): Promise<number> => {
+    const max = concurrency - running.size;
+    try {
+      const found = await rows.due({ kind, max, holdMs: leaseMs, senders: [] });
+      for (const row of found.rows) begin(row, stopping);
+      if (found.rows.length === max) return 0;
+      return Math.max(LEAST_MS, Math.min(found.nextDueMs ?? lookMs, lookMs));
+    } catch (error) {
+      parts.logger.warn({ err: error, kind }, `The store cannot say what is due. ${messageOf(error)}`);
+      return lookMs;
+    }
+  };
+  return async (stopping) => {
+    stopping.addEventListener('abort', () => idle.abort(), { once: true });
+    while (!stopping.aborted) {
+      if (running.size >= concurrency) {
+        await Promise.race(running);
+        continue;
+      }
+      idle = new AbortController();
+      const idleMs = await look(stopping);
+      if (idleMs > 0) await sleep(idleMs, idle.signal);
+    }
+    await Promise.all(running);
+  };
+}

@@ -1,0 +1,59 @@
+import { refusedBy } from '../calls/refused-answer.ts';
+import { failureOf, type PollFailure } from '../poll/failure.ts';
+import { answerIn, refusalIn, SellerError } from '../registrations/answer.ts';
+import type { JsonObject } from '../registrations/answer-json.ts';
+import type { BuyStream } from '../registrations/streams.ts';
+import { isOfKind } from '../shared/errors.ts';
+import { limited, orAborted } from '../shared/time-limits.ts';
+import type { Held, ReconcilerContext } from './context.ts';
+
+/* One question to a seller. */
+
+/** A call of a seller, and what came of it. */
+export type Answered = { readonly data: unknown } | Failed;
+
+export interface Failed {
+  readonly failure: PollFailure;
+  /** The seller's own, whatever its recovery is. */
+  readonly code?: string;
+  /** As it was thrown or answered. */
+  readonly cause?: unknown;
+}
+
+const failed = (error: unknown): Failed => ({
+  cause: error,
+  failure: failureOf(error),
+  ...(isOfKind(error, SellerError) && { code: error.code }),
+});
+
+/** Asks a seller, within the time for that; what fails is a value. */
+export async function askSeller(
+  { call, callMs, sessions }: ReconcilerContext,
+  { sender }: Pick<Held, 'sender'>,
+  { ref }: Pick<BuyStream, 'ref'>,
+  [operation, args]: readonly [string, JsonObject],
+  stopping: AbortSignal,
+): Promise<Answered> {
+  const reason = `the seller did not answer within ${callMs} ms`;
+  try {
+    const answer = await limited({ ms: callMs, reason }, stopping, (signal) =>
+      orAborted(
+        call(sender, operation, args, { signal, sessions, ...(ref !== undefined && { ref }) }),
+        signal,
+      ),
+    );
+    const refusal = refusalIn(answer, operation);
+    return refusal ? failed(refusal) : { data: answerIn(answer, operation).data };
+  } catch (error) {
+    return failed(refusedBy(error, true) ?? error);
+  }
+}
+
+/** A seller that is busy, and does not say for how long, is left alone as by a poller. Ms. */
+const BUSY_MS = 30_000;
+
+/** For how long a seller is left alone behind a failure. Ms. */
+export function pauseOf(failure: PollFailure): number | undefined {
+  const pauseMs = 'pauseMs' in failure ? failure.pauseMs : undefined;
+  return pauseMs ?? (failure.kind === 'busy' ? BUSY_MS : undefined);
+}

@@ -1,0 +1,196 @@
+import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import { printableText } from '../codec/printable.ts';
+import { notANumber, onlyKnown } from '../config/validate.ts';
+import { ConfigError } from '../shared/errors.ts';
+import { storedObject } from '../registrations/operation-rows.ts';
+import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
+import type { BuyStream, BuyTotals, TotalsTried } from '../registrations/streams.ts';
+import { DAY_MS, HOUR_MS } from '../windows/calendar.ts';
+import { WITHOUT_DATA } from '../stages/reported-windows.ts';
+import { clockIn } from '../windows/stream.ts';
+import { rowsOf } from './media-buys.ts';
+import { dateOf } from './pull.ts';
+
+/*
+ * The totals of a media buy: those that its owner has booked, and those of its seller (owed.md §8). Pure.
+ */
+
+/** The media buy that totals are asked for. Passed to the option `ours`. */
+export interface BookedBuy {
+  /** The agent URL of the seller. */
+  readonly agentUrl: string;
+  readonly mediaBuyId: string;
+  /** Your own reference for the operation that bought it. */
+  readonly ref?: string;
+}
+
+/** The largest differences of totals, as shares of the seller's: 0.02 is 2 %. */
+export interface TotalsTolerance {
+  /** Default: 0.02. */
+  readonly impressions?: number | undefined;
+  /** Default: 0.01. */
+  readonly spend?: number | undefined;
+}
+
+const TOLERANCE = { impressions: 0.02, spend: 0.01 };
+
+/** @throws ConfigError */
+export function givenTolerance(given: TotalsTolerance = {}): TotalsMargins {
+  onlyKnown('tolerance', given, TOLERANCE);
+  const share = (name: Counted): number => {
+    const value: unknown = given[name] ?? TOLERANCE[name];
+    if (typeof value === 'number' && value >= 0 && value <= 1) return value;
+    throw new ConfigError(`tolerance.${name}: ${notANumber(value)} not a number from 0 to 1. 2 % is 0.02.`);
+  };
+  return { impressions: share('impressions'), spend: share('spend') };
+}
+
+const COUNTED = ['impressions', 'spend'] as const;
+type Counted = (typeof COUNTED)[number];
+
+/** Each as a share. */
+export type TotalsMargins = Readonly<Record<Counted, number>>;
+
+const KNOWN: Readonly<Record<keyof BuyTotals, true>> = { impressions: true, spend: true, currency: true };
+
+/** Codes of currencies have three letters. */
+const MAX_CURRENCY = 16;
+
+/**
+ * @param given what the owner's function returned.
+ * @returns undefined where nothing is booked.
+ * @throws ConfigError
+ */
+export function givenTotals(given: unknown): BuyTotals | undefined {
+  if (given === undefined || given === null) return undefined;
+  if (!isJsonObject(given)) {
+    throw new ConfigError('ours: returned no object. Return { impressions, spend, currency }, or undefined.');
+  }
+  onlyKnown('ours', given, KNOWN);
+  for (const name of COUNTED) {
+    const value = present(given, name);
+    if (value !== undefined && !isAmount(value)) {
+      throw new ConfigError(`ours: ${name}: ${notANumber(value)} not a finite number from 0 on.`);
+    }
+  }
+  const currency = present(given, 'currency');
+  if (currency !== undefined && currencyOf(currency) === undefined) {
+    throw new ConfigError('ours: currency: is not a code. Return e.g. USD, or leave it out.');
+  }
+  return totalsOf(given, currency);
+}
+
+const isAmount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0;
+
+const currencyOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' && value.length <= MAX_CURRENCY ? value : undefined;
+
+/** The members that are what they should be. */
+function totalsOf(of: JsonObject, said: unknown): BuyTotals {
+  const [impressions, spend] = COUNTED.map((name) => present(of, name));
+  const currency = currencyOf(said);
+  return {
+    ...(isAmount(impressions) && { impressions }),
+    ...(isAmount(spend) && { spend }),
+    ...(currency !== undefined && { currency }),
+  };
+}
+
+/**
+ * The question for a media buy's totals: over its flight, as far as it has gone; over its lifetime, where the seller answers for that
+ * alone, or nothing of the flight is known.
+ */
+export function totalsArguments(stream: BuyStream, now: number): Arguments {
+  const { account, mediaBuyId, hasRanges, terms, endedAt = Infinity } = stream;
+  const spans = terms.flatMap((is) => is.spans);
+  const start = Math.min(...spans.map((span) => span.start));
+  const end = Math.min(Math.max(...spans.map((span) => span.end)), endedAt, now);
+  const clock = clockIn(stream);
+  return {
+    ...(account !== undefined && { account: storedObject(account) as Arguments }),
+    media_buy_ids: [mediaBuyId],
+    ...(hasRanges !== false &&
+      start < end && {
+        start_date: dateOf(start, 'daily', clock),
+        end_date: dateOf(end - 1, 'daily', clock, 1),
+      }),
+  };
+}
+
+/** The seller's totals in an answer of `get_media_buy_delivery`; undefined where it has none of the media buy. */
+export function theirTotals(data: unknown, mediaBuyId: string): BuyTotals | undefined {
+  const row = rowsOf(data, mediaBuyId).find((one) => isJsonObject(present(one, 'totals')));
+  // It says that data is still to come.
+  if (row && WITHOUT_DATA.has(textMember(row, 'status'))) return undefined;
+  const totals = row && present(row, 'totals');
+  if (!isJsonObject(data) || !isJsonObject(totals)) return undefined;
+  return totalsOf(totals, textMember(data, 'currency') ?? textMember(row ?? {}, 'currency'));
+}
+
+/** Members of totals. */
+export type TotalsMember = keyof BuyTotals;
+
+/** The members by which totals differ, beyond the tolerance (owed.md §8.3). */
+export function differences(
+  ours: BuyTotals,
+  theirs: BuyTotals,
+  tolerance: TotalsMargins,
+): readonly TotalsMember[] {
+  const beyond = COUNTED.filter((name) => {
+    const [own, other] = [ours[name], theirs[name]];
+    return own !== undefined && other !== undefined && isBeyond(own, other, tolerance[name]);
+  });
+  const [own, other] = [ours.currency?.toUpperCase(), theirs.currency?.toUpperCase()];
+  return own !== undefined && other !== undefined && own !== other ? [...beyond, 'currency'] : beyond;
+}
+
+/** Exact: at the tolerance itself two numbers do not differ, whatever a processor makes of the product. */
+function isBeyond(ours: number, theirs: number, share: number): boolean {
+  const [own, other, part] = [decimalOf(ours), decimalOf(theirs), decimalOf(share)];
+  const scale = Math.max(own.scale, other.scale);
+  const [a, b] = [scaled(own, scale), scaled(other, scale)];
+  const apart = a < b ? b - a : a - b;
+  return apart * 10n ** BigInt(part.scale) > b * part.digits;
+}
+
+/** A number of decimal digits, over a power of ten. */
+interface Decimal {
+  readonly digits: bigint;
+  readonly scale: number;
+}
+
+const scaled = ({ digits, scale }: Decimal, to: number): bigint => digits * 10n ** BigInt(to - scale);
+
+/** Digits that a double holds for sure: those behind them are what sums of fractions leave. */
+const EXACT_DIGITS = 15;
+
+function decimalOf(value: number): Decimal {
+  if (Number.isInteger(value)) return { digits: BigInt(value), scale: 0 };
+  const [mantissa = '', exponent = '0'] = value.toExponential(EXACT_DIGITS - 1).split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const scale = fraction.length - Number(exponent);
+  const digits = BigInt(whole + fraction);
+  return scale < 0 ? { digits: digits * 10n ** BigInt(-scale), scale: 0 } : { digits, scale };
+}
+
+/** The first wait after a try in vain, doubled with each up to a day. Ms. */
+const FIRST_WAIT_MS = HOUR_MS;
+/** What was tried in vain for so long is given up. Ms. */
+const GIVE_UP_MS = 7 * DAY_MS;
+
+/** A seller's text is kept with the stream. */
+const MAX_ERROR = 300;
+
+/** They could not be compared (owed.md §8.2). */
+export function triedAgain(before: TotalsTried | undefined, error: string, now: number): TotalsTried {
+  const { tries = 0, since } = before ?? {};
+  const first = since ?? now;
+  const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(tries, 5), DAY_MS);
+  return {
+    tries: tries + 1,
+    since: first,
+    error: printableText(error, MAX_ERROR),
+    ...(now - first < GIVE_UP_MS && { nextAt: now + waitMs }),
+  };
+}

@@ -1,0 +1,65 @@
+import { PRESSURE_SHARE } from '../constants.ts';
+import type { AcceptRequest, Pressure, StoreLimits } from '../store.ts';
+import { PRESSURE_USAGE, type Rows, type Usage } from './rule-rows.ts';
+
+/* Which limits are nearly used up after an accept, for the owner's alarm. */
+
+/** Rows purged at most before an alarm is raised for a limit that seems near. */
+const RELIEF_STEP = 1024;
+
+const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
+  records: 'maxRecordsPerSender',
+  'pending-bytes': 'maxPendingBytesPerSender',
+  nonces: 'maxNoncesPerKey',
+  'sender-nonces': 'maxNoncesPerSender',
+  'all-nonces': 'maxNonces',
+};
+
+/** What may have expired where a limit seems near: for the alarm alone, so that a sender near a cap costs no sweep an accept. */
+const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number) => void> = {
+  records: (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP, 'lately'),
+  'pending-bytes': (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP, 'lately'),
+  nonces: (rows, { sender, nonce }, now) => {
+    if (nonce) rows.purgeNonces(now, RELIEF_STEP, { sender, keyid: nonce.keyid }, 'lately');
+  },
+  'sender-nonces': (rows, { sender }, now) => rows.purgeNonces(now, RELIEF_STEP, { sender }, 'lately'),
+  'all-nonces': (rows, _request, now) => rows.purgeNonces(now, RELIEF_STEP, undefined, 'lately'),
+};
+
+const WITHOUT_NONCE: readonly Pressure[] = ['records', 'pending-bytes'];
+const WITH_NONCE: readonly Pressure[] = [...WITHOUT_NONCE, 'nonces', 'sender-nonces', 'all-nonces'];
+
+/** The limits that are used to 80 % or more, for the owner's alarm; what has expired is purged first. */
+export function pressure(rows: Rows, request: AcceptRequest, now: number): readonly Pressure[] {
+  const names = request.nonce ? WITH_NONCE : WITHOUT_NONCE;
+  const near = nearLimits(rows, request, names);
+  if (near.length === 0) return near;
+  for (const name of near) RELIEF[name](rows, request, now);
+  return nearLimits(rows, request, near);
+}
+
+const NONE: readonly Pressure[] = [];
+
+/** Of nearly every accept: by names, which is faster than the tables. */
+function isFar(used: Usage, limits: StoreLimits): boolean {
+  const { entries, pendingBytes, nonces, senderNonces, allNonces } = used;
+  const { maxNoncesPerSender = Infinity } = limits;
+  return (
+    entries < limits.maxRecordsPerSender * PRESSURE_SHARE &&
+    pendingBytes < limits.maxPendingBytesPerSender * PRESSURE_SHARE &&
+    nonces < limits.maxNoncesPerKey * PRESSURE_SHARE &&
+    senderNonces < maxNoncesPerSender * PRESSURE_SHARE &&
+    allNonces < limits.maxNonces * PRESSURE_SHARE
+  );
+}
+
+function nearLimits(rows: Rows, request: AcceptRequest, names: readonly Pressure[]): readonly Pressure[] {
+  const used = rows.usage(request.sender, request.nonce?.keyid);
+  if (isFar(used, request.limits)) return NONE;
+  let near = NONE;
+  for (const name of names) {
+    const most = (request.limits[PRESSURE_LIMIT[name]] ?? Infinity) * PRESSURE_SHARE;
+    if (used[PRESSURE_USAGE[name]] >= most) near = [...near, name];
+  }
+  return near;
+}

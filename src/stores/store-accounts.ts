@@ -1,0 +1,113 @@
+/* What events bring to the accounts of media buys and subscriptions: windows of reports, and states of things. */
+
+/** The period for which a report has data of one media buy. */
+export interface WindowClaim {
+  /** The id of the media buy's row of kind `stream`. */
+  readonly id: string;
+  readonly mediaBuyId: string;
+  /** The start of the period, Unix ms; it belongs to the period. */
+  readonly start: number;
+  /** The end of the period as the seller wrote it, Unix ms. */
+  readonly end: number;
+  /** The seller's name of the measurement window; empty if the report names none. */
+  readonly stage: string;
+  /** True if the report corrects or widens an earlier one. */
+  readonly isRevision: boolean;
+  /** Present if the report has no data of the media buy yet, and says so. */
+  readonly isLate?: true;
+  /** The time at which the seller expects its next data, Unix ms. Present if the report names one. */
+  readonly nextAt?: number;
+  /** The status of the media buy. Present if it is a terminal one. */
+  readonly ending?: string;
+}
+
+/** The window of a media buy that a report brought. */
+export interface ClaimedWindow {
+  /** As in `WindowClaim`. */
+  readonly id: string;
+  /** Present if it differs from `id`. */
+  readonly mediaBuyId?: string;
+  /** The start and end of the window, Unix ms. Absent if the period fits no window of the media buy, or none is known. */
+  readonly period?: { readonly start: number; readonly end: number };
+  /** Present if another event brought the same window before. */
+  readonly isRepeated?: true;
+}
+
+/**
+ * The state of one thing, e.g. of an impairment, as an event tells it: the member `state` of an `EventClaim`. The
+ * store keeps the newest of each thing, so that a reconciler can tell what no webhook brought.
+ */
+export interface StateClaim {
+  /** The id of the thing, which it keeps over its changes. */
+  readonly id: string;
+  /** The time of the change, Unix ms. Absent if the event names none: the store's clock counts. */
+  readonly at?: number;
+  /** The new state, as the seller names it. */
+  readonly to?: string;
+  /**
+   * The state before, as the seller names it. Present if a thing that is again what it was has no state any more, as
+   * of an impairment.
+   */
+  readonly from?: string;
+  /** Present if the event says that the state is over. */
+  readonly ended?: true;
+  /** The media buy that the event names. */
+  readonly mediaBuyId?: string;
+  /** The row that keeps the state. Absent: none does, and the event is handled. */
+  readonly holder?: StateHolderName;
+  /**
+   * Present for a state that the buyer asked for: what was kept when it was judged, or null. The event is a duplicate
+   * if the store keeps another one by now.
+   */
+  readonly seen?: KeptState | null;
+}
+
+/**
+ * The row of a `StateClaim`. `stream`: the account of a media buy. `operation`: the operation whose row names the media
+ * buy. `snapshot`: the states of a subscription.
+ */
+export interface StateHolderName {
+  readonly kind: 'stream' | 'operation' | 'snapshot';
+  readonly id: string;
+}
+
+/** The state that an event told, as the accept that inserted it found it. */
+export interface ClaimedState {
+  readonly id: string;
+  /** The time of the change, Unix ms. */
+  readonly at: number;
+  /** Present if the state is over. */
+  readonly isEnded?: true;
+  /** Present if the buyer was told the same change before. */
+  readonly isRepeated?: true;
+  /** The media buy of the event, or of its operation. */
+  readonly mediaBuyId?: string;
+  /** The row that keeps the state until the event is done. */
+  readonly holder?: { readonly kind: 'stream' | 'snapshot'; readonly id: string };
+}
+
+/** The state of a thing, e.g. of an impairment, as a store keeps it. */
+export interface KeptState {
+  /** The id of the thing. */
+  readonly id: string;
+  /** The time of its last change, on the seller's clock if that said it, Unix ms. */
+  readonly at: number;
+  /** The new state, as the seller named it, cut to 64 characters. */
+  readonly to?: string;
+  /** The time at which it was kept, on the store's clock, Unix ms. */
+  readonly keptAt: number;
+  /** The channel that told it last. */
+  readonly by: 'webhook' | 'pull';
+  /** The `from` of the first change that was told of this id, cut likewise. */
+  readonly origin?: string;
+  /** Present if an event told its end. */
+  readonly isEnded?: true;
+  /** Present if it is the first change that was told of this id. */
+  readonly isFirst?: true;
+  /** Present if a snapshot had it, open, since that change. */
+  readonly wasOpen?: true;
+  /** The time since which snapshots do not have it, on the store's clock, Unix ms. */
+  readonly absentAt?: number;
+  /** The idempotency key of its event, until that is done. */
+  readonly key?: string;
+}
