@@ -3,6 +3,7 @@ import { MAX_TEXT } from '../codec/printable.ts';
 import { parseInstant } from '../events/instant.ts';
 import { DAY_MS, FREQUENCIES, type Frequency, type Period } from '../windows/calendar.ts';
 import { joined } from '../windows/terms.ts';
+import { hasTokenForm } from './secrets.ts';
 
 /*
  * What a call asks a seller to report (owed.md §1.2), and of which media buy: kept with the operation, in the clear, until a media
@@ -13,6 +14,8 @@ import { joined } from '../windows/terms.ts';
 export interface AskedReports {
   /** null: the call takes the reports of the buy away. Absent: it says nothing of them. */
   readonly frequency?: Frequency | null;
+  /** The URL at which they are asked for, without its last segment, if that is one of registrations. */
+  readonly base?: string;
   /** Of the buy that is updated. */
   readonly mediaBuyId?: string;
   /** Absent: not said, or relative (`asap`). */
@@ -31,7 +34,12 @@ export function askedReports(taskType: string, args: JsonObject): AskedReports |
   if (taskType !== 'create_media_buy' && taskType !== 'update_media_buy') return undefined;
   const frequency = frequencyIn(args);
   const packages = packagesIn(args);
-  const asked = { ...(frequency !== undefined && { frequency }), products: productsIn(packages) };
+  const base = baseIn(args);
+  const asked = {
+    ...(frequency !== undefined && { frequency }),
+    ...(base !== undefined && { base }),
+    products: productsIn(packages),
+  };
   if (taskType === 'update_media_buy') {
     const mediaBuyId = textMember(args, 'media_buy_id');
     return mediaBuyId !== undefined && mediaBuyId.length <= MAX_TEXT ? { ...asked, mediaBuyId } : undefined;
@@ -61,6 +69,12 @@ function frequencyIn(args: JsonObject): Frequency | null | undefined {
   if (!isJsonObject(webhook)) return undefined;
   const word = textMember(webhook, 'reporting_frequency') ?? textMember(webhook, 'frequency');
   return FREQUENCIES.find((one) => one === word);
+}
+
+function baseIn(args: JsonObject): string | undefined {
+  const webhook = present(args, 'reporting_webhook');
+  const url = isJsonObject(webhook) ? textMember(webhook, 'url') : undefined;
+  return url !== undefined && hasTokenForm(url) ? url.slice(0, url.lastIndexOf('/')) : undefined;
 }
 
 /** A member that is a date-time with a zone, as Unix ms; undefined for any other. */

@@ -19,7 +19,8 @@ export {
   requireRoom,
   toolArguments,
 } from './request.ts';
-export { REFRESH_MS, ROUTE_KEPT_MS, type Routes, routesOf } from './routes.ts';
+export { ROUTE_KEPT_MS } from './remembered-routes.ts';
+export { REFRESH_MS, type Routes, routesOf } from './routes.ts';
 export {
   makeRouteToken,
   operationToken,

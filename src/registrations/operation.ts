@@ -142,7 +142,7 @@ export interface Stored {
   readonly token?: string;
   /** The arguments, until it is settled. */
   readonly sealed?: string;
-  /** The URL at which its webhooks were asked for, without its last segment; until it is settled. */
+  /** The URL at which its webhooks were asked for, without its last segment. */
   readonly base?: string;
   readonly withoutConfig?: true;
   /** Calls whose answers were refused, while it is called. */
@@ -208,7 +208,6 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
 /** What is encrypted goes when nobody has to call it any more, with what else was so of the call. */
 export function withoutArguments({
   sealed: _gone,
-  base: _with,
   refusals: _counted,
   reason: _was,
   closedAt: _then,

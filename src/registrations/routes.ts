@@ -1,10 +1,10 @@
 import type { Hashes } from '../crypto/engine.ts';
-import { putBounded } from '../shared/bounded.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Sender } from '../config/sender-entry.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
+import { type BaseUrls, below } from './base-urls.ts';
 import type { LegacyAuthentication } from './request.ts';
 import {
   hasTokenForm,
@@ -20,6 +20,7 @@ import {
   unseal,
 } from './secrets.ts';
 import { AUTH, LEGACY, ROUTE_KINDS, type RouteKind } from './route-kind.ts';
+import { rememberedRoutes, ROUTE_KEPT_MS } from './remembered-routes.ts';
 import { requireSeller, type RouteScheme, type Seller, sellerIn } from './seller.ts';
 import { allRows, type Damage, eachRow, soon, storedObject } from './operation-rows.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
@@ -34,6 +35,8 @@ import { SELLER_ROW_ID } from './watch-task.ts';
 /** Where a seller is to send. */
 export interface Route {
   readonly url: string;
+  /** The same at each base that is served. */
+  readonly urls: readonly string[];
   readonly authentication?: LegacyAuthentication;
 }
 
@@ -45,7 +48,9 @@ export interface Routes {
   readonly reportsRouteOf: (seller: Seller) => Promise<Route>;
   /** `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
-  /** A URL that a seller has already. @throws ConfigError unless it is below `baseUrl`. */
+  /** Below which sellers are told their URLs from now on. */
+  readonly base: string;
+  /** A URL that a seller has already. @throws ConfigError unless it is below a `baseUrl`. */
   readonly adopt: (seller: Seller, url: string) => Promise<void>;
   /** Removes all URLs of the seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
@@ -57,8 +62,7 @@ export interface Routes {
 
 export interface RouteOptions {
   readonly registrations: StoreRegistrations;
-  /** Without a `/` at its end. */
-  readonly baseUrl: string;
+  readonly baseUrls: BaseUrls;
   readonly allowLoopback: boolean;
   readonly secrets: Secrets;
   readonly hashes: Hashes;
@@ -68,16 +72,13 @@ export interface RouteOptions {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** How long a route is cached: a change by another process is seen after that. Ms. */
-export const ROUTE_KEPT_MS = 10_000;
-
 /** The shortest time between two reads of adopted URLs for an unknown path. Ms. */
 export const REFRESH_MS = 1000;
 
 /** How often a delivery that waits for a running read checks whether it has ended. Ms. */
 const LOOK_MS = 20;
 
-/** Routes that are cached, and adopted URLs at most. */
+/** Adopted URLs at most. */
 const MOST = 10_000;
 
 /** Bytes of legacy credentials: 43 characters. */
@@ -92,6 +93,8 @@ interface StoredRoute extends Seller {
   readonly sealed?: string;
   /** Of an adopted URL. */
   readonly path?: string;
+  /** The base URLs below which it was told, in the order in which that was. */
+  readonly bases?: readonly string[];
 }
 
 const routeIn = ({ value }: Pick<RegistrationRow, 'value'>): StoredRoute =>
@@ -119,9 +122,16 @@ const placeOf = ({ agentUrl, scheme }: StoredRoute): SealedPlace => ({
 /** Deletes a row by its expiry. */
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });
 
-export function routesOf(options: RouteOptions): Routes {
-  const { registrations, baseUrl, allowLoopback, secrets, hashes, randomBytes } = options;
+/** The route, told below that base too. @param known as it was before */
+const toldBelow = (route: StoredRoute, base: string, known?: StoredRoute): StoredRoute => ({
+  ...route,
+  bases: [...new Set([...(known?.bases ?? []), base])],
+});
 
+export function routesOf(options: RouteOptions): Routes {
+  const { registrations, baseUrls, allowLoopback, secrets, hashes, randomBytes } = options;
+
+  const [base] = baseUrls;
   const credentialsOf = async (route: StoredRoute): Promise<string | undefined> =>
     route.sealed === undefined ? undefined : unseal(secrets, placeOf(route), route.sealed);
   const senderOf = async (route: StoredRoute): Promise<Sender> => {
@@ -150,7 +160,8 @@ export function routesOf(options: RouteOptions): Routes {
           };
     const route = await registrations.run(agentUrl, (rows): StoredRoute => {
       const found = rows.get('route', scheme);
-      const is = { ...(found ? routeIn(found) : { ...made, ...sealed }), ...sellerIn(seller) };
+      const known = found ? routeIn(found) : { ...made, ...sealed };
+      const is = toldBelow({ ...known, ...sellerIn(seller) }, base, known);
       const row = rowOf(agentUrl, scheme, is);
       if (found?.value !== row.value) rows.save(row);
       return is;
@@ -176,7 +187,8 @@ export function routesOf(options: RouteOptions): Routes {
     }
     const credentials = await credentialsOf(route);
     return {
-      url: `${baseUrl}/${of.text}`,
+      url: `${base}/${of.text}`,
+      urls: baseUrls.map((url) => `${url}/${of.text}`),
       ...(scheme !== 'signature' &&
         credentials !== undefined && { authentication: { scheme: LEGACY[scheme], credentials } }),
     };
@@ -207,6 +219,7 @@ export function routesOf(options: RouteOptions): Routes {
   };
 
   return {
+    base,
     routeOf: async (seller, scheme = 'signature') => {
       requireSeller(seller, scheme, allowLoopback);
       return routeOf(seller, scheme);
@@ -223,7 +236,7 @@ export function routesOf(options: RouteOptions): Routes {
     },
     adopt: async (seller, url) => {
       requireSeller(seller, 'signature', allowLoopback);
-      const { pathname, search } = below(baseUrl, url);
+      const { above, pathname, search } = below(baseUrls, url);
       if (hasTokenForm(pathname)) {
         throw new ConfigError(
           `adopt: ${JSON.stringify(url)} has the form of the URLs that this package makes, and would be mistaken for one. Have the seller send to a URL of its own: reportingWebhook makes it.`,
@@ -235,8 +248,12 @@ export function routesOf(options: RouteOptions): Routes {
           `adopt: ${MOST} URLs are adopted already, which is the limit. Have sellers send to URLs of their own, or forget some.`,
         );
       }
-      const route: StoredRoute = { ...sellerIn(seller), scheme: 'signature', path };
-      await registrations.run('', (rows) => rows.save(rowOf('', `${path} ${seller.agentUrl}`, route)));
+      const id = `${path} ${seller.agentUrl}`;
+      await registrations.run('', (rows) => {
+        const found = rows.get('route', id);
+        const route: StoredRoute = { ...sellerIn(seller), scheme: 'signature', path };
+        rows.save(rowOf('', id, toldBelow(route, above, found && routeIn(found))));
+      });
       await adopted.refresh();
     },
     forget: async (agentUrl) => {
@@ -293,15 +310,6 @@ export function routesOf(options: RouteOptions): Routes {
   };
 }
 
-/** @throws ConfigError where no delivery to `url` would reach the receiver. */
-function below(baseUrl: string, url: string): URL {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed?.href.startsWith(`${new URL(baseUrl).href.replace(/\/$/, '')}/`)) return parsed;
-  throw new ConfigError(
-    `adopt: ${JSON.stringify(url)} is not below ${baseUrl}, so nothing sent there reaches this receiver. Give another baseUrl, or have the seller send to a new URL.`,
-  );
-}
-
 /** Routes by their tokens, and adopted URLs. */
 const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
 
@@ -309,26 +317,6 @@ async function adoptedRows(registrations: StoreRegistrations): Promise<readonly 
   const rows: RegistrationRow[] = [];
   for await (const row of allRows(registrations, { ...OF_NO_SENDER, list: ADOPTED })) rows.push(row);
   return rows;
-}
-
-/** A cache of looked-up routes, found or not; the oldest are dropped first. */
-function rememberedRoutes(now: () => number): {
-  readonly get: (id: string) => Sender[] | undefined;
-  readonly put: (id: string, senders: Sender[]) => Sender[];
-  readonly forget: (id: string) => void;
-} {
-  const known = new Map<string, { readonly senders: Sender[]; readonly at: number }>();
-  return {
-    get: (id) => {
-      const found = known.get(id);
-      return found && now() - found.at < ROUTE_KEPT_MS ? found.senders : undefined;
-    },
-    put: (id, senders) => {
-      putBounded(known, id, { senders, at: now() }, MOST);
-      return senders;
-    },
-    forget: (id) => void known.delete(id),
-  };
 }
 
 /** Adopted URLs, by path and query. */

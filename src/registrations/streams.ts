@@ -51,6 +51,8 @@ export interface BuyStream extends Stream {
   /** Of the row by which its impairments are asked for, which is the list of its stream too; absent: they are not. */
   readonly round?: string;
   readonly frequency: Frequency | null;
+  /** The URL at which its reports were asked for, without its last segment; absent: not one of registrations. */
+  readonly base?: string;
   readonly products: readonly string[];
   readonly since: number;
   /** `get_media_buys` was answered last then. */
@@ -165,11 +167,12 @@ function askedFor(
   reports: AskedReports,
   { createdAt }: Pick<Stored, 'createdAt'>,
   now: number,
-): Pick<BuyStream, 'frequency' | 'products' | 'terms'> {
-  const { frequency = null, products } = reports;
+): Pick<BuyStream, 'frequency' | 'base' | 'products' | 'terms'> {
+  const { frequency = null, base, products } = reports;
   const from = Math.min(reports.start ?? now, now);
   return {
     frequency,
+    ...(base !== undefined && { base }),
     products,
     terms: withTerms([], { from, frequency, spans: spansOf(reports, createdAt) }),
   };
@@ -245,7 +248,7 @@ function updated(
   step: SellerStep,
   of: OperationName,
   stored: Stored,
-  { frequency, products, mediaBuyId }: AskedReports & { readonly mediaBuyId: string },
+  { frequency, base, products, mediaBuyId }: AskedReports & { readonly mediaBuyId: string },
 ): void {
   const { rows, now, hashes } = step;
   const id = storedId(mediaBuyId, hashes);
@@ -256,6 +259,7 @@ function updated(
   const known = isKnown ? row : streamMade(row ?? emptyStream(mediaBuyId), of, stored, step);
   const stream: BuyStream = {
     ...(frequency === undefined ? known : withFrequency(known, frequency, now)),
+    ...(base !== undefined && { base }),
     products: [...new Set([...known.products, ...products])],
     changedAt: now,
   };

@@ -103,7 +103,12 @@ function handsOf(actor: Actor, gate: Gate, broken: Broken): Hands {
   let ids = 0;
   const operations = operationsOf({
     registrations,
-    routes: { routeOf: async () => ({ url: 'https://buyer.example/webhooks/route' }) },
+    routes: {
+      routeOf: async () => {
+        const url = 'https://buyer.example/webhooks/route';
+        return { url, urls: [url] };
+      },
+    },
     secrets,
     hashes,
     randomBytes: (count) => new Uint8Array(count),

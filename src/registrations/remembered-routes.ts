@@ -1,0 +1,28 @@
+import type { Sender } from '../config/sender-entry.ts';
+import { putBounded } from '../shared/bounded.ts';
+
+/** How long a route is cached: a change by another process is seen after that. Ms. */
+export const ROUTE_KEPT_MS = 10_000;
+
+/** Routes that are cached. */
+const MOST = 10_000;
+
+/** A cache of looked-up routes, found or not; the oldest are dropped first. */
+export function rememberedRoutes(now: () => number): {
+  readonly get: (id: string) => Sender[] | undefined;
+  readonly put: (id: string, senders: Sender[]) => Sender[];
+  readonly forget: (id: string) => void;
+} {
+  const known = new Map<string, { readonly senders: Sender[]; readonly at: number }>();
+  return {
+    get: (id) => {
+      const found = known.get(id);
+      return found && now() - found.at < ROUTE_KEPT_MS ? found.senders : undefined;
+    },
+    put: (id, senders) => {
+      putBounded(known, id, { senders, at: now() }, MOST);
+      return senders;
+    },
+    forget: (id) => void known.delete(id),
+  };
+}
