@@ -22,6 +22,7 @@ export { createWakeSignal } from './inbox/wake-signal.ts';
 export { CONTEXT } from './receiver/instruments.ts';
 export { alarmRaiser, boundLogger, safeLogger, type SafeLogger } from './shared/logging.ts';
 export { createReceiverContext, type ReadyContext, type WithContext } from './receiver/context.ts';
+export { observeStateWith, type PulledState } from './receiver/observe-state.ts';
 export { EDITION_NAMES, editionFor, purposesOf } from './shared/editions.ts';
 export { protocolFor, protocolsFor } from './shared/wire-names.ts';
 export { storableJson } from './queues/queue-job.ts';

@@ -104,7 +104,12 @@ export async function walk(wire: Wire, context: WalkContext): Promise<Walk> {
   const { parts, auth } = context;
   const delivery = deliveryOf(wire);
   const guarded = passed(guard(delivery, parts), 'guarded');
-  const selected = passed(await select(guarded, parts), 'selected');
+  const selected = passed(
+    await select(guarded, parts, () => {
+      throw new Error('a receiver of one URL');
+    }),
+    'selected',
+  );
   const fields = passed(readSignatureFields(delivery.headers), 'parsed');
   const now = Date.now();
   const checked = passed(checkSignatureFields(fields, delivery.headers, parts.protocols, now), 'checked');

@@ -41,8 +41,10 @@ export interface AuthContext {
  * it is asked accepts nothing.
  */
 export interface SetUpWatch {
-  /** A signature of the sender's verified over the configured URL, within its window. Called for every delivery. */
-  readonly verified: (sender: SenderEntry, arrivedAt: number) => void;
+  /** A signature of the sender's verified over the request's URL, within its window. Called for every delivery. */
+  readonly verified: (sender: SenderEntry, request: HeadRequest) => void;
+  /** By sender, deliveries that no base explained (verification.md §4.16). */
+  readonly unexplained: Map<string, Unexplained>;
   /**
    * After check 10 failed under these keys: whether the signature is for another URL than `publicUrl`, that the request
    * gives evidence of.
@@ -60,6 +62,13 @@ export interface SetUpWatch {
   readonly outsideWindow: (request: HeadRequest, late: LateDelivery) => Promise<Unavailability | undefined>;
 }
 
+/** How many there were within a second. */
+export interface Unexplained {
+  /** Receiver's clock, Unix ms. */
+  readonly since: number;
+  readonly count: number;
+}
+
 /** A delivery outside its window by the receiver's clock, and what can still be found out about it. */
 export interface LateDelivery {
   readonly window: SignatureWindow;
@@ -75,12 +84,20 @@ export type VerifiesFor = (
   candidates: readonly Candidate[],
 ) => Promise<Candidate | undefined>;
 
-/** A delivery, up to its body, whose senders and scheme are known from registration. */
-export interface HeadRequest {
-  readonly delivery: Head;
+/** A URL that a delivery may be for, and who may call it. */
+export interface Addressed {
+  /** The base that the URL is of, which is known by its identity alone; absent: the first. */
+  readonly base?: object;
   readonly target: Target;
   /** All of one scheme. */
   readonly senders: readonly SenderEntry[];
+}
+
+/** A delivery, up to its body, whose senders and scheme are known from registration. */
+export interface HeadRequest extends Addressed {
+  readonly delivery: Head;
+  /** The other URLs that it may be for (verification.md §4.16). */
+  readonly others?: (() => Promise<readonly Addressed[]>) | undefined;
   /** When the delivery arrived, receiver's clock, Unix ms. */
   readonly arrivedAt: number;
 }
@@ -95,6 +112,8 @@ export interface Identity {
   readonly kind: 'authentic';
   readonly sender: SenderEntry;
   readonly scheme: AuthPolicy['scheme'];
+  /** The URL that it was judged by, where that may not be the first. */
+  readonly target?: Target;
   /** SHA-256 of the raw body in hex, where a check has compared it (signatures only). */
   readonly bodyHash?: string;
   readonly nonce?: { readonly keyid: string; readonly nonce: string; readonly expiresAtMs: number };

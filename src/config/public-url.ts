@@ -8,6 +8,12 @@ export type PublicUrl =
   | { readonly kind: 'exact'; readonly target: Target }
   | { readonly kind: 'prefix'; readonly prefix: string; readonly origin: string };
 
+/** The URLs that sellers were given, each another place of this receiver (verification.md §4.16). */
+export type Bases = readonly [PublicUrl, ...PublicUrl[]];
+
+/** A signature without a base to choose by costs a verification a base. */
+export const MOST_BASES = 8;
+
 /** As routers write a place where paths differ; no port without a host. */
 const PARAMETER = /(?<!:\/)\/(:[A-Za-z_]\w*)|(\{[^/{}]*\})/;
 
@@ -20,6 +26,26 @@ export function parameterIn(path: string): string | undefined {
 const FIX =
   "Give exactly the URL that sellers were given, e.g. publicUrl: 'https://buyer.example/webhooks/proto'.";
 
+/** `https://buyer.example/webhooks/*`, or the one URL. */
+export const written = (base: PublicUrl): string =>
+  base.kind === 'exact' ? base.target.targetUri : `${base.prefix}*`;
+
+/** @throws ConfigError for an empty list, one of more than eight, one URL twice, and what `publicUrlOf` refuses. */
+export function basesOf(given: string | readonly string[] | undefined, allowLoopback: boolean): Bases {
+  if (!Array.isArray(given)) return [publicUrlOf(given as string | undefined, allowLoopback)];
+  const urls = given as readonly (string | undefined)[];
+  if (urls.length > MOST_BASES)
+    throw new ConfigError(`publicUrl: has ${urls.length} URLs, at most ${MOST_BASES}.`);
+  const [first, ...others] = urls.map((url) => publicUrlOf(url, allowLoopback));
+  if (!first) throw new ConfigError(`publicUrl: is an empty list. ${FIX}`);
+  const known = new Set<string>();
+  for (const url of [first, ...others].map(written)) {
+    if (known.has(url)) throw new ConfigError(`publicUrl: has ${url} twice. Keep one of them.`);
+    known.add(url);
+  }
+  return [first, ...others];
+}
+
 /** @throws ConfigError where `url` is not absolute, not https, or carries what a receiver's URL cannot. */
 export function publicUrlOf(url: string | undefined, allowLoopback: boolean): PublicUrl {
   if (typeof url !== 'string' || url === '') {
@@ -27,8 +53,7 @@ export function publicUrlOf(url: string | undefined, allowLoopback: boolean): Pu
   }
   requireNoPattern(url);
   const wildcard = url.endsWith('/*');
-  const written = wildcard ? url.slice(0, -1) : url;
-  const target = canonicalOrUndefined(written);
+  const target = canonicalOrUndefined(wildcard ? url.slice(0, -1) : url);
   if (!target) throw new ConfigError(`publicUrl: ${JSON.stringify(url)} is not an absolute URL. ${FIX}`);
   requireSignable(url, target, allowLoopback);
   if (!wildcard) return { kind: 'exact', target };

@@ -148,10 +148,10 @@ export interface DurabilityOptions {
  */
 export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = unknown> {
   /**
-   * The exact URL that sellers were given. If it ends in `/*`, path and query come from the request. Required,
-   * unless `registrations` provide it.
+   * The exact URL that sellers were given, or a list of at most 8. If one ends in `/*`, path and query come from the
+   * request. Of several, the request's `Host` selects. Required, unless `registrations` provide it.
    */
-  readonly publicUrl?: string | undefined;
+  readonly publicUrl?: string | readonly string[] | undefined;
   /**
    * The sellers that may call. Required, unless `registrations` provide theirs. Given in addition to them, they are
    * sellers at other paths.

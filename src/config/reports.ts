@@ -185,8 +185,8 @@ export interface RefusedDelivery {
   /** The request target as received; undefined for the call with two arguments. */
   readonly url: string | undefined;
   /**
-   * The URL for which the delivery was verified, as `publicUrl` says. Undefined if `publicUrl` ends in `/*` and the
-   * request had no URL.
+   * The URL for which the delivery was verified, as `publicUrl` says. Undefined if the delivery was refused before
+   * its URL was known, unless `publicUrl` is one exact URL.
    */
   readonly targetUri: string | undefined;
   /**

@@ -8,7 +8,7 @@ import type { ReceiverOptions } from './receiver-options.ts';
 import type { RetryLimits, StoreLimits } from '../stores/store.ts';
 import { contentTypes } from './content-types.ts';
 import { checkParts, pressureThresholds } from './handed-in.ts';
-import { publicUrlOf, type PublicUrl } from './public-url.ts';
+import { type Bases, basesOf } from './public-url.ts';
 import type { ResolveSenders } from './sender-source.ts';
 import { sendersIn } from './senders.ts';
 import {
@@ -32,7 +32,8 @@ export interface Config {
   readonly mode: Mode;
   readonly worker: Required<WorkerOptions>;
   readonly queueUnattendedMs: number;
-  readonly publicUrl: PublicUrl;
+  /** Of `publicUrl`. */
+  readonly bases: Bases;
   readonly senders: ResolveSenders;
   /** Beside `application/json`; lower case. */
   readonly contentTypes: ReadonlySet<string>;
@@ -92,7 +93,7 @@ export function configOf(options: AnyOptions): Config {
     maxNonces,
     ...times
   } = numbers;
-  const publicUrl = publicUrlOf(options.publicUrl ?? options.registrations?.publicUrl, allowLoopback);
+  const bases = basesOf(options.publicUrl ?? options.registrations?.publicUrl, allowLoopback);
   return {
     ...times,
     retentionMs: retentionIn(options),
@@ -103,8 +104,8 @@ export function configOf(options: AnyOptions): Config {
     hostCheck,
     allowLoopback,
     worker: workerOptions(options),
-    publicUrl,
-    senders: sendersIn(options, publicUrl, {
+    bases,
+    senders: sendersIn(options, bases, {
       protocols,
       edition,
       allowLoopback,

@@ -1,5 +1,12 @@
 import { ConfigError } from '../shared/errors.ts';
-import { canonicalOrUndefined, isSignable, parameterIn, type PublicUrl } from './public-url.ts';
+import {
+  type Bases,
+  canonicalOrUndefined,
+  isSignable,
+  parameterIn,
+  type PublicUrl,
+  written,
+} from './public-url.ts';
 import type { SendersByPath } from './receiver-options.ts';
 import type { SenderEntry } from './sender-entry.ts';
 import { type ResolveSenders, type SenderDefaults, senderList } from './sender-source.ts';
@@ -14,14 +21,14 @@ const NOBODY: readonly SenderEntry[] = [];
 
 /**
  * Senders by the path that they were given. Nobody is known anywhere else, whatever an object inherits.
- * @param taken below it no path may be: it is another's. Absent: nothing is.
+ * @param taken below them no path may be: they are another's.
  * @throws ConfigError for a path that no delivery can have, and for what `senderList` refuses.
  */
 export function sendersByPath(
   byPath: SendersByPath,
-  publicUrl: PublicUrl,
+  bases: Bases,
   defaults: SenderDefaults,
-  taken?: string,
+  taken: readonly string[],
 ): ResolveSenders {
   const paths = Object.keys(byPath);
   if (paths.length === 0) {
@@ -32,19 +39,16 @@ export function sendersByPath(
   if ('agentUrl' in byPath) {
     throw new ConfigError('senders: is one sender. Put it into an array: senders: [{ agentUrl: … }].');
   }
-  if (publicUrl.kind === 'exact') {
-    throw new ConfigError(
-      `senders: has paths, but publicUrl is one URL, ${publicUrl.target.targetUri}. Let it end in /*, above all of them.`,
-    );
-  }
+  const prefixes = bases.map(requirePrefix);
   const known = new Map<string, { readonly path: string; readonly entries: readonly SenderEntry[] }>();
   for (const path of paths) {
     const where = `senders[${JSON.stringify(path)}]`;
-    const url = urlOf(path, where, publicUrl, taken);
-    const same = known.get(url);
+    const urls = urlsOf(path, where, prefixes, taken);
+    const same = urls.map((url) => known.get(url)).find((one) => one !== undefined);
     if (same)
       throw new ConfigError(`${where}: is the path ${JSON.stringify(same.path)} again. Keep one of them.`);
-    known.set(url, { path, entries: senderList(where, byPath[path], defaults) });
+    const entries = senderList(where, byPath[path], defaults);
+    for (const url of urls) known.set(url, { path, entries });
   }
   return { forUrl: (targetUri) => known.get(withoutQuery(targetUri))?.entries ?? NOBODY };
 }
@@ -54,25 +58,48 @@ function withoutQuery(targetUri: string): string {
   return at === -1 ? targetUri : targetUri.slice(0, at);
 }
 
-/** The URL of that path, as deliveries are judged by it. @throws ConfigError naming `where` */
-function urlOf(path: string, where: string, { origin, prefix }: Prefix, taken: string | undefined): string {
-  const written = wrongly(path);
-  if (written !== undefined) throw new ConfigError(`${where}: ${written}`);
+/** @throws ConfigError for one URL. */
+function requirePrefix(base: PublicUrl): Prefix {
+  if (base.kind === 'prefix') return base;
+  throw new ConfigError(
+    `senders: has paths, but publicUrl is one URL, ${written(base)}. Let it end in /*, above all of them.`,
+  );
+}
+
+/** The URLs of that path, one a base that it is under, as deliveries are judged by them. @throws ConfigError naming `where` */
+function urlsOf(
+  path: string,
+  where: string,
+  bases: readonly Prefix[],
+  taken: readonly string[],
+): readonly string[] {
+  const wrong = wrongly(path);
+  if (wrong !== undefined) throw new ConfigError(`${where}: ${wrong}`);
+  const urls = bases.flatMap((base) => {
+    const url = urlAt(path, where, base);
+    return url.startsWith(base.prefix) ? url : [];
+  });
+  for (const url of urls) {
+    const above = taken.find((prefix) => url.startsWith(prefix));
+    if (above === undefined) continue;
+    throw new ConfigError(
+      `${where}: is below the baseUrl of registrations, ${above}, whose paths belong to them alone. ${APART}`,
+    );
+  }
+  if (urls.length > 0) return urls;
+  const [{ origin, prefix }] = bases as readonly [Prefix, ...Prefix[]];
+  throw new ConfigError(
+    `${where}: is not under publicUrl, ${bases.map(written).join(', ')}. Write the whole path, ${prefix.slice(origin.length)}…, or a publicUrl above it.`,
+  );
+}
+
+/** @throws ConfigError naming `where` */
+function urlAt(path: string, where: string, { origin }: Prefix): string {
   const url = canonicalOrUndefined(origin + path)?.targetUri;
   if (url === undefined) throw new ConfigError(`${where}: is not the path of a URL.`);
-  if (!isSignable(url)) {
-    throw new ConfigError(
-      `${where}: has characters that no signature can cover. Percent-encode them, as sellers do: /caf%C3%A9 for /café.`,
-    );
-  }
-  if (taken !== undefined && url.startsWith(taken)) {
-    throw new ConfigError(
-      `${where}: is below the baseUrl of registrations, ${taken}, whose paths belong to them alone. ${APART}`,
-    );
-  }
-  if (url.startsWith(prefix)) return url;
+  if (isSignable(url)) return url;
   throw new ConfigError(
-    `${where}: is not under publicUrl, ${prefix}*. Write the whole path, ${prefix.slice(origin.length)}…, or a publicUrl above it.`,
+    `${where}: has characters that no signature can cover. Percent-encode them, as sellers do: /caf%C3%A9 for /café.`,
   );
 }
 

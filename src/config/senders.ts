@@ -1,6 +1,6 @@
 import { isThenable } from '../shared/realms.ts';
 import { ConfigError } from '../shared/errors.ts';
-import { type PublicUrl, publicUrlOf } from './public-url.ts';
+import { type Bases, basesOf, type PublicUrl } from './public-url.ts';
 import type { ReceiverOptions, SenderSource, SendersByPath } from './receiver-options.ts';
 import { type ResolveSenders, type SenderDefaults, senderSource } from './sender-source.ts';
 import { APART, sendersByPath } from './senders-by-path.ts';
@@ -11,21 +11,20 @@ import { APART, sendersByPath } from './senders-by-path.ts';
  */
 export function sendersIn(
   { senders, registrations }: Pick<ReceiverOptions, 'senders' | 'registrations'>,
-  publicUrl: PublicUrl,
+  bases: Bases,
   defaults: SenderDefaults,
 ): ResolveSenders {
   const theirs = registrations?.senders;
   if (senders === undefined || senders === theirs) return senderSource(theirs, defaults);
-  const below = prefixOf(registrations?.publicUrl, defaults);
-  if (theirs === undefined || below === undefined || !meet(publicUrl, below)) {
-    return ownSenders(senders, publicUrl, defaults);
-  }
+  const below = prefixesOf(registrations?.publicUrl, defaults);
+  const common = below.find((prefix) => bases.some((base) => meet(base, prefix)));
+  if (theirs === undefined || common === undefined) return ownSenders(senders, bases, defaults);
   if (isList(senders)) {
     throw new ConfigError(
-      `senders: is one list for every path under publicUrl, but those below ${below} belong to registrations. Write senders by path: senders: { '/…': [ … ] }.`,
+      `senders: is one list for every path under publicUrl, but those below ${common} belong to registrations. Write senders by path: senders: { '/…': [ … ] }.`,
     );
   }
-  return together(senderSource(theirs, defaults), ownSenders(senders, publicUrl, defaults, below), below);
+  return together(senderSource(theirs, defaults), ownSenders(senders, bases, defaults, below), below);
 }
 
 const isList = (
@@ -34,13 +33,11 @@ const isList = (
 
 function ownSenders(
   senders: SenderSource,
-  publicUrl: PublicUrl,
+  bases: Bases,
   defaults: SenderDefaults,
-  taken?: string,
+  taken: readonly string[] = [],
 ): ResolveSenders {
-  return isByPath(senders)
-    ? sendersByPath(senders, publicUrl, defaults, taken)
-    : senderSource(senders, defaults);
+  return isByPath(senders) ? sendersByPath(senders, bases, defaults, taken) : senderSource(senders, defaults);
 }
 
 /** An object as it is written in code; nothing that has methods, as a Map or a promise has. */
@@ -51,25 +48,29 @@ function isByPath(senders: SenderSource): senders is SendersByPath {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-function prefixOf(publicUrl: string | undefined, { allowLoopback }: SenderDefaults): string | undefined {
-  if (publicUrl === undefined) return undefined;
-  const url = publicUrlOf(publicUrl, allowLoopback);
-  return url.kind === 'prefix' ? url.prefix : undefined;
+/** Of registrations. */
+function prefixesOf(
+  publicUrl: string | readonly string[] | undefined,
+  { allowLoopback }: SenderDefaults,
+): readonly string[] {
+  if (publicUrl === undefined) return [];
+  return basesOf(publicUrl, allowLoopback).flatMap((url) => (url.kind === 'prefix' ? url.prefix : []));
 }
 
 /** True if a URL can be under both. */
 const meet = (publicUrl: PublicUrl, below: string): boolean =>
   publicUrl.kind === 'prefix' && (below.startsWith(publicUrl.prefix) || publicUrl.prefix.startsWith(below));
 
-/** Below `below` they are those of registrations. Rejects where these know nobody there, and the owner's function does. */
-function together(theirs: ResolveSenders, own: ResolveSenders, below: string): ResolveSenders {
+/** Below each of `below` they are those of registrations. Rejects where these know nobody there, and the owner's function does. */
+function together(theirs: ResolveSenders, own: ResolveSenders, below: readonly string[]): ResolveSenders {
   return {
     async forUrl(targetUri) {
-      if (!targetUri.startsWith(below)) return own.forUrl(targetUri);
+      const above = below.find((prefix) => targetUri.startsWith(prefix));
+      if (above === undefined) return own.forUrl(targetUri);
       const found = await theirs.forUrl(targetUri);
       if (found.length > 0 || (await own.forUrl(targetUri)).length === 0) return found;
       throw new ConfigError(
-        `senders: returns a sender for a URL below ${below}, the baseUrl of registrations, whose paths belong to them alone. ${APART}`,
+        `senders: returns a sender for a URL below ${above}, the baseUrl of registrations, whose paths belong to them alone. ${APART}`,
       );
     },
   };

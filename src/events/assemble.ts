@@ -22,6 +22,7 @@ import { errorsIn, errorsOf, type ReportedError } from './error-object.ts';
 import { notificationSchemas } from './notification-schemas.ts';
 import { notificationFamily } from './notification-family.ts';
 import { placesOf, eventWarning } from './warnings.ts';
+import { type StateReading, stateReading } from './state-reading.ts';
 import { inputRequestSchema, SUBSCRIBER_ID, workingProgressSchema } from './schemas.ts';
 import { isTerminal } from './status.ts';
 
@@ -101,6 +102,8 @@ export interface AssembledEvent {
    * is the time of observation.
    */
   readonly at?: Instant;
+  /** The state that a notification tells. Absent for a family without one, and if its id has over 255 characters. */
+  readonly state?: StateReading;
   /** The numbers of the body that a double cannot represent, for comparisons. Absent if there are none. */
   readonly inexact?: InexactNumbers;
 }
@@ -219,7 +222,12 @@ function otherEvent(
   const base = baseOf('other', draft, origin, warnings);
   // The table of schemas says that family and notification fit. Not a spread, which would lose `rawBody`.
   const event = Object.assign(base, defined({ taskId, status, family, notification })) as OtherEvent;
-  return { ok: true, event, terminal: false, ...defined({ at: instant ?? observedAt(draft) }) };
+  const at = instant ?? observedAt(draft);
+  const { envelope, data } = draft;
+  const state =
+    notification &&
+    stateReading({ family: family ?? '', payload: notification, envelope, data, eventAt: at?.ms });
+  return { ok: true, event, terminal: false, ...defined({ at, state }) };
 }
 
 function reportEvent(draft: Draft, origin: EventOrigin): AssembledEvent {

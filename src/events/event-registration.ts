@@ -1,5 +1,5 @@
 import type { Logger, RaiseAlarm } from '../shared/alarms.ts';
-import type { PublicUrl } from '../config/public-url.ts';
+import type { Bases } from '../config/public-url.ts';
 import type { Sender } from '../config/sender-entry.ts';
 import type { Store } from '../stores/store.ts';
 import type { WarningCode } from '../shared/codes.ts';
@@ -25,8 +25,8 @@ export interface KnownRegistration {
  * that an event belongs to, and provides the URL and the sellers.
  */
 export interface EventRegistrations {
-  /** The value of `ReceiverOptions.publicUrl` if that is absent. It ends in `/*`. */
-  readonly publicUrl?: string;
+  /** The value of `ReceiverOptions.publicUrl` if that is absent. Each URL ends in `/*`. */
+  readonly publicUrl?: string | readonly string[];
   /** The value of `ReceiverOptions.senders`: the sellers of the URLs below `publicUrl`, and no others. */
   readonly senders?: (url: URL) => readonly Sender[] | Promise<readonly Sender[]>;
   /**
@@ -77,7 +77,7 @@ export interface EventRegistrations {
   readonly requireTheirs?: (receiver: {
     readonly store: Store;
     readonly senders?: unknown;
-    readonly publicUrl: PublicUrl;
+    readonly bases: Bases;
   }) => void;
   /**
    * Connects a receiver. An answer that ends an operation becomes an event of it. Alarms go to its `onAlarm` and

@@ -14,6 +14,7 @@ export type { EnvelopeCode, WarningCode } from '../shared/codes.ts';
 export type { AssembledEvent } from './assemble.ts';
 export type { EnvelopeFailure } from './envelope.ts';
 export type { Instant } from './instant.ts';
+export type { StateReading } from './state-reading.ts';
 export type * from './wire.ts';
 export { detectFormat } from './format.ts';
 export { notificationSchemas } from './notification-schemas.ts';

@@ -18,7 +18,18 @@ export interface Declared {
   readonly edition?: string;
   /** `webhook_signing.delivery_retry_horizon_seconds`, in ms. */
   readonly horizonMs?: number;
+  /** `media_buy.propagation_surfaces`, of those that this version knows. */
+  readonly surfaces?: readonly Surface[];
 }
+
+/** Where a seller shows what impairs a media buy. */
+export type Surface = (typeof SURFACES)[number];
+
+const SURFACES = ['snapshot', 'webhook', 'out_of_band'] as const;
+
+/** @returns undefined where it is no list. */
+export const surfacesIn = (value: unknown): readonly Surface[] | undefined =>
+  Array.isArray(value) ? SURFACES.filter((one) => value.includes(one)) : undefined;
 
 /** As it is stored. */
 export interface DeclaredRow extends Declared {
@@ -44,8 +55,13 @@ export function declaredIn(
   const row = rows.get('watch', declaredId(hashes, agentUrl));
   const json = row && parseStrictObject(utf8(row.value));
   if (json?.ok !== true) return undefined;
-  const { brandJsonUrl, keyOrigin, edition, horizonMs, askAt } = json.value;
-  const found = { brandJsonUrl: text(brandJsonUrl), keyOrigin: text(keyOrigin), edition: text(edition) };
+  const { brandJsonUrl, keyOrigin, edition, horizonMs, surfaces, askAt } = json.value;
+  const found = {
+    brandJsonUrl: text(brandJsonUrl),
+    keyOrigin: text(keyOrigin),
+    edition: text(edition),
+    surfaces: surfacesIn(surfaces),
+  };
   const given = Object.entries(found).filter(([, value]) => value !== undefined);
   const horizon = typeof horizonMs === 'number' ? { horizonMs } : {};
   return { ...Object.fromEntries(given), ...horizon, askAt: typeof askAt === 'number' ? askAt : 0 };

@@ -14,6 +14,7 @@ import {
 } from '@opentelemetry/api';
 import { printableText } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
+import { written } from '../config/public-url.ts';
 import { textOf } from '../shared/errors.ts';
 import { isError } from '../shared/realms.ts';
 import type { DeliveryWatch, Instruments } from '../receiver/instruments.ts';
@@ -70,9 +71,7 @@ function within<T>(active: Context, run: () => T): T {
 export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: TracesContext): Traces {
   const { protocols, config } = parts;
   // Path alone: a query may have a tenant's secret in it.
-  const { publicUrl } = config;
-  const url = publicUrl.kind === 'exact' ? publicUrl.target.targetUri : `${publicUrl.prefix}*`;
-  const destination = new URL(url).pathname;
+  const destination = new URL(written(config.bases[0])).pathname;
   const common: Attributes = {
     'messaging.system': protocols[0].name,
     'messaging.destination.name': destination,

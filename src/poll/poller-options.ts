@@ -1,18 +1,16 @@
-import { oneOf, onlyKnown, wholeNumber } from '../config/validate.ts';
+import { onlyKnown, wholeNumber } from '../config/validate.ts';
 import { boundedCall } from '../calls/bounded-call.ts';
 import { createSessions } from '../calls/sessions.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import { ConfigError, messageOf } from '../shared/errors.ts';
-import type { Transport } from '../events/event.ts';
 import { createThinning, harmless } from '../shared/logging.ts';
 import type { Receiver } from '../config/receiver-options.ts';
 import type { ReceiverContext } from '../receiver/context.ts';
-import { givenCaller, TRANSPORTS } from '../registrations/option-checks.ts';
+import { givenCaller, transportOf } from '../registrations/option-checks.ts';
 import { CAPABILITIES, type WithCapabilities } from '../registrations/capabilities.ts';
 import { LONGEST_LEASE_MS } from '../stores/constants.ts';
 import { backgroundTimer, limited } from '../shared/time-limits.ts';
-import type { CallSeller } from '../registrations/call-seller.ts';
 import type { Registrations } from '../registrations/registrations.ts';
 import { startStop } from '../shared/start-stop.ts';
 import { partsOf, tasksOf } from './given.ts';
@@ -176,11 +174,6 @@ function learnerOf(
 function requireFunction(name: string, value: unknown, example: string): void {
   if (typeof value === 'function') return;
   throw new ConfigError(`createPoller: ${name} is not a function. Give ${example}.`);
-}
-
-function transportOf({ transport = 'tool' }: CallSeller): (agentUrl: string) => Transport {
-  if (typeof transport !== 'function') return () => transport;
-  return (agentUrl) => oneOf('call.transport', transport(agentUrl) ?? undefined, TRANSPORTS) ?? 'tool';
 }
 
 /** Whatever it does, polls go on: what it fails of is told in the log. */

@@ -55,7 +55,7 @@ export function createReceiverContext(
   engineName?: CryptoEngine['name'],
 ): ReceiverContext {
   const config = resolveOptions(options);
-  options.registrations?.requireTheirs?.({ ...options, publicUrl: config.publicUrl });
+  options.registrations?.requireTheirs?.({ ...options, bases: config.bases });
   const { handlers, resultSchemas, store } = options;
   const { parts, load } = createVerifyingParts(options, { config, store, engineName });
   const { keys, raiseAlarm, outages, logger, newId, lifecycle } = parts;

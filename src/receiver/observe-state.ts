@@ -1,11 +1,11 @@
 import { defined, type JsonObject } from '../codec/members.ts';
 import type { EventSubscription } from '../events/event.ts';
 import type { Observed } from '../events/observation.ts';
+import { originIn } from '../events/state-reading.ts';
 import { misfit } from '../registrations/answer-json.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { KeptState } from '../states/states.ts';
 import type { ReceiverContext } from './context.ts';
-import { originIn } from '../stages/notified-states.ts';
 import { observePulledWith } from './observe-pulled.ts';
 
 /** A state that a snapshot told the buyer (owed.md §6.5). */

@@ -13,7 +13,7 @@ import type { SafeLogger, Thinning } from '../shared/logging.ts';
 import type { RefusedDelivery } from '../config/receiver-options.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import { declaredLength } from '../stages/guard.ts';
-import type { Selected } from '../stages/select.ts';
+import type { Selected } from '../stages/selected.ts';
 import type { Upload } from './ticket.ts';
 
 /** What became known of a delivery on its way, whatever its end. */
@@ -82,8 +82,8 @@ const urlOf = (known: OutcomeContext, context: RefusalParts): string | undefined
   targetOf(known, context) ?? known.delivery?.url;
 
 function targetOf({ selected }: OutcomeContext, { config }: RefusalParts): string | undefined {
-  const { publicUrl } = config;
-  const exact = publicUrl.kind === 'exact' ? publicUrl.target : undefined;
+  const [base, ...others] = config.bases;
+  const exact = base.kind === 'exact' && others.length === 0 ? base.target : undefined;
   return (selected?.target ?? exact)?.targetUri;
 }
 

@@ -16,7 +16,8 @@ import type { BurnContext } from '../stages/burn.ts';
 import { guard, guardAgentPush } from '../stages/guard.ts';
 import { beyondReports, read, type Read, type ReadChallenge } from '../stages/read.ts';
 import { isRejection } from '../stages/respond.ts';
-import { requireUrl, select, type Selected } from '../stages/select.ts';
+import { requireUrl, select } from '../stages/select.ts';
+import type { Selected } from '../stages/selected.ts';
 import { faultVerdict, finishOutcome } from './finish.ts';
 import type { DeliveryWatch } from './instruments.ts';
 import type { OutcomeContext } from './refused.ts';
@@ -42,7 +43,7 @@ export function arrival(
 ): Arrival {
   const { method, url, urlNormalised = false, signal } = given ?? {};
   const delivery = { method: methodOf(method), url, urlNormalised, headers: headerFields(headers) };
-  requireUrl(config.publicUrl, url);
+  requireUrl(config.bases, url);
   return { watch, who: {}, delivery, signal, rawBytes };
 }
 
@@ -85,6 +86,8 @@ export function passed({ watch }: OutcomeContext, what: Parameters<DeliveryWatch
   watch?.passed(what);
 }
 
+const loadRare = (): Promise<typeof import('./rare.ts')> => import('./rare.ts');
+
 /** Up to the body: guard, select, authenticate. */
 export async function enter<R extends ReadyVerifying>(
   context: VerifyingContext<R>,
@@ -100,7 +103,7 @@ export async function enter<R extends ReadyVerifying>(
   // What is there already is not waited for.
   const checked = context.startup.ready();
   const ready = isThenable(checked) ? await checked : checked;
-  const found = select(guarded, ready);
+  const found = select(guarded, ready, loadRare);
   const selected = isThenable(found) ? await found : found;
   if (isRejection(selected)) return selected;
   known.selected = selected;
@@ -166,7 +169,10 @@ function readAuthentic(
 ): Whole | Promise<Whole> {
   if (isRejection(authentic)) return explained(authentic, selected);
   passed(known, 'verified');
-  known.who = { sender: authentic.identity.sender.agentUrl };
+  const { sender, target } = authentic.identity;
+  known.who = { sender: sender.agentUrl };
+  // For another base than the first that it may have been for.
+  if (target && target !== selected.target) known.selected = { target, senders: selected.senders };
   announceLegacy(authentic.identity, context.legacySeen, context.raiseAlarm);
 
   const { url, identity } = authentic;

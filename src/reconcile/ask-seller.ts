@@ -4,16 +4,19 @@ import type { JsonObject } from '../registrations/answer-json.ts';
 import { storedObject } from '../registrations/operation-rows.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
 import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
+import type { Judged } from '../states/judge.ts';
+import type { RegistrationRows } from '../stores/store.ts';
 import { DAY_MS, type Frequency, type Period, windowPeriod } from '../windows/calendar.ts';
 import { type Run, type Runs, union, without } from '../windows/runs.ts';
 import { clockIn, hasReports } from '../windows/stream.ts';
 import type { Held, ReconcilerContext } from './context.ts';
-import { mediaBuyFacts, withFacts, withWord } from './media-buys.ts';
+import { factsIn, mediaBuyRows, withFacts, withWord } from './media-buys.ts';
 import { type AfterTry, missedAgain } from './missed.ts';
 import { freePlace, type Place } from './places.ts';
 import { type PullCall, pulledWindows, unpullable } from './pull.ts';
 import { type Answered, askSeller, pauseOf } from './question.ts';
 import { withSchedule } from './schedule-option.ts';
+import { snappedBuy, tellImpairments } from './tell-states.ts';
 
 /*
  * The two questions of a reconciler, and what their answers make of a stream (owed.md §1.2, §4).
@@ -27,7 +30,7 @@ const ASK_AGAIN_MS = 60_000;
 /** The next step for a stream: one call at most. */
 export type Todo =
   | { readonly kind: 'nothing' }
-  | { readonly kind: 'ask'; readonly stream: BuyStream; readonly place: Place }
+  | { readonly kind: 'ask'; readonly stream: BuyStream; readonly place: Place; readonly askedAt: number }
   | { readonly kind: 'pull'; readonly stream: BuyStream; readonly place: Place; readonly call: PullCall }
   | { readonly kind: 'totals'; readonly stream: BuyStream; readonly place: Place; readonly now: number };
 
@@ -37,7 +40,7 @@ export function after(
   held: Held,
   place: Place,
   { failure }: { readonly failure?: PollFailure },
-  change: (stream: BuyStream, now: number) => BuyStream,
+  change: (stream: BuyStream, now: number, rows: RegistrationRows) => BuyStream,
 ): Promise<void> {
   return store.run(held.sender, (rows, now) => {
     freePlace(rows, now, place, failure && pauseOf(failure));
@@ -45,29 +48,35 @@ export function after(
     if (row?.dueAt !== held.dueAt) return;
     const known = buyStreamIn(row);
     // It is looked at again at once: what it needs next may be something else by now.
-    if (isRegistered(known)) rows.save(streamRow(row, change(known, now), 'open', { dueAt: Math.ceil(now) }));
+    if (!isRegistered(known)) return;
+    rows.save(streamRow(row, change(known, now, rows), 'open', { dueAt: Math.ceil(now) }));
   });
 }
 
-/** Asks what a buy is. */
+/** Asks what a buy is, and what impairs it. */
 export async function ask(
   context: ReconcilerContext,
   held: Held,
-  { stream, place }: Extract<Todo, { kind: 'ask' }>,
+  { stream, place, askedAt }: Extract<Todo, { kind: 'ask' }>,
   stopping: AbortSignal,
 ): Promise<void> {
   const { mediaBuyId } = stream;
   const args: JsonObject = { ...accountOf(stream), media_buy_ids: [mediaBuyId] };
   const answered = await askSeller(context, held, stream, ['get_media_buys', args], stopping);
-  const facts = 'data' in answered ? mediaBuyFacts(answered.data, mediaBuyId) : undefined;
+  const data = 'data' in answered ? answered.data : undefined;
+  const row = mediaBuyRows(data, new Set([mediaBuyId])).get(mediaBuyId);
   const schedule = await scheduleOf(context, held, stream);
   let unverifiable: string | undefined;
-  await after(context, held, place, answered as { failure?: PollFailure }, (known, now) => {
+  let told: Pick<Judged, 'told' | 'isFull'> = NOTHING_TOLD;
+  await after(context, held, place, answered as { failure?: PollFailure }, (known, now, rows) => {
     unverifiable = undefined;
+    told = NOTHING_TOLD;
     if (stopping.aborted) return known;
-    if (facts) {
+    if (row) {
       const { asks: _asked, askAt: _at, ...is } = known;
-      return scheduled(context, held, withFacts(is, facts, now), schedule);
+      const { holder, ...news } = snappedBuy({ rows, askedAt, now }, is, row);
+      told = news;
+      return scheduled(context, held, withFacts(holder, factsIn(row), now), schedule);
     }
     const { unverifiable: before, ...is } = scheduled(context, held, known, schedule);
     const asks = (is.asks ?? 0) + 1;
@@ -81,6 +90,8 @@ export async function ask(
       ...(isUnknown && { unverifiable: error }),
     };
   });
+  const { sender, id } = held;
+  await tellImpairments(context, { sender, id, mediaBuyId }, told, stopping);
   if (unverifiable === undefined) return;
   context.parts.raiseAlarm({
     code: 'stream_unverifiable',
@@ -89,6 +100,8 @@ export async function ask(
     message: `Which reports media buy ${printableText(mediaBuyId, MAX_TEXT)} owes is not known: get_media_buys fails (${unverifiable}). Give start, end and frequency by the option schedule, or ask the seller.`,
   });
 }
+
+const NOTHING_TOLD: Pick<Judged, 'told' | 'isFull'> = { told: [], isFull: false };
 
 const accountOf = ({ account }: BuyStream): JsonObject =>
   account === undefined ? {} : { account: storedObject(account) as JsonObject };

@@ -1,6 +1,6 @@
 import type { BuyStream } from '../registrations/streams.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
-import { finalDueAt, hasEnded, type Owing, reports, type Tolerance } from './evaluate.ts';
+import { finalDueAt, hasEnded, isReporting, type Owing, type Tolerance } from './evaluate.ts';
 
 /*
  * When a stream is closed, and what is kept of it (owed.md §7). Pure.
@@ -33,7 +33,7 @@ export function openFor(stream: BuyStream, owed: Owing, look: Look): OpenFor | u
   if (look.isAsked || !hasEnded(stream, look.now)) return 'media-buy';
   if (owed.isMoreDue || owed.windows.some(({ missing }) => missing.length > 0)) return 'window';
   if (isWaiting(owed) || owed.held.length > 0) return 'event';
-  if (reports(stream) && stream.final === undefined) return 'final';
+  if (isReporting(stream) && stream.final === undefined) return 'final';
   if (look.hasOurs && !isCompared(stream)) return 'totals';
   return isImpaired(stream) ? 'state' : undefined;
 }
@@ -59,7 +59,7 @@ export function withEnd(
     const { closedAt: _closed, totals: _compared, final, ...is } = stream;
     return final === 'received' ? { ...is, final } : is;
   }
-  const isAbsent = reports(stream) && stream.final === undefined && finalDueAt(stream, tolerance) <= now;
+  const isAbsent = isReporting(stream) && stream.final === undefined && finalDueAt(stream, tolerance) <= now;
   return isAbsent ? { ...stream, final: 'absent' } : stream;
 }
 

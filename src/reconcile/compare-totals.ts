@@ -177,7 +177,8 @@ export async function compareNow(
     return is;
   });
   if (!result) {
-    throw new CompareError(`The totals cannot be compared: ${asked.error}.`, { cause: asked.cause });
+    const why = asked.error?.replace(/\.$/, '');
+    throw new CompareError(`The totals cannot be compared: ${why}.`, { cause: asked.cause });
   }
   tell(context, sender, stream, result);
   return result;

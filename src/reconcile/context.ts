@@ -1,7 +1,9 @@
 import type { CallSessions } from '../calls/sessions.ts';
 import type { ReceiverContext } from '../receiver/context.ts';
 import type { ObserveReport } from '../receiver/observe-report.ts';
+import type { ObserveState } from '../receiver/observe-state.ts';
 import type { CallSeller } from '../registrations/call-seller.ts';
+import type { Capabilities } from '../registrations/capabilities.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
 import type { Tolerance } from './evaluate.ts';
 import type { ScheduledBuy } from './schedule-option.ts';
@@ -9,9 +11,11 @@ import type { BookedBuy, TotalsMargins } from './totals.ts';
 
 /** The parts that a reconciler works with. */
 export interface ReconcilerContext {
-  readonly parts: Pick<ReceiverContext, 'logger' | 'raiseAlarm' | 'now'>;
+  readonly parts: Pick<ReceiverContext, 'config' | 'logger' | 'raiseAlarm' | 'now'>;
   readonly rows: StoreRegistrations;
   readonly observe: ObserveReport;
+  readonly observeState: ObserveState;
+  readonly capabilities: Capabilities;
   readonly call: CallSeller;
   readonly sessions: CallSessions;
   readonly schedule: (buy: ScheduledBuy) => unknown;
@@ -24,6 +28,8 @@ export interface ReconcilerContext {
   readonly keepMs: number;
   readonly tolerance: Tolerance;
   readonly callMs: number;
+  /** Between two snapshots of a media buy. Ms. */
+  readonly snapshotMs: number;
   /** The time for which a stream is held while it is looked at: longer than a call takes. Ms. */
   readonly leaseMs: number;
   readonly perSeller: number;

@@ -2,7 +2,7 @@ import type { BuyStream } from '../registrations/streams.ts';
 import { DAY_MS, type Frequency, HOUR_MS, windowAt, windowPeriod } from '../windows/calendar.ts';
 import { common, type Run, type Runs, union, unpackRuns, without } from '../windows/runs.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
-import { type Claim, clockIn, frequenciesIn, hadIn, type Place } from '../windows/stream.ts';
+import { type Claim, clockIn, frequenciesIn, hadIn, hasReports, type Place } from '../windows/stream.ts';
 import { owedRuns } from '../windows/terms.ts';
 
 /*
@@ -178,21 +178,32 @@ export function isIdle(stream: BuyStream, now: number): boolean {
 }
 
 /** Whether a buy owes nothing more for good: its seller says so, or has not said anything else for long (owed.md §7.2). */
-export const hasEnded = (stream: BuyStream, now: number): boolean =>
-  isOver(stream, now) && !isIdle(stream, now);
+export function hasEnded(stream: BuyStream, now: number): boolean {
+  const { terms, status, since } = stream;
+  // Nothing was ever heard of it, and there is no report to wait for.
+  if (terms.length === 0) {
+    return !hasReports(stream) && (isTerminalBuy(status) || now >= since + MOST_UNBEGUN_MS);
+  }
+  return isOver(stream, now) && !isIdle(stream, now);
+}
 
-/** Whether a media buy reports, as far as is known now: then it has a `final` report. */
-export const reports = ({ terms }: BuyStream): boolean => (terms.at(-1)?.frequency ?? null) !== null;
+/** Whether a media buy is still asked for reports: then it has a `final` one. */
+export const isReporting = ({ terms }: BuyStream): boolean => (terms.at(-1)?.frequency ?? null) !== null;
+
+/** When a media buy ended, by its flight or its seller's word: the first of them. Unix ms. */
+export function endAtOf({ terms, endedAt, since }: BuyStream): number {
+  const ends = [terms.at(-1)?.spans.at(-1)?.end, endedAt].flatMap((end) => end ?? []);
+  const all = terms.flatMap(({ spans }) => spans.map(({ end }) => end));
+  return Math.min(...(ends.length > 0 ? ends : [Math.max(since, ...all)]));
+}
 
 /**
  * When a `final` report is missing that has not come (owed.md §7.3): with the report of the window in which the media buy ended, and
  * not before a report would be late that was sent when it did. Unix ms.
  */
 export function finalDueAt(stream: BuyStream, tolerance: Tolerance): number {
-  const { terms, endedAt = -Infinity, since } = stream;
-  const ends = [terms.at(-1)?.spans.at(-1)?.end, stream.endedAt].flatMap((end) => end ?? []);
-  const all = terms.flatMap(({ spans }) => spans.map(({ end }) => end));
-  const endAt = Math.min(...(ends.length > 0 ? ends : [Math.max(since, ...all)]));
+  const { terms, endedAt = -Infinity } = stream;
+  const endAt = endAtOf(stream);
   const frequency = terms.at(-1)?.frequency;
   if (!frequency) return -Infinity;
   const place = { frequency, number: windowAt(frequency, clockIn(stream), endAt - 1) };

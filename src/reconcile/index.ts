@@ -6,11 +6,26 @@ const LOOK_MS = 10_000;
 
 export type { Receiver } from '../config/receiver-options.ts';
 export type { Registrations } from '../registrations/registrations.ts';
+export type { Adoption } from '../registrations/adopt.ts';
 export type { Account, AccountQuery } from './account.ts';
 export { CompareError, type CompareQuery } from './compare-totals.ts';
+export type {
+  DiscoveredMediaBuy,
+  DiscoveredTask,
+  DiscoverQuery,
+  Discovery,
+  DiscoveryError,
+} from './discover-types.ts';
 export type { Reconciler, ReconcilerOptions } from './reconciler-options.ts';
 export type { ReportSchedule, ScheduledBuy } from './schedule-option.ts';
-export type { HeldWindow, MissingWindow, StreamAccount, TotalsAccount } from './stream-account.ts';
+export type {
+  HeldWindow,
+  ImpairmentAccount,
+  MissingWindow,
+  StreamAccount,
+  TotalsAccount,
+} from './stream-account.ts';
+export type { SnapshotQuery, SnapshotReader, SnapshotState } from './state-readers.ts';
 export type { SellerBacklog, TaskAttention, TaskCounts } from './tasks-account.ts';
 export type { BookedBuy, TotalsTolerance } from './totals.ts';
 export type { BuyTotals, ComparedTotals } from '../registrations/streams.ts';

@@ -11,7 +11,7 @@ import type { BuyStream } from '../registrations/streams.ts';
 import { type Period, windowPeriod } from '../windows/calendar.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 import { type Terms, withTerms } from '../windows/terms.ts';
-import { clockIn, frequenciesIn, hadIn, placedAnew } from '../windows/stream.ts';
+import { clockIn, frequenciesIn, hadIn, hasReports, placedAnew } from '../windows/stream.ts';
 
 /*
  * What `get_media_buys` says of a media buy, and what that makes of its terms (owed.md §1.2, §1.3).
@@ -28,6 +28,8 @@ export interface MediaBuyFacts {
   readonly updatedAt?: number;
   /** When it was canceled, Unix ms. */
   readonly canceledAt?: number;
+  /** The instant that the seller says the answer is of, Unix ms. */
+  readonly asOf?: number;
   readonly flight: Parameters<typeof spansOf>[0];
   readonly products: readonly string[];
 }
@@ -36,38 +38,65 @@ export interface MediaBuyFacts {
 const MOST_ROWS = 10_000;
 
 /** The rows of a media buy in an answer's lists: sellers name the list after what it has. */
-export function rowsOf(data: unknown, mediaBuyId: string): readonly JsonObject[] {
+export const rowsOf = (data: unknown, mediaBuyId: string): readonly JsonObject[] =>
+  listedIn(data).filter((row) => textMember(row, 'media_buy_id') === mediaBuyId);
+
+function listedIn(data: unknown): readonly JsonObject[] {
   if (!isJsonObject(data)) return [];
   return Object.values(data)
     .filter(Array.isArray)
     .flatMap((list: readonly unknown[]) => list.slice(0, MOST_ROWS))
-    .filter(isJsonObject)
-    .filter((row) => textMember(row, 'media_buy_id') === mediaBuyId);
+    .filter(isJsonObject);
+}
+
+/** The media buys of an answer that are asked for, and say their status. */
+export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyMap<string, JsonObject> {
+  const found = new Map<string, JsonObject>();
+  for (const row of listedIn(data)) {
+    const id = textMember(row, 'media_buy_id');
+    const isAsked = id !== undefined && ids.has(id) && textMember(row, 'status') !== undefined;
+    if (isAsked && !found.has(id)) found.set(id, row);
+  }
+  return found;
 }
 
 /** @returns undefined where the answer has no such buy. */
 export function mediaBuyFacts(data: unknown, mediaBuyId: string): MediaBuyFacts | undefined {
-  const row = rowsOf(data, mediaBuyId).find((one) => textMember(one, 'status') !== undefined);
-  const status = row && textMember(row, 'status');
-  if (!row || status === undefined) return undefined;
+  const row = mediaBuyRows(data, new Set([mediaBuyId])).get(mediaBuyId);
+  return row && factsIn(row);
+}
+
+/** @param row of a media buy, with a status. */
+export function factsIn(row: JsonObject): MediaBuyFacts {
+  const { status, revision: says } = standingIn(row);
+  const revision = present(row, 'revision');
   const cancellation = present(row, 'cancellation');
-  const [updated, revision] = [instantIn(row, 'updated_at'), present(row, 'revision')];
+  const [updated, asOf] = [instantIn(row, 'updated_at'), instantIn(row, 'status_as_of')];
   const canceled = isJsonObject(cancellation) ? instantIn(cancellation, 'canceled_at') : undefined;
-  const said = [textMember(row, 'updated_at'), revision === undefined ? undefined : JSON.stringify(revision)];
-  const says = said.filter((one) => one !== undefined).join(' ');
   const packages = packagesIn(row);
   return {
-    status: status.slice(0, MAX_REVISION),
-    ...(says && { revision: says.slice(0, MAX_REVISION) }),
+    status,
+    ...(says !== undefined && { revision: says }),
     ...(Number.isSafeInteger(revision) && { revisionNumber: revision as number }),
     ...(updated !== undefined && { updatedAt: updated }),
     ...(canceled !== undefined && { canceledAt: canceled }),
+    ...(asOf !== undefined && { asOf }),
     flight: { ...flightIn(row), ...(packages.length > 0 && { packages: activePackages(packages) }) },
     products: productsIn(packages),
   };
 }
 
 const MAX_REVISION = 128;
+
+/** By what a change of a media buy is seen. */
+export function standingIn(row: JsonObject): Pick<MediaBuyFacts, 'status' | 'revision'> {
+  const revision = present(row, 'revision');
+  const said = [textMember(row, 'updated_at'), revision === undefined ? undefined : JSON.stringify(revision)];
+  const says = said.filter((one) => one !== undefined).join(' ');
+  const status = (textMember(row, 'status') ?? '').slice(0, MAX_REVISION);
+  return { status, ...(says && { revision: says.slice(0, MAX_REVISION) }) };
+}
+
 /** Of a buy, and the length of each: they are handed to the owner's function alone. */
 const MOST_PRODUCTS = 100;
 const MAX_PRODUCT_ID = 255;
@@ -78,10 +107,12 @@ export function withFacts(before: BuyStream, facts: MediaBuyFacts, askedAt: numb
   const isFirst = stream.askedAt === undefined;
   const isChanged = isFirst || facts.revision === undefined || facts.revision !== stream.revision;
   const fitting = facts.products.filter(({ length }) => length <= MAX_PRODUCT_ID);
-  const { unverifiable: _known, revisionNumber: _old, ...known } = stream;
+  const { unverifiable: _known, saidAt: _before, revisionNumber: _old, ...known } = stream;
+  const { asOf = askedAt } = facts;
   const is: BuyStream = {
     ...known,
     askedAt,
+    ...(asOf < askedAt && { saidAt: asOf }),
     status: facts.status,
     ...(facts.revision !== undefined && { revision: facts.revision }),
     ...(isTerminalBuy(facts.status) && { endedAt }),
@@ -121,10 +152,10 @@ const isOff = ({ status }: MediaBuyFacts, terms: readonly Terms[], from: number)
 const spansNow = ({ status }: MediaBuyFacts, spans: readonly Period[]): readonly Period[] =>
   isTerminalBuy(status) || status === 'paused' ? [] : spans;
 
-/** When the buy became what it is: a seller's word, as far as it can be. When it was asked last it said what held then. */
+/** When the buy became what it is: a seller's word, as far as it can be. The last answer said what held at its time. */
 const changedAt = (
   { canceledAt, updatedAt }: MediaBuyFacts,
-  { askedAt: before = -Infinity }: BuyStream,
+  { askedAt: last = -Infinity, saidAt: before = last }: BuyStream,
   askedAt: number,
 ): number => Math.max(before, Math.min(canceledAt ?? updatedAt ?? askedAt, askedAt));
 
@@ -135,8 +166,9 @@ const changedAt = (
 export function withWord(stream: BuyStream, now: number): BuyStream {
   const { endSaid, revision: _other, ...known } = stream;
   const last = stream.terms.at(-1);
-  if (!endSaid || !last || isTerminalBuy(stream.status)) return stream;
+  if (!endSaid || isTerminalBuy(stream.status)) return stream;
   const { status, at } = endSaid;
+  if (!last) return hasReports(stream) ? stream : { ...known, status, endedAt: at, endSaid };
   const from = Math.max(Math.min(Math.max(at, hadUntil(stream)), now), last.from + 1);
   // It came to its end by itself, and owes what it owed.
   const isOff = status === 'completed' && (last.spans.at(-1)?.end ?? -Infinity) <= now;

@@ -71,7 +71,7 @@ export function missedAgain(
   const isLost = ({ since }: Missed): boolean => isForGood || now - since >= GIVE_UP_MS;
   const lost = tried.filter(isLost).reduce<Runs>((all, one) => union(all, runOf(one)), []);
   const rest = known.flatMap((one) => partsOf(one, without(runOf(one), runs)));
-  const missed = [...others, ...joined([...rest, ...tried.filter((one) => !isLost(one))])];
+  const missed = [...others, ...joined([...rest, ...tried.filter((one) => !isLost(one))], now)];
   const all = packRuns(union(unpackRuns(stream.lost[frequency] ?? [0, 0]), lost));
   return {
     stream: {
@@ -94,12 +94,15 @@ const waitMs = (frequency: Frequency, tries: number): number =>
 /** From so many tries on windows wait for hours: one that waits some longer is not missed for it. */
 const MANY_TRIES = 5;
 
-/** Neighbours that were asked for alike are one: a seller that is away for long must not fill the stream. */
-function joined(missed: readonly Missed[]): readonly Missed[] {
+/**
+ * Neighbours that were asked for alike are one: a seller that is away for long must not fill the stream. One that waits joins none that
+ * is to be asked for now: it would be asked for again at once, and so for ever.
+ */
+function joined(missed: readonly Missed[], now: number): readonly Missed[] {
   const all: Missed[] = [];
   for (const one of missed.toSorted((a, b) => a.first - b.first)) {
     const last = all.at(-1);
-    if (last?.end !== one.first || !isAlike(last, one)) all.push(one);
+    if (last?.end !== one.first || !isAlike(last, one, now)) all.push(one);
     else {
       all[all.length - 1] = {
         ...one,
@@ -113,6 +116,7 @@ function joined(missed: readonly Missed[]): readonly Missed[] {
   return all;
 }
 
-const isAlike = (a: Missed, b: Missed): boolean =>
+const isAlike = (a: Missed, b: Missed, now: number): boolean =>
   Math.floor(a.since / DAY_MS) === Math.floor(b.since / DAY_MS) &&
-  ((a.tries === b.tries && a.nextAt === b.nextAt) || Math.min(a.tries, b.tries) >= MANY_TRIES);
+  ((a.tries === b.tries && a.nextAt === b.nextAt) ||
+    (Math.min(a.tries, b.tries) >= MANY_TRIES && Math.min(a.nextAt, b.nextAt) > now));

@@ -3,7 +3,9 @@ import { createSessions } from '../calls/sessions.ts';
 import { onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import type { Receiver } from '../config/receiver-options.ts';
 import { observeReportWith } from '../receiver/observe-report.ts';
-import { givenCaller } from '../registrations/option-checks.ts';
+import { observeStateWith } from '../receiver/observe-state.ts';
+import { CAPABILITIES, type WithCapabilities } from '../registrations/capabilities.ts';
+import { givenCaller, transportOf } from '../registrations/option-checks.ts';
 import type { Registrations } from '../registrations/registrations.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { startStop } from '../shared/start-stop.ts';
@@ -14,7 +16,11 @@ import { type Account, accountOf, type AccountQuery, streamsOf } from './account
 import { type Tolerance, TOLERANCE } from './evaluate.ts';
 import { type CompareQuery, compareNow } from './compare-totals.ts';
 import type { ReconcilerContext } from './context.ts';
+import type { DiscoverContext } from './discover.ts';
+import type { DiscoverQuery, Discovery } from './discover-types.ts';
 import { reconcileLoop } from './reconciler.ts';
+import { roundLoop } from './snapshots.ts';
+import { readerRowsLoop, requireReader, type SnapshotReader } from './state-readers.ts';
 import type { ReportSchedule, ScheduledBuy } from './schedule-option.ts';
 import { STREAM_PAGES, type WithStreamPages } from './stream-pages.ts';
 import { type BookedBuy, givenTolerance, type TotalsTolerance } from './totals.ts';
@@ -43,6 +49,11 @@ export interface ReconcilerOptions {
    * The largest number of concurrent questions to one seller, of all processes together, polls included. Default: 4.
    */
   readonly perSeller?: number | undefined;
+  /**
+   * The time between two questions about the impairments of a media buy, and between two calls of a reader of
+   * `snapshot`, ms, at least 60 000. A question is about up to 100 media buys. Default: 900 000.
+   */
+  readonly snapshotMs?: number | undefined;
   /** The largest number of media buys that this process looks at concurrently. Default: 16. */
   readonly concurrency?: number | undefined;
   /** The time for which the account of a media buy is kept after it is closed, ms, at least a day. Default: 365 days. */
@@ -78,11 +89,27 @@ export interface Reconciler {
    */
   readonly account: (query?: AccountQuery) => Promise<Account>;
   /**
+   * Registers the function that reads the states of which a type of subscriptions' events tells, e.g.
+   * `creative.status_changed`, before or after `start`. It is called for each such subscription, `snapshotMs` apart.
+   * A state that no webhook brought becomes an event with `source: 'pull'`, and so does its end.
+   * @throws ConfigError for a type that has a reader, or whose events do not tell of one thing each.
+   */
+  readonly snapshot: (type: string, read: SnapshotReader) => void;
+  /**
    * Compares the totals of a media buy with the seller's now, and raises the alarm `totals_differ` if they differ. It
    * works without `start`. The account of a closed media buy keeps the result.
    * @throws ConfigError (rejects) without the option `ours`, CompareError if one side has no totals now.
    */
   readonly compare: (query: CompareQuery) => Promise<ComparedTotals>;
+  /**
+   * Asks a seller, for an account, which media buys and tasks run, and returns those that the store does not know, in
+   * any state: for `registrations.adopt`, e.g. after a lost store. It adopts nothing, and works without `start`.
+   *
+   * A call reads up to 100 pages of each list, and `next` continues. If a later page fails, what came is returned with
+   * the error in `errors`. If nothing came, it rejects with the seller's error, e.g. SellerError or SellerBusyError.
+   * @throws RegistrationError (rejects) `request_invalid` for a wrong query.
+   */
+  readonly discover: (query: DiscoverQuery) => Promise<Discovery>;
 }
 
 const KNOWN: Readonly<Record<keyof ReconcilerOptions, true>> = {
@@ -93,6 +120,7 @@ const KNOWN: Readonly<Record<keyof ReconcilerOptions, true>> = {
   graceMs: true,
   callMs: true,
   perSeller: true,
+  snapshotMs: true,
   concurrency: true,
   keepMs: true,
   ours: true,
@@ -148,10 +176,14 @@ export function reconcilerOf(
     graceMs: wholeNumber('graceMs', options.graceMs, TOLERANCE.graceMs, 0),
   };
   const sessions = createSessions(backgroundTimer);
+  const { [CAPABILITIES]: capabilities } = options.registrations as Registrations & WithCapabilities;
   const context: ReconcilerContext = {
     parts,
     rows: tasks.rows,
     observe: observeReportWith(parts),
+    observeState: observeStateWith(parts),
+    capabilities,
+    snapshotMs: wholeNumber('snapshotMs', options.snapshotMs, 900_000, 60_000),
     call,
     sessions,
     schedule: (buy) => schedule?.(buy),
@@ -165,12 +197,17 @@ export function reconcilerOf(
     sleep,
     lookMs,
   };
-  const run = reconcileLoop(context);
+  const readers = new Map<string, SnapshotReader>();
+  const loops = [
+    reconcileLoop(context),
+    roundLoop(context, readers),
+    readerRowsLoop(context, tasks.hashes, readers),
+  ];
   let stopping = new AbortController();
-  let running: Promise<void> | undefined;
+  let running: Promise<unknown> | undefined;
   const begin = async (): Promise<void> => {
     stopping = new AbortController();
-    running = run(stopping.signal);
+    running = Promise.all(loops.map((run) => run(stopping.signal)));
   };
   const end = async (): Promise<void> => {
     stopping.abort(new DOMException('The reconciler stops.', 'AbortError'));
@@ -179,6 +216,12 @@ export function reconcilerOf(
   };
   const { start, stop } = startStop(begin, end);
   const source = { rows: tasks.rows, hashes: tasks.hashes, tolerance };
+  const asking: DiscoverContext = {
+    ...context,
+    hashes: tasks.hashes,
+    host: new URL(options.registrations.publicUrl).host,
+    transport: transportOf(call),
+  };
   return {
     ready: receiver.ready,
     start,
@@ -187,6 +230,10 @@ export function reconcilerOf(
     account: async (query = {}) => {
       onlyKnown('account', query, QUERY);
       return accountOf(source, query);
+    },
+    snapshot: (type, read) => {
+      requireReader(readers, type, read);
+      readers.set(type, read);
     },
     compare: async (query) => {
       onlyKnown('compare', query, COMPARED);
@@ -199,6 +246,8 @@ export function reconcilerOf(
       };
       return compareNow(context, tasks.hashes, of);
     },
+    // Loaded when it is first needed: most never lose a store.
+    discover: async (query) => (await import('./discover.ts')).discovered(asking, query),
     [STREAM_PAGES]: (query) => streamsOf(source, query),
   };
 }

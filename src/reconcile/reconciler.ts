@@ -9,10 +9,20 @@ import type { Held, ReconcilerContext } from './context.ts';
 import { dueLoop, LEAST_MS } from './due-loop.ts';
 import { closed, openFor, type OpenFor, withEnd } from './closing.ts';
 import { compareAtEnd } from './compare-totals.ts';
-import { finalDueAt, hasEnded, isIdle, isOver, type Owing, owing, type Tolerance } from './evaluate.ts';
+import {
+  endAtOf,
+  finalDueAt,
+  hasEnded,
+  isIdle,
+  isOver,
+  type Owing,
+  owing,
+  type Tolerance,
+} from './evaluate.ts';
 import { askable, nextTry, stillMissed } from './missed.ts';
 import { type Place, takePlace } from './places.ts';
 import { type PullCall, pullCall } from './pull.ts';
+import { endedBuy, type Snapped, tellImpairments } from './tell-states.ts';
 
 /*
  * Looks at each stream when it is due: notes what has come, and makes the one call that it needs first (owed.md §4).
@@ -22,7 +32,7 @@ import { type PullCall, pullCall } from './pull.ts';
 const MOST_WAIT_MS = DAY_MS;
 /** An event that is about to be handled is looked after again. Ms. */
 const PENDING_MS = 60_000;
-/** Whether a DEAD event was redriven or discarded. Ms. */
+/** Whether a DEAD event was redriven or discarded, or an impairment told as ended. Ms. */
 const HELD_MS = 3_600_000;
 
 /** Looks at streams that are due, in this process, until the signal aborts; resolves when the running ones have ended. */
@@ -40,6 +50,8 @@ interface Begun {
   readonly todo: Todo;
   readonly before?: BuyStream;
   readonly stream?: BuyStream;
+  /** Impairments that are over with their media buy. */
+  readonly ended?: Snapped<BuyStream> | undefined;
 }
 
 /** Looks at one stream, and makes the one call that it needs first. The next look makes the next one. */
@@ -50,11 +62,15 @@ async function reconcileOne(
   called: () => void,
 ): Promise<void> {
   if (stopping.aborted) return;
-  const { todo, before, stream } = await context.rows.run(held.sender, (rows, now) =>
+  const { todo, before, stream, ended } = await context.rows.run(held.sender, (rows, now) =>
     begun(context, rows, held, now),
   );
   if (before) announceClock(context, held, before);
-  if (stream?.final === 'absent' && before?.final === undefined) announceAbsent(context, held, stream);
+  if (stream && isFinalMissed(stream, before)) announceAbsent(context, held, stream);
+  if (stream && ended) {
+    const { sender, id } = held;
+    await tellImpairments(context, { sender, id, mediaBuyId: stream.mediaBuyId }, ended, stopping);
+  }
   if (todo.kind === 'ask') await ask(context, held, todo, stopping);
   if (todo.kind === 'pull') await pull(context, held, todo, stopping);
   if (todo.kind === 'totals') await compareAtEnd(context, held, todo, stopping);
@@ -86,19 +102,49 @@ function begun(context: ReconcilerContext, rows: RegistrationRows, held: Held, n
     rows.save(streamRow(row, stream, 'open', { dueAt }));
     return { todo: waitMs === 0 ? todoOf(wanted, { stream, place, now }) : NOTHING, before: known, stream };
   }
-  if (isOpenFor !== undefined) rows.save(waiting(row, stream, owed, { now, tolerance: context.tolerance }));
-  else {
-    const kept = closed(stream, now);
-    rows.save(streamRow(row, kept, 'closed', { expiresAt: Math.ceil(kept.closedAt + context.keepMs) }));
-  }
-  return { todo: NOTHING, before: known, stream };
+  return {
+    todo: NOTHING,
+    before: known,
+    stream,
+    ended: rested(context, rows, row, { stream, owed, isOpenFor, now }),
+  };
 }
+
+/** A stream that needs no call waits, or is closed. @returns the impairments that are over with its media buy. */
+function rested(
+  context: ReconcilerContext,
+  rows: RegistrationRows,
+  row: RegistrationRow,
+  {
+    stream,
+    owed,
+    isOpenFor,
+    now,
+  }: {
+    readonly stream: BuyStream;
+    readonly owed: Owing;
+    readonly isOpenFor: OpenFor | undefined;
+    readonly now: number;
+  },
+): Snapped<BuyStream> | undefined {
+  if (isOpenFor !== undefined) {
+    rows.save(waiting(row, stream, owed, { now, tolerance: context.tolerance, isOpenFor }));
+    return isOpenFor === 'state' ? endedBuy(rows, stream, now) : undefined;
+  }
+  const kept = closed(stream, now);
+  rows.save(streamRow(row, kept, 'closed', { expiresAt: Math.ceil(kept.closedAt + context.keepMs) }));
+  return undefined;
+}
+
+/** A `final` report is absent since this look. That of a media buy which had ended before it was registered cannot have come here. */
+const isFinalMissed = (stream: BuyStream, before: BuyStream | undefined): boolean =>
+  stream.final === 'absent' && before?.final === undefined && endAtOf(stream) > stream.since;
 
 function todoOf(
   wanted: Wanted,
   { stream, place, now }: { readonly stream: BuyStream; readonly place: Place; readonly now: number },
 ): Todo {
-  if (wanted === 'ask') return { kind: 'ask', stream, place };
+  if (wanted === 'ask') return { kind: 'ask', stream, place, askedAt: now };
   if (wanted === 'totals') return { kind: 'totals', stream, place, now };
   return { kind: 'pull', stream, place, call: wanted };
 }
@@ -179,12 +225,18 @@ function isToBeAsked(stream: BuyStream, owed: Owing, now: number): boolean {
   });
 }
 
+interface Wait {
+  readonly now: number;
+  readonly tolerance: Tolerance;
+  readonly isOpenFor: OpenFor;
+}
+
 /** Until when an open stream waits. */
 function waiting(
   row: RegistrationRow,
   stream: BuyStream,
   owed: Owing,
-  { now, tolerance }: { readonly now: number; readonly tolerance: Tolerance },
+  { now, tolerance, isOpenFor }: Wait,
 ): RegistrationRow {
   const times = [
     owed.nextAt,
@@ -194,7 +246,7 @@ function waiting(
     stream.totals?.nextAt ?? Infinity,
     hasEnded(stream, now) && stream.final === undefined ? finalDueAt(stream, tolerance) : Infinity,
     owed.isPending ? now + PENDING_MS : Infinity,
-    owed.held.length > 0 ? now + HELD_MS : Infinity,
+    owed.held.length > 0 || isOpenFor === 'state' ? now + HELD_MS : Infinity,
   ];
   // What was to be done before now waits for something else, which is among them too.
   const next = Math.min(...times.filter((at) => at > now), now + MOST_WAIT_MS);

@@ -1,4 +1,5 @@
 import type { BuyStream, ComparedTotals } from '../registrations/streams.ts';
+import { statesIn } from '../states/states.ts';
 import type { Frequency } from '../windows/calendar.ts';
 import { windowPeriod } from '../windows/calendar.ts';
 import { common, count, type Runs } from '../windows/runs.ts';
@@ -36,6 +37,8 @@ export interface StreamAccount {
   readonly held: readonly HeldWindow[];
   /** The last periods that fit no window of the media buy. Their events were handled. */
   readonly unaligned: readonly { readonly start: string; readonly end: string; readonly key: string }[];
+  /** The impairments that are open, and those that ended in the last 30 days. */
+  readonly impairments: readonly ImpairmentAccount[];
   /** The reason why it is not known what the media buy owes. */
   readonly unverifiable?: string;
   /** The `final` report: it came, or it did not by its time. Absent if that is not known, or no reports are asked for. */
@@ -52,6 +55,17 @@ export interface StreamAccount {
 export interface TotalsAccount extends Omit<ComparedTotals, 'at'> {
   /** The time of the comparison, ISO 8601. */
   readonly at: string;
+}
+
+/** An impairment of a media buy, as handlers were told of it last. */
+export interface ImpairmentAccount {
+  /** The `impairment_id`. */
+  readonly id: string;
+  readonly state: 'open' | 'ended';
+  /** The time of its last change, ISO 8601, on the seller's clock if that said it. */
+  readonly observedAt: string;
+  /** The channel that told it. */
+  readonly source: 'webhook' | 'pull';
 }
 
 /** A window that is due and did not come. */
@@ -95,7 +109,7 @@ export interface Seen {
 }
 
 export function streamAccountOf(agentUrl: string, stream: BuyStream, seen: Seen): StreamAccount {
-  const { owed, since = -Infinity } = seen;
+  const { owed, now, since = -Infinity } = seen;
   const { clock, counts, frequency, mediaBuyId, unplaced } = stream;
   const unverifiable = unverifiableIn(stream);
   const held = owed.held
@@ -110,6 +124,12 @@ export function streamAccountOf(agentUrl: string, stream: BuyStream, seen: Seen)
     missing: missingIn(stream, seen).filter(({ end }) => Date.parse(end) > since),
     held: held.map(({ start, end, key }) => ({ start: iso(start), end: iso(end), key })),
     unaligned: unplaced.map(({ start, end, key }) => ({ start: iso(start), end: iso(end), key })),
+    impairments: statesIn(stream, now).map(({ id, at, by, isEnded }) => ({
+      id,
+      state: isEnded ? 'ended' : 'open',
+      observedAt: iso(at),
+      source: by,
+    })),
     ...(unverifiable !== undefined && { unverifiable }),
     ...(stream.final !== undefined && { final: stream.final }),
     ...totalsIn(stream),
@@ -125,14 +145,15 @@ function totalsIn({ totals }: BuyStream): Pick<StreamAccount, 'totals'> {
 }
 
 /**
- * Whether something of a stream is newer: its media buy, terms, end, close or totals, or the end of a window (owed.md §9.2). Since when
- * it is unverifiable nobody knows.
+ * Whether something of a stream is newer: its media buy, terms, end, close or totals, a state, or the end of a window (owed.md §9.2).
+ * Since when it is unverifiable nobody knows.
  */
 export function isNews(stream: BuyStream, owed: Owing, since: number): boolean {
   const { terms, unplaced } = stream;
   if (unverifiableIn(stream) !== undefined) return true;
-  const { endedAt, closedAt, totals } = stream;
-  const times = [stream.since, terms.at(-1)?.from, endedAt, closedAt, totals?.compared?.at];
+  const { endedAt, closedAt, totals, states = [] } = stream;
+  const changed = states.map(({ keptAt }) => keptAt);
+  const times = [stream.since, terms.at(-1)?.from, endedAt, closedAt, totals?.compared?.at, ...changed];
   if (times.some((at = -Infinity) => at > since)) return true;
   if (unplaced.some(({ end }) => end > since)) return true;
   return owed.windows.some(({ frequency, due }) => {

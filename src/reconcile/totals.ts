@@ -6,6 +6,7 @@ import { storedObject } from '../registrations/operation-rows.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
 import type { BuyStream, BuyTotals, TotalsTried } from '../registrations/streams.ts';
 import { DAY_MS, HOUR_MS } from '../windows/calendar.ts';
+import { WITHOUT_DATA } from '../stages/reported-windows.ts';
 import { clockIn } from '../windows/stream.ts';
 import { rowsOf } from './media-buys.ts';
 import { dateOf } from './pull.ts';
@@ -120,6 +121,8 @@ export function totalsArguments(stream: BuyStream, now: number): Arguments {
 /** The seller's totals in an answer of `get_media_buy_delivery`; undefined where it has none of the media buy. */
 export function theirTotals(data: unknown, mediaBuyId: string): BuyTotals | undefined {
   const row = rowsOf(data, mediaBuyId).find((one) => isJsonObject(present(one, 'totals')));
+  // It says that data is still to come.
+  if (row && WITHOUT_DATA.has(textMember(row, 'status'))) return undefined;
   const totals = row && present(row, 'totals');
   if (!isJsonObject(data) || !isJsonObject(totals)) return undefined;
   return totalsOf(totals, textMember(data, 'currency') ?? textMember(row ?? {}, 'currency'));

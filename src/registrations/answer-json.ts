@@ -175,9 +175,13 @@ export function checkedRef(value: unknown): string {
   return value;
 }
 
+/** Whether a value is the name of an operation. */
+export const isTaskType = (value: unknown): value is string =>
+  typeof value === 'string' && /^[\w.-]{1,255}$/.test(value);
+
 /** @throws RegistrationError */
 export function requireTaskType(taskType: unknown): void {
-  if (typeof taskType === 'string' && /^[\w.-]{1,255}$/.test(taskType)) return;
+  if (isTaskType(taskType)) return;
   throw new RegistrationError(
     'request_invalid',
     'taskType: is not the name of an operation. Give e.g. create_media_buy.',

@@ -3,7 +3,13 @@ import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { requireBounded } from '../calls/bounds.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { agentData, stateOf } from '../events/agent-data.ts';
-import { type Declared, declaredIn, declaredRow, type DeclaredRow } from '../keys/declarations.ts';
+import {
+  type Declared,
+  declaredIn,
+  declaredRow,
+  type DeclaredRow,
+  surfacesIn,
+} from '../keys/declarations.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
 import { limited, orAborted } from '../shared/time-limits.ts';
 import { unwrapped } from './answer.ts';
@@ -107,10 +113,11 @@ export const capabilitiesIn = (answer: unknown): JsonObject | undefined =>
 export function declaredBy(answer: unknown): Declared | undefined {
   const body = capabilitiesIn(answer);
   if (body === undefined) return undefined;
-  const { adcp, identity, adcp_version: version, webhook_signing: signing } = body;
+  const { adcp, identity, adcp_version: version, media_buy: mediaBuy, webhook_signing: signing } = body;
   const { brand_json_url: url, key_origins: origins } = isJsonObject(identity) ? identity : {};
   const brandJsonUrl = httpsUrl(url);
   const origin = httpsUrl(isJsonObject(origins) ? origins['webhook_signing'] : undefined);
+  const surfaces = isJsonObject(mediaBuy) ? surfacesIn(mediaBuy['propagation_surfaces']) : undefined;
   const edition = editionOf(version, (adcp as JsonObject)['supported_versions']);
   const horizonMs = horizonIn(signing);
   return {
@@ -118,6 +125,7 @@ export function declaredBy(answer: unknown): Declared | undefined {
     ...(origin !== undefined && { keyOrigin: new URL(origin).origin }),
     ...(edition !== undefined && { edition }),
     ...(horizonMs !== undefined && { horizonMs }),
+    ...(surfaces && { surfaces }),
   };
 }
 

@@ -151,7 +151,13 @@ export function requireCaller(call: unknown): asserts call is CallSeller {
   if (typeof transport !== 'function') oneOf('call.transport', transport, TRANSPORTS);
 }
 
-export const TRANSPORTS: readonly Transport[] = ['tool', 'agent'];
+const TRANSPORTS: readonly Transport[] = ['tool', 'agent'];
+
+/** The transport of each seller. @throws ConfigError (the function) where the owner's gives none that there is. */
+export function transportOf({ transport = 'tool' }: CallSeller): (agentUrl: string) => Transport {
+  if (typeof transport !== 'function') return () => transport;
+  return (agentUrl) => oneOf('call.transport', transport(agentUrl) ?? undefined, TRANSPORTS) ?? 'tool';
+}
 
 /** A client, for whoever is about to call. @param who e.g. `registrations.start`. @throws ConfigError where none was given. */
 export function givenCaller(who: string, call: CallSeller | undefined): CallSeller {

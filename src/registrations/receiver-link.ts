@@ -7,11 +7,11 @@ import type { StoreRegistrations } from '../stores/store.ts';
 interface Theirs {
   readonly registrations: StoreRegistrations;
   readonly senders: unknown;
-  readonly publicUrl: string;
+  readonly publicUrl: string | readonly string[];
 }
 
 /** @throws ConfigError where a receiver with these registrations has the store, the senders or the URL of others. */
-export function requireTheirs(own: Theirs, { store, senders, publicUrl }: ReceiverOfRegistrations): void {
+export function requireTheirs(own: Theirs, { store, senders, bases }: ReceiverOfRegistrations): void {
   if (store.registrations !== own.registrations) {
     throw new ConfigError(
       'store: is not the store of registrations, so operations and events would be in two stores. Give the same one to createReceiver and createRegistrations.',
@@ -23,11 +23,17 @@ export function requireTheirs(own: Theirs, { store, senders, publicUrl }: Receiv
       'senders: are those of other registrations. Leave the option out: registrations bring theirs.',
     );
   }
-  const below = canonicalOrUndefined(own.publicUrl.slice(0, -1))?.targetUri ?? '';
-  if (publicUrl.kind === 'prefix' && below.startsWith(publicUrl.prefix)) return;
+  const served = bases.flatMap((base) => (base.kind === 'prefix' ? base.prefix : []));
+  const below = [own.publicUrl].flat().map((url) => canonicalOrUndefined(url.slice(0, -1))?.targetUri ?? '');
+  const uncovered = below.filter((url) => !served.some((prefix) => url.startsWith(prefix)));
+  const [first] = uncovered;
+  if (first === undefined) return;
   // Senders of the owner's own at URLs of their own: what is registered is received elsewhere.
-  if (!isTheirs && !(publicUrl.kind === 'prefix' && publicUrl.prefix.startsWith(below))) return;
+  const isApart =
+    uncovered.length === below.length &&
+    !served.some((prefix) => below.some((url) => prefix.startsWith(url)));
+  if (!isTheirs && isApart) return;
   throw new ConfigError(
-    `publicUrl: does not cover ${own.publicUrl}, to which sellers are asked to send. Leave the option out: registrations bring theirs. For senders of your own beside them, give one that ends in /* and covers both.`,
+    `publicUrl: does not cover ${first}*, to which sellers are asked to send. Leave the option out: registrations bring theirs. For senders of your own beside them, give one that ends in /* and covers both.`,
   );
 }

@@ -13,8 +13,11 @@ export interface RegistrationsOptions {
    * poller of these registrations use it. Absent: each call is made by hand, and settled.
    */
   readonly call?: CallSeller | undefined;
-  /** The URL below which sellers get their URLs, e.g. `https://buyer.example/webhooks`. */
-  readonly baseUrl: string;
+  /**
+   * The URL below which sellers get their URLs, e.g. `https://buyer.example/webhooks`. If it is a list, at most 8,
+   * sellers are given URLs below the first, and those below the others are still served.
+   */
+  readonly baseUrl: string | readonly string[];
   /**
    * The secrets, newest first, each at least 32 random characters. An undefined one, e.g. of an unset environment
    * variable, is a ConfigError.
@@ -86,19 +89,4 @@ export function registrationsIn(store: Store): StoreRegistrations {
       ? `the ${store.name} store has no registrations`
       : `store: ${textOf(store)} is not a store`;
   throw new ConfigError(`createRegistrations: ${which}. Use a store of this package.`);
-}
-
-export function baseUrlOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): string {
-  const fix = "Give e.g. baseUrl: 'https://buyer.example/webhooks'.";
-  const url = typeof baseUrl === 'string' && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
-  const isBare = url && !/[?#*]/.test(baseUrl) && url.username === '' && url.password === '';
-  if (!isBare) {
-    throw new ConfigError(`baseUrl: ${JSON.stringify(baseUrl)} is not a URL without a query. ${fix}`);
-  }
-  if (url.protocol !== 'https:' && !(allowLoopback && url.protocol === 'http:')) {
-    throw new ConfigError(
-      `baseUrl: ${JSON.stringify(baseUrl)} is not https. ${fix} For development on http set allowLoopback: true.`,
-    );
-  }
-  return url.href.replace(/\/+$/, '');
 }

@@ -7,6 +7,7 @@ import type { Readiness } from '../config/receiver-options.ts';
 import type { Sender } from '../config/sender-entry.ts';
 import { CAPABILITIES, capabilitiesOf, type WithCapabilities } from './capabilities.ts';
 import { adoptIn, type Adoption, requireAdoption } from './adopt.ts';
+import { baseUrlsOf, publicUrlsOf } from './base-urls.ts';
 import {
   givenCaller,
   requireAgentUrl,
@@ -32,7 +33,6 @@ import {
 import { requireTheirs } from './receiver-link.ts';
 import { type Reporting, reportingWebhook, requireReporting } from './request.ts';
 import {
-  baseUrlOf,
   REGISTRATIONS_OPTIONS,
   registrationsIn,
   type RegistrationsOptions,
@@ -65,8 +65,8 @@ import { toldIdentity } from '../stores/identity.ts';
 
 /** Registers your calls to sellers, so that each webhook finds its call. Made by `createRegistrations`. */
 export interface Registrations extends EventRegistrations, RegistrationMoves, RegistrationUrls {
-  /** The value of `ReceiverOptions.publicUrl`: everything below `baseUrl`. */
-  readonly publicUrl: string;
+  /** The value of `ReceiverOptions.publicUrl`: everything below `baseUrl`. A list if that is one of several. */
+  readonly publicUrl: string | readonly string[];
   /**
    * The value of `ReceiverOptions.senders`: it returns the seller of a URL. It rejects with a Fault while the store
    * is unavailable.
@@ -174,10 +174,10 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   onlyKnown('createRegistrations', options, REGISTRATIONS_OPTIONS);
   const registrations = registrationsIn(options.store);
   const allowLoopback = flag('allowLoopback', options.allowLoopback);
-  const baseUrl = baseUrlOf(options);
+  const baseUrls = baseUrlsOf(options);
   const secrets = secretsOf(options.secrets, parts.hashes);
   const shared = { registrations, secrets, ...parts };
-  const routes = routesOf({ ...shared, baseUrl, allowLoopback });
+  const routes = routesOf({ ...shared, baseUrls, allowLoopback });
   const startMs = wholeNumber('startMs', options.startMs, START_MS, 0, MAX_TIMER_MS);
   const callMs = wholeNumber('callMs', options.callMs, CALL_MS, 1, MAX_TIMER_MS);
   requireLogger(options.logger);
@@ -242,7 +242,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   let stopping = new AbortController();
   let repeating: Promise<unknown> | undefined;
   const own = {
-    publicUrl: `${baseUrl}/*`,
+    publicUrl: publicUrlsOf(baseUrls),
     senders: Object.assign(routes.senders, { [OF_REGISTRATIONS]: true }),
   };
   const callAgain = (operation: Operation, signal: AbortSignal): Promise<unknown> =>
@@ -259,7 +259,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     routes,
     operations,
     call,
-    bases: [baseUrl],
+    bases: baseUrls,
     make: callAgain,
     warn: (fields, message) => logger.warn(fields, message),
     deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
@@ -285,7 +285,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ...watched,
     ...own,
     requireTheirs: (receiver) => requireTheirs({ ...own, registrations }, receiver),
-    ...urlsOf({ ...shared, routes, base: baseUrl, raise: (alarm) => raise(alarm) }),
+    ...urlsOf({ ...shared, routes, base: routes.base, raise: (alarm) => raise(alarm) }),
     ofEvent: ofEvent(operations, { secrets, hashes: parts.hashes }),
     ...subscriptionAnswers(registrations),
     tokenOf: tokenOfEvent(operations, { secrets, hashes: parts.hashes }),

@@ -6,6 +6,7 @@ import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Sender } from '../config/sender-entry.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
 import { adoptedUrls } from './adopted-urls.ts';
+import { type BaseUrls, below } from './base-urls.ts';
 import type { LegacyAuthentication } from './request.ts';
 import {
   hasTokenForm,
@@ -40,6 +41,8 @@ import type { OurUrl } from '../windows/told.ts';
 /** Where a seller is to send. */
 export interface Route {
   readonly url: string;
+  /** The same at each base that is served. */
+  readonly urls: readonly string[];
   readonly authentication?: LegacyAuthentication;
 }
 
@@ -64,7 +67,9 @@ export interface Routes {
   readonly reread: (id: string) => void;
   /** `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
-  /** A URL that a seller has already. @throws ConfigError unless it is below `baseUrl`. */
+  /** Below which sellers are told their URLs from now on. */
+  readonly base: string;
+  /** A URL that a seller has already. @throws ConfigError unless it is below a `baseUrl`. */
   readonly adopt: (seller: Seller, url: string) => Promise<void>;
   /** Removes all URLs of the seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
@@ -76,8 +81,7 @@ export interface Routes {
 
 export interface RouteOptions {
   readonly registrations: StoreRegistrations;
-  /** Without a `/` at its end. */
-  readonly baseUrl: string;
+  readonly baseUrls: BaseUrls;
   readonly allowLoopback: boolean;
   readonly secrets: Secrets;
   readonly hashes: Hashes;
@@ -133,7 +137,8 @@ function tokenRoute(
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });
 
 export function routesOf(options: RouteOptions): Routes {
-  const { registrations, baseUrl, allowLoopback, secrets, hashes, randomBytes } = options;
+  const { registrations, baseUrls, allowLoopback, secrets, hashes, randomBytes } = options;
+  const [firstBase] = baseUrls;
 
   const unsealed = async (route: StoredRoute, sealed: string | undefined): Promise<string | undefined> =>
     sealed === undefined ? undefined : unseal(secrets, placeOfRoute(route), sealed);
@@ -160,7 +165,7 @@ export function routesOf(options: RouteOptions): Routes {
   const given = new Map<string, true>();
   const tokenIn = ({ pathname }: URL): ReturnType<typeof readRouteToken> =>
     readRouteToken(secrets, hashes, pathname.slice(pathname.lastIndexOf('/') + 1));
-  const ours = (url: string): OurUrl | undefined => ourUrlIn([baseUrl], options, url);
+  const ours = (url: string): OurUrl | undefined => ourUrlIn(baseUrls, options, url);
   const keyOf = ({ agentUrl, random }: StoredRoute, base: string): string =>
     JSON.stringify([agentUrl, base, random]);
 
@@ -222,6 +227,7 @@ export function routesOf(options: RouteOptions): Routes {
     const credentials = await credentialsOf(route);
     return {
       url: `${base}/${of.text}`,
+      urls: baseUrls.map((url) => `${url}/${of.text}`),
       ...(scheme !== 'signature' &&
         credentials !== undefined && { authentication: { scheme: LEGACY[scheme], credentials } }),
     };
@@ -253,11 +259,12 @@ export function routesOf(options: RouteOptions): Routes {
   };
 
   return {
-    routeOf: async (seller, scheme = 'signature', base = baseUrl) => {
+    base: firstBase,
+    routeOf: async (seller, scheme = 'signature', base = firstBase) => {
       requireSeller(seller, scheme, allowLoopback);
       return routeOf(seller, scheme, base);
     },
-    reportsRouteOf: async (seller, base = baseUrl) => {
+    reportsRouteOf: async (seller, base = firstBase) => {
       requireSeller(seller, 'signature', allowLoopback);
       return routeOf(seller, 'reports', base);
     },
@@ -284,7 +291,7 @@ export function routesOf(options: RouteOptions): Routes {
     },
     adopt: async (seller, url) => {
       requireSeller(seller, 'signature', allowLoopback);
-      const { pathname, search } = below(baseUrl, url);
+      const { pathname, search } = below(baseUrls, url);
       if (hasTokenForm(pathname)) {
         throw new ConfigError(
           `adopt: ${JSON.stringify(url)} has the form of the URLs that this package makes, and would be mistaken for one. Have the seller send to a URL of its own: reportingWebhook makes it.`,
@@ -334,15 +341,6 @@ export function routesOf(options: RouteOptions): Routes {
     unreadable: () => unreadableRoutes(options),
     rewrap: () => rewrapRoutes({ ...options, reread: known.forget }),
   };
-}
-
-/** @throws ConfigError where no delivery to `url` would reach the receiver. */
-function below(baseUrl: string, url: string): URL {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed?.href.startsWith(`${new URL(baseUrl).href.replace(/\/$/, '')}/`)) return parsed;
-  throw new ConfigError(
-    `adopt: ${JSON.stringify(url)} is not below ${baseUrl}, so nothing sent there reaches this receiver. Give another baseUrl, or have the seller send to a new URL.`,
-  );
 }
 
 /** Routes by their tokens, and adopted URLs. */

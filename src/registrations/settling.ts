@@ -1,10 +1,10 @@
 import { MAX_TEXT } from '../codec/printable.ts';
-import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { isTerminal } from '../events/status.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import type { SellerStep } from './seller-step.ts';
+import { mediaBuyRowId } from './known.ts';
 import {
   isOpen,
   type OperationFound,
@@ -86,10 +86,6 @@ function keepTask(
     rows.save({ ...row, dueAt: now, list: 'watched' });
   return true;
 }
-
-/** A row like a task's, which nobody polls. No task of a seller that means well has such an id. */
-const mediaBuyRowId = (mediaBuyId: string, hashes: Hashes): string =>
-  storedId(`media_buy\0${mediaBuyId}`, hashes);
 
 /** The media buy of an operation, and where its account is kept. */
 function named(mediaBuyId: string, { hashes }: SellerStep): Pick<Stored, 'mediaBuyId' | 'streamId'> {

@@ -13,17 +13,18 @@ import {
 } from '../windows/stream.ts';
 import { withEndSaid } from '../windows/ends.ts';
 import { withTerms } from '../windows/terms.ts';
-import { type CallTold, type ToldTimes, withTold } from '../windows/told.ts';
+import { type CallTold, type Told, type ToldTimes, withTold } from '../windows/told.ts';
 import { type AskedReports, spansOf } from './asked-reports.ts';
 import { type OperationName, type Stored, storedIn } from './operation.ts';
 import type { SellerStep } from './seller-step.ts';
+import { addToRound, roundId } from './snapshot-rows.ts';
 
 /*
  * The account of a media buy's reports as registrations make it and the reconciler keeps it (owed.md §1.1). What arrives is noted in
  * it by the rules of the store, which know `Stream` alone.
  */
 
-/** The state in which a stream is listed. `closed`: the media buy is terminal, and nothing of it is missing. */
+/** The state of a stream. `closed`: the media buy is terminal, and nothing of it is missing. */
 export type StreamState = 'open' | 'closed';
 
 /** Windows that could not be got, running ones together. */
@@ -48,6 +49,8 @@ export interface BuyStream extends Stream {
   /** As JSON text. */
   readonly account?: string;
   readonly edition?: EditionName;
+  /** Of the row by which its impairments are asked for, which is the list of its stream too; absent: they are not. */
+  readonly round?: string;
   readonly frequency: Frequency | null;
   /** As of `AskedReports`. */
   readonly metrics?: readonly string[] | null;
@@ -55,6 +58,8 @@ export interface BuyStream extends Stream {
   readonly since: number;
   /** `get_media_buys` was answered last then. */
   readonly askedAt?: number;
+  /** The answer was of an earlier instant, as it said. */
+  readonly saidAt?: number;
   /** Questions about the buy that failed since, and when it is asked again. */
   readonly asks?: number;
   readonly askAt?: number;
@@ -123,7 +128,8 @@ export function streamRow(
   state: StreamState,
   { dueAt = null, expiresAt = null }: Partial<Pick<RegistrationRow, 'dueAt' | 'expiresAt'>> = {},
 ): RegistrationRow {
-  return { kind: 'stream', sender, id, value: streamText(stream), dueAt, list: state, expiresAt };
+  const list = state === 'open' ? (stream.round ?? state) : state;
+  return { kind: 'stream', sender, id, value: streamText(stream), dueAt, list, expiresAt };
 }
 
 export function streamAt(rows: RegistrationRows, id: string): Stream | undefined {
@@ -153,16 +159,21 @@ function bought(
   if (mediaBuyId === undefined) return;
   const id = storedId(mediaBuyId, hashes);
   const known = streamAt(rows, id);
-  const told = withTold(known?.told ?? [], callToldIn(stored), timesOf(stored, now));
+  const told = toldBy(known, stored, now);
   if (known && isRegistered(known)) {
     const row = rows.get('stream', id);
     if (row) rows.save({ ...row, value: streamText({ ...known, told }) });
     return;
   }
-  const made = { ...streamMade(known ?? emptyStream(mediaBuyId), of, stored, now), told };
+  const made = { ...streamMade(known ?? emptyStream(mediaBuyId), of, stored, step), told };
   const stream = reports ? placedAnew({ ...made, ...askedFor(reports, stored, now) }) : made;
   rows.save(streamRow({ sender: of.agentUrl, id }, stream, 'open', { dueAt: now }));
+  addToRound(rows, of.agentUrl, stream, now);
 }
+
+/** By which URLs the seller was told to send, the call among them. */
+const toldBy = (known: Stream | undefined, stored: Stored, now: number): readonly Told[] =>
+  withTold(known?.told ?? [], callToldIn(stored), timesOf(stored, now));
 
 /** By which URLs the call was told, as it was made last. */
 function callToldIn({ told, withoutConfig }: Stored): CallTold {
@@ -195,21 +206,23 @@ function askedFor(
  * asked for, as far as is known.
  */
 export function adoptStream(
-  { rows, now, hashes }: SellerStep,
+  step: SellerStep,
   operation: RegistrationRow,
   mediaBuyId: string,
   { frequency, metrics, told }: AdoptedReports,
 ): void {
+  const { rows, now, hashes } = step;
   const { sender, id: operationId } = operation;
   const id = storedId(mediaBuyId, hashes);
   const known = streamAt(rows, id);
   const of = { agentUrl: sender, operationId };
   const isKnown = known !== undefined && isRegistered(known);
-  const made = isKnown ? known : streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), now);
+  const made = isKnown ? known : streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), step);
   const asked = isKnown ? withReports(known, { frequency, metrics }, now) : { ...made, frequency, metrics };
   const stream = frequency === null ? made : asked;
   const is = { ...stream, told: withTold(known?.told ?? [], told, { at: now, ackedAt: now }) };
   rows.save(streamRow({ sender, id }, is, 'open', { dueAt: now }));
+  if (!isKnown) addToRound(rows, sender, is, now);
 }
 
 const metricsOf = (metrics: AskedReports['metrics']): Pick<AskedReports, 'metrics'> =>
@@ -253,7 +266,7 @@ export function streamMade(
   known: Stream,
   { operationId }: OperationName,
   { ref, account, seller }: Pick<Stored, 'ref' | 'account' | 'seller'>,
-  now: number,
+  { now, hashes }: Pick<SellerStep, 'now' | 'hashes'>,
 ): BuyStream {
   return {
     ...known,
@@ -261,6 +274,7 @@ export function streamMade(
     ...(ref !== undefined && { ref }),
     ...(account !== undefined && { account }),
     ...(seller.edition && { edition: seller.edition }),
+    round: roundId({ ...(account !== undefined && { account }), ...(ref !== undefined && { ref }) }, hashes),
     frequency: null,
     products: [],
     since: now,
@@ -274,18 +288,19 @@ export function streamMade(
  * a stream has one by it.
  */
 function updated(
-  { rows, now, hashes }: SellerStep,
+  step: SellerStep,
   of: OperationName,
   stored: Stored,
   { frequency, metrics, products, mediaBuyId }: AskedReports & { readonly mediaBuyId: string },
 ): void {
+  const { rows, now, hashes } = step;
   const id = storedId(mediaBuyId, hashes);
   const row = rows.get('stream', id);
   const kept = row && streamIn(row.value);
   const isKnown = kept !== undefined && isRegistered(kept);
   if (!isKnown && !frequency) return;
-  const known = isKnown ? kept : streamMade(kept ?? emptyStream(mediaBuyId), of, stored, now);
-  const told = withTold(known.told ?? [], callToldIn(stored), timesOf(stored, now));
+  const known = isKnown ? kept : streamMade(kept ?? emptyStream(mediaBuyId), of, stored, step);
+  const told = toldBy(known, stored, now);
   // Without reports nothing of it is asked for by itself.
   if (row && !frequency && !hasReports(known)) {
     rows.save({ ...row, value: streamText({ ...known, told }) });
@@ -298,6 +313,7 @@ function updated(
     changedAt: now,
   };
   rows.save(streamRow({ sender: of.agentUrl, id }, placedAnew(stream), 'open', { dueAt: now }));
+  if (!isKnown) addToRound(rows, of.agentUrl, stream, now);
 }
 
 /** The answer or the end of a call of ours says that its media buy has ended (owed.md §7.1). */

@@ -3,7 +3,7 @@ import type { AlarmCode, RefusedCode, UnavailableCode } from './codes.ts';
 /** Names the heading of docs/errors.md about the code of an answer. */
 export const docsOf = (code: RefusedCode | UnavailableCode): string => `docs/errors.md#${code}`;
 
-/** Codes of alarms that are codes of answers too: docs/errors.md has them, docs/alarms.md the others. */
+/** Codes of alarms that are codes of answers too: docs/errors.md has them. */
 const OF_ANSWERS: Readonly<Record<AlarmCode & (RefusedCode | UnavailableCode), true>> = {
   unsupported_media_type: true,
   unsupported_content_encoding: true,
@@ -22,11 +22,30 @@ const OF_ANSWERS: Readonly<Record<AlarmCode & (RefusedCode | UnavailableCode), t
   misconfigured: true,
 };
 
+/** Codes of alarms about what sellers are asked and owe: docs/call-alarms.md has them, docs/alarms.md the others. */
+const OF_CALLS: ReadonlySet<AlarmCode> = new Set([
+  'operation_orphaned',
+  'answer_refused',
+  'operation_refused',
+  'task_unresolved',
+  'task_unknown',
+  'report_missing',
+  'report_unrecoverable',
+  'impairment_missed',
+  'stream_unverifiable',
+  'final_absent',
+  'totals_differ',
+  'subscription_lost',
+  'subscription_refused',
+  'retired_url_used',
+  'poll_failing',
+]);
+
 const isOfAnswers = (code: AlarmCode): code is keyof typeof OF_ANSWERS => Object.hasOwn(OF_ANSWERS, code);
 
 /** Names the heading of a page of the package about an alarm. */
 export const alarmDocsOf = (code: AlarmCode): string =>
-  isOfAnswers(code) ? docsOf(code) : `docs/alarms.md#${code}`;
+  isOfAnswers(code) ? docsOf(code) : `docs/${OF_CALLS.has(code) ? 'call-alarms' : 'alarms'}.md#${code}`;
 
 /**
  * A problem that an operator should look into, passed to `onAlarm` and written to the log. Further members depend on

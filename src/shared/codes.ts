@@ -1,6 +1,6 @@
 /*
  * Every stable code of this library, once, with how its owner meets it. The public unions of codes are made of this table; all
- * but warnings have an entry in docs/errors.md, docs/alarms.md or docs/thrown-errors.md. Imported as a type alone, so no bundle contains it.
+ * but warnings have an entry in docs/errors.md, docs/alarms.md, docs/call-alarms.md or docs/thrown-errors.md. Imported as a type alone, so no bundle contains it.
  */
 
 /**
@@ -135,6 +135,8 @@ export const CODES = {
   report_missing: ['alarm'],
   /** They cannot be pulled, or were in vain for a week. */
   report_unrecoverable: ['alarm'],
+  /** A snapshot has told an impairment, or its end, of which the seller's webhook did not come (owed.md §6.7). */
+  impairment_missed: ['alarm'],
   /** Which windows a media buy owes cannot be known. */
   stream_unverifiable: ['alarm'],
   /** A media buy has ended, and its `final` report did not come. */
@@ -308,7 +310,7 @@ export type SettingCode = CodeOf<'setting'>;
 
 /**
  * The code of an alarm, which an operator should look into: `alarm.code`. An alarm never changes an answer. The
- * pages docs/alarms.md and docs/errors.md explain all codes.
+ * pages docs/alarms.md, docs/call-alarms.md and docs/errors.md explain all codes.
  */
 export type AlarmCode = CodeOf<'alarm' | 'setting'>;
 

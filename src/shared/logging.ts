@@ -159,6 +159,7 @@ const SUBJECTS: Readonly<
   stream_unverifiable: 'each',
   final_absent: 'each',
   totals_differ: 'each',
+  impairment_missed: 'each',
   task_unknown: 'each',
   poll_failing: ['sender', 'refusal'],
   senders_failed: [],

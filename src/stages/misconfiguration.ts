@@ -1,6 +1,6 @@
-import type { SetUpWatch } from '../auth/auth-contract.ts';
+import type { HeadRequest, SetUpWatch } from '../auth/auth-contract.ts';
 import { once } from '../shared/single-flight.ts';
-import { createTrialPace, type SetUpKnowledge, type SetUpParts } from './trial-pace.ts';
+import { type BaseKnowledge, createTrialPace, type SetUpKnowledge, type SetUpParts } from './trial-pace.ts';
 
 /** The trials of what failed by what may be our own fault. */
 type Trials = Pick<typeof import('./clock-trial.ts'), 'clockTrial'> &
@@ -14,19 +14,24 @@ const MAX_SENDERS = 10_000;
  * @param load called for the first delivery that fails.
  */
 export function createSetUpWatch(parts: SetUpParts, load: () => Promise<Trials>): SetUpWatch {
-  const known: SetUpKnowledge = { urlRight: new Set(), insideAt: undefined, offsetMs: undefined };
-  const { urlRight } = known;
+  const known: SetUpKnowledge = { insideAt: undefined, offsetMs: undefined };
+  const [first, ...others] = parts.config.bases;
+  const knownOf = new Map<object, BaseKnowledge>(others.map((base) => [base, { base, urlRight: new Set() }]));
+  const ofFirst: BaseKnowledge = { base: first, urlRight: new Set() };
+  const ofBase = ({ base }: Pick<HeadRequest, 'base'>): BaseKnowledge =>
+    (base && knownOf.get(base)) ?? ofFirst;
   const trials = once(async () => {
     const { clockTrial, reencoded, urlTrial } = await load();
-    return {
-      reencoded,
-      byForms: urlTrial(parts, known, createTrialPace()),
-      byClock: clockTrial(parts, known, createTrialPace()),
-    };
+    const byForms = new Map(
+      [ofFirst, ...knownOf.values()].map((of) => [of, urlTrial(parts, of, createTrialPace())]),
+    );
+    return { reencoded, byForms, byClock: clockTrial(parts, known, createTrialPace()) };
   });
   return {
-    verified({ agentUrl }, arrivedAt) {
-      known.insideAt = arrivedAt;
+    unexplained: new Map(),
+    verified({ agentUrl }, request) {
+      const { urlRight } = ofBase(request);
+      known.insideAt = request.arrivedAt;
       known.offsetMs = undefined;
       if (urlRight.has(agentUrl)) return;
       if (urlRight.size >= MAX_SENDERS) urlRight.clear();
@@ -34,12 +39,14 @@ export function createSetUpWatch(parts: SetUpParts, load: () => Promise<Trials>)
     },
     async signedElsewhere(request, candidates, verifies) {
       const { url, urlNormalised } = request.delivery;
-      const isOpen = urlNormalised || candidates.some(({ sender }) => !urlRight.has(sender.agentUrl));
+      const of = ofBase(request);
+      const isOpen = urlNormalised || candidates.some(({ sender }) => !of.urlRight.has(sender.agentUrl));
       // The call with two arguments has no evidence.
       if (url === undefined || !isOpen) return undefined;
       const { reencoded, byForms } = await trials();
       return (
-        (await reencoded(parts, request, candidates, verifies)) ?? byForms(request, candidates, verifies)
+        (await reencoded({ ...parts, base: of.base }, request, candidates, verifies)) ??
+        byForms.get(of)?.(request, candidates, verifies)
       );
     },
     outsideWindow: async (request, late) => (await trials()).byClock(request, late),

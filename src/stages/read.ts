@@ -231,7 +231,7 @@ function claimKind(claim: Writable<EventClaim>, reading: Readable, context: Clai
     return;
   }
   if (at && !isPulledState(event)) claimMediaBuy(claim, event, at.key, hashes);
-  const state = context.registrations && !context.isObserved ? stateClaim(event, at?.ms, hashes) : undefined;
+  const state = context.registrations && !context.isObserved ? stateClaim(reading, hashes) : undefined;
   if (state) claim.state = state;
 }
 

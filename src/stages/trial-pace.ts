@@ -1,3 +1,4 @@
+import type { PublicUrl } from '../config/public-url.ts';
 import type { Config } from '../config/resolve-options.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { putBounded } from '../shared/bounded.ts';
@@ -6,19 +7,24 @@ import type { Store } from '../stores/store.ts';
 
 /** What signatures that verified have shown of a receiver's set-up. */
 export interface SetUpKnowledge {
-  /**
-   * Agent URLs of senders one of whose signatures verified for `publicUrl`. With one that ends in `/*` too: its paths are
-   * the request's, without end, and all that can be wrong about it is its origin, which one under any of them proves.
-   */
-  readonly urlRight: Set<string>;
   /** When one was inside its window last. Receiver's clock, Unix ms. */
   insideAt: number | undefined;
   /** What has to be added to the clock, where it was found to be wrong. Ms. Holds until one is inside without it. */
   offsetMs: number | undefined;
 }
 
+/** What they have shown of one base. */
+export interface BaseKnowledge {
+  readonly base: PublicUrl;
+  /**
+   * Agent URLs of senders one of whose signatures verified for it. With one that ends in `/*` too: its paths are
+   * the request's, without end, and all that can be wrong about it is its origin, which one under any of them proves.
+   */
+  readonly urlRight: Set<string>;
+}
+
 export interface SetUpParts {
-  readonly config: Pick<Config, 'publicUrl' | 'allowLoopback'>;
+  readonly config: Pick<Config, 'bases' | 'allowLoopback'>;
   readonly raiseAlarm: RaiseAlarm;
   readonly store: Pick<Store, 'name' | 'clock'>;
   /** Unix ms. */

@@ -13,7 +13,8 @@ import {
 } from '../config/public-url-forms.ts';
 import type { Candidate } from '../keys/key-resolver.ts';
 import type { Unavailability } from '../shared/outcome.ts';
-import type { SetUpKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
+import { urlAt } from './selected.ts';
+import type { BaseKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
 
 /** What was found by one sender's signatures. */
 interface Trials {
@@ -28,7 +29,7 @@ const MAX_SENDERS = 10_000;
 
 interface UrlTrialContext {
   readonly parts: SetUpParts;
-  readonly known: SetUpKnowledge;
+  readonly known: BaseKnowledge;
   readonly pace: TrialPace;
   /** By agent URL. */
   readonly trials: Map<string, Trials>;
@@ -43,17 +44,19 @@ interface Signed {
 
 interface Delivered {
   readonly request: HeadRequest;
+  /** The URLs that it may be for as configured. */
+  readonly known: readonly string[];
   readonly evidence: UrlEvidence;
   readonly verifies: VerifiesFor;
 }
 
 /** The first of the forms for which a key verifies. Forms that come to one URL are tried once, the configured one never. */
 async function firstSigned(
-  { request, evidence, verifies }: Delivered,
+  { known, evidence, verifies }: Delivered,
   forms: readonly UrlForm[],
   candidates: readonly Candidate[],
 ): Promise<Signed | undefined> {
-  const seen = new Set([request.target.targetUri]);
+  const seen = new Set(known);
   for (const form of forms) {
     const url = formedUrl(form, evidence);
     if (!url || seen.has(url.target.targetUri)) continue;
@@ -117,7 +120,8 @@ function mismatch(
   const sender = signer.sender.agentUrl;
   const signedUrl = printableName(url.target.targetUri, MAX_URL_BYTES);
   const meant = printableName(url.publicUrl, MAX_URL_BYTES);
-  const message = `${sender} signed for ${signedUrl}. If ${signedUrl} is what you gave ${sender}, set publicUrl to ${meant}; if not, somebody replays another receiver's deliveries here: change nothing.`;
+  const fix = parts.config.bases.length > 1 ? `add ${meant} to publicUrl` : `set publicUrl to ${meant}`;
+  const message = `${sender} signed for ${signedUrl}. If ${signedUrl} is what you gave ${sender}, ${fix}; if not, somebody replays another receiver's deliveries here: change nothing.`;
   const configuredUrl = printableName(target.targetUri, MAX_URL_BYTES);
   parts.raiseAlarm({ code: 'public_url_mismatch', sender, signedUrl, configuredUrl, message });
   return { kind: 'unavailable', code: 'misconfigured', check: 10, detail: message };
@@ -129,16 +133,20 @@ function mismatch(
  */
 export function urlTrial(
   parts: SetUpParts,
-  known: SetUpKnowledge,
+  known: BaseKnowledge,
   pace: TrialPace,
 ): SetUpWatch['signedElsewhere'] {
   const context: UrlTrialContext = { parts, known, pace, trials: new Map() };
   return async (request, candidates, verifies) => {
     const { delivery, target } = request;
     const requestTarget = delivery.url ?? '/';
-    const evidence = { ...parts.config, target, authority: receivedAuthority(delivery), requestTarget };
+    const { allowLoopback } = parts.config;
+    const authority = receivedAuthority(delivery);
+    const evidence = { publicUrl: known.base, allowLoopback, target, authority, requestTarget };
+    const urls = parts.config.bases.flatMap((base) => urlAt(base, delivery.url) ?? []);
+    const delivered = { request, evidence, verifies, known: [target, ...urls].map((url) => url.targetUri) };
     for (const [agentUrl, own] of bySender(candidates)) {
-      const signed = await trySender(context, { request, evidence, verifies }, agentUrl, own);
+      const signed = await trySender(context, delivered, agentUrl, own);
       if (signed) return mismatch(context, request, signed);
     }
     return undefined;
@@ -151,15 +159,14 @@ export function urlTrial(
  * for a sender that verified before may use such a URL at any time.
  */
 export async function reencoded(
-  { config, raiseAlarm }: SetUpParts,
+  { base, raiseAlarm }: Pick<SetUpParts, 'raiseAlarm'> & Pick<BaseKnowledge, 'base'>,
   { delivery, target }: HeadRequest,
   candidates: readonly Candidate[],
   verifies: VerifiesFor,
 ): Promise<Unavailability | undefined> {
-  const { publicUrl } = config;
-  if (publicUrl.kind === 'exact' || !delivery.urlNormalised) return undefined;
+  if (base.kind === 'exact' || !delivery.urlNormalised) return undefined;
   for (const sent of sentTargets(pathAndQuery(delivery.url ?? '/'))) {
-    const signed = canonicalOrUndefined(publicUrl.origin + sent);
+    const signed = canonicalOrUndefined(base.origin + sent);
     const signer = signed && (await verifies(signed, candidates));
     if (!signer) continue;
     const sender = signer.sender.agentUrl;

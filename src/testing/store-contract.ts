@@ -25,6 +25,7 @@ import {
   registrationPageCases,
 } from './store-contract/registration-rows.ts';
 import { reportWindowCases } from './store-contract/report-windows.ts';
+import { stateCases } from './store-contract/states.ts';
 import { registrationDueCases } from './store-contract/registrations-due.ts';
 import { toldCases } from './store-contract/two-channels.ts';
 import { suspectCases } from './store-contract/suspects.ts';
@@ -69,6 +70,7 @@ const REGISTRATION_SUITES: Readonly<Record<string, Cases>> = {
   'registrations: pages': registrationPageCases,
   'a task reported by several channels': toldCases,
   'report windows': reportWindowCases,
+  'states of things': stateCases,
 };
 
 /**

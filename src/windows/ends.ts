@@ -12,11 +12,15 @@ type TerminalStatus = 'completed' | 'rejected' | 'canceled';
 
 export const isTerminalBuy = (status: unknown): status is TerminalStatus => TERMINAL.has(status);
 
-/** The stream with an end that was said: its seller is asked about it. Of several the earliest counts. */
+/**
+ * The stream with an end that was said: its seller is asked about it. Of several the earliest counts; those that follow ask for nothing
+ * more, for else a seller that goes on saying so would never be asked to the end.
+ */
 export function withEndSaid<S extends Stream>(stream: S, { status, at }: EndSaid, now: number): S {
   if (isTerminalBuy(stream.status)) return stream;
-  const earliest = Math.min(at, now, stream.endSaid?.at ?? Infinity);
-  return { ...stream, endSaid: { status, at: earliest }, changedAt: now };
+  const known = stream.endSaid?.at;
+  const endSaid = { status, at: Math.min(at, now, known ?? Infinity) };
+  return { ...stream, endSaid, ...(known === undefined && { changedAt: now }) };
 }
 
 /**

@@ -107,6 +107,43 @@ describe('behind nginx with its default proxy_pass, which rewrites Host', () => 
   });
 });
 
+describe('two bases behind nginx (verification.md §4.16)', () => {
+  const publicUrl = ['https://new.example/webhooks/*', 'https://old.example/webhooks/*'];
+  const [fresh, old] = ['https://new.example/webhooks/proto', 'https://old.example/webhooks/proto'] as const;
+  /** A valid delivery for each, at its own Host. */
+  const deliveries = (): Promise<WireRequest[]> =>
+    Promise.all(
+      [fresh, old].map(async (url) => {
+        const signed = await givenFor(seller).signed({ url });
+        const headers = signed.headers.filter(([name]) => name !== 'Host');
+        return { ...signed, headers: [['Host', new URL(url).host], ...headers] as WireRequest['headers'] };
+      }),
+    );
+  const askBoth = async ({ ask }: Proxied): Promise<number[]> => {
+    const statuses: number[] = [];
+    for (const request of await deliveries()) statuses.push((await ask(request)).status);
+    return statuses;
+  };
+  const fixed = (host: string) => (upstream: string) =>
+    `location / { proxy_pass ${upstream}; proxy_set_header Host ${host}; }`;
+
+  test.each([
+    ['that passes Host on', passingHost, 'strict', [200, 200]],
+    ['that rewrites Host', plain, 'strict', [503, 503]],
+    ['that rewrites Host', plain, 'off', [200, 200]],
+    ['that makes one Host of both', fixed('new.example'), 'strict', [200, 503]],
+    ['that makes one Host of both', fixed('new.example'), 'off', [200, 200]],
+  ] as const)("%s: hostCheck '%3$s'", async (_, location, hostCheck, statuses) => {
+    await using proxied = await behind(location, { publicUrl, hostCheck });
+    expect(await askBoth(proxied)).toEqual(statuses);
+    const { outcomes, alarms, handled } = proxied.setup;
+    const accepted = [fresh, old].filter((_url, i) => statuses[i] === 200);
+    expect(outcomes.filter(({ kind }) => kind === 'accepted').map(({ url }) => url)).toEqual(accepted);
+    expect(new Set(alarms)).toEqual(new Set(accepted.length === 2 ? [] : ['host_rewritten']));
+    expect(handled).toHaveLength(accepted.length);
+  });
+});
+
 describe('behind nginx that passes Host on', () => {
   test('answers are the receiver’s, byte for byte', async () => {
     await using proxied = await behind(passingHost);

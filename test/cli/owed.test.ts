@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { PermanentError } from '../../src/index.ts';
 import { createRegistrations } from '../../src/registrations/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
-import { AGENT, testReceiver } from '../receiver/setup.ts';
+import { AGENT, payloads, testReceiver } from '../receiver/setup.ts';
 import { buy, BUY, DAY_MS, type Period, reportBody } from '../reconcile/kit.ts';
 import { NEWEST } from '../registrations/kit.ts';
 import { HOSTILE, MARK } from '../support/hostile-text.ts';
@@ -36,7 +36,11 @@ async function buyer(file: string) {
   const report = async (period: Period, key?: string): Promise<void> => {
     await at.deliver(reportBody(period, key === undefined ? {} : { key }));
   };
-  return { registrations, report, stop: () => at.receiver.stop() };
+  const impair = async (): Promise<void> => {
+    const sent = { ...payloads.family('impairment'), media_buy_id: BUY };
+    await at.deliver({ ...sent, impairment_id: 'imp-7', observed_at: ago(2).end });
+  };
+  return { registrations, report, impair, stop: () => at.receiver.stop() };
 }
 
 const owed = (folder: { path: string }, ...args: string[]): Promise<Ended> =>
@@ -44,11 +48,11 @@ const owed = (folder: { path: string }, ...args: string[]): Promise<Ended> =>
 
 it('owed: says what came, what is missing, and what is held', async () => {
   using folder = tempFolder();
-  const { registrations, report, stop } = await buyer(folder.file('it.db'));
+  const { registrations, report, impair, stop } = await buyer(folder.file('it.db'));
   const empty = await owed(folder);
   expect(empty).toMatchObject({ code: 0, stderr: '' });
   expect(empty.stdout).toMatch(
-    /^No media buy with reports is registered\.\nTasks: 0 ended, 0 open, 0 unresolved, 0 orphaned\nComplete as of 2\d{3}-/,
+    /^No media buy is registered\.\nTasks: 0 ended, 0 open, 0 unresolved, 0 orphaned\nComplete as of 2\d{3}-/,
   );
 
   await buy({ registrations }, FLIGHT);
@@ -102,6 +106,8 @@ it('owed: says what came, what is missing, and what is held', async () => {
   const held = await owed(folder);
   expect(held.code).toBe(1);
   expect(held.stdout).toMatch(/^held +4 +3 +0 +0 +1 /m);
+  await impair();
+  expect((await owed(folder)).stdout).toContain('    impaired by imp-7 since ');
   await stop();
 });
 
@@ -123,7 +129,7 @@ it('owed: operations that have not ended with what to do, the slowest seller, an
   ]);
   const since = new Date(Date.now() + DAY_MS).toISOString();
   expect((await owed(folder, '--since', since)).stdout).toMatch(
-    /^No media buy with reports is registered\.\nTasks: 0 ended, 1 open, 0 unresolved, 0 orphaned; since then 0 registered, 0 ended\nSlowest/,
+    /^No media buy is registered\.\nTasks: 0 ended, 1 open, 0 unresolved, 0 orphaned; since then 0 registered, 0 ended\nSlowest/,
   );
 });
 
@@ -139,6 +145,48 @@ it('owed: media buys of which nothing is newer are counted in one line', async (
   expect(stdout).toMatch(`1 media buy has nothing newer than ${since}.\nTasks: 1 ended`);
   const one = await owed(folder, '--since', since, '--seller', AGENT, '--media-buy', BUY);
   expect(one).toMatchObject({ code: 0, stdout: expect.stringMatching(/^1 media buy has/) as unknown });
+});
+
+it('owed: the end of a media buy, and its totals', async () => {
+  using folder = tempFolder();
+  const { registrations, stop } = await buyer(folder.file('it.db'));
+  await buy({ registrations }, FLIGHT);
+  await stop();
+  const at = Date.parse('2026-04-01T00:00:00Z');
+  const ours = { impressions: 1000, spend: 10, currency: 'USD' };
+  const linesWith = async (more: object): Promise<readonly string[]> => {
+    const store = sqliteStore(folder.file('it.db'));
+    await store.open();
+    const [row] = (await store.registrations.page({ kind: 'stream', limit: 1 })).rows;
+    if (!row) throw new Error('there is no stream');
+    const {
+      final: _f,
+      closedAt: _c,
+      totals: _t,
+      ...stream
+    } = JSON.parse(row.value) as Record<string, unknown>;
+    const value = JSON.stringify({ ...stream, ...more });
+    await store.registrations.run(row.sender, (rows) => rows.save({ ...row, value }));
+    await store.close();
+    const { stdout } = await owed(folder);
+    return stdout.split('\n').filter((line) => /^ {4}(?:closed|final|totals)/.test(line));
+  };
+  const compared = { ours, theirs: { impressions: 900, currency: HOSTILE.slice(0, 200) }, differs: true, at };
+  const [closed, totals, ...others] = await linesWith({
+    closedAt: at,
+    final: 'absent',
+    totals: { compared },
+  });
+  expect(closed).toBe('    closed 2026-04-01T00:00:00.000Z, final absent');
+  expect(totals).toMatch(
+    /^ {4}totals differ: ours 1000 impressions, 10 USD; the seller's 900 impressions, \? .*, as of 2026-04-01T00:00:00\.000Z$/,
+  );
+  expect(totals).toContain(MARK);
+  expect(others).toEqual([]);
+  expect(await linesWith({ final: 'received', totals: { tries: 1, error: 'no\nanswer' } })).toEqual([
+    '    final received',
+    expect.stringMatching(/^ {4}totals not compared: no.*answer$/),
+  ]);
 });
 
 it('owed: no text of a seller begins a line of its own', async () => {

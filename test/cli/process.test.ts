@@ -320,6 +320,24 @@ describe('explain', () => {
     expect({ code: odd.code, lines: odd.stderr.trim().split('\n').length }).toEqual({ code: 2, lines: 1 });
   });
 
+  it('takes each URL of a receiver that has several, and goes by the one that Host names', async () => {
+    using folder = tempFolder();
+    const { jwks } = await keyFiles(folder);
+    const capture = httpText(await signed());
+    writeFileSync(folder.file('a.http'), capture);
+    writeFileSync(folder.file('b.http'), capture.replace(/^host: .*$/im, 'Host: old.example'));
+    const urls = ['--url', 'https://old.example/*', '--url', 'https://buyer.example/webhooks/*', '--json'];
+    const explained = async (file: string, ...more: string[]): Promise<unknown> =>
+      JSON.parse((await cli(['explain', folder.file(file), '--keys', jwks, ...urls, ...more])).stdout);
+    expect(await explained('a.http')).toMatchObject({ ok: true, url: URL_GIVEN });
+    expect(await explained('b.http')).toMatchObject({
+      ok: false,
+      url: URL_GIVEN,
+      findings: [{ cause: 'host-rewritten', step: '10' }],
+    });
+    expect(await explained('b.http', '--host-check', 'off')).toMatchObject({ ok: true, url: URL_GIVEN });
+  });
+
   it('names the broken step of an agent’s chain', async () => {
     await using seller = await createFakeSeller({ url: URL_GIVEN });
     seller.faults.set('/.well-known/jwks.json', 'html');
@@ -483,6 +501,43 @@ describe('vectors probe', () => {
     expect(code).toBe(0);
   });
 
+  it('probes each URL of a receiver that has several, and what is signed for one at another', async () => {
+    using folder = tempFolder();
+    const { probe } = await keyFiles(folder);
+    const urls = ['https://new.example/webhooks/proto', 'https://old.example/webhooks/proto'];
+    const config = await cli(['vectors', 'probe', ...urls, '--keys', probe, '--print-config']);
+    writeFileSync(folder.file('config.mjs'), `export const config = { ${config.stdout} };`);
+    const { config: pasted } = (await import(folder.file('config.mjs'))) as {
+      config: Parameters<typeof bench>[0];
+    };
+    const grade = async (publicUrl: string | readonly string[]): Promise<unknown> => {
+      await using setup = await bench({ ...pasted, publicUrl });
+      const only = ['--only', 'other-url', '--only', 'stale', '--json'];
+      const { stdout } = await cli([
+        'vectors',
+        'probe',
+        ...urls,
+        '--keys',
+        probe,
+        '--to',
+        setup.url,
+        ...only,
+      ]);
+      const { ok, urls: each } = JSON.parse(stdout) as {
+        ok: boolean;
+        urls: { results: { answered: string }[] }[];
+      };
+      return [ok, ...each.map(({ results }) => results.map(({ answered }) => answered))];
+    };
+    expect(await grade(urls)).toEqual([true, ['200', '503'], ['200', '503']]);
+    // One that has not the second: nothing that it is given there is accepted.
+    expect(await grade(urls.slice(0, 1))).toEqual([
+      false,
+      ['200', '503'],
+      ['-', '401 webhook_signature_invalid'],
+    ]);
+  });
+
   it('passes it with a fake seller too, and says what is missing where the receiver does not know it', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
@@ -536,7 +591,7 @@ describe('vectors probe', () => {
         inner(req, res);
       },
     );
-    const args = ['vectors', 'probe', setup.url, '--keys', probe, '--only', 'tool-completed'];
+    const args = ['vectors', 'probe', setup.url, '--keys', probe, '--only', 'stale'];
     expect(await cli(args)).toMatchObject({ code: 1, stderr: '' });
     const served = await cli([...args, '--fake-seller', String(port)]);
     expect(served.stdout.trim().split('\n').at(-1)).toBe('1 passed, 0 failed, 0 skipped');
@@ -581,7 +636,7 @@ describe('vectors probe', () => {
   it('tries each name, and goes on with the one that the receiver takes, without a flag', async () => {
     using folder = tempFolder();
     const { probe } = await keyFiles(folder);
-    const args = (url: string) => ['vectors', 'probe', url, '--keys', probe, '--only', 'tool-completed'];
+    const args = (url: string) => ['vectors', 'probe', url, '--keys', probe, '--only', 'stale'];
     const lines = async (options: Parameters<typeof bench>[0], ...more: string[]) => {
       await using setup = await bench(options);
       const { code, stdout, stderr } = await cli([...args(setup.url), ...more]);

@@ -326,6 +326,27 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       ),
     ]),
     ['an empty publicUrl', { publicUrl: '' }, /publicUrl: missing/],
+    ['no base', { publicUrl: [] }, /^publicUrl: is an empty list\./],
+    ['a base that is missing', { publicUrl: ['https://buyer.example/a', undefined] }, /publicUrl: missing/],
+    ['a wrong base', { publicUrl: ['https://buyer.example/a', '/b'] }, /publicUrl: "\/b" is not an absolute/],
+    [
+      'nine bases',
+      { publicUrl: Array.from({ length: 9 }, (_, i) => `https://b${i}.example/hook`) },
+      /^publicUrl: has 9 URLs, at most 8\./,
+    ],
+    [
+      'one base twice, as it is signed',
+      { publicUrl: ['https://Buyer.example:443/%7Ea/*', 'https://buyer.example./~a/*'] },
+      /^publicUrl: has https:\/\/buyer\.example\/~a\/\* twice\./,
+    ],
+    [
+      'paths of senders under one URL among bases',
+      {
+        publicUrl: ['https://buyer.example/webhooks/*', 'https://buyer.example/hook'],
+        senders: { '/webhooks/a': [{ agentUrl: 'https://a.example' }] },
+      },
+      /^senders: has paths, but publicUrl is one URL, https:\/\/buyer\.example\/hook\./,
+    ],
     ['a publicUrl without a host', { publicUrl: 'https://:port/hook' }, /is not an absolute URL/],
     ['one handler for all', { handlers: () => {} }, /handlers: is not an object.*other/],
     ['retry that is a number', { retry: 5 }, /retry: must be an object like \{ attempts: 12 \}/],
@@ -646,6 +667,27 @@ describe('senders by path', () => {
     expect(make).toThrow(message);
   });
 
+  it('are those of each base that the path is under', async () => {
+    const bases = [
+      'https://new.example/hooks/*',
+      'https://old.example/*',
+      'https://buyer.example/webhooks/*',
+    ];
+    const { senders } = resolveOptions(
+      given({ publicUrl: bases, senders: { '/hooks/a': [a], '/webhooks/a': [a] } }),
+    );
+    const hosts = ['new', 'old', 'buyer'].map((name) => `https://${name}.example`);
+    const of = async (path: string) =>
+      Promise.all(hosts.map(async (host) => (await senders.forUrl(host + path)).length));
+    expect(await of('/hooks/a')).toEqual([1, 1, 0]);
+    expect(await of('/webhooks/a?b')).toEqual([0, 1, 1]);
+    expect(await of('/webhooks/b')).toEqual([0, 0, 0]);
+    const nowhere = given({ publicUrl: [bases[0], bases[2]], senders: { '/a': [a] } });
+    expect(() => resolveOptions(nowhere)).toThrow(
+      /\["\/a"\]: is not under publicUrl, https:\/\/new\.example\/hooks\/\*, https:\/\/buyer\.example\/webhooks\/\*\./,
+    );
+  });
+
   it('needs a publicUrl that ends in /*', () => {
     expect(() => resolveOptions(given({ senders: { '/webhooks/proto': [a] } }))).toThrow(
       /^senders: has paths, but publicUrl is one URL, https:\/\/buyer\.example\/webhooks\/proto\. Let it end in \/\*/,
@@ -669,12 +711,26 @@ describe('senders beside registrations', () => {
 
   it('registrations alone are enough', async () => {
     const config = resolve({});
-    expect(config.publicUrl).toMatchObject({ kind: 'prefix', prefix: theirs });
+    expect(config.bases).toMatchObject([{ kind: 'prefix', prefix: theirs }]);
     expect(await at(config, '/webhooks/r/known')).toEqual([registered.agentUrl]);
     expect(await at(config, '/webhooks/r/other')).toEqual([]);
     expect(await at(resolve({ senders: registrations.senders }), '/webhooks/r/known')).toEqual([
       registered.agentUrl,
     ]);
+  });
+
+  it('at each of their bases', async () => {
+    const bases = [`${theirs}*`, 'https://old.example/r/*'];
+    const ofTwo = { ...registrations, publicUrl: bases };
+    expect(resolve({ registrations: ofTwo }).bases).toMatchObject([{ prefix: theirs }, { kind: 'prefix' }]);
+    const publicUrl = ['https://buyer.example/webhooks/*', 'https://old.example/*'];
+    const config = resolve({ registrations: ofTwo, publicUrl, senders: { '/webhooks/own': [own] } });
+    expect(await at(config, '/webhooks/own')).toEqual([own.agentUrl]);
+    expect(await at(config, '/webhooks/r/known')).toEqual([registered.agentUrl]);
+    for (const senders of [{ '/r/own': [own] }, { '/webhooks/r/own': [own] }]) {
+      const make = (): unknown => resolve({ registrations: ofTwo, publicUrl, senders });
+      expect(make).toThrow(/is below the baseUrl of registrations, https:\/\/(?:old|buyer)\./);
+    }
   });
 
   it('paths of the owner are added', async () => {

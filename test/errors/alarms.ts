@@ -22,7 +22,7 @@ import {
   type TestReceiver,
   type TestReceiverOptions,
 } from '../receiver/setup.ts';
-import { world } from '../reconcile/kit.ts';
+import { declares, world } from '../reconcile/kit.ts';
 import { createReconciler, type ReconcilerOptions } from '../../src/reconcile/index.ts';
 import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
@@ -216,6 +216,22 @@ async function unverifiable(): Promise<Alarms> {
   const here = world('2026-03-01T12:00:00Z');
   const { reconciler, registrations, alarms } = await here.process();
   await registrations.adopt({ agentUrl: AGENT, mediaBuyId: 'buy-1', reporting: { frequency: 'daily' } });
+  await reconciler.start();
+  await here.until('2026-03-01T13:00:00Z');
+  await here.end();
+  return alarms;
+}
+
+/** The alarms where a seller that promises webhooks shows an impairment of which none came. */
+async function missed(): Promise<Alarms> {
+  const here = world('2026-03-01T12:00:00Z');
+  declares(here, { adcp: {}, media_buy: { propagation_surfaces: ['snapshot', 'webhook'] } });
+  const impairment = { impairment_id: 'imp-1', observed_at: '2026-03-01T12:01:00Z' };
+  here.seller.buys = () => ({
+    media_buys: [{ media_buy_id: 'buy-1', status: 'active', health: 'impaired', impairments: [impairment] }],
+  });
+  const { reconciler, registrations, alarms } = await here.process();
+  await registrations.adopt({ agentUrl: AGENT, mediaBuyId: 'buy-1' });
   await reconciler.start();
   await here.until('2026-03-01T13:00:00Z');
   await here.end();
@@ -639,6 +655,11 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   totals_differ: {
     test: () => owing(buysOf, lifetimeOf, () => ({ impressions: 1, spend: 3, currency: 'USD' })),
     message: '1 impressions and 3 USD spent are booked, the seller has 2 impressions and 3 spent',
+  },
+  impairment_missed: {
+    test: missed,
+    message:
+      'impairment imp-1 of buy-1 was read from a snapshot: no webhook brought it. Handlers are told now.',
   },
   stream_unverifiable: {
     test: () => unverifiable(),

@@ -166,6 +166,14 @@ it('operations.md: counts what waits, and lists what is DEAD', async () => {
   expect(stdout.match(/the ad server has no such media buy/g)).toHaveLength(2);
 });
 
+it('call-alarms.md: nothing is unresolved, and nothing owed, in a store of events alone', async () => {
+  await leaveDead(1);
+  const block = asWritten('docs/call-alarms.md', 'proto-webhooks tasks --state unresolved');
+  const { code, stdout, stderr } = await programs.shell(block);
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout).toContain('No media buy is registered.');
+});
+
 /** As many DEAD events in the SQLite file of the page, and no other. */
 async function leaveDead(count: number): Promise<void> {
   await using named = await namedSeller(programs.folder);

@@ -50,6 +50,13 @@ describe('programs of docs run as written, with a fake seller, on the packed pac
     ]);
   });
 
+  it('impairments-and-totals.md: an impairment without a webhook is told, and totals differ', async () => {
+    await programs.write('impairments.mjs', asWritten('docs/impairments-and-totals.md', 'createReconciler'));
+    const [told, ...compared] = linesOf(await programs.run('impairments.mjs'));
+    expect(told).toBe('pull mb_1 rejected POLICY');
+    expect(compared.join(' ')).toMatch(/ours: \{ impressions: 950, .* differs: true,/);
+  });
+
   it('subscribe.md: an account is subscribed, and its event has the name that it was given', async () => {
     await programs.write('subscribe.mjs', asWritten('docs/subscribe.md', 'createFakeSeller'));
     expect(linesOf(await programs.run('subscribe.mjs', { PORT: String(await freePort()) }))).toEqual([

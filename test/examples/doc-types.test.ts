@@ -22,6 +22,10 @@ declare global {
   const receiver: Receiver;
   const registrations: Registrations;
   const seller: import('proto-webhooks/testing').FakeSeller;
+  const reconciler: import('proto-webhooks/reconcile').Reconciler;
+  interface Creative { readonly creative_id: string; readonly updated_at?: string; readonly [member: string]: unknown }
+  const listCreatives: (agentUrl: string, accountId: string | undefined, how: { readonly signal: AbortSignal }) => Promise<readonly Creative[]>;
+  const account: object;
   const agentUrl: string;
   const taskId: string;
   const sender: string;

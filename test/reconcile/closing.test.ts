@@ -58,6 +58,21 @@ describe('a stream is open for', () => {
     ],
     ['a question', { isAsked: true }, 'media-buy'],
     ['no terms', { stream: { terms: [] } }, 'media-buy'],
+    [
+      'none, without reports',
+      { stream: { terms: [], frequency: null, final: undefined as never } },
+      undefined,
+    ],
+    [
+      'none, without reports, at first',
+      { stream: { terms: [], frequency: null, status: 'active', since: DUE } },
+      'media-buy',
+    ],
+    [
+      'none, without reports, after 400 days',
+      { stream: { terms: [], frequency: null, status: 'active', since: DUE }, now: DUE + 400 * DAY_MS },
+      undefined,
+    ],
     ['a window that is not due yet, though it is had', { now: DUE - 1 }, 'window'],
     ['a window that is missing', { stream: { had: had(3) } }, 'window'],
     [

@@ -197,8 +197,9 @@ async function closings(
     await heir.reconciler.start();
     const end = await untilStands(heir, id, ({ closedAt }) => closedAt !== undefined, 2_000);
     await heir.end();
-    const { closedAt = '', totals } = end;
-    if (!totals || !('differs' in totals) || !totals.differs) wrong.push(`${where}: ${JSON.stringify(end)}`);
+    const { closedAt = '', totals, final } = end;
+    if (final !== 'absent' || !totals || !('differs' in totals) || !totals.differs)
+      wrong.push(`${where}: ${JSON.stringify(end)}`);
     if (known.closedAt !== undefined && known.closedAt !== closedAt) wrong.push(`${where}: closed twice`);
     // Of a process that dies behind its step nobody is told: the account says it.
     const told = buyer.alarms(id);

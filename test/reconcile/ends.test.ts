@@ -3,7 +3,7 @@ import type { DeliveryReportEvent, Event } from '../../src/events/index.ts';
 import { PermanentError } from '../../src/index.ts';
 import type { Account, StreamAccount } from '../../src/reconcile/index.ts';
 import type { JsonObject } from '../../src/registrations/index.ts';
-import { AGENT } from '../receiver/setup.ts';
+import { AGENT, payloads } from '../receiver/setup.ts';
 import { BUY, buy, buysOf, day, daysDelivery, type Process, world, type World } from './kit.ts';
 
 let here: World | undefined;
@@ -11,7 +11,14 @@ afterEach(() => here?.end());
 
 const FLIGHT = { start: '2026-03-02T00:00:00Z', end: '2026-03-06T00:00:00Z' };
 
-const begin = (): World => (here = world('2026-03-01T12:00:00Z'));
+/** Snapshots are rare: here it is the question about one media buy that says what became of it. */
+function begin(): World {
+  const at = world('2026-03-01T12:00:00Z');
+  here = at;
+  const process: World['process'] = (options, receiving) =>
+    at.process({ snapshotMs: 86_400_000, ...options }, receiving);
+  return { ...at, process };
+}
 
 const streamOf = async ({ reconciler }: Process): Promise<StreamAccount | undefined> =>
   (await reconciler.account({ agentUrl: AGENT, mediaBuyId: BUY })).streams[0];
@@ -158,6 +165,32 @@ describe('a stream is closed', () => {
     expect([...one.alarms, ...two.alarms].filter(({ code }) => code === 'final_absent')).toEqual([]);
   });
 
+  it.each<[string, JsonObject | undefined]>([
+    ['answers', {}],
+    ['does not answer any more', undefined],
+    ['answers from before its webhook was due', { status_as_of: '2026-03-05T23:05:00Z' }],
+  ])('not before an impairment that was open is told as ended: its seller %s', async (_what, more) => {
+    const at = begin();
+    at.seller.buys = buysOf(FLIGHT);
+    const one = await flown(at, { snapshotMs: 3_600_000 });
+    const observed_at = '2026-03-05T23:00:00Z';
+    await one.deliver({ ...payloads.family('impairment'), observed_at, media_buy_id: BUY });
+    await one.report(day(5));
+    await one.report(FLIGHT, { type: 'final', row: { status: 'completed' } });
+    at.seller.buys = (args) => {
+      if (!more) throw new Error('busy');
+      return buysOf(FLIGHT, { ...completed, ...more })(args);
+    };
+    const isEnded = (): readonly boolean[] =>
+      one.seen.flatMap(({ event }) => (event.kind === 'other' ? [event.state?.ended === true] : []));
+    await at.until('2026-03-06T00:12:00Z');
+    expect(isEnded()).toEqual([false]);
+    expect(await streamOf(one)).toMatchObject({ closed: false, final: 'received', impairments: [{}] });
+    await at.until('2026-03-06T12:00:00Z');
+    expect(isEnded()).toEqual([false, true]);
+    expect(await closedOf(one)).toMatchObject({ closed: true, final: 'received' });
+  });
+
   it('also where it was bought without reports: it has no final', async () => {
     const at = begin();
     at.seller.buys = buysOf(FLIGHT);
@@ -256,6 +289,34 @@ describe('the end that is said where get_media_buys fails (owed.md §7.1)', () =
     });
   });
 
+  it('by the end of our own call, which its webhook tells', async () => {
+    const at = begin();
+    at.seller.buys = buysOf(FLIGHT);
+    const one = await at.process();
+    await one.reconciler.start();
+    await buy(one, FLIGHT);
+    await at.until('2026-03-03T00:10:00Z');
+    await one.report(day(2));
+    await updated(one, { status: 'submitted', task_id: 'task-1' });
+    await at.until('2026-03-04T00:10:00Z');
+    await one.report(day(3));
+    at.seller.buys = fails;
+    const result = { media_buy_id: BUY, media_buy_status: 'canceled' };
+    const end = payloads.tool('completed', {
+      task_id: 'task-1',
+      task_type: 'update_media_buy',
+      operation_id: undefined,
+      result,
+    });
+    expect(await one.deliver(end)).toMatchObject({ kind: 'accepted' });
+    await at.until('2026-03-08T00:00:00Z');
+    expect(await streamOf(one)).toMatchObject({
+      windows: { due: 2, byWebhook: 2 },
+      missing: [],
+      closed: true,
+    });
+  });
+
   it.each([
     ['a status that may be the task’s', { media_buy_id: BUY, status: 'canceled' }],
     [
@@ -306,6 +367,21 @@ describe('final', () => {
     expect(await closedOf(one)).toMatchObject({ closed: true, final: 'absent' });
     expect(alarmsOf(one, 'final_absent')).toHaveLength(1);
     expect(reportsOf(one)).toHaveLength(4);
+  });
+
+  it.each([
+    ['before it was adopted is absent without an alarm', '2026-02-28T00:00:00Z', 0],
+    ['after it was adopted is absent with one', '2026-03-02T00:00:00Z', 1],
+  ])('of a media buy that ended %s', async (_what, end, alarms) => {
+    const at = begin();
+    at.seller.buys = buysOf({ start: '2026-02-27T00:00:00Z', end }, { status: 'completed' });
+    at.seller.delivery = daysDelivery;
+    const one = await at.process();
+    await one.reconciler.start();
+    await one.registrations.adopt({ agentUrl: AGENT, mediaBuyId: BUY, reporting: { frequency: 'daily' } });
+    await at.until('2026-03-03T00:00:00Z');
+    expect(await closedOf(one)).toMatchObject({ closed: true, final: 'absent' });
+    expect(alarmsOf(one, 'final_absent')).toHaveLength(alarms);
   });
 
   it('without a period that can be read counts as well', async () => {
@@ -361,6 +437,29 @@ describe('a seller that means harm, or is wrong', () => {
     await at.until('2026-03-05T12:00:00Z');
     expect(await closedOf(one)).toEqual({ closed: false, final: 'received' });
     expect((await streamOf(one))?.missing.map(({ start }) => start.slice(0, 10))).toContain('2026-03-04');
+  });
+
+  it('goes on saying so while it is asked: its answer counts', async () => {
+    const at = begin();
+    at.seller.buys = buysOf(FLIGHT);
+    const one = await at.process({ callMs: 300_000 });
+    await one.reconciler.start();
+    await buy(one, FLIGHT);
+    await at.until('2026-03-04T00:10:00Z');
+    let answer = (_answer: unknown): void => undefined;
+    at.seller.buys = () => new Promise((resolve) => (answer = resolve));
+    const before = at.seller.asked('get_media_buys').length;
+    await one.report(day(2), { row: { status: 'completed' } });
+    // Within the lease of the one that asks.
+    await at.until('2026-03-04T00:15:00Z');
+    for (let count = 0; count < 20; count += 1) await one.report(day(3), { row: { status: 'completed' } });
+    at.seller.buys = buysOf(FLIGHT);
+    answer(buysOf(FLIGHT)({}));
+    await at.until('2026-03-04T00:45:00Z');
+    expect(at.seller.asked('get_media_buys').length - before).toBe(1);
+    await one.report(day(3), { row: { status: 'completed' } });
+    await at.until('2026-03-04T01:00:00Z');
+    expect(at.seller.asked('get_media_buys').length - before).toBe(2);
   });
 
   it('of rows with numbers of forty digits, and of a next report in the year 9999', async () => {

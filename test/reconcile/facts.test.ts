@@ -187,6 +187,14 @@ describe('the terms of a stream, by what its seller says', () => {
     expect(first).toMatchObject({ status: 'active', revision: '1', askedAt: ms('2026-02-20T00:01:00Z') });
   });
 
+  it('an answer that is old, as it says, does not put off what it did not know yet', () => {
+    const old = at('2026-03-05T06:00:00Z', first, { revision: 1, status_as_of: '2026-03-05T03:00:00Z' });
+    const more = { revision: 2, status: 'canceled', updated_at: '2026-03-05T04:00:00Z' };
+    const canceled = at('2026-03-05T09:00:00Z', old, more);
+    expect(canceled.terms.at(-1)).toMatchObject({ from: ms('2026-03-05T04:00:00Z'), spans: [] });
+    expect(canceled).not.toHaveProperty('saidAt');
+  });
+
   it('the same revision again keeps the terms, whatever else it says', () => {
     const again = at('2026-03-10T00:00:00Z', first, { revision: 1, end_time: START });
     expect(again.terms).toBe(first.terms);

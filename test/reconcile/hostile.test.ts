@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { DeliveryReportEvent, Event } from '../../src/events/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { RegistrationRows, StoreRegistrations } from '../../src/stores/index.ts';
+import type { JsonObject } from '../../src/registrations/index.ts';
 import { AGENT } from '../receiver/setup.ts';
 import { BUY, buy, buysOf, day, daysDelivery, type Process, world, type World } from './kit.ts';
 
@@ -82,6 +83,41 @@ describe('a seller that answers so that it is asked for ever', () => {
     await until('2026-04-03T12:00:00Z');
     expect(seller.asked('get_media_buy_delivery').length).toBeLessThan(30);
     expect(reportsOf(one).length).toBeLessThan(3);
+  });
+
+  it('a media buy that is active, and ended in each answer about delivery: windows are got once', async () => {
+    const { until, process, seller } = begin();
+    const flight = { start: '2026-03-02T00:00:00Z', end: '2026-03-03T00:00:00Z' };
+    const row = (args: JsonObject, more: JsonObject) => ({
+      ...(daysDelivery(args) as object),
+      media_buy_deliveries: [{ media_buy_id: BUY, totals: { spend: 2 }, by_package: [], ...more }],
+    });
+    seller.buys = atMost(60, buysOf(flight));
+    seller.delivery = atMost(60, (args) => row(args, { status: 'completed' }));
+    // Snapshots have a budget of their own.
+    const one = await process({ snapshotMs: 86_400_000 });
+    await one.reconciler.start();
+    await buy(one, flight);
+    await until('2026-03-03T00:30:00Z');
+    await one.registrations.adopt({ agentUrl: AGENT, mediaBuyId: BUY, reporting: { frequency: 'monthly' } });
+    await until('2026-03-20T00:00:00Z');
+    expect(seller.asked('get_media_buy_delivery').length).toBeLessThan(30);
+    expect(seller.asked('get_media_buys').length).toBeLessThan(50);
+    expect(reportsOf(one).length).toBeLessThan(3);
+  });
+
+  it('without any data: each day is asked for by itself, some times a week', async () => {
+    const { until, process, seller } = begin();
+    seller.buys = buysOf(
+      { start: '2026-02-01T00:00:00Z', end: '2026-02-10T00:00:00Z' },
+      { status: 'completed' },
+    );
+    seller.delivery = atMost(300, () => ({ media_buy_deliveries: [] }));
+    const one = await process({ snapshotMs: 86_400_000 });
+    await one.reconciler.start();
+    await one.registrations.adopt({ agentUrl: AGENT, mediaBuyId: BUY, reporting: { frequency: 'daily' } });
+    await until('2026-03-13T00:00:00Z');
+    expect(seller.asked('get_media_buy_delivery').length).toBeLessThan(9 * 15);
   });
 
   it('a question that failed for a window that came since is not looked after all the time', async () => {

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { loadOnDemand } from '../../src/for-tests.ts';
-import type { Outcome } from '../../src/index.ts';
+import type { Outcome, Store } from '../../src/index.ts';
 import type { Reconciler, ReconcilerOptions } from '../../src/reconcile/index.ts';
 import { reconcilerOf } from '../../src/reconcile/for-tests.ts';
 import type { CallSeller, JsonObject, Registrations } from '../../src/registrations/index.ts';
@@ -30,6 +30,11 @@ export interface TestSeller {
   buys: Answer;
   /** What it says of delivery. Default: there is no such buy. */
   delivery: Answer;
+  /** What it says to other operations, by their names. */
+  readonly others: Map<string, Answer>;
+  /** Names of its operations; undefined: it does not list them. */
+  operations: readonly string[] | undefined;
+  transport: 'tool' | 'agent';
   readonly asked: (operation: string) => readonly Question[];
 }
 
@@ -63,6 +68,8 @@ export interface World {
   ) => Promise<Process>;
   /** Lets time pass until an instant. */
   readonly until: (instant: string) => Promise<void>;
+  /** It has died: it is not asked to stop. */
+  readonly died: (process: Process) => void;
   readonly end: () => Promise<void>;
 }
 
@@ -74,16 +81,25 @@ export function world(begin: string): World {
     questions: [],
     buys: () => ({ media_buys: [] }),
     delivery: () => ({ media_buy_deliveries: [] }),
+    others: new Map(),
+    operations: undefined,
+    transport: 'tool',
     asked: (operation) => seller.questions.filter((one) => one.operation === operation),
   };
   const call: CallSeller = async (_agentUrl, operation, args) => {
     seller.questions.push({ at: Date.now(), operation, args });
     if (operation === 'get_media_buys') return seller.buys(args);
     if (operation === 'get_media_buy_delivery') return seller.delivery(args);
-    throw new Error(`the seller has no ${operation}`);
+    const other = seller.others.get(operation);
+    if (other) return other(args);
+    throw new Error(`Unknown tool: ${operation}`);
   };
+  const caller: CallSeller = Object.assign(call, {
+    operations: async () => seller.operations,
+    transport: () => seller.transport,
+  });
   const state = createMemoryState();
-  const processes: Process[] = [];
+  const processes = new Set<Process>();
   return {
     clock,
     seller,
@@ -91,7 +107,7 @@ export function world(begin: string): World {
     process: async (options = {}, receiving = {}) => {
       const store = receiving.store ?? memoryStore({ state });
       const registrations = registrationsOf(
-        { store, call, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] },
+        { store, call: caller, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] },
         {
           hashes,
           randomBytes: (count) => new Uint8Array(randomBytes(count)),
@@ -119,12 +135,13 @@ export function world(begin: string): World {
         reconciler,
         report: (period, more = {}) => made.deliver(reportBody(period, more)),
       };
-      processes.push(process);
+      processes.add(process);
       return process;
     },
+    died: (process) => processes.delete(process),
     end: async () => {
-      await Promise.all(processes.map(({ reconciler }) => reconciler.stop()));
-      await Promise.all(processes.map(({ receiver }) => receiver.stop()));
+      await Promise.all([...processes].map(({ reconciler }) => reconciler.stop()));
+      await Promise.all([...processes].map(({ receiver }) => receiver.stop()));
       clock.end();
     },
   };
@@ -160,17 +177,26 @@ export function reportBody(
   };
 }
 
+interface BuyDraft {
+  readonly mediaBuyId?: string;
+  readonly account?: JsonObject;
+  readonly ref?: string;
+}
+
 /** An order with daily reports, answered with its media buy. @param frequency null: no reports are asked for. */
 export async function buy(
   { registrations }: Pick<Process, 'registrations'>,
   { start, end }: Period,
   frequency: string | null = 'daily',
   agentUrl: string = AGENT,
+  { mediaBuyId = BUY, account, ref }: BuyDraft = {},
 ): Promise<void> {
   const made = await registrations.create({
     agentUrl,
     taskType: 'create_media_buy',
+    ...(ref !== undefined && { ref }),
     arguments: {
+      ...(account && { account }),
       start_time: start,
       end_time: end,
       packages: [{ product_id: 'product-1', budget: 100 }],
@@ -179,7 +205,57 @@ export async function buy(
       }),
     },
   });
-  await made.settle({ media_buy_id: BUY, status: 'completed', packages: [] });
+  await made.settle({ media_buy_id: mediaBuyId, status: 'completed', packages: [] });
+}
+
+/** A subscription as `subscribed` stores it. */
+export const SUBSCRIPTION = 'n'.repeat(43);
+export const SUBSCRIBER = `${SUBSCRIPTION}.${'s'.repeat(16)}`;
+
+/** Stores a subscription of an account to these types of events; its row is replaced. */
+export async function subscribed(
+  { registrations }: Pick<Store, 'registrations'>,
+  eventTypes: readonly string[],
+): Promise<void> {
+  const of = {
+    ref: 'creatives',
+    subscriberId: SUBSCRIBER,
+    eventTypes,
+    scheme: 'signature',
+    state: 'active',
+    since: 0,
+  };
+  const set = {
+    seller: { agentUrl: AGENT },
+    account: '{"account_id":"a1"}',
+    accountId: 'a1',
+    subscriptions: [of],
+  };
+  const row = { kind: 'subscription', sender: AGENT, id: SUBSCRIPTION, value: JSON.stringify(set) } as const;
+  await registrations?.run(AGENT, (rows) => rows.save({ ...row, dueAt: null, list: null, expiresAt: null }));
+}
+
+/** An impairment as a seller shows it. */
+export const impairment = (observedAt: string, id = 'i1', to = 'rejected'): JsonObject => ({
+  impairment_id: id,
+  resource_type: 'creative',
+  resource_id: 'c1',
+  package_ids: ['p1'],
+  transition: { from: 'approved', to },
+  reason_code: 'policy',
+  observed_at: observedAt,
+});
+
+/** The state of a creative, as `creative.status_changed` tells it. */
+export const creative = (to: string, observedAt: string): JsonObject => ({
+  creative_id: 'c1',
+  transition: { from: 'pending_review', to, observed_at: observedAt },
+});
+
+/** The seller declares its capabilities. */
+export function declares({ seller }: Pick<World, 'seller'>, capabilities: JsonObject): void {
+  seller.operations = ['get_adcp_capabilities'];
+  seller.others.set('get_adcp_capabilities', () => capabilities);
 }
 
 /** What a seller says of that media buy. */

@@ -31,6 +31,7 @@ const WRONG: readonly (readonly [string, object, RegExp])[] = [
   ['callMs', { callMs: 0 }, /callMs: 0 is not a whole number from 1 to 300000/],
   ['callMs over half the longest lease', { callMs: 300_001 }, /callMs: 300001 is not a whole number from 1/],
   ['perSeller', { perSeller: 0 }, /perSeller: 0/],
+  ['snapshotMs under a minute', { snapshotMs: 59_999 }, /snapshotMs: 59999 is not a whole number from 60000/],
   ['concurrency', { concurrency: Number.NaN }, /concurrency: NaN/],
   ['keepMs under a day', { keepMs: 86_399_999 }, /keepMs: 86399999 is not a whole number from 86400000 to/],
   ['ours', { ours: { spend: 1 } }, /ours is not a function\. Give async \(buy\) => \(\{ impressions, spend/],

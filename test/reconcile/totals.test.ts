@@ -108,6 +108,11 @@ describe('the seller’s totals', () => {
     expect(theirTotals(answer(totals), BUY)).toBeUndefined();
   });
 
+  it.each(['reporting_delayed', 'failed'])('are not there yet: the row is %s', (status) => {
+    expect(theirTotals(answer({ spend: 1 }, { status }), BUY)).toBeUndefined();
+    expect(theirTotals(answer({ spend: 1 }, { status: 'completed' }), BUY)).toMatchObject({ spend: 1 });
+  });
+
   it('are asked for over the flight, in days of its clock, as far as it has gone', () => {
     const at = Date.parse;
     const span = { start: at('2026-03-02T02:00:00Z'), end: at('2026-03-06T12:00:00Z') };
@@ -331,6 +336,34 @@ describe('at the close', () => {
     await at.until('2026-03-04T02:30:00Z');
     expect(await streamIn(one)).toMatchObject({ closed: true, totals: { differs: false } });
   });
+});
+
+it('a media buy without reports is compared, too', async () => {
+  const at = (here = world('2026-03-01T12:00:00Z'));
+  at.seller.buys = buysOf(FLIGHT);
+  at.seller.delivery = () => totalsAnswer({ impressions: 100, spend: 11 });
+  const one = await at.process({ ours: () => OURS });
+  const made = await one.registrations.create({
+    agentUrl: AGENT,
+    taskType: 'create_media_buy',
+    arguments: { start_time: FLIGHT.start, end_time: FLIGHT.end, packages: [{ product_id: 'p', budget: 1 }] },
+  });
+  await made.settle({ media_buy_id: BUY, status: 'completed', packages: [] });
+  await one.reconciler.start();
+  await at.until('2026-03-05T00:00:00Z');
+  expect(await streamIn(one)).toMatchObject({ closed: false });
+  at.seller.buys = buysOf(FLIGHT, { status: 'completed', updated_at: FLIGHT.end });
+  const canceled = await one.registrations.create({
+    agentUrl: AGENT,
+    taskType: 'update_media_buy',
+    arguments: { media_buy_id: BUY, canceled: true },
+  });
+  await canceled.settle({ media_buy_id: BUY, media_buy_status: 'completed', status: 'completed' });
+  await at.until('2026-03-05T02:00:00Z');
+  const stream = await streamIn(one);
+  expect(stream).toMatchObject({ frequency: null, closed: true, totals: { differs: true } });
+  expect(stream).not.toHaveProperty('final');
+  expect(codesIn(one)).toEqual(['totals_differ']);
 });
 
 describe('compare', () => {

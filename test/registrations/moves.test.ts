@@ -295,6 +295,17 @@ describe('a plan (told.md §3.1)', () => {
     expect(await ids({ sellers: [] })).toEqual([]);
   });
 
+  it('has no media buy whose account is closed', async () => {
+    const process = await bought('done');
+    await world.buy(process, 'buy-2');
+    expect(await allSteps(process)).toMatchObject([{ mediaBuyId: 'buy-1' }]);
+    await world.opened().store.registrations?.run(AGENT, (rows) => {
+      const row = rows.get('stream', 'buy-1') ?? expect.fail('no row');
+      rows.save({ ...row, list: 'closed', dueAt: null });
+    });
+    expect(await allSteps(process)).toEqual([]);
+  });
+
   it('prints what a seller named without its control characters', async () => {
     world = movingWorld();
     const old = await world.process({ baseUrl: OLD });
@@ -454,7 +465,7 @@ describe('apply (told.md §3.3)', () => {
     ['an unknown option', { to: {}, steps: [] }, { last: 1 } as ApplyOptions],
   ])('refuses %s', async (_is, plan, options) => {
     world = movingWorld();
-    const { registrations } = await world.process();
+    const { registrations } = await world.process({ baseUrl: NEW });
     await expect(registrations.apply(plan as MovePlan, options)).rejects.toMatchObject({
       code: 'request_invalid',
     });

@@ -306,7 +306,7 @@ export function movingWorld() {
   const state = createMemoryState();
   const processes: Process[] = [];
   const process = async ({
-    baseUrl = NEW,
+    baseUrl = [NEW, OLD],
     call = seller.call,
     store,
     more = {},

@@ -58,7 +58,7 @@ function world() {
     const parts = { registrations, secrets, hashes, randomBytes };
     const routes = routesOf({
       ...parts,
-      baseUrl: 'https://buyer.example/webhooks',
+      baseUrls: ['https://buyer.example/webhooks'],
       allowLoopback: false,
       now: () => 0,
       sleep: async () => {},

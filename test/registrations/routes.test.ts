@@ -47,7 +47,7 @@ function world() {
     };
     return routesOf({
       registrations: counting,
-      baseUrl: BASE,
+      baseUrls: [BASE],
       allowLoopback: false,
       secrets: secretsOf(secrets.length > 0 ? secrets : [NEWEST, OLDER], hashes),
       hashes,
@@ -124,7 +124,7 @@ describe("a seller's route", () => {
     expect(authentication).toEqual({ scheme: 'HMAC-SHA256', credentials });
     expect([plain.url, hmac.url]).not.toContain(url);
     expect(credentials).not.toBe(hmac.authentication?.credentials);
-    expect(await at.process().reportsRouteOf(SELLER)).toEqual({ url, authentication });
+    expect(await at.process().reportsRouteOf(SELLER)).toEqual({ url, urls: [url], authentication });
     expect(await at.process().senders(new URL(url))).toEqual([
       { ...SELLER, auth: { reports: { secret: credentials } } },
     ]);
@@ -248,7 +248,7 @@ describe('an adopted URL', () => {
       page = vi.fn(async (query) => registrations.page(query));
       routes = routesOf({
         registrations: { ...registrations, page },
-        baseUrl: BASE,
+        baseUrls: [BASE],
         allowLoopback: false,
         secrets: secretsOf([NEWEST], hashes),
         hashes,
@@ -343,7 +343,11 @@ describe('rewrap', () => {
     expect(await both.rewrap()).toEqual({ rewrapped: 1, needed: 2, ...WHOLE });
     expect(await both.rewrap()).toEqual({ rewrapped: 0, needed: 2, ...WHOLE });
     // By either row of the route: nothing changes for the seller.
-    expect(await at.process(NEWEST, OLDER).routeOf(SELLER, 'HMAC-SHA256')).toEqual({ url, authentication });
+    expect(await at.process(NEWEST, OLDER).routeOf(SELLER, 'HMAC-SHA256')).toEqual({
+      url,
+      urls: [url],
+      authentication,
+    });
     const auth = { hmac: { secret: authentication?.credentials } };
     expect(await at.process(NEWEST, OLDER).senders(new URL(url))).toEqual([{ ...SELLER, auth }]);
     await both.routeOf(OTHER, 'Bearer');

@@ -130,6 +130,7 @@ export function subscriptionWorld(seller: SubscriptionSeller = subscriptionSelle
   function process(
     client: CallSeller = seller.client,
     wrapped: (rows: StoreRegistrations) => StoreRegistrations = (rows) => rows,
+    baseUrl: string | readonly string[] = 'https://buyer.example/webhooks',
   ): Registrations {
     const store = memoryStore({ state, clockOffsetMs: () => world.offsetMs });
     const { registrations: rows } = store;
@@ -138,7 +139,7 @@ export function subscriptionWorld(seller: SubscriptionSeller = subscriptionSelle
       {
         call: client,
         store: Object.assign(store, { registrations: wrapped(rows) }),
-        baseUrl: 'https://buyer.example/webhooks',
+        baseUrl,
         secrets: [NEWEST],
         callMs: CALL_MS,
         logger,

@@ -195,11 +195,12 @@ const PAGES = {
     { senders: 1, listed: 1, load: 1, commit: 2 },
   ],
   Postgres: [
-    { scope: 3, load: 1, commit: 2 },
-    { scope: 1, load: 1, commit: 2 },
+    { row: 3, load: 1, commit: 2 },
+    { row: 1, load: 1, commit: 2 },
   ],
+  // It names the senders that have some first: of operations and watches there are none.
   MySQL: [
-    { scope: 3, load: 1, commit: 2 },
-    { scope: 1, load: 1, commit: 2 },
+    { scope: 4, row: 2, load: 1, commit: 2 },
+    { scope: 2, row: 1, load: 1, commit: 2 },
   ],
 } as const;

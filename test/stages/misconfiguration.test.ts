@@ -61,10 +61,11 @@ function watch(
   };
   const made = bench(published, { engine: counting });
   const { raiseAlarm } = made.context;
-  const config = { publicUrl: publicUrlOf(publicUrl, allowLoopback), allowLoopback };
+  const base = publicUrlOf(publicUrl, allowLoopback);
+  const config = { bases: [base] as const, allowLoopback };
   const parts = { config, raiseAlarm, store: { name: 'test' }, now: () => NOW * 1000 };
   const setUp = createSetUpWatch(parts, async () => ({ clockTrial, reencoded, urlTrial }));
-  const target = config.publicUrl.kind === 'exact' ? config.publicUrl.target : undefined;
+  const target = base.kind === 'exact' ? base.target : undefined;
   const deliver: Watch['deliver'] = async ({ url = GIVEN, as = signer, at = 0, ...how } = {}) => {
     const requestTarget = 'target' in how ? how.target : '/hooks?op=1';
     const signed = signedHeaders(as, { url, ...(how.parameters && { parameters: how.parameters }) });

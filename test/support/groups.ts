@@ -19,11 +19,12 @@ export const GROUPS: Readonly<Record<Group, string>> = {
 /** Files by path from `test/`. The first rule that fits decides; what none names is a unit test. */
 const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^(fuzz|reliability)\//, 'reliability'],
-  [/^reconcile\/(crash|crash-points|market)\.test\.ts$/, 'reliability'],
+  [/^reconcile\/(crash|crash-points|crash-states|lives|market|two-processes)\.test\.ts$/, 'reliability'],
   [/^subscriptions\/(controls|crash|faults|together|watch)\.test\.ts$/, 'reliability'],
   [/^(stores|queues)\//, 'stores'],
   [/^cli\/inbox\//, 'stores'],
   [/^repository\/budget(-registrations)?\.test\.ts$/, 'stores'],
+  [/^reconcile\/lost-store\.test\.ts$/, 'stores'],
   [/^receiver\/(late-query|stuck-transaction)\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|examples|runtimes)\//, 'integration'],
   [/^cli\/((process|refused|registry|owed|state)\.test\.ts$|probe\/)/, 'integration'],

@@ -52,7 +52,12 @@ export type Failure =
   | { readonly kind: 'faulted'; readonly error: unknown };
 
 /** Whose key verified. */
-export type Verified = { readonly kind: 'verified'; readonly candidate: Candidate };
+export type Verified = {
+  readonly kind: 'verified';
+  readonly candidate: Candidate;
+  /** Where it was for another base. */
+  readonly trial?: Trial;
+};
 
 export type TrialResult = Verified | Failure;
 

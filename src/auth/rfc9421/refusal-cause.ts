@@ -18,7 +18,8 @@ import {
 } from './candidates.ts';
 import { checkSignatureFields, type SignatureFields, MAX_VALIDITY_S, SKEW_S } from './checks.ts';
 import { SAME } from './host.ts';
-import { type KeyPolicy, usableKey } from './key-policy.ts';
+import { usableKey } from './key-policy.ts';
+import { type Attempt, countFailure, notTried, otherAttempts } from './other-bases.ts';
 import type { SignatureParameters } from './signature-input.ts';
 
 /**
@@ -48,30 +49,51 @@ export async function tryOwners(
 function undecided(senders: readonly string[]): Fault {
   return new Fault(
     'keys_unavailable',
-    `No key decides, and some could not be fetched: ${senders.join('; ')}`,
+    `No key decides, and some could not be fetched: ${[...new Set(senders)].join('; ')}`,
   );
+}
+
+/**
+ * `tryOwners` for each of them in turn: the first that verifies, with its trial.
+ * @param failed what others came to before.
+ */
+async function tryAttempts(attempts: readonly Attempt[], failed?: Failure): Promise<TrialResult | undefined> {
+  let failure = failed;
+  for (const { trial, search } of attempts) {
+    const result = await tryOwners(trial, search.candidates);
+    if (result?.kind === 'verified') return { ...result, trial };
+    if (result) failure = laterFailure(failure, result);
+  }
+  return failure;
+}
+
+/** What came of a further search. */
+interface Replaced {
+  readonly result: TrialResult;
+  readonly attempts: readonly Attempt[];
 }
 
 /**
  * After no candidate verified, once: a seller may have replaced a key under its old kid, or another sender, whose
  * set was not asked because this one's has the kid, may be who signed (verification.md §2.27 and §5.6).
  */
-async function findReplaced(
-  trial: Trial,
-  tried: readonly Candidate[],
-  failure: Failure,
-): Promise<KeySearch & { readonly result: TrialResult }> {
-  const { request } = trial;
-  // Check 8 too: a key replaced under its kid may be of another algorithm than the one that is held.
-  const ofTheKey = failure.kind === 'refused' && (failure.check === 8 || failure.check === 10);
-  const helps = trial.host.kind !== 'contradiction' && (ofTheKey || request.senders.length > 1);
-  if (!helps) return { result: failure, candidates: [], undecided: [] };
-  const { keyid } = trial.signed.parameters;
-  const search = await trial.context.keys.findReplaced(keyid, request, tried);
-  const { candidates } = search;
-  const result = await tryOwners(trial, candidates);
-  if (result?.kind === 'verified') return { result, candidates, undecided: [] };
-  return { ...search, result: result ? laterFailure(failure, result) : failure };
+async function findReplaced(attempts: readonly Attempt[], failure: Failure): Promise<Replaced> {
+  const found = new Map<KeySearch, KeySearch>();
+  const anew: Attempt[] = [];
+  for (const { trial, search } of attempts) {
+    const { request } = trial;
+    // Check 8 too: a key replaced under its kid may be of another algorithm than the one that is held.
+    const ofTheKey = failure.kind === 'refused' && (failure.check === 8 || failure.check === 10);
+    const helps = trial.host.kind !== 'contradiction' && (ofTheKey || request.senders.length > 1);
+    if (!helps) continue;
+    const { keyid } = trial.signed.parameters;
+    const again =
+      found.get(search) ?? (await trial.context.keys.findReplaced(keyid, request, search.candidates));
+    found.set(search, again);
+    anew.push({ trial, search: again });
+  }
+  const result = (await tryAttempts(anew, failure)) ?? failure;
+  return { result, attempts: result.kind === 'verified' ? [] : anew };
 }
 
 /** The same delivery tried for other URLs. */
@@ -86,27 +108,28 @@ function verifierOf(trial: Trial): VerifiesFor {
 
 /** Where check 10 failed, and perhaps by our own `publicUrl`: the answer, if that is proved. */
 async function signedElsewhere(
-  trial: Trial,
-  candidates: readonly Candidate[],
+  attempts: readonly Attempt[],
   failure: Failure,
 ): Promise<Unavailability | undefined> {
-  const { context, request, host } = trial;
-  const inQuestion = failure.kind === 'refused' && failure.check === 10 && host.kind !== 'contradiction';
-  if (!inQuestion) return undefined;
-  return context.setUp?.signedElsewhere(request, candidates, verifierOf(trial));
+  if (failure.kind !== 'refused' || failure.check !== 10) return undefined;
+  for (const { trial, search } of attempts) {
+    const { context, request, host } = trial;
+    if (host.kind === 'contradiction') return undefined;
+    const ours = await context.setUp?.signedElsewhere(request, search.candidates, verifierOf(trial));
+    if (ours) return ours;
+  }
+  return undefined;
 }
 
 /**
  * A key that this sender's edition does not accept and another one does: the sender may speak that edition, and gets
  * a 401 for everything until its owner says so. Raised before the signature is verified, hence stateless.
  */
-function raisePurposeAlarm(
-  raiseAlarm: RaiseAlarm,
-  policy: Omit<KeyPolicy, 'purposes'>,
-  tried: readonly Candidate[],
-): void {
+function raisePurposeAlarm({ context, signed }: Trial, tried: readonly Attempt[]): void {
+  const { raiseAlarm } = context;
+  const policy = { protocol: signed.protocol, alg: signed.parameters.alg };
   const { purposeMember } = policy.protocol;
-  for (const { sender, key } of tried) {
+  for (const { sender, key } of tried.flatMap(({ search }) => search.candidates)) {
     const { edition } = sender;
     const purpose = String(key.jwk[purposeMember]);
     const isAccepted = purposesOf(edition, policy.protocol).includes(purpose);
@@ -135,30 +158,59 @@ export async function afterNoneVerified(
   search: KeySearch,
   tried: TrialResult | undefined,
 ): Promise<Verified | Refusal | Unavailability> {
+  const own = { trial, search };
   const first = await tryOwners(trial, search.candidates, tried);
   if (first?.kind === 'verified') return first;
-  if (!first) {
-    if (search.undecided.length > 0) throw undecided(search.undecided);
-    const { keyid } = trial.signed.parameters;
-    return refused('webhook_signature_key_unknown', `No sender has the keyid ${quoted(keyid)}.`, 7);
+  const over = notTried(own);
+  if (over) return over;
+  let isFailure = first !== undefined;
+  try {
+    const found = await decided(own, first);
+    const isUnknown = found.kind === 'refused' && found.code === 'webhook_signature_key_unknown';
+    const isAccepted = found.kind === 'verified' && (found.trial ?? trial).host.kind === 'same';
+    isFailure = !isUnknown && !isAccepted;
+    return found;
+  } finally {
+    if (isFailure) countFailure(own);
   }
+}
+
+/** The same, where it is tried for each base. */
+async function decided(
+  own: Attempt,
+  failed: Failure | undefined,
+): Promise<Verified | Refusal | Unavailability> {
+  const others = await otherAttempts(own);
+  const first = await tryAttempts(others, failed);
+  if (first?.kind === 'verified') return first;
+  const attempts = [own, ...others];
+  if (!first) return unknownKey(attempts);
   // Before anything is fetched again for it.
-  const ours = await signedElsewhere(trial, search.candidates, first);
+  const ours = await signedElsewhere(attempts, first);
   if (ours) return ours;
-  const second = await findReplaced(trial, search.candidates, first);
+  const second = await findReplaced(attempts, first);
   const { result } = second;
   if (result.kind === 'faulted') throw result.error;
-  if (result.kind !== 'refused' || trial.host.kind === 'contradiction') return result;
-  const open = [...search.undecided, ...second.undecided];
-  if (open.length > 0) throw undecided(open);
-  const oursToo = await signedElsewhere(trial, second.candidates, result);
+  if (result.kind !== 'refused' || own.trial.host.kind === 'contradiction') return result;
+  const all = [...attempts, ...second.attempts];
+  requireDecided(all);
+  const oursToo = await signedElsewhere(second.attempts, result);
   if (oursToo) return oursToo;
-  if (result.check === 8) {
-    const { protocol, parameters } = trial.signed;
-    const policy = { protocol, alg: parameters.alg };
-    raisePurposeAlarm(trial.context.raiseAlarm, policy, [...search.candidates, ...second.candidates]);
-  }
+  if (result.check === 8) raisePurposeAlarm(own.trial, all);
   return result;
+}
+
+/** @throws Fault where some keys could not be had. */
+function requireDecided(attempts: readonly Attempt[]): void {
+  const open = attempts.flatMap(({ search }) => search.undecided);
+  if (open.length > 0) throw undecided(open);
+}
+
+/** @throws Fault where some keys could not be had. */
+function unknownKey(attempts: readonly Attempt[]): Refusal {
+  requireDecided(attempts);
+  const keyid = attempts[0]?.trial.signed.parameters.keyid ?? '';
+  return refused('webhook_signature_key_unknown', `No sender has the keyid ${quoted(keyid)}.`, 7);
 }
 
 /**
@@ -227,7 +279,12 @@ function lateDelivery(
   return {
     window: { created, expires },
     find: async () => context.keys.find(keyid, request),
-    signer: async (candidates) => signerOf(await tryCandidates(trial, candidates)),
+    signer: async (candidates) => {
+      const found = signerOf(await tryCandidates(trial, candidates));
+      if (found !== undefined) return found;
+      const others = await otherAttempts({ trial, search: { candidates, undecided: [] } });
+      return signerOf(await tryAttempts(others));
+    },
   };
 }
 

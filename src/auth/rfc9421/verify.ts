@@ -42,7 +42,7 @@ interface Signer {
 
 /** The end of check 5 once more, for a body that took its time: a nonce is kept until then. Then check 11. */
 function identified(
-  { context, signed }: Trial,
+  { context, request, signed }: Trial,
   { sender, nonce }: Signer,
   { rawBody, hash, wholeAt }: WholeBody,
 ): AuthResult {
@@ -53,7 +53,8 @@ function identified(
   if (bodyHash === undefined) {
     return refused('webhook_signature_digest_mismatch', 'Content-Digest does not match the body.', 11);
   }
-  return { kind: 'authentic', sender, scheme: 'signature', bodyHash, nonce };
+  const { target } = request;
+  return { kind: 'authentic', sender, scheme: 'signature', target, bodyHash, nonce };
 }
 
 function proofOf(trial: Trial, candidate: Candidate): Proof {
@@ -71,7 +72,7 @@ function proofOf(trial: Trial, candidate: Candidate): Proof {
 function proved(trial: Trial, { candidate }: Verified): Proof | Promise<Unavailability> {
   const { context, request, host } = trial;
   context.keys.verified?.(candidate, request);
-  context.setUp?.verified(candidate.sender, request.arrivedAt);
+  context.setUp?.verified(candidate.sender, request);
   return host.kind === 'differs' ? rewritten(trial, candidate, host.received) : proofOf(trial, candidate);
 }
 
@@ -128,7 +129,7 @@ async function undecided(
   if (isDecided(first)) return proved(trial, first);
   const { afterNoneVerified } = await import('./refusal-cause.ts');
   const signer = await afterNoneVerified(trial, search, first);
-  return signer.kind === 'verified' ? proved(trial, signer) : signer;
+  return signer.kind === 'verified' ? proved(signer.trial ?? trial, signer) : signer;
 }
 
 /** Checks 1 to 11 of a delivery that is there as a whole. */

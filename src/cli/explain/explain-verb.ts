@@ -3,8 +3,9 @@ import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
-import { pathAndQuery, publicUrlOf } from '../../config/public-url.ts';
+import { basesOf } from '../../config/public-url.ts';
 import { headerFields } from '../../shared/delivery.ts';
+import { urlsOf } from '../../stages/several-bases.ts';
 import type { Capture } from '../capture/capture.ts';
 import { readCapture } from '../capture/read-capture.ts';
 import { addSecretFlags, collect, readBeside, readInput } from '../files.ts';
@@ -29,7 +30,7 @@ import { explainDelivery } from './explain.ts';
 
 interface ExplainFlags extends SenderFlags {
   readonly dir?: string;
-  readonly url?: string;
+  readonly url?: readonly string[];
   readonly receivedAt?: string;
   readonly hostCheck?: 'strict' | 'off';
   readonly maxBodyBytes?: number;
@@ -64,14 +65,19 @@ function momentOf(capture: Capture, flags: ExplainFlags, context: CliContext): M
   };
 }
 
-/** A `publicUrl` that ends in `/*` takes path and query from the request, as the receiver's does. */
-function underPrefix(url: string, capture: Capture): string {
-  const given = publicUrlOf(url, true);
-  if (given.kind === 'exact') return url;
-  const whole = given.origin + pathAndQuery(capture.target);
-  if (whole.startsWith(given.prefix)) return whole;
+/** The URLs that a receiver of these bases may take the request to be for, in its order (verification.md §4.16). */
+function urlsAmong(
+  given: readonly string[],
+  { method, headers, target: url }: Capture,
+): readonly [string, ...string[]] {
+  const bases = basesOf(given, true);
+  const head = { method, url, headers: headerFields(headers), urlNormalised: false };
+  const [first, ...others] = urlsOf(head, bases).map(({ base, target }) =>
+    base.kind === 'exact' ? (given[bases.indexOf(base)] ?? '') : target.targetUri,
+  );
+  if (first !== undefined) return [first, ...others];
   throw new UsageError(
-    `--url ${url}: the captured path is ${capture.target}, which is not under it. Behind a router that cuts the path, give the receiver the whole one (Express: req.originalUrl), or give its exact URL here.`,
+    `--url ${given.join(' --url ')}: the captured path is ${url}, which is not under it. Behind a router that cuts the path, give the receiver the whole one (Express: req.originalUrl), or give its exact URL here.`,
   );
 }
 
@@ -79,15 +85,39 @@ function underPrefix(url: string, capture: Capture): string {
 const isLoopbackHost = (host: string): boolean =>
   /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host);
 
-function urlOf(capture: Capture, flags: ExplainFlags): string {
-  if (flags.url !== undefined) return underPrefix(requireHttpUrl('--url', flags.url), capture);
+function urlsIn(capture: Capture, { url }: ExplainFlags): readonly [string, ...string[]] {
+  if (url !== undefined) {
+    return urlsAmong(
+      url.map((one) => requireHttpUrl('--url', one)),
+      capture,
+    );
+  }
   // As it stands: what a receiver's options refuse (a fragment, a `*`) is none of a request's fault.
-  if (capture.url !== undefined) return capture.url;
+  if (capture.url !== undefined) return [capture.url];
   const host = capture.headers.find(([name]) => name.toLowerCase() === 'host')?.[1];
   if (host === undefined) {
     throw new UsageError('the capture has no Host. Give the URL that you gave the seller: --url https://…');
   }
-  return requireHttpUrl('--url', `${isLoopbackHost(host) ? 'http' : 'https'}://${host}${capture.target}`);
+  return [requireHttpUrl('--url', `${isLoopbackHost(host) ? 'http' : 'https'}://${host}${capture.target}`)];
+}
+
+/** Whether the signature is right for its URL, and a proxy has rewritten `Host`. */
+const isSignedFor = ({ steps }: Explanation): boolean =>
+  steps.some(({ id, fault }) => id === '10' && fault === true);
+
+/** By the first URL for which it passes; else by the one for which it is signed, or the first. */
+async function explainAmong(
+  input: Omit<ExplainInput, 'url'>,
+  [first, ...others]: readonly [string, ...string[]],
+): Promise<Pick<Explained, 'explanation' | 'url'>> {
+  let found = { explanation: await explainDelivery({ ...input, url: first }), url: first };
+  for (const url of others) {
+    if (found.explanation.ok) return found;
+    const explanation = await explainDelivery({ ...input, url });
+    if (explanation.ok || (isSignedFor(explanation) && !isSignedFor(found.explanation)))
+      found = { explanation, url };
+  }
+  return found;
 }
 
 /** One capture, and how it was read. */
@@ -112,12 +142,11 @@ function explainer(flags: ExplainFlags, context: CliContext): Explain {
       readFile: (name) => readBeside(file, name, context),
       ...(flags.entry !== undefined && { entry: flags.entry }),
     });
-    const url = urlOf(capture, flags);
+    const urls = urlsIn(capture, flags);
     const { how, ...receipt } = momentOf(capture, flags, context);
     const { protocol, edition, hostCheck, maxBodyBytes, contentType: contentTypes } = flags;
-    const input: ExplainInput = {
+    const input = {
       capture,
-      url,
       ...receipt,
       protocol,
       edition,
@@ -126,7 +155,7 @@ function explainer(flags: ExplainFlags, context: CliContext): Explain {
       contentTypes,
       ...(await configured(file, capture)),
     };
-    return { explanation: await explainDelivery(input), capture, url, moment: { how, ...receipt } };
+    return { ...(await explainAmong(input, urls)), capture, moment: { how, ...receipt } };
   };
 }
 
@@ -316,7 +345,11 @@ export function addExplain(parent: Command, run: RunVerb): void {
       'of a seller that signs: file with the secret for reports by HMAC',
     )
     .option('--reports-secret-env <name>', 'the same: environment variable with the secret')
-    .option('--url <url>', 'publicUrl: exactly the URL that the seller was given, or one that ends in /*')
+    .option(
+      '--url <url>',
+      'publicUrl: exactly the URL that the seller was given, or one that ends in /*; repeatable',
+      collect,
+    )
     .option('--received-at <instant>', 'when it was received: Unix seconds or ISO 8601')
     .addOption(new Option('--edition <name>', 'edition of the protocol').choices(EDITION_NAMES))
     .addOption(

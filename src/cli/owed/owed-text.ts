@@ -1,4 +1,5 @@
 import type { Account } from '../../reconcile/account.ts';
+import type { BuyTotals } from '../../registrations/streams.ts';
 import { isWhole, type StreamAccount } from '../../reconcile/stream-account.ts';
 import type { TaskCounts } from '../../reconcile/tasks-account.ts';
 import { inLines, type Paint } from '../shell.ts';
@@ -27,10 +28,17 @@ function cellsOf(stream: StreamAccount): readonly string[] {
   return [stateOf(stream), ...counts.map(String), frequency ?? 'none', zone.value];
 }
 
-/** The windows of a media buy that are not there, one a line. */
-function windowLines({ missing, held, unverifiable }: StreamAccount): readonly string[] {
+/** What is to be known of a media buy, one a line: what is not as it should be, and the windows that are not there. */
+function linesOf(stream: StreamAccount): readonly string[] {
+  const { missing, held, unverifiable, final, closedAt, totals, impairments } = stream;
   const lines = [
     ...(unverifiable === undefined ? [] : [`unverifiable: ${unverifiable}`]),
+    ...(closedAt === undefined ? [] : [`closed ${closedAt}${final === undefined ? '' : `, final ${final}`}`]),
+    ...(closedAt === undefined && final !== undefined ? [`final ${final}`] : []),
+    ...(totals ? [totalsLine(totals)] : []),
+    ...impairments
+      .filter(({ state }) => state === 'open')
+      .map(({ id, observedAt, source }) => `impaired by ${id} since ${observedAt}, told by ${source}`),
     ...missing.map(({ start, end, tries, lastError, recoverable }) => {
       const pulls = tries === 0 ? '' : `, ${tries} ${tries === 1 ? 'pull' : 'pulls'} in vain`;
       const error = lastError === undefined ? '' : `: ${lastError}`;
@@ -39,6 +47,14 @@ function windowLines({ missing, held, unverifiable }: StreamAccount): readonly s
     ...held.map(({ start, end, key }) => `held ${start} to ${end}, DEAD event ${key}`),
   ];
   return cut(lines);
+}
+
+function totalsLine(totals: NonNullable<StreamAccount['totals']>): string {
+  if ('error' in totals) return `totals not compared: ${totals.error}`;
+  const { ours, theirs, differs, at } = totals;
+  const side = ({ impressions, spend, currency = '' }: BuyTotals): string =>
+    `${impressions ?? '?'} impressions, ${spend ?? '?'} ${currency}`.trimEnd();
+  return `totals ${differs ? 'differ' : 'agree'}: ours ${side(ours)}; the seller's ${side(theirs)}, as of ${at}`;
 }
 
 function cut(lines: readonly string[]): readonly string[] {
@@ -54,7 +70,7 @@ function table(streams: readonly StreamAccount[], paint: Paint): readonly string
   const head = lineOf(COLUMNS, 'media buy');
   const body = streams.flatMap((stream, at) => {
     const line = lineOf(rows[at] ?? [], `${stream.mediaBuyId} at ${stream.agentUrl}`);
-    return [paint(isWhole(stream) ? 'good' : 'bad', line), ...windowLines(stream).map((one) => `    ${one}`)];
+    return [paint(isWhole(stream) ? 'good' : 'bad', line), ...linesOf(stream).map((one) => `    ${one}`)];
   });
   return streams.length === 0 ? [] : [paint('bold', head), ...body];
 }
@@ -106,8 +122,8 @@ export function textOf(
   const { tasks, streams, unchanged = 0, complete, asOf } = inLines(account);
   const none =
     mediaBuy === undefined
-      ? 'No media buy with reports is registered.'
-      : 'Nothing is known of this media buy: it is not registered with reports, nor adopted.';
+      ? 'No media buy is registered.'
+      : 'Nothing is known of this media buy: it is neither registered nor adopted.';
   const leftOut = `${unchanged} ${unchanged === 1 ? 'media buy has' : 'media buys have'} nothing newer than ${since}.`;
   return [
     ...table(streams, paint),

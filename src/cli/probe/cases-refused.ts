@@ -35,5 +35,19 @@ function asCase([name, row]: readonly [string, WrongDelivery]): ProbeCase {
   };
 }
 
+/** For a receiver at several hosts: what is signed for one is accepted at no other (verification.md §4.16). */
+export const OTHER_URL_CASE: ProbeCase = {
+  name: 'other-url',
+  sends: 'a good delivery, sent to another URL of the receiver',
+  expect: {
+    status: 503,
+    orStatus: { 401: 'final for the seller, should a proxy of yours make its Host that of another URL' },
+  },
+  run: async (kit) => {
+    const signed = await kit.sign(kit.payloads.tool('completed'));
+    return kit.send({ ...signed, url: kit.otherUrl ?? kit.url });
+  },
+};
+
 /** The table of wrong deliveries, in its order: that of the checks. */
 export const REFUSED_CASES: readonly ProbeCase[] = mistakesFor('probe').map(asCase);

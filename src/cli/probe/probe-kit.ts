@@ -20,6 +20,8 @@ export type KeyRole = 'ed25519' | 'p256' | 'request' | 'other' | 'revoked';
 /** What cases are made with. */
 export interface ProbeKit {
   readonly url: string;
+  /** A URL of the receiver at another host; absent: there is none. */
+  readonly otherUrl?: string;
   /** The name that deliveries have. */
   readonly protocol: string;
   readonly payloads: SamplePayloads;
@@ -50,6 +52,7 @@ export class NotBegun extends Error {
 
 export interface KitOptions extends Pick<ProbeKit, 'url' | 'protocol' | 'edition' | 'maxBodyBytes' | 'now'> {
   readonly rate?: number | undefined;
+  readonly otherUrl?: string | undefined;
   /** `strict` where absent. */
   readonly hostCheck?: ProbeKit['hostCheck'] | undefined;
   readonly keys: readonly Jwk[];
@@ -74,7 +77,8 @@ export function rolesOf(keys: readonly Jwk[], protocols: Protocols): Partial<Rec
 
 /** @param first the key that signs where a case does not care. */
 export function createKit(options: KitOptions, first: Jwk): ProbeKit {
-  const { url, protocol, to, timeoutMs, now, rate, edition, hostCheck = 'strict', maxBodyBytes } = options;
+  const { url, otherUrl, protocol, to, timeoutMs, now, rate, edition } = options;
+  const { hostCheck = 'strict', maxBodyBytes } = options;
   const signal = new AbortController().signal;
   const send: ProbeKit['send'] = (delivery) =>
     post(delivery, { timeoutMs, signal, ...(to !== undefined && { to }) });
@@ -88,6 +92,7 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
     maxBodyBytes,
     now,
     ...(rate !== undefined && { rate }),
+    ...(otherUrl !== undefined && { otherUrl }),
     payloads,
     keys,
     mistake: (row) =>
@@ -111,7 +116,7 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
 /** The answer that a conforming receiver gives. */
 export interface Expected {
   /** `2xx`: any. */
-  readonly status: '2xx' | 400 | 401 | 405 | 409 | 413 | 415 | 429;
+  readonly status: '2xx' | 400 | 401 | 405 | 409 | 413 | 415 | 429 | 503;
   /** Of `WWW-Authenticate` for 401, of the body for 400 and 409. */
   readonly code?: string;
   /** Other statuses that pass, each with a note: something in front of the receiver may answer first. */

@@ -17,6 +17,7 @@ import {
   whole,
 } from '../shell.ts';
 import { chainHints, hintOf, type Identity, type IdentityFlags, identityOf } from './identity.ts';
+import { OTHER_URL_CASE } from './cases-refused.ts';
 import { createKit, type ProbeKit, type ProbeResult, rolesOf } from './probe-kit.ts';
 import {
   awaitKeys,
@@ -156,15 +157,62 @@ function waitingFor(
 }
 
 function requireCases(wanted: readonly string[] = []): void {
-  const unknown = wanted.find((name) => !PROBE_CASES.some((probe) => probe.name === name));
+  const names = [...PROBE_CASES, OTHER_URL_CASE].map(({ name }) => name);
+  const unknown = wanted.find((name) => !names.includes(name));
   if (unknown !== undefined)
-    throw new UsageError(
-      `--only ${unknown}: no such case. Expected one of ${PROBE_CASES.map(({ name }) => name).join(', ')}.`,
-    );
+    throw new UsageError(`--only ${unknown}: no such case. Expected one of ${names.join(', ')}.`);
 }
 
-async function probe(url: string, flags: ProbeFlags, context: CliContext): Promise<Report> {
-  requireHttpUrl('URL', url);
+/** What a probe of each URL needs. */
+interface Probing {
+  readonly flags: ProbeFlags;
+  readonly context: CliContext;
+  readonly identity: Identity;
+  readonly keys: readonly Jwk[];
+  readonly first: Jwk;
+}
+
+async function probeUrl(
+  url: string,
+  otherUrl: string | undefined,
+  { flags, context, identity, keys, first }: Probing,
+): Promise<Report> {
+  const { to, maxBodyBytes, rate, timeoutMs, hostCheck, edition } = flags;
+  const { now } = context;
+  const options = { url, otherUrl, to, edition, hostCheck, maxBodyBytes, rate, timeoutMs, keys, now };
+  const [kit, ...others] = protocolsFor(flags.protocol).map(({ name: protocol }) =>
+    createKit({ ...options, protocol }, first),
+  ) as [ProbeKit, ...ProbeKit[]];
+  await requireReachable(kit);
+  let names: readonly NameTried[] = [];
+  const results = await probeReceiver(kit, flags.only, {
+    choose: async () => {
+      const taken = await takenKit([kit, ...others]);
+      names = taken.names;
+      return taken.kit;
+    },
+    awaitKeys: waitingFor(identity, flags, context),
+  });
+  const firstAnswer = names.find(({ goesOn }) => goesOn)?.answered;
+  const hint = hintOf(results, { url, identity, waitedMs: flags.waitMs, firstAnswer });
+  if (hint.length === 0 || flags.agentUrl === undefined) return reportOf(url, results, hint, names);
+  const chain = inLines(await chainHints(flags.agentUrl, flags, keys, context));
+  return reportOf(url, results, [...hint, ...chain], names);
+}
+
+/** Of several URLs of one receiver. */
+function together(urls: readonly string[], reports: readonly Report[]): Report {
+  const ok = reports.every((one) => one.ok);
+  return {
+    ok,
+    json: { ok, urls: reports.map(({ json }) => json) },
+    text: (paint) =>
+      reports.map(({ text }, i) => `${paint('bold', urls[i] ?? '')}\n${text(paint)}`).join('\n\n'),
+  };
+}
+
+async function probe(urls: readonly string[], flags: ProbeFlags, context: CliContext): Promise<Report> {
+  for (const url of urls) requireHttpUrl('URL', url);
   if (flags.to !== undefined) requireHttpUrl('--to', flags.to);
   requireCases(flags.only);
   const { keys, first } = await signingKeys(flags, context);
@@ -172,26 +220,13 @@ async function probe(url: string, flags: ProbeFlags, context: CliContext): Promi
   try {
     if (flags.printConfig)
       return { ok: true, json: { config: identity.config }, text: () => identity.config };
-    const { to, maxBodyBytes, rate, timeoutMs, hostCheck, edition } = flags;
-    const options = { url, to, edition, hostCheck, maxBodyBytes, rate, timeoutMs, keys, now: context.now };
-    const [kit, ...others] = protocolsFor(flags.protocol).map(({ name: protocol }) =>
-      createKit({ ...options, protocol }, first),
-    ) as [ProbeKit, ...ProbeKit[]];
-    await requireReachable(kit);
-    let names: readonly NameTried[] = [];
-    const results = await probeReceiver(kit, flags.only, {
-      choose: async () => {
-        const taken = await takenKit([kit, ...others]);
-        names = taken.names;
-        return taken.kit;
-      },
-      awaitKeys: waitingFor(identity, flags, context),
-    });
-    const firstAnswer = names.find(({ goesOn }) => goesOn)?.answered;
-    const hint = hintOf(results, { url, identity, waitedMs: flags.waitMs, firstAnswer });
-    if (hint.length === 0 || flags.agentUrl === undefined) return reportOf(url, results, hint, names);
-    const chain = inLines(await chainHints(flags.agentUrl, flags, keys, context));
-    return reportOf(url, results, [...hint, ...chain], names);
+    const reports: Report[] = [];
+    for (const url of urls) {
+      const otherUrl = urls.find((one) => new URL(one).host !== new URL(url).host);
+      reports.push(await probeUrl(url, otherUrl, { flags, context, identity, keys, first }));
+    }
+    const [only, ...more] = reports;
+    return only && more.length === 0 ? only : together(urls, reports);
   } finally {
     await identity.close();
   }
@@ -228,7 +263,10 @@ export function addProbe(parent: Command, run: RunVerb): void {
       'vectors probe https://test.buyer.example/hook --keys probe-keys.json --agent-url https://probe.buyer.example/mcp --json',
     ],
   )
-    .argument('<url>', 'publicUrl of the receiver: exactly what sellers are given')
+    .argument(
+      '<url...>',
+      'publicUrl of the receiver: exactly what sellers are given; each, if it has several',
+    )
     .requiredOption('--keys <file>', 'private keys of `keys generate --probe`; repeatable', collect)
     .option('--agent-url <url>', 'the receiver finds the keys by this agent, whose brand.json you host')
     .option('--fake-seller <port>', 'serve the keys at http://127.0.0.1:<port>/mcp during the run', whole(0))
@@ -244,5 +282,7 @@ export function addProbe(parent: Command, run: RunVerb): void {
       65_000,
     )
     .option('--only <case>', 'only this case; repeatable', collect)
-    .action((url: string, flags: ProbeFlags) => run(flags, (context) => probe(url, flags, context)));
+    .action((urls: readonly string[], flags: ProbeFlags) =>
+      run(flags, (context) => probe(urls, flags, context)),
+    );
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { SignedDelivery } from '../../sender/sign.ts';
 import type { PostResult } from '../../testing/seller-post.ts';
 import { ACCEPTED_CASES, RATE_CASE, REPEATED_CASES } from './cases-events.ts';
-import { REFUSED_CASES } from './cases-refused.ts';
+import { OTHER_URL_CASE, REFUSED_CASES } from './cases-refused.ts';
 import { type Expected, NotBegun, type ProbeCase, type ProbeKit, type ProbeResult } from './probe-kit.ts';
 
 /** What HTTP itself writes: none of it is told by the receiver's own code, and a kid may be `2026`. */
@@ -309,7 +309,10 @@ export async function probeReceiver(
   wanted: readonly string[] = [],
   { choose = async () => kit, awaitKeys = async () => false }: ProbeStart = {},
 ): Promise<ProbeResult[]> {
-  const chosen = PROBE_CASES.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+  // With the check off either URL may be meant.
+  const hasOther = kit.otherUrl !== undefined && kit.hostCheck === 'strict';
+  const cases = hasOther ? [...PROBE_CASES, OTHER_URL_CASE] : PROBE_CASES;
+  const chosen = cases.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
   // The unknown keyid goes before everything else, while nothing was refetched on its account.
   const first = chosen.filter(isUnknownKey);
   const early = await runAll(first, kit);

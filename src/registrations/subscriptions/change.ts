@@ -22,7 +22,7 @@ import { accountAnswer, agentAnswer, type SetAnswer, SYNC_ACCOUNTS, SYNC_AGENT }
  */
 
 export interface ChangeContext extends HoldContext, CallContext {
-  readonly routes: Pick<Routes, 'routeOf'>;
+  readonly routes: Pick<Routes, 'base' | 'routeOf'>;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
   readonly newId: () => string;
 }

@@ -61,11 +61,18 @@ function withinLimit(entries: readonly JsonObject[]): readonly Json[] {
   );
 }
 
-function wantedEntry(subscriberId: string, { eventTypes, scheme }: Form, routes: RoutesByScheme): JsonObject {
-  const { url, authentication } = routes.get(scheme) ?? { url: '' };
+/** The URL that it was told, for as long as that is served; else the one that is told now. */
+function urlOf({ scheme, base }: Form, routes: RoutesByScheme): string {
+  const { url = '', urls = [] } = routes.get(scheme) ?? {};
+  return urls.find((one) => one.slice(0, one.lastIndexOf('/')) === base) ?? url;
+}
+
+function wantedEntry(subscriberId: string, form: Form, routes: RoutesByScheme): JsonObject {
+  const { eventTypes, scheme } = form;
+  const { authentication } = routes.get(scheme) ?? {};
   return {
     subscriber_id: subscriberId,
-    url,
+    url: urlOf(form, routes),
     event_types: eventTypes,
     ...(authentication && {
       authentication: { schemes: [authentication.scheme], credentials: authentication.credentials },
@@ -116,8 +123,8 @@ function credentialsOf(
 ): string | undefined {
   const { subscriber_id: id } = entry;
   const own = [...routes.values()].find(
-    ({ url, authentication }) =>
-      authentication?.scheme === scheme && isSameUrl(textMember(entry, 'url'), url),
+    ({ urls, authentication }) =>
+      authentication?.scheme === scheme && isAmong(textMember(entry, 'url'), urls),
   );
   if (own || ours.has(id)) return own?.authentication?.credentials;
   return Object.hasOwn(given, id) ? given[id] : undefined;
@@ -131,17 +138,17 @@ function schemeIn(entry: JsonObject): unknown {
   return Array.isArray(schemes) ? (schemes as readonly unknown[])[0] : schemes;
 }
 
-/** Why an entry is not the subscription as it is wanted; undefined where it is. */
+/** Why an entry is not the subscription as it is wanted; undefined where it is. One that is active may be at any of our bases. */
 export function differs(
   entry: JsonObject | undefined,
-  form: Form,
+  form: Form & Pick<Subscription, 'state'>,
   routes: RoutesByScheme,
 ): string | undefined {
   if (!entry) return 'it is not among the notification_configs of the account';
   if ((present(entry, 'active') ?? true) !== true) return 'the seller has paused it (active: false)';
   const { scheme, eventTypes } = form;
-  if (!isSameUrl(textMember(entry, 'url'), routes.get(scheme)?.url))
-    return 'the seller has another url of it';
+  const urls = form.state === 'pending' ? [urlOf(form, routes)] : (routes.get(scheme)?.urls ?? []);
+  if (!isAmong(textMember(entry, 'url'), urls)) return 'the seller has another url of it';
   const wanted = scheme === 'signature' ? undefined : LEGACY[scheme];
   if (schemeIn(entry) !== wanted) return 'the seller has another authentication of it';
   const types = present(entry, 'event_types');
@@ -149,7 +156,7 @@ export function differs(
   return isAsked ? undefined : 'the seller has other event_types of it';
 }
 
-const isSameUrl = (is: string | undefined, wanted: string | undefined): boolean =>
-  hrefOf(is) === hrefOf(wanted);
+const isAmong = (is: string | undefined, urls: readonly string[]): boolean =>
+  urls.some((url) => hrefOf(url) === hrefOf(is));
 
 const hrefOf = (url = ''): string => (URL.canParse(url) ? new URL(url).href : url);

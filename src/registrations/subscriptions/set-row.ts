@@ -20,6 +20,8 @@ export type SubscriptionState = 'pending' | 'active' | 'refused' | 'lost' | 'rem
 export interface Form {
   readonly eventTypes: readonly string[];
   readonly scheme: RouteScheme;
+  /** Its URL without the last segment. */
+  readonly base?: string;
 }
 
 /** One entry of ours. Times are Unix ms on the store's clock. */

@@ -66,7 +66,11 @@ const activated = (one: Subscription, now: number): Subscription => ({
   ...without(one),
   state: 'active',
   since: now,
-  last: { eventTypes: one.eventTypes, scheme: one.scheme },
+  last: {
+    eventTypes: one.eventTypes,
+    scheme: one.scheme,
+    ...(one.base !== undefined && { base: one.base }),
+  },
 });
 
 /** One whose removal the seller has refused has a reason. */

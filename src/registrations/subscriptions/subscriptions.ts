@@ -36,7 +36,7 @@ import type {
 } from './subscription-types.ts';
 import { isAsked, withUnwanted, withWanted } from './wanted.ts';
 
-/* Subscriptions as their owner has them (subscriptions.md): `subscribe`, `unsubscribe`, `list`, and the look of each set. */
+/* Subscriptions as their owner has them (subscriptions.md §1): `subscribe`, `unsubscribe`, `list`, and the look of each set. */
 
 export interface SubscriptionsContext extends Omit<LooksContext, 'call' | 'limitMs' | 'hashes'> {
   readonly call: CallSeller | undefined;
@@ -111,8 +111,9 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
     const before = await registrations.run(agentUrl, (rows) => namedIn(setAt(rows, name), ref));
     if (!before || !isAsked(before, request)) await requireTypes(by.call, request);
     await context.routes.routeOf(sellerIn(request), scheme);
-    const subscriberId = newSubscriberId(name, randomBytes);
-    const changed = await change(by, request, (set, now) => withWanted(set, request, subscriberId, now));
+    const { base } = context.routes;
+    const anew = { subscriberId: newSubscriberId(name, randomBytes), base };
+    const changed = await change(by, request, (set, now) => withWanted(set, request, anew, now));
     return outcome(changed, ref);
   };
 

@@ -15,11 +15,15 @@ export const isAsked = (
   { eventTypes, scheme = 'signature' }: SubscriptionRequest,
 ): boolean => one.state !== 'refused' && one.scheme === scheme && isSameSet(one.eventTypes, eventTypes);
 
-/** The set with the subscription as it is wanted. @throws RegistrationError `set_full` */
+/**
+ * The set with the subscription as it is wanted.
+ * @param anew its id if it is new, and the base URL that it is told if it is sent.
+ * @throws RegistrationError `set_full`
+ */
 export function withWanted(
   is: SubscriptionSet | undefined,
   request: SubscriptionRequest,
-  subscriberId: string,
+  anew: Pick<Subscription, 'subscriberId'> & { readonly base: string },
   now: number,
 ): SubscriptionSet {
   const { account, ref, eventTypes, scheme = 'signature' } = request;
@@ -36,14 +40,14 @@ export function withWanted(
     ...set,
     seller: sellerIn(request),
     ...(account && { account: canonicalJson(account) }),
-    subscriptions: [...others, wanted(known, { ref, subscriberId, eventTypes, scheme }, now)],
+    subscriptions: [...others, wanted(known, { ref, ...anew, eventTypes, scheme }, now)],
   };
 }
 
 /** One that is active in this form stays so until the look says otherwise. */
 function wanted(
   known: Subscription | undefined,
-  asked: Pick<Subscription, 'ref' | 'subscriberId' | 'eventTypes' | 'scheme'>,
+  asked: Pick<Subscription, 'ref' | 'subscriberId' | 'eventTypes' | 'scheme' | 'base'>,
   now: number,
 ): Subscription {
   if (!known) return { ...asked, state: 'pending', since: now };
@@ -51,7 +55,8 @@ function wanted(
   const isSame = is.scheme === asked.scheme && isSameSet(is.eventTypes, asked.eventTypes);
   if (isSame && is.state === 'active') return is;
   const since = isSame && is.state === 'pending' ? is.since : now;
-  return { ...is, eventTypes: asked.eventTypes, scheme: asked.scheme, state: 'pending', since };
+  const { eventTypes, scheme, base } = asked;
+  return { ...is, eventTypes, scheme, ...(base !== undefined && { base }), state: 'pending', since };
 }
 
 /** The set without the subscription; undefined where it has none of that name. */

@@ -1,4 +1,5 @@
 import type { Told, ToldChannel } from '../../windows/told.ts';
+import { isTerminalBuy } from '../../windows/ends.ts';
 import { TOLD_CHANNELS } from '../../windows/told.ts';
 import type { RouteKind } from '../route-kind.ts';
 import type { BuyStream } from '../streams.ts';
@@ -42,14 +43,8 @@ const NOTHING: Need = { kind: 'nothing' };
 export const currentOf = (told: readonly Told[], channel: ToldChannel): Told | undefined =>
   told.findLast((one) => one.channel === channel && one.formerAt === undefined && one.ackedAt !== undefined);
 
-const TERMINAL: ReadonlySet<string> = new Set(['completed', 'rejected', 'canceled']);
-
-/** Whether a media buy has ended: it needs no other URL. */
-export const isTerminal = ({ status }: Pick<BuyStream, 'status'>): boolean =>
-  status !== undefined && TERMINAL.has(status);
-
 export function needOf(stream: BuyStream, { routes, to, isDue = () => false }: NeedContext): Need {
-  if (isTerminal(stream)) return NOTHING;
+  if (isTerminalBuy(stream.status)) return NOTHING;
   const { told = [], frequency } = stream;
   const channels = TOLD_CHANNELS.flatMap((channel) => {
     const is = currentOf(told, channel);

@@ -7,6 +7,7 @@ import { isOfKind, messageOf } from '../../shared/errors.ts';
 import { limited, orAborted } from '../../shared/time-limits.ts';
 import { storedId } from '../../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
+import { isTerminalBuy } from '../../windows/ends.ts';
 import { answerIn, refusalIn } from '../answer.ts';
 import type { JsonObject as Arguments } from '../answer-json.ts';
 import type { CallSeller } from '../call-seller.ts';
@@ -21,7 +22,7 @@ import { SellerBusyError, SellerError, waitMs } from '../seller-error.ts';
 import { type BuyStream, isRegistered, streamAt } from '../streams.ts';
 import { saveSellerRow, sellerRowIn } from '../watch-task.ts';
 import { type Judged, judged } from './move-judging.ts';
-import { isTerminal, type Needed, needOf } from './move-needs.ts';
+import { type Needed, needOf } from './move-needs.ts';
 import { freeTurn, goneRow, type Move, moveIn, moveRow, wakeTurns } from './move-row.ts';
 import { ownRoutesIn, schemeOf, sellerOf } from './own-routes.ts';
 
@@ -283,7 +284,7 @@ async function askRevision(
       looks: 0,
       ...(Number.isSafeInteger(revision) && { revision: revision as number }),
     };
-    rows.save(status !== undefined && isTerminal({ status }) ? goneRow(row) : moveRow(row, next, 'waiting'));
+    rows.save(isTerminalBuy(status) ? goneRow(row) : moveRow(row, next, 'waiting'));
     wakeTurns(rows, held.sender, now);
   });
 }

@@ -86,7 +86,6 @@ export function movesOf(context: MovesContext): Moves {
       .page({
         kind: part,
         limit,
-        ...(part === 'stream' && { list: 'open' }),
         ...(sender !== undefined && { sender }),
         ...(after !== undefined && { after }),
       })
@@ -193,11 +192,11 @@ const hasCredentials = (need: Need, { told = [] }: BuyStream): boolean =>
 /** The step of a media buy; undefined where it needs none. */
 function buyStep(
   rows: RegistrationRows,
-  { sender, id, value }: RegistrationRow,
+  { sender, id, value, list }: RegistrationRow,
   how: How,
 ): MoveStep | undefined {
   const stream = buyStreamIn({ value });
-  if (!isRegistered(stream)) return undefined;
+  if (!isRegistered(stream) || list === 'closed') return undefined;
   const row = rows.get('move', id);
   const need = needOf(stream, how);
   if (need.kind === 'nothing' && (!row || row.list === 'refused')) return undefined;

@@ -42,6 +42,8 @@ export interface Recorded {
 /** The URLs of one seller. */
 export interface SellersUrls {
   readonly of: (url: OurUrl) => Recorded;
+  /** Subscriptions that have a route, whichever base it is below. */
+  readonly subscribed: (route: string) => Named;
   /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. Ms. */
   readonly horizonMs: number | undefined;
 }
@@ -67,6 +69,12 @@ export async function recordedOf(
     urls.set(key, known);
     return known;
   };
+  const byRoute = new Map<string, Named>();
+  const subscribed = (route: string): Named => {
+    const known = byRoute.get(route) ?? { count: 0, first: [] };
+    byRoute.set(route, known);
+    return known;
+  };
   const moving = await movingOf(registrations, agentUrl);
   for await (const row of allRows(registrations, { kind: 'operation', sender: agentUrl })) noteCall(row, of);
   for await (const row of allRows(registrations, { kind: 'stream', sender: agentUrl })) {
@@ -74,9 +82,14 @@ export async function recordedOf(
   }
   const routes = await routesOf(registrations, agentUrl);
   for await (const row of allRows(registrations, { kind: 'subscription', sender: agentUrl })) {
-    for (const one of setIn(row).subscriptions) noteSubscription(one, of, routes, base);
+    for (const one of setIn(row).subscriptions) {
+      for (const url of subscribedUrls(one, routes, base)) {
+        note(of(url).subscriptions, one.ref);
+        note(subscribed(url.route), one.ref);
+      }
+    }
   }
-  return { of, horizonMs };
+  return { of, subscribed, horizonMs };
 }
 
 const nobody = (): Recorded => ({
@@ -171,21 +184,18 @@ async function routesOf(
 }
 
 /** One that is changed is on its former URL too. What was refused and never set is on none. */
-function noteSubscription(
+function subscribedUrls(
   one: Subscription,
-  of: Of,
   routes: ReadonlyMap<RouteKind, string>,
-  base: string | undefined,
-): void {
-  const { ref, state, last } = one;
-  const forms = [...(state === 'refused' ? [] : [one]), ...(last ? [last] : [])];
-  const on = new Set<Recorded>();
-  for (const form of forms) {
-    const route = routes.get(form.scheme);
-    const at = (form as { readonly base?: string }).base ?? base;
-    if (route !== undefined && at !== undefined) on.add(of({ base: at, route }));
+  firstBase: string | undefined,
+): readonly OurUrl[] {
+  const forms = [...(one.state === 'refused' ? [] : [one]), ...(one.last ? [one.last] : [])];
+  const urls = new Map<string, OurUrl>();
+  for (const { scheme, base = firstBase } of forms) {
+    const route = routes.get(scheme);
+    if (route !== undefined && base !== undefined) urls.set(JSON.stringify([base, route]), { base, route });
   }
-  for (const url of on) note(url.subscriptions, ref);
+  return [...urls.values()];
 }
 
 const MOVING: ReadonlyMap<string | null, MovingMediaBuy['state']> = new Map([

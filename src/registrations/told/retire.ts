@@ -1,10 +1,11 @@
 import type { RegistrationRows } from '../../stores/store.ts';
+import type { OurUrl } from '../../windows/told.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
 import { ownRouteIn } from './own-routes.ts';
 import { quietOf } from './state.ts';
-import { type Recorded, recordedOf, type RecordedContext } from './recorded.ts';
+import { type Recorded, recordedOf, type RecordedContext, type SellersUrls } from './recorded.ts';
 import type { RetireOptions, UrlName } from './state-types.ts';
 import { GIVEN, givenAt, givenIn, saveGiven } from './url-row.ts';
 
@@ -32,7 +33,7 @@ export async function retire(
     const given = givenAt(rows, url, hashes);
     if (!given) return unknown(base, route);
     if (given.retiredAt !== undefined) return undefined;
-    const on = seller.of(url);
+    const on = holdersOf(seller, url, context.base);
     const quiet = quietOf(given, on, seller);
     if (!force && now < quiet) return inUse(base, on, quiet);
     saveGiven(rows, agentUrl, { ...given, retiredAt: now }, hashes);
@@ -45,6 +46,15 @@ export async function retire(
   context.forget(route);
 }
 
+/**
+ * Who is on a URL. Below the first base its route is the seller's own, on which all of its subscriptions are, below whichever base: it
+ * goes with that URL.
+ */
+function holdersOf(seller: SellersUrls, url: OurUrl, firstBase: string | undefined): Recorded {
+  const on = seller.of(url);
+  return url.base === firstBase ? { ...on, subscriptions: seller.subscribed(url.route) } : on;
+}
+
 /** A call may have told it while it was retired: then it goes on. @throws RegistrationError */
 async function requireNobody(
   context: RetireContext,
@@ -52,7 +62,7 @@ async function requireNobody(
   now: number,
 ): Promise<void> {
   const { registrations, hashes } = context;
-  const on = (await recordedOf(context, agentUrl, now)).of(url);
+  const on = holdersOf(await recordedOf(context, agentUrl, now), url, context.base);
   if (on.operations.count + on.mediaBuys.count + on.subscriptions.count === 0) return;
   await registrations.run(agentUrl, (rows) => {
     const { retiredAt: _not, ...given } = givenAt(rows, url, hashes) ?? {};
@@ -62,11 +72,7 @@ async function requireNobody(
 }
 
 /** What is told from now on is another route; below another base this one goes on. */
-function noMoreTold(
-  rows: RegistrationRows,
-  url: { readonly base: string; readonly route: string },
-  base?: string,
-): void {
+function noMoreTold(rows: RegistrationRows, url: OurUrl, base?: string): void {
   for (const kind of ROUTE_KINDS) {
     const row = rows.get('route', kind);
     if (!row) continue;

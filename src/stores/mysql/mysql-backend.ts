@@ -1,5 +1,4 @@
 import { ConfigError, Fault } from '../../shared/errors.ts';
-import type { ListRequest } from '../backend.ts';
 import type { InboxQuery } from '../store.ts';
 import { turnRanges } from '../optimistic/commit-unit.ts';
 import { type Calls, LOCK_SHARE, type SqlBackend, sqlBackend, type SqlOptions } from '../sql/sql-backend.ts';
@@ -27,6 +26,7 @@ import {
   mayBeOneCalls,
   wronglyGiven,
 } from './mysql-client.ts';
+import { listRows } from './mysql-list.ts';
 import { commitValues, countedOf, countsOf, namesOf, refusedOf, rowsIn, rowsOf } from './mysql-rows.ts';
 import { checkVersion } from './mysql-schema.ts';
 import {
@@ -333,18 +333,7 @@ function callsOn(
       const turn = next['turn'];
       return { now, next: turn == null ? null : textOf(turn), rows: rowsIn(rows) };
     },
-    listed: async ({ kind, list = null, sender, limit, after }) => {
-      const of = sender === undefined ? null : columnText(sender);
-      const [rows = []] = await ask(
-        `SELECT s.sender, s.keyid, r.kind, r.id, r.version, r.data FROM ${table('scope')} s
-          STRAIGHT_JOIN ${table('row')} r FORCE INDEX (PRIMARY) ON r.scope_id = s.id AND r.kind = ?
-            AND r.id > IF(s.sender = ?, ?, '')
-          WHERE s.keyid = '' AND s.sender >= ? AND IF(? IS NULL, s.sender <> '', s.sender = ?) AND r.link <=> COALESCE(?, r.link)
-          ORDER BY s.sender, r.id LIMIT ?`,
-        [LETTER[kind], ...behindOf(after), of, of, list, limit],
-      );
-      return rowsIn(rows);
-    },
+    listed: (request) => listRows(ask, table, request),
     clear: async (scope, most) => Number((await call('clear', scope, most, offset()))[0]['deleted']),
     identity: async () => {
       // Of several processes that ask at once one is told that the store is new.
@@ -357,10 +346,4 @@ function callsOn(
       return rows.map(({ sender, keyid }) => scopeFrom({ sender: textOf(sender), key: textOf(keyid) }));
     },
   };
-}
-
-/** Values of `listed`: the sender of the last row, its id, the sender to begin with. */
-function behindOf(after: ListRequest['after']): readonly [string | null, string, string] {
-  const sender = after ? columnText(after.sender) : null;
-  return [sender, after?.id ?? '', sender ?? ''];
 }

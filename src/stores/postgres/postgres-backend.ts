@@ -275,14 +275,30 @@ const NO_IDS: ScopeIds = { idOf: () => 0, scopeOf: () => undefined };
 /** What instants of `turnText` begin with. */
 const turnPrefix = (kind: RegistrationKind): string => turnText(kind, 0).slice(0, 2);
 
-/** $1 kind, $2 what it is listed as, $3 sender, $4 at most, $5 and $6 behind which. @param name of the schema, quoted. */
+/**
+ * $1 kind, $2 what it is listed as, $3 sender, $4 at most, $5 and $6 behind which. It goes from sender to sender until there are as
+ * many: each step counts those of one along the primary key. A join of all senders reads all their rows wherever the planner has no
+ * statistics of the senders, which are too few to get any.
+ * @param name of the schema, quoted.
+ */
 export function listSql(name: string): string {
-  return `SELECT c.sender, $1::text AS kind, r.* , NULL AS body FROM ${name}.webhook_scope c CROSS JOIN LATERAL (
-      SELECT r.scope_id, r.id, r.version::text AS version, r.data FROM ${name}.webhook_row r
-        WHERE r.scope_id = c.id AND r.kind = $1 COLLATE "C" AND ($2::text IS NULL OR r.link = $2 COLLATE "C")
-          AND r.id > CASE WHEN c.sender = $5::text COLLATE "C" THEN $6::text ELSE '' END COLLATE "C" ORDER BY r.id LIMIT $4) r
-    WHERE c.key = '' AND CASE WHEN $3::text IS NULL THEN c.sender <> '' ELSE c.sender = $3 COLLATE "C" END
-      AND c.sender >= coalesce($5, '') COLLATE "C" ORDER BY c.sender, r.id LIMIT $4`;
+  const rowsOf = (scope: string, columns: string): string =>
+    `SELECT ${columns} FROM ${name}.webhook_row r WHERE r.scope_id = ${scope}.id AND r.kind = $1 COLLATE "C"
+      AND ($2::text IS NULL OR r.link = $2 COLLATE "C")
+      AND r.id > CASE WHEN ${scope}.sender = $5::text COLLATE "C" THEN $6::text ELSE '' END COLLATE "C" ORDER BY r.id`;
+  const counted = (scope: string, most: string): string =>
+    `(SELECT count(*) FROM (${rowsOf(scope, '1')} LIMIT ${most}) found)`;
+  return `WITH RECURSIVE s (sender, id, before, upto) AS (
+      (SELECT c.sender, c.id, 0::bigint, ${counted('c', '$4')} FROM ${name}.webhook_scope c
+        WHERE c.key = '' AND CASE WHEN $3::text IS NULL THEN c.sender <> '' ELSE c.sender = $3 COLLATE "C" END
+          AND c.sender >= coalesce($5, '') COLLATE "C" ORDER BY c.sender LIMIT 1)
+      UNION ALL
+      SELECT c.sender, c.id, s.upto, s.upto + ${counted('c', '$4 - s.upto')} FROM s CROSS JOIN LATERAL (
+          SELECT x.sender, x.id FROM ${name}.webhook_scope x WHERE x.key = '' AND x.sender > s.sender ORDER BY x.sender LIMIT 1) c
+        WHERE s.upto < $4 AND $3::text IS NULL)
+    SELECT s.sender, $1::text AS kind, r.*, NULL AS body FROM s CROSS JOIN LATERAL (
+        ${rowsOf('s', 'r.scope_id, r.id, r.version::text AS version, r.data')} LIMIT $4 - s.before) r
+      WHERE s.upto > s.before ORDER BY s.sender, r.id`;
 }
 
 /** Of several processes that ask at once one is told that the store is new. */

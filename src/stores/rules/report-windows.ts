@@ -86,7 +86,7 @@ function noteFinals(step: Accepting, { mediaBuyIds }: ReportClaim, windows: read
     if (!row) continue;
     const known = streamIn(row.value);
     const stream = withReportedEnd(known, { isFinal: true, isRevision: false, end: now }, now);
-    rows.saveRegistration(withStream(lookedAt(row, known, stream, now), stream), now);
+    rows.saveRegistration(withStream(lookedAt(step, row, known, stream), stream), now);
   }
 }
 
@@ -143,7 +143,7 @@ function claimWindow(
   const { stream, window, isRepeated } = claimedIn(ends, reported, reportStep(step));
   if (!row && stream.unplaced.length === 0) return undefined;
   if (!row && !countUnknown(step)) return null;
-  const kept = row ? lookedAt(row, known, stream, now) : unknownBuy(step, id);
+  const kept = row ? lookedAt(step, row, known, stream) : unknownBuy(step, id);
   rows.saveRegistration(withStream(kept, heardBy(stream, reported.via, now)), now);
   return {
     id,
@@ -153,10 +153,18 @@ function claimWindow(
   };
 }
 
-/** What comes late for a media buy that is closed is looked at at once, and what is said of an end. */
-function lookedAt(row: RegistrationRow, known: Stream, stream: Stream, now: number): RegistrationRow {
-  const isNews =
-    row.list === 'closed' || known.final !== stream.final || known.changedAt !== stream.changedAt;
+/**
+ * What comes late for a media buy that is closed is looked at at once, and what is said of an end; not what the one who looks at it has
+ * pulled, for what comes of the pull is written yet.
+ */
+function lookedAt(
+  { request, now }: Accepting,
+  row: RegistrationRow,
+  known: Stream,
+  stream: Stream,
+): RegistrationRow {
+  const isSaid = known.final !== stream.final || known.changedAt !== stream.changedAt;
+  const isNews = row.list === 'closed' || (isSaid && request.event?.report?.isPulled !== true);
   return isNews && row.list !== null ? { ...row, dueAt: now } : row;
 }
 

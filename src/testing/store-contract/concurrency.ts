@@ -3,6 +3,7 @@ import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { AcceptResult, Store } from '../../stores/store.ts';
 import { type StoreEffects, type Cases, DAY_MS, type Draft, KEY, type Kit, LEASE_MS, SENDER } from './kit.ts';
 import { BUY, daysOf, follow, hadDays } from './report-windows.ts';
+import { stateOf } from './states.ts';
 
 /** More than any pool has connections, so that some have to wait. */
 const AT_ONCE = 64;
@@ -224,5 +225,16 @@ export const transactionReportCases: Cases = {
     assert.equal(await hadDays(kit.b), 1);
     const pull = { key: 'event-0002-of-the-seller', mode: 'inbox', nonce: null } as const;
     assert.equal((await kit.accept({ ...pull, report: BUY, days: [day], isPulled: true })).kind, 'done');
+  },
+  'a state waits for its event as with complete, also where it is rolled back': async (kit) => {
+    await follow(kit);
+    const { lease } = await kit.win({ state: { id: 'i1', holder: { kind: 'stream', id: BUY } } });
+    const rolledBack = transact(kit, lease.owner, () => {
+      throw new Error('rolled back');
+    });
+    await assert.rejects(rolledBack, /rolled back/u);
+    assert.notEqual((await stateOf(kit.b))?.key, undefined);
+    await transact(kit, lease.owner, write);
+    assert.equal((await stateOf(kit.b))?.key, undefined);
   },
 };

@@ -6,6 +6,7 @@ import type {
   EventClaim,
   FailRequest,
   RetryLimits,
+  StateClaim,
   StoreLimits,
   ToldClaim,
 } from '../../stores/store.ts';
@@ -44,6 +45,8 @@ export interface Draft {
   readonly report?: string;
   /** It is their last. */
   readonly final?: boolean;
+  /** The terminal status of its media buys. */
+  readonly ending?: string;
   /** Days of the store's calendar for which a report has data of `mb_1`, or of the media buys in `report`. */
   readonly days?: readonly number[];
   readonly stage?: string;
@@ -51,6 +54,8 @@ export interface Draft {
   readonly isPulled?: true;
   /** By which URL of ours it came, and which media buys' rows that is noted with. */
   readonly via?: EventClaim['via'];
+  /** The state that it tells; `atMs`: ms from now. */
+  readonly state?: StateClaim & { readonly atMs?: number };
   /** Of this media buy, and no report; with `at`. */
   readonly mediaBuy?: string;
   readonly leaseMs?: number;
@@ -151,8 +156,15 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
     }),
     ...(draft.report !== undefined && { report: reportOf(draft.report, draft, instant) }),
     ...(draft.via && { via: draft.via }),
+    ...stateOf(draft, clock),
     ...(draft.mediaBuy !== undefined && instant && { mediaBuy: { id: draft.mediaBuy, instant } }),
   };
+}
+
+function stateOf({ state }: Draft, clock: Clock): { state?: StateClaim } {
+  if (!state) return {};
+  const { atMs, ...claim } = state;
+  return { state: { ...claim, ...(atMs !== undefined && { at: clock.now() + atMs }) } };
 }
 
 const hashOf = (text: string | undefined): string | undefined =>
@@ -166,7 +178,7 @@ function toldOf({ told }: Draft, clock: Clock): { told?: ToldClaim } {
 
 function reportOf(report: string, draft: Draft, instant?: string): NonNullable<EventClaim['report']> {
   const mediaBuyIds = report.split(',');
-  const { final = false, days, stage = '', isRevision = false, isPulled } = draft;
+  const { final = false, days, stage = '', isRevision = false, isPulled, ending } = draft;
   const windows = days?.flatMap((day) =>
     mediaBuyIds.map((id) => ({
       id,
@@ -176,6 +188,7 @@ function reportOf(report: string, draft: Draft, instant?: string): NonNullable<E
       end: (day + 1) * DAY_MS - 1000,
       stage,
       isRevision,
+      ...defined({ ending }),
     })),
   );
   return { mediaBuyIds, final, ...defined({ instant, windows, isPulled }) };

@@ -164,6 +164,29 @@ export const reportWindowCases: Cases = {
     assert.equal((await kit.accept({ ...PULL, key: key(5), days: [third] }, kit.b)).kind, 'queued');
     assert.equal((await kit.accept({ ...PULL, key: key(6), days: [third] })).kind, 'done');
   },
+  'a final report, and a terminal status, are noted in the step that inserts the report; of no media buy but theirs':
+    async (kit) => {
+      await follow(kit, 'mb_1');
+      await follow(kit, 'mb_2');
+      const [first, second] = await daysOf(kit);
+      const saidOf = async (id: string) => {
+        const { final, endSaid, changedAt } = await streamOf(kit.b, id);
+        return { final, ends: endSaid, isAsked: changedAt !== undefined };
+      };
+      const nothing = { final: undefined, ends: undefined, isAsked: false };
+      await kit.win({ key: key(1), report: 'mb_1', days: [first] });
+      assert.deepEqual(await saidOf('mb_1'), nothing);
+      await kit.win({ key: key(2), report: 'mb_1', days: [second], ending: 'canceled' });
+      const canceled = { status: 'canceled', at: (second + 1) * DAY_MS - 1000 };
+      assert.deepEqual(await saidOf('mb_1'), { final: undefined, ends: canceled, isAsked: true });
+      assert.deepEqual(await saidOf('mb_2'), nothing);
+      // Neither has a period that can be read, and one of them has no account.
+      await kit.win({ key: key(3), report: 'mb_2,mb_3', days: [], final: true });
+      const { final, ends, isAsked } = await saidOf('mb_2');
+      assert.deepEqual([final, ends?.status, isAsked], ['received', 'completed', true]);
+      const strange = await registrationsOf(kit.a).run(SENDER, (rows) => rows.get('stream', 'mb_3'));
+      assert.equal(strange, undefined);
+    },
   'of a pull and a webhook at once the pull stands back, or the webhook is told that it repeats': async (
     kit,
   ) => {

@@ -6,7 +6,7 @@ import { canonicalTargetUri, type SignatureAlgorithm } from '../../../src/auth/r
 import { Fault } from '../../../src/index.ts';
 import type { Candidate } from '../../../src/keys/for-tests.ts';
 import { bench, BODY, candidateOf, createSigner, deliveryOf, FIVE } from './support.ts';
-import { NONCE, NOW, requestOf, senderAt, signedHeaders } from './support.ts';
+import { NONCE, NOW, requestOf, senderAt, signedHeaders, URL_GIVEN } from './support.ts';
 import type { Bench, Published, Wire } from './support.ts';
 
 const seller = senderAt('seller.example');
@@ -46,6 +46,7 @@ describe('a delivery that passes checks 1 to 11', () => {
         kind: 'authentic',
         sender: seller,
         scheme: 'signature',
+        target: canonicalTargetUri(URL_GIVEN),
         bodyHash: createHash('sha256').update(BODY).digest('hex'),
         nonce: { keyid: 'k', nonce: NONCE, expiresAtMs: (NOW + 300 + 60) * 1000 },
       });
@@ -565,6 +566,7 @@ describe('a key that its sender uses for the first time (verification.md §2.36)
     const verified: unknown[] = [];
     const setUp: SetUpWatch = {
       verified: () => undefined,
+      unexplained: new Map(),
       outsideWindow: async () => undefined,
       signedElsewhere: async (_request, candidates, verifies) => {
         const target = canonicalTargetUri(url);
@@ -626,5 +628,53 @@ describe('any single bit flipped in a signed part is refused', () => {
         expect(await authenticateSignature(at.context, request)).toMatchObject({ check: 10 });
       }),
     );
+  });
+});
+
+describe('a delivery that may be for several bases (verification.md §4.16)', () => {
+  const OTHER = 'https://other-base.example/hooks/proto';
+  const others = (senders = [seller]) => ({
+    others: async () => [{ target: canonicalTargetUri(OTHER), senders }],
+  });
+  const from = (host: string): ReturnType<typeof deliveryOf> =>
+    deliveryOf({ ...signedHeaders(signer, { url: OTHER }), host });
+
+  test('a key that was replaced is asked for once, and tried for each', async () => {
+    const at = bench(
+      { found: { candidates: [strangerKey] }, replaced: { candidates: [sellerKey] } },
+      { hostCheck: 'off' },
+    );
+    const request = requestOf(from('proxy.example'), [seller], others());
+    expect(await authenticateSignature(at.context, request)).toMatchObject({
+      kind: 'authentic',
+      target: { targetUri: OTHER },
+    });
+    expect(at.asked).toEqual(['find', 'findReplaced']);
+  });
+
+  test('senders that differ there are asked for their own keys', async () => {
+    const at = bench({ found: { candidates: [otherKey] } }, { hostCheck: 'off' });
+    const request = requestOf(from('proxy.example'), [seller], others([other]));
+    await authenticateSignature(at.context, request);
+    expect(at.asked).toEqual(['find', 'find', 'findReplaced', 'findReplaced']);
+  });
+
+  test.each([
+    ['its own', 'other-base.example', 'authentic'],
+    ['that of the first', 'buyer.example', 'unavailable'],
+    ['another', 'proxy.example', 'unavailable'],
+  ])('it is judged by the Host of its own URL: %s', async (_, host, kind) => {
+    const at = bench({ found: { candidates: [sellerKey] } });
+    const request = requestOf(from(host), [seller], others());
+    expect(await authenticateSignature(at.context, request)).toMatchObject({ kind });
+    expect(at.alarms.map(({ code }) => code)).toEqual(kind === 'authentic' ? [] : ['host_rewritten']);
+  });
+
+  test('keys that cannot be had at one of them leave it open', async () => {
+    const at = bench({ found: { candidates: [], undecided: ['https://other.example/mcp'] } });
+    const request = requestOf(from('other-base.example'), [seller], others([other]));
+    await expect(authenticateSignature(at.context, request)).rejects.toMatchObject({
+      code: 'keys_unavailable',
+    });
   });
 });

@@ -100,6 +100,8 @@ const reconciler = reconcilerOf(
     receiver,
     registrations,
     schedule: ({ mediaBuyId }) => buys.get(mediaBuyId)?.schedule,
+    // What impairs media buys is another market's: ../market/live.ts.
+    snapshotMs: 86_400_000,
   },
   // Its clock is moved by others: it looks as often as it can.
   { sleep: (ms, signal) => wait(Math.min(ms, 25), undefined, { signal }).catch(() => undefined), lookMs: 25 },

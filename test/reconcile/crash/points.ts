@@ -39,6 +39,8 @@ export interface ProcessOptions {
   readonly fails?: boolean;
   /** What its owner has booked for any media buy. */
   readonly ours?: NonNullable<ReconcilerOptions['ours']>;
+  /** The kind of rows of which a look is a point; looks at others find none. */
+  readonly looks?: 'stream' | 'snapshot';
   /** A store with a mistake in it. */
   readonly breaks?: (store: Store) => Store;
 }
@@ -64,6 +66,7 @@ export interface Stand {
   readonly open: number;
   readonly closedAt?: string;
   readonly totals?: StreamAccount['totals'];
+  readonly final?: StreamAccount['final'];
 }
 
 /** Processes of one buyer on one store, and what their seller and handlers have seen. */
@@ -99,12 +102,13 @@ export function buyerOn(ground: Ground): Buyer {
   const start: Buyer['start'] = async ({
     diesAt = Infinity,
     fails = false,
+    looks = 'stream',
     breaks = (one: Store): Store => one,
     ours,
   } = {}) => {
     const life = lifeUntil(diesAt);
     const opened = ground.open(() => offsetMs);
-    const store = breaks(mortal(opened.store, life));
+    const store = breaks(looking(mortal(opened.store, life), looks));
     const registrations = createRegistrations({
       store,
       baseUrl: 'https://buyer.example/webhooks',
@@ -241,14 +245,18 @@ async function standOf(
     open: await openIn(receiver),
     ...(stream.closedAt !== undefined && { closedAt: stream.closedAt }),
     ...(stream.totals && { totals: stream.totals }),
+    ...(stream.final && { final: stream.final }),
   };
 }
 
 /** Calls that write, or choose what is done next. */
 const POINTS: ReadonlySet<string> = new Set(['accept', 'complete', 'fail', 'lease', 'run', 'due']);
 
+/** How a process passes its points, and whether it has died at one. */
+export type Mortality = Pick<Life, 'point' | 'isOver'>;
+
 /** The store, in a process that can die before and after these calls; of a dead one no call comes back. */
-function mortal(store: Store, life: Life): Store {
+export function mortal(store: Store, life: Mortality): Store {
   const { inbox, registrations } = store;
   const parts = {
     inbox: inbox && calls(inbox, life),
@@ -257,7 +265,16 @@ function mortal(store: Store, life: Life): Store {
   return { ...calls(store, life), ...parts } as Store;
 }
 
-function calls<T extends object>(of: T, life: Life): T {
+/** The store, whose looks are those at one kind of rows. */
+function looking(store: Store, looks: string): Store {
+  const { registrations } = store;
+  if (!registrations) return store;
+  const due: typeof registrations.due = async (request) =>
+    request.kind === looks ? registrations.due(request) : { rows: [] };
+  return { ...store, registrations: { ...registrations, due } };
+}
+
+function calls<T extends object>(of: T, life: Mortality): T {
   const around = Object.entries(of).map(([name, call]: [string, unknown]) => {
     if (typeof call !== 'function') return [name, call];
     return [
@@ -272,7 +289,7 @@ function calls<T extends object>(of: T, life: Life): T {
   return Object.fromEntries(around) as T;
 }
 
-async function between(life: Life, name: string, call: () => unknown): Promise<unknown> {
+async function between(life: Mortality, name: string, call: () => unknown): Promise<unknown> {
   await life.point(`before ${name}`);
   const result = await call();
   await life.point(`after ${name}`);

@@ -182,7 +182,7 @@ export async function crash({
   vi.useFakeTimers({ toFake: ['Date'], now: begin });
   const random = randomOf(seed);
   const truth = createTruth(buys, PROMPT);
-  const keys = await sellerKeys();
+  const keys = await sellerKeys(buys);
   const byId = new Map(buys.map((buy) => [buy.id, buy]));
   const answer = (question: Question): unknown => {
     if (question.what === 'handle') {
@@ -190,9 +190,11 @@ export async function crash({
       return undefined;
     }
     const { operation, args } = question;
-    const buy = byId.get(((args['media_buy_ids'] ?? []) as readonly string[])[0] ?? '');
+    const ids = (args['media_buy_ids'] ?? []) as readonly string[];
+    const asked = ids.flatMap((id) => byId.get(id) ?? []);
+    const [buy] = asked;
     if (!buy) throw new Error('a question for nobody');
-    if (operation === 'get_media_buys') return answerMediaBuys(buy, Date.now());
+    if (operation === 'get_media_buys') return answerMediaBuys(asked, Date.now());
     truth.asked(buy, Date.now());
     return answerDelivery(buy, args, Date.now());
   };
@@ -201,7 +203,7 @@ export async function crash({
     mode,
     now: begin,
     secret: `secret-of-a-crash-${randomUUID()}`,
-    senders: [...keys].map(([kind, { publicJwk }]) => ({ agentUrl: agentOf(kind), key: { ...publicJwk } })),
+    senders: [...keys].map(([agentUrl, { publicJwk }]) => ({ agentUrl, key: { ...publicJwk } })),
     buys: buys.map((buy) => ({
       id: buy.id,
       schedule: scheduleOf(buy),
@@ -244,9 +246,9 @@ export async function crash({
 }
 
 /** A call of a process that is left alone meanwhile. @returns the operation's id. */
-async function called(buyer: Fleet, { kind }: Buy, call: Call, answer: object): Promise<string> {
+async function called(buyer: Fleet, buy: Buy, call: Call, answer: object): Promise<string> {
   buyer.stopKilling(true);
-  const operationId = await buyer.ask({ what: 'call', agentUrl: agentOf(kind), call, answer });
+  const operationId = await buyer.ask({ what: 'call', agentUrl: agentOf(buy), call, answer });
   buyer.stopKilling(false);
   return operationId as string;
 }
@@ -257,7 +259,7 @@ async function post(
   buy: Buy,
   payload: Record<string, unknown>,
 ): Promise<Posted> {
-  const key = keys.get(buy.kind)?.privateJwk;
+  const key = keys.get(agentOf(buy))?.privateJwk;
   if (!key) throw new Error('a seller without a key');
   const { body, headers } = await signDelivery({ url: URL, body: payload, key });
   const text = typeof body === 'string' ? Buffer.from(body) : Buffer.from(body);

@@ -17,7 +17,9 @@ const DAY = 24 * HOUR;
 export const KINDS = ['gives-up', 'drift', 'never-final', 'restarts', 'honest'] as const;
 export type Kind = (typeof KINDS)[number];
 
-export const agentOf = (kind: Kind): string => `https://${kind}.example/mcp`;
+/** The agent of a media buy: of its seller, else of the kind that its seller is. */
+export const agentOf = ({ kind, seller = kind }: Pick<BuyTraits, 'kind' | 'seller'>): string =>
+  `https://${seller}.example/mcp`;
 
 /** A row of a report. */
 export interface Row {
@@ -65,7 +67,7 @@ export type Frequency = 'hourly' | 'daily' | 'monthly';
 /** A change that `get_media_buys` shows. */
 export interface Change {
   readonly at: number;
-  readonly status: 'active' | 'paused' | 'canceled';
+  readonly status: 'active' | 'paused' | 'completed' | 'canceled' | 'rejected';
 }
 
 /** The buyer's own change: its seller completes it then, and reports so from then on. */
@@ -77,6 +79,12 @@ export interface Becomes {
 interface BuyTraits {
   readonly id: string;
   readonly kind: Kind;
+  /** Sellers of one kind may be several. */
+  readonly seller?: string;
+  /** For which it was bought. */
+  readonly account?: string;
+  /** The buyer has asked for no reports: it has no windows. */
+  readonly isSilent?: true;
   /** By which its days and months begin. */
   readonly zone: Zone;
   /** Its product names this one, and reports are by another. */
@@ -105,6 +113,10 @@ export interface BuyDraft extends BuyTraits {
   readonly changes?: readonly Change[];
   /** The flight begins and ends within a window, and reports of those are cut. */
   readonly isCut?: boolean;
+  /** The flight has so many windows at most. Default: the table's. */
+  readonly length?: number;
+  /** No report of it is final. */
+  readonly isWithoutFinal?: true;
 }
 
 const DELAYS: Readonly<Record<Frequency, number>> = {
@@ -165,13 +177,13 @@ function flightOf({ isCut, declared }: BuyDraft, periods: readonly Period[]): Sp
 }
 
 export function buyOf(random: Random, draft: BuyDraft): Buy {
-  const { drop: _drop, isCut: _isCut, ...traits } = draft;
-  const periods = periodsOf(draft);
+  const { drop: _drop, isCut: _isCut, isWithoutFinal: _is, length = Infinity, ...traits } = draft;
+  const periods = periodsOf(draft).slice(0, length);
   const flight = flightOf(draft, periods);
   const short = random.pick(ENDS);
   const delayMs = DELAYS[draft.frequency];
   let drift = 0;
-  const windows = periods.map((period, at): Window => {
+  const windows = (draft.isSilent ? [] : periods).map((period, at): Window => {
     const { start, end } = period;
     const said = { start: Math.max(start, flight.start), end: Math.min(end, flight.end) - short };
     drift += random.below(30 * MINUTE);
@@ -223,7 +235,7 @@ interface Slot {
 }
 
 function reportsOf(random: Random, draft: BuyDraft, slot: Slot): readonly Report[] {
-  const { kind, drop, frequency, id, declared } = draft;
+  const { kind, drop, frequency, id, declared, isWithoutFinal } = draft;
   const { period, isLast, delayMs, drift } = slot;
   const { end } = period;
   const isDrift = kind === 'drift';
@@ -243,7 +255,7 @@ function reportsOf(random: Random, draft: BuyDraft, slot: Slot): readonly Report
   // By the first two the buyer sees which clock it is.
   if (declared !== undefined && slot.at < 2) return [report('data', at, { isDropped: false, throws: 0 })];
   if (isDrift) at = end + MINUTE + drift;
-  const isFinal = isLast && (kind === 'honest' || kind === 'gives-up');
+  const isFinal = isLast && !isWithoutFinal && (kind === 'honest' || kind === 'gives-up');
   const type = isFinal ? 'final' : 'scheduled';
   const hasNotice = frequency === 'daily' && (kind === 'honest' || kind === 'restarts');
   // The seller says that the data are late, and then sends them.

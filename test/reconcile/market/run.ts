@@ -1,15 +1,10 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { loadOnDemand } from '../../../src/for-tests.ts';
-import type { Event } from '../../../src/events/index.ts';
 import type { Outcome } from '../../../src/index.ts';
 import type { Account, Reconciler, ReconcilerOptions } from '../../../src/reconcile/index.ts';
-import { reconcilerOf } from '../../../src/reconcile/for-tests.ts';
 import type { CallSeller } from '../../../src/registrations/index.ts';
-import { registrationsOf } from '../../../src/registrations/for-tests.ts';
 import type { Store } from '../../../src/stores/index.ts';
-import { testReceiver, type TestReceiver } from '../../receiver/setup.ts';
-import { hashes, NEWEST } from '../../registrations/kit.ts';
+import type { TestReceiver } from '../../receiver/setup.ts';
 import { type VirtualClock, virtualClock } from '../../support/virtual-clock.ts';
+import { buyerOf, started } from './fleet.ts';
 import { agentOf, type Buy } from './plan.ts';
 import { answerDelivery, answerMediaBuys } from './seller.ts';
 import { agendaOf, orderOf, type Posted, scheduleOf, sellerKeys, type Sending } from './traffic.ts';
@@ -57,45 +52,22 @@ export async function play(options: MarketOptions): Promise<Played> {
   const { buys, begin, end, stepMs = DAY } = options;
   const clock = virtualClock(begin);
   const truth = createTruth(buys);
-  const keys = await sellerKeys();
+  const keys = await sellerKeys(buys);
   const byId = new Map(buys.map((buy) => [buy.id, buy]));
   const questions = { pulls: 0, asks: 0 };
   const call: CallSeller = async (agentUrl, operation, args) => {
-    const [id] = (args['media_buy_ids'] ?? []) as readonly string[];
-    const buy = id === undefined ? undefined : byId.get(id);
-    if (!buy || agentOf(buy.kind) !== agentUrl) throw new Error(`a question for nobody's buy: ${operation}`);
+    const ids = (args['media_buy_ids'] ?? []) as readonly string[];
+    const asked = ids.flatMap((id) => byId.get(id) ?? []);
+    const [buy] = asked;
+    if (!buy || agentOf(buy) !== agentUrl) throw new Error(`a question for nobody's buy: ${operation}`);
     if (operation === 'get_media_buys') {
       questions.asks += 1;
-      return answerMediaBuys(buy, Date.now());
+      return answerMediaBuys(asked, Date.now());
     }
     questions.pulls += 1;
     truth.asked(buy, Date.now());
     return answerDelivery(buy, args, Date.now());
   };
-  const registrations = registrationsOf(
-    { store: options.store, call, baseUrl: 'https://buyer.example/webhooks', secrets: [NEWEST] },
-    {
-      hashes,
-      randomBytes: (count) => new Uint8Array(randomBytes(count)),
-      newId: () => randomUUID(),
-      now: clock.now,
-      sleep: clock.sleep,
-    },
-  );
-  const receiver = await testReceiver({
-    store: options.store,
-    registrations,
-    mode: options.mode,
-    senders: [...keys].map(([kind, key]) => ({ agentUrl: agentOf(kind), pins: [key.publicJwk] })),
-    retry: { baseMs: 1, maxMs: 1 },
-    handlers: { other: async (event: Event) => truth.handle(event, Date.now()) },
-    onAlarm: (alarm) => {
-      if (alarm.code === 'dead') truth.died(String(alarm['key']));
-      truth.alarmed(alarm);
-    },
-  });
-  await receiver.receiver.start();
-  await loadOnDemand();
   const schedule: ReconcilerOptions['schedule'] = ({ mediaBuyId }) => {
     const buy = byId.get(mediaBuyId);
     if (!buy) return undefined;
@@ -104,22 +76,34 @@ export async function play(options: MarketOptions): Promise<Played> {
       ...(options.timeZone && { timeZone: options.timeZone(buy) }),
     };
   };
-  const reconciler = reconcilerOf(
-    { receiver: receiver.receiver, registrations, schedule },
-    { sleep: clock.sleep, lookMs: options.lookMs ?? 10 * MINUTE },
-  );
-  await reconciler.start();
+  const buyer = await buyerOf({
+    store: options.store,
+    clock,
+    call,
+    mode: options.mode,
+    keys,
+    handle: (event) => truth.handle(event, Date.now()),
+    alarmed: (alarm) => {
+      if (alarm.code === 'dead') truth.died(String(alarm['key']));
+      truth.alarmed(alarm);
+    },
+    // What impairs media buys is another market's: live.ts.
+    reconcile: { schedule, snapshotMs: DAY },
+    lookMs: options.lookMs ?? 10 * MINUTE,
+  });
+  const { receiver, registrations, reconciler } = buyer;
+  await started(buyer);
   for (const buy of buys) {
-    const made = await registrations.create({ agentUrl: agentOf(buy.kind), ...orderOf(buy) });
+    const made = await registrations.create({ agentUrl: agentOf(buy), ...orderOf(buy) });
     await made.settle({ media_buy_id: buy.id, status: 'completed', packages: [] });
   }
   const post: Sending['post'] = async (buy, body) =>
-    postedOf(await receiver.deliver(body, { key: keys.get(buy.kind)?.privateJwk ?? {} }));
+    postedOf(await receiver.deliver(body, { key: keys.get(agentOf(buy))?.privateJwk ?? {} }));
   const agenda = agendaOf(buys, {
     truth,
     post,
     update: async (buy, update) => {
-      const made = await registrations.create({ agentUrl: agentOf(buy.kind), ...update });
+      const made = await registrations.create({ agentUrl: agentOf(buy), ...update });
       await made.settle({ status: 'submitted', task_id: `update-${buy.id}` });
       return made.operationId;
     },
@@ -156,7 +140,7 @@ export async function play(options: MarketOptions): Promise<Played> {
   return { wrong: truth.wrong, ...truth.figures(), ...questions, compared };
 }
 
-async function pagesOf(reconciler: Reconciler): Promise<readonly Account[]> {
+export async function pagesOf(reconciler: Reconciler): Promise<readonly Account[]> {
   const pages: Account[] = [];
   let after: string | undefined;
   do {
@@ -179,7 +163,7 @@ export function postedOf({ kind, code, response: { status } }: Outcome): Posted 
 }
 
 /** Lets workers run what is acknowledged, back-offs included. */
-async function quiet(clock: VirtualClock, { receiver }: TestReceiver): Promise<void> {
+export async function quiet(clock: VirtualClock, { receiver }: TestReceiver): Promise<void> {
   for (let turn = 0; turn < 400; turn += 1) {
     // A process that is slow may have lost a lease: what that puts off waits for minutes.
     await clock.pass(turn < 200 ? 50 : 30_000);

@@ -6,27 +6,29 @@ import { dateOf, monthDateOf } from './zones.ts';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-export function answerMediaBuys(buy: Buy, now: number): JsonObject {
+/** What is said of media buys, in one page. */
+export const answerMediaBuys = (buys: readonly Buy[], now: number): JsonObject => ({
+  media_buys: buys.map((buy) => mediaBuyRow(buy, now)),
+});
+
+/** A media buy as its seller describes it. */
+export function mediaBuyRow(buy: Buy, now: number): JsonObject {
   const status = statusAt(buy, now);
   const changed = [...buy.changes, ...(buy.becomes ? [buy.becomes] : [])].map(({ at }) => at);
   const changes = changed.filter((at) => at <= now);
   const isOver = now >= buy.flight.end && status === 'active';
   const updated = isOver ? buy.flight.end : Math.max(Date.parse('2026-02-27T00:00:00Z'), ...changes);
   return {
-    media_buys: [
-      {
-        media_buy_id: buy.id,
-        status: isOver ? 'completed' : status,
-        revision: 1 + changes.length + (isOver ? 1 : 0),
-        updated_at: iso(updated),
-        currency: 'USD',
-        total_budget: 100,
-        start_time: iso(buy.flight.start),
-        end_time: iso(buy.flight.end),
-        ...(status === 'canceled' && { cancellation: { canceled_at: iso(updated), canceled_by: 'seller' } }),
-        packages: [{ package_id: 'p1', product_id: `product-of-${buy.id}` }],
-      },
-    ],
+    media_buy_id: buy.id,
+    status: isOver ? 'completed' : status,
+    revision: 1 + changes.length + (isOver ? 1 : 0),
+    updated_at: iso(updated),
+    currency: 'USD',
+    total_budget: 100,
+    start_time: iso(buy.flight.start),
+    end_time: iso(buy.flight.end),
+    ...(status === 'canceled' && { cancellation: { canceled_at: iso(updated), canceled_by: 'seller' } }),
+    packages: [{ package_id: 'p1', product_id: `product-of-${buy.id}` }],
   };
 }
 

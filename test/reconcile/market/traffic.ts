@@ -2,12 +2,11 @@ import { generateKey, type KeyPair } from '../../../src/sender/sign.ts';
 import type { ReportSchedule } from '../../../src/reconcile/index.ts';
 import type { JsonObject, OperationRequest } from '../../../src/registrations/index.ts';
 import {
+  agentOf,
   type Becomes,
   type Buy,
   type Frequency,
   isOwed,
-  type Kind,
-  KINDS,
   type Report,
   type Row,
   type Window,
@@ -31,9 +30,12 @@ export interface Posted {
   readonly code: string;
 }
 
-export async function sellerKeys(): Promise<ReadonlyMap<Kind, KeyPair>> {
-  const keys = new Map<Kind, KeyPair>();
-  for (const kind of KINDS) keys.set(kind, await generateKey('ed25519', 'webhook-signing', { kid: kind }));
+/** A key of each seller's, by its agent. */
+export async function sellerKeys(buys: readonly Buy[]): Promise<ReadonlyMap<string, KeyPair>> {
+  const keys = new Map<string, KeyPair>();
+  for (const agent of new Set(buys.map(agentOf))) {
+    keys.set(agent, await generateKey('ed25519', 'webhook-signing', { kid: `key-of-${agent}` }));
+  }
   return keys;
 }
 
@@ -90,13 +92,14 @@ const webhookOf = (frequency: Frequency): JsonObject => ({
 });
 
 /** The call that buys it. */
-export const orderOf = ({ id, flight, frequency }: Buy): Call => ({
+export const orderOf = ({ id, flight, frequency, account, isSilent }: Buy): Call => ({
   taskType: 'create_media_buy',
   arguments: {
+    ...(account !== undefined && { account: { account_id: account } }),
     start_time: iso(flight.start),
     end_time: iso(flight.end),
     packages: [{ product_id: `product-of-${id}`, budget: 100 }],
-    reporting_webhook: webhookOf(frequency),
+    ...(!isSilent && { reporting_webhook: webhookOf(frequency) }),
   },
 });
 

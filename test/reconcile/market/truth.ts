@@ -1,7 +1,7 @@
 import type { DeliveryReportEvent, Event } from '../../../src/events/index.ts';
 import type { Alarm } from '../../../src/index.ts';
 import type { Account } from '../../../src/reconcile/index.ts';
-import { agentOf, type Buy, GRACE, isOwed, type Kind, type Report, type Row, type Window } from './plan.ts';
+import { agentOf, type Buy, GRACE, isOwed, type Report, type Row, type Window } from './plan.ts';
 import type { Span } from './zones.ts';
 
 /*
@@ -47,6 +47,8 @@ export interface Truth {
   /** The buyer's handler. @throws Error by the plan. */
   readonly handle: (event: Event, now: number) => void;
   readonly died: (key: string) => void;
+  /** The buyer has lost its store; of these media buys it knows again, and their windows are owed anew. */
+  readonly rebuilt: (mediaBuyIds: ReadonlySet<string>, now: number) => void;
   readonly alarmed: (alarm: Alarm) => void;
   readonly compare: (accounts: readonly Account[], now: number) => void;
   readonly atEnd: () => void;
@@ -60,7 +62,8 @@ export interface Truth {
 /** A report, and the windows of its rows. */
 interface Sent {
   readonly report: Report;
-  readonly kind: Kind;
+  /** Its sender. */
+  readonly agent: string;
   readonly rows: readonly { readonly state: State; readonly row: Row }[];
 }
 
@@ -91,6 +94,9 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
   const learned = new Set<string>();
   const throws = new Map<string, number>();
   const dead = new Set<string>();
+  /** Media buys of which the buyer knows nothing any more. */
+  const gone = new Set<string>();
+  let rebuiltAt = -Infinity;
   const wrong: string[] = [];
   const unsure = new Map<string, (isStored: boolean) => void>();
   const alarms: Alarm[] = [];
@@ -113,14 +119,14 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
     });
     byBuy.set(buy.id, own);
   }
-  for (const { kind, windows } of buys) {
-    for (const window of windows) {
+  for (const buy of buys) {
+    for (const window of buy.windows) {
       for (const report of window.reports) {
         const rows = report.rows.flatMap((row) => {
           const state = states.get(nameOfWindow(row.id, window));
           return state && isOwed(state.buy, state.window) ? [{ state, row }] : [];
         });
-        reports.set(report.key, { report, kind, rows });
+        reports.set(report.key, { report, agent: agentOf(buy), rows });
       }
     }
   }
@@ -184,9 +190,12 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
   ): void => {
     const { buy, window } = state;
     const { idempotencyKey: key, windows = [] } = event;
+    if (gone.has(buy.id)) return;
     const own = windows.filter(({ mediaBuyId }) => mediaBuyId === buy.id);
     const [is] = own;
     if (isUnclear(buy)) return;
+    // The seller has not said yet what it has.
+    if (!is && Date.now() < rebuiltAt + prompt) return;
     if (!is || own.length > 1) say(`${nameOf(state)}: ${key} has ${own.length} windows of it`);
     if (!is) return;
     if (is.start !== iso(window.start) || is.end !== iso(window.end)) {
@@ -201,7 +210,7 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
   const truth: Truth = {
     wrong,
     unsure,
-    agentOf: (key) => agentOf(reports.get(key)?.kind ?? 'honest'),
+    agentOf: (key) => reports.get(key)?.agent ?? '',
     rowsOf: ({ key }) => (reports.get(key)?.rows ?? []).map(({ row }) => row),
     added: (report) => {
       const known = reports.get(report.key.slice(0, -2));
@@ -261,20 +270,36 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
     died: (key) => {
       dead.add(key);
     },
+    rebuilt: (ids, now) => {
+      rebuiltAt = now;
+      for (const { id } of buys) if (!ids.has(id)) gone.add(id);
+      for (const state of states.values()) {
+        state.stored.clear();
+        state.pulled.length = 0;
+        state.said.length = 0;
+        state.later = 0;
+        state.isDone = false;
+      }
+      throws.clear();
+      dead.clear();
+      unsure.clear();
+    },
     alarmed: (alarm) => {
       alarms.push(alarm);
     },
     compare: (accounts, now) => {
       const said = new Map(accounts.flatMap(({ streams }) => streams.map((one) => [one.mediaBuyId, one])));
       for (const buy of buys) {
+        if (gone.has(buy.id)) continue;
         const own = byBuy.get(buy.id) ?? [];
         const stream = said.get(buy.id);
-        if (!stream || stream.agentUrl !== agentOf(buy.kind)) {
+        if (!stream || stream.agentUrl !== agentOf(buy)) {
           say(`${iso(now)} ${buy.id}: no account`);
           continue;
         }
         if (isUnclear(buy)) continue;
-        if (stream.zone.value !== buy.zone) say(`${iso(now)} ${buy.id}: its clock is ${stream.zone.value}`);
+        if (!buy.isSilent && stream.zone.value !== buy.zone)
+          say(`${iso(now)} ${buy.id}: its clock is ${stream.zone.value}`);
         const missing = new Map(stream.missing.map((one) => [nameOfWindow(buy.id, spanIn(one)), one]));
         const held = new Set(stream.held.map((one) => `${nameOfWindow(buy.id, spanIn(one))} ${one.key}`));
         let due = 0;
@@ -342,7 +367,7 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
         }
         for (const { at } of state.pulled.filter(({ isExact }) => isExact)) {
           const { buy, window } = state;
-          const isLate = at > Math.max(dueOf(state), window.dataAt) + prompt;
+          const isLate = at > Math.max(dueOf(state), window.dataAt, rebuiltAt) + prompt;
           const wasAway = isAway(buy, dueOf(state));
           const wasUnknown = buy.changes.some(
             (one) => one.status === 'active' && Math.abs(window.end - one.at) < 2 * NOTICED,

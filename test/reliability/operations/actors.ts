@@ -104,7 +104,10 @@ function handsOf(actor: Actor, gate: Gate, broken: Broken): Hands {
   const operations = operationsOf({
     registrations,
     routes: {
-      routeOf: async () => ({ url: 'https://buyer.example/webhooks/route' }),
+      routeOf: async () => {
+        const url = 'https://buyer.example/webhooks/route';
+        return { url, urls: [url] };
+      },
       routeAt: async () => undefined,
       ours: () => undefined,
     },

@@ -339,7 +339,10 @@ function streamAnswer(store: Store, made: StreamCall): Promise<unknown> {
     const stream = placedAnew({ ...before, terms: streamOf(id).terms });
     const value = streamText(stream);
     rows.save({ kind: 'stream', sender, id, value, dueAt: null, list: null, expiresAt: null });
-    return { kind: hadIn(stream, 'daily').length > 0 ? 'had' : 'not had', value };
+    // When its seller said so is each store's own clock.
+    const { changedAt: _then, endSaid, ...said } = stream;
+    const told = { ...said, ...(endSaid && { endSaid: { ...endSaid, at: 0 } }) };
+    return { kind: hadIn(stream, 'daily').length > 0 ? 'had' : 'not had', value: streamText(told) };
   });
 }
 

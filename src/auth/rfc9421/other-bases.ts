@@ -1,0 +1,69 @@
+import type { KeySearch } from '../../keys/key-resolver.ts';
+import type { SenderEntry } from '../../config/sender-entry.ts';
+import type { Unavailability } from '../../shared/outcome.ts';
+import { putBounded } from '../../shared/bounded.ts';
+import type { HeadRequest, Unexplained } from '../auth-contract.ts';
+import { type Trial, trialOf } from './candidates.ts';
+
+/* A signed delivery that may be for several bases, of which the first does not explain it (verification.md §4.16). */
+
+/** A delivery as it is for one of the URLs that it may be for, and the keys of that URL's senders. */
+export interface Attempt {
+  readonly trial: Trial;
+  readonly search: KeySearch;
+}
+
+/** Whether two URLs have the very same senders. */
+const isSameSenders = (some: readonly SenderEntry[], others: readonly SenderEntry[]): boolean =>
+  some.length === others.length && some.every((entry, i) => entry === others[i]);
+
+/** One for each other URL that it may be for. @throws as `KeyResolver.find` (rejects) */
+export async function otherAttempts({ trial, search }: Attempt): Promise<readonly Attempt[]> {
+  const { context, request, signed } = trial;
+  if (!request.others || trial.host.kind === 'contradiction') return [];
+  const attempts: Attempt[] = [];
+  for (const { base, target, senders } of await request.others()) {
+    // One that is registered with another scheme there may not sign.
+    if (senders[0]?.auth.scheme !== request.senders[0]?.auth.scheme) continue;
+    const its: HeadRequest = { ...request, ...(base && { base }), target, senders, others: undefined };
+    const known = isSameSenders(senders, request.senders) ? search : undefined;
+    const one = trialOf(context, its, signed);
+    if (one)
+      attempts.push({ trial: one, search: known ?? (await context.keys.find(signed.parameters.keyid, its)) });
+  }
+  return attempts;
+}
+
+/** Deliveries of a sender within a second: each costs a verification a base. */
+const MOST_UNEXPLAINED = 20;
+const WITHIN_MS = 1_000;
+/** Senders remembered. One that is forgotten may cause as many again. */
+const MOST_SENDERS = 10_000;
+
+/** Those that are counted with it: of the sender whose key is named, or else of the first that may call. */
+function countOf({ trial: { context, request, host }, search }: Attempt): Counted | undefined {
+  const known = context.setUp?.unexplained;
+  // Nothing else is tried.
+  if (!known || !request.others || host.kind === 'contradiction') return undefined;
+  const { agentUrl: name = '' } = search.candidates[0]?.sender ?? request.senders[0] ?? {};
+  const { arrivedAt: at } = request;
+  const last = known.get(name);
+  const is = last && Math.abs(at - last.since) < WITHIN_MS ? last : { since: at, count: 0 };
+  return { ...is, add: () => putBounded(known, name, { ...is, count: is.count + 1 }, MOST_SENDERS) };
+}
+
+interface Counted extends Unexplained {
+  readonly add: () => void;
+}
+
+/** Where so many failed before it that this one is not tried any further. */
+export function notTried(first: Attempt): Unavailability | undefined {
+  if ((countOf(first)?.count ?? 0) < MOST_UNEXPLAINED) return undefined;
+  return { kind: 'unavailable', code: 'overloaded', check: 10, detail: NOT_TRIED };
+}
+
+const NOT_TRIED =
+  'The signature does not verify for the first URL that the request may be for, and so many deliveries of this sender verified for none within a second that the others were not tried.';
+
+/** Counts one whose key is known and that is accepted for none. */
+export const countFailure = (first: Attempt): void => countOf(first)?.add();

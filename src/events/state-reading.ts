@@ -1,0 +1,133 @@
+import { defined, isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import { MAX_STATE_ID } from '../states/states.ts';
+import type { NotificationFamily } from './event.ts';
+import { parseInstant } from './instant.ts';
+import { notificationFamily } from './notification-family.ts';
+
+/* The state of a thing that a notification tells (owed.md §6.1): what its payload says. */
+
+/**
+ * The state of a thing, e.g. of an impairment, as the payload of a notification tells it. A store keeps the newest of
+ * each thing.
+ */
+export interface StateReading {
+  /** The id of the thing, at most 255 characters. */
+  readonly id: string;
+  /** The time of the change, Unix ms. Absent if the body has no valid one. */
+  readonly at?: number;
+  /** The new state, as the seller names it. */
+  readonly to?: string;
+  /** The state before. Only of an impairment, which is over once its thing is again what it was. */
+  readonly from?: string;
+  /** Present if the body says that the state is over. */
+  readonly ended?: true;
+}
+
+/** Names of members, one within the other. */
+type Path = readonly string[];
+
+/** Where a payload says of which thing it tells, what became of it, and when. */
+interface StateMembers {
+  readonly id: Path;
+  readonly at: Path;
+  readonly to?: Path;
+  /** Of a thing that has no state any more once it is again what it was. */
+  readonly from?: Path;
+  /** The family says that the thing is gone. */
+  readonly isEnd?: (family: string) => boolean;
+}
+
+/** Families whose payload has the id of one thing. Others tell of a log, of a pair of things, or of the seller. */
+const STATES: { readonly [F in NotificationFamily]?: StateMembers } = {
+  impairment: {
+    id: ['impairment_id'],
+    at: ['observed_at'],
+    to: ['transition', 'to'],
+    from: ['transition', 'from'],
+  },
+  'creative.status_changed': {
+    id: ['creative_id'],
+    at: ['transition', 'observed_at'],
+    to: ['transition', 'to'],
+  },
+  'creative.purged': { id: ['creative_id'], at: ['purged_at'], isEnd: () => true },
+  'account.status_changed': { id: ['account_id'], at: ['observed_at'], to: ['status'] },
+  'reporting.status_changed': { id: ['delivery_config_id'], at: ['observed_at'], to: ['health'] },
+  collection_list_changed: { id: ['list_id'], at: ['resolved_at'] },
+  property_list_changed: { id: ['list_id'], at: ['resolved_at'] },
+  wholesale_feed: {
+    id: ['event', 'entity_id'],
+    at: ['event', 'created_at'],
+    isEnd: (family) => family.endsWith('.removed'),
+  },
+};
+
+/** The last member of a path, where it is a string. */
+function textAt(payload: JsonObject, path: Path): string | undefined {
+  const [name = '', ...rest] = path;
+  if (rest.length === 0) return textMember(payload, name);
+  const inner = present(payload, name);
+  return isJsonObject(inner) ? textAt(inner, rest) : undefined;
+}
+
+const textIn = (payload: JsonObject, path: Path | undefined): string | undefined =>
+  path && textAt(payload, path);
+
+const msOf = (text: string | undefined): number | undefined =>
+  text === undefined ? undefined : parseInstant(text)?.ms;
+
+const membersOf = (family: string): StateMembers | undefined => {
+  const name = notificationFamily(family);
+  return Object.hasOwn(STATES, name) ? STATES[name as NotificationFamily] : undefined;
+};
+
+/** What is read of a body. */
+interface Told {
+  readonly family: string;
+  /** The typed payload. */
+  readonly payload: unknown;
+  readonly envelope: JsonObject;
+  readonly data: unknown;
+  /** The event's own time, Unix ms. */
+  readonly eventAt: number | undefined;
+}
+
+/** @returns undefined for a family without a state, and for an id that cannot be kept. */
+export function stateReading(told: Told): StateReading | undefined {
+  const { family, payload, eventAt } = told;
+  const members = membersOf(family);
+  if (!members || !isJsonObject(payload)) return undefined;
+  const id = textAt(payload, members.id);
+  if (id === undefined || id.length > MAX_STATE_ID) return undefined;
+  const at = msOf(textAt(payload, members.at)) ?? eventAt ?? msOf(textMember(payload, 'fired_at'));
+  const isOver = members.isEnd?.(family) === true || isHealthy(told);
+  const [to, from] = [textIn(payload, members.to), textIn(payload, members.from)];
+  return { id, ...defined({ at, to, from }), ...(isOver && { ended: true }) };
+}
+
+/** Beside an impairment: its media buy has none any more. */
+const isHealthy = ({ family, data, envelope }: Told): boolean =>
+  family === 'impairment' &&
+  [data, envelope].some((one) => isJsonObject(one) && textMember(one, 'health') === 'ok');
+
+/** What an object of a snapshot was before, if that counts. */
+export const originIn = (payload: JsonObject, family: string): string | undefined =>
+  textIn(payload, membersOf(family)?.from);
+
+/** Whether payloads of a family tell of one thing each. */
+export const hasState = (family: string): boolean => membersOf(family) !== undefined;
+
+/** The new state in a payload, where it says one. */
+export const stateIn = (family: string, payload: JsonObject): string | undefined =>
+  textIn(payload, membersOf(family)?.to);
+
+/** What is told of an end that no webhook brought (owed.md §6.5). @param from the state that has ended. */
+export function endPayload(
+  family: string,
+  { id, from, at }: { readonly id: string; readonly from?: string | undefined; readonly at: number },
+): JsonObject {
+  const [name = 'id', ...inner] = (membersOf(family)?.id ?? []).toReversed();
+  const thing = inner.reduce<JsonObject>((within, outer) => ({ [outer]: within }), { [name]: id });
+  const ended = from === undefined ? {} : { transition: { from } };
+  return { ...thing, ...ended, observed_at: new Date(at).toISOString() };
+}

@@ -1,0 +1,65 @@
+import type { Adoption } from '../registrations/adopt.ts';
+import type { Seller } from '../registrations/seller.ts';
+
+/** Names the seller, and the account there, of which `reconciler.discover` lists what runs. */
+export interface DiscoverQuery extends Seller {
+  /** Your account at the seller, as calls to it have it, e.g. `{ account_id: 'a1' }`. Absent: none is sent. */
+  readonly account?: object | undefined;
+  /** Your own reference, by which `call` may choose its credentials. What is adopted has it, too. */
+  readonly ref?: string | undefined;
+  /** The `next` of an earlier answer. */
+  readonly after?: string | undefined;
+  /** Aborts the questions; `discover` then rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The media buys and tasks that run at a seller and that the store does not know, returned by `reconciler.discover`. */
+export interface Discovery {
+  readonly mediaBuys: readonly DiscoveredMediaBuy[];
+  /** Absent if the seller has no list of its tasks; `errors` then says why. */
+  readonly tasks?: readonly DiscoveredTask[];
+  /** The reasons why something may be missing. Empty: all is there, or follows with `next`. */
+  readonly errors: readonly DiscoveryError[];
+  /** The `after` of the next call. Absent if nothing follows. */
+  readonly next?: string;
+}
+
+/** A media buy that runs at a seller. */
+export interface DiscoveredMediaBuy {
+  readonly mediaBuyId: string;
+  /** The status as the seller wrote it, at most 128 characters. */
+  readonly status: string;
+  /** The flight, ISO 8601 in UTC, as far as the seller says it. */
+  readonly start?: string;
+  readonly end?: string;
+  /** True if `webhook_activity` has a URL at the host of `baseUrl`. Absent if it shows no URL. */
+  readonly usesOurUrl?: boolean;
+  /**
+   * The argument for `registrations.adopt`. Sellers do not say how often they report: to have reports kept account of,
+   * add `reporting: { frequency }`.
+   */
+  readonly adoption: Adoption;
+}
+
+/** A task that has not ended at a seller. */
+export interface DiscoveredTask {
+  readonly taskId: string;
+  readonly taskType: string;
+  /** The status as the seller wrote it, at most 128 characters. */
+  readonly status: string;
+  /** ISO 8601, in UTC. */
+  readonly createdAt?: string;
+  /** The argument for `registrations.adopt`. */
+  readonly adoption: Adoption;
+}
+
+/** The reason why a list of a seller was not read to its end, or an entry of it is left out. */
+export interface DiscoveryError {
+  readonly of: 'mediaBuys' | 'tasks';
+  /**
+   * The code of the error: the seller's own, or `seller_busy`, `no_operation`, `answer_invalid`, `answer_refused`,
+   * `unanswered`, or `account_refused`: tasks may be of another account of yours.
+   */
+  readonly code: string;
+  readonly message: string;
+}

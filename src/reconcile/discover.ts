@@ -1,0 +1,309 @@
+import { onlyKnown } from '../config/validate.ts';
+import type { Hashes } from '../crypto/engine.ts';
+import type { Transport } from '../events/event.ts';
+import { failureOf } from '../poll/failure.ts';
+import type { Adoption } from '../registrations/adopt.ts';
+import { SellerBusyError, SellerError } from '../registrations/answer.ts';
+import { accountJson, checkedRef, type JsonObject } from '../registrations/answer-json.ts';
+import { storedObject } from '../registrations/operation-rows.ts';
+import { SELLER } from '../registrations/option-checks.ts';
+import { RegistrationError } from '../registrations/registrations-errors.ts';
+import { checked, requireSeller, sellerIn } from '../registrations/seller.ts';
+import { isMediaBuyKnown, isTaskKnown } from '../registrations/known.ts';
+import { isOfKind, messageOf } from '../shared/errors.ts';
+import { isAbortSignal } from '../shared/realms.ts';
+import { limited, orAborted } from '../shared/time-limits.ts';
+import type { RegistrationRows } from '../stores/store.ts';
+import type { ReconcilerContext } from './context.ts';
+import type {
+  DiscoveredMediaBuy,
+  DiscoveredTask,
+  DiscoverQuery,
+  Discovery,
+  DiscoveryError,
+} from './discover-types.ts';
+import { mediaBuysIn, tasksIn } from './discovered.ts';
+import { freePlace, type Place, takePlace } from './places.ts';
+import { askSeller, pauseOf } from './question.ts';
+import {
+  type Behind,
+  type ListRead,
+  NO_LIST,
+  placesIn,
+  readList,
+  type SellerList,
+  textOf,
+} from './seller-lists.ts';
+
+/*
+ * What runs at a seller and is not known here (owed.md §10). It is asked of the seller, and nothing is adopted.
+ */
+
+/** The parts that `discover` works with. */
+export interface DiscoverContext extends ReconcilerContext {
+  readonly hashes: Hashes;
+  /** The host of the owner's URLs. */
+  readonly host: string;
+  readonly transport: (agentUrl: string) => Transport;
+}
+
+const QUERY: Readonly<Record<keyof DiscoverQuery, true>> = {
+  ...SELLER,
+  account: true,
+  ref: true,
+  after: true,
+  signal: true,
+};
+
+/** Statuses of media buys that are not terminal, and of tasks that have not ended. */
+const BUYS = ['pending_creatives', 'pending_start', 'active', 'paused'];
+const TASKS = ['submitted', 'working', 'input-required'];
+/** Deliveries of a media buy that are asked for: the newest few show where it sends. */
+const ACTIVITY = 10;
+/** Names of the list of tasks, the one that the protocol gives it first. */
+const TASK_LISTS = ['list_tasks', 'tasks/list', 'tasks_list'] as const;
+
+/** Who is asked, with what, until when. */
+interface Asking {
+  readonly sender: string;
+  readonly ref: string | undefined;
+  readonly account: { readonly account?: JsonObject };
+  readonly adoption: Adoption;
+  readonly signal: AbortSignal;
+}
+
+/** @throws RegistrationError (rejects) for a query that cannot be; what the seller answers if nothing came at all. */
+export async function discovered(context: DiscoverContext, query: DiscoverQuery): Promise<Discovery> {
+  const asking = requireDiscover(query);
+  const from = placesIn(query.after);
+  const buys = from.mediaBuys ? await readList(buysOf(context, asking), from.mediaBuys) : ENDED;
+  const tasks = from.tasks ? await tasksRead(context, asking, from.tasks) : ENDED;
+  asking.signal.throwIfAborted();
+  requireSome([buys, tasks]);
+  const next = textOf({ mediaBuys: buys.next, tasks: tasks.next });
+  return {
+    mediaBuys: buys.found,
+    ...(!isUnlisted(tasks) && { tasks: tasks.found }),
+    errors: [...buys.errors, ...tasks.errors],
+    ...(next !== undefined && { next }),
+  };
+}
+
+/** A list that was read to its end before. */
+const ENDED: ListRead<never> = { found: [], errors: [], pages: 0 };
+
+/** @throws the first error where no question was answered. */
+function requireSome(lists: readonly ListRead<unknown>[]): void {
+  const [failed] = lists.filter(({ thrown }) => thrown !== undefined);
+  if (failed && lists.every(({ pages }) => pages === 0)) throw failed.thrown;
+}
+
+const isUnlisted = ({ pages, errors }: ListRead<unknown>): boolean =>
+  pages === 0 && errors.some(({ code }) => code === NO_LIST);
+
+/** @throws RegistrationError */
+function requireDiscover(query: DiscoverQuery): Asking {
+  checked(() => onlyKnown('discover', query, QUERY));
+  requireSeller(query, 'signature', true);
+  const { agentUrl, signal = new AbortController().signal } = query;
+  if (!isAbortSignal(signal)) {
+    throw new RegistrationError(
+      'request_invalid',
+      'signal: is not an AbortSignal. Give one, or leave it out.',
+    );
+  }
+  const text = query.account === undefined ? undefined : accountJson(query.account);
+  const account = text === undefined ? {} : { account: storedObject(text) as JsonObject };
+  const ref = query.ref === undefined ? undefined : checkedRef(query.ref);
+  const adoption = { ...sellerIn(query), ...account, ...(ref !== undefined && { ref }) };
+  return { sender: agentUrl, ref, account, adoption, signal };
+}
+
+function buysOf(context: DiscoverContext, asking: Asking): SellerList<DiscoveredMediaBuy> {
+  const { account, adoption } = asking;
+  const question = leniently(
+    (args) => ask(context, asking, 'get_media_buys', { ...account, status_filter: BUYS, ...args }),
+    { include_webhook_activity: true, webhook_activity_limit: ACTIVITY },
+  );
+  return {
+    of: 'mediaBuys',
+    name: 'media_buys',
+    ask: question.ask,
+    read: (data) => mediaBuysIn(data, context.host, adoption),
+    idOf: ({ mediaBuyId }) => mediaBuyId,
+    unknown: unknownBy(context, asking, ({ mediaBuyId }, rows) =>
+      isMediaBuyKnown(rows, context.hashes, mediaBuyId),
+    ),
+  };
+}
+
+async function tasksRead(
+  context: DiscoverContext,
+  asking: Asking,
+  from: Behind,
+): Promise<ListRead<DiscoveredTask>> {
+  const { account, adoption } = asking;
+  const names = await namesOf(context, asking);
+  if (names.length === 0) return { ...ENDED, errors: [NO_TASKS] };
+  const question = leniently(
+    inTurn(names, (name, args) => ask(context, asking, name, { filters: { statuses: TASKS }, ...args })),
+    account,
+  );
+  const { account: _its, ...plain } = adoption;
+  const isPlain = (): boolean => question.isRefused();
+  const read = await readList(
+    {
+      of: 'tasks',
+      name: 'tasks',
+      ask: question.ask,
+      read: (data) => tasksIn(data, isPlain() ? plain : adoption),
+      idOf: ({ taskId }) => taskId,
+      unknown: unknownBy(context, asking, ({ taskId }, rows) => isTaskKnown(rows, context.hashes, taskId)),
+    },
+    from,
+  );
+  return isPlain() ? { ...read, errors: [...read.errors, OF_ANY_ACCOUNT] } : read;
+}
+
+const NO_TASKS: DiscoveryError = {
+  of: 'tasks',
+  code: NO_LIST,
+  message: `The seller lists none of ${TASK_LISTS.join(', ')}, by which its tasks are asked for.`,
+};
+
+const OF_ANY_ACCOUNT: DiscoveryError = {
+  of: 'tasks',
+  code: 'account_refused',
+  message: 'The seller lists tasks without account alone: they may be of another account of yours.',
+};
+
+/** By which names the list is asked for. */
+async function namesOf(
+  { call, callMs, sessions, transport }: DiscoverContext,
+  { sender, ref, signal }: Asking,
+) {
+  let listed: readonly string[] | undefined;
+  try {
+    const limit = { ms: callMs, reason: `the seller did not list its operations within ${callMs} ms` };
+    listed = await limited(limit, signal, (within) =>
+      orAborted(
+        Promise.resolve(
+          call.operations?.(sender, { signal: within, sessions, ...(ref !== undefined && { ref }) }),
+        ),
+        within,
+      ),
+    );
+  } catch {
+    // It is asked by each name in turn.
+  }
+  if (listed) return TASK_LISTS.filter((name) => listed.includes(name)).slice(0, 1);
+  return transport(sender) === 'agent' ? [] : TASK_LISTS;
+}
+
+type AskWith = (args: JsonObject) => Promise<unknown>;
+
+/** Asks by the first name that the seller has. */
+function inTurn(names: readonly string[], by: (name: string, args: JsonObject) => Promise<unknown>): AskWith {
+  let at = 0;
+  return async (args) => {
+    for (; ; at += 1) {
+      try {
+        return await by(names[at] ?? '', args);
+      } catch (error) {
+        if (at + 1 >= names.length || failureOf(error).kind !== 'no-operation') throw error;
+      }
+    }
+  };
+}
+
+/** Asks with what not every edition has; a seller that refuses it is asked without it from then on. */
+function leniently(by: AskWith, more: JsonObject) {
+  const hasMore = Object.keys(more).length > 0;
+  let isRefused = false;
+  return {
+    isRefused: () => isRefused,
+    ask: async (pagination: JsonObject): Promise<unknown> => {
+      try {
+        return await by({ ...(!isRefused && more), pagination });
+      } catch (error) {
+        if (isRefused || !hasMore || !isAboutArguments(error)) throw error;
+        const data = await by({ pagination });
+        isRefused = true;
+        return data;
+      }
+    },
+  };
+}
+
+const ARGUMENT_CODES: ReadonlySet<string> = new Set([
+  'INVALID_REQUEST',
+  'VALIDATION_ERROR',
+  'UNSUPPORTED_FEATURE',
+  'FIELD_NOT_PERMITTED',
+]);
+
+/** How servers and their SDKs say, without a code of the protocol, that an argument is not one. */
+const ARGUMENT_TEXT =
+  /-32602|\b(?:argument|parameter|param|propert(?:y|ies)|field|input|keyword|schema|validation)s?\b/i;
+
+function isAboutArguments(error: unknown): boolean {
+  if (isOfKind(error, SellerError)) return ARGUMENT_CODES.has(error.code);
+  return failureOf(error).kind === 'failed' && ARGUMENT_TEXT.test(messageOf(error));
+}
+
+/** One question, in a place of the seller's (owed.md §4.4). */
+async function ask(
+  context: DiscoverContext,
+  { sender, ref, signal }: Asking,
+  operation: string,
+  args: JsonObject,
+): Promise<unknown> {
+  const place = await placeFor(context, sender, signal);
+  const of = ref === undefined ? {} : { ref };
+  const answered = await askSeller(context, { sender }, of, [operation, args], signal);
+  const failure = 'failure' in answered ? answered.failure : undefined;
+  const pauseMs = failure && !signal.aborted ? pauseOf(failure) : undefined;
+  await context.rows.run(sender, (rows, now) => freePlace(rows, now, place, pauseMs));
+  signal.throwIfAborted();
+  if ('failure' in answered) throw answered.cause;
+  return answered.data;
+}
+
+/** @throws SellerBusyError where there is none for longer than a question takes. */
+async function placeFor(
+  { rows: store, callMs, leaseMs, perSeller, sleep }: DiscoverContext,
+  sender: string,
+  signal: AbortSignal,
+): Promise<Place> {
+  const id = `discover ${globalThis.crypto.randomUUID()}`;
+  for (let leftMs = callMs; ;) {
+    signal.throwIfAborted();
+    const { place, waitMs } = await store.run(sender, (rows, now) => {
+      const own: Place = { sender, id, until: Math.ceil(now + leaseMs) };
+      return { place: own, waitMs: takePlace(rows, now, own, perSeller) };
+    });
+    if (waitMs === 0) return place;
+    if (waitMs > leftMs) throw new SellerBusyError(429, waitMs);
+    leftMs -= waitMs;
+    await sleep(waitMs, signal);
+  }
+}
+
+/** Entries of a page that are looked up in one step. */
+const MOST_IN_STEP = 500;
+
+function unknownBy<T>(
+  { rows: store }: DiscoverContext,
+  { sender }: Asking,
+  isKnown: (one: T, rows: RegistrationRows) => boolean,
+): (found: readonly T[]) => Promise<readonly T[]> {
+  return async (found) => {
+    const unknown: T[] = [];
+    for (let from = 0; from < found.length; from += MOST_IN_STEP) {
+      const some = found.slice(from, from + MOST_IN_STEP);
+      const known = await store.run(sender, (rows) => some.map((one) => isKnown(one, rows)));
+      unknown.push(...some.filter((_one, at) => !known[at]));
+    }
+    return unknown;
+  };
+}

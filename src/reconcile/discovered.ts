@@ -1,0 +1,138 @@
+import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import { MAX_TEXT, MAX_URL_BYTES } from '../codec/printable.ts';
+import { isTerminal, taskStatus } from '../events/status.ts';
+import type { Adoption } from '../registrations/adopt.ts';
+import { instantIn } from '../registrations/asked-reports.ts';
+import { isTaskType } from '../registrations/answer-json.ts';
+import type { DiscoveredMediaBuy, DiscoveredTask } from './discover-types.ts';
+import { isTerminalBuy } from '../windows/ends.ts';
+
+/*
+ * What a page of a seller's answer has: media buys, or tasks, and where it goes on (owed.md §10.2, §10.3). Pure; a page is hostile input.
+ */
+
+/** Entries of a page that are looked at. */
+const MOST_ROWS = 10_000;
+/** Of a status. */
+const MAX_STATUS = 128;
+/** Deliveries of a media buy that are looked at. */
+const MOST_ACTIVITY = 200;
+
+/** The entries of a page. */
+export interface Entries<T> {
+  readonly found: readonly T[];
+  /** Entries that cannot be adopted, for they have no id, or a wrong one. */
+  readonly unfit: number;
+  /** Entries that were not looked at. */
+  readonly left: number;
+}
+
+/** What an entry is; `unfit`: nothing that can be adopted; undefined: it has ended. */
+type Read<T> = T | 'unfit' | undefined;
+
+/** The page's list of that name, else its only one: sellers name it after what it has. */
+function listIn(data: unknown, name: string): readonly unknown[] | undefined {
+  if (!isJsonObject(data)) return undefined;
+  const own = present(data, name);
+  if (Array.isArray(own)) return own;
+  const lists = Object.entries(data).filter(([of, value]) => of !== 'errors' && Array.isArray(value));
+  return lists.length === 1 ? (lists[0]?.[1] as readonly unknown[]) : undefined;
+}
+
+function entriesIn<T>(
+  data: unknown,
+  name: string,
+  read: (row: JsonObject) => Read<T>,
+): Entries<T> | undefined {
+  const list = listIn(data, name);
+  if (!list) return undefined;
+  const rows = list.slice(0, MOST_ROWS).map((row): Read<T> => (isJsonObject(row) ? read(row) : 'unfit'));
+  return {
+    found: rows.filter((row) => row !== undefined && row !== 'unfit') as T[],
+    unfit: rows.filter((row) => row === 'unfit').length,
+    left: list.length - rows.length,
+  };
+}
+
+const idIn = (row: JsonObject, name: string): string | undefined => {
+  const id = textMember(row, name);
+  return id !== undefined && id !== '' && id.length <= MAX_TEXT ? id : undefined;
+};
+
+const statusIn = (row: JsonObject): string => (textMember(row, 'status') ?? '').slice(0, MAX_STATUS);
+
+const isoIn = (row: JsonObject, name: string): string | undefined => {
+  const instant = instantIn(row, name);
+  return instant === undefined ? undefined : new Date(instant).toISOString();
+};
+
+/**
+ * The media buys of a page; undefined where it has no list of them.
+ * @param host of the owner's URLs.
+ * @param adoption what each is adopted with.
+ */
+export function mediaBuysIn(
+  data: unknown,
+  host: string,
+  adoption: Adoption,
+): Entries<DiscoveredMediaBuy> | undefined {
+  return entriesIn(data, 'media_buys', (row): Read<DiscoveredMediaBuy> => {
+    const mediaBuyId = idIn(row, 'media_buy_id');
+    if (mediaBuyId === undefined) return 'unfit';
+    const status = statusIn(row);
+    if (isTerminalBuy(status)) return undefined;
+    const [start, end] = [isoIn(row, 'start_time'), isoIn(row, 'end_time')];
+    const usesOurUrl = hasHost(row, host);
+    return {
+      mediaBuyId,
+      status,
+      ...(start !== undefined && { start }),
+      ...(end !== undefined && { end }),
+      ...(usesOurUrl !== undefined && { usesOurUrl }),
+      adoption: { ...adoption, mediaBuyId },
+    };
+  });
+}
+
+/** Whether the seller has sent to a host; undefined where it shows no URL to which it has. */
+function hasHost(row: JsonObject, host: string): boolean | undefined {
+  const activity = present(row, 'webhook_activity');
+  const hosts = (Array.isArray(activity) ? activity.slice(0, MOST_ACTIVITY) : []).flatMap(
+    (one) => (isJsonObject(one) ? hostOf(present(one, 'url')) : undefined) ?? [],
+  );
+  return hosts.length === 0 ? undefined : hosts.includes(host);
+}
+
+/** The host and port of a URL; undefined for what is none. */
+function hostOf(url: unknown): string | undefined {
+  if (typeof url !== 'string' || url.length > MAX_URL_BYTES || !URL.canParse(url)) return undefined;
+  const { protocol, host } = new URL(url);
+  return protocol === 'https:' || protocol === 'http:' ? host : undefined;
+}
+
+/** The tasks of a page that have not ended; undefined where it has no list of them. */
+export function tasksIn(data: unknown, adoption: Adoption): Entries<DiscoveredTask> | undefined {
+  return entriesIn(data, 'tasks', (row): Read<DiscoveredTask> => {
+    const [taskId, taskType] = [idIn(row, 'task_id'), textMember(row, 'task_type')];
+    if (taskId === undefined || !isTaskType(taskType)) return 'unfit';
+    const status = statusIn(row);
+    const known = taskStatus(status);
+    if (known && isTerminal(known)) return undefined;
+    const createdAt = isoIn(row, 'created_at');
+    return {
+      taskId,
+      taskType,
+      status,
+      ...(createdAt !== undefined && { createdAt }),
+      adoption: { ...adoption, taskId, taskType },
+    };
+  });
+}
+
+/** Where a list goes on: behind a cursor; undefined: it ends here; null: it goes on, and nobody knows where. */
+export function cursorIn(data: unknown): string | undefined | null {
+  const pagination = isJsonObject(data) ? present(data, 'pagination') : undefined;
+  if (!isJsonObject(pagination) || pagination['has_more'] !== true) return undefined;
+  const cursor = textMember(pagination, 'cursor');
+  return cursor === undefined || cursor === '' || cursor.length > MAX_TEXT ? null : cursor;
+}

@@ -1,0 +1,182 @@
+import { utf8 } from '../codec/encoding.ts';
+import { MAX_TEXT, printableText } from '../codec/printable.ts';
+import { parseStrictObject } from '../codec/strict-json.ts';
+import { failureOf, type PollFailure } from '../poll/failure.ts';
+import { SellerError } from '../registrations/answer.ts';
+import { RegistrationError } from '../registrations/registrations-errors.ts';
+import { Fault, isOfKind } from '../shared/errors.ts';
+import type { DiscoveryError } from './discover-types.ts';
+import { cursorIn, type Entries } from './discovered.ts';
+
+/*
+ * A list of a seller, read page by page until it ends, or as far as it may be (owed.md §10.2).
+ */
+
+/** Pages of a list that one call reads, and that all calls read. */
+const MOST_PAGES = 100;
+const MOST_IN_ALL = 1000;
+/** Entries of a page that are asked for: as many as there may be. */
+export const A_PAGE = 100;
+
+/** Where a list goes on: behind so many pages, with a cursor; '' at its beginning. */
+export type Behind = readonly [pages: number, cursor: string];
+
+/** Where the lists of a seller go on; absent: that one has ended. */
+export type Places = { readonly [K in DiscoveryError['of']]?: Behind | undefined };
+
+/** Where all lists begin. */
+const BEGINNING: Places = { mediaBuys: [0, ''], tasks: [0, ''] };
+
+/** As `next`; undefined where nothing goes on. */
+export const textOf = (places: Places): string | undefined =>
+  Object.values(places).some((one) => one !== undefined) ? JSON.stringify(places) : undefined;
+
+/** @throws RegistrationError */
+export function placesIn(after: unknown): Places {
+  if (after === undefined) return BEGINNING;
+  const parsed = typeof after === 'string' ? parseStrictObject(utf8(after)) : undefined;
+  const { mediaBuys, tasks, ...others } = parsed?.ok ? parsed.value : { others: true };
+  const known = [mediaBuys, tasks].filter((one) => one !== undefined);
+  if (Object.keys(others).length > 0 || known.length === 0 || !known.every(isBehind)) {
+    throw new RegistrationError(
+      'request_invalid',
+      "after: is not the next of an earlier answer. Pass that answer's next, or omit it.",
+    );
+  }
+  return {
+    ...(mediaBuys !== undefined && { mediaBuys: mediaBuys as Behind }),
+    ...(tasks !== undefined && { tasks: tasks as Behind }),
+  };
+}
+
+function isBehind(value: unknown): value is Behind {
+  if (!Array.isArray(value) || value.length !== 2) return false;
+  const [pages, cursor] = value as readonly unknown[];
+  const isCount = Number.isSafeInteger(pages) && (pages as number) >= 0 && (pages as number) < MOST_IN_ALL;
+  return isCount && typeof cursor === 'string' && cursor.length <= MAX_TEXT;
+}
+
+/** A list of a seller. */
+export interface SellerList<T> {
+  readonly of: DiscoveryError['of'];
+  /** The name that the answer has it under. */
+  readonly name: string;
+  /** Asks for a page. */
+  readonly ask: (pagination: { readonly max_results: number; readonly cursor?: string }) => Promise<unknown>;
+  /** undefined: the page has no list of them. */
+  readonly read: (data: unknown) => Entries<T> | undefined;
+  readonly idOf: (one: T) => string;
+  /** Those of a page that nobody knows. */
+  readonly unknown: (found: readonly T[]) => Promise<readonly T[]>;
+}
+
+/** As much of a list as was read. */
+export interface ListRead<T> {
+  readonly found: readonly T[];
+  readonly errors: readonly DiscoveryError[];
+  /** Pages that this call has read. */
+  readonly pages: number;
+  /** What ended it before its end, as it was thrown. */
+  readonly thrown?: unknown;
+  readonly next?: Behind;
+}
+
+/** Reads on, behind a page. What is thrown ends it; what came stays. */
+export async function readList<T>(list: SellerList<T>, [before, first]: Behind): Promise<ListRead<T>> {
+  const reading = readingOf(list, first);
+  let cursor = first;
+  while (reading.pages() < MOST_PAGES) {
+    const behind: Behind = [before + reading.pages(), cursor];
+    try {
+      const data = await list.ask({ max_results: A_PAGE, ...(cursor !== '' && { cursor }) });
+      const next = await reading.take(data, before);
+      if (next === undefined) return reading.read();
+      cursor = next;
+    } catch (thrown) {
+      // The store is away: nothing can be said of what came.
+      if (isOfKind(thrown, Fault)) throw thrown;
+      return { ...reading.read(errorOf(list.of, thrown)), thrown, ...(mayHelp(thrown) && { next: behind }) };
+    }
+  }
+  return { ...reading.read(), next: [before + reading.pages(), cursor] };
+}
+
+function readingOf<T>(list: SellerList<T>, first: string) {
+  const found: T[] = [];
+  const [ids, cursors] = [new Set<string>(), new Set([first])];
+  let [pages, unfit, left] = [0, 0, 0];
+  /** Adds a page. @returns whether it has nothing but what came before. */
+  const add = async (entries: Entries<T>): Promise<boolean> => {
+    pages += 1;
+    unfit += entries.unfit;
+    left += entries.left;
+    const fresh = entries.found.filter((one) => !ids.has(list.idOf(one)));
+    for (const one of fresh) ids.add(list.idOf(one));
+    found.push(...(await list.unknown(fresh)));
+    return entries.found.length > 0 && fresh.length === 0;
+  };
+  return {
+    pages: () => pages,
+    read: (error?: DiscoveryError): ListRead<T> => ({
+      found,
+      pages,
+      errors: [...(error ? [error] : []), ...skipped(list.of, { unfit, left })],
+    }),
+    /** @returns the cursor of the next page. @throws RegistrationError for a page after which nothing more can be read. */
+    take: async (data: unknown, before: number): Promise<string | undefined> => {
+      const entries = list.read(data);
+      if (!entries) throw invalid(list, 'has no list of them');
+      const isAgain = await add(entries);
+      const next = cursorIn(data);
+      if (next === undefined) return undefined;
+      if (next === null) throw invalid(list, 'says that there is more, and gives no cursor');
+      if (isAgain || cursors.has(next)) throw invalid(list, 'repeats a page, and would never end');
+      if (before + pages >= MOST_IN_ALL) throw invalid(list, `has more than ${MOST_IN_ALL} pages`);
+      cursors.add(next);
+      return next;
+    },
+  };
+}
+
+const invalid = <T>({ name }: SellerList<T>, what: string): RegistrationError =>
+  new RegistrationError(
+    'answer_invalid',
+    `The seller's answer about ${name} ${what}. Report it to the seller; what came before is there.`,
+  );
+
+function skipped(
+  of: DiscoveryError['of'],
+  { unfit, left }: Pick<Entries<unknown>, 'unfit' | 'left'>,
+): readonly DiscoveryError[] {
+  const says = (count: number, what: string): readonly DiscoveryError[] =>
+    count === 0
+      ? []
+      : [{ of, code: 'answer_invalid', message: `Entries of the seller's answer that ${what}: ${count}.` }];
+  return [
+    ...says(unfit, 'cannot be adopted, for they have no id or task type, or one that is too long'),
+    ...says(left, 'were not read, for a page has too many'),
+  ];
+}
+
+/** What was thrown, for whoever reads it beside what came. */
+function errorOf(of: DiscoveryError['of'], thrown: unknown): DiscoveryError {
+  const failure = failureOf(thrown);
+  return { of, code: printableText(codeOf(thrown, failure)), message: failure.message };
+}
+
+function codeOf(thrown: unknown, failure: PollFailure): string {
+  if (failure.kind === 'no-operation') return NO_LIST;
+  if (isOfKind(thrown, RegistrationError)) return thrown.code;
+  if (isOfKind(thrown, SellerError) && thrown.code !== '') return thrown.code;
+  if (failure.kind === 'busy') return 'seller_busy';
+  return failure.kind === 'refused' && failure.code !== '' ? failure.code : 'unanswered';
+}
+
+/** The code of a seller that does not have a list. */
+export const NO_LIST = 'no_operation';
+
+/** Whether the same question may be answered later. */
+function mayHelp(thrown: unknown): boolean {
+  const { kind } = failureOf(thrown);
+  return (kind === 'busy' || kind === 'failed') && !isOfKind(thrown, RegistrationError);
+}

@@ -1,0 +1,72 @@
+import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
+import { instantIn } from '../registrations/asked-reports.ts';
+import type { SnapshotAnswer, SnapshotEntry } from '../states/judge.ts';
+import { isTerminalBuy } from '../windows/ends.ts';
+import { countedInstant, MAX_STATE_ID, stateWord } from '../states/states.ts';
+
+/*
+ * What an answer of `get_media_buys` says of impairments (owed.md §6.3). Pure.
+ */
+
+/** Impairments of a media buy that are looked at. */
+const MOST_ENTRIES = 10_000;
+
+/**
+ * @param row of the media buy. @param askedAt when it was asked, on the store's clock.
+ * @returns undefined where it says nothing of impairments.
+ */
+export function impairmentsIn(row: JsonObject, askedAt: number): SnapshotAnswer | undefined {
+  const asOf = countedInstant(instantIn(row, 'status_as_of'), askedAt);
+  // It stays so: when the seller wrote that down does not count.
+  if (isTerminalBuy(textMember(row, 'status'))) return nothingImpaired(askedAt);
+  const said = { isTerminal: false, askedAt, ...(asOf !== undefined && { asOf }) };
+  const list = present(row, 'impairments');
+  if (Array.isArray(list)) return { ...entriesIn(list, askedAt), ...said };
+  return list === undefined && textMember(row, 'health') === 'ok' ? { entries: [], ...said } : undefined;
+}
+
+/** What is known of a media buy that is terminal. @param askedAt on the store's clock, Unix ms. */
+export const nothingImpaired = (askedAt: number): SnapshotAnswer => ({
+  entries: [],
+  isTerminal: true,
+  askedAt,
+});
+
+type Entries = Pick<SnapshotAnswer, 'entries' | 'isPartial'>;
+
+function entriesIn(list: readonly unknown[], now: number): Entries {
+  const entries = new Map<string, SnapshotEntry>();
+  let isPartial = list.length > MOST_ENTRIES;
+  for (const one of list.slice(0, MOST_ENTRIES)) {
+    const entry = entryIn(one, now);
+    const before = entry && entries.get(entry.id);
+    if (!entry) isPartial = true;
+    else if (!before || (before.at ?? 0) < (entry.at ?? 0)) entries.set(entry.id, entry);
+  }
+  return { entries: [...entries.values()], ...(isPartial && { isPartial }) };
+}
+
+/** @returns undefined where it has no id. */
+function entryIn(one: unknown, now: number): SnapshotEntry | undefined {
+  const id = isJsonObject(one) ? textMember(one, 'impairment_id') : undefined;
+  if (!isJsonObject(one) || !id || id.length > MAX_STATE_ID) return undefined;
+  const transition = present(one, 'transition');
+  const to = isJsonObject(transition) ? textMember(transition, 'to') : undefined;
+  const at = countedInstant(instantIn(one, 'observed_at'), now);
+  return {
+    id,
+    ...(at !== undefined && { at }),
+    ...(to !== undefined && { to: stateWord(to) }),
+    payload: one,
+  };
+}
+
+const MAX_CURSOR = 4096;
+
+/** Where the answer goes on; undefined: it does not say, or there is no more. */
+export function nextCursor(data: unknown): string | undefined {
+  const pagination = isJsonObject(data) ? present(data, 'pagination') : undefined;
+  if (!isJsonObject(pagination) || pagination['has_more'] !== true) return undefined;
+  const cursor = textMember(pagination, 'cursor');
+  return cursor && cursor.length <= MAX_CURSOR ? cursor : undefined;
+}

@@ -1,0 +1,288 @@
+import type { JsonObject } from '../codec/members.ts';
+import type { Declared } from '../keys/declarations.ts';
+import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
+import { storedObject } from '../registrations/operation-rows.ts';
+import { roundIn, roundRow, type SnapshotRound } from '../registrations/snapshot-rows.ts';
+import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
+import { limited } from '../shared/time-limits.ts';
+import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
+import { isTerminalBuy } from '../windows/ends.ts';
+import type { Held, ReconcilerContext } from './context.ts';
+import { dueLoop } from './due-loop.ts';
+import { mediaBuyRows, standingIn } from './media-buys.ts';
+import { freePlace, type Place, takePlace } from './places.ts';
+import { type Answered, askSeller, pauseOf } from './question.ts';
+import { nextCursor } from './snapshot-answer.ts';
+import { isReaderRow, lookAtStates, type Readers } from './state-readers.ts';
+import { snappedBuy, type Snapped, tellImpairments } from './tell-states.ts';
+
+/*
+ * Asks a seller again and again what impairs its media buys, a hundred in a call (owed.md §6.2). In a round each of its open streams is
+ * asked for once.
+ */
+
+/** Media buys of a call. */
+const MOST_BUYS = 100;
+/** The first wait behind a question that failed, doubled with each. Ms. */
+const FAILED_MS = 60_000;
+
+export const roundLoop = (
+  context: ReconcilerContext,
+  readers: Readers,
+): ((stopping: AbortSignal) => Promise<void>) =>
+  dueLoop(context, {
+    kind: 'snapshot',
+    look: (row, stopping, called) =>
+      isReaderRow(row)
+        ? lookAtStates(context, readers, row, stopping)
+        : lookAtRound(context, row, stopping, called),
+    failed: 'The impairments of media buys could not be read: they are asked for again.',
+  });
+
+/** The streams that are asked for together. */
+interface Batch {
+  /** By their media buys: the ids of their rows. */
+  readonly ids: ReadonlyMap<string, string>;
+  /** Streams of the page, also those that are not asked for. */
+  readonly found: number;
+  /** The page behind it. */
+  readonly next?: string | undefined;
+}
+
+/** One look at a row: at most one call. The next look goes on behind it. */
+async function lookAtRound(
+  context: ReconcilerContext,
+  row: RegistrationRow,
+  stopping: AbortSignal,
+  called: () => void,
+): Promise<void> {
+  if (stopping.aborted) return;
+  const round = roundIn(row);
+  if (round.began === undefined) await learn(context, row, round, stopping);
+  const declared = await context.capabilities.of(row.sender);
+  const batch = await batchOf(context, row, round, declared);
+  if (batch.ids.size === 0) await passed(context, row, batch);
+  else await asked(context, row, batch, stopping);
+  called();
+}
+
+/** What the seller declares decides whether it is asked, and whether an alarm is raised: it is asked that first. */
+function learn(
+  { capabilities, sessions, callMs }: ReconcilerContext,
+  { sender }: Held,
+  { ref }: SnapshotRound,
+  stopping: AbortSignal,
+): Promise<void> {
+  // The lease is of twice that time, and the question behind it may take that once.
+  const limit = { ms: callMs / 2, reason: 'the snapshot is to be read' };
+  return limited(limit, stopping, (signal) =>
+    capabilities.ask({ agentUrl: sender, sessions, ...(ref !== undefined && { ref }) }, signal),
+  ).catch(() => undefined);
+}
+
+/** Whether a seller shows impairments where they are asked for (owed.md §6.2). */
+const hasSnapshots = ({ surfaces }: Declared): boolean =>
+  surfaces === undefined || surfaces.includes('snapshot') || surfaces.includes('webhook');
+
+/** Edition 3.0 has no impairments. */
+const isBefore31 = (edition: string | undefined): boolean =>
+  edition !== undefined && /^(?:[0-2]\.|3\.0$)/.test(edition);
+
+/** An edition that its owner has given to the receiver. */
+function editionOf({ parts }: ReconcilerContext): string | undefined {
+  const { name, keyPurposes } = parts.config.edition;
+  return keyPurposes && name;
+}
+
+async function batchOf(
+  context: ReconcilerContext,
+  { sender, id }: Held,
+  { after }: SnapshotRound,
+  declared: Declared,
+): Promise<Batch> {
+  const of = { kind: 'stream', sender, list: id, limit: MOST_BUYS } as const;
+  const { rows, next } = await context.rows.page({ ...of, ...(after !== undefined && { after }) });
+  const { edition = editionOf(context) } = declared;
+  const isAsked = (stream: BuyStream): boolean =>
+    hasSnapshots(declared) && !isBefore31(stream.edition ?? edition) && mayBeImpaired(stream);
+  const ids = rows.flatMap((row): readonly (readonly [string, string])[] => {
+    const stream = buyStreamIn(row);
+    return isRegistered(stream) && isAsked(stream) ? [[stream.mediaBuyId, row.id]] : [];
+  });
+  return { ids: new Map(ids), found: rows.length, next };
+}
+
+/** Nothing impairs what is over, once that is known. */
+const mayBeImpaired = ({ status, states = [] }: BuyStream): boolean =>
+  !isTerminalBuy(status) || states.some(({ isEnded }) => !isEnded);
+
+/** A page of streams of which none is asked for. */
+async function passed(
+  { rows: store, snapshotMs }: ReconcilerContext,
+  held: RegistrationRow,
+  batch: Batch,
+): Promise<void> {
+  await store.run(held.sender, (rows, now) => {
+    const row = ownRow(rows, held);
+    // Where none is left, and none was added, nothing is asked for any more.
+    const isEmpty = batch.found === 0 && roundIn(held).after === undefined;
+    if (row && isEmpty && row.value === held.value) rows.save({ ...row, dueAt: null, expiresAt: 1 });
+    else if (row) rows.save(behind(row, batch, { now, snapshotMs, failures: roundIn(row).failures ?? 0 }));
+  });
+}
+
+const ownRow = (rows: RegistrationRows, { id, dueAt }: Held): RegistrationRow | undefined => {
+  const row = rows.get('snapshot', id);
+  return row?.dueAt === dueAt ? row : undefined;
+};
+
+async function asked(
+  context: ReconcilerContext,
+  held: RegistrationRow,
+  batch: Batch,
+  stopping: AbortSignal,
+): Promise<void> {
+  const { rows: store, perSeller } = context;
+  const place: Place = { sender: held.sender, id: held.id, until: held.dueAt ?? 0 };
+  const askedAt = await store.run(held.sender, (rows, now) => {
+    const row = ownRow(rows, held);
+    const waitMs = row && takePlace(rows, now, place, perSeller);
+    if (!row || waitMs === 0) return row && now;
+    rows.save({ ...row, dueAt: Math.ceil(now + (waitMs ?? 0)) });
+    return undefined;
+  });
+  if (askedAt === undefined) return;
+  const round = roundIn(held);
+  const answered = await askSeller(
+    context,
+    held,
+    round,
+    ['get_media_buys', argumentsOf(round, batch)],
+    stopping,
+  );
+  const taken = await take(context, held, batch, { answered, askedAt, place, isStopping: stopping.aborted });
+  for (const [mediaBuyId, one] of taken) {
+    const id = batch.ids.get(mediaBuyId) ?? '';
+    await tellImpairments(context, { sender: held.sender, id, mediaBuyId }, one, stopping);
+  }
+}
+
+const argumentsOf = ({ account, page }: SnapshotRound, { ids }: Batch): Arguments => ({
+  ...(account !== undefined && { account: storedObject(account) as Arguments }),
+  media_buy_ids: [...ids.keys()],
+  pagination: { max_results: MOST_BUYS, ...(page && { cursor: page.cursor }) },
+});
+
+/** A question, and what came of it. */
+interface Asked {
+  readonly answered: Answered;
+  readonly askedAt: number;
+  readonly place: Place;
+  readonly isStopping: boolean;
+}
+
+/** In one step: what the answer says is noted, and the round goes on. @returns what is to be told, by media buy. */
+function take(
+  { rows: store, snapshotMs, leaseMs }: ReconcilerContext,
+  held: Held,
+  batch: Batch,
+  { answered, askedAt, place, isStopping }: Asked,
+): Promise<ReadonlyMap<string, Snapped<BuyStream>>> {
+  const data = 'data' in answered ? answered.data : undefined;
+  const found = mediaBuyRows(data, new Set(batch.ids.keys()));
+  return store.run(held.sender, (rows, now) => {
+    const taken = new Map<string, Snapped<BuyStream>>();
+    freePlace(rows, now, place, 'failure' in answered ? pauseOf(answered.failure) : undefined);
+    const row = ownRow(rows, held);
+    if (!row) return taken;
+    if (isStopping) {
+      rows.save({ ...row, dueAt: Math.ceil(now) });
+      return taken;
+    }
+    for (const [mediaBuyId, said] of found) {
+      const one = noted(rows, batch.ids.get(mediaBuyId) ?? '', said, { askedAt, now, leaseMs });
+      if (one) taken.set(mediaBuyId, one);
+    }
+    rows.save(goneOn(row, batch, { now, askedAt, snapshotMs, data, brought: found.size }));
+    return taken;
+  });
+}
+
+/** A stream behind a snapshot of its media buy. One that has become another is asked about (owed.md §6.3). */
+function noted(
+  rows: RegistrationRows,
+  id: string,
+  said: JsonObject,
+  { leaseMs, ...times }: { readonly askedAt: number; readonly now: number; readonly leaseMs: number },
+): Snapped<BuyStream> | undefined {
+  const row = rows.get('stream', id);
+  if (!row || row.list === 'closed') return undefined;
+  const known = buyStreamIn(row);
+  if (!isRegistered(known)) return undefined;
+  const one = snappedBuy({ rows, ...times }, known, said);
+  const isChanged = isAnother(known, said, times.now);
+  const stream = isChanged ? { ...one.holder, changedAt: times.now } : one.holder;
+  // Where a process looks at it now, that goes on: what it is given is as new, or differs at the next snapshot.
+  const isLater = (row.dueAt ?? Infinity) > times.now + leaseMs;
+  const dueAt = isChanged && isLater ? Math.ceil(times.now) : row.dueAt;
+  if (stream !== known) rows.save(streamRow(row, stream, 'open', { dueAt }));
+  return one;
+}
+
+/** A seller may make a new revision whenever it is asked: by that alone it is asked so often at most. Ms. */
+const REVISED_MS = 3_600_000;
+
+/** Whether a media buy has become another since it was asked about. Of one without reports its end is the first thing that is asked. */
+function isAnother(known: BuyStream, said: JsonObject, now: number): boolean {
+  const { status, revision = known.revision } = standingIn(said);
+  const { askedAt } = known;
+  if (askedAt === undefined) return isTerminalBuy(status);
+  if (status !== known.status) return true;
+  return revision !== known.revision && Math.abs(now - askedAt) >= REVISED_MS;
+}
+
+interface Gone {
+  readonly now: number;
+  readonly askedAt: number;
+  readonly snapshotMs: number;
+  readonly data: unknown;
+  /** Media buys that were asked for, and are in the answer. */
+  readonly brought: number;
+}
+
+/**
+ * The row behind a question. The pages of an answer are followed while they bring media buys that were asked for. Each batch is asked for
+ * once a round, also where that failed: so no round has more calls than the media buys need.
+ */
+function goneOn(
+  row: RegistrationRow,
+  batch: Batch,
+  { now, askedAt, snapshotMs, data, brought }: Gone,
+): RegistrationRow {
+  const { began = askedAt, page, ...round } = roundIn(row);
+  const left = (page?.left ?? batch.ids.size) - brought;
+  const cursor = nextCursor(data);
+  if (cursor !== undefined && cursor !== page?.cursor && brought > 0 && left > 0) {
+    return roundRow(row, { ...round, failures: 0, began, page: { cursor, left } }, now);
+  }
+  const failures = data === undefined ? (round.failures ?? 0) + 1 : 0;
+  return behind(roundRow(row, { ...round, began }, now), batch, { now, snapshotMs, failures });
+}
+
+/** The row behind a batch: the next one is asked for at once, and the next round begins when it is time. */
+function behind(
+  row: RegistrationRow,
+  { found, next }: Batch,
+  {
+    now,
+    snapshotMs,
+    failures,
+  }: { readonly now: number; readonly snapshotMs: number; readonly failures: number },
+): RegistrationRow {
+  const { began = now, page: _page, after: _after, ...round } = roundIn(row);
+  const all = (round.found ?? 0) + found;
+  const from = failures > 0 ? now + Math.min(FAILED_MS * 2 ** Math.min(failures - 1, 10), snapshotMs) : now;
+  if (next !== undefined) return roundRow(row, { ...round, failures, began, found: all, after: next }, from);
+  const { found: _found, ...rest } = round;
+  return roundRow(row, { ...rest, failures }, Math.max(from, began + snapshotMs));
+}

@@ -1,0 +1,117 @@
+import type { Target } from '../auth/auth-contract.ts';
+import { compareHost } from '../auth/rfc9421/host.ts';
+import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
+import type { Head } from '../shared/delivery.ts';
+import { type Refusal, unavailable } from '../shared/outcome.ts';
+import {
+  NO_FORM,
+  selectAt,
+  type SelectContext,
+  type Selected,
+  targetAt,
+  UNEXPLAINED,
+  urlAt,
+  type UrlOfBase,
+} from './selected.ts';
+import { type Prefix, refuseStray, strayMessage } from './stray.ts';
+
+/* For which of several bases a delivery is (verification.md §4.16). */
+
+/** The URL of a base by itself. */
+const placeOf = (base: PublicUrl): Target =>
+  base.kind === 'exact'
+    ? base.target
+    : { targetUri: base.prefix, authority: base.origin.slice(base.origin.indexOf('//') + 2) };
+
+/** Whether the request names the base's authority, or none. */
+const isNamed = (delivery: Head, base: PublicUrl): boolean =>
+  compareHost(delivery, placeOf(base), 'strict').kind === 'same';
+
+/** Whether the request's path and query are those of the URL, which those under a prefix are. */
+function hasPath({ url }: Head, { base, target: { targetUri } }: UrlOfBase): boolean {
+  if (base.kind === 'prefix') return true;
+  const origin = targetUri.slice(0, targetUri.indexOf('/', 'https://'.length));
+  return url !== undefined && canonicalOrUndefined(origin + pathAndQuery(url))?.targetUri === targetUri;
+}
+
+interface Ranked extends UrlOfBase {
+  readonly isNamed: boolean;
+  readonly hasPath: boolean;
+}
+
+/**
+ * The URLs that it may be for, each once: first those whose authority it names, among them and among the others those
+ * whose path it has, then as they are listed.
+ */
+export function urlsOf(delivery: Head, bases: readonly PublicUrl[]): readonly Ranked[] {
+  const found = new Map<string, Ranked>();
+  for (const base of bases) {
+    const target = urlAt(base, delivery.url);
+    if (!target || found.has(target.targetUri)) continue;
+    const at = { base, target };
+    found.set(target.targetUri, { ...at, isNamed: isNamed(delivery, base), hasPath: hasPath(delivery, at) });
+  }
+  const rank = (url: Ranked): number => (url.isNamed ? 0 : 2) + (url.hasPath ? 0 : 1);
+  return [...found.values()].sort((a, b) => rank(a) - rank(b));
+}
+
+/**
+ * The bases whose authority it names, where its path is under none of them: a router or proxy of ours may have cut or
+ * added one (verification.md §4.15).
+ */
+function strayedFrom(
+  delivery: Head,
+  bases: readonly PublicUrl[],
+  urls: readonly Ranked[],
+): readonly Prefix[] {
+  if (urls.some((url) => url.isNamed)) return [];
+  return bases.filter((base) => base.kind === 'prefix').filter((base) => isNamed(delivery, base));
+}
+
+/** @throws Fault (rejects) as `select` does. */
+export async function selectAmong(delivery: Head, context: SelectContext): Promise<Selected | Refusal> {
+  const { bases } = context.config;
+  if (!bases.some((base) => targetAt(base, delivery.url))) return NO_FORM;
+  const urls = urlsOf(delivery, bases);
+  const strayed = strayedFrom(delivery, bases, urls);
+  let nobody: Refusal | undefined;
+  for (const [i, at] of urls.entries()) {
+    const selected = await selectAt(delivery, at, context);
+    if (selected.kind === 'selected')
+      return withOthers(selected, { urls: urls.slice(i + 1), strayed }, context);
+    nobody ??= selected;
+  }
+  if (strayed.length > 0) return refuseStray(delivery, strayed, context);
+  if (nobody) return nobody;
+  // One URL is never left out: all of them are prefixes.
+  return refuseStray(
+    delivery,
+    bases.filter((base) => base.kind === 'prefix'),
+    context,
+  );
+}
+
+interface Rest {
+  readonly urls: readonly UrlOfBase[];
+  readonly strayed: readonly Prefix[];
+}
+
+function withOthers(selected: Selected, { urls, strayed }: Rest, context: SelectContext): Selected {
+  const { delivery } = selected;
+  let ofAnother = selected.refused;
+  const others = async (): Promise<readonly Selected[]> => {
+    const found = await Promise.all(urls.map(async (at) => selectAt(delivery, at, context)));
+    const known = found.filter((one) => one.kind === 'selected');
+    ofAnother ??= known.find(({ refused }) => refused)?.refused;
+    return known;
+  };
+  const refused: Selected['refused'] = (refusal) => {
+    if (strayed.length === 0 || !UNEXPLAINED.has(refusal.code)) return ofAnother?.(refusal) ?? refusal;
+    const message = strayMessage(strayed);
+    // A key of a registered sender: strangers raise none.
+    if (refusal.code !== 'webhook_signature_key_unknown')
+      context.raiseAlarm({ code: 'misconfigured', message });
+    return unavailable('misconfigured', message);
+  };
+  return { ...selected, refused, ...(urls.length > 0 && { others }) };
+}

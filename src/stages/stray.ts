@@ -1,0 +1,85 @@
+import { canonicalOrUndefined, pathAndQuery, type PublicUrl, written } from '../config/public-url.ts';
+import type { Head } from '../shared/delivery.ts';
+import { Fault } from '../shared/errors.ts';
+import type { Protocols } from '../shared/wire-names.ts';
+import type { SenderEntry } from '../config/sender-entry.ts';
+import { hmacSecretsOf } from '../auth/credentials.ts';
+import { readSignatureFields } from '../auth/rfc9421/checks.ts';
+import { inTime, type SelectContext } from './selected.ts';
+
+/* A request whose path is under no base (verification.md §4.15). */
+
+export type Prefix = Extract<PublicUrl, { kind: 'prefix' }>;
+
+/** Whether it has the field of a legacy scheme that a sender is registered with. */
+function hasLegacyField({ headers }: Head, senders: readonly SenderEntry[], protocols: Protocols): boolean {
+  return senders.some(({ auth }) => {
+    if (auth.scheme === 'bearer') return headers.has(auth.header ?? 'authorization');
+    if (hmacSecretsOf(auth).length === 0) return false;
+    return protocols.some(({ hmacSignatureHeader }) => headers.has(hmacSignatureHeader));
+  });
+}
+
+/** Whether it names a key of a registered sender; looked for as for any delivery. */
+async function hasKnownKey(
+  { headers }: Head,
+  senders: readonly SenderEntry[],
+  { keys, now }: SelectContext,
+): Promise<boolean> {
+  const fields = readSignatureFields(headers);
+  const keyid = fields.kind === 'parsed' ? fields.input.parameters.keyid : undefined;
+  const signing = senders.filter(({ auth }) => auth.scheme === 'signature');
+  if (keyid === undefined || signing.length === 0) return false;
+  const { candidates } = await keys.find(keyid, { senders: signing, arrivedAt: now() });
+  return candidates.length > 0;
+}
+
+/** What sellers can have been given: the path as received, or that with as much of the prefix as can have been cut off. */
+function meantUrls({ url = '/' }: Head, { origin, prefix }: Prefix): ReadonlySet<string> {
+  const received = pathAndQuery(url);
+  const path = prefix.slice(origin.length);
+  const cut = Array.from(path.matchAll(/\//g), ({ index }) => index)
+    .filter((at) => received.startsWith(path.slice(at)))
+    .map((at) => path.slice(0, at));
+  const meant = ['', ...cut].map((lost) => canonicalOrUndefined(origin + lost + received)?.targetUri);
+  return new Set(meant.filter((target) => target !== undefined));
+}
+
+/** Who may have sent it: a function of the owner's knows them by the URL that they were given. */
+async function possibleSenders(
+  delivery: Head,
+  bases: readonly Prefix[],
+  { config }: SelectContext,
+): Promise<readonly SenderEntry[]> {
+  const { fixed, forUrl } = config.senders;
+  if (fixed) return fixed;
+  // One that throws for a path that it does not know says the same as one that gives nobody.
+  const ask = async (targetUri: string): Promise<readonly SenderEntry[]> =>
+    inTime((async () => forUrl(targetUri))()).catch(() => []);
+  const urls = new Set(bases.flatMap((base) => [...meantUrls(delivery, base)]));
+  return (await Promise.all(Array.from(urls, ask))).flat();
+}
+
+/**
+ * A request whose path is not under `publicUrl` (verification.md §4.15). A router or proxy of ours cut or added one, and the seller must not lose
+ * the event by it: 503. It is an alarm only where a registered sender may have sent it, so that strangers raise none.
+ * @throws Fault (rejects) `misconfigured`, always.
+ */
+export async function refuseStray(
+  delivery: Head,
+  bases: readonly Prefix[],
+  context: SelectContext,
+): Promise<never> {
+  const message = strayMessage(bases);
+  const senders = await possibleSenders(delivery, bases, context);
+  if (
+    hasLegacyField(delivery, senders, context.protocols) ||
+    (await hasKnownKey(delivery, senders, context))
+  ) {
+    context.raiseAlarm({ code: 'misconfigured', message });
+  }
+  throw new Fault('misconfigured', message);
+}
+
+export const strayMessage = (bases: readonly Prefix[]): string =>
+  `the request target is not under publicUrl ${bases.map(written).join(' or ')}: pass the whole path that sellers call (Express: req.originalUrl; nginx: proxy_pass without a path), or correct publicUrl`;
