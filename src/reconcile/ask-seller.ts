@@ -10,7 +10,7 @@ import { DAY_MS, type Frequency, type Period, windowPeriod } from '../windows/ca
 import { type Run, type Runs, union, without } from '../windows/runs.ts';
 import { clockIn, hasReports } from '../windows/stream.ts';
 import type { Held, ReconcilerContext } from './context.ts';
-import { factsIn, mediaBuyRows, withFacts, withWord } from './media-buys.ts';
+import { factsIn, mediaBuyRows, isOlder, withFacts, withWord } from './media-buys.ts';
 import { type AfterTry, missedAgain } from './missed.ts';
 import { freePlace, type Place } from './places.ts';
 import { type PullCall, pulledWindows, unpullable } from './pull.ts';
@@ -26,6 +26,9 @@ import { snappedBuy, tellImpairments } from './tell-states.ts';
 export const MOST_ASKS = 3;
 /** The first wait after such a question, doubled with each. Ms. */
 const ASK_AGAIN_MS = 60_000;
+
+/** So many questions may have failed when an answer that is older than the last one is believed: some eight hours. */
+const MOST_OLDER = 8;
 
 /** The next step for a stream: one call at most. */
 export type Todo =
@@ -72,23 +75,20 @@ export async function ask(
     unverifiable = undefined;
     told = NOTHING_TOLD;
     if (stopping.aborted) return known;
-    if (row) {
-      const { asks: _asked, askAt: _at, ...is } = known;
-      const { holder, ...news } = snappedBuy({ rows, askedAt, now }, is, row);
+    let heard = known;
+    const facts = row && factsIn(row);
+    if (row && facts) {
+      const { holder, ...news } = snappedBuy({ rows, askedAt, now }, known, row);
       told = news;
-      return scheduled(context, held, withFacts(holder, factsIn(row), now), schedule);
+      const isBehind = isOlder(holder, facts) && (known.asks ?? 0) < MOST_OLDER;
+      const { asks: _asked, askAt: _at, ...is } = holder;
+      if (!isBehind) return scheduled(context, held, withFacts(is, facts, now), schedule);
+      heard = holder;
     }
-    const { unverifiable: before, ...is } = scheduled(context, held, known, schedule);
-    const asks = (is.asks ?? 0) + 1;
-    const error = 'failure' in answered ? answered.failure.message : 'the answer does not have the media buy';
-    const isUnknown = asks >= MOST_ASKS && is.terms.length === 0 && hasReports(is);
-    if (isUnknown && before === undefined) unverifiable = error;
-    return {
-      ...(asks >= MOST_ASKS ? withWord(is, now) : is),
-      asks,
-      askAt: now + Math.min(ASK_AGAIN_MS * 2 ** Math.min(asks, 11), DAY_MS),
-      ...(isUnknown && { unverifiable: error }),
-    };
+    const is = scheduled(context, held, heard, schedule);
+    const next = askedInVain(is, reasonOf(answered, row !== undefined), now);
+    if (is.unverifiable === undefined) unverifiable = next.unverifiable;
+    return next;
   });
   const { sender, id } = held;
   await tellImpairments(context, { sender, id, mediaBuyId }, told, stopping);
@@ -99,6 +99,23 @@ export async function ask(
     mediaBuyId,
     message: `Which reports media buy ${printableText(mediaBuyId, MAX_TEXT)} owes is not known: get_media_buys fails (${unverifiable}). Give start, end and frequency by the option schedule, or ask the seller.`,
   });
+}
+
+const reasonOf = (answered: Answered, isThere: boolean): string => {
+  if ('failure' in answered) return answered.failure.message;
+  return isThere ? 'the answer is older than the last one' : 'the answer does not have the media buy';
+};
+
+/** The stream behind a question that told nothing. */
+function askedInVain({ unverifiable: _before, ...is }: BuyStream, error: string, now: number): BuyStream {
+  const asks = (is.asks ?? 0) + 1;
+  const isUnknown = asks >= MOST_ASKS && is.terms.length === 0 && hasReports(is);
+  return {
+    ...(asks >= MOST_ASKS ? withWord(is, now) : is),
+    asks,
+    askAt: now + Math.min(ASK_AGAIN_MS * 2 ** Math.min(asks, 11), DAY_MS),
+    ...(isUnknown && { unverifiable: error }),
+  };
 }
 
 const NOTHING_TOLD: Pick<Judged, 'told' | 'isFull'> = { told: [], isFull: false };

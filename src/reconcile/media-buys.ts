@@ -22,8 +22,8 @@ export interface MediaBuyFacts {
   readonly status: string;
   /** Changes whenever the buy does; undefined where the seller says neither. */
   readonly revision?: string;
-  /** `revision` as the seller gave it, where it is a whole number. */
-  readonly revisionNumber?: number;
+  /** `revision`, where it is a number: it counts changes. */
+  readonly changes?: number;
   /** When it changed last, Unix ms. */
   readonly updatedAt?: number;
   /** When it was canceled, Unix ms. */
@@ -69,15 +69,15 @@ export function mediaBuyFacts(data: unknown, mediaBuyId: string): MediaBuyFacts 
 /** @param row of a media buy, with a status. */
 export function factsIn(row: JsonObject): MediaBuyFacts {
   const { status, revision: says } = standingIn(row);
-  const revision = present(row, 'revision');
   const cancellation = present(row, 'cancellation');
   const [updated, asOf] = [instantIn(row, 'updated_at'), instantIn(row, 'status_as_of')];
   const canceled = isJsonObject(cancellation) ? instantIn(cancellation, 'canceled_at') : undefined;
   const packages = packagesIn(row);
+  const changes = present(row, 'revision');
   return {
     status,
     ...(says !== undefined && { revision: says }),
-    ...(Number.isSafeInteger(revision) && { revisionNumber: revision as number }),
+    ...(typeof changes === 'number' && Number.isFinite(changes) && { changes }),
     ...(updated !== undefined && { updatedAt: updated }),
     ...(canceled !== undefined && { canceledAt: canceled }),
     ...(asOf !== undefined && { asOf }),
@@ -101,22 +101,38 @@ export function standingIn(row: JsonObject): Pick<MediaBuyFacts, 'status' | 'rev
 const MOST_PRODUCTS = 100;
 const MAX_PRODUCT_ID = 255;
 
+const isAnother = ({ askedAt, revision }: BuyStream, facts: MediaBuyFacts): boolean =>
+  askedAt === undefined || facts.revision === undefined || facts.revision !== revision;
+
+/** Whether an answer is older than the last one, as far as both say: a seller's machines may be behind each other (owed.md §1.3). */
+export function isOlder(stream: BuyStream, facts: MediaBuyFacts): boolean {
+  if (!isAnother(stream, facts)) return false;
+  const { changes, updatedAt, asOf } = facts;
+  const behind = [
+    [changes, stream.changes],
+    [updatedAt, stream.updatedAt],
+    [asOf, stream.saidAt],
+  ].flatMap(([is, was]) => (is === undefined || was === undefined ? [] : is - was));
+  return behind.some((by) => by < 0) && behind.every((by) => by <= 0);
+}
+
 /** The stream by what its seller says of the buy now. @param askedAt when it was asked, on the store's clock. */
 export function withFacts(before: BuyStream, facts: MediaBuyFacts, askedAt: number): BuyStream {
   const { endedAt = changedAt(facts, before, askedAt), ...stream } = withoutWord(before);
   const isFirst = stream.askedAt === undefined;
-  const isChanged = isFirst || facts.revision === undefined || facts.revision !== stream.revision;
+  const isChanged = isAnother(stream, facts);
   const fitting = facts.products.filter(({ length }) => length <= MAX_PRODUCT_ID);
-  const { unverifiable: _known, saidAt: _before, revisionNumber: _old, ...known } = stream;
-  const { asOf = askedAt } = facts;
+  const { unverifiable: _known, saidAt: _said, changes: _changes, updatedAt: _updated, ...known } = stream;
+  const { asOf, changes, updatedAt } = facts;
   const is: BuyStream = {
     ...known,
     askedAt,
-    ...(asOf < askedAt && { saidAt: asOf }),
+    ...(asOf !== undefined && { saidAt: Math.min(asOf, askedAt) }),
+    ...(changes !== undefined && { changes }),
+    ...(updatedAt !== undefined && { updatedAt }),
     status: facts.status,
     ...(facts.revision !== undefined && { revision: facts.revision }),
     ...(isTerminalBuy(facts.status) && { endedAt }),
-    ...(facts.revisionNumber !== undefined && { revisionNumber: facts.revisionNumber }),
     products: [...new Set([...stream.products, ...fitting])].slice(0, MOST_PRODUCTS),
   };
   if (!isChanged) return is;

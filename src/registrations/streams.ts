@@ -58,8 +58,11 @@ export interface BuyStream extends Stream {
   readonly since: number;
   /** `get_media_buys` was answered last then. */
   readonly askedAt?: number;
-  /** The answer was of an earlier instant, as it said. */
+  /** The instant of which the answer was, as it said; no later than `askedAt`. */
   readonly saidAt?: number;
+  /** The seller's count of changes, and when the last one was, as the answer said. */
+  readonly changes?: number;
+  readonly updatedAt?: number;
   /** Questions about the buy that failed since, and when it is asked again. */
   readonly asks?: number;
   readonly askAt?: number;
@@ -67,8 +70,6 @@ export interface BuyStream extends Stream {
   readonly revision?: string;
   /** When it became terminal. */
   readonly endedAt?: number;
-  /** The protocol's own revision among that, for an update. */
-  readonly revisionNumber?: number;
   /** What is known of its products. */
   readonly delayMs?: number;
   readonly granularities?: readonly Frequency[];

@@ -23,7 +23,7 @@ declare global {
   const registrations: Registrations;
   const seller: import('proto-webhooks/testing').FakeSeller;
   const reconciler: import('proto-webhooks/reconcile').Reconciler;
-  interface Creative { readonly creative_id: string; readonly updated_at?: string; readonly [member: string]: unknown }
+  interface Creative { readonly creative_id: string; readonly status: string; readonly updated_at: string }
   const listCreatives: (agentUrl: string, accountId: string | undefined, how: { readonly signal: AbortSignal }) => Promise<readonly Creative[]>;
   const account: object;
   const agentUrl: string;

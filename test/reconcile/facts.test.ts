@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/index.ts';
-import { mediaBuyFacts, withFacts, withSchedule } from '../../src/reconcile/for-tests.ts';
+import { isOlder, mediaBuyFacts, withFacts, withSchedule } from '../../src/reconcile/for-tests.ts';
 import { askedReports, type BuyStream, spansOf } from '../../src/registrations/for-tests.ts';
 import { BUY, DAY_MS, streamOf } from './kit.ts';
 
@@ -193,6 +193,32 @@ describe('the terms of a stream, by what its seller says', () => {
     const canceled = at('2026-03-05T09:00:00Z', old, more);
     expect(canceled.terms.at(-1)).toMatchObject({ from: ms('2026-03-05T04:00:00Z'), spans: [] });
     expect(canceled).not.toHaveProperty('saidAt');
+  });
+
+  it.each<[string, object, object, boolean]>([
+    ['a lower revision', { revision: 5 }, { revision: 4 }, true],
+    ['a higher revision', { revision: 9 }, { revision: 10 }, false],
+    ['the same revision, whatever else it says', { revision: 5 }, { revision: 5, status: 'paused' }, false],
+    ['a revision that is a text', { revision: 'b' }, { revision: 'a' }, false],
+    ['an earlier updated_at', { updated_at: '2026-03-02T00:00:00Z' }, { updated_at: START }, true],
+    ['a later updated_at', { updated_at: START }, { updated_at: '2026-03-02T00:00:00Z' }, false],
+    ['an earlier status_as_of', { status_as_of: '2026-03-02T00:00:00Z' }, { status_as_of: START }, true],
+    ['a later status_as_of', { status_as_of: START }, { status_as_of: '2026-03-02T00:00:00Z' }, false],
+    [
+      'a lower revision with a later updated_at',
+      { revision: 5, updated_at: START },
+      { revision: 4, updated_at: '2026-03-02T00:00:00Z' },
+      false,
+    ],
+    ['a status_as_of where the last one had none', {}, { status_as_of: '2026-02-01T00:00:00Z' }, false],
+    ['no word of its age', { revision: 5, status_as_of: START }, {}, false],
+  ])('whether an answer is older than the last one, by %s', (_what, last, next, wanted) => {
+    const stream = at('2026-03-05T00:00:00Z', asked, last);
+    expect(isOlder(stream, facts(next))).toBe(wanted);
+  });
+
+  it('a first answer is never older', () => {
+    expect(isOlder(asked, facts({ revision: 0, updated_at: '2020-01-01T00:00:00Z' }))).toBe(false);
   });
 
   it('the same revision again keeps the terms, whatever else it says', () => {

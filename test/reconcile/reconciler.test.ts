@@ -213,6 +213,54 @@ describe('the account of a media buy', () => {
     });
   });
 
+  it('an answer that is older than the last one takes no window away', async () => {
+    const { until, process, seller } = begin();
+    const said = (revision: number, status: string, updated: string) =>
+      buysOf(FLIGHT, { revision, status, updated_at: updated });
+    seller.buys = said(1, 'active', '2026-03-01T12:00:00Z');
+    seller.delivery = daysDelivery;
+    const one = await process();
+    await one.reconciler.start();
+    await buy(one, FLIGHT);
+    await until('2026-03-03T22:00:00Z');
+    const paused = said(2, 'paused', '2026-03-03T22:00:00Z');
+    seller.buys = paused;
+    await until('2026-03-03T23:00:00Z');
+    const goesOn = said(3, 'active', '2026-03-03T23:00:00Z');
+    seller.buys = goesOn;
+    await until('2026-03-04T00:00:00Z');
+    // A machine of the seller's is behind, and answers when a window has ended.
+    seller.buys = paused;
+    await until('2026-03-04T00:20:00Z');
+    seller.buys = goesOn;
+    await until('2026-03-10T00:00:00Z');
+    expect(await one.reconciler.account()).toMatchObject({
+      complete: true,
+      streams: [{ windows: { due: 4, byPull: 4 }, missing: [] }],
+    });
+  });
+
+  it('an answer that stays older than the last one is believed within a day', async () => {
+    const { until, process, seller } = begin();
+    seller.buys = buysOf(FLIGHT, { revision: 7, updated_at: '2026-03-01T12:00:00Z' });
+    seller.delivery = daysDelivery;
+    const one = await process();
+    await one.reconciler.start();
+    await buy(one, FLIGHT);
+    await until('2026-03-03T12:00:00Z');
+    // The seller counts anew.
+    seller.buys = buysOf(FLIGHT, { revision: 1, status: 'canceled' });
+    await until('2026-03-10T00:00:00Z');
+    expect(await one.reconciler.account()).toMatchObject({
+      complete: true,
+      streams: [{ windows: { due: 1, byPull: 1 }, missing: [] }],
+    });
+    const questions = seller
+      .asked('get_media_buys')
+      .filter(({ args, at }) => !args['pagination'] && at > Date.parse('2026-03-03T12:00:00Z'));
+    expect(questions.length).toBeLessThanOrEqual(12);
+  });
+
   it('a seller that cannot be reached is asked again, less and less often; after a week the window is unrecoverable', async () => {
     const { until, process, seller } = begin();
     seller.buys = buysOf(FLIGHT);

@@ -132,7 +132,7 @@ export function textOf(
     ...taskLines(tasks),
     paint(
       complete ? 'good' : 'bad',
-      `${complete ? 'Complete' : 'Not complete'} as of ${new Date(asOf).toISOString()}`,
+      `${complete ? 'Complete' : 'Not complete'} as of ${new Date(asOf).toISOString()}${since === undefined ? '' : `, of what is newer than ${since}`}`,
     ),
   ].join('\n');
 }

@@ -105,11 +105,11 @@ async function created(
     (await (reports.kind === 'reports'
       ? routes.reportsRouteOf(seller, reports.base)
       : routes.routeOf(seller, reports.kind, reports.base)));
-  const revision = move.revision ?? stream.revisionNumber;
+  const { revision = stream.changes } = move;
   const args = {
     media_buy_id: stream.mediaBuyId,
     ...(account !== undefined && { account: storedObject(account) as Arguments }),
-    ...(revision !== undefined && { revision }),
+    ...(Number.isSafeInteger(revision) && { revision: revision as number }),
     ...(route &&
       frequency && {
         reporting_webhook: reportingWebhook(route, {

@@ -242,16 +242,19 @@ export function createLifeTruth({ lives, begin, snapshotMs, lookMs }: LifeTruthO
     },
     delivered: (key, { isStored }) => {
       if (!fires.has(key) && !finals.has(key)) return;
-      unsure.delete(key);
       if (isStored === undefined) {
         const at = Date.now();
         unsure.set(key, (is) => {
           unsure.delete(key);
-          if (is && !accepted.has(key)) accepted.set(key, at);
+          // What a handler was given was stored, also where its record is not kept any more.
+          if ((is || throws.has(key)) && !accepted.has(key)) accepted.set(key, at);
         });
         return;
       }
-      if (isStored && !accepted.has(key)) accepted.set(key, Date.now());
+      // A later try that reached nobody says nothing of those before it.
+      if (!isStored) return;
+      unsure.delete(key);
+      if (!accepted.has(key)) accepted.set(key, Date.now());
     },
     handle: (event, now) => {
       const { idempotencyKey: key, source, sender } = event;

@@ -224,15 +224,20 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
     },
     delivered: (report, { isStored, code }) => {
       const { key, next } = report;
-      unsure.delete(key);
       if (isStored === undefined) {
-        unsure.set(key, (is) => truth.delivered(report, { isStored: is, code: 'gone' }));
+        // What a handler was given was stored, also where its record is not kept any more.
+        unsure.set(key, (is) => {
+          unsure.delete(key);
+          truth.delivered(report, { isStored: is || throws.has(key), code: 'gone' });
+        });
         return;
       }
+      // A later try that reached nobody says nothing of those before it.
       if (!isStored) {
         if (code !== 'gone') say(`${iso(Date.now())} ${key}: ${code}`);
         return;
       }
+      unsure.delete(key);
       for (const { state, row } of reports.get(key)?.rows ?? []) {
         if (row.expected !== undefined) state.later = Math.max(state.later, row.expected);
         else if (!state.stored.has(key)) state.stored.set(key, Date.now());
