@@ -193,6 +193,20 @@ describe('the terms of a stream, by what its seller says', () => {
     expect(canceled).not.toHaveProperty('saidAt');
   });
 
+  it('an answer that is old and does not say so does not put off what it did not know yet', () => {
+    const at1 = at('2026-03-05T23:30:00Z', first, {
+      revision: 2,
+      status: 'paused',
+      updated_at: '2026-03-05T20:00:00Z',
+    });
+    const on = at('2026-03-06T02:00:00Z', at1, { revision: 3, updated_at: '2026-03-05T22:30:00Z' });
+    expect(on.terms.at(-1)).toMatchObject({ from: ms('2026-03-05T22:30:00Z'), spans: [FLIGHT] });
+    // An end takes windows away: it is no earlier than the last answer.
+    const ended = { revision: 3, status: 'canceled', updated_at: '2026-03-04T22:30:00Z' };
+    const before = at('2026-03-05T00:00:00Z', first, { revision: 2, updated_at: START });
+    expect(at('2026-03-06T00:00:00Z', before, ended).terms.at(-1)?.from).toBe(ms('2026-03-05T00:00:00Z'));
+  });
+
   it.each<[string, object, object, boolean]>([
     ['a lower revision', { revision: 5 }, { revision: 4 }, true],
     ['a higher revision', { revision: 9 }, { revision: 10 }, false],
