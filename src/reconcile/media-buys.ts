@@ -60,12 +60,6 @@ export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyM
   return found;
 }
 
-/** @returns undefined where the answer has no such buy. */
-export function mediaBuyFacts(data: unknown, mediaBuyId: string): MediaBuyFacts | undefined {
-  const row = mediaBuyRows(data, new Set([mediaBuyId])).get(mediaBuyId);
-  return row && factsIn(row);
-}
-
 /** @param row of a media buy, with a status. */
 export function factsIn(row: JsonObject): MediaBuyFacts {
   const { status, revision: says } = standingIn(row);

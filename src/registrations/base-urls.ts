@@ -47,7 +47,7 @@ export function below(
   url: string,
 ): Pick<URL, 'pathname' | 'search'> & { readonly above: string } {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  const above = baseUrls.find((base) => parsed?.href.startsWith(`${new URL(base).href.replace(/\/$/, '')}/`));
+  const above = baseUrls.find((base) => parsed?.href.startsWith(`${base}/`));
   if (parsed && above !== undefined) return { pathname: parsed.pathname, search: parsed.search, above };
   throw new ConfigError(
     `adopt: ${JSON.stringify(url)} is not below ${baseUrls.join(' or ')}, so nothing sent there reaches this receiver. Give another baseUrl, or have the seller send to a new URL.`,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/index.ts';
-import { isOlder, mediaBuyFacts, withFacts, withSchedule } from '../../src/reconcile/for-tests.ts';
+import { isOlder, withFacts, withSchedule } from '../../src/reconcile/for-tests.ts';
 import { askedReports, type BuyStream, spansOf } from '../../src/registrations/for-tests.ts';
-import { BUY, DAY_MS, streamOf } from './kit.ts';
+import { BUY, DAY_MS, streamOf, mediaBuyFacts } from './kit.ts';
 
 const ms = (instant: string): number => Date.parse(instant);
 const START = '2026-03-01T00:00:00Z';
