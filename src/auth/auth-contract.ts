@@ -43,7 +43,7 @@ export interface AuthContext {
 export interface SetUpWatch {
   /** A signature of the sender's verified over the request's URL, within its window. Called for every delivery. */
   readonly verified: (sender: SenderEntry, request: HeadRequest) => void;
-  /** By sender, deliveries that no base explained (verification.md §4.16). */
+  /** The deliveries that no base explained, by sender (verification.md §4.16). */
   readonly unexplained: Map<string, Unexplained>;
   /**
    * After check 10 failed under these keys: whether the signature is for another URL than `publicUrl`, that the request
@@ -62,7 +62,7 @@ export interface SetUpWatch {
   readonly outsideWindow: (request: HeadRequest, late: LateDelivery) => Promise<Unavailability | undefined>;
 }
 
-/** How many there were within a second. */
+/** The number of them within a second. */
 export interface Unexplained {
   /** Receiver's clock, Unix ms. */
   readonly since: number;

@@ -32,7 +32,7 @@ export interface Config {
   readonly mode: Mode;
   readonly worker: Required<WorkerOptions>;
   readonly queueUnattendedMs: number;
-  /** Of `publicUrl`. */
+  /** The URLs of the option `publicUrl`. */
   readonly bases: Bases;
   readonly senders: ResolveSenders;
   /** Beside `application/json`; lower case. */

@@ -8,8 +8,7 @@ import { isTerminal } from '../events/status.ts';
 import { createThinning } from '../shared/logging.ts';
 import type { Receiver } from '../config/receiver-options.ts';
 import type { ReceiverContext } from '../receiver/context.ts';
-import type { JsonObject } from '../registrations/answer-json.ts';
-import { storedObject } from '../registrations/operation-rows.ts';
+import { accountArgument } from '../registrations/operation-rows.ts';
 import type { Watch, WatchedTasks } from '../registrations/watch-task.ts';
 import { limited, orAborted } from '../shared/time-limits.ts';
 import { hashOf, type TaskSeen } from './poll-answer.ts';
@@ -362,7 +361,7 @@ function taskOf(watch: Watch, held: Held, edition: PolledTask['edition']): Polle
   return {
     ...namesOf(watch, held),
     ...(ref !== undefined && { ref }),
-    ...(account !== undefined && { account: storedObject(account) as JsonObject }),
+    ...accountArgument(account),
     edition: watch.edition ?? edition,
     ...(status !== undefined && { status }),
   };

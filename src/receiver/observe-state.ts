@@ -4,12 +4,12 @@ import type { Observed } from '../events/observation.ts';
 import { originIn } from '../events/state-reading.ts';
 import { misfit } from '../registrations/answer-json.ts';
 import { ConfigError } from '../shared/errors.ts';
-import type { KeptState } from '../states/states.ts';
+import type { ToldState } from '../states/judge.ts';
 import type { ReceiverContext } from './context.ts';
 import { observePulledWith } from './observe-pulled.ts';
 
 /** A state that a snapshot told the buyer (owed.md §6.5). */
-export interface PulledState {
+export interface PulledState extends Pick<ToldState, 'state' | 'seen'> {
   /** The agent URL of the seller. */
   readonly sender: string;
   /** The family of the event, e.g. `impairment`. */
@@ -20,15 +20,6 @@ export interface PulledState {
   readonly subscription?: EventSubscription;
   /** The object of the snapshot; of an end what is told of that. */
   readonly payload: JsonObject;
-  readonly state: {
-    readonly id: string;
-    /** Later than what it replaces. Unix ms, on the seller's clock. */
-    readonly at: number;
-    readonly to?: string;
-    readonly ended: boolean;
-  };
-  /** What was kept when it was judged. */
-  readonly seen: KeptState | undefined;
   /** The row that keeps it. */
   readonly holder: { readonly kind: 'stream' | 'snapshot'; readonly id: string };
 }

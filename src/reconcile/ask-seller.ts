@@ -1,22 +1,21 @@
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import type { PollFailure } from '../poll/failure.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
-import { storedObject } from '../registrations/operation-rows.ts';
+import { accountArgument } from '../registrations/operation-rows.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
 import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
-import type { Judged } from '../states/judge.ts';
 import type { RegistrationRows } from '../stores/store.ts';
 import { DAY_MS, type Frequency, type Period, windowPeriod } from '../windows/calendar.ts';
 import { type Run, type Runs, union, without } from '../windows/runs.ts';
 import { clockIn, hasReports } from '../windows/stream.ts';
-import type { Held, ReconcilerContext } from './context.ts';
+import { type Held, heldRow, type ReconcilerContext } from './context.ts';
 import { factsIn, mediaBuyRows, isOlder, withFacts, withWord } from './media-buys.ts';
 import { type AfterTry, missedAgain } from './missed.ts';
 import { freePlace, type Place } from './places.ts';
 import { type PullCall, pulledWindows, unpullable } from './pull.ts';
 import { type Answered, askSeller, pauseOf } from './question.ts';
 import { withSchedule } from './schedule-option.ts';
-import { snappedBuy, tellImpairments } from './tell-states.ts';
+import { NO_NEWS, snappedBuy, tellImpairments } from './tell-states.ts';
 
 /*
  * The two questions of a reconciler, and what their answers make of a stream (owed.md §1.2, §4).
@@ -47,8 +46,8 @@ export function after(
 ): Promise<void> {
   return store.run(held.sender, (rows, now) => {
     freePlace(rows, now, place, failure && pauseOf(failure));
-    const row = rows.get('stream', held.id);
-    if (row?.dueAt !== held.dueAt) return;
+    const row = heldRow(rows, 'stream', held);
+    if (!row) return;
     const known = buyStreamIn(row);
     // It is looked at again at once: what it needs next may be something else by now.
     if (!isRegistered(known)) return;
@@ -64,22 +63,22 @@ export async function ask(
   stopping: AbortSignal,
 ): Promise<void> {
   const { mediaBuyId } = stream;
-  const args: JsonObject = { ...accountOf(stream), media_buy_ids: [mediaBuyId] };
+  const args: JsonObject = { ...accountArgument(stream.account), media_buy_ids: [mediaBuyId] };
   const answered = await askSeller(context, held, stream, ['get_media_buys', args], stopping);
   const data = 'data' in answered ? answered.data : undefined;
   const row = mediaBuyRows(data, new Set([mediaBuyId])).get(mediaBuyId);
   const schedule = await scheduleOf(context, held, stream);
   let unverifiable: string | undefined;
-  let told: Pick<Judged, 'told' | 'isFull'> = NOTHING_TOLD;
+  let news = NO_NEWS;
   await after(context, held, place, answered as { failure?: PollFailure }, (known, now, rows) => {
     unverifiable = undefined;
-    told = NOTHING_TOLD;
+    news = NO_NEWS;
     if (stopping.aborted) return known;
     let heard = known;
     const facts = row && factsIn(row);
     if (row && facts) {
-      const { holder, ...news } = snappedBuy({ rows, askedAt, now }, known, row);
-      told = news;
+      const { holder, ...found } = snappedBuy({ rows, askedAt, now }, known, row);
+      news = found;
       const isBehind = isOlder(holder, facts) && (known.asks ?? 0) < MOST_OLDER;
       const { asks: _asked, askAt: _at, ...is } = holder;
       if (!isBehind) return scheduled(context, held, withFacts(is, facts, now), schedule);
@@ -91,7 +90,7 @@ export async function ask(
     return next;
   });
   const { sender, id } = held;
-  await tellImpairments(context, { sender, id, mediaBuyId }, told, stopping);
+  await tellImpairments(context, { sender, id, mediaBuyId }, news, stopping);
   if (unverifiable === undefined) return;
   context.parts.raiseAlarm({
     code: 'stream_unverifiable',
@@ -117,11 +116,6 @@ function askedInVain({ unverifiable: _before, ...is }: BuyStream, error: string,
     ...(isUnknown && { unverifiable: error }),
   };
 }
-
-const NOTHING_TOLD: Pick<Judged, 'told' | 'isFull'> = { told: [], isFull: false };
-
-const accountOf = ({ account }: BuyStream): JsonObject =>
-  account === undefined ? {} : { account: storedObject(account) as JsonObject };
 
 /** The owner's function may fail: then what is known stays. */
 async function scheduleOf(context: ReconcilerContext, { sender }: Held, stream: BuyStream): Promise<unknown> {

@@ -4,7 +4,7 @@ import type { ObserveReport } from '../receiver/observe-report.ts';
 import type { ObserveState } from '../receiver/observe-state.ts';
 import type { CallSeller } from '../registrations/call-seller.ts';
 import type { Capabilities } from '../registrations/capabilities.ts';
-import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
+import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import type { Tolerance } from './evaluate.ts';
 import type { ScheduledBuy } from './schedule-option.ts';
 import type { BookedBuy, TotalsMargins } from './totals.ts';
@@ -41,5 +41,15 @@ export interface ReconcilerContext {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** A stream as it was taken: it is this process's until then. */
+/** A row as it was taken: it is this process's until `dueAt`. */
 export type Held = Pick<RegistrationRow, 'sender' | 'id' | 'dueAt'>;
+
+/** The row that was taken; undefined where it is another process's by now, or gone. */
+export function heldRow(
+  rows: RegistrationRows,
+  kind: RegistrationRow['kind'],
+  { id, dueAt }: Held,
+): RegistrationRow | undefined {
+  const row = rows.get(kind, id);
+  return row?.dueAt === dueAt ? row : undefined;
+}

@@ -5,7 +5,7 @@ import { failureOf } from '../poll/failure.ts';
 import type { Adoption } from '../registrations/adopt.ts';
 import { SellerBusyError, SellerError } from '../registrations/answer.ts';
 import { accountJson, checkedRef, type JsonObject } from '../registrations/answer-json.ts';
-import { storedObject } from '../registrations/operation-rows.ts';
+import { accountArgument } from '../registrations/operation-rows.ts';
 import { SELLER } from '../registrations/option-checks.ts';
 import { RegistrationError } from '../registrations/registrations-errors.ts';
 import { checked, requireSeller, sellerIn } from '../registrations/seller.ts';
@@ -113,7 +113,7 @@ function requireDiscover(query: DiscoverQuery): Asking {
     );
   }
   const text = query.account === undefined ? undefined : accountJson(query.account);
-  const account = text === undefined ? {} : { account: storedObject(text) as JsonObject };
+  const account = accountArgument(text);
   const ref = query.ref === undefined ? undefined : checkedRef(query.ref);
   const adoption = { ...sellerIn(query), ...account, ...(ref !== undefined && { ref }) };
   return { sender: agentUrl, ref, account, adoption, signal };

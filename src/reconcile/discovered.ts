@@ -128,11 +128,3 @@ export function tasksIn(data: unknown, adoption: Adoption): Entries<DiscoveredTa
     };
   });
 }
-
-/** Where a list goes on: behind a cursor; undefined: it ends here; null: it goes on, and nobody knows where. */
-export function cursorIn(data: unknown): string | undefined | null {
-  const pagination = isJsonObject(data) ? present(data, 'pagination') : undefined;
-  if (!isJsonObject(pagination) || pagination['has_more'] !== true) return undefined;
-  const cursor = textMember(pagination, 'cursor');
-  return cursor === undefined || cursor === '' || cursor.length > MAX_TEXT ? null : cursor;
-}

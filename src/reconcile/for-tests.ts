@@ -4,7 +4,7 @@
 export { accountOf } from './account.ts';
 export { openFor } from './closing.ts';
 export { finalDueAt, owing } from './evaluate.ts';
-export { isOlder, mediaBuyFacts, withFacts } from './media-buys.ts';
+export { factsIn, isOlder, type MediaBuyFacts, mediaBuyRows, withFacts } from './media-buys.ts';
 export { askable, missedAgain, nextTry, stillMissed } from './missed.ts';
 export { freePlace, takePlace } from './places.ts';
 export { pullCall, pulledWindows, unpullable } from './pull.ts';

@@ -60,12 +60,6 @@ export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyM
   return found;
 }
 
-/** @returns undefined where the answer has no such buy. */
-export function mediaBuyFacts(data: unknown, mediaBuyId: string): MediaBuyFacts | undefined {
-  const row = mediaBuyRows(data, new Set([mediaBuyId])).get(mediaBuyId);
-  return row && factsIn(row);
-}
-
 /** @param row of a media buy, with a status. */
 export function factsIn(row: JsonObject): MediaBuyFacts {
   const { status, revision: says } = standingIn(row);
@@ -166,14 +160,21 @@ const isOff = ({ status }: MediaBuyFacts, terms: readonly Terms[], from: number)
   status === 'completed' && (terms.at(-1)?.spans.at(-1)?.end ?? -Infinity) <= from;
 
 const spansNow = ({ status }: MediaBuyFacts, spans: readonly Period[]): readonly Period[] =>
-  isTerminalBuy(status) || status === 'paused' ? [] : spans;
+  isStopped(status) ? [] : spans;
 
-/** When the buy became what it is: a seller's word, as far as it can be. The last answer said what held at its time. */
-const changedAt = (
-  { canceledAt, updatedAt }: MediaBuyFacts,
-  { askedAt: last = -Infinity, saidAt: before = last }: BuyStream,
-  askedAt: number,
-): number => Math.max(before, Math.min(canceledAt ?? updatedAt ?? askedAt, askedAt));
+const isStopped = (status: string): boolean => isTerminalBuy(status) || status === 'paused';
+
+/**
+ * When the buy became what it is: a seller's word, as far as it can be. The last answer said what held at its time; one that did not
+ * know yet that the buy goes on was of a time before that. An end is not taken for earlier so: that would take windows away.
+ */
+function changedAt(facts: MediaBuyFacts, stream: BuyStream, askedAt: number): number {
+  const { status, canceledAt, updatedAt } = facts;
+  const { askedAt: last = -Infinity, saidAt: before = last, updatedAt: known } = stream;
+  const at = Math.min(canceledAt ?? updatedAt ?? askedAt, askedAt);
+  const isNews = updatedAt !== undefined && known !== undefined && known < updatedAt;
+  return isNews && !isStopped(status) ? Math.max(at, known) : Math.max(before, at);
+}
 
 /**
  * The stream by what was said of its end, where its seller cannot be asked about it (owed.md §7.1). What has come of later windows

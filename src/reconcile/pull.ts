@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
-import { storedObject } from '../registrations/operation-rows.ts';
+import { accountArgument } from '../registrations/operation-rows.ts';
 import type { DeliveryReport, MediaBuyDelivery } from '../events/event.ts';
 import { instantIn } from '../registrations/asked-reports.ts';
 import type { BuyStream } from '../registrations/streams.ts';
@@ -62,7 +62,7 @@ export function pullCall(stream: BuyStream, frequency: Frequency, [first, end]: 
     run,
     isWindowed,
     arguments: {
-      ...(account !== undefined && { account: storedObject(account) as Arguments }),
+      ...accountArgument(account),
       media_buy_ids: [mediaBuyId],
       start_date: dateOf(start, frequency, clock),
       end_date: dateOf(last.end - 1, frequency, clock, 1),

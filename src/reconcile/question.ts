@@ -1,4 +1,6 @@
 import { refusedBy } from '../calls/refused-answer.ts';
+import { isJsonObject, present, textMember } from '../codec/members.ts';
+import { MAX_TEXT } from '../codec/printable.ts';
 import { failureOf, type PollFailure } from '../poll/failure.ts';
 import { answerIn, refusalIn, SellerError } from '../registrations/answer.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
@@ -56,4 +58,12 @@ const BUSY_MS = 30_000;
 export function pauseOf(failure: PollFailure): number | undefined {
   const pauseMs = 'pauseMs' in failure ? failure.pauseMs : undefined;
   return pauseMs ?? (failure.kind === 'busy' ? BUSY_MS : undefined);
+}
+
+/** Where a list goes on: behind a cursor; undefined: it ends here; null: it goes on, and nobody knows where. */
+export function cursorIn(data: unknown): string | undefined | null {
+  const pagination = isJsonObject(data) ? present(data, 'pagination') : undefined;
+  if (!isJsonObject(pagination) || pagination['has_more'] !== true) return undefined;
+  const cursor = textMember(pagination, 'cursor');
+  return cursor === undefined || cursor === '' || cursor.length > MAX_TEXT ? null : cursor;
 }

@@ -5,7 +5,7 @@ import { DAY_MS, type Frequency, windowPeriod } from '../windows/calendar.ts';
 import type { Runs } from '../windows/runs.ts';
 import { clockIn, hasReports } from '../windows/stream.ts';
 import { ask, MOST_ASKS, pull, type Todo } from './ask-seller.ts';
-import type { Held, ReconcilerContext } from './context.ts';
+import { type Held, heldRow, type ReconcilerContext } from './context.ts';
 import { dueLoop, LEAST_MS } from './due-loop.ts';
 import { closed, openFor, type OpenFor, withEnd } from './closing.ts';
 import { compareAtEnd } from './compare-totals.ts';
@@ -79,8 +79,8 @@ async function reconcileOne(
 
 /** One step: what has come is noted, and what is missing is chosen. */
 function begun(context: ReconcilerContext, rows: RegistrationRows, held: Held, now: number): Begun {
-  const row = rows.get('stream', held.id);
-  if (row?.dueAt == null || row.dueAt !== held.dueAt) return { todo: NOTHING };
+  const row = heldRow(rows, 'stream', held);
+  if (row?.dueAt == null) return { todo: NOTHING };
   const known = buyStreamIn(row);
   if (!isRegistered(known)) {
     rows.save({ ...row, dueAt: null });

@@ -6,7 +6,8 @@ import { SellerError } from '../registrations/answer.ts';
 import { RegistrationError } from '../registrations/registrations-errors.ts';
 import { Fault, isOfKind } from '../shared/errors.ts';
 import type { DiscoveryError } from './discover-types.ts';
-import { cursorIn, type Entries } from './discovered.ts';
+import type { Entries } from './discovered.ts';
+import { cursorIn } from './question.ts';
 
 /*
  * A list of a seller, read page by page until it ends, or as far as it may be (owed.md §10.2).

@@ -60,13 +60,3 @@ function entryIn(one: unknown, now: number): SnapshotEntry | undefined {
     payload: one,
   };
 }
-
-const MAX_CURSOR = 4096;
-
-/** Where the answer goes on; undefined: it does not say, or there is no more. */
-export function nextCursor(data: unknown): string | undefined {
-  const pagination = isJsonObject(data) ? present(data, 'pagination') : undefined;
-  if (!isJsonObject(pagination) || pagination['has_more'] !== true) return undefined;
-  const cursor = textMember(pagination, 'cursor');
-  return cursor && cursor.length <= MAX_CURSOR ? cursor : undefined;
-}

@@ -1,18 +1,17 @@
 import type { JsonObject } from '../codec/members.ts';
 import type { Declared } from '../keys/declarations.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
-import { storedObject } from '../registrations/operation-rows.ts';
+import { accountArgument } from '../registrations/operation-rows.ts';
 import { roundIn, roundRow, type SnapshotRound } from '../registrations/snapshot-rows.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
 import { limited } from '../shared/time-limits.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
-import type { Held, ReconcilerContext } from './context.ts';
+import { type Held, heldRow, type ReconcilerContext } from './context.ts';
 import { dueLoop } from './due-loop.ts';
 import { mediaBuyRows, standingIn } from './media-buys.ts';
 import { freePlace, type Place, takePlace } from './places.ts';
-import { type Answered, askSeller, pauseOf } from './question.ts';
-import { nextCursor } from './snapshot-answer.ts';
+import { type Answered, askSeller, cursorIn, pauseOf } from './question.ts';
 import { isReaderRow, lookAtStates, type Readers } from './state-readers.ts';
 import { snappedBuy, type Snapped, tellImpairments } from './tell-states.ts';
 
@@ -123,18 +122,13 @@ async function passed(
   batch: Batch,
 ): Promise<void> {
   await store.run(held.sender, (rows, now) => {
-    const row = ownRow(rows, held);
+    const row = heldRow(rows, 'snapshot', held);
     // Where none is left, and none was added, nothing is asked for any more.
     const isEmpty = batch.found === 0 && roundIn(held).after === undefined;
     if (row && isEmpty && row.value === held.value) rows.save({ ...row, dueAt: null, expiresAt: 1 });
     else if (row) rows.save(behind(row, batch, { now, snapshotMs, failures: roundIn(row).failures ?? 0 }));
   });
 }
-
-const ownRow = (rows: RegistrationRows, { id, dueAt }: Held): RegistrationRow | undefined => {
-  const row = rows.get('snapshot', id);
-  return row?.dueAt === dueAt ? row : undefined;
-};
 
 async function asked(
   context: ReconcilerContext,
@@ -145,7 +139,7 @@ async function asked(
   const { rows: store, perSeller } = context;
   const place: Place = { sender: held.sender, id: held.id, until: held.dueAt ?? 0 };
   const askedAt = await store.run(held.sender, (rows, now) => {
-    const row = ownRow(rows, held);
+    const row = heldRow(rows, 'snapshot', held);
     const waitMs = row && takePlace(rows, now, place, perSeller);
     if (!row || waitMs === 0) return row && now;
     rows.save({ ...row, dueAt: Math.ceil(now + (waitMs ?? 0)) });
@@ -168,7 +162,7 @@ async function asked(
 }
 
 const argumentsOf = ({ account, page }: SnapshotRound, { ids }: Batch): Arguments => ({
-  ...(account !== undefined && { account: storedObject(account) as Arguments }),
+  ...accountArgument(account),
   media_buy_ids: [...ids.keys()],
   pagination: { max_results: MOST_BUYS, ...(page && { cursor: page.cursor }) },
 });
@@ -193,7 +187,7 @@ function take(
   return store.run(held.sender, (rows, now) => {
     const taken = new Map<string, Snapped<BuyStream>>();
     freePlace(rows, now, place, 'failure' in answered ? pauseOf(answered.failure) : undefined);
-    const row = ownRow(rows, held);
+    const row = heldRow(rows, 'snapshot', held);
     if (!row) return taken;
     if (isStopping) {
       rows.save({ ...row, dueAt: Math.ceil(now) });
@@ -261,7 +255,7 @@ function goneOn(
 ): RegistrationRow {
   const { began = askedAt, page, ...round } = roundIn(row);
   const left = (page?.left ?? batch.ids.size) - brought;
-  const cursor = nextCursor(data);
+  const cursor = cursorIn(data) ?? undefined;
   if (cursor !== undefined && cursor !== page?.cursor && brought > 0 && left > 0) {
     return roundRow(row, { ...round, failures: 0, began, page: { cursor, left } }, now);
   }

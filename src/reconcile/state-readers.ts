@@ -12,7 +12,7 @@ import { snapshotRowId } from '../stages/notified-states.ts';
 import type { SnapshotAnswer, SnapshotEntry } from '../states/judge.ts';
 import { countedInstant, MAX_STATE_ID, MOST_STATES, type StateHolder, stateWord } from '../states/states.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
-import type { ReconcilerContext } from './context.ts';
+import { heldRow, type ReconcilerContext } from './context.ts';
 import { snapped, type Snapped, tellStates } from './tell-states.ts';
 
 /*
@@ -113,34 +113,31 @@ async function addReaderRows(
   readers: Readers,
 ): Promise<void> {
   for await (const row of allRows(store, { kind: 'subscription' })) {
-    for (const subscription of setIn(row).subscriptions.filter(isKept)) {
-      for (const type of subscription.eventTypes.filter((one) => readers.has(one))) {
-        await addReaderRow(
-          { rows: store },
-          row.sender,
-          { type, subscriberId: subscription.subscriberId },
-          hashes,
-        );
-      }
-    }
+    const wanted = setIn(row)
+      .subscriptions.filter(isKept)
+      .flatMap(({ subscriberId, eventTypes }) =>
+        eventTypes.filter((type) => readers.has(type)).map((type) => ({ type, subscriberId })),
+      );
+    if (wanted.length === 0) continue;
+    await store.run(row.sender, (rows, now) => {
+      for (const of of wanted) addReaderRow(rows, row.sender, of, { hashes, now });
+    });
   }
 }
 
 const isKept = ({ state }: Subscription): boolean => state !== 'removing' && state !== 'refused';
 
 function addReaderRow(
-  { rows: store }: Pick<ReconcilerContext, 'rows'>,
+  rows: RegistrationRows,
   sender: string,
   of: Pick<ReaderRow, 'type' | 'subscriberId'>,
-  hashes: Hashes,
-): Promise<void> {
+  { hashes, now }: { readonly hashes: Hashes; readonly now: number },
+): void {
   const id = snapshotRowId(of, of.type, hashes);
-  return store.run(sender, (rows, now) => {
-    if (rows.get('snapshot', id)) return;
-    const value = JSON.stringify({ ...of, since: now });
-    const row = { kind: 'snapshot', sender, id, value, list: null, expiresAt: null } as const;
-    rows.save({ ...row, dueAt: Math.ceil(now) });
-  });
+  if (rows.get('snapshot', id)) return;
+  const value = JSON.stringify({ ...of, since: now });
+  const row = { kind: 'snapshot', sender, id, value, list: null, expiresAt: null } as const;
+  rows.save({ ...row, dueAt: Math.ceil(now) });
 }
 
 const readerRowIn = ({ value }: RegistrationRow): ReaderRow => JSON.parse(value) as ReaderRow;
@@ -167,7 +164,7 @@ export async function lookAtStates(
   const { query, askedAt } = begun;
   const answer = await answerOf(context, read, { type, query, askedAt }, stopping);
   const taken = await context.rows.run(held.sender, (rows, now) => {
-    const row = ownRow(rows, held);
+    const row = heldRow(rows, 'snapshot', held);
     if (!row) return undefined;
     const known = readerRowIn(row);
     const one: Snapped<ReaderRow> | undefined =
@@ -184,11 +181,6 @@ export async function lookAtStates(
   await tellStates(context, of, taken, stopping);
 }
 
-function ownRow(rows: RegistrationRows, { id, dueAt }: RegistrationRow): RegistrationRow | undefined {
-  const row = rows.get('snapshot', id);
-  return row?.dueAt === dueAt ? row : undefined;
-}
-
 interface BegunRead {
   readonly query: Omit<SnapshotQuery, 'signal'>;
   readonly askedAt: number;
@@ -201,7 +193,7 @@ function begin(
   isRead: boolean,
   now: number,
 ): BegunRead | undefined {
-  const row = ownRow(rows, held);
+  const row = heldRow(rows, 'snapshot', held);
   if (!row) return undefined;
   const { type, subscriberId } = readerRowIn(row);
   const set = setAt(rows, setNameIn(subscriberId) ?? ' ');

@@ -19,8 +19,13 @@ export interface SnapshotStep {
   readonly now: number;
 }
 
+/** What a snapshot has that is to be told. */
+export type News = Pick<Judged, 'told' | 'isFull'>;
+
+export const NO_NEWS: News = { told: [], isFull: false };
+
 /** A holder of states behind a snapshot. */
-export interface Snapped<S extends StateHolder> extends Pick<Judged, 'told' | 'isFull'> {
+export interface Snapped<S extends StateHolder> extends News {
   /** The same where nothing is to be saved. */
   readonly holder: S;
 }
@@ -28,7 +33,7 @@ export interface Snapped<S extends StateHolder> extends Pick<Judged, 'told' | 'i
 /** Of a media buy. @param row of it in the answer. */
 export function snappedBuy(step: SnapshotStep, stream: BuyStream, row: JsonObject): Snapped<BuyStream> {
   const answer = impairmentsIn(row, step.askedAt);
-  if (!answer) return { holder: stream, told: [], isFull: false };
+  if (!answer) return { holder: stream, ...NO_NEWS };
   return snapped(step, stream, answer, { most: MOST_STATES.stream, since: stream.since });
 }
 
@@ -62,13 +67,13 @@ export type Holder = Pick<PulledState, 'sender' | 'family' | 'mediaBuyId' | 'sub
 export const tellImpairments = (
   context: ReconcilerContext,
   { sender, id, mediaBuyId }: Pick<Held, 'sender' | 'id'> & { readonly mediaBuyId: string },
-  told: Pick<Judged, 'told' | 'isFull'>,
+  news: News,
   stopping: AbortSignal,
 ): Promise<void> =>
   tellStates(
     context,
     { sender, family: 'impairment', mediaBuyId, holder: { kind: 'stream', id } },
-    told,
+    news,
     stopping,
   );
 
@@ -79,7 +84,7 @@ export const tellImpairments = (
 export async function tellStates(
   context: ReconcilerContext,
   of: Holder,
-  { told, isFull }: Pick<Judged, 'told' | 'isFull'>,
+  { told, isFull }: News,
   stopping: AbortSignal,
 ): Promise<void> {
   if (isFull) alarm(context, of, 'cap_near', FULL, { limit: 'states' });

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, present, textMember } from '../codec/mem
 import { printableText } from '../codec/printable.ts';
 import { notANumber, onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
-import { storedObject } from '../registrations/operation-rows.ts';
+import { accountArgument } from '../registrations/operation-rows.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
 import type { BuyStream, BuyTotals, TotalsTried } from '../registrations/streams.ts';
 import { DAY_MS, HOUR_MS } from '../windows/calendar.ts';
@@ -108,7 +108,7 @@ export function totalsArguments(stream: BuyStream, now: number): Arguments {
   const end = Math.min(Math.max(...spans.map((span) => span.end)), endedAt, now);
   const clock = clockIn(stream);
   return {
-    ...(account !== undefined && { account: storedObject(account) as Arguments }),
+    ...accountArgument(account),
     media_buy_ids: [mediaBuyId],
     ...(hasRanges !== false &&
       start < end && {

@@ -44,9 +44,7 @@ function baseUrlOf(baseUrl: unknown, allowLoopback: boolean): string {
 /** The path of `url`. @throws ConfigError where no delivery to `url` would reach the receiver. */
 export function below(baseUrls: BaseUrls, url: string): Pick<URL, 'pathname' | 'search'> {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  const isBelow = baseUrls.some((base) =>
-    parsed?.href.startsWith(`${new URL(base).href.replace(/\/$/, '')}/`),
-  );
+  const isBelow = baseUrls.some((base) => parsed?.href.startsWith(`${base}/`));
   if (parsed && isBelow) return { pathname: parsed.pathname, search: parsed.search };
   throw new ConfigError(
     `adopt: ${JSON.stringify(url)} is not below ${baseUrls.join(' or ')}, so nothing sent there reaches this receiver. Give another baseUrl, or have the seller send to a new URL.`,

@@ -2,6 +2,7 @@ import { utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { Fault } from '../shared/errors.ts';
 import { orLate } from '../shared/time-limits.ts';
+import type { JsonObject } from './answer-json.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import type {
   RegistrationKind,
@@ -118,6 +119,10 @@ export function storedObject(text: string): Readonly<Record<string, unknown>> {
     `A row of a registration cannot be read: ${parsed.detail}. Restore the store from a backup.`,
   );
 }
+
+/** The argument `account` of a question. @param account as JSON text; undefined: it has none. */
+export const accountArgument = (account: string | undefined): { readonly account?: JsonObject } =>
+  account === undefined ? {} : { account: storedObject(account) as JsonObject };
 
 /** A receiver waits 5 s for its senders, and would not know that it is the store that hangs. Ms. */
 const LOOK_UP_MS = 4_000;

@@ -36,11 +36,12 @@ export interface ToldState {
   readonly entry?: SnapshotEntry;
   readonly state: {
     readonly id: string;
+    /** Later than what it replaces, on the seller's clock. Unix ms. */
     readonly at: number;
     readonly to?: string;
     readonly ended: boolean;
   };
-  /** What is kept of it. */
+  /** What was kept of it when it was judged. */
   readonly seen: KeptState | undefined;
   /** Its webhook should have come by now. */
   readonly isMissed: boolean;

@@ -166,6 +166,8 @@ async function polling(answer: CallSeller): Promise<Alarms> {
   return at.alarms;
 }
 
+const DAY_MS = 86_400_000;
+
 const FLIGHT = { start_time: '2026-03-01T00:00:00Z', end_time: '2026-03-02T00:00:00Z' };
 
 /** A media buy of one day in the past, as its seller describes it. */
@@ -179,13 +181,21 @@ const lifetimeOf: CallSeller = async (_agentUrl, _operation, args) =>
     ? { error: { code: 'DATE_RANGE_NOT_SUPPORTED', message: 'no' } }
     : { media_buy_deliveries: [{ media_buy_id: 'buy-1', totals: { impressions: 2, spend: 3 } }] };
 
+interface Owing extends Pick<ReconcilerOptions, 'ours'> {
+  /** As the call has it. */
+  readonly flight?: object;
+  /** The store's clock moves on so far behind the call. Ms. */
+  readonly aheadMs?: number;
+}
+
 /** The alarms of a receiver whose media buy has ended without its report; by what the seller answers. */
 async function owing(
   buys: CallSeller,
   delivery: CallSeller,
-  ours?: ReconcilerOptions['ours'],
+  { ours, flight = FLIGHT, aheadMs = 0 }: Owing = {},
 ): Promise<Alarms> {
-  const store = memoryStore();
+  let offsetMs = 0;
+  const store = memoryStore({ clockOffsetMs: () => offsetMs });
   const call: CallSeller = (agentUrl, operation, ...rest) =>
     (operation === 'get_media_buys' ? buys : delivery)(agentUrl, operation, ...rest);
   const registrations = createRegistrations({
@@ -204,9 +214,10 @@ async function owing(
   const made = await registrations.create({
     agentUrl: AGENT,
     taskType: 'create_media_buy',
-    arguments: { ...FLIGHT, reporting_webhook },
+    arguments: { ...flight, reporting_webhook },
   });
   await made.settle({ status: 'completed', media_buy_id: 'buy-1' });
+  offsetMs = aheadMs;
   await reconciler.start();
   return at.alarms;
 }
@@ -649,11 +660,29 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     message: 'cannot be pulled: the seller answers for the lifetime of a media buy alone. Ask the seller',
   },
   final_absent: {
-    test: () => owing(buysOf, async () => ({ error: { code: 'DATE_RANGE_NOT_SUPPORTED', message: 'no' } })),
+    test: () => {
+      const day = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString();
+      const flight = { start_time: day(-1), end_time: day(1) };
+      const buys: CallSeller = async () => ({
+        media_buys: [
+          {
+            media_buy_id: 'buy-1',
+            status: 'completed',
+            ...flight,
+            updated_at: flight.end_time,
+            packages: [],
+          },
+        ],
+      });
+      const delivery: CallSeller = async () => ({
+        error: { code: 'DATE_RANGE_NOT_SUPPORTED', message: 'no' },
+      });
+      return owing(buys, delivery, { flight, aheadMs: 10 * DAY_MS });
+    },
     message: 'Media buy buy-1 has ended, and its final report did not come',
   },
   totals_differ: {
-    test: () => owing(buysOf, lifetimeOf, () => ({ impressions: 1, spend: 3, currency: 'USD' })),
+    test: () => owing(buysOf, lifetimeOf, { ours: () => ({ impressions: 1, spend: 3, currency: 'USD' }) }),
     message: '1 impressions and 3 USD spent are booked, the seller has 2 impressions and 3 spent',
   },
   impairment_missed: {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/index.ts';
-import { isOlder, mediaBuyFacts, withFacts, withSchedule } from '../../src/reconcile/for-tests.ts';
+import { isOlder, withFacts, withSchedule } from '../../src/reconcile/for-tests.ts';
 import { askedReports, type BuyStream, spansOf } from '../../src/registrations/for-tests.ts';
-import { BUY, DAY_MS, streamOf } from './kit.ts';
+import { BUY, DAY_MS, streamOf, mediaBuyFacts } from './kit.ts';
 
 const ms = (instant: string): number => Date.parse(instant);
 const START = '2026-03-01T00:00:00Z';
@@ -193,6 +193,20 @@ describe('the terms of a stream, by what its seller says', () => {
     const canceled = at('2026-03-05T09:00:00Z', old, more);
     expect(canceled.terms.at(-1)).toMatchObject({ from: ms('2026-03-05T04:00:00Z'), spans: [] });
     expect(canceled).not.toHaveProperty('saidAt');
+  });
+
+  it('an answer that is old and does not say so does not put off what it did not know yet', () => {
+    const at1 = at('2026-03-05T23:30:00Z', first, {
+      revision: 2,
+      status: 'paused',
+      updated_at: '2026-03-05T20:00:00Z',
+    });
+    const on = at('2026-03-06T02:00:00Z', at1, { revision: 3, updated_at: '2026-03-05T22:30:00Z' });
+    expect(on.terms.at(-1)).toMatchObject({ from: ms('2026-03-05T22:30:00Z'), spans: [FLIGHT] });
+    // An end takes windows away: it is no earlier than the last answer.
+    const ended = { revision: 3, status: 'canceled', updated_at: '2026-03-04T22:30:00Z' };
+    const before = at('2026-03-05T00:00:00Z', first, { revision: 2, updated_at: START });
+    expect(at('2026-03-06T00:00:00Z', before, ended).terms.at(-1)?.from).toBe(ms('2026-03-05T00:00:00Z'));
   });
 
   it.each<[string, object, object, boolean]>([

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { loadOnDemand } from '../../src/for-tests.ts';
 import type { Outcome, Store } from '../../src/index.ts';
 import type { Reconciler, ReconcilerOptions } from '../../src/reconcile/index.ts';
-import { reconcilerOf } from '../../src/reconcile/for-tests.ts';
+import { factsIn, type MediaBuyFacts, mediaBuyRows, reconcilerOf } from '../../src/reconcile/for-tests.ts';
 import type { CallSeller, JsonObject, Registrations } from '../../src/registrations/index.ts';
 import { type BuyStream, registrationsOf } from '../../src/registrations/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
@@ -13,6 +13,12 @@ import { type VirtualClock, virtualClock } from '../support/virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
+
+/** The facts of a media buy in an answer; undefined where it has none. */
+export function mediaBuyFacts(data: unknown, mediaBuyId: string): MediaBuyFacts | undefined {
+  const row = mediaBuyRows(data, new Set([mediaBuyId])).get(mediaBuyId);
+  return row && factsIn(row);
+}
 
 /** A question, as the seller got it. */
 export interface Question {

@@ -172,6 +172,9 @@ async function onPostgres(): Promise<Emptied> {
   return { store: () => schema.store(), empty: schema.clear };
 }
 
+/** A machine may be slow. */
+const PATIENT = { timeout: 20_000 };
+
 it.each([
   ['SQLite', onSqlite],
   ['Postgres', onPostgres],
@@ -182,8 +185,9 @@ it.each([
   const reporting = { frequency: 'daily' } as const;
   await before.registrations.adopt({ agentUrl, account: ACCOUNT, mediaBuyId: 'mb_1', reporting });
   await before.start();
-  await expect.poll(async () => (await before.reconciler.account()).complete, { timeout: 20_000 }).toBe(true);
-  expect(windowsOf(before.events)).toHaveLength(4);
+  await expect.poll(async () => (await before.reconciler.account()).complete, PATIENT).toBe(true);
+  // The account has them once they are stored; handlers run behind that.
+  await expect.poll(() => windowsOf(before.events), PATIENT).toHaveLength(4);
   await before.stop();
   await empty();
 
@@ -211,11 +215,12 @@ it.each([
     const { complete, streams, tasks: counts } = await after.reconciler.account();
     return complete && streams.length === 2 && counts?.open === 0;
   };
-  await expect.poll(isDone, { timeout: 20_000 }).toBe(true);
-  expect(windowsOf(after.events).toSorted()).toEqual(WINDOWS.toSorted());
-  expect(after.events.filter(({ kind }) => kind === 'task')).toMatchObject([
-    { taskId: 'task-1', status: 'completed', source: 'poll', data: { creatives: [] } },
-  ]);
+  await expect.poll(isDone, PATIENT).toBe(true);
+  await expect.poll(() => windowsOf(after.events).toSorted(), PATIENT).toEqual(WINDOWS.toSorted());
+  const tasksOf = () => after.events.filter(({ kind }) => kind === 'task');
+  await expect
+    .poll(tasksOf, PATIENT)
+    .toMatchObject([{ taskId: 'task-1', status: 'completed', source: 'poll', data: { creatives: [] } }]);
   expect(await after.reconciler.discover({ agentUrl, account: ACCOUNT })).toMatchObject({
     mediaBuys: [],
     tasks: [],

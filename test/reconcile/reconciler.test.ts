@@ -2,10 +2,21 @@ import assert from 'node:assert/strict';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { DeliveryReportEvent, Event } from '../../src/events/index.ts';
 import { PermanentError } from '../../src/index.ts';
-import { mediaBuyFacts, withFacts } from '../../src/reconcile/for-tests.ts';
+import { withFacts } from '../../src/reconcile/for-tests.ts';
 import type { BuyStream } from '../../src/registrations/for-tests.ts';
 import { AGENT } from '../receiver/setup.ts';
-import { BUY, buy, buysOf, day, daysDelivery, type Process, streamOf, world, type World } from './kit.ts';
+import {
+  BUY,
+  buy,
+  buysOf,
+  day,
+  daysDelivery,
+  type Process,
+  streamOf,
+  world,
+  type World,
+  mediaBuyFacts,
+} from './kit.ts';
 
 let here: World | undefined;
 afterEach(() => here?.end());

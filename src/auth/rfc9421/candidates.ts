@@ -55,7 +55,7 @@ export type Failure =
 export type Verified = {
   readonly kind: 'verified';
   readonly candidate: Candidate;
-  /** Where it was for another base. */
+  /** The trial that verified, if it was for another base. */
   readonly trial?: Trial;
 };
 

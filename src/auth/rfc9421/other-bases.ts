@@ -13,7 +13,7 @@ export interface Attempt {
   readonly search: KeySearch;
 }
 
-/** Whether two URLs have the very same senders. */
+/** Compares the senders of two URLs: true if they are the very same. */
 const isSameSenders = (some: readonly SenderEntry[], others: readonly SenderEntry[]): boolean =>
   some.length === others.length && some.every((entry, i) => entry === others[i]);
 
@@ -56,7 +56,7 @@ interface Counted extends Unexplained {
   readonly add: () => void;
 }
 
-/** Where so many failed before it that this one is not tried any further. */
+/** Refuses to try a delivery any further, if so many failed before it; undefined otherwise. */
 export function notTried(first: Attempt): Unavailability | undefined {
   if ((countOf(first)?.count ?? 0) < MOST_UNEXPLAINED) return undefined;
   return { kind: 'unavailable', code: 'overloaded', check: 10, detail: NOT_TRIED };

@@ -67,7 +67,7 @@ async function tryAttempts(attempts: readonly Attempt[], failed?: Failure): Prom
   return failure;
 }
 
-/** What came of a further search. */
+/** The result of a further search. */
 interface Replaced {
   readonly result: TrialResult;
   readonly attempts: readonly Attempt[];

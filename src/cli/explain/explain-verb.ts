@@ -101,11 +101,11 @@ function urlsIn(capture: Capture, { url }: ExplainFlags): readonly [string, ...s
   return [requireHttpUrl('--url', `${isLoopbackHost(host) ? 'http' : 'https'}://${host}${capture.target}`)];
 }
 
-/** Whether the signature is right for its URL, and a proxy has rewritten `Host`. */
+/** True if the signature is right for its URL, and a proxy has rewritten `Host`. */
 const isSignedFor = ({ steps }: Explanation): boolean =>
   steps.some(({ id, fault }) => id === '10' && fault === true);
 
-/** By the first URL for which it passes; else by the one for which it is signed, or the first. */
+/** Explains it by the first URL for which it passes; else by the one for which it is signed, or the first. */
 async function explainAmong(
   input: Omit<ExplainInput, 'url'>,
   [first, ...others]: readonly [string, ...string[]],

@@ -28,7 +28,7 @@ function cellsOf(stream: StreamAccount): readonly string[] {
   return [stateOf(stream), ...counts.map(String), frequency ?? 'none', zone.value];
 }
 
-/** What is to be known of a media buy, one a line: what is not as it should be, and the windows that are not there. */
+/** The lines about a media buy: what is not as it should be, and each window that is not there. */
 function linesOf(stream: StreamAccount): readonly string[] {
   const { missing, held, unverifiable, final, closedAt, totals, impairments } = stream;
   const lines = [

@@ -163,7 +163,7 @@ function requireCases(wanted: readonly string[] = []): void {
     throw new UsageError(`--only ${unknown}: no such case. Expected one of ${names.join(', ')}.`);
 }
 
-/** What a probe of each URL needs. */
+/** The parts that a probe of each URL needs. */
 interface Probing {
   readonly flags: ProbeFlags;
   readonly context: CliContext;
@@ -200,7 +200,7 @@ async function probeUrl(
   return reportOf(url, results, [...hint, ...chain], names);
 }
 
-/** Of several URLs of one receiver. */
+/** The report about several URLs of one receiver. */
 function together(urls: readonly string[], reports: readonly Report[]): Report {
   const ok = reports.every((one) => one.ok);
   return {
