@@ -121,7 +121,8 @@ export function requireRetired(url: UrlName, how: RetireOptions): void {
     flag('force', how.force);
     requireAgentUrl((url as UrlName | undefined)?.agentUrl);
     text('base', url.base);
-    text('route', url.route);
+    // A URL that is adopted may be the base itself.
+    if (url.route !== '') text('route', url.route);
   });
 }
 

@@ -74,7 +74,7 @@ describe('a media buy leaves a URL (told.md §3.4)', () => {
 
   it('a horizon after another one, or none, took its place', () => {
     expect(leftAt(former, [former], {}, 3 * DAY - 1)).toBeUndefined();
-    expect(leftAt(former, [former], {}, 3 * DAY)).toBe(3 * DAY);
+    expect(leftAt(former, [former], {}, 3 * DAY)).toBe(2 * DAY);
     expect(leftAt(former, [former], { horizonMs: 7 * DAY }, 3 * DAY)).toBeUndefined();
   });
 
@@ -83,9 +83,9 @@ describe('a media buy leaves a URL (told.md §3.4)', () => {
       const at = (horizonMs: number | undefined, now: number): number | undefined =>
         leftAt(one, [former, newer], { endedAt: 3 * DAY, horizonMs }, now);
       expect(at(undefined, 4 * DAY - 1)).toBeUndefined();
-      expect(at(undefined, 4 * DAY)).toBe(4 * DAY);
+      expect(at(undefined, 4 * DAY)).toBe(3 * DAY);
       expect(at(7 * DAY, 10 * DAY - 1)).toBeUndefined();
-      expect(at(7 * DAY, 10 * DAY)).toBe(10 * DAY);
+      expect(at(7 * DAY, 10 * DAY)).toBe(3 * DAY);
     }
   });
 });

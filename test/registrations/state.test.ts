@@ -1,6 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { CallSeller, Registrations, UrlState } from '../../src/registrations/index.ts';
+import {
+  type CallSeller,
+  type JsonObject,
+  type Registrations,
+  SellerError,
+  type UrlState,
+} from '../../src/registrations/index.ts';
 import { registrationsOf } from '../../src/registrations/for-tests.ts';
 import type { Store } from '../../src/stores/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
@@ -193,11 +199,156 @@ describe('state', () => {
     expect(urls).toHaveLength(10_000);
   });
 
-  it('names the first 100 of each kind, and counts all', async () => {
+  it('names the first 100 of each kind, and counts all, on whichever page', async () => {
     const one = process();
     for (let n = 0; n < 120; n += 1) await order(one, `buy-${n}`);
-    const [first] = await urlsOf(one);
-    expect([first?.counts.mediaBuys, first?.mediaBuys.length]).toEqual([120, 100]);
+    const calls: string[] = [];
+    for (let n = 0; n < 101; n += 1) {
+      const call = await one.create({ agentUrl: SELLER, taskType: 'sync_creatives', arguments: {} });
+      calls.push(call.operationId);
+    }
+    for (const limit of [1, 100]) {
+      const urls = await urlsOf(one, { limit });
+      expect(urls.map(({ scheme }) => scheme).toSorted()).toEqual(['HMAC-SHA256', 'signature']);
+      for (const { scheme, counts, mediaBuys, operations } of urls) {
+        expect([counts.mediaBuys, new Set(mediaBuys).size, mediaBuys.length]).toEqual([120, 100, 100]);
+        const isOn = scheme === 'signature';
+        expect([counts.operations, new Set(operations).size]).toEqual(isOn ? [101, 100] : [0, 0]);
+        expect(operations.every((id) => calls.includes(id))).toBe(true);
+      }
+    }
+  });
+
+  it('a media buy without reports is on its one URL, also after an update of it', async () => {
+    const one = process();
+    const made = await one.create({ agentUrl: SELLER, taskType: 'create_media_buy', arguments: {} });
+    await made.settle({ status: 'completed', media_buy_id: 'buy-1', packages: [] });
+    const on = { scheme: 'signature', mediaBuys: ['buy-1'], counts: { operations: 0, mediaBuys: 1 } };
+    expect(await urlsOf(one)).toMatchObject([on]);
+    nowMs += 40 * DAY_MS;
+    expect(await urlsOf(one)).toMatchObject([on]);
+    const update = await process(NEW_BASE).create({
+      agentUrl: SELLER,
+      taskType: 'update_media_buy',
+      arguments: { media_buy_id: 'buy-1' },
+    });
+    expect(byUse(await urlsOf(one))).toEqual([
+      [BASE, 'signature', 0, 1, 0, true],
+      [NEW_BASE, 'signature', 1, 0, 0, true],
+    ]);
+    await update.settle({ status: 'completed', media_buy_id: 'buy-1' });
+    expect(byUse(await urlsOf(one))).toEqual([
+      [BASE, 'signature', 0, 1, 0, true],
+      [NEW_BASE, 'signature', 0, 1, 0, true],
+    ]);
+  });
+
+  it('an adopted URL has the media buys that are adopted with it, each seller its own', async () => {
+    const one = process();
+    const url = `${BASE}/legacy/in?tenant=7`;
+    await one.adopt({ agentUrl: SELLER, url });
+    await one.adopt({ agentUrl: OTHER, url: `${BASE}/` });
+    await one.adopt({ agentUrl: OTHER, url, mediaBuyId: 'buy-1', reporting: { frequency: 'hourly' } });
+    await one.adopt({ agentUrl: OTHER, url, taskId: 'task-1', taskType: 'sync_creatives' });
+    const [sellers, , legacy, ...others] = [
+      ...(await urlsOf(one, { agentUrl: SELLER })),
+      ...(await urlsOf(one, { agentUrl: OTHER })).toSorted((a, b) => a.route.length - b.route.length),
+    ].toSorted((a, b) => b.agentUrl.localeCompare(a.agentUrl));
+    expect(others).toEqual([]);
+    expect(sellers).toMatchObject({ route: 'legacy/in?tenant=7', scheme: 'signature', mediaBuys: [] });
+    expect(sellers?.quietAt).toBe((sellers?.givenAt ?? 0) + DAY_MS);
+    expect(legacy).toMatchObject({
+      agentUrl: OTHER,
+      route: 'legacy/in?tenant=7',
+      mediaBuys: ['buy-1'],
+      counts: { operations: 1, mediaBuys: 1, subscriptions: 0 },
+    });
+    for (const named of await urlsOf(one)) await one.retire(named, { force: true });
+    expect((await urlsOf(one)).map(({ agentUrl, retiredAt }) => [agentUrl, retiredAt === undefined])).toEqual(
+      [[OTHER, false]],
+    );
+  });
+
+  it('a call of which nobody knows whether it was done is on its URL', async () => {
+    const errors = [new Error('no connection'), new SellerError('IDEMPOTENCY_CONFLICT', 'another request')];
+    const call: CallSeller = async () => {
+      throw errors.shift();
+    };
+    const one = process(BASE, call);
+    const made = await one.create({ agentUrl: SELLER, taskType: 'create_media_buy', arguments: {} });
+    for (let attempts = 0; attempts < 2; attempts += 1) await made.call().catch(() => undefined);
+    expect(await one.get(made)).toMatchObject({ state: 'orphaned' });
+    nowMs += 2 * DAY_MS;
+    expect(await urlsOf(one)).toMatchObject([{ operations: [made.operationId] }]);
+  });
+
+  /** Changes what is kept of a media buy. */
+  const setBuy = async (mediaBuyId: string, more: (stream: JsonObject) => JsonObject): Promise<void> => {
+    const { registrations } = storeHere();
+    const page = await registrations?.page({ kind: 'stream', sender: SELLER, limit: 100 });
+    const row = page?.rows.find(({ value }) => JSON.parse(value).mediaBuyId === mediaBuyId);
+    if (!registrations || !row) return expect.fail('no stream');
+    const stream = JSON.parse(row.value) as JsonObject;
+    const value = JSON.stringify({ ...stream, ...more(stream) });
+    return registrations.run(SELLER, (rows) => rows.save({ ...row, value }));
+  };
+  const storeNow = async (): Promise<number> => (await process().state()).asOf;
+
+  it('is quiet a horizon after the end of its media buys, with what their reports take', async () => {
+    const one = process();
+    await order(one, 'buy-1');
+    nowMs += 10 * DAY_MS;
+    const endedAt = await storeNow();
+    await setBuy('buy-1', () => ({ endedAt }));
+    nowMs += DAY_MS - 1000;
+    expect((await urlsOf(one)).map(({ counts }) => counts.mediaBuys)).toEqual([1, 1]);
+    nowMs += 2000;
+    expect((await urlsOf(one)).map(({ quietAt }) => quietAt)).toEqual([endedAt + DAY_MS, endedAt + DAY_MS]);
+    await setBuy('buy-1', () => ({ frequency: 'monthly' }));
+    expect(new Set((await urlsOf(one)).map(({ quietAt }) => quietAt))).toEqual(
+      new Set([endedAt + DAY_MS, endedAt + 31 * DAY_MS]),
+    );
+  });
+
+  it('counts an end that was said, by whichever channel, until the seller answers otherwise', async () => {
+    const one = process();
+    await order(one, 'buy-1');
+    const update = await one.create({
+      agentUrl: SELLER,
+      taskType: 'update_media_buy',
+      arguments: { media_buy_id: 'buy-1', canceled: true },
+    });
+    await update.settle({ status: 'completed', media_buy_id: 'buy-1', media_buy_status: 'canceled' });
+    expect((await urlsOf(one)).map(({ counts }) => counts.mediaBuys)).toEqual([1, 1]);
+    nowMs += DAY_MS + 1000;
+    expect((await urlsOf(one)).map(({ counts }) => counts.mediaBuys)).toEqual([0, 0]);
+    // It was asked, and the media buy goes on.
+    await setBuy('buy-1', () => ({ askedAt: 1, status: 'active', endSaid: null }));
+    expect((await urlsOf(one)).map(({ counts }) => counts.mediaBuys)).toEqual([1, 1]);
+  });
+
+  it("a media buy whose reports go to another's URL is quiet a horizon after that was acknowledged", async () => {
+    const one = process();
+    await order(one, 'buy-1');
+    nowMs += HOUR_MS;
+    const update = await one.create({
+      agentUrl: SELLER,
+      taskType: 'update_media_buy',
+      arguments: {
+        media_buy_id: 'buy-1',
+        reporting_webhook: { url: 'https://another.example/r', reporting_frequency: 'daily' },
+      },
+    });
+    await update.settle({ status: 'completed', media_buy_id: 'buy-1' });
+    const at = await storeNow();
+    const reports = async (): Promise<UrlState | undefined> =>
+      (await urlsOf(one)).find(({ scheme }) => scheme === 'HMAC-SHA256');
+    expect((await reports())?.counts.mediaBuys).toBe(1);
+    nowMs += DAY_MS + 1000;
+    const { quietAt = Infinity, counts } = (await reports()) ?? expect.fail('no URL');
+    expect(counts.mediaBuys).toBe(0);
+    expect(quietAt - DAY_MS).toBeGreaterThan(at - 1000);
+    expect(quietAt - DAY_MS).toBeLessThanOrEqual(at);
   });
 
   it.each([

@@ -60,8 +60,9 @@ export interface Leaving {
 }
 
 /**
- * When a media buy left one of its URLs; undefined: it is on it. One that runs leaves a former URL with the first event by what took
- * its place, and the time that counts is the acknowledgement: what was sent before may be delivered again for the horizon.
+ * From when on it counts that a media buy has left one of its URLs: its end, or when another URL took the place; undefined: it is on
+ * it. One that runs leaves a former URL with the first event by what took its place, and the time that counts is the acknowledgement:
+ * what was sent before may be delivered again for the horizon.
  * @param told all that the media buy was told.
  */
 export function leftAt<T extends LeavableUrl>(
@@ -70,12 +71,12 @@ export function leftAt<T extends LeavableUrl>(
   { endedAt, horizonMs = HORIZON_MS }: Leaving,
   now: number,
 ): number | undefined {
-  if (endedAt !== undefined && now >= endedAt + horizonMs) return endedAt + horizonMs;
+  if (endedAt !== undefined && now >= endedAt + horizonMs) return endedAt;
   const { formerAt } = one;
   if (formerAt === undefined) return undefined;
   const later = told.filter(({ channel, at, ackedAt }) => isLater({ channel, at, ackedAt }, one));
   // Its reports were taken away, or go to another's URL: no event of the media buy will come by one of ours.
-  if (later.length === 0) return now >= formerAt + horizonMs ? formerAt + horizonMs : undefined;
+  if (later.length === 0) return now >= formerAt + horizonMs ? formerAt : undefined;
   const isHeard = later.some(({ ackedAt = Infinity, heardAt = -Infinity }) => heardAt >= ackedAt);
   return isHeard ? formerAt : undefined;
 }

@@ -108,10 +108,10 @@ function note(named: Named, name: string): void {
 
 type Of = SellersUrls['of'];
 
-/** A call is on the URLs that it names until it has ended. */
+/** A call is on the URLs that it names until it has ended; one that is orphaned may have been done, and go on. */
 function noteCall(row: RegistrationRow, of: Of): void {
   const { told, state, withoutConfig, closedAt, createdAt } = storedIn(row);
-  const isOver = state !== 'calling' && state !== 'open';
+  const isOver = state === 'ended' || state === 'refused';
   for (const url of callUrls(told ?? {}, withoutConfig === true)) {
     const on = of(url);
     if (isOver) on.leftAt = Math.max(on.leftAt, closedAt ?? createdAt);
@@ -161,9 +161,14 @@ function noteMediaBuy(
   }
 }
 
-/** One that was closed by its flight alone is over too. */
-const endOf = ({ list }: RegistrationRow, { endedAt, closedAt }: BuyStream): number | undefined =>
-  endedAt ?? (list === 'closed' ? closedAt : undefined);
+/**
+ * When a media buy became terminal; one that was closed by its flight alone is over too. A word of its end counts until its seller
+ * answers otherwise: where nobody asks, there is nothing else. Unix ms.
+ */
+const endOf = (
+  { list }: RegistrationRow,
+  { endedAt, closedAt, endSaid }: BuyStream,
+): number | undefined => endedAt ?? (list === 'closed' ? closedAt : endSaid?.at);
 
 const intervalOf = ({ channel }: Told, frequency: Frequency | null): number =>
   channel === 'reports' && frequency ? INTERVAL_MS[frequency] : 0;
