@@ -19,6 +19,7 @@ export {
   requireRoom,
   toolArguments,
 } from './request.ts';
+export { freePlace, takePlace } from './places.ts';
 export { ROUTE_KEPT_MS } from './remembered-routes.ts';
 export { REFRESH_MS } from './adopted-urls.ts';
 export { type Routes, routesOf } from './routes.ts';

@@ -38,6 +38,9 @@ export type {
   RetireOptions,
   StatePage,
   StateQuery,
+  UrlCheck,
+  UrlCheckError,
+  UrlDrift,
   UrlName,
   UrlState,
 } from './told/state-types.ts';

@@ -110,7 +110,13 @@ export function requireQuery(query: OperationQuery): void {
   });
 }
 
-const STATE_QUERY: Readonly<Record<keyof StateQuery, true>> = { agentUrl: true, limit: true, after: true };
+const STATE_QUERY: Readonly<Record<keyof StateQuery, true>> = {
+  agentUrl: true,
+  limit: true,
+  after: true,
+  check: true,
+  signal: true,
+};
 
 const RETIRE: Readonly<Record<keyof RetireOptions, true>> = { force: true };
 
@@ -130,6 +136,8 @@ export function requireRetired(url: UrlName, how: RetireOptions): void {
 export function requireStateQuery(query: StateQuery): void {
   checked(() => {
     onlyKnown('state', query, STATE_QUERY);
+    flag('check', query.check);
+    requireSignal(query.signal);
     wholeNumber('limit', query.limit, LISTED, 1, MOST_LISTED);
     if (query.agentUrl !== undefined) requireAgentUrl(query.agentUrl);
     if (query.after !== undefined) text('after', query.after);
@@ -168,6 +176,12 @@ export function givenCaller(who: string, call: CallSeller | undefined): CallSell
   );
 }
 
+/** @throws ConfigError */
+export function requireSignal(signal: unknown): void {
+  if (signal === undefined || isAbortSignal(signal)) return;
+  throw new ConfigError('signal: is not an AbortSignal. Give one, or leave it out.');
+}
+
 /** Of `Registration.call`. @throws RegistrationError */
 export function requireCall(
   seller: CallSeller | undefined,
@@ -181,9 +195,7 @@ export function requireCall(
     }
     onlyKnown('call', options, { signal: true });
     const { signal } = options;
-    if (signal !== undefined && !isAbortSignal(signal)) {
-      throw new ConfigError('signal: is not an AbortSignal. Give one, or leave it out.');
-    }
+    requireSignal(signal);
     return { call: givenCaller('registration.call', seller), signal };
   });
 }

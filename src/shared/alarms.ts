@@ -38,6 +38,7 @@ const OF_CALLS: ReadonlySet<AlarmCode> = new Set([
   'subscription_lost',
   'subscription_refused',
   'retired_url_used',
+  'registration_drift',
   'poll_failing',
 ]);
 

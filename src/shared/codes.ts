@@ -149,6 +149,8 @@ export const CODES = {
   subscription_refused: ['alarm'],
   /** A seller sends to a URL that its owner has retired (told.md §4.2). */
   retired_url_used: ['alarm'],
+  /** A seller shows that it sends to another URL than it was told (told.md §2.2). */
+  registration_drift: ['alarm'],
   /** The seller does not know a task that it has begun. */
   task_unknown: ['alarm', 'thrown'],
   /** A seller refuses to be asked about its tasks, or gives no answer again and again. */

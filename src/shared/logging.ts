@@ -155,6 +155,7 @@ const SUBJECTS: Readonly<
   subscription_lost: 'each',
   subscription_refused: 'each',
   retired_url_used: 'each',
+  registration_drift: 'each',
   report_unrecoverable: 'each',
   stream_unverifiable: 'each',
   final_absent: 'each',

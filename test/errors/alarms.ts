@@ -639,6 +639,27 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
     test: () => usingRetired(),
     message: 'The seller sends to a URL below https://buyer.example that you have retired',
   },
+  registration_drift: {
+    test: async () => {
+      const alarms: Alarm[] = [];
+      const registrations = createRegistrations({
+        call: async () => ({
+          media_buys: [{ media_buy_id: 'buy-1', webhook_activity: [{ url: 'https://old.example/x' }] }],
+        }),
+        store: memoryStore(),
+        baseUrl: 'https://buyer.example/webhooks',
+        secrets: ['a-secret-of-forty-characters-and-no-more'],
+        logger: { debug() {}, info() {}, warn() {}, error() {} },
+        onAlarm: (alarm) => void alarms.push(alarm),
+      });
+      const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: {} };
+      const { settle } = await registrations.create(request);
+      await settle({ status: 'completed', media_buy_id: 'buy-1', packages: [] });
+      await registrations.state({ check: true });
+      return alarms;
+    },
+    message: '1 media buys (buy-1); it shows https://old.example/…. Ask it, or tell it again',
+  },
   task_unresolved: {
     test: () => polling(async () => ({ status: 'completed', task_id: 'task-1' })),
     message: 'It is unknown how create_media_buy ended: the seller answers completed without a result',

@@ -1,6 +1,6 @@
 import { boundedCall } from '../../calls/bounded-call.ts';
 import { refusedBy } from '../../calls/refused-answer.ts';
-import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
+import { type JsonObject, present, textMember } from '../../codec/members.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { Hashes } from '../../crypto/engine.ts';
 import { isOfKind, messageOf } from '../../shared/errors.ts';
@@ -12,6 +12,7 @@ import { answerIn, refusalIn } from '../answer.ts';
 import type { JsonObject as Arguments } from '../answer-json.ts';
 import type { CallSeller } from '../call-seller.ts';
 import { beforeDeadline } from '../call-deadline.ts';
+import { rowsOf } from '../media-buy-rows.ts';
 import { type Stored, storedIn } from '../operation.ts';
 import { storedObject } from '../operation-rows.ts';
 import type { Operation, Operations } from '../registrations-contract.ts';
@@ -257,7 +258,7 @@ async function askRevision(
     const refusal = refusalIn(answer, 'get_media_buys');
     found = refusal
       ? { failed: refusal.message }
-      : { buy: buyIn(answerIn(answer, 'get_media_buys').data, mediaBuyId) };
+      : { buy: rowsOf(answerIn(answer, 'get_media_buys').data, mediaBuyId)[0] };
   } catch (error) {
     found = { failed: messageOf(refusedBy(error, true) ?? error) };
   }
@@ -292,14 +293,3 @@ async function askRevision(
 /** Questions that fail, one after the other, and the first wait after one, doubled with each. Ms. */
 const MOST_ASKS = 10;
 const ASK_AGAIN_MS = 1000;
-/** Rows of an answer that are looked at. */
-const MOST_ROWS = 10_000;
-
-function buyIn(data: unknown, mediaBuyId: string): JsonObject | undefined {
-  if (!isJsonObject(data)) return undefined;
-  return Object.values(data)
-    .filter(Array.isArray)
-    .flatMap((list: readonly unknown[]) => list.slice(0, MOST_ROWS))
-    .filter(isJsonObject)
-    .find((row) => textMember(row, 'media_buy_id') === mediaBuyId);
-}

@@ -14,7 +14,7 @@ import type { MovingMediaBuy } from './state-types.ts';
 /* Who is recorded on the URLs of a seller (told.md §1.2), and since when nobody is on those that are left (§3.5). */
 
 /** Names of each kind that are listed. */
-const MOST_NAMED = 100;
+export const MOST_NAMED = 100;
 
 const INTERVAL_MS: Readonly<Record<Frequency, number>> = {
   hourly: HOUR_MS,
@@ -165,7 +165,7 @@ function noteMediaBuy(
  * When a media buy became terminal; one that was closed by its flight alone is over too. A word of its end counts until its seller
  * answers otherwise: where nobody asks, there is nothing else. Unix ms.
  */
-const endOf = (
+export const endOf = (
   { list }: RegistrationRow,
   { endedAt, closedAt, endSaid }: BuyStream,
 ): number | undefined => endedAt ?? (list === 'closed' ? closedAt : endSaid?.at);
@@ -174,7 +174,7 @@ const intervalOf = ({ channel }: Told, frequency: Frequency | null): number =>
   channel === 'reports' && frequency ? INTERVAL_MS[frequency] : 0;
 
 /** Names of the seller's routes, by kind. */
-async function routesOf(
+export async function routesOf(
   registrations: StoreRegistrations,
   agentUrl: string,
 ): Promise<ReadonlyMap<RouteKind, string>> {
@@ -189,7 +189,7 @@ async function routesOf(
 }
 
 /** One that is changed is on its former URL too. What was refused and never set is on none. */
-function subscribedUrls(
+export function subscribedUrls(
   one: Subscription,
   routes: ReadonlyMap<RouteKind, string>,
   firstBase: string | undefined,

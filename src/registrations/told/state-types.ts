@@ -8,6 +8,13 @@ export interface StateQuery {
   readonly limit?: number | undefined;
   /** The `next` of the page before. */
   readonly after?: string | undefined;
+  /**
+   * If true, the sellers of the page are asked where they send, and what they show is compared with what they were
+   * told: `StatePage.check` and `UrlState.drift`. It needs the option `call`. Default: false, and no seller is asked.
+   */
+  readonly check?: boolean | undefined;
+  /** Ends the questions of `check`; the promise rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A media buy that is on its way from one URL to another, or was refused there. */
@@ -56,6 +63,49 @@ export interface UrlState {
   readonly moving: readonly MovingMediaBuy[];
   /** The time from which nobody needs it, if nothing more comes by it. Absent: somebody is on it. */
   readonly quietAt?: number;
+  /** The difference that `check` found. Absent: none was found, or it was not asked for. */
+  readonly drift?: UrlDrift;
+}
+
+/**
+ * The media buys and subscriptions that were told a URL, and for which the seller shows another one: found by
+ * `registrations.state({ check: true })`.
+ */
+export interface UrlDrift {
+  readonly counts: { readonly mediaBuys: number; readonly subscriptions: number };
+  /** The first 100 media buy ids. */
+  readonly mediaBuys: readonly string[];
+  /** The `ref` of the first 100. */
+  readonly subscriptions: readonly string[];
+  /**
+   * The first 10 different findings. Of a media buy it is the host to which the seller sends, with the wrong path if
+   * the host is right; of a subscription it is the difference in words. It never contains a whole URL.
+   */
+  readonly shown: readonly string[];
+}
+
+/** A question of `registrations.state({ check: true })` that a seller did not answer as it should. */
+export interface UrlCheckError {
+  readonly agentUrl: string;
+  /** The question: about media buys (`get_media_buys`) or about subscriptions (`list_accounts`). */
+  readonly of: 'mediaBuys' | 'subscriptions';
+  /**
+   * The seller's code; `seller_busy`: it asks for a pause, or has no free place; `unanswered`: there was no answer;
+   * or the code of an error of this package, e.g. `answer_invalid`.
+   */
+  readonly code: string;
+  readonly message: string;
+}
+
+/** The result of `registrations.state({ check: true })`, beside `UrlState.drift`. */
+export interface UrlCheck {
+  /**
+   * The numbers of those for which a seller showed where it sends. A media buy for which it showed nothing is not
+   * among them.
+   */
+  readonly compared: { readonly mediaBuys: number; readonly subscriptions: number };
+  /** The questions that failed: each code once for each seller and kind of question. */
+  readonly errors: readonly UrlCheckError[];
 }
 
 /** Names a URL of yours, as `registrations.state` lists it: pass such a `UrlState`, or its three members. */
@@ -73,13 +123,16 @@ export interface StatePage {
   /** The time at which the page was read, Unix ms on the store's clock. */
   readonly asOf: number;
   readonly next?: string;
+  /** Present if `check` is true. */
+  readonly check?: UrlCheck;
 }
 
 /** The URLs that sellers were given: a part of `Registrations`, made by `createRegistrations`. */
 export interface RegistrationUrls {
   /**
    * Lists the URLs of yours that sellers were given, in pages, with the calls, media buys and subscriptions that are on
-   * each. It asks no seller.
+   * each. It asks no seller, unless `check` is true. Then a difference is also the alarm `registration_drift`, once a
+   * day for each URL.
    * @throws RegistrationError (rejects)
    */
   readonly state: (query?: StateQuery) => Promise<StatePage>;

@@ -22,6 +22,8 @@ export interface GivenUrl extends OurUrl {
   readonly retiredAt?: number;
   /** The last alarm that it is used though it is retired. */
   readonly usedAlarmAt?: number;
+  /** The last alarm that its seller shows another one in its place. */
+  readonly driftAlarmAt?: number;
 }
 
 /** On which `RegistrationRow.list` they are. */

@@ -1,15 +1,18 @@
 import type { EventRegistrations } from '../../events/event-registration.ts';
 import type { RaiseAlarm } from '../../shared/alarms.ts';
-import { requireRetired, requireStateQuery } from '../option-checks.ts';
+import { givenCaller, requireRetired, requireStateQuery } from '../option-checks.ts';
+import type { CallSeller } from '../call-seller.ts';
 import type { Routes } from '../routes.ts';
-import { requestInvalid } from '../seller.ts';
+import { checked, requestInvalid } from '../seller.ts';
+import type { CheckContext } from './check.ts';
 import { heardUrls } from './heard.ts';
 import type { RecordedContext } from './recorded.ts';
 import { retire } from './retire.ts';
 import { stateOf } from './state.ts';
 import type { RegistrationUrls } from './state-types.ts';
 
-interface UrlsContext extends RecordedContext {
+interface UrlsContext extends RecordedContext, Omit<CheckContext, 'call'> {
+  readonly call: CallSeller | undefined;
   readonly routes: Pick<Routes, 'given' | 'isRetired' | 'reread'>;
   /** Ms, of a clock that is never set. */
   readonly now: () => number;
@@ -27,9 +30,18 @@ export function urlsOf(
     retired: (url, sender) => (routes.isRetired(url) ? (used(url, sender) ?? {}) : undefined),
     state: async (query = {}) => {
       requireStateQuery(query);
-      return stateOf(context, query).catch((error: unknown) => {
+      const { check = false, signal = new AbortController().signal } = query;
+      const call = check
+        ? checked(() => givenCaller('registrations.state({ check: true })', context.call))
+        : undefined;
+      const page = await stateOf(context, query).catch((error: unknown) => {
         throw requestInvalid(error);
       });
+      if (!call) return page;
+      const { checkedPage, tellDrift } = await import('./check.ts');
+      const compared = await checkedPage({ ...context, call }, page, signal);
+      await tellDrift(context, compared);
+      return compared;
     },
     retire: async (url, how = {}) => {
       requireRetired(url, how);
