@@ -404,9 +404,10 @@ describe('register-with-a-seller.md, calling.md and poll.md', () => {
   });
 
   it('moving-a-url.md: a media buy is moved by the program of the page, and its former URL is not retired under it', async () => {
-    const [list = ''] = /^baseUrl: .*$/m.exec(asWritten('docs/moving-a-url.md', 'baseUrl: [')) ?? [];
+    const [, list = ''] =
+      /^const baseUrl = (.*);$/m.exec(asWritten('docs/moving-a-url.md', 'baseUrl = [')) ?? [];
     const buyer = asWritten('docs/register-with-a-seller.md', 'createReceiver({');
-    const moved = buyer.replace(/^ {2}baseUrl: .*$/m, () => `  ${list}`);
+    const moved = buyer.replace(/^ {2}baseUrl: .*$/m, () => `  baseUrl: ${list},`);
     expect(moved).not.toBe(buyer);
     await mkdir(join(programs.folder, 'moved'));
     await programs.write('moved/buyer.mjs', moved);
