@@ -114,7 +114,7 @@ export async function enter<R extends ReadyVerifying>(
   const auth = isThenable(chosen) ? await chosen : chosen;
   const proving = authenticate(selected, auth, arrivedAt);
   const proof = isThenable(proving) ? await proving : proving;
-  if (isRejection(proof)) return retiredOr(explained(proof, selected), selected, context);
+  if (isRejection(proof)) return rejected(proof, selected, context);
   known.proved = proof.sender?.agentUrl;
   passed(known, 'headers');
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
@@ -125,23 +125,15 @@ function explained(rejection: Rejection, { refused }: Selected): Rejection {
   return refused && rejection.kind === 'refused' ? refused(rejection) : rejection;
 }
 
-/**
- * What a refusal comes to by credentials that the owner has retired (told.md §4.2): the seller cannot know, and is not to lose the
- * event. What is signed is judged as ever.
- */
-function retiredOr(
-  rejection: Rejection,
-  { delivery, target, senders }: Selected,
-  { registrations, lifecycle }: Pick<VerifyingParts, 'registrations' | 'lifecycle'>,
-): Rejection {
-  if (rejection.kind !== 'refused' || delivery.headers.has('signature-input')) return rejection;
-  const retired = registrations?.retired?.(target.targetUri, senders[0].agentUrl);
-  if (!retired) return rejection;
-  if (retired.written) lifecycle.background(retired.written);
-  return unavailable(
-    'misconfigured',
-    'the credentials of this URL were retired: the seller has to use the new ones',
-  );
+/** Only registrations know which credentials were retired. */
+function rejected(
+  proof: Rejection,
+  selected: Selected,
+  context: VerifyingParts,
+): Rejection | Promise<Rejection> {
+  const rejection = explained(proof, selected);
+  if (!context.registrations?.retired) return rejection;
+  return loadRare().then(({ retiredOr }) => retiredOr(rejection, selected, context));
 }
 
 type Whole = Rejection | Read | ReadChallenge;

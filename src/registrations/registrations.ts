@@ -40,7 +40,6 @@ import {
 } from './registrations-options.ts';
 import { secretsOf } from './secrets.ts';
 import { subscriptionAnswers } from './subscriptions/receiver-side.ts';
-import { subscriptionsOf } from './subscriptions/subscriptions.ts';
 import type {
   SubscriptionPage,
   SubscriptionQuery,
@@ -48,17 +47,17 @@ import type {
   SubscriptionRequest,
   SubscriptionSeen,
 } from './subscriptions/subscription-types.ts';
-import type { Damage } from './operation-rows.ts';
+import { type Damage, deleteRows } from './operation-rows.ts';
 import { requestInvalid, type Seller, sellerIn, signsReports } from './seller.ts';
 import { countingRefused } from './refused-answers.ts';
 import { routesOf } from './routes.ts';
 import { teller } from './repeater-news.ts';
 import { repeaterOf } from './retry-loop.ts';
 import type { RegistrationMoves } from './told/move-types.ts';
-import { registeredMoves } from './told/registered-moves.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from './watch-task.ts';
 import type { RegistrationUrls } from './told/state-types.ts';
 import { urlsOf } from './told/urls.ts';
+import { once } from '../shared/single-flight.ts';
 import { startStop } from '../shared/start-stop.ts';
 import { tryFor } from '../shared/time-limits.ts';
 import { toldIdentity } from '../stores/identity.ts';
@@ -226,15 +225,18 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     [WATCHED_TASKS]: { rows: registrations, hashes: parts.hashes, retentionMs, call },
     [CAPABILITIES]: capabilities,
   };
-  const subscriptions = subscriptionsOf({
-    ...shared,
-    routes,
-    call,
-    allowLoopback,
-    holdMs: callMs,
-    raise: (alarm) => raise(alarm),
-    warn: (fields, message) => logger.warn(fields, message),
-  });
+  const onDemand = once(() => import('./on-demand.ts'));
+  const subscriptions = once(async () =>
+    (await onDemand()).subscriptionsOf({
+      ...shared,
+      routes,
+      call,
+      allowLoopback,
+      holdMs: callMs,
+      raise: (alarm) => raise(alarm),
+      warn: (fields, message) => logger.warn(fields, message),
+    }),
+  );
   /** Not looked up where the owner says it. */
   const declaredEdition = async ({ agentUrl, edition }: Seller): Promise<string | undefined> =>
     edition === undefined ? (await capabilities.of(agentUrl)).edition : undefined;
@@ -254,26 +256,32 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     sleep: parts.sleep,
     deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
   });
-  const moves = registeredMoves({
-    ...shared,
-    routes,
-    operations,
-    call,
-    bases: baseUrls,
-    make: callAgain,
-    warn: (fields, message) => logger.warn(fields, message),
-    deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
-    holdMs: callMs,
-    reread: routes.reread,
+  const renewal = {
     renewAfterMs: wholeNumber('renewAfterMs', options.renewAfterMs, RENEW_AFTER_MS),
     isAuto: oneOf('renew', options.renew, ['auto', 'manual'] as const) === 'auto',
-  });
+  };
+  const moves = once(async () =>
+    (await onDemand()).registeredMoves({
+      ...shared,
+      routes,
+      operations,
+      call,
+      bases: baseUrls,
+      make: callAgain,
+      warn: (fields, message) => logger.warn(fields, message),
+      deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
+      holdMs: callMs,
+      reread: routes.reread,
+      ...renewal,
+    }),
+  );
   const begin = async (): Promise<void> => {
     givenCaller('registrations.start', call);
     if (!observe) throw new ConfigError(NO_RECEIVER);
     if (stopping.signal.aborted) stopping = new AbortController();
     const { signal } = stopping;
-    repeating = Promise.all([repeater.run(signal), subscriptions.run(signal), moves.run(signal)]);
+    const loops = [repeater, await subscriptions(), await moves()];
+    repeating = Promise.all(loops.map(({ run }) => run(signal)));
   };
   const end = async (): Promise<void> => {
     stopping.abort(new DOMException('The registrations stop.', 'AbortError'));
@@ -319,11 +327,11 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         reporting,
       );
     },
-    plan: moves.plan,
-    apply: moves.apply,
-    subscribe: (request) => subscriptions.subscribe(request as SubscriptionRequest),
-    unsubscribe: (of) => subscriptions.unsubscribe(of as SubscriptionRemoval),
-    subscriptions: { list: subscriptions.list },
+    plan: async (request) => (await moves()).plan(request),
+    apply: async (plan, how) => (await moves()).apply(plan, how),
+    subscribe: async (request) => (await subscriptions()).subscribe(request as SubscriptionRequest),
+    unsubscribe: async (of) => (await subscriptions()).unsubscribe(of as SubscriptionRemoval),
+    subscriptions: { list: async (query) => (await subscriptions()).list(query) },
     adopt: async (adoption) => {
       requireAdoption(adoption, allowLoopback);
       const { url, taskId, mediaBuyId } = adoption;
@@ -336,8 +344,8 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       const agentUrl = requireAgentUrl(url);
       await routes.forget(agentUrl);
       await operations.forget(agentUrl);
-      await subscriptions.forget(agentUrl);
-      await moves.forget(agentUrl);
+      await deleteRows(registrations, 'subscription', agentUrl);
+      await deleteRows(registrations, 'move', agentUrl);
     },
     get: async (of) => operations.get(requireName(of)),
     list: async (query = {}) => {

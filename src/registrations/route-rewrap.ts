@@ -1,8 +1,7 @@
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
 import { allRows, type Damage, eachRow } from './operation-rows.ts';
 import { isOlder, type RandomBytes, seal, secretIdOf, type Secrets, unseal } from './secrets.ts';
-import { type OwnRoute, ownRouteIn } from './told/own-routes.ts';
-import { placeOfRoute } from './told/renewals.ts';
+import { type OwnRoute, ownRouteIn, placeOfRoute } from './told/own-routes.ts';
 
 /* Routes under another secret: which cannot be read, and all under the newest. */
 

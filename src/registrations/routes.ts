@@ -25,8 +25,7 @@ import { allRows, type Damage, deleteRows, soon, storedObject } from './operatio
 import { rewrapRoutes, unreadableRoutes } from './route-rewrap.ts';
 import { ourUrlIn } from './told/our-url.ts';
 import { givenOf, isNobodys } from './told/given-routes.ts';
-import { namesOf, type OwnRoute, renewed } from './told/own-routes.ts';
-import { placeOfRoute } from './told/renewals.ts';
+import { namesOf, type OwnRoute, placeOfRoute, renewed } from './told/own-routes.ts';
 import { keepGiven } from './told/url-row.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
 import type { OurUrl } from '../windows/told.ts';

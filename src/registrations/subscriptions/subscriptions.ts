@@ -5,7 +5,6 @@ import { Fault } from '../../shared/errors.ts';
 import { limited, orAborted } from '../../shared/time-limits.ts';
 import type { CallSeller } from '../call-seller.ts';
 import { LISTED } from '../list-operations.ts';
-import { deleteRows } from '../operation-rows.ts';
 import { givenCaller } from '../option-checks.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import type { RandomBytes } from '../secrets.ts';
@@ -51,8 +50,6 @@ export interface Subscriptions {
   readonly list: (query?: SubscriptionQuery) => Promise<SubscriptionPage>;
   /** Looks at the sets that are due, until the signal aborts; resolves when the running looks have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
-  /** Deletes all sets of a seller. */
-  readonly forget: (agentUrl: string) => Promise<void>;
 }
 
 /** The share of the hold that a call, or a reading, may take. */
@@ -150,7 +147,6 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
       return { subscriptions, ...(page.next !== undefined && { next: page.next }) };
     },
     run: (stopping) => lookAtSets(changing('registrations.start'), stopping),
-    forget: (agentUrl) => deleteRows(registrations, 'subscription', agentUrl),
   };
 }
 

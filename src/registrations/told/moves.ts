@@ -2,7 +2,6 @@ import type { Hashes } from '../../crypto/engine.ts';
 import { ConfigError } from '../../shared/errors.ts';
 import { storedId } from '../../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
-import { deleteRows } from '../operation-rows.ts';
 import { requestInvalid } from '../seller.ts';
 import type { RouteKind } from '../route-kind.ts';
 import { type BuyStream, buyStreamIn, isRegistered } from '../streams.ts';
@@ -47,8 +46,6 @@ export interface SubscriptionMoves {
 export interface Moves {
   readonly plan: (request?: MoveRequest) => Promise<MovePlan>;
   readonly apply: (plan: MovePlan, options?: ApplyOptions) => Promise<MovePlan>;
-  /** Deletes all steps of a seller. */
-  readonly forget: (agentUrl: string) => Promise<void>;
 }
 
 /** Rows that are read for one page of a plan, for each step that it may have. */
@@ -141,7 +138,7 @@ export function movesOf(context: MovesContext): Moves {
     });
   };
 
-  return { plan, apply, forget: (agentUrl) => deleteRows(registrations, 'move', agentUrl) };
+  return { plan, apply };
 }
 
 const askedOf = ({ baseUrl, scheme, renew }: MoveRequest): MovePlan['to'] => ({

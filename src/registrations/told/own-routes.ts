@@ -2,6 +2,7 @@ import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import type { Told } from '../../windows/told.ts';
 import { storedObject } from '../operation-rows.ts';
 import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
+import type { SealedPlace } from '../secrets.ts';
 import { type RouteScheme, type Seller, sellerIn } from '../seller.ts';
 
 /* A seller's routes by kind, and their renewal (told.md §5): what its own rows say of them. */
@@ -102,3 +103,10 @@ export function kindOf(
 
 /** The scheme that a seller is asked for on a route of a kind. */
 export const schemeOf = (kind: RouteKind): RouteScheme => (kind === 'reports' ? 'HMAC-SHA256' : kind);
+
+/** The row to which credentials of a route belong, for their encryption. */
+export const placeOfRoute = ({ agentUrl, scheme }: Pick<OwnRoute, 'agentUrl' | 'scheme'>): SealedPlace => ({
+  purpose: 'credentials',
+  sender: agentUrl,
+  id: scheme,
+});

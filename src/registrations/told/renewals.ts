@@ -3,9 +3,16 @@ import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
 import { ROUTE_KEPT_MS } from '../remembered-routes.ts';
 import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
-import { makeRouteToken, type RandomBytes, seal, type SealedPlace, type Secrets } from '../secrets.ts';
+import { makeRouteToken, type RandomBytes, seal, type Secrets } from '../secrets.ts';
 import { setIn } from '../subscriptions/set-row.ts';
-import { type NextRoute, type OwnRoute, ownRouteIn, ownRoutesIn, type OwnRoutes } from './own-routes.ts';
+import {
+  type NextRoute,
+  type OwnRoute,
+  ownRouteIn,
+  ownRoutesIn,
+  type OwnRoutes,
+  placeOfRoute,
+} from './own-routes.ts';
 
 /*
  * The renewal of a seller's credentials (told.md §5): a new route beside the former one, whose rows are all durable for a while before
@@ -37,12 +44,6 @@ export interface Renewals {
 const CREDENTIAL_BYTES = 32;
 /** Until every process has seen the rows. Ms. */
 const TELL_AFTER_MS: number = 2 * ROUTE_KEPT_MS;
-
-export const placeOfRoute = ({ agentUrl, scheme }: Pick<OwnRoute, 'agentUrl' | 'scheme'>): SealedPlace => ({
-  purpose: 'credentials',
-  sender: agentUrl,
-  id: scheme,
-});
 
 export function renewalsOf(context: RenewalsContext): Renewals {
   const { registrations, secrets, hashes, randomBytes, reread, renewAfterMs } = context;

@@ -7,8 +7,6 @@ import { checked, requestInvalid } from '../seller.ts';
 import type { CheckContext } from './check.ts';
 import { heardUrls } from './heard.ts';
 import type { RecordedContext } from './recorded.ts';
-import { retire } from './retire.ts';
-import { stateOf } from './state.ts';
 import type { RegistrationUrls } from './state-types.ts';
 
 interface UrlsContext extends RecordedContext, Omit<CheckContext, 'call'> {
@@ -34,17 +32,18 @@ export function urlsOf(
       const call = check
         ? checked(() => givenCaller('registrations.state({ check: true })', context.call))
         : undefined;
+      const { checkedPage, stateOf, tellDrift } = await import('../on-demand.ts');
       const page = await stateOf(context, query).catch((error: unknown) => {
         throw requestInvalid(error);
       });
       if (!call) return page;
-      const { checkedPage, tellDrift } = await import('./check.ts');
       const compared = await checkedPage({ ...context, call }, page, signal);
       await tellDrift(context, compared);
       return compared;
     },
     retire: async (url, how = {}) => {
       requireRetired(url, how);
+      const { retire } = await import('../on-demand.ts');
       await retire({ ...context, forget: routes.reread }, url, how);
     },
   };
