@@ -26,6 +26,7 @@ import { rewrapRoutes, unreadableRoutes } from './route-rewrap.ts';
 import { ourUrlIn } from './told/our-url.ts';
 import { givenOf, isNobodys } from './told/given-routes.ts';
 import { namesOf, type OwnRoute, placeOfRoute, renewed } from './told/own-routes.ts';
+import { wakeTurns } from './told/move-row.ts';
 import { keepGiven } from './told/url-row.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
 import type { OurUrl } from '../windows/told.ts';
@@ -38,7 +39,7 @@ import type { OurUrl } from '../windows/told.ts';
  */
 
 /** Where a seller is to send. */
-export interface Route {
+export interface Route extends OurUrl {
   readonly url: string;
   /** The same at each base that is served. */
   readonly urls: readonly string[];
@@ -54,8 +55,11 @@ export interface Routes {
   readonly routeOf: (seller: Seller, scheme?: RouteScheme, base?: string) => Promise<Route>;
   /** Likewise its route for reports, which come by HMAC or signed. */
   readonly reportsRouteOf: (seller: Seller, base?: string) => Promise<Route>;
-  /** A route by its URL, with its credentials; undefined where there is none. */
-  readonly routeAt: (url: OurUrl) => Promise<Route | undefined>;
+  /**
+   * A route by its URL, with its credentials; undefined where there is none.
+   * @param agentUrl the seller's; of another one there is none. Absent: any seller's.
+   */
+  readonly routeAt: (url: OurUrl, agentUrl?: string) => Promise<Route | undefined>;
   /** The URL of ours that a text is; undefined for one of another's. */
   readonly ours: (url: string) => OurUrl | undefined;
   /** Likewise of a URL by which a delivery came; undefined for one that no seller was given. */
@@ -193,6 +197,8 @@ export function routesOf(options: RouteOptions): Routes {
       };
       const row = rowOf(agentUrl, scheme, is);
       if (found?.value !== row.value) rows.save(row);
+      // What was told before is a former route (told.md §5.3).
+      if (found && routeIn(found).random !== is.random) wakeTurns(rows, agentUrl, now);
       if (!given.has(keyOf(is, base))) keepGiven(rows, agentUrl, givenOf(is, base, now), hashes);
       return is;
     });
@@ -225,6 +231,8 @@ export function routesOf(options: RouteOptions): Routes {
     }
     const credentials = await credentialsOf(route);
     return {
+      base,
+      route: id,
       url: `${base}/${of.text}`,
       urls: baseUrls.map((url) => `${url}/${of.text}`),
       ...(scheme !== 'signature' &&
@@ -267,10 +275,11 @@ export function routesOf(options: RouteOptions): Routes {
       requireSeller(seller, 'signature', allowLoopback);
       return routeOf(seller, 'reports', base);
     },
-    routeAt: async ({ base, route: id }) => {
+    routeAt: async ({ base, route: id }, agentUrl) => {
       const row = await registrations.run('', (rows) => rows.get('route', id));
       const route = row && readable(row);
-      return route?.random === undefined ? undefined : routeIs(route, base);
+      if (route?.random === undefined || (agentUrl ?? route.agentUrl) !== route.agentUrl) return undefined;
+      return routeIs(route, base);
     },
     ours,
     given: (url) => {

@@ -236,15 +236,19 @@ describe('subscriptions below a former base', () => {
     await both.subscribe(products);
     expect(basesOf(oursOf(world.seller))).toEqual([OLD, NEW]);
     expect(await recordedOn(both)).toEqual({ [OLD]: ['creatives'], [NEW]: ['products'] });
-    // Nothing is left that the second was told here, but for the route of the first.
+    // Its route goes below the base where nobody is on it, and stays whole below the other.
     const { urls } = await both.state();
     const route = urls.find(({ subscriptions }) => subscriptions.includes('creatives'))?.route ?? '';
-    await expect(both.retire({ agentUrl: AGENT, base: NEW, route })).rejects.toMatchObject({
+    await expect(both.retire({ agentUrl: AGENT, base: OLD, route })).rejects.toMatchObject({
       code: 'url_in_use',
       message: expect.stringContaining('1 subscriptions (creatives) are on it') as string,
     });
+    await aDayLater(world, both);
+    await both.retire({ agentUrl: AGENT, base: NEW, route });
     // Its credentials are ours to send again.
+    await both.subscribe({ ...products, ref: 'more' });
     expect(oursOf(world.seller)[0]).toMatchObject({ authentication });
+    await both.unsubscribe({ agentUrl: AGENT, account, ref: 'more' });
     await aDayLater(world, both);
     expect(await statesOf(both)).toEqual(['creatives active', 'products active']);
     expect(world.alarms).toEqual([]);

@@ -399,6 +399,16 @@ describe('a URL that is retired', () => {
     )) as unknown as Config;
     const { urls } = await one.registrations.state();
     await one.registrations.retire(urls[0] ?? expect.fail('no URL'), { force: true });
+    await expect(
+      one.registrations.create({
+        agentUrl: SELLER,
+        taskType: 'create_media_buy',
+        arguments: { packages: [], reporting_webhook: { url, reporting_frequency: 'daily' } },
+      }),
+    ).rejects.toMatchObject({
+      code: 'request_invalid',
+      message: expect.stringContaining('its URL was retired') as string,
+    });
     const hmac = {
       'content-type': 'application/json',
       'x-adcp-signature': `sha256=${'0'.repeat(64)}`,
@@ -443,7 +453,7 @@ describe('a URL that is retired', () => {
     const racing: Process = process(async (run) => {
       steps += 1;
       // Between what it reads and what it writes.
-      if (steps === 2) await told(one);
+      if (steps === 1) await told(one);
       return run();
     });
     await expect(racing.registrations.retire(url)).rejects.toMatchObject({ code: 'url_in_use' });

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApplyOptions, MovePlan } from '../../src/registrations/index.ts';
-import { type Life, lifeUntil } from '../reliability/crash-points-life.ts';
 import { LONG } from '../reliability/form.ts';
 import {
   AGENT,
@@ -11,6 +10,7 @@ import {
   isMoved,
   type Manner,
   MINUTE,
+  mortalProcess,
   movingWorld,
   type MovingWorld,
   NEW,
@@ -489,36 +489,6 @@ describe('a seller that answers get_media_buys as it likes', () => {
   });
 });
 
-/** A process that dies at its n-th point: around each step of its store, and each call to the seller. */
-async function mortalProcess(diesAt: number): Promise<{ readonly process: Process; readonly life: Life }> {
-  const life = lifeUntil(diesAt);
-  const { store } = world.opened();
-  const { registrations: rows } = store;
-  if (!rows) throw new Error('the store has registrations');
-  const mortal =
-    <A extends readonly unknown[], T>(name: string, call: (...given: A) => Promise<T>) =>
-    async (...given: A): Promise<T> => {
-      await life.point(`before ${name}`);
-      const result = await call(...given);
-      await life.point(`after ${name}`);
-      return result;
-    };
-  const process = await world.process({
-    call: mortal('call', world.seller.call),
-    store: {
-      ...store,
-      registrations: {
-        ...rows,
-        run: (sender, plan) => mortal('run', () => rows.run(sender, plan))(),
-        due: mortal('due', (request: Parameters<typeof rows.due>[0]) => rows.due(request)),
-        page: mortal('page', (query: Parameters<typeof rows.page>[0]) => rows.page(query)),
-      },
-    },
-  });
-  life.begin();
-  return { process, life };
-}
-
 describe('a process dies at every step of a move, and another one finishes it', () => {
   it.each<readonly [Manner, number]>([
     ['done', 1],
@@ -533,7 +503,7 @@ describe('a process dies at every step of a move, and another one finishes it', 
       world.seller.buy('buy-1').manner = manner;
       const heir = await world.process();
       await moves(heir);
-      const { process, life } = await mortalProcess(diesAt);
+      const { process, life } = await mortalProcess(world, diesAt);
       await process.registrations.start();
       await passUntil(world, async () => life.isOver() || isMoved(heir), 5 * MINUTE);
       await heir.start();
@@ -543,8 +513,7 @@ describe('a process dies at every step of a move, and another one finishes it', 
       expect([where, await isMoved(heir), attempts.size, applied.length]).toEqual([where, true, keys, 1]);
       expect([reports, push].map(baseIn)).toEqual([NEW, NEW]);
       passed = diesAt;
-      // A dead process does not stop.
-      await world.abandon(life.isOver() ? process : undefined);
+      await world.end();
       if (!life.isOver() || diesAt >= MOST_POINTS) break;
     }
     expect(passed).toBeGreaterThan(10);

@@ -21,6 +21,7 @@ import {
 import { registrationsOf } from '../../src/registrations/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createMemoryState } from '../../src/stores/for-tests.ts';
+import { type Life, lifeUntil } from '../reliability/crash-points-life.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import { type VirtualClock, virtualClock } from '../support/virtual-clock.ts';
 import { ciphers } from './ciphers.ts';
@@ -31,6 +32,7 @@ export const OLD = 'https://old.example/webhooks';
 export const NEW = 'https://new.example/webhooks';
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
 export const DAY = 86_400 * SECOND;
 
 /** How a seller takes an update of a media buy. */
@@ -92,6 +94,8 @@ export interface MovingSeller {
   most: number;
   /** Of all media buys that are bought from now on. */
   manner: Manner;
+  /** Answers what is asked of no media buy. */
+  others: CallSeller | undefined;
   /** What it says of a media buy, in place of what is so. */
   says: ((buy: SellerBuy) => unknown) | undefined;
   readonly buy: (id: string) => SellerBuy;
@@ -120,6 +124,7 @@ export function movingSeller(clock: Pick<VirtualClock, 'sleep'>): MovingSeller {
     underWay: 0,
     most: 0,
     manner: 'done',
+    others: undefined,
     says: undefined,
     buy: (id) => {
       const found = seller.buys.get(id);
@@ -133,12 +138,15 @@ export function movingSeller(clock: Pick<VirtualClock, 'sleep'>): MovingSeller {
             operation === 'update_media_buy' && (id ?? args['media_buy_id']) === args['media_buy_id'],
         )
         .map(({ args }) => args),
-    call: async (_agentUrl, operation, args, { signal, ref }) => {
+    call: async (agentUrl, operation, args, how) => {
+      const { signal, ref } = how;
       const given = structuredClone(args);
       seller.calls.push({ operation, args: given, ref });
       if (operation === 'create_media_buy') return created(given);
       if (operation === 'get_media_buys') return { media_buys: listed(given) };
       if (operation === 'get_task_status') return asked(given);
+      if (operation !== 'update_media_buy' && seller.others)
+        return seller.others(agentUrl, operation, given, how);
       if (operation !== 'update_media_buy') throw new SellerError('UNSUPPORTED_FEATURE', `no ${operation}`);
       seller.underWay += 1;
       seller.most = Math.max(seller.most, seller.underWay);
@@ -283,9 +291,12 @@ export interface Process {
   readonly events: Event[];
   readonly start: () => Promise<void>;
   readonly stop: () => Promise<void>;
+  /** Of one that may die. */
+  readonly life?: Life;
 }
 
 export interface ProcessOptions extends Partial<Pick<RegistrationsOptions, 'baseUrl' | 'call' | 'store'>> {
+  readonly life?: Life;
   /** More of `createRegistrations`. */
   readonly more?: Partial<RegistrationsOptions>;
 }
@@ -309,6 +320,7 @@ export function movingWorld() {
     baseUrl = [NEW, OLD],
     call = seller.call,
     store,
+    life,
     more = {},
   }: ProcessOptions = {}): Promise<Process> => {
     const alarms: Alarm[] = [];
@@ -345,6 +357,7 @@ export function movingWorld() {
       poller,
       alarms,
       events,
+      ...(life && { life }),
       start: async () => {
         await receiver.start();
         await registrations.start();
@@ -394,17 +407,12 @@ export function movingWorld() {
       });
       await made.call();
     },
-    /** Ends, but for a process that is dead. */
-    abandon: async (dead: Process | undefined): Promise<void> => {
-      const ended = Promise.all(processes.filter((one) => one !== dead).map((one) => one.stop()));
-      await clock.pass(5 * MINUTE);
-      await ended;
-      processes.length = 0;
-      clock.end();
-    },
+    /** Ends, but for processes that are dead. */
     end: async () => {
       // What it sleeps for is over at once.
-      const ended = Promise.all(processes.map((one) => one.stop()));
+      const ended = Promise.all(
+        processes.splice(0).flatMap((one) => (one.life?.isOver() ? [] : [one.stop()])),
+      );
       await clock.pass(5 * MINUTE);
       await ended;
       clock.end();
@@ -413,6 +421,49 @@ export function movingWorld() {
 }
 
 export type MovingWorld = ReturnType<typeof movingWorld>;
+
+/**
+ * A process that dies at its n-th point: around each step of its store, and each call to the seller. Dead, it does nothing, and never
+ * stops.
+ */
+export async function mortalProcess(
+  world: MovingWorld,
+  diesAt: number,
+  options: ProcessOptions = {},
+): Promise<{ readonly process: Process; readonly life: Life }> {
+  const life = lifeUntil(diesAt);
+  const { store } = world.opened();
+  const { registrations: rows } = store;
+  if (!rows) throw new Error('the store has registrations');
+  const mortal =
+    <A extends readonly unknown[], T>(name: string, call: (...given: A) => Promise<T>) =>
+    async (...given: A): Promise<T> => {
+      await life.point(`before ${name}`);
+      const result = await call(...given);
+      await life.point(`after ${name}`);
+      return result;
+    };
+  const alive =
+    <A extends readonly unknown[], T>(call: (...given: A) => Promise<T>) =>
+    (...given: A): Promise<T> =>
+      life.isOver() ? new Promise(() => {}) : call(...given);
+  const process = await world.process({
+    ...options,
+    life,
+    call: mortal('call', world.seller.call),
+    store: {
+      ...store,
+      registrations: {
+        ...rows,
+        run: (sender, plan) => mortal('run', () => rows.run(sender, plan))(),
+        due: alive((request: Parameters<typeof rows.due>[0]) => rows.due(request)),
+        page: alive((query: Parameters<typeof rows.page>[0]) => rows.page(query)),
+      },
+    },
+  });
+  life.begin();
+  return { process, life };
+}
 
 /** All steps of a plan, page by page. */
 export async function allSteps(
@@ -438,6 +489,20 @@ export async function passUntil(
     if (await isSo()) return;
     await clock.pass(10 * SECOND);
   }
+}
+
+/** Lets so much time pass while registrations of these processes do nothing of themselves; start them again. */
+export async function passWithout(
+  { clock }: MovingWorld,
+  processes: readonly Process[],
+  ms: number,
+): Promise<void> {
+  const stopped = Promise.all(
+    processes.flatMap(({ registrations, poller }) => [registrations.stop(), poller.stop()]),
+  );
+  await clock.pass(SECOND);
+  await stopped;
+  await clock.pass(ms);
 }
 
 /** Whether everything that can be moved has been. */

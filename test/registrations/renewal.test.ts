@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Registrations } from '../../src/registrations/index.ts';
 import { signHmac } from '../../src/sender/sign.ts';
+import { LONG } from '../reliability/form.ts';
 import { NEWEST, OLDER } from './kit.ts';
 import {
   AGENT,
@@ -9,12 +10,15 @@ import {
   type Bought,
   type Config,
   DAY,
+  HOUR,
   isMoved,
   MINUTE,
+  mortalProcess,
   movingWorld,
   type MovingWorld,
   OLD,
   passUntil,
+  passWithout,
   type Process,
   SECOND,
 } from './moving-seller.ts';
@@ -304,29 +308,105 @@ describe('a renewal (told.md §5)', () => {
     const [auth] = await authAt(after.registrations, reports?.url);
     expect(auth).toMatchObject({ reports: { secret: secretIn(reports) } });
   });
+});
 
-  it('leaves credentials that a subscription has, and says so', async () => {
-    const process = await agedBuy({ scheme: 'HMAC-SHA256' });
-    const set = {
-      seller: { agentUrl: AGENT },
-      subscriptions: [
-        { ref: 'r', subscriberId: 's', eventTypes: ['x'], scheme: 'HMAC-SHA256', state: 'active', since: 0 },
-      ],
-    };
-    await world.opened().store.registrations?.run(AGENT, (rows) =>
-      rows.save({
-        kind: 'subscription',
-        sender: AGENT,
-        id: 'set',
-        value: JSON.stringify(set),
-        dueAt: null,
-        list: null,
-        expiresAt: null,
-      }),
-    );
-    const { steps } = await process.registrations.apply(await process.registrations.plan(RENEW));
-    expect(steps).toMatchObject([
-      { state: 'planned', reason: expect.stringContaining('a subscription has them') },
+/** A renewal that is done, and what the seller had before. */
+async function renewedBuy(): Promise<{ readonly process: Process; readonly before: Config | undefined }> {
+  const process = await agedBuy();
+  const before = structuredClone(world.seller.buy('buy-1').reports);
+  await process.start();
+  await process.registrations.apply(await process.registrations.plan(RENEW));
+  await passUntil(world, () => isMoved(process, RENEW));
+  return { process, before };
+}
+
+const statusOf = async (process: Process, config: Config | undefined): Promise<number> =>
+  (await report(process, 'buy-1', String(config?.url), secretIn(config))).response.status;
+
+/** Routes with credentials that are told, or were. */
+const hmacRoutes = async ({ registrations }: Process): Promise<readonly string[]> => {
+  const { urls } = await registrations.state();
+  return [...new Set(urls.filter(({ scheme }) => scheme === 'HMAC-SHA256').map(({ route }) => route))];
+};
+
+describe('a former route (told.md §5.3)', () => {
+  it('goes by itself when it is quiet, in any process, and not before', async () => {
+    const { process, before } = await renewedBuy();
+    const { reports } = world.seller.buy('buy-1');
+    const other = await world.process({ baseUrl: OLD });
+    expect(await statusOf(process, reports)).toBe(200);
+    // Sent before the seller was told, and delivered late: it puts that off.
+    await passWithout(world, [process], 20 * HOUR);
+    expect(await statusOf(other, before)).toBe(200);
+    await world.clock.pass(20 * HOUR);
+    await other.start();
+    await world.clock.pass(10 * MINUTE);
+    expect(await hmacRoutes(other)).toHaveLength(2);
+    expect(await statusOf(process, before)).toBe(200);
+    await passWithout(world, [other], DAY + 10 * MINUTE);
+    await other.start();
+    await world.clock.pass(10 * MINUTE);
+    expect(await hmacRoutes(other)).toHaveLength(1);
+    for (const at of [process, other]) {
+      expect(await statusOf(at, before)).toBe(503);
+      expect(await statusOf(at, reports)).toBe(200);
+      // Nowhere does the former secret count.
+      expect(await authAt(at.registrations, reports?.url)).toEqual([
+        { reports: { secret: secretIn(reports) } },
+      ]);
+    }
+    await world.clock.pass(SECOND);
+    const alarms = [...process.alarms, ...other.alarms];
+    expect(alarms.filter(({ code }) => code === 'retired_url_used')).toMatchObject([{ sender: AGENT }]);
+  });
+
+  it('stays for as long as a media buy is on it', async () => {
+    const { process, before } = await renewedBuy();
+    await passWithout(world, [process], 5 * DAY);
+    await process.start();
+    await world.clock.pass(2 * HOUR);
+    expect(await hmacRoutes(process)).toHaveLength(2);
+    expect(await statusOf(process, before)).toBe(200);
+  });
+
+  it('goes where nobody was ever on it', async () => {
+    world = movingWorld();
+    const process = await world.process({ baseUrl: OLD });
+    await process.registrations.reportingWebhook({ agentUrl: AGENT }, { frequency: 'daily' });
+    await world.clock.pass(31 * DAY);
+    const auto = await world.process({ baseUrl: OLD, more: { renew: 'auto' } });
+    const [first] = await hmacRoutes(auto);
+    await auto.start();
+    await world.clock.pass(2 * HOUR);
+    expect(await hmacRoutes(auto)).not.toContain(first);
+    const { rows = [] } =
+      (await world.opened().store.registrations?.page({ kind: 'route', sender: '', limit: 9 })) ?? {};
+    expect(rows.filter(({ value }) => value.includes('sealed'))).toHaveLength(1);
+  });
+
+  it('goes wherever a process dies while it retires it', async () => {
+    const { process, before } = await renewedBuy();
+    const { reports } = world.seller.buy('buy-1');
+    expect(await statusOf(process, reports)).toBe(200);
+    await passWithout(world, [process], 2 * DAY);
+    let deaths = 0;
+    for (let diesAt = 0; diesAt < 60; diesAt += LONG ? 1 : 3) {
+      const { process: mortal, life } = await mortalProcess(world, diesAt, { baseUrl: OLD });
+      void mortal.registrations.start();
+      // The turn of the seller comes again in an hour.
+      await world.clock.pass(HOUR + MINUTE);
+      if (!life.isOver()) break;
+      deaths += 1;
+    }
+    expect(deaths).toBeGreaterThan(4);
+    const heir = await world.process({ baseUrl: OLD });
+    await heir.start();
+    await world.clock.pass(2 * HOUR);
+    expect(await hmacRoutes(heir)).toHaveLength(1);
+    expect(await statusOf(heir, before)).toBe(503);
+    expect(await statusOf(heir, reports)).toBe(200);
+    expect(await authAt(heir.registrations, reports?.url)).toEqual([
+      { reports: { secret: secretIn(reports) } },
     ]);
   });
 });

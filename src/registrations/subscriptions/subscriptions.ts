@@ -107,9 +107,8 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
     const name = setName(account, hashes);
     const before = await registrations.run(agentUrl, (rows) => namedIn(setAt(rows, name), ref));
     if (!before || !isAsked(before, request)) await requireTypes(by.call, request);
-    await context.routes.routeOf(sellerIn(request), scheme);
-    const { base } = context.routes;
-    const anew = { subscriberId: newSubscriberId(name, randomBytes), base };
+    const { base, route } = await context.routes.routeOf(sellerIn(request), scheme);
+    const anew = { subscriberId: newSubscriberId(name, randomBytes), base, route };
     const changed = await change(by, request, (set, now) => withWanted(set, request, anew, now));
     return outcome(changed, ref);
   };

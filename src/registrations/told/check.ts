@@ -13,12 +13,12 @@ import { accountArgument, allRows } from '../operation-rows.ts';
 import { buyStreamIn } from '../streams.ts';
 import { type Entry, readAccount } from '../subscriptions/account-reading.ts';
 import { differs } from '../subscriptions/entries.ts';
-import { setIn, type Subscription } from '../subscriptions/set-row.ts';
+import { setIn, type Subscription, urlsOf } from '../subscriptions/set-row.ts';
 import { accountIn } from '../subscriptions/set-states.ts';
 import { askInPlace, failedQuestion, type QuestionContext } from './check-question.ts';
 import { buyDifferences, type ToldBuy } from './compared-buys.ts';
 import { leftAt } from './quiet.ts';
-import { endOf, MOST_NAMED, routesOf, subscribedUrls } from './recorded.ts';
+import { endOf, MOST_NAMED } from './recorded.ts';
 import { isShownBelow, shownText, shownUrl } from './shown-url.ts';
 import type { StatePage, UrlCheckError, UrlDrift, UrlState } from './state-types.ts';
 import { givenAt, saveGiven } from './url-row.ts';
@@ -27,8 +27,6 @@ import { givenAt, saveGiven } from './url-row.ts';
 
 export interface CheckContext extends QuestionContext {
   readonly hashes: Hashes;
-  /** As of `RecordedContext`. */
-  readonly base?: string | undefined;
 }
 
 /** Sellers that are asked at once. */
@@ -228,17 +226,16 @@ function cursorIn(data: JsonObject): string | undefined {
 
 /** Sets of accounts: no seller says which one of the whole agent it has. */
 async function checkSubscriptions(
-  { registrations, base: firstBase }: CheckContext,
+  { registrations }: CheckContext,
   checking: Checking,
   signal: AbortSignal,
 ): Promise<void> {
   const { agentUrl: sender, isListed, ask } = checking;
-  const routes = await routesOf(registrations, sender);
   for await (const row of allRows(registrations, { kind: 'subscription', sender })) {
     const set = setIn(row);
     const account = accountIn(set);
     const on = set.subscriptions.flatMap((one) => {
-      const url = one.state === 'active' ? subscribedUrls(one, routes, firstBase).find(isListed) : undefined;
+      const url = one.state === 'active' ? urlsOf(one).find(isListed) : undefined;
       return url ? [{ one, url }] : [];
     });
     if (!account || on.length === 0) continue;
@@ -262,8 +259,7 @@ function entryDifference(one: Subscription, { base }: OurUrl, entries: readonly 
   const text = entry && textMember(entry, 'url');
   const shown = shownUrl(text);
   const isThere = shown !== undefined && isShownBelow(shown, base);
-  const urls = isThere && text !== undefined ? [text] : [];
-  const why = differs(entry, one, new Map([[one.scheme, { url: '', urls }]]));
+  const why = differs(entry, one, isThere ? text : undefined);
   return why !== undefined && shown && !isThere ? `${why}: ${shownText(shown, base)}` : why;
 }
 

@@ -124,5 +124,5 @@ const usedAlarm = (sender: string, { base, route }: OurUrl): Parameters<RaiseAla
   sender,
   base,
   route,
-  message: `The seller sends to a URL below ${base} that you have retired. Ask it to use the one that it was told since.`,
+  message: `The seller sends to a URL below ${base} that was retired. Ask it to use the one that it was told since.`,
 });

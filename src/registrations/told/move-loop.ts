@@ -13,6 +13,8 @@ export interface MoveLoopContext extends StepsContext {
   readonly perSeller: number;
   /** Goes on with a renewal of a seller that a process has left. */
   readonly goOn: (agentUrl: string) => Promise<void>;
+  /** Retires its former routes that are quiet. */
+  readonly retireFormers: (agentUrl: string) => Promise<void>;
 }
 
 /** Rows that are worked on concurrently. */
@@ -60,6 +62,7 @@ export function moveLoop(context: MoveLoopContext): MoveLoop {
       return { ids: claimTurns(step, now, claim), until: end };
     });
     for (const id of ids) start((held) => begin(context, held, stopping), { sender, id, dueAt: until });
+    if (waiting.length === 0) await context.retireFormers(sender);
   };
 
   const looks = async (stopping: AbortSignal): Promise<number> => {

@@ -1,7 +1,9 @@
 import { printableText } from '../../codec/printable.ts';
+import type { RouteKind } from '../route-kind.ts';
+import type { Target } from './move-request.ts';
 import type { MoveList } from './move-row.ts';
-import type { Need } from './move-needs.ts';
 import type { MoveState, MoveStep, MoveUrl } from './move-types.ts';
+import type { OwnRoutes } from './own-routes.ts';
 
 /* Steps as their owner sees them. Pure. */
 
@@ -15,16 +17,32 @@ export const STATE_OF: Readonly<Record<MoveList, MoveState>> = {
 /** The longest id of a seller in a text, characters. */
 const MOST_ID = 100;
 
+/** Where a plan goes, and what its seller has. */
+export interface How {
+  readonly routes: OwnRoutes;
+  readonly to: Target;
+  /** Whether credentials of a route are to be renewed. */
+  readonly isDue: (kind: RouteKind) => boolean;
+}
+
+/** Why a step that is due is not begun. */
+export const NOT_NOW = 'its credentials cannot be renewed now: another renewal of the seller is under way';
+
+/** What a media buy or a subscription lacks to be where it is to go. */
+export interface StepNeed {
+  readonly kind: 'nothing' | 'update' | 'unknown';
+  readonly from?: readonly MoveUrl[];
+  readonly to?: readonly MoveUrl[];
+  readonly reason?: string;
+}
+
 /** Of whom a step is. */
 export type StepOf = Pick<MoveStep, 'agentUrl' | 'mediaBuyId' | 'subscription'>;
 
 /** @param why a reason that stands beside the state. */
-export function stepOf(of: StepOf, need: Need, state: MoveState, why?: string): MoveStep {
-  const { from, to } = { from: [], to: [], ...('from' in need && need) } as {
-    readonly from: readonly MoveUrl[];
-    readonly to: readonly MoveUrl[];
-  };
-  const reason = why ?? (need.kind === 'unknown' ? need.reason : undefined);
+export function stepOf(of: StepOf, need: StepNeed, state: MoveState, why?: string): MoveStep {
+  const { from = [], to = [] } = need;
+  const reason = why ?? need.reason;
   return {
     ...of,
     from,

@@ -2,6 +2,7 @@ import { MAX_TEXT } from '../../codec/printable.ts';
 import { isJsonObject } from '../../codec/members.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../../config/validate.ts';
 import { ConfigError } from '../../shared/errors.ts';
+import { accountJson } from '../answer-json.ts';
 import { requireAgentUrl } from '../option-checks.ts';
 import { checked, SCHEMES } from '../seller.ts';
 import type { MoveTarget } from './move-row.ts';
@@ -97,7 +98,9 @@ function requireStep(step: MoveStep): void {
     if (text('mediaBuyId', mediaBuyId).length <= MAX_TEXT) return;
   } else if (isJsonObject(subscription)) {
     text('subscription.ref', subscription.ref);
-    if (subscription.account === undefined || isJsonObject(subscription.account)) return;
+    if (subscription.account === undefined) return;
+    accountJson(subscription.account);
+    return;
   }
   throw new ConfigError('plan.steps: has a step of no media buy and no subscription. Give it unchanged.');
 }

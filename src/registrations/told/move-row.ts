@@ -2,7 +2,7 @@ import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import { storedObject } from '../operation-rows.ts';
 import type { RouteScheme } from '../seller.ts';
 import { pauseOf, sellerRowIn } from '../watch-task.ts';
-import { ownRoutesIn, untilTold } from './own-routes.ts';
+import { hasFormers, ownRoutesIn, untilTold } from './own-routes.ts';
 
 /*
  * The rows of moves (told.md §3.2, §3.3): one a media buy that is to be told another URL, by the id of its stream; and one a seller,
@@ -108,6 +108,8 @@ export function freeTurn(rows: RegistrationRows, sender: string, id: string, now
 
 /** After which a seller's turn is looked at again by itself. Ms. */
 const TURNS_AGAIN_MS = 60_000;
+/** Likewise where no step waits, for as long as it has former routes (told.md §5.3). Ms. */
+const FORMERS_AGAIN_MS = 3_600_000;
 
 /** The steps that may begin now. */
 export interface Claim {
@@ -134,7 +136,8 @@ export function claimTurns(
   const row = rows.get('move', TURNS_ID);
   if (!row || row.dueAt !== heldAt) return [];
   const { live } = turnsIn(rows, now);
-  const untilKnown = Object.values(ownRoutesIn(rows)).map((route) => now + untilTold(route, now));
+  const routes = ownRoutesIn(rows);
+  const untilKnown = Object.values(routes).map((route) => now + untilTold(route, now));
   const pausedUntil = Math.max(pauseOf(sellerRowIn(rows), now), ...untilKnown);
   const claimed =
     pausedUntil > now
@@ -147,6 +150,7 @@ export function claimTurns(
   const is = [...live, ...claimed.map(({ id }) => [id, until] as const)];
   const ends = is.map(([, at]) => at);
   const next = pausedUntil > now ? pausedUntil : Math.min(now + TURNS_AGAIN_MS, ...ends);
-  saveTurns(rows, sender, { live: is }, waiting.length === 0 ? null : Math.max(next, now + 1));
+  const idle = hasFormers(routes) ? now + FORMERS_AGAIN_MS : null;
+  saveTurns(rows, sender, { live: is }, waiting.length === 0 ? idle : Math.max(next, now + 1));
   return claimed.map(({ id }) => id);
 }

@@ -5,8 +5,18 @@ import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../.
 import { requestInvalid } from '../seller.ts';
 import type { RouteKind } from '../route-kind.ts';
 import { type BuyStream, buyStreamIn, isRegistered } from '../streams.ts';
+import { MOST_KEPT } from '../subscriptions/wanted.ts';
 import { type Need, needOf } from './move-needs.ts';
-import { placeIn, type PlanPlace, placeText, STATE_OF, type StepOf, stepOf } from './move-plan.ts';
+import {
+  type How,
+  NOT_NOW,
+  placeIn,
+  type PlanPlace,
+  placeText,
+  STATE_OF,
+  type StepOf,
+  stepOf,
+} from './move-plan.ts';
 import { checkedMove, checkedPlan, MOST_STEPS, type Target } from './move-request.ts';
 import {
   goneRow,
@@ -21,6 +31,7 @@ import { buyOf } from './move-steps.ts';
 import type { ApplyOptions, MovePlan, MoveRequest, MoveStep } from './move-types.ts';
 import { type OwnRoutes, ownRoutesIn } from './own-routes.ts';
 import type { Renewals } from './renewals.ts';
+import { keptSet, setSteps } from './set-steps.ts';
 
 /* The plan of a move, and what is stored when it is applied (told.md §3.1, §3.3). */
 
@@ -30,17 +41,8 @@ export interface MovesContext {
   /** The first one is what sellers are told. */
   readonly bases: readonly string[];
   readonly renewals: Pick<Renewals, 'isDue' | 'begin'>;
-  readonly subscriptions?: SubscriptionMoves;
   /** Steps were stored. */
   readonly wake: () => void;
-}
-
-/** How sets of subscriptions take part. */
-export interface SubscriptionMoves {
-  /** The steps of a set. */
-  readonly stepsOf: (row: RegistrationRow, routes: OwnRoutes, to: Target) => readonly MoveStep[];
-  /** Wants a subscription elsewhere; its set is changed by whoever has started. */
-  readonly move: (step: MoveStep, to: Target) => Promise<MoveStep>;
 }
 
 export interface Moves {
@@ -56,7 +58,7 @@ const TOGETHER = 100;
 const CONCURRENT = 10;
 
 export function movesOf(context: MovesContext): Moves {
-  const { registrations, hashes, bases, renewals, subscriptions, wake } = context;
+  const { registrations, hashes, bases, renewals, wake } = context;
   const dueIn =
     (routes: OwnRoutes, { renew }: Target, now: number) =>
     (kind: RouteKind): boolean =>
@@ -69,7 +71,8 @@ export function movesOf(context: MovesContext): Moves {
     const steps: MoveStep[] = [];
     let left = limit * READ_PER_STEP;
     while (at && at.seller < sellers.length && left > 0 && steps.length < limit) {
-      const { rows, next } = await read(at, sellers[at.seller], Math.min(left, limit - steps.length));
+      const most = rowsFor(at, limit - steps.length);
+      const { rows, next } = await read(at, sellers[at.seller], Math.min(left, most));
       left -= Math.max(1, rows.length);
       steps.push(...(await stepsIn(rows, at.part, to)));
       at = next === undefined ? following(at) : { ...at, after: next };
@@ -102,9 +105,7 @@ export function movesOf(context: MovesContext): Moves {
           const routes = ownRoutesIn(step);
           const how = { routes, to, isDue: dueIn(routes, to, now) };
           return own.flatMap((row) =>
-            part === 'stream'
-              ? (buyStep(step, row, how) ?? [])
-              : (subscriptions?.stepsOf(row, routes, to) ?? []),
+            part === 'stream' ? (buyStep(step, row, how) ?? []) : setSteps(row, how),
           );
         })),
       );
@@ -128,13 +129,15 @@ export function movesOf(context: MovesContext): Moves {
   };
 
   const kept = async (step: MoveStep, to: Target): Promise<MoveStep> => {
-    const { agentUrl, mediaBuyId } = step;
-    if (mediaBuyId === undefined) return subscriptions?.move(step, to) ?? step;
-    const id = storedId(mediaBuyId, hashes);
+    const { agentUrl, mediaBuyId, subscription } = step;
     return registrations.run(agentUrl, (rows, now) => {
       const routes = ownRoutesIn(rows);
       const how = { routes, to, isDue: dueIn(routes, to, now) };
-      return keptIn(rows, { agentUrl, mediaBuyId }, id, how, now);
+      if (mediaBuyId !== undefined) {
+        return keptIn(rows, { agentUrl, mediaBuyId }, storedId(mediaBuyId, hashes), how, now);
+      }
+      if (!subscription) return step;
+      return keptSet(rows, { agentUrl, subscription }, how, now, hashes);
     });
   };
 
@@ -157,6 +160,10 @@ function beginIn({ after }: MoveRequest): PlanPlace {
   );
 }
 
+/** Rows that have about so many steps at most. */
+const rowsFor = ({ part }: PlanPlace, steps: number): number =>
+  part === 'stream' ? steps : Math.ceil(steps / MOST_KEPT);
+
 const following = ({ seller, part }: PlanPlace): PlanPlace =>
   part === 'stream' ? { seller, part: 'subscription' } : { seller: seller + 1, part: 'stream' };
 
@@ -171,13 +178,6 @@ function bySender(
     else parts.push({ sender: row.sender, own: [row] });
   }
   return parts;
-}
-
-/** Where a media buy is to go, and what its seller has. */
-interface How {
-  readonly routes: OwnRoutes;
-  readonly to: Target;
-  readonly isDue: (kind: RouteKind) => boolean;
 }
 
 /** Whether a renewal is about it: signed routes have nothing to renew. */
@@ -247,6 +247,3 @@ function unkept(of: StepOf, need: Need, due: Need | undefined): MoveStep {
   if (need.kind === 'unknown') return stepOf(of, need, 'unknown');
   return due?.kind === 'update' ? stepOf(of, due, 'planned', NOT_NOW) : stepOf(of, need, 'done');
 }
-
-const NOT_NOW =
-  'its credentials cannot be renewed now: another renewal of the seller is under way, or a subscription has them too';

@@ -63,6 +63,12 @@ export function renewed(own: OwnRoute, now: number): OwnRoute {
   return { ...route, ...is, formers };
 }
 
+/** Whether a route with credentials has taken the place of another one, or is about to (told.md §5.3). */
+export const hasFormers = (routes: OwnRoutes): boolean =>
+  Object.values(routes).some(
+    ({ sealed, next, formers = [] }) => sealed !== undefined && (next !== undefined || formers.length > 0),
+  );
+
 /** The names of all routes of a row: the one that is told, the next one, and former ones. */
 export const namesOf = ({ random, next, formers = [] }: OwnRoute): readonly (string | undefined)[] => [
   random,

@@ -5,9 +5,8 @@ import { DAY_MS, type Frequency, HOUR_MS } from '../../windows/calendar.ts';
 import { type CallTold, type OurUrl, type Told, TOLD_CHANNELS } from '../../windows/told.ts';
 import { storedIn } from '../operation.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
-import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
 import { type BuyStream, buyStreamIn } from '../streams.ts';
-import { setIn, type Subscription } from '../subscriptions/set-row.ts';
+import { setIn, urlsOf } from '../subscriptions/set-row.ts';
 import { leftAt } from './quiet.ts';
 import type { MovingMediaBuy } from './state-types.ts';
 
@@ -42,8 +41,6 @@ export interface Recorded {
 /** The URLs of one seller. */
 export interface SellersUrls {
   readonly of: (url: OurUrl) => Recorded;
-  /** Subscriptions that have a route, whichever base it is below. */
-  readonly subscribed: (route: string) => Named;
   /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. Ms. */
   readonly horizonMs: number | undefined;
 }
@@ -51,17 +48,15 @@ export interface SellersUrls {
 export interface RecordedContext {
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
-  /** The base that sellers are told now; absent: nobody is told any. */
-  readonly base?: string | undefined;
 }
 
 /** All that is recorded of a seller. @param now the store's clock, Unix ms. */
 export async function recordedOf(
-  { registrations, hashes, base }: RecordedContext,
+  { registrations, hashes }: RecordedContext,
   agentUrl: string,
   now: number,
 ): Promise<SellersUrls> {
-  const horizonMs = await registrations.run('', (rows) => declaredIn(rows, hashes, agentUrl)?.horizonMs);
+  const horizonMs = await horizonOf({ registrations, hashes }, agentUrl);
   const urls = new Map<string, Recorded>();
   const of = (url: OurUrl): Recorded => {
     const key = JSON.stringify([url.base, url.route]);
@@ -69,30 +64,27 @@ export async function recordedOf(
     urls.set(key, known);
     return known;
   };
-  const byRoute = new Map<string, Named>();
-  const subscribed = (route: string): Named => {
-    const known = byRoute.get(route) ?? { count: 0, first: [] };
-    byRoute.set(route, known);
-    return known;
-  };
   const moving = await movingOf(registrations, agentUrl);
   for await (const row of allRows(registrations, { kind: 'operation', sender: agentUrl })) noteCall(row, of);
   for await (const row of allRows(registrations, { kind: 'stream', sender: agentUrl })) {
     noteMediaBuy(row, of, { now, horizonMs, move: moving.get(row.id) });
   }
-  const routes = await routesOf(registrations, agentUrl);
   for await (const row of allRows(registrations, { kind: 'subscription', sender: agentUrl })) {
     for (const one of setIn(row).subscriptions) {
-      for (const url of subscribedUrls(one, routes, base)) {
-        note(of(url).subscriptions, one.ref);
-        note(subscribed(url.route), one.ref);
-      }
+      for (const url of urlsOf(one)) note(of(url).subscriptions, one.ref);
     }
   }
-  return { of, subscribed, horizonMs };
+  return { of, horizonMs };
 }
 
-const nobody = (): Recorded => ({
+/** The time for which a seller repeats a delivery, as it declares it; undefined: unknown. Ms. */
+export const horizonOf = (
+  { registrations, hashes }: RecordedContext,
+  agentUrl: string,
+): Promise<number | undefined> =>
+  registrations.run('', (rows) => declaredIn(rows, hashes, agentUrl)?.horizonMs);
+
+export const nobody = (): Recorded => ({
   operations: { count: 0, first: [] },
   mediaBuys: { count: 0, first: [] },
   subscriptions: { count: 0, first: [] },
@@ -172,36 +164,6 @@ export const endOf = (
 
 const intervalOf = ({ channel }: Told, frequency: Frequency | null): number =>
   channel === 'reports' && frequency ? INTERVAL_MS[frequency] : 0;
-
-/** Names of the seller's routes, by kind. */
-export async function routesOf(
-  registrations: StoreRegistrations,
-  agentUrl: string,
-): Promise<ReadonlyMap<RouteKind, string>> {
-  return registrations.run(agentUrl, (rows) => {
-    const found = ROUTE_KINDS.flatMap((kind) => {
-      const row = rows.get('route', kind);
-      const { random } = (row ? storedObject(row.value) : {}) as { readonly random?: string };
-      return random === undefined ? [] : [[kind, random] as const];
-    });
-    return new Map(found);
-  });
-}
-
-/** One that is changed is on its former URL too. What was refused and never set is on none. */
-export function subscribedUrls(
-  one: Subscription,
-  routes: ReadonlyMap<RouteKind, string>,
-  firstBase: string | undefined,
-): readonly OurUrl[] {
-  const forms = [...(one.state === 'refused' ? [] : [one]), ...(one.last ? [one.last] : [])];
-  const urls = new Map<string, OurUrl>();
-  for (const { scheme, base = firstBase } of forms) {
-    const route = routes.get(scheme);
-    if (route !== undefined && base !== undefined) urls.set(JSON.stringify([base, route]), { base, route });
-  }
-  return [...urls.values()];
-}
 
 const MOVING: ReadonlyMap<string | null, MovingMediaBuy['state']> = new Map([
   ['waiting', 'waiting'],

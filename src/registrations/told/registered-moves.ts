@@ -5,6 +5,7 @@ import { givenCaller } from '../option-checks.ts';
 import { ROUTE_KINDS } from '../route-kind.ts';
 import { moveLoop, type MoveLoopContext } from './move-loop.ts';
 import { type Moves, movesOf, type MovesContext } from './moves.ts';
+import { retireFormers } from './former-routes.ts';
 import { ownRouteIn } from './own-routes.ts';
 import { renewalsOf, type RenewalsContext } from './renewals.ts';
 
@@ -17,7 +18,7 @@ const PER_SELLER = 4;
 
 type Context = Omit<
   MoveLoopContext & MovesContext & RenewalsContext,
-  'call' | 'perSeller' | 'wake' | 'goOn' | 'renewals'
+  'call' | 'perSeller' | 'wake' | 'goOn' | 'retireFormers' | 'renewals'
 > & {
   /** Whether what is due is renewed by itself. */
   readonly isAuto: boolean;
@@ -38,7 +39,15 @@ const LATE_MS: number = 7 * 86_400_000;
 export function registeredMoves({ call, isAuto, ...context }: Context): RegisteredMoves {
   const { registrations, sleep, warn } = context;
   const renewals = renewalsOf(context);
-  const loop = call && moveLoop({ ...context, call, perSeller: PER_SELLER, goOn: renewals.goOn });
+  const loop =
+    call &&
+    moveLoop({
+      ...context,
+      call,
+      perSeller: PER_SELLER,
+      goOn: renewals.goOn,
+      retireFormers: (agentUrl) => retireFormers(context, agentUrl),
+    });
   const moves = movesOf({ ...context, renewals, wake: () => loop?.wake() });
 
   /** Sellers that have credentials that are due, or were renewed lately. */

@@ -2,9 +2,11 @@ import { encodeBase64Url } from '../../codec/encoding.ts';
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
 import { ROUTE_KEPT_MS } from '../remembered-routes.ts';
-import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
+import { allRows } from '../operation-rows.ts';
+import { ROUTE_KINDS } from '../route-kind.ts';
 import { makeRouteToken, type RandomBytes, seal, type Secrets } from '../secrets.ts';
-import { setIn } from '../subscriptions/set-row.ts';
+import { isMoving as isSetMoving, setIn } from '../subscriptions/set-row.ts';
+import { wakeTurns } from './move-row.ts';
 import {
   type NextRoute,
   type OwnRoute,
@@ -57,33 +59,18 @@ export function renewalsOf(context: RenewalsContext): Renewals {
     return { random, secretId, sealed: await seal(secrets, placeOfRoute(of), credentials, randomBytes) };
   };
 
-  /** Kinds whose routes subscriptions of the seller are told: their sets are not moved. */
-  const subscribed = async (agentUrl: string): Promise<ReadonlySet<RouteKind>> => {
-    const found = new Set<RouteKind>();
-    for (let after: string | undefined; ;) {
-      const page = await registrations.page({
-        kind: 'subscription',
-        sender: agentUrl,
-        limit: 1000,
-        ...(after !== undefined && { after }),
-      });
-      for (const row of page.rows) {
-        for (const { scheme, last } of setIn(row).subscriptions)
-          found.add(scheme).add(last?.scheme ?? scheme);
-      }
-      if (page.next === undefined) return found;
-      after = page.next;
-    }
-  };
-
-  /** Whether media buys of the seller are still on their way to a route that was renewed. */
+  /** Whether media buys or subscriptions of the seller are still on their way to a route that was renewed. */
   const isMoving = async (agentUrl: string): Promise<boolean> => {
     const lists = await Promise.all(
       (['waiting', 'claimed', 'under_way'] as const).map((list) =>
         registrations.page({ kind: 'move', list, sender: agentUrl, limit: 1 }),
       ),
     );
-    return lists.some(({ rows }) => rows.length > 0);
+    if (lists.some(({ rows }) => rows.length > 0)) return true;
+    for await (const row of allRows(registrations, { kind: 'subscription', sender: agentUrl })) {
+      if (setIn(row).subscriptions.some(isSetMoving)) return true;
+    }
+    return false;
   };
 
   const goOn = async (agentUrl: string): Promise<void> => {
@@ -110,20 +97,17 @@ export function renewalsOf(context: RenewalsContext): Renewals {
     });
   };
 
-  const dueOf = (routes: OwnRoutes, now: number, but: ReadonlySet<RouteKind>): readonly OwnRoute[] =>
-    ROUTE_KINDS.flatMap((kind) => routes[kind] ?? []).filter(
-      (route) => isDue(route, now) && !but.has(route.scheme),
-    );
+  const dueOf = (routes: OwnRoutes, now: number): readonly OwnRoute[] =>
+    ROUTE_KINDS.flatMap((kind) => routes[kind] ?? []).filter((route) => isDue(route, now));
 
   return {
     isDue,
     goOn,
     begin: async (agentUrl) => {
-      const but = await subscribed(agentUrl);
       const { due, isUnderWay } = await registrations.run(agentUrl, (rows, now) => {
         const routes = ownRoutesIn(rows);
         return {
-          due: dueOf(routes, now, but),
+          due: dueOf(routes, now),
           isUnderWay: Object.values(routes).some(({ next }) => next !== undefined),
         };
       });
@@ -135,12 +119,13 @@ export function renewalsOf(context: RenewalsContext): Renewals {
         await registrations.run(agentUrl, (rows, now) => {
           const routes = ownRoutesIn(rows);
           if (Object.values(routes).some(({ next }) => next !== undefined)) return;
-          for (const route of dueOf(routes, now, but)) {
+          for (const route of dueOf(routes, now)) {
             const next = nexts.get(route.scheme);
             const row = next && rows.get('route', route.scheme);
             if (row)
               rows.save({ ...row, value: JSON.stringify({ ...route, next: { ...next, madeAt: now } }) });
           }
+          wakeTurns(rows, agentUrl, now);
         });
       }
       await goOn(agentUrl);

@@ -5,16 +5,18 @@ import { RegistrationError } from '../registrations-errors.ts';
 import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
 import { ownRouteIn } from './own-routes.ts';
 import { quietOf } from './state.ts';
-import { type Recorded, recordedOf, type RecordedContext, type SellersUrls } from './recorded.ts';
+import { type Recorded, recordedOf, type RecordedContext } from './recorded.ts';
 import type { RetireOptions, UrlName } from './state-types.ts';
 import { GIVEN, givenAt, givenIn, saveGiven } from './url-row.ts';
 
 /*
  * `registrations.retire` (told.md §4): the URL is told to nobody any more, and the credentials of its route go once each URL of that is
- * retired. Two steps, of two senders: a process that dies between is made good by the next `retire` of the URL.
+ * retired. Several steps, of two senders: a process that dies between is made good by the next `retire` of the URL.
  */
 
-interface RetireContext extends RecordedContext {
+export interface RetireContext extends RecordedContext {
+  /** The base that sellers are told now; absent: nobody is told any. */
+  readonly base?: string | undefined;
   /** The route by that token is read anew. */
   readonly forget: (route: string) => void;
 }
@@ -33,7 +35,7 @@ export async function retire(
     const given = givenAt(rows, url, hashes);
     if (!given) return unknown(base, route);
     if (given.retiredAt !== undefined) return undefined;
-    const on = holdersOf(seller, url, context.base);
+    const on = seller.of(url);
     const quiet = quietOf(given, on, seller);
     if (!force && now < quiet) return inUse(base, on, quiet);
     saveGiven(rows, agentUrl, { ...given, retiredAt: now }, hashes);
@@ -46,15 +48,6 @@ export async function retire(
   context.forget(route);
 }
 
-/**
- * Who is on a URL. Below the first base its route is the seller's own, on which all of its subscriptions are, below whichever base: it
- * goes with that URL.
- */
-function holdersOf(seller: SellersUrls, url: OurUrl, firstBase: string | undefined): Recorded {
-  const on = seller.of(url);
-  return url.base === firstBase ? { ...on, subscriptions: seller.subscribed(url.route) } : on;
-}
-
 /** A call may have told it while it was retired: then it goes on. @throws RegistrationError */
 async function requireNobody(
   context: RetireContext,
@@ -62,7 +55,7 @@ async function requireNobody(
   now: number,
 ): Promise<void> {
   const { registrations, hashes } = context;
-  const on = holdersOf(await recordedOf(context, agentUrl, now), url, context.base);
+  const on = (await recordedOf(context, agentUrl, now)).of(url);
   if (on.operations.count + on.mediaBuys.count + on.subscriptions.count === 0) return;
   await registrations.run(agentUrl, (rows) => {
     const { retiredAt: _not, ...given } = givenAt(rows, url, hashes) ?? {};
@@ -91,8 +84,8 @@ function noMoreTold(rows: RegistrationRows, url: OurUrl, base?: string): void {
 }
 
 /** The credentials of a route that nobody is told below any base. Its token stays: what is signed is accepted by it. */
-async function dropCredentials(
-  { registrations }: RetireContext,
+export async function dropCredentials(
+  { registrations }: Pick<RetireContext, 'registrations'>,
   agentUrl: string,
   route: string,
 ): Promise<void> {
@@ -102,7 +95,7 @@ async function dropCredentials(
   }
   // Below a base that it was not told yet it would come back, credentials and all.
   const heirs = await registrations.run(agentUrl, (rows) =>
-    ROUTE_KINDS.flatMap((kind) => withoutRoute(rows, kind, route)),
+    ROUTE_KINDS.flatMap((kind) => heirsOf(rows, kind, route)),
   );
   await registrations.run('', (rows, now) => {
     const row = rows.get('route', route);
@@ -115,18 +108,27 @@ async function dropCredentials(
       if (also === sealed) rows.save({ ...heir, value: JSON.stringify(is) });
     }
   });
+  // A former route is listed for as long as anything of it is left to do.
+  await registrations.run(agentUrl, (rows) => {
+    for (const kind of ROUTE_KINDS) withoutFormer(rows, kind, route);
+  });
 }
 
-/** Takes a route out of the seller's own row. @returns the names of those that took its place. */
-function withoutRoute(rows: RegistrationRows, kind: RouteKind, route: string): readonly string[] {
+/** The names of the routes that took the place of one. The seller's own row goes where it is that one. */
+function heirsOf(rows: RegistrationRows, kind: RouteKind, route: string): readonly string[] {
   const row = rows.get('route', kind);
   if (!row) return [];
-  const own = ownRouteIn(row);
-  if (own.random === route) rows.save({ ...row, dueAt: null, expiresAt: 1 });
-  if (own.random === route || own.formers?.includes(route) !== true) return [];
+  const { random, formers = [] } = ownRouteIn(row);
+  if (random === route) rows.save({ ...row, dueAt: null, expiresAt: 1 });
+  return formers.includes(route) ? [random, ...formers].filter((name) => name !== undefined) : [];
+}
+
+function withoutFormer(rows: RegistrationRows, kind: RouteKind, route: string): void {
+  const row = rows.get('route', kind);
+  const own = row && ownRouteIn(row);
+  if (!row || own?.formers?.includes(route) !== true) return;
   const formers = own.formers.filter((name) => name !== route);
   rows.save({ ...row, value: JSON.stringify({ ...own, formers }) });
-  return [own.random, ...own.formers].filter((name) => name !== undefined);
 }
 
 const unknown = (base: string, route: string): RegistrationError =>

@@ -72,7 +72,7 @@ const countsOf = ({ operations, mediaBuys, subscriptions }: Recorded): UrlState[
 
 /** When nobody needs it any more; Infinity while somebody is on it (told.md §3.5). */
 export function quietOf(
-  { base, givenAt, heardAt }: GivenUrl,
+  { base, givenAt, heardAt, leftAt = 0 }: GivenUrl,
   on: Recorded,
   { horizonMs }: Pick<SellersUrls, 'horizonMs'>,
 ): number {
@@ -80,7 +80,7 @@ export function quietOf(
   return quietAt({
     url: base,
     recorded: operations + mediaBuys + subscriptions,
-    since: Math.max(givenAt, on.leftAt),
+    since: Math.max(givenAt, leftAt, on.leftAt),
     heardAt,
     horizonMs,
     intervalMs: on.intervalMs,

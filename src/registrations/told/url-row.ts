@@ -19,6 +19,8 @@ export interface GivenUrl extends OurUrl {
   readonly madeAt?: number;
   /** An authentic delivery came by it then. */
   readonly heardAt?: number;
+  /** A subscription left it then. */
+  readonly leftAt?: number;
   readonly retiredAt?: number;
   /** The last alarm that it is used though it is retired. */
   readonly usedAlarmAt?: number;

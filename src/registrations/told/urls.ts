@@ -11,6 +11,7 @@ import type { RegistrationUrls } from './state-types.ts';
 
 interface UrlsContext extends RecordedContext, Omit<CheckContext, 'call'> {
   readonly call: CallSeller | undefined;
+  readonly base: string;
   readonly routes: Pick<Routes, 'given' | 'isRetired' | 'reread'>;
   /** Ms, of a clock that is never set. */
   readonly now: () => number;
