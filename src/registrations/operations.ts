@@ -1,4 +1,5 @@
 import { notANumber } from '../config/validate.ts';
+import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import type { CallTold } from '../windows/told.ts';
@@ -34,6 +35,7 @@ import {
 import { requireRoom } from './request.ts';
 import type { Route } from './routes.ts';
 import { reportsToldBy } from './told/our-url.ts';
+import { givenAt } from './told/url-row.ts';
 import { allRows, deleteRows, eachRow, storedObject } from './operation-rows.ts';
 import { isOlder, operationToken, seal, type SealedPlace, secretIdOf, unseal } from './secrets.ts';
 import { type RouteScheme, type Seller, sellerIn } from './seller.ts';
@@ -195,8 +197,9 @@ export function operationsOf(options: OperationsOptions): Operations {
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
     const requestKey = newId();
     const isWritten = await takeRoom(agentUrl);
-    const write = (rows: RegistrationRows, now: number): Written | 'forgotten' | undefined => {
+    const write = (rows: RegistrationRows, now: number): Written | 'forgotten' | 'retired' | undefined => {
       if (!rows.get('route', scheme)) return 'forgotten';
+      if (isRetired(rows, reportsTold, hashes)) return 'retired';
       if (step && !step.begins(rows, now, of)) return undefined;
       const made: Stored = {
         seller,
@@ -222,6 +225,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     };
     const storing = async (): Promise<Written | undefined> => {
       const written = await registrations.run(agentUrl, write);
+      if (written === 'retired') throw new RegistrationError('request_invalid', RETIRED);
       if (written !== 'forgotten') return written;
       // The seller was forgotten meanwhile, and its URL with it.
       route = await routes.routeOf(seller, scheme, step?.base);
@@ -353,6 +357,13 @@ export function operationsOf(options: OperationsOptions): Operations {
     },
   };
 }
+
+/** Whether the URL of the reports was retired. */
+const isRetired = (rows: RegistrationRows, { reports: url }: CallTold, hashes: Hashes): boolean =>
+  !!url && givenAt(rows, url, hashes)?.retiredAt !== undefined;
+
+const RETIRED =
+  'arguments.reporting_webhook: its URL was retired, and reports to it would be lost. Ask reportingWebhook() for one with each call.';
 
 /** @throws RegistrationError */
 function requireKeyTime(ms: unknown): void {
