@@ -637,7 +637,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   retired_url_used: {
     test: () => usingRetired(),
-    message: 'The seller sends to a URL below https://buyer.example that you have retired',
+    message: 'The seller sends to a URL below https://buyer.example that was retired',
   },
   registration_drift: {
     test: async () => {
