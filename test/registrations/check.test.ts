@@ -546,6 +546,28 @@ describe('subscriptions are compared with the set of their account', () => {
     expect((await by.subscriptions.list()).subscriptions).toMatchObject([{ state: 'active' }]);
   });
 
+  it('are asked for also where media buys cannot be asked about; not of a seller that is busy', async () => {
+    const by = await subscribed();
+    await order(by, 'buy-1');
+    entries = [];
+    instead = (_agentUrl, operation) => {
+      if (operation === 'get_media_buys') throw new Error('Tool get_media_buys not found');
+      return undefined;
+    };
+    const page = await check(by);
+    expect(page.check).toMatchObject({
+      compared: { mediaBuys: 0, subscriptions: 1 },
+      errors: [{ of: 'mediaBuys', code: 'unanswered' }],
+    });
+    expect(driftsOf(page)).toHaveProperty(BEARER);
+    asked = [];
+    instead = () => {
+      throw new SellerBusyError(429, undefined);
+    };
+    expect((await check(by)).check?.errors).toMatchObject([{ of: 'mediaBuys', code: 'seller_busy' }]);
+    expect(asked).toHaveLength(1);
+  });
+
   it('a set that cannot be read is named', async () => {
     const by = await subscribed();
     await order(by, 'buy-1');

@@ -78,7 +78,10 @@ const askedIn = (error: unknown): unknown => membersOf(error)['retryAfterMs'];
 const membersOf = (error: unknown): Readonly<Record<string, unknown>> =>
   typeof error === 'object' && error !== null ? { ...error } : {};
 
-/** A question that failed, as its seller is named for it. `isLast`: the seller is asked nothing more now. */
+/** The code of a seller that asks for a pause, or has no free place. */
+export const SELLER_BUSY = 'seller_busy';
+
+/** A question that failed, as its seller is named for it. `isLast`: the seller is asked for no more of that now. */
 export interface FailedQuestion {
   readonly code: string;
   readonly message: string;
@@ -96,7 +99,7 @@ export function failedQuestion(error: unknown): FailedQuestion {
 }
 
 function codeOf(error: unknown): string {
-  if (isBusy(error)) return 'seller_busy';
+  if (isBusy(error)) return SELLER_BUSY;
   if (isOfKind(error, RegistrationError) || isOfKind(error, AnswerRefusedError)) return error.code;
   return isOfKind(error, SellerError) && error.code !== '' ? error.code : 'unanswered';
 }

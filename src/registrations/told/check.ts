@@ -15,7 +15,7 @@ import { type Entry, readAccount } from '../subscriptions/account-reading.ts';
 import { differs } from '../subscriptions/entries.ts';
 import { setIn, type Subscription, urlsOf } from '../subscriptions/set-row.ts';
 import { accountIn } from '../subscriptions/set-states.ts';
-import { askInPlace, failedQuestion, type QuestionContext } from './check-question.ts';
+import { askInPlace, failedQuestion, type QuestionContext, SELLER_BUSY } from './check-question.ts';
 import { buyDifferences, type ToldBuy } from './compared-buys.ts';
 import { leftAt } from './quiet.ts';
 import { endOf, MOST_NAMED } from './recorded.ts';
@@ -121,8 +121,9 @@ async function checkedSeller(
     now: asOf,
     horizonMs: await registrations.run('', (rows) => declaredIn(rows, hashes, agentUrl)?.horizonMs),
   };
-  const isAnswering = await checkMediaBuys(context, checking, signal);
-  if (isAnswering) await checkSubscriptions(context, checking, signal);
+  await checkMediaBuys(context, checking, signal);
+  const isBusy = checking.errors.some(({ code }) => code === SELLER_BUSY);
+  if (!isBusy) await checkSubscriptions(context, checking, signal);
   return checking;
 }
 
@@ -140,12 +141,11 @@ interface Group {
   readonly buys: Map<string, ToldBuy>;
 }
 
-/** @returns whether the seller can be asked on. */
 async function checkMediaBuys(
   { registrations }: CheckContext,
   checking: Checking,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<void> {
   const groups = new Map<string, Group>();
   const { agentUrl: sender } = checking;
   for await (const row of allRows(registrations, { kind: 'stream', sender })) {
@@ -164,10 +164,9 @@ async function checkMediaBuys(
       const isAnswering = await unlessFailed(checking, 'mediaBuys', signal, () =>
         compareBuys(checking, { ...by, buys: some }),
       );
-      if (!isAnswering) return false;
+      if (!isAnswering) return;
     }
   }
-  return true;
 }
 
 /** A media buy that is on a URL of the page, as what it was told last. */
@@ -263,7 +262,7 @@ function entryDifference(one: Subscription, { base }: OurUrl, entries: readonly 
   return why !== undefined && shown && !isThere ? `${why}: ${shownText(shown, base)}` : why;
 }
 
-/** @returns whether the seller can be asked on. A question that fails is named. */
+/** @returns whether the seller can be asked for more of that. A question that fails is named. */
 async function unlessFailed(
   { agentUrl, errors }: Checking,
   of: UrlCheckError['of'],
