@@ -42,8 +42,8 @@ export interface RegistrationsOptions {
   /** The age at which HMAC and bearer credentials are due to be renewed, ms. Default: 30 days. */
   readonly renewAfterMs?: number | undefined;
   /**
-   * `auto`: `start` renews credentials that are due. `manual`: `apply` does, with a plan that has `renew: true`.
-   * Default: `manual`.
+   * `auto`: `start` renews credentials that are due. `manual`: `apply` does, with a plan that has `renew: true`. The
+   * former ones are accepted until their URLs are quiet, and then retired by `start`. Default: `manual`.
    */
   readonly renew?: 'auto' | 'manual' | undefined;
   /** The logger. Default: the receiver's; without a receiver warnings and errors go to the console. */

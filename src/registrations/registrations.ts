@@ -118,7 +118,8 @@ export interface Registrations extends EventRegistrations, RegistrationMoves, Re
   /**
    * Repeats calls that were not settled, in any number of processes: the same bytes under the same request key. A
    * call that is refused or cannot be repeated raises an alarm. Subscriptions that are not settled are finished, and
-   * all are looked at once a day.
+   * all are looked at once a day. Steps that `apply` has stored are done, and URLs whose credentials were renewed are
+   * retired when they are quiet.
    *
    * It resolves when it has begun. A further call has no effect; it may follow `stop`.
    * @throws ConfigError (rejects) without `call`, or if no receiver of this process has these registrations.

@@ -429,6 +429,71 @@ describe('a process dies at every step, and another one finishes it', () => {
   });
 });
 
+describe('a URL that was retired by force', () => {
+  const forced = async (of: Parameters<Registrations['subscribe']>[0]): Promise<Process> => {
+    const process = await moving([{ ...of, scheme: 'Bearer' }]);
+    await process.registrations.retire(await urlAt(process, OLD), { force: true });
+    return process;
+  };
+
+  it("is no subscription's any more: it is lost, and told another one by its owner alone", async () => {
+    const process = await forced(request);
+    const [before] = structuredClone(oursOf(sets));
+    await passWithout(world, [process], DAY);
+    await process.start();
+    await passUntil(world, async () => (await statesOf(process))[0] === 'creatives lost');
+    expect(sets.sent('sync_accounts')).toEqual([]);
+    expect(process.alarms).toMatchObject([{ code: 'subscription_lost' }]);
+    await process.registrations.subscribe({ ...request, scheme: 'Bearer' });
+    const [after] = oursOf(sets);
+    expect([secretIn(after).length, secretIn(after) === secretIn(before)]).toEqual([43, false]);
+    expect(basesOf(oursOf(sets))).toEqual([NEW]);
+    expect(await recordedOn(process)).toEqual({ [NEW]: ['creatives'] });
+  });
+
+  it('is not sent with the set of an agent', async () => {
+    const process = await forced(ofAgent);
+    const before = structuredClone(sets.agent.configs);
+    await passWithout(world, [process], DAY);
+    await process.start();
+    await passUntil(world, async () => (await statesOf(process))[0] === 'agent lost');
+    expect(sets.agent.configs).toEqual(before);
+    await process.registrations.subscribe({ ...ofAgent, scheme: 'Bearer' });
+    expect(basesOf(sets.agent.configs)).toEqual([NEW]);
+    expect(secretIn(sets.agent.configs[0])).not.toBe(secretIn(before[0]));
+    expect(secretIn(sets.agent.configs[0])).toMatch(/^[\w-]{43}$/);
+  });
+
+  it('is not told for what was to be set there', async () => {
+    const process = await moving([]);
+    sets.instead = ({ operation }) => {
+      if (operation === 'sync_accounts') throw new Error('no answer');
+      return undefined;
+    };
+    const subscribing = process.registrations.subscribe(request);
+    await subscribing.catch(() => undefined);
+    const url = await urlAt(process, NEW);
+    await process.registrations.retire(url, { force: true });
+    sets.instead = undefined;
+    await passUntil(world, async () => (await statesOf(process))[0] === 'creatives active');
+    const { urls } = await process.registrations.state();
+    expect(urls.filter(({ subscriptions }) => subscriptions.length > 0)).toMatchObject([{ base: NEW }]);
+    expect(urls.find(({ subscriptions }) => subscriptions.length > 0)?.route).not.toBe(url.route);
+  });
+});
+
+it('a URL whose last subscription was removed is not quiet for a day', async () => {
+  begin();
+  const process = await world.process({ baseUrl: OLD });
+  await process.registrations.subscribe(request);
+  await world.clock.pass(2 * DAY);
+  await process.registrations.unsubscribe({ agentUrl: AGENT, account, ref: request.ref });
+  await expect(process.registrations.retire(await urlAt(process, OLD))).rejects.toMatchObject({
+    code: 'url_in_use',
+    message: expect.stringContaining('it is quiet at'),
+  });
+});
+
 /** Points behind these are of looks after the move. */
 const MOST_POINTS = 60;
 /** Of each call and step one side, in the short form. */

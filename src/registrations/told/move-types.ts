@@ -19,8 +19,9 @@ export interface MoveRequest {
 
 /**
  * The state of a step of a move. `planned`: nothing was begun. `waiting`: `apply` has stored it, and it is not sent yet.
- * `under_way`: it was sent, and has not ended. `done`: the seller has it. `refused`: the seller refused it; `apply` tries
- * again. `unknown`: it cannot be sent, because something that it needs is not known here.
+ * `under_way`: it was sent, and has not ended. `done`: the seller has it. `refused`: the seller refused it, and keeps what
+ * it had; `apply` tries again. `unknown`: it cannot be sent, because something that it needs is not known here, or the
+ * subscription is lost or was refused.
  */
 export type MoveState = 'planned' | 'waiting' | 'under_way' | 'done' | 'refused' | 'unknown';
 
@@ -76,7 +77,8 @@ export interface RegistrationMoves {
   readonly plan: (request?: MoveRequest) => Promise<MovePlan>;
   /**
    * Stores the steps of a plan, or its first `first`, and returns the plan with their states. It resolves when they
-   * are durable; `start`, in any number of processes, does them: `update_media_buy` with the webhook members alone.
+   * are durable; `start`, in any number of processes, does them: `update_media_buy` with the webhook members alone, and
+   * for subscriptions a change of their set, in which what others have is kept.
    * Called again, with the same plan or another, it goes on: nothing that is under way is begun twice, and what was
    * refused is tried again.
    * @throws RegistrationError; ConfigError without `call`.
