@@ -26,7 +26,6 @@ import { rewrapRoutes, unreadableRoutes } from './route-rewrap.ts';
 import { ourUrlIn } from './told/our-url.ts';
 import { givenOf, isNobodys } from './told/given-routes.ts';
 import { namesOf, type OwnRoute, placeOfRoute, renewed } from './told/own-routes.ts';
-import { wakeTurns } from './told/move-row.ts';
 import { keepGiven } from './told/url-row.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
 import type { OurUrl } from '../windows/told.ts';
@@ -197,8 +196,6 @@ export function routesOf(options: RouteOptions): Routes {
       };
       const row = rowOf(agentUrl, scheme, is);
       if (found?.value !== row.value) rows.save(row);
-      // What was told before is a former route (told.md §5.3).
-      if (found && routeIn(found).random !== is.random) wakeTurns(rows, agentUrl, now);
       if (!given.has(keyOf(is, base))) keepGiven(rows, agentUrl, givenOf(is, base, now), hashes);
       return is;
     });

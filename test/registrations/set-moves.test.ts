@@ -530,6 +530,22 @@ describe('a renewal (told.md §5)', () => {
     expect(urls.filter(({ subscriptions }) => subscriptions.length > 0)).toHaveLength(1);
   });
 
+  it('waits for the new route, whoever looks at the set meanwhile', async () => {
+    begin();
+    const process = await world.process({ baseUrl: OLD });
+    const of = { ...request, scheme: 'HMAC-SHA256' } as const;
+    await process.registrations.subscribe(of);
+    await world.clock.pass(31 * DAY);
+    const [before] = structuredClone(oursOf(sets));
+    await apply(process, RENEW);
+    expect((await process.registrations.subscribe(of)).state).toBe('active');
+    expect(oursOf(sets)).toEqual([before]);
+    expect(await stepsOf(process, RENEW)).toEqual(['creatives waiting']);
+    await process.start();
+    await passUntil(world, () => isMoved(process, RENEW));
+    expect(secretIn(oursOf(sets)[0])).not.toBe(secretIn(before));
+  });
+
   it('leaves one where it is while others are told the new route, with its own credentials', async () => {
     const process = await aged();
     const [before] = structuredClone(oursOf(sets));
@@ -572,6 +588,9 @@ describe('a renewal (told.md §5)', () => {
     const first = await urlAt(process, OLD);
     await apply(process, RENEW);
     await world.clock.pass(10 * MINUTE);
+    const { registrations: rows } = world.opened().store;
+    const tokens = await rows?.page({ kind: 'route', sender: '', limit: 9 });
+    expect(tokens?.rows).toHaveLength(2);
     sets.instead = undefined;
     await passUntil(world, () => isMoved(process, { scheme: 'HMAC-SHA256', baseUrl: OLD }));
     const routes = (await process.registrations.state()).urls.filter(({ base }) => base === OLD);
