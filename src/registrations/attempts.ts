@@ -83,8 +83,14 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
     if (kept !== 'refused' || refusal.isUnknown || isUnattended) raise(alarmOf(is, refusal, kept));
   };
 
-  /** The bytes of a step have a revision that is old: they can never be taken (told.md §3.2). */
-  const isOldRevision = ({ code }: SellerError): boolean => operation.isStep === true && code === 'CONFLICT';
+  /**
+   * The bytes of a step can never be taken, or were not (told.md §3.2). Without a revision in them, and after an attempt that was not
+   * answered, that may hold the media buy still: as of any other operation they are repeated.
+   */
+  const isOldRevision = ({ code }: SellerError): boolean =>
+    operation.isStep === true &&
+    code === 'CONFLICT' &&
+    (unanswered === 0 || asked.call.arguments['revision'] !== undefined);
 
   return {
     untaken: () => {

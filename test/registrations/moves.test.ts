@@ -106,7 +106,7 @@ describe('whatever its seller does (told.md §3.2), a media buy moves, once', ()
     ['late', [1], 1],
     ['twice', [2], 1],
     ['conflict', [1, 1], 1],
-    ['forgetful', [2, 1], 2],
+    ['forgetful', [1, 2, 1], 2],
     ['submitted', [1], 1],
     ['input-required', [1], 1],
     ['busy', [2], 1],
@@ -159,6 +159,22 @@ describe('CONFLICT (told.md §3.2)', () => {
       'update_media_buy',
     ]);
     expect(process.alarms).toEqual([]);
+  });
+
+  it('repeats an update without a revision that may still be done: none is sent under another key', async () => {
+    const process = await bought('locked');
+    await moves(process);
+    await passUntil(world, () => isMoved(process));
+    expect(await isMoved(process)).toBe(true);
+    expect(sent()).toEqual({ attempts: [expect.any(Number)], applied: 1 });
+  });
+
+  it('waits longer with each, so that a lock of a while is over before the last', async () => {
+    const process = await bought('briefly locked');
+    await moves(process);
+    await passUntil(world, () => isMoved(process));
+    expect(await isMoved(process)).toBe(true);
+    expect(sent().applied).toBe(1);
   });
 
   it('at most ten times', async () => {
@@ -494,7 +510,7 @@ describe('a process dies at every step of a move, and another one finishes it', 
     ['done', 1],
     ['conflict', 2],
     ['submitted', 1],
-  ])('%s: each update once, under %i keys', async (manner, keys) => {
+  ])('%s: each update once, under %i keys at most', async (manner, keys) => {
     let passed = 0;
     for (let diesAt = 0; ; diesAt += 1) {
       world = movingWorld();
@@ -510,7 +526,8 @@ describe('a process dies at every step of a move, and another one finishes it', 
       await passUntil(world, () => isMoved(heir));
       const { attempts, applied, reports, push } = world.seller.buy('buy-1');
       const where = `${diesAt}, ${life.passed.at(-1)}`;
-      expect([where, await isMoved(heir), attempts.size, applied.length]).toEqual([where, true, keys, 1]);
+      expect([where, await isMoved(heir), applied.length]).toEqual([where, true, 1]);
+      expect(attempts.size).toBeLessThanOrEqual(keys);
       expect([reports, push].map(baseIn)).toEqual([NEW, NEW]);
       passed = diesAt;
       await world.end();

@@ -44,11 +44,15 @@ export type Manner =
   | 'twice'
   /** No answer at all, and nothing is done. */
   | 'never'
-  /** Its revision has become another one, once or always. */
+  /** Its revision has become another one, once or always. Once, it takes the same call again, another one with its revision alone. */
   | 'conflict'
   | 'conflicts'
-  /** The first attempt is done, without an answer, and its repeat is an update of an old revision. */
+  /** Once it was told a revision, the first attempt is done, without an answer, and its repeat is an update of an old one. */
   | 'forgetful'
+  /** The first attempt takes ten minutes, and its connection breaks; meanwhile the media buy is locked. */
+  | 'locked'
+  /** The media buy is locked for half a minute from the first attempt on, and nothing is done. */
+  | 'briefly locked'
   | 'submitted'
   | 'input-required'
   /** A task that fails. */
@@ -69,6 +73,8 @@ export interface SellerBuy {
   revision: number;
   reports?: Config | undefined;
   push?: Config | undefined;
+  /** When its lock is over. */
+  freeAt?: number;
   /** Attempts by key, in the order in which the keys came. */
   readonly attempts: Map<string, number>;
   /** Keys by which it was changed. */
@@ -102,6 +108,8 @@ export interface MovingSeller {
   readonly updates: (id?: string) => readonly JsonObject[];
 }
 
+const NEVER: AbortSignal = new AbortController().signal;
+
 const hung = (signal: AbortSignal): Promise<never> =>
   new Promise((_resolve, reject) => {
     const end = (): void => reject(signal.reason as Error);
@@ -115,7 +123,7 @@ const configIn = (args: JsonObject, name: string): Config | undefined => {
 };
 
 /** A seller by the protocol, whose media buys each have a manner. It goes on with what it was told before, until an update is done. */
-export function movingSeller(clock: Pick<VirtualClock, 'sleep'>): MovingSeller {
+export function movingSeller(clock: Pick<VirtualClock, 'sleep' | 'now'>): MovingSeller {
   const answered = new Map<string, unknown>();
   const tasks = new Map<string, Task>();
   const seller: MovingSeller = {
@@ -229,6 +237,10 @@ export function movingSeller(clock: Pick<VirtualClock, 'sleep'>): MovingSeller {
     tasks.set(taskId, { mediaBuyId: buy.id, args, polls: 0 });
     return { status, task_id: taskId };
   };
+  const doneLate = async (buy: SellerBuy, args: JsonObject): Promise<void> => {
+    await clock.sleep(10 * MINUTE, NEVER);
+    answered.set(args['idempotency_key'] as string, applied(buy.id, args));
+  };
   type Way = (buy: SellerBuy, args: JsonObject, attempt: number, signal: AbortSignal) => unknown;
   const done: Way = (buy, args) => (old(buy, args) ? conflict() : applied(buy.id, args));
   const MANNERS: Readonly<Record<Manner, Way>> = {
@@ -245,21 +257,33 @@ export function movingSeller(clock: Pick<VirtualClock, 'sleep'>): MovingSeller {
     },
     never: (_buy, _args, _attempt, signal) => hung(signal),
     conflict: (buy, args, attempt, signal) => {
-      if (buy.attempts.size === 1) {
+      if (buy.revision === 1) {
         buy.revision += 4;
         conflict();
       }
-      return args['revision'] === buy.revision ? done(buy, args, attempt, signal) : conflict();
+      const isTaken = args['revision'] === buy.revision || buy.attempts.size === 1;
+      return isTaken ? done(buy, args, attempt, signal) : conflict();
     },
     conflicts: (buy) => {
       buy.revision += 1;
       return conflict();
     },
     forgetful: (buy, args, attempt, signal) => {
-      if (buy.attempts.size > 1) return done(buy, args, attempt, signal);
-      if (attempt > 1) return conflict();
+      if (buy.attempts.size === 1) return conflict();
+      if (buy.attempts.size > 2 || attempt > 1) return done(buy, args, attempt, signal);
       applied(buy.id, args);
       throw new Error('the connection has ended');
+    },
+    locked: (buy, args) => {
+      if (buy.attempts.size === 1 && buy.attempts.get(args['idempotency_key'] as string) === 1) {
+        void doneLate(buy, args);
+        throw new Error('the connection has ended');
+      }
+      return conflict();
+    },
+    'briefly locked': (buy, args, attempt, signal) => {
+      buy.freeAt ??= clock.now() + MINUTE / 2;
+      return clock.now() < buy.freeAt ? conflict() : done(buy, args, attempt, signal);
     },
     submitted: (buy, args) => begun(buy, args, 'submitted'),
     'input-required': (buy, args) => begun(buy, args, 'input-required'),

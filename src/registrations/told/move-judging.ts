@@ -27,6 +27,8 @@ const LONGEST_LOOK_MS = 600_000;
 /** Updates that were done, and left the media buy where it was. */
 const MOST_TRIES = 10;
 const MOST_CONFLICTS = 10;
+/** The wait before the revision is read after a second `CONFLICT`, doubled with each: a lock needs time. Ms. */
+const CONFLICT_MS = 1000;
 
 const DONE: Judged = { kind: 'done' };
 
@@ -37,16 +39,20 @@ export function judged(move: Move, judging: Judging): Judged {
   if (need === undefined || need.kind === 'nothing') return DONE;
   if (!operation) return again(move);
   if (state === 'ended') return ended(move, operation);
-  if (operation.refusal === 'CONFLICT') return conflicted(move, operation);
+  if (operation.refusal === 'CONFLICT') return conflicted(move, operation, now);
   return state === 'refused' ? refused(operation) : orphaned(move, operation, now);
 }
 
 type Update = NonNullable<Judging['operation']>;
 
-/** Its revision was old, and for good. */
-function conflicted({ conflicts }: Move, { reason = '' }: Update): Judged {
-  if (conflicts < MOST_CONFLICTS) return { kind: 'ask' };
-  return { kind: 'refused', reason: `${conflicts + 1} updates were answered CONFLICT. ${reason}` };
+/** Its revision is another one. */
+function conflicted(move: Move, { reason = '' }: Update, now: number): Judged {
+  const { conflicts } = move;
+  if (conflicts >= MOST_CONFLICTS) {
+    return { kind: 'refused', reason: `${conflicts + 1} updates were answered CONFLICT. ${reason}` };
+  }
+  const asksAt = move.asksAt ?? now + (conflicts === 0 ? 0 : CONFLICT_MS * 2 ** (conflicts - 1));
+  return asksAt <= now ? { kind: 'ask' } : { kind: 'wait', move: { ...move, asksAt }, until: asksAt };
 }
 
 const refused = ({ reason, refusal, state }: Update): Judged => ({

@@ -27,6 +27,8 @@ export interface Move {
   /** Updates that were begun, and those of them that were answered `CONFLICT`. */
   readonly tries: number;
   readonly conflicts: number;
+  /** Its update was answered `CONFLICT`: the revision is read from then on. */
+  readonly asksAt?: number;
   /** As `get_media_buys` gave it after such an answer: sent with the next update. */
   readonly revision?: number;
   /** Looks that found nothing new, since the last thing that was. */

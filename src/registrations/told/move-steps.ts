@@ -276,7 +276,7 @@ async function askRevision(
       );
       return;
     }
-    const { operationId: _over, reason: _before, revision: _old, ...is } = known;
+    const { operationId: _over, reason: _before, revision: _old, asksAt: _asked, ...is } = known;
     const status = found.buy && textMember(found.buy, 'status');
     const revision = found.buy && present(found.buy, 'revision');
     const next: Move = {
