@@ -1,0 +1,99 @@
+import { expect, inject, it } from 'vitest';
+import { inThisForm, LONG } from '../form.ts';
+import { EVERY_ROW, isRow } from '../processes/rows.ts';
+import type { MoveBreak } from '../processes/wire.ts';
+import { type MovingVerdict, MOVED } from './judge.ts';
+import { type Point, POINTS, RENEWAL_POINTS } from './points.ts';
+import { run, type RunOptions } from './run.ts';
+
+const FORM = LONG
+  ? {
+      buys: 1_000,
+      sellers: 20,
+      kills: 20,
+      deaths: 4,
+      patienceMs: 20_000,
+      seed: Date.now() % 2 ** 31,
+      deadlineMs: 3_600_000,
+    }
+  : { buys: 24, sellers: 4, kills: 1, deaths: 1, patienceMs: 1_500, seed: 20_261_127, deadlineMs: 480_000 };
+
+/** `npm test` has few: each death costs a start. */
+const SHORT: readonly Point[] = ['claimed', 'begun', 'answered', 'admitted'];
+const isShort = isRow('SQLite', 'inline');
+
+/** `npm test` and its rows have each store in one of the modes; the long form has both. */
+const ROWS = inThisForm(
+  EVERY_ROW.filter(
+    ({ kind, mode }) => LONG || mode === (kind === 'SQLite' || kind === 'MySQL' ? 'inline' : 'inbox'),
+  ),
+  isShort,
+);
+
+it.each(ROWS)(
+  'media buys move to another host under load, with kill -9 at every step, $kind, $mode: nothing is lost or done twice, and each has moved or is named',
+  async (row) => {
+    const points = !LONG && isShort(row) ? SHORT : POINTS;
+    const result = await run({ ...FORM, ...row, points, shared: inject('shared') });
+    process.stdout.write(`${JSON.stringify(result.figures)}\n`);
+    expect(result.verdict, JSON.stringify(result.figures)).toEqual(MOVED);
+    expect(result.points).toEqual([...points].toSorted());
+    expect(result.figures['retired']).toBeGreaterThan(0);
+    expect(result.figures['retireRefused']).toBeGreaterThan(0);
+  },
+  FORM.deadlineMs + 60_000,
+);
+
+const RENEWING = { ...FORM, renews: true, patienceMs: 30_000 } as const;
+
+it.each(
+  inThisForm(
+    LONG ? EVERY_ROW.filter(({ mode }) => mode === 'inline') : EVERY_ROW.filter(isShort),
+    () => false,
+  ),
+)(
+  'credentials are renewed under load, with kill -9 at every step, $kind, $mode: no authentic delivery is refused',
+  async (row) => {
+    const points = [...POINTS, ...RENEWAL_POINTS];
+    const result = await run({ ...RENEWING, ...row, points, shared: inject('shared') });
+    process.stdout.write(`${JSON.stringify(result.figures)}\n`);
+    expect(result.verdict, JSON.stringify(result.figures)).toEqual(MOVED);
+    expect(result.points).toEqual(points.toSorted());
+  },
+  FORM.deadlineMs + 60_000,
+);
+
+/** A judge that finds nothing may be looking at nothing: here are buyers with a mistake, and it has to name each. */
+const CALM = {
+  ...FORM,
+  kind: 'SQLite',
+  mode: 'inline',
+  buys: 40,
+  sellers: 2,
+  kills: 0,
+  deaths: 0,
+  patienceMs: 2_500,
+  seed: 1,
+  deadlineMs: 480_000,
+} as const satisfies Partial<RunOptions>;
+
+/** By mistake: what its judge has to find, among other things. */
+const MISTAKES: readonly (readonly [MoveBreak, keyof MovingVerdict])[] = [
+  ['forgets-at-ack', 'refused'],
+  ['retires-early', 'retiredEarly'],
+  ['second-key', 'secondKeys'],
+  ['trusts-submitted', 'unmoved'],
+  ['other-bytes', 'otherBytes'],
+  ['no-places', 'tooMany'],
+  ['tells-before-durable', 'refused'],
+];
+
+it.each(inThisForm(MISTAKES, () => false))(
+  'the judge catches a buyer that makes the mistake: %s',
+  async (breaks, found) => {
+    const renews = breaks === 'tells-before-durable' ? ({ renews: true } as const) : {};
+    const { verdict } = await run({ ...CALM, ...renews, breaks, shared: inject('shared') });
+    expect(verdict[found]).not.toEqual([]);
+  },
+  540_000,
+);
