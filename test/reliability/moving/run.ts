@@ -111,12 +111,10 @@ const control = async ({ seller, ground }: Field, verb: string): Promise<void> =
 };
 
 /** All processes die, and start with another world; nothing is delivered meanwhile. */
-const dbg = (...a: unknown[]): void => { if (process.env["DBG"]) process.stderr.write(`${Math.round(performance.now())} ${a.map(String).join(" ")}\n`); };
 async function restart(field: Field, changes: Partial<World>): Promise<void> {
   const { ground, options, file } = field;
   const { fleet, signal } = ground;
   await control(field, 'hold');
-  dbg('restart');
   const gate = gateOf(file);
   mkdirSync(gate);
   while (readdirSync(gate).length < ROLES[options.mode].length) {
@@ -216,7 +214,17 @@ async function retireAll(field: Field, isLast: boolean): Promise<readonly Retire
   return done;
 }
 
-/** Until every media buy has moved, or is named. Where nothing happens any more, a quarter of an hour passes at once. */
+/**
+ * Time passes at once: now a quarter of an hour, so that what waits is due; now a day, after which sellers have forgotten request
+ * keys, and no event is under way that is older.
+ */
+async function pass(field: Field, count: number): Promise<void> {
+  const isDay = count % 2 === 1;
+  if (isDay) await control(field, 'drain');
+  await restart(field, { offsetMs: field.world.offsetMs + (isDay ? DAY + 15 * MINUTE : 15 * MINUTE) });
+}
+
+/** Until every media buy has moved, or is named. Where nothing happens any more, time passes. */
 async function settle(
   field: Field,
   request: MoveRequest,
@@ -228,12 +236,12 @@ async function settle(
   let since = performance.now();
   // On a slow machine a process that has just started needs longer than that.
   let { patienceMs } = options;
+  let passed = 0;
   for (;;) {
     ground.signal.throwIfAborted();
     const problem = ground.fleet.problem();
     if (problem) throw problem;
     const open = (await stepsOf(field, request)).filter((step) => !isNamed(step)).length;
-    dbg('open', open);
     if (open === 0) return retirements;
     if (open < fewest) {
       fewest = open;
@@ -242,7 +250,8 @@ async function settle(
       retirements.push(...(await retireAll(field, false)));
     }
     if (performance.now() - since > patienceMs) {
-      await restart(field, { offsetMs: field.world.offsetMs + 15 * MINUTE });
+      await pass(field, passed);
+      passed += 1;
       patienceMs *= 2;
       since = performance.now();
     }
@@ -254,9 +263,7 @@ async function play(field: Field): Promise<MovingFacts> {
   const { options, ground, world, old } = field;
   const { deaths, points, renews } = options;
   const request: MoveRequest = renews ? { renew: true } : {};
-  dbg('buy');
   await buyAll(field);
-  dbg('bought');
   const offsetMs = renews ? 31 * DAY : 0;
   await restart(field, {
     offsetMs,
@@ -264,23 +271,18 @@ async function play(field: Field): Promise<MovingFacts> {
     deaths,
     ...(points && { points }),
   });
-  dbg('restarted');
   await control(field, 'begin');
   await ask(field, 'apply', request);
-  dbg('applied');
   const strikes = strikesOf(options.kills, options.buys, () => ground.fleet.kill(ground.signal));
   const retirements = [...(await settle(field, request, strikes.notice))];
   await strikes.rest();
   retirements.push(...(await settle(field, request, () => undefined)));
-  dbg('settled');
   await control(field, 'finish');
-  dbg('finished');
   retirements.push(...(await retireAll(field, false)));
   const named = (await stepsOf(field, request)).filter(isNamed).map(({ mediaBuyId = '' }) => mediaBuyId);
   field.offsetMs += 2 * DAY + 10 * MINUTE;
   retirements.push(...(await retireAll(field, true)));
   await control(field, 'last');
-  dbg('last');
   const noted: Noted = await ground.finish();
   const [base] = field.world.bases;
   return {

@@ -14,6 +14,8 @@ export interface Buy extends OfBuy {
   readonly manner: Manner;
   readonly has: Partial<Record<Channel, Config>>;
   readonly had: Partial<Record<Channel, Config>>;
+  /** The URLs that it was told first: what is renewed later takes their place. */
+  readonly first: Partial<Record<Channel, string>>;
   /** Events that still go to the former URL. */
   readonly lags: Record<Channel, number>;
   revision: number;
@@ -92,6 +94,7 @@ export function bookOf({ log, waitMs, tell }: BookOptions): Book {
       const was = buy.has[channel];
       if (was && was.url !== config.url) buy.had[channel] = was;
       buy.has[channel] = config;
+      buy.first[channel] ??= config.url;
     }
   };
   const noteHas = ({ agent, buy, has: { reports, push } }: Buy, key: string): void =>
@@ -217,6 +220,7 @@ export function bookOf({ log, waitMs, tell }: BookOptions): Book {
           manner,
           has: {},
           had: {},
+          first: {},
           lags,
           revision: 1,
           requests: new Map(),

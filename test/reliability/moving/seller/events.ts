@@ -10,8 +10,10 @@ export interface Events {
   /** Events of a media buy begin, until `finish`. */
   readonly begin: (buy: Buy) => void;
   readonly tell: (buy: Buy, to: Config, task: { readonly taskId: string; readonly status: string }) => void;
-  /** Nothing is sent until `go`. Resolves when nothing is under way. */
+  /** Nothing is sent until `go`. Resolves when nobody waits for an answer. */
   readonly hold: () => Promise<void>;
+  /** No event begins until `go`. Resolves when all are over. */
+  readonly drain: () => Promise<void>;
   readonly go: () => void;
   /** The last events, by the URLs that count. Resolves when all are over. */
   readonly finish: () => Promise<void>;
@@ -25,6 +27,8 @@ export interface EventsOptions {
   readonly keyOf: (agent: string) => SellerKey;
   readonly agents: readonly MovingAgent[];
 }
+
+type Auth = NonNullable<Config['authentication']>;
 
 const DAY = 86_400_000;
 const AGAIN_MS = 40;
@@ -65,11 +69,10 @@ const impairmentOf = ({ buy }: Buy, key: string): object => ({
 });
 
 export function eventsOf({ log, everyMs, keyOf, agents }: EventsOptions): Events {
-  const now = { isHeld: false, sending: 0, underWay: 0 };
+  const now = { isHeld: false, isDrained: false, wasDrained: false, sending: 0, underWay: 0 };
   let isOver = false;
   let count = 0;
-  const credentials = new Map<string, NonNullable<Config['authentication']>>();
-  const keeps = new Map(agents.map((agent) => [agent.name, agent.keeps]));
+  const keepsOf = new Map(agents.map((agent) => [agent.name, agent.keeps]));
   const begun: Buy[] = [];
   const loops: Promise<void>[] = [];
   const seen = new Set<string>();
@@ -78,30 +81,31 @@ export function eventsOf({ log, everyMs, keyOf, agents }: EventsOptions): Events
     while (now.isHeld) await sleep(5);
   };
 
-  /** What the agent authenticates with there. */
-  const authOf = (agent: string, { authentication }: Config): Config['authentication'] => {
-    const how = isOver ? undefined : keeps.get(agent);
-    if (!authentication || how === undefined) return authentication;
-    const name = `${agent} ${authentication.schemes.join(' ')}`;
-    return how === 'first'
-      ? (credentials.get(`first ${name}`) ?? authentication)
-      : (credentials.get(name) ?? authentication);
-  };
-  /** What it was told is kept by scheme. */
-  const learn = ({ agent, has }: Buy): void => {
-    for (const { authentication } of Object.values(has)) {
-      if (!authentication) continue;
-      const name = `${agent} ${authentication.schemes.join(' ')}`;
-      if (!credentials.has(`first ${name}`)) credentials.set(`first ${name}`, authentication);
-      if (!seen.has(authentication.credentials)) credentials.set(name, authentication);
+  /** By agent and the URL that was first of all: what it was told first and last of what took its place. */
+  const credentials = new Map<string, { readonly first: Auth; last: Auth }>();
+  const placeOf = ({ agent, first }: Buy, channel: Channel): string => `${agent} ${first[channel]}`;
+  const learn = (buy: Buy): void => {
+    for (const channel of CHANNELS) {
+      const { authentication } = buy.has[channel] ?? {};
+      if (!authentication || seen.has(authentication.credentials)) continue;
       seen.add(authentication.credentials);
+      const known = credentials.get(placeOf(buy, channel));
+      if (known) known.last = authentication;
+      else credentials.set(placeOf(buy, channel), { first: authentication, last: authentication });
     }
   };
+  /** What the agent authenticates with there. Those that keep one for all do so for less than a day. */
+  const authOf = (buy: Buy, channel: Channel, { authentication }: Config): Auth | undefined => {
+    const keeps = isOver || now.wasDrained ? undefined : keepsOf.get(buy.agent);
+    if (!authentication || keeps === undefined) return authentication;
+    const known = credentials.get(placeOf(buy, channel));
+    return (keeps === 'first' ? known?.first : known?.last) ?? authentication;
+  };
 
-  function headersOf(agent: string, config: Config, body: Buffer): Record<string, string> {
-    const authentication = authOf(agent, config);
+  function headersOf(buy: Buy, channel: Channel, config: Config, body: Buffer): Record<string, string> {
+    const authentication = authOf(buy, channel, config);
     const json = { 'Content-Type': 'application/json' };
-    if (!authentication) return signedHeaders(config.url, body, keyOf(agent));
+    if (!authentication) return signedHeaders(config.url, body, keyOf(buy.agent));
     const { schemes, credentials: secret } = authentication;
     if (schemes.includes('Bearer')) return { ...json, Authorization: `Bearer ${secret}` };
     const time = String(Math.floor(Date.now() / 1000));
@@ -109,51 +113,58 @@ export function eventsOf({ log, everyMs, keyOf, agents }: EventsOptions): Events
     return { ...json, 'X-Proto-Timestamp': time, 'X-Proto-Signature': `sha256=${mac}` };
   }
 
+  interface Event {
+    readonly key: string;
+    readonly channel: Channel;
+    readonly body: object;
+    /** At once. */
+    readonly copies: number;
+    readonly task?: string;
+    readonly isLast?: boolean;
+  }
+
   async function attempt(
-    { agent, buy }: Buy,
+    buy: Buy,
     config: Config,
-    key: string,
+    { key, channel }: Event,
     body: Buffer,
   ): Promise<number | undefined> {
     await free();
     now.sending += 1;
     try {
-      const answered = await post(config.url, body, headersOf(agent, config, body));
       const { url } = config;
-      log.write({ what: 'post', agent, buy, key, url, ...(answered !== undefined && { answered }) });
+      const answered = await post(url, body, headersOf(buy, channel, config, body));
+      const of = { agent: buy.agent, buy: buy.buy, key, url };
+      log.write({ what: 'post', ...of, ...(answered !== undefined && { answered }) });
       return answered;
     } finally {
       now.sending -= 1;
     }
   }
 
-  interface Event {
-    readonly key: string;
-    readonly body: object;
-    readonly task?: string;
-    readonly isLast?: boolean;
-  }
-  async function deliver(buy: Buy, config: Config, { key, body, ...how }: Event): Promise<void> {
+  async function deliver(buy: Buy, config: Config, event: Event): Promise<void> {
     now.underWay += 1;
-    log.write({ what: 'event', agent: buy.agent, buy: buy.buy, key, url: config.url, ...how });
+    const { key, body, copies, task, isLast } = event;
+    const of = { agent: buy.agent, buy: buy.buy, key, url: config.url };
+    log.write({ what: 'event', ...of, ...(task !== undefined && { task }), ...(isLast && { isLast }) });
     const bytes = Buffer.from(JSON.stringify(body));
     const untilFinal = async (): Promise<void> => {
       for (;;) {
-        const answered = await attempt(buy, config, key, bytes);
+        const answered = await attempt(buy, config, event, bytes);
         const isFinal = answered !== undefined && answered < 500 && answered !== 429;
-        if (isFinal || how.isLast) return;
+        if (isFinal || isLast) return;
         await sleep(AGAIN_MS);
       }
     };
-    // Every fifth is sent twice at once.
-    await Promise.all(Array.from({ length: key.length % 5 === 0 ? 2 : 1 }, untilFinal));
+    await Promise.all(Array.from({ length: copies }, untilFinal));
     now.underWay -= 1;
   }
 
-  const bodyOf = (buy: Buy, channel: Channel): Event => {
+  const eventOf = (buy: Buy, channel: Channel): Event => {
     count += 1;
     const key = `${buy.buy}-${channel}-${count}-${randomUUID().slice(0, 8)}`;
-    return { key, body: channel === 'reports' ? reportOf(buy, key, count) : impairmentOf(buy, key) };
+    const body = channel === 'reports' ? reportOf(buy, key, count) : impairmentOf(buy, key);
+    return { key, channel, body, copies: count % 5 === 0 ? 2 : 1 };
   };
   async function send(buy: Buy, channel: Channel): Promise<void> {
     learn(buy);
@@ -161,12 +172,12 @@ export function eventsOf({ log, everyMs, keyOf, agents }: EventsOptions): Events
     const isLagging = buy.lags[channel] > 0 && former !== undefined;
     if (isLagging) buy.lags[channel] -= 1;
     const config = isLagging ? former : buy.has[channel];
-    if (config) await deliver(buy, config, bodyOf(buy, channel));
+    if (config) await deliver(buy, config, eventOf(buy, channel));
   }
   async function loop(buy: Buy): Promise<void> {
     for (let at = 0; ; at += 1) {
       await sleep(Math.random() * everyMs);
-      await free();
+      while (now.isHeld || now.isDrained) await sleep(5);
       if (isOver) return;
       await send(buy, CHANNELS[at % 2] ?? 'push');
     }
@@ -203,13 +214,19 @@ export function eventsOf({ log, everyMs, keyOf, agents }: EventsOptions): Events
             ? { media_buy_id: buy.buy, revision: buy.revision, packages: [] }
             : { errors: [{ code: 'BUDGET_EXHAUSTED', message: 'nobody pays' }] },
       };
-      void deliver(buy, to, { key, body, task: taskId });
+      void deliver(buy, to, { key, channel: 'push', body, copies: 1, task: taskId });
     },
     hold: async () => {
       now.isHeld = true;
       while (now.sending > 0) await sleep(5);
     },
+    drain: async () => {
+      now.isDrained = true;
+      now.wasDrained = true;
+      while (now.underWay > 0) await sleep(5);
+    },
     go: () => {
+      now.isDrained = false;
       now.isHeld = false;
     },
     finish: async () => {
@@ -227,7 +244,7 @@ export function eventsOf({ log, everyMs, keyOf, agents }: EventsOptions): Events
       await eachBuy(async (buy) => {
         for (const channel of CHANNELS) {
           const former = buy.had[channel];
-          if (former) await deliver(buy, former, { ...bodyOf(buy, channel), isLast: true });
+          if (former) await deliver(buy, former, { ...eventOf(buy, channel), isLast: true });
         }
       });
     },
