@@ -38,6 +38,8 @@ export interface RunOptions extends Pick<GroundOptions, 'kind' | 'mode' | 'seed'
   readonly renews?: true;
   /** Without news for so long, time is moved. Ms. */
   readonly patienceMs: number;
+  /** So often time passes at most, then all is judged as it is: with a mistake, not all has to end. */
+  readonly passes?: number;
   /** A mistake that the judge has to find. */
   readonly breaks?: MoveBreak;
 }
@@ -250,6 +252,7 @@ async function settle(
       retirements.push(...(await retireAll(field, false)));
     }
     if (performance.now() - since > patienceMs) {
+      if (passed === options.passes) return retirements;
       await pass(field, passed);
       passed += 1;
       patienceMs *= 2;

@@ -31,7 +31,9 @@ export interface EventsOptions {
 type Auth = NonNullable<Config['authentication']>;
 
 const DAY = 86_400_000;
-const AGAIN_MS = 40;
+const AGAIN_MS = [20, 60, 150, 300, 1000] as const;
+/** POSTs at once: a buyer that is slow is not asked faster for it. */
+const AT_ONCE = 12;
 const CHANNELS: readonly Channel[] = ['reports', 'push'];
 
 /** A report of one day, each of another one. */
@@ -78,7 +80,7 @@ export function eventsOf({ log, everyMs, keyOf, agents }: EventsOptions): Events
   const seen = new Set<string>();
 
   const free = async (): Promise<void> => {
-    while (now.isHeld) await sleep(5);
+    while (now.isHeld || now.sending >= AT_ONCE) await sleep(5);
   };
 
   /** By agent and the URL that was first of all: what it was told first and last of what took its place. */
@@ -149,11 +151,11 @@ export function eventsOf({ log, everyMs, keyOf, agents }: EventsOptions): Events
     log.write({ what: 'event', ...of, ...(task !== undefined && { task }), ...(isLast && { isLast }) });
     const bytes = Buffer.from(JSON.stringify(body));
     const untilFinal = async (): Promise<void> => {
-      for (;;) {
+      for (let count = 0; ; count += 1) {
         const answered = await attempt(buy, config, event, bytes);
         const isFinal = answered !== undefined && answered < 500 && answered !== 429;
         if (isFinal || isLast) return;
-        await sleep(AGAIN_MS);
+        await sleep(AGAIN_MS[Math.min(count, AGAIN_MS.length - 1)]);
       }
     };
     await Promise.all(Array.from({ length: copies }, untilFinal));
