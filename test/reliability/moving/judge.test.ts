@@ -103,6 +103,8 @@ describe('the judge of moves', () => {
     const completions = [...GOOD.completions, { key: 'w', owner: 'x' }];
     expect(verdictOf({ ...after(ended), ...once })).toEqual({ ...MOVED, lost: ['t1'] });
     expect(verdictOf({ ...after(ended), ...once, completions })).toEqual(MOVED);
+    // Nobody knows of it any more: its key was over.
+    expect(verdictOf({ ...after(ended, asked(10 + DAY, 'k2')), ...once })).toEqual(MOVED);
     const both = {
       ledger: [...once.ledger, ...ran('p', told)],
       completions: [...completions, { key: 'p', owner: 'x' }],

@@ -65,6 +65,15 @@ const isTaken = (answered: number | undefined): boolean =>
 const isRefused = (answered: number | undefined): boolean =>
   answered !== undefined && !isTaken(answered) && answered !== 429 && answered !== 503;
 
+/** Keys that were over before the update was sent under another one: their operation is orphaned, and nobody asks for its task. */
+function overKeys(log: readonly MovingLine[]): ReadonlySet<string> {
+  const updates = linesOf(log, 'asked').filter(({ operation }) => operation === 'update_media_buy');
+  const last = new Map(updates.map(({ buy, at }) => [buy, at]));
+  return new Set(
+    updates.flatMap(({ buy, key, at }) => ((last.get(buy) ?? 0) - at >= DAY_MS ? (key ?? []) : [])),
+  );
+}
+
 /** Each event is owed once, and the end of each task, by whichever channel. */
 function owedOf({ log, ledger }: MovingFacts): readonly Owed[] {
   const taken = new Set(linesOf(log, 'post').flatMap((line) => (isTaken(line.answered) ? line.key : [])));
@@ -77,8 +86,10 @@ function owedOf({ log, ledger }: MovingFacts): readonly Owed[] {
     const end = `${line.told.taskId} ${line.told.status}`;
     told.set(end, (told.get(end) ?? new Set()).add(line.key));
   }
-  const tasks = linesOf(log, 'ended').map(({ taskId, status }) => ({
+  const over = overKeys(log);
+  const tasks = linesOf(log, 'ended').map(({ taskId, status, key }) => ({
     name: taskId,
+    isExcused: over.has(key),
     keys: told.get(`${taskId} ${status}`) ?? [],
   }));
   return [...events, ...tasks];

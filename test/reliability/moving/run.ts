@@ -221,7 +221,7 @@ async function retireAll(field: Field, isLast: boolean): Promise<readonly Retire
  * keys, and no event is under way that is older.
  */
 async function pass(field: Field, count: number): Promise<void> {
-  const isDay = count % 2 === 1;
+  const isDay = count % 3 === 2;
   if (isDay) await control(field, 'drain');
   await restart(field, { offsetMs: field.world.offsetMs + (isDay ? DAY + 15 * MINUTE : 15 * MINUTE) });
 }

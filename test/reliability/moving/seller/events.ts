@@ -38,7 +38,7 @@ const CHANNELS: readonly Channel[] = ['reports', 'push'];
 
 /** A report of one day, each of another one. */
 function reportOf({ buy }: Buy, key: string, count: number): object {
-  const end = new Date((Math.floor(Date.now() / DAY) - 3000 + count) * DAY);
+  const end = new Date((Math.floor(Date.now() / DAY) - 2900 + (count % 2900)) * DAY);
   const delivery = {
     media_buy_id: buy,
     status: 'active',
