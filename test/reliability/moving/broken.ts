@@ -35,17 +35,8 @@ const statusIn = (answer: unknown): unknown =>
     ? (answer as { readonly status?: unknown }).status
     : undefined;
 
-/** Of all URLs of its seller the second base's. */
-async function retireFormer(registrations: Registrations, agentUrl: string): Promise<void> {
-  const [first] = [registrations.publicUrl].flat();
-  const { urls } = await registrations.state({ agentUrl });
-  for (const url of urls) {
-    if (!first?.startsWith(url.base)) await registrations.retire(url, { force: true });
-  }
-}
-
 /** Longer than a seller takes to begin with what it was told. */
-const UNDURABLE_MS = 4_000;
+const UNDURABLE_MS = 15_000;
 
 export function breakOf(mistake: MoveBreak | undefined, folder: string): Broken {
   const BREAKS: Readonly<Record<MoveBreak, Partial<Broken>>> = {
@@ -71,14 +62,8 @@ export function breakOf(mistake: MoveBreak | undefined, folder: string): Broken 
         },
       }),
     },
-    'retires-early': {
-      call: ofUpdates(async (call, own, ...args) => {
-        const answer = await call(...args);
-        const registrations = own();
-        if (registrations && statusIn(answer) === 'completed') await retireFormer(registrations, args[0]);
-        return answer;
-      }),
-    },
+    // Whoever looks on retires, and makes it.
+    'retires-early': {},
     'second-key': {
       call: ofUpdates(async (call, _own, agentUrl, operation, args, how) => {
         try {

@@ -15,7 +15,7 @@ const has = (at: number, base: string, key = ''): MovingLine => ({
   what: 'has',
   ...of,
   key,
-  reports: `${base}/route-r`,
+  reports: `${base}/${TOKEN}`,
   push: `${base}/route-p`,
 });
 const asked = (at: number, key: string, more: object = {}): MovingLine => ({
@@ -34,7 +34,7 @@ const answered = (at: number, id: string, said = 'completed'): MovingLine => ({
   id,
   said,
 });
-const event = (at: number, key: string, status: number, url = `${NEW}/route-r`): readonly MovingLine[] => [
+const event = (at: number, key: string, status: number, url = `${NEW}/${TOKEN}`): readonly MovingLine[] => [
   { at, what: 'event', ...of, key, url },
   { at, what: 'post', ...of, key, url, answered: status },
 ];
@@ -49,10 +49,14 @@ const ran = (key: string, told?: object): MovingFacts['ledger'] => [
   { what: 'effect', key, pid: 1, copy: '' },
 ];
 
+/** As in a token: its last character stands for other bits than here. */
+const ROUTE = 'AAAAAAAAAAAAAAAAAAAAAA';
+const TOKEN = 'O1rwAAAAAAAAAAAAAAAAAAAAABcdefghijklmnopqrstuvwx';
+
 /** A media buy that has moved, with one event by each URL. */
 const LOG: readonly MovingLine[] = [
   has(0, OLD),
-  ...event(1, 'a', 200, `${OLD}/route-r`),
+  ...event(1, 'a', 200, `${OLD}/${TOKEN}`),
   asked(10, 'k1'),
   has(11, NEW, 'k1'),
   answered(12, 'k1 10'),
@@ -81,7 +85,7 @@ describe('the judge of moves', () => {
     // A repeat of the same bytes, with an answer, without one.
     expect(verdictOf(after(asked(13, 'k1'), { at: 14, what: 'gone', id: 'k1 13' }))).toEqual(MOVED);
     // A fault of ours, and an event sent again.
-    const again = { at: 21, what: 'post', ...of, key: 'b', url: `${NEW}/route-r` } as const;
+    const again = { at: 21, what: 'post', ...of, key: 'b', url: `${NEW}/${TOKEN}` } as const;
     expect(verdictOf(after({ ...again, answered: 503 }, again))).toEqual(MOVED);
   });
 
@@ -155,7 +159,7 @@ describe('the judge of moves', () => {
     const log = LOG.filter((line) => line.what !== 'has' || line.at === 0);
     expect(verdictOf({ log })).toEqual({ ...MOVED, unmoved: ['buy-1'] });
     expect(verdictOf({ log, named: new Set(['buy-1']) })).toEqual(MOVED);
-    const half = log.map((line) => (line.what === 'has' ? { ...line, reports: `${NEW}/route-r` } : line));
+    const half = log.map((line) => (line.what === 'has' ? { ...line, reports: `${NEW}/${TOKEN}` } : line));
     expect(verdictOf({ log: half })).toEqual({ ...MOVED, unmoved: ['buy-1'] });
   });
 
@@ -170,11 +174,11 @@ describe('the judge of moves', () => {
     at: 11 + DAY,
     agent: 'seller-1',
     base: OLD,
-    route: 'route-r',
+    route: ROUTE,
     isRetired: true,
     isLast: false,
   };
-  const name = `seller-1 ${OLD} route-r`;
+  const name = `seller-1 ${OLD} ${ROUTE}`;
 
   it.each<readonly [string, Partial<Retirement>, Partial<MovingFacts>, boolean]>([
     ['a day after the last media buy has left it', {}, {}, false],
@@ -184,10 +188,10 @@ describe('the judge of moves', () => {
     [
       'a day after it was used last',
       { at: 30 + DAY },
-      after(...event(30, 'a', 200, `${OLD}/route-r`)),
+      after(...event(30, 'a', 200, `${OLD}/${TOKEN}`)),
       false,
     ],
-    ['sooner than that', { at: 29 + DAY }, after(...event(30, 'a', 200, `${OLD}/route-r`)), true],
+    ['sooner than that', { at: 29 + DAY }, after(...event(30, 'a', 200, `${OLD}/${TOKEN}`)), true],
     ['whatever the URLs of another seller', { agent: 'seller-2', at: 12 }, {}, false],
   ])('says whether a URL was retired too early: %s', (_is, is, facts, isEarly) => {
     const one = { ...retirement, ...is };

@@ -160,10 +160,22 @@ function unmovedOf({ log, named, base }: MovingFacts): readonly string[] {
   return [...toldOf(log)].flatMap(([buy, is]) => (isThere(is) || named.has(buy) ? [] : buy));
 }
 
+/**
+ * Whether a URL is the one that `state` names: a route is the random part of the token in the last segment. The bits of its last
+ * character are shared with what follows there.
+ */
+export const isNamedUrl = (
+  url: string | undefined,
+  { base, route }: Pick<Retirement, 'base' | 'route'>,
+): boolean =>
+  url !== undefined && url.startsWith(`${base}/`) && url.includes(route.slice(0, ROUTE_LENGTH - 1));
+
+const ROUTE_LENGTH = 22;
+
 /** Whether it was in use, or had been lately, by what the seller has noted. */
-function isEarly(log: readonly MovingLine[], { at, agent, base, route }: Retirement): boolean {
-  const isIt = (url: string | undefined): boolean =>
-    url !== undefined && url.startsWith(`${base}/`) && url.includes(route);
+function isEarly(log: readonly MovingLine[], one: Retirement): boolean {
+  const { at, agent } = one;
+  const isIt = (url: string | undefined): boolean => isNamedUrl(url, one);
   const now = new Map<string, Of<'has'>>();
   const quietFrom = at - DAY_MS;
   for (const line of log) {

@@ -92,7 +92,7 @@ const MISTAKES: readonly (readonly [MoveBreak, keyof MovingVerdict])[] = [
 it.each(inThisForm(MISTAKES, () => false))(
   'the judge catches a buyer that makes the mistake: %s',
   async (breaks, found) => {
-    const renews = breaks === 'tells-before-durable' ? ({ renews: true } as const) : {};
+    const renews = breaks === 'tells-before-durable' ? ({ renews: true, patienceMs: 30_000 } as const) : {};
     const { verdict } = await run({ ...CALM, ...renews, breaks, shared: inject('shared') });
     expect(verdict[found]).not.toEqual([]);
   },

@@ -20,7 +20,7 @@ import { type Ground, type GroundOptions, type Noted, onGround, TIMES } from '..
 import { openStore } from '../processes/stores.ts';
 import { inTurns, strikesOf } from '../processes/strikes.ts';
 import type { Mode, MoveBreak, Role, World } from '../processes/wire.ts';
-import { judgeMoves, type MovingFacts, type MovingVerdict, type Retirement } from './judge.ts';
+import { isNamedUrl, judgeMoves, type MovingFacts, type MovingVerdict, type Retirement } from './judge.ts';
 import type { BuyOrder } from './mover.ts';
 import type { Point } from './points.ts';
 import type { Manner, MovingAgent, MovingLine, MovingSellerOptions } from './wire.ts';
@@ -98,6 +98,8 @@ interface Field {
   /** Who looks on: of no process of the buyer's. */
   readonly registrations: Registrations;
   readonly old: string;
+  /** By mistake. */
+  readonly forces: boolean;
   /** What processes are to have from their next start on. */
   world: World;
   readonly file: string;
@@ -181,39 +183,41 @@ async function stepsOf({ registrations }: Field, request: MoveRequest): Promise<
 const isNamed = ({ state }: MoveStep): boolean => state === 'refused' || state === 'unknown';
 const agentOf = (agentUrl: string): string => new URL(agentUrl).pathname.split('/')[1] ?? '';
 
-/** Asks to retire every URL of every seller that is a former one, or may be. */
+/** Asks to retire every URL of every seller: at last those alone to which nobody is told to send any more. */
 async function retireAll(field: Field, isLast: boolean): Promise<readonly Retirement[]> {
-  const { registrations, options, old, seller, agents } = field;
+  const { registrations, seller, agents, options, old, forces } = field;
+  const has = isLast ? urlsIn(seller.log()) : [];
   const done: Retirement[] = [];
   for (const { name } of agents) {
     const { urls } = await registrations.state({ agentUrl: `${seller.origin}/${name}/mcp`, limit: 1000 });
-    const newest = new Map(
-      urls.map((url) => [
-        url.scheme,
-        Math.max(...urls.filter(({ scheme }) => scheme === url.scheme).map(({ givenAt }) => givenAt)),
-      ]),
-    );
-    for (const { agentUrl, base, route, scheme, givenAt } of urls) {
-      const isFormer = options.renews ? givenAt < (newest.get(scheme) ?? 0) : base === old;
-      if (!isFormer) continue;
-      const isRetired = await registrations.retire({ agentUrl, base, route }).then(
+    for (const { agentUrl, base, route } of urls) {
+      if (!isLast && !options.renews && base !== old) continue;
+      if (has.some((url) => isNamedUrl(url, { base, route }))) continue;
+      const is = { agent: agentOf(agentUrl), base, route, isLast };
+      const isRetired = await registrations.retire({ agentUrl, base, route }, { force: forces }).then(
         () => true,
         (error: unknown) => {
           if ((error as { readonly code?: string }).code !== 'url_in_use') throw error;
           return false;
         },
       );
-      done.push({
-        at: Date.now() + field.offsetMs,
-        agent: agentOf(agentUrl),
-        base,
-        route,
-        isRetired,
-        isLast,
-      });
+      done.push({ ...is, at: Date.now() + field.offsetMs, isRetired });
     }
   }
   return done;
+}
+
+/** To which media buys send in the end. */
+function urlsIn(log: readonly MovingLine[]): readonly string[] {
+  const last = new Map<string, readonly string[]>();
+  for (const line of log) {
+    if (line.what === 'has')
+      last.set(
+        line.buy,
+        [line.reports, line.push].filter((url) => url !== undefined),
+      );
+  }
+  return [...last.values()].flat();
 }
 
 /**
@@ -358,7 +362,19 @@ export async function run({ breaks, ...options }: RunOptions): Promise<Result> {
         secrets: ['of-every-process-of-this-one-run'],
         allowLoopback: true,
       });
-      const field: Field = { options, agents, ground, seller, registrations, old, world, file, offsetMs: 0 };
+      const forces = breaks === 'retires-early';
+      const field: Field = {
+        forces,
+        options,
+        agents,
+        ground,
+        seller,
+        registrations,
+        old,
+        world,
+        file,
+        offsetMs: 0,
+      };
       try {
         await open.store.open();
         const facts = await play(field);
