@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -131,7 +131,10 @@ async function restart(field: Field, changes: Partial<World>): Promise<void> {
   field.world = { ...field.world, ...changes };
   field.offsetMs = field.world.offsetMs;
   saveWorld(file, field.world);
-  rmSync(gate, { recursive: true });
+  // At once: processes write into it while it is there.
+  const open = `${gate}-${field.offsetMs}-${performance.now()}`;
+  renameSync(gate, open);
+  rmSync(open, { recursive: true });
   await fleet.whole(signal);
   await control(field, `go?ms=${field.offsetMs}`);
 }
