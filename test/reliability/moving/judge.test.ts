@@ -49,9 +49,11 @@ const ran = (key: string, told?: object): MovingFacts['ledger'] => [
   { what: 'effect', key, pid: 1, copy: '' },
 ];
 
-/** As in a token: its last character stands for other bits than here. */
-const ROUTE = 'AAAAAAAAAAAAAAAAAAAAAA';
-const TOKEN = 'O1rwAAAAAAAAAAAAAAAAAAAAABcdefghijklmnopqrstuvwx';
+/** A token: four bytes, those of the route, and more. */
+const ROUTE = Buffer.alloc(16, 7).toString('base64url');
+const TOKEN = Buffer.concat([Buffer.alloc(4, 1), Buffer.alloc(16, 7), Buffer.alloc(16, 9)]).toString(
+  'base64url',
+);
 
 /** A media buy that has moved, with one event by each URL. */
 const LOG: readonly MovingLine[] = [
@@ -183,7 +185,7 @@ describe('the judge of moves', () => {
   it.each<readonly [string, Partial<Retirement>, Partial<MovingFacts>, boolean]>([
     ['a day after the last media buy has left it', {}, {}, false],
     ['sooner', { at: 10 + DAY }, {}, true],
-    ['of a route of which nobody was told', { route: 'route-x', at: 12 }, {}, false],
+    ['of a route of which nobody was told', { route: 'another', at: 12 }, {}, false],
     ['with a media buy on it', { at: 9 * DAY, base: NEW }, {}, true],
     [
       'a day after it was used last',

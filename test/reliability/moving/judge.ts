@@ -160,17 +160,19 @@ function unmovedOf({ log, named, base }: MovingFacts): readonly string[] {
   return [...toldOf(log)].flatMap(([buy, is]) => (isThere(is) || named.has(buy) ? [] : buy));
 }
 
-/**
- * Whether a URL is the one that `state` names: a route is the random part of the token in the last segment. The bits of its last
- * character are shared with what follows there.
- */
-export const isNamedUrl = (
+/** In the token, the last segment of a URL: the bytes of its secret's name, and behind these those of the route. */
+const SECRET_BYTES = 4;
+const ROUTE_BYTES = 16;
+
+/** Whether a URL is the one that `state` names. */
+export function isNamedUrl(
   url: string | undefined,
   { base, route }: Pick<Retirement, 'base' | 'route'>,
-): boolean =>
-  url !== undefined && url.startsWith(`${base}/`) && url.includes(route.slice(0, ROUTE_LENGTH - 1));
-
-const ROUTE_LENGTH = 22;
+): boolean {
+  if (!url?.startsWith(`${base}/`)) return false;
+  const token = Buffer.from(url.slice(base.length + 1), 'base64url');
+  return token.subarray(SECRET_BYTES, SECRET_BYTES + ROUTE_BYTES).toString('base64url') === route;
+}
 
 /** Whether it was in use, or had been lately, by what the seller has noted. */
 function isEarly(log: readonly MovingLine[], one: Retirement): boolean {
