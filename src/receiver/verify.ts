@@ -159,7 +159,7 @@ function readAuthentic(
   { parts: context, selected }: Entered<ReadyVerifying>,
   known: OutcomeContext,
 ): Whole | Promise<Whole> {
-  if (isRejection(authentic)) return explained(authentic, selected);
+  if (isRejection(authentic)) return rejected(authentic, selected, context);
   passed(known, 'verified');
   const { sender, target } = authentic.identity;
   known.who = { sender: sender.agentUrl };
@@ -168,7 +168,7 @@ function readAuthentic(
   announceLegacy(authentic.identity, context.legacySeen, context.raiseAlarm);
 
   const { url, identity } = authentic;
-  const heard = context.registrations?.heard?.(url, identity.sender.agentUrl);
+  const heard = context.registrations?.heard?.(url, identity.sender.agentUrl, identity.isPrevious);
   if (heard?.written) context.lifecycle.background(heard.written);
   const found = read(authentic, context, heard?.url);
   const checked = beyondReports(found) ?? withToken(found, selected.delivery, context);

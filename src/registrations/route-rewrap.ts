@@ -24,7 +24,9 @@ export async function unreadableRoutes({
   let count = 0;
   for await (const row of allRows(registrations, OF_NO_SENDER)) {
     const { secretId, sealed, also } = ownRouteIn(row);
-    const sealedBy = [sealed, also].map((text) => (text === undefined ? undefined : secretIdOf(text)));
+    const sealedBy = [sealed, also?.sealed].map((text) =>
+      text === undefined ? undefined : secretIdOf(text),
+    );
     if ([secretId, ...sealedBy].some((id) => id !== undefined && !secrets.named(id))) count += 1;
   }
   return count;
@@ -42,7 +44,7 @@ export async function rewrapRoutes(
     const { secretId, sealed, also, agentUrl, scheme } = route;
     if (secretId !== undefined && secretId !== secrets.newest.id) needed += 1;
     const anew = await sealedAnew(context, route, sealed);
-    const other = await sealedAnew(context, route, also);
+    const other = await sealedAnew(context, route, also?.sealed);
     if (anew === undefined && other === undefined) return;
     // The same text in all rows of the route. A row that was written meanwhile stays as it is.
     const places = [
@@ -52,7 +54,7 @@ export async function rewrapRoutes(
     for (const [sender, place] of places) {
       await registrations.run(sender, (rows) => {
         const row = rows.get('route', place);
-        const is = row && replaced(row, [sealed, anew], [also, other]);
+        const is = row && replaced(row, [sealed, anew], [also?.sealed, other]);
         if (row && is !== row.value) rows.save({ ...row, value: is ?? row.value });
       });
     }
@@ -81,13 +83,14 @@ function replaced(row: RegistrationRow, ...changes: readonly Change[]): string {
   const is = ownRouteIn(row);
   const all: OwnRoute = {
     ...is,
-    ...withText('sealed', to(is.sealed)),
-    ...withText('also', to(is.also)),
-    ...(is.next && { next: { ...is.next, ...withText('sealed', to(is.next.sealed)) } }),
+    ...sealedIn(to(is.sealed)),
+    ...(is.also && { also: { ...is.also, ...sealedIn(to(is.also.sealed)) } }),
+    ...(is.next && { next: { ...is.next, ...sealedIn(to(is.next.sealed)) } }),
   };
-  const textsOf = ({ sealed, also, next }: OwnRoute): string => JSON.stringify([sealed, also, next?.sealed]);
+  const textsOf = ({ sealed, also, next }: OwnRoute): string =>
+    JSON.stringify([sealed, also?.sealed, next?.sealed]);
   return textsOf(all) === textsOf(is) ? row.value : JSON.stringify(all);
 }
 
-const withText = <N extends 'sealed' | 'also'>(name: N, text: string | undefined): { [K in N]?: string } =>
-  (text === undefined ? {} : { [name]: text }) as { [K in N]?: string };
+const sealedIn = (sealed: string | undefined): { readonly sealed?: string } =>
+  sealed === undefined ? {} : { sealed };

@@ -63,7 +63,7 @@ export interface Routes {
   readonly ours: (url: string) => OurUrl | undefined;
   /** Likewise of a URL by which a delivery came; undefined for one that no seller was given. */
   readonly given: (url: string) => OurUrl | undefined;
-  /** Whether the credentials of the URL of a delivery were retired, as far as this process knows. */
+  /** Whether credentials that counted at the URL of a delivery were retired, as far as this process knows. */
   readonly isRetired: (url: string) => boolean;
   /** A route has changed. */
   readonly reread: (id: string) => void;
@@ -129,11 +129,15 @@ const formersOf = (own: StoredRoute | undefined): Pick<StoredRoute, 'formers'> =
 
 /** The value of a token's row: without what only the seller's own row has, and with what only a token's has. */
 function tokenRoute(
-  { next: _next, formers: _formers, ...route }: StoredRoute,
+  { next: _next, formers: _formers, formerUsedAt: _used, ...route }: StoredRoute,
   known: StoredRoute | undefined,
 ): StoredRoute {
   return known?.also === undefined ? route : { ...route, also: known.also };
 }
+
+/** Whether it was accepted under credentials that were retired since. */
+const hasRetired = ({ retiredAt, also }: StoredRoute): boolean =>
+  retiredAt !== undefined || (also !== undefined && also.sealed === undefined);
 
 /** Deletes a row by its expiry. */
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });
@@ -148,7 +152,10 @@ export function routesOf(options: RouteOptions): Routes {
   const senderOf = async (route: StoredRoute): Promise<Sender> => {
     const credentials = await credentialsOf(route);
     if (credentials === undefined || route.scheme === 'signature') return sellerIn(route);
-    return { ...sellerIn(route), auth: AUTH[route.scheme](credentials, await unsealed(route, route.also)) };
+    return {
+      ...sellerIn(route),
+      auth: AUTH[route.scheme](credentials, await unsealed(route, route.also?.sealed)),
+    };
   };
   const known = rememberedRoutes(options.now);
   const adopted = adoptedUrls({
@@ -259,7 +266,7 @@ export function routesOf(options: RouteOptions): Routes {
   const lookUp = async (id: string): Promise<Sender[]> => {
     const row = await soon(registrations.run('', (rows) => rows.get('route', id)));
     const route = row && routeIn(row);
-    return known.put(id, route ? [await senderOf(route)] : [], route?.retiredAt !== undefined);
+    return known.put(id, route ? [await senderOf(route)] : [], route !== undefined && hasRetired(route));
   };
 
   return {

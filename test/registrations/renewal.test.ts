@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Registrations } from '../../src/registrations/index.ts';
-import { signHmac } from '../../src/sender/sign.ts';
+import { bearerDelivery, signHmac } from '../../src/sender/sign.ts';
 import { LONG } from '../reliability/form.ts';
 import { NEWEST, OLDER } from './kit.ts';
 import {
@@ -20,6 +20,7 @@ import {
   passUntil,
   passWithout,
   type Process,
+  type SellerBuy,
   SECOND,
 } from './moving-seller.ts';
 
@@ -40,7 +41,15 @@ async function agedBuy(of: Bought = {}, count = 1): Promise<Process> {
 }
 
 /** A report by a URL under a secret. */
-async function report({ receiver }: Process, id: string, url: string, secret: string) {
+async function report(
+  { receiver }: Process,
+  id: string,
+  {
+    url,
+    secret,
+    scheme = 'HMAC-SHA256',
+  }: { readonly url: string; readonly secret: string; readonly scheme?: string },
+) {
   const end = new Date(Math.floor(Date.now() / DAY) * DAY);
   const delivery = {
     media_buy_id: id,
@@ -48,25 +57,23 @@ async function report({ receiver }: Process, id: string, url: string, secret: st
     totals: { impressions: 1, spend: 1 },
     by_package: [],
   };
-  const signed = signHmac({
-    url,
-    secret,
-    body: JSON.stringify({
-      idempotency_key: randomUUID(),
-      task_id: id,
-      task_type: 'media_buy_delivery',
-      status: 'completed',
-      timestamp: new Date(Date.now()).toISOString(),
-      result: {
-        notification_type: 'scheduled',
-        sequence_number: 1,
-        reporting_period: { start: new Date(end.getTime() - DAY).toISOString(), end: end.toISOString() },
-        currency: 'USD',
-        media_buy_deliveries: [delivery],
-      },
-    }),
+  const body = JSON.stringify({
+    idempotency_key: randomUUID(),
+    task_id: id,
+    task_type: 'media_buy_delivery',
+    status: 'completed',
+    timestamp: new Date(Date.now()).toISOString(),
+    result: {
+      notification_type: 'scheduled',
+      sequence_number: 1,
+      reporting_period: { start: new Date(end.getTime() - DAY).toISOString(), end: end.toISOString() },
+      currency: 'USD',
+      media_buy_deliveries: [delivery],
+    },
   });
-  return receiver.verifyAndDispatch(signed.body, { ...signed.headers, host: new URL(url).host }, { url });
+  const sent =
+    scheme === 'Bearer' ? bearerDelivery({ url, token: secret, body }) : signHmac({ url, secret, body });
+  return receiver.verifyAndDispatch(sent.body, { ...sent.headers, host: new URL(url).host }, { url });
 }
 
 /** What deliveries to a URL are verified by. */
@@ -247,7 +254,8 @@ describe('a renewal (told.md §5)', () => {
         const secrets = [reports, before, ...told].map(secretIn);
         turn += 1;
         const at = turn % 2 === 0 ? process : other;
-        const outcome = await report(at, id, urls[turn % urls.length] ?? url, secrets[turn % 3] ?? '');
+        const sent = { url: urls[turn % urls.length] ?? url, secret: secrets[turn % 3] ?? '' };
+        const outcome = await report(at, id, sent);
         statuses.push(outcome.response.status);
       }
     };
@@ -259,7 +267,7 @@ describe('a renewal (told.md §5)', () => {
     for (let i = 0; i < 5; i += 1) await deliver();
     expect(statuses.length).toBeGreaterThan(40);
     expect(statuses.filter((status) => status >= 300)).toEqual([]);
-    const wrong = await report(process, 'buy-1', String(before?.url), 'x'.repeat(43));
+    const wrong = await report(process, 'buy-1', { url: String(before?.url), secret: 'x'.repeat(43) });
     expect(wrong.response.status).toBe(401);
   });
 
@@ -284,10 +292,8 @@ describe('a renewal (told.md §5)', () => {
     expect(await authAt(process.registrations, reports?.url)).toEqual([
       { reports: { secret: secretIn(reports) } },
     ]);
-    const outcome = await report(process, 'buy-1', String(before?.url), secretIn(before));
-    expect(outcome.response.status).toBe(503);
-    const fresh = await report(process, 'buy-1', String(reports?.url), secretIn(reports));
-    expect(fresh.response.status).toBe(200);
+    expect(await statusOf(process, before)).toBe(503);
+    expect(await statusOf(process, reports)).toBe(200);
   });
 
   it('is rewrapped with the rest, in the middle of it too', async () => {
@@ -311,17 +317,30 @@ describe('a renewal (told.md §5)', () => {
 });
 
 /** A renewal that is done, and what the seller had before. */
-async function renewedBuy(): Promise<{ readonly process: Process; readonly before: Config | undefined }> {
-  const process = await agedBuy();
-  const before = structuredClone(world.seller.buy('buy-1').reports);
+async function renewedBuy(of: Bought = {}): Promise<{
+  readonly process: Process;
+  readonly before: Pick<SellerBuy, 'reports' | 'push'>;
+}> {
+  const process = await agedBuy(of);
+  const { reports, push } = world.seller.buy('buy-1');
+  const before = structuredClone({ reports, push });
   await process.start();
   await process.registrations.apply(await process.registrations.plan(RENEW));
   await passUntil(world, () => isMoved(process, RENEW));
   return { process, before };
 }
 
-const statusOf = async (process: Process, config: Config | undefined): Promise<number> =>
-  (await report(process, 'buy-1', String(config?.url), secretIn(config))).response.status;
+const sentStatus = async (process: Process, sent: Parameters<typeof report>[2]): Promise<number> =>
+  (await report(process, 'buy-1', sent)).response.status;
+
+const statusOf = (process: Process, config: Config | undefined): Promise<number> =>
+  sentStatus(process, { url: String(config?.url), secret: secretIn(config) });
+
+/** Credentials under which deliveries to a URL are accepted. */
+const accepted = async ({ registrations }: Process, config: Config | undefined): Promise<readonly string[]> =>
+  (await authAt(registrations, config?.url)).flatMap((auth) =>
+    Object.values(Object.values(auth ?? {})[0] as object),
+  );
 
 /** Routes with credentials that are told, or were. */
 const hmacRoutes = async ({ registrations }: Process): Promise<readonly string[]> => {
@@ -337,18 +356,18 @@ describe('a former route (told.md §5.3)', () => {
     expect(await statusOf(process, reports)).toBe(200);
     // Sent before the seller was told, and delivered late: it puts that off.
     await passWithout(world, [process], 20 * HOUR);
-    expect(await statusOf(other, before)).toBe(200);
+    expect(await statusOf(other, before.reports)).toBe(200);
     await world.clock.pass(20 * HOUR);
     await other.start();
     await world.clock.pass(10 * MINUTE);
     expect(await hmacRoutes(other)).toHaveLength(2);
-    expect(await statusOf(process, before)).toBe(200);
+    expect(await statusOf(process, before.reports)).toBe(200);
     await passWithout(world, [other], DAY + 10 * MINUTE);
     await other.start();
     await world.clock.pass(10 * MINUTE);
     expect(await hmacRoutes(other)).toHaveLength(1);
     for (const at of [process, other]) {
-      expect(await statusOf(at, before)).toBe(503);
+      expect(await statusOf(at, before.reports)).toBe(503);
       expect(await statusOf(at, reports)).toBe(200);
       // Nowhere does the former secret count.
       expect(await authAt(at.registrations, reports?.url)).toEqual([
@@ -360,13 +379,42 @@ describe('a former route (told.md §5.3)', () => {
     expect(alarms.filter(({ code }) => code === 'retired_url_used')).toMatchObject([{ sender: AGENT }]);
   });
 
+  it.each(['HMAC-SHA256', 'Bearer'] as const)(
+    'keeps its credentials for a month and the horizon after a seller used them by the new URL: %s',
+    async (scheme) => {
+      const { process, before } = await renewedBuy({ scheme });
+      const { push } = world.seller.buy('buy-1');
+      // It takes the new URL, and keeps the one secret that it has for the buyer.
+      const kept = { url: String(push?.url), secret: secretIn(before.push), scheme };
+      expect(await sentStatus(process, kept)).toBe(200);
+      for (const days of [20, 11]) {
+        await passWithout(world, [process], days * DAY);
+        await process.start();
+        await world.clock.pass(10 * MINUTE);
+        expect((await accepted(process, push)).length).toBe(2);
+      }
+      expect(await sentStatus(process, kept)).toBe(200);
+      await passWithout(world, [process], 32 * DAY + 10 * MINUTE);
+      await process.start();
+      await world.clock.pass(10 * MINUTE);
+      expect(await accepted(process, push)).toEqual([secretIn(push)]);
+      // Its sender cannot know.
+      expect(await sentStatus(process, kept)).toBe(503);
+      expect(await sentStatus(process, { ...kept, secret: secretIn(push) })).toBe(200);
+      await world.clock.pass(SECOND);
+      expect(process.alarms.filter(({ code }) => code === 'retired_url_used')).toMatchObject([
+        { sender: AGENT, message: expect.stringContaining('credentials') as string },
+      ]);
+    },
+  );
+
   it('stays for as long as a media buy is on it', async () => {
     const { process, before } = await renewedBuy();
     await passWithout(world, [process], 5 * DAY);
     await process.start();
     await world.clock.pass(2 * HOUR);
     expect(await hmacRoutes(process)).toHaveLength(2);
-    expect(await statusOf(process, before)).toBe(200);
+    expect(await statusOf(process, before.reports)).toBe(200);
   });
 
   it('goes where nobody was ever on it', async () => {
@@ -403,7 +451,7 @@ describe('a former route (told.md §5.3)', () => {
     await heir.start();
     await world.clock.pass(2 * HOUR);
     expect(await hmacRoutes(heir)).toHaveLength(1);
-    expect(await statusOf(heir, before)).toBe(503);
+    expect(await statusOf(heir, before.reports)).toBe(503);
     expect(await statusOf(heir, reports)).toBe(200);
     expect(await authAt(heir.registrations, reports?.url)).toEqual([
       { reports: { secret: secretIn(reports) } },

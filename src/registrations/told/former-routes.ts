@@ -28,7 +28,8 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
   }
   const horizonMs = await horizonOf(context, agentUrl);
   // Where one could be quiet at all, it is looked who is on it.
-  if (urls.length > 0 && urls.every((given) => now < quietOf(given, nobody(), { horizonMs }))) return;
+  const least = { horizonMs, usedAt: () => undefined };
+  if (urls.length > 0 && urls.every((given) => now < quietOf(given, nobody(), least))) return;
   const seller = await recordedOf(context, agentUrl, now);
   for (const name of names) {
     const own = urls.filter(({ route }) => route === name);

@@ -5,6 +5,7 @@ import { putBounded } from '../../shared/bounded.ts';
 import { requestsMayShare } from '../../shared/single-flight.ts';
 import type { StoreRegistrations } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
+import { noteOther } from './own-routes.ts';
 import { type GivenUrl, givenAt, saveGiven } from './url-row.ts';
 
 /*
@@ -35,10 +36,12 @@ export interface HeardOptions {
 /** A URL that was heard and is not written yet. */
 interface Unwritten {
   readonly sender: string;
-  /** false: by a credential that was retired, so that nobody knows who sent it. */
-  readonly isAuthentic: boolean;
+  readonly by: Credentials;
   readonly url: OurUrl;
 }
+
+/** Those of its route, those of the route that it is accepted beside (told.md §1.4), or retired ones: nobody knows who sent that. */
+type Credentials = 'own' | 'other' | 'retired';
 
 type Heard = ReturnType<NonNullable<EventRegistrations['heard']>>;
 
@@ -64,12 +67,14 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
   /** The last write has failed: nothing is noted until then. */
   let pausedUntil = -Infinity;
 
-  const write = async ({ sender, url, isAuthentic }: Unwritten): Promise<void> => {
+  const write = async ({ sender, url, by }: Unwritten): Promise<void> => {
     const used = await registrations.run(sender, (rows, at): boolean => {
       const given = givenAt(rows, url, hashes);
       if (!given) return false;
-      const isUsed = isUsedToday(given, at);
+      const isAuthentic = by !== 'retired';
+      const isUsed = (!isAuthentic || given.retiredAt !== undefined) && isNewToday(given, at);
       if (!isAuthentic && !isUsed) return false;
+      if (by === 'other') noteOther(rows, given, at);
       const heardAt = Math.max(given.heardAt ?? 0, at);
       saveGiven(
         rows,
@@ -79,7 +84,7 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
       );
       return isUsed;
     });
-    if (used) raise(usedAlarm(sender, url));
+    if (used) raise(usedAlarm(sender, url, by));
   };
   const writeAll = async (): Promise<void> => {
     busyUntil = now() + WRITE_MS;
@@ -97,32 +102,32 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
     busyUntil = -Infinity;
   };
 
-  const note = (text: string, sender: string, isAuthentic: boolean): Heard => {
+  const note = (text: string, sender: string, by: Credentials): Heard => {
     const url = urlOf(text);
     if (!url) return undefined;
-    const key = JSON.stringify([sender, url.base, url.route, isAuthentic]);
+    const key = JSON.stringify([sender, url.base, url.route, by]);
     const at = now();
     if (at < pausedUntil || at - (heardAt.get(key) ?? -Infinity) < EVERY_MS) return { url };
     putBounded(heardAt, key, at, MOST_URLS);
-    putBounded(unwritten, key, { sender, url, isAuthentic }, MOST_URLS);
+    putBounded(unwritten, key, { sender, url, by }, MOST_URLS);
     if (requestsMayShare() && at < busyUntil) return { url };
     return { url, written: writeAll() };
   };
   return {
-    heard: (text, sender) => note(text, sender, true),
-    used: (text, sender) => note(text, sender, false),
+    heard: (text, sender, isPrevious) => note(text, sender, isPrevious ? 'other' : 'own'),
+    used: (text, sender) => note(text, sender, 'retired'),
   };
 }
 
-/** Retired, and used for the first time today (told.md §4.2). */
-const isUsedToday = ({ retiredAt, usedAlarmAt = -Infinity }: GivenUrl, now: number): boolean =>
-  retiredAt !== undefined && now - usedAlarmAt >= DAY_MS;
+/** No alarm told today that what was retired is used (told.md §4.2). */
+const isNewToday = ({ usedAlarmAt = -Infinity }: GivenUrl, now: number): boolean =>
+  now - usedAlarmAt >= DAY_MS;
 
 /** Not the URL itself: its last segment is what keeps strangers from knowing it. */
-const usedAlarm = (sender: string, { base, route }: OurUrl): Parameters<RaiseAlarm>[0] => ({
+const usedAlarm = (sender: string, { base, route }: OurUrl, by: Credentials): Parameters<RaiseAlarm>[0] => ({
   code: 'retired_url_used',
   sender,
   base,
   route,
-  message: `The seller sends to a URL below ${base} that was retired. Ask it to use the one that it was told since.`,
+  message: `The seller sends ${by === 'retired' ? `to a URL below ${base} under credentials that were` : `to a URL below ${base} that was`} retired. Ask it to use what it was told since.`,
 });

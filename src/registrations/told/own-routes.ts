@@ -23,18 +23,27 @@ export interface NextRoute extends RouteSecrets {
   readonly tellFrom?: number;
 }
 
+/** Credentials of another route, by its name. */
+export interface OtherCredentials {
+  readonly route: string;
+  /** Absent: they were retired. */
+  readonly sealed?: string;
+}
+
 /** The value of the row of a seller's route. */
 export interface OwnRoute extends Seller, RouteSecrets {
   readonly scheme: RouteKind;
   readonly next?: NextRoute;
   /** Names of the routes whose place it has taken, the last one first. */
   readonly formers?: readonly string[];
+  /** When a delivery came by another route under credentials of a former one. Unix ms. */
+  readonly formerUsedAt?: number;
   /** Of a token's row: its credentials were retired then, and are gone. Unix ms. */
   readonly retiredAt?: number;
   /** Of the seller's own: bases below which it is told no more. */
   readonly retired?: readonly string[];
   /** Of a token's row: credentials of the route that took its place, or whose place it took. They count there, too. */
-  readonly also?: string;
+  readonly also?: OtherCredentials;
 }
 
 /** Of a seller, by kind. */
@@ -56,7 +65,7 @@ const MOST_FORMERS = 8;
 
 /** The route with the next one in its place, once sellers may be told of that. */
 export function renewed(own: OwnRoute, now: number): OwnRoute {
-  const { next, retired: _ofIt, ...route } = own;
+  const { next, retired: _ofIt, formerUsedAt: _before, ...route } = own;
   if (next?.tellFrom === undefined || now < next.tellFrom) return own;
   const { tellFrom: _told, ...is } = next;
   const formers = [route.random ?? '', ...(route.formers ?? [])].slice(0, MOST_FORMERS);
@@ -68,6 +77,19 @@ export const hasFormers = (routes: OwnRoutes): boolean =>
   Object.values(routes).some(
     ({ sealed, next, formers = [] }) => sealed !== undefined && (next !== undefined || formers.length > 0),
   );
+
+/** A delivery came by a route under the credentials of another one: of a former one, where there is any. */
+export function noteOther(
+  rows: Pick<RegistrationRows, 'get' | 'save'>,
+  { kind, route }: { readonly kind: RouteKind; readonly route: string },
+  now: number,
+): void {
+  const row = rows.get('route', kind);
+  if (!row) return;
+  const own = ownRouteIn(row);
+  const isOfIt = namesOf(own).includes(route) && own.formers?.some((name) => name !== route);
+  if (isOfIt) rows.save({ ...row, value: JSON.stringify({ ...own, formerUsedAt: now } satisfies OwnRoute) });
+}
 
 /** The names of all routes of a row: the one that is told, the next one, and former ones. */
 export const namesOf = ({ random, next, formers = [] }: OwnRoute): readonly (string | undefined)[] => [

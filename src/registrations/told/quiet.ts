@@ -12,6 +12,9 @@ const COALESCENCE_MS = 300_000;
 /** A delivery is noted to the minute, and a process stores it once a minute. Ms. */
 const NOTED_MS = 120_000;
 
+/** The longest reporting interval. Ms. */
+export const MONTH_MS: number = 31 * 86_400_000;
+
 /** How a URL of ours, or a former credential, is used. */
 export interface UrlUse {
   /** As it was given, for messages. */
@@ -22,6 +25,8 @@ export interface UrlUse {
   readonly since?: number | undefined;
   /** The last authentic delivery by it. */
   readonly heardAt?: number | undefined;
+  /** Its credentials were used by another URL then (told.md §5.3). */
+  readonly usedAt?: number | undefined;
   /** The longest `delivery_retry_horizon_seconds` of its sellers; absent: unknown. Ms. */
   readonly horizonMs?: number | undefined;
   /** The longest reporting interval of the media buys that have left it; absent: none reports. Ms. */
@@ -29,10 +34,13 @@ export interface UrlUse {
 }
 
 /** When it is quiet, if nothing comes by it until then; Infinity while somebody is on it. */
-export function quietAt({ recorded, since = 0, heardAt = 0, horizonMs, intervalMs = 0 }: UrlUse): number {
+export function quietAt(use: UrlUse): number {
+  const { recorded, since = 0, heardAt = 0, usedAt, horizonMs = HORIZON_MS, intervalMs = 0 } = use;
   if (recorded > 0) return Infinity;
   const noted = heardAt === 0 ? 0 : heardAt + NOTED_MS;
-  return Math.max(since, noted) + Math.max(COALESCENCE_MS, horizonMs ?? HORIZON_MS, intervalMs);
+  const quiet = Math.max(since, noted) + Math.max(COALESCENCE_MS, horizonMs, intervalMs);
+  // Who signs with them goes on to: the next delivery comes after an interval, and is repeated for the horizon.
+  return usedAt === undefined ? quiet : Math.max(quiet, usedAt + NOTED_MS + MONTH_MS + horizonMs);
 }
 
 /** Whether nobody needs it any more. */

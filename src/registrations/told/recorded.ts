@@ -7,7 +7,8 @@ import { storedIn } from '../operation.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
 import { type BuyStream, buyStreamIn } from '../streams.ts';
 import { setIn, urlsOf } from '../subscriptions/set-row.ts';
-import { leftAt } from './quiet.ts';
+import { ownRoutesIn } from './own-routes.ts';
+import { leftAt, MONTH_MS } from './quiet.ts';
 import type { MovingMediaBuy } from './state-types.ts';
 
 /* Who is recorded on the URLs of a seller (told.md §1.2), and since when nobody is on those that are left (§3.5). */
@@ -18,7 +19,7 @@ export const MOST_NAMED = 100;
 const INTERVAL_MS: Readonly<Record<Frequency, number>> = {
   hourly: HOUR_MS,
   daily: DAY_MS,
-  monthly: 31 * DAY_MS,
+  monthly: MONTH_MS,
 };
 
 interface Named {
@@ -43,6 +44,8 @@ export interface SellersUrls {
   readonly of: (url: OurUrl) => Recorded;
   /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. Ms. */
   readonly horizonMs: number | undefined;
+  /** When the credentials of a former route were used by another one; undefined: not since it is a former one. */
+  readonly usedAt: (route: string) => number | undefined;
 }
 
 export interface RecordedContext {
@@ -74,7 +77,10 @@ export async function recordedOf(
       for (const url of urlsOf(one)) note(of(url).subscriptions, one.ref);
     }
   }
-  return { of, horizonMs };
+  const routes = await registrations.run(agentUrl, ownRoutesIn);
+  const usedAt = (route: string): number | undefined =>
+    Object.values(routes).find(({ formers }) => formers?.includes(route))?.formerUsedAt;
+  return { of, horizonMs, usedAt };
 }
 
 /** The time for which a seller repeats a delivery, as it declares it; undefined: unknown. Ms. */

@@ -9,6 +9,7 @@ import { isMoving as isSetMoving, setIn } from '../subscriptions/set-row.ts';
 import { wakeTurns } from './move-row.ts';
 import {
   type NextRoute,
+  type OtherCredentials,
   type OwnRoute,
   ownRouteIn,
   ownRoutesIn,
@@ -135,12 +136,13 @@ export function renewalsOf(context: RenewalsContext): Renewals {
 
 /** The rows by which deliveries find their route: the new one, and all former ones, each with the credentials of the other. */
 function tokenRows(
-  { next, formers = [], ...route }: OwnRoute,
+  { next, formers = [], formerUsedAt: _used, ...route }: OwnRoute,
   get: (id: string) => RegistrationRow | undefined,
 ): readonly RegistrationRow[] {
-  if (!next?.random) return [];
+  if (!next?.random || !next.sealed || !route.random || !route.sealed) return [];
   const { tellFrom: _told, ...is } = next;
-  const fresh = { ...route, ...is, also: route.sealed };
+  const fresh: OwnRoute = { ...route, ...is, also: { route: route.random, sealed: route.sealed } };
+  const also: OtherCredentials = { route: next.random, sealed: next.sealed };
   const row: RegistrationRow = {
     kind: 'route',
     sender: '',
@@ -150,9 +152,11 @@ function tokenRows(
     list: null,
     expiresAt: null,
   };
-  const former = [route.random ?? '', ...formers].flatMap((id) => {
+  const former = [route.random, ...formers].flatMap((id) => {
     const known = get(id);
-    return known ? [{ ...known, value: JSON.stringify({ ...ownRouteIn(known), also: next.sealed }) }] : [];
+    return known
+      ? [{ ...known, value: JSON.stringify({ ...ownRouteIn(known), also } satisfies OwnRoute) }]
+      : [];
   });
   return [row, ...former];
 }

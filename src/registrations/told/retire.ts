@@ -102,10 +102,10 @@ export async function dropCredentials(
     const { sealed, also: _with, ...known } = row ? storedObject(row.value) : {};
     if (!row || sealed === undefined) return;
     rows.save({ ...row, value: JSON.stringify({ ...known, retiredAt: now }) });
-    // What took its place does not take its credentials any more (told.md §1.4).
+    // What took its place does not take its credentials any more (told.md §1.4), and knows that it did (§4.2).
     for (const heir of heirs.flatMap((id) => rows.get('route', id) ?? [])) {
-      const { also, ...is } = storedObject(heir.value);
-      if (also === sealed) rows.save({ ...heir, value: JSON.stringify(is) });
+      const is = ownRouteIn(heir);
+      if (is.also?.route === route) rows.save({ ...heir, value: JSON.stringify({ ...is, also: { route } }) });
     }
   });
   // A former route is listed for as long as anything of it is left to do.

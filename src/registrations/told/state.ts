@@ -72,9 +72,9 @@ const countsOf = ({ operations, mediaBuys, subscriptions }: Recorded): UrlState[
 
 /** When nobody needs it any more; Infinity while somebody is on it (told.md §3.5). */
 export function quietOf(
-  { base, givenAt, heardAt, leftAt = 0 }: GivenUrl,
+  { base, route, givenAt, heardAt, leftAt = 0 }: GivenUrl,
   on: Recorded,
-  { horizonMs }: Pick<SellersUrls, 'horizonMs'>,
+  { horizonMs, usedAt }: Pick<SellersUrls, 'horizonMs' | 'usedAt'>,
 ): number {
   const { operations, mediaBuys, subscriptions } = countsOf(on);
   return quietAt({
@@ -82,6 +82,7 @@ export function quietOf(
     recorded: operations + mediaBuys + subscriptions,
     since: Math.max(givenAt, leftAt, on.leftAt),
     heardAt,
+    usedAt: usedAt(route),
     horizonMs,
     intervalMs: on.intervalMs,
   });
