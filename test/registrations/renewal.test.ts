@@ -408,6 +408,41 @@ describe('a former route (told.md §5.3)', () => {
     },
   );
 
+  it('holds up the next renewal: no third route takes the credentials of two', async () => {
+    const process = await agedBuy({}, 2);
+    world.seller.buy('buy-2').manner = 'refuses';
+    const before = structuredClone(world.seller.buy('buy-1').reports);
+    await process.start();
+    const renew = async () => process.registrations.apply(await process.registrations.plan(RENEW));
+    await renew();
+    await passUntil(world, () => world.seller.updates().length === 2);
+    const { reports } = world.seller.buy('buy-1');
+    const taken = [reports, before].map(secretIn);
+    await passWithout(world, [process], 31 * DAY);
+    const { steps } = await renew();
+    expect(steps).toMatchObject([
+      { mediaBuyId: 'buy-1', state: 'planned', reason: expect.stringContaining('not over') as string },
+      { mediaBuyId: 'buy-2', state: 'waiting' },
+    ]);
+    expect(await accepted(process, reports)).toEqual(taken);
+    expect(await accepted(process, before)).toEqual(taken.toReversed());
+    // It ends with the former one.
+    world.seller.buy('buy-2').manner = 'done';
+    await process.start();
+    await renew();
+    await passUntil(world, () => isMoved(process));
+    for (const id of ['buy-1', 'buy-2']) {
+      const sent = { url: String(reports?.url), secret: secretIn(reports) };
+      expect((await report(process, id, sent)).response.status).toBe(200);
+    }
+    await passWithout(world, [process], 2 * DAY);
+    await process.start();
+    await world.clock.pass(MINUTE);
+    await renew();
+    await passUntil(world, () => world.seller.buy('buy-1').reports?.url !== reports?.url);
+    expect(await accepted(process, reports)).toContain(secretIn(world.seller.buy('buy-1').reports));
+  });
+
   it('stays for as long as a media buy is on it', async () => {
     const { process, before } = await renewedBuy();
     await passWithout(world, [process], 5 * DAY);

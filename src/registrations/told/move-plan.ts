@@ -26,7 +26,8 @@ export interface How {
 }
 
 /** Why a step that is due is not begun. */
-export const NOT_NOW = 'its credentials cannot be renewed now: another renewal of the seller is under way';
+export const NOT_NOW =
+  'its credentials cannot be renewed now: the last renewal of the seller is not over. registrations.state() says who is on its former URLs';
 
 /** What a media buy or a subscription lacks to be where it is to go. */
 export interface StepNeed {

@@ -2,12 +2,11 @@ import { encodeBase64Url } from '../../codec/encoding.ts';
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
 import { ROUTE_KEPT_MS } from '../remembered-routes.ts';
-import { allRows } from '../operation-rows.ts';
 import { ROUTE_KINDS } from '../route-kind.ts';
 import { makeRouteToken, type RandomBytes, seal, type Secrets } from '../secrets.ts';
-import { isMoving as isSetMoving, setIn } from '../subscriptions/set-row.ts';
 import { wakeTurns } from './move-row.ts';
 import {
+  hasFormers,
   type NextRoute,
   type OtherCredentials,
   type OwnRoute,
@@ -37,7 +36,7 @@ export interface RenewalsContext {
 export interface Renewals {
   /** Whether the credentials of a route are to be renewed. */
   readonly isDue: (route: OwnRoute | undefined, now: number) => boolean;
-  /** Renews what is due of a seller, unless a renewal of it is under way: it goes on with that. */
+  /** Renews what is due of a seller, unless a renewal of it is not over (told.md §5.1): it goes on with that. */
   readonly begin: (agentUrl: string) => Promise<void>;
   /** Goes on with a renewal that a process has left. */
   readonly goOn: (agentUrl: string) => Promise<void>;
@@ -58,20 +57,6 @@ export function renewalsOf(context: RenewalsContext): Renewals {
     const { id: random, secretId } = makeRouteToken(secrets, hashes, randomBytes);
     const credentials = encodeBase64Url(randomBytes(CREDENTIAL_BYTES));
     return { random, secretId, sealed: await seal(secrets, placeOfRoute(of), credentials, randomBytes) };
-  };
-
-  /** Whether media buys or subscriptions of the seller are still on their way to a route that was renewed. */
-  const isMoving = async (agentUrl: string): Promise<boolean> => {
-    const lists = await Promise.all(
-      (['waiting', 'claimed', 'under_way'] as const).map((list) =>
-        registrations.page({ kind: 'move', list, sender: agentUrl, limit: 1 }),
-      ),
-    );
-    if (lists.some(({ rows }) => rows.length > 0)) return true;
-    for await (const row of allRows(registrations, { kind: 'subscription', sender: agentUrl })) {
-      if (setIn(row).subscriptions.some(isSetMoving)) return true;
-    }
-    return false;
   };
 
   const goOn = async (agentUrl: string): Promise<void> => {
@@ -105,21 +90,21 @@ export function renewalsOf(context: RenewalsContext): Renewals {
     isDue,
     goOn,
     begin: async (agentUrl) => {
-      const { due, isUnderWay } = await registrations.run(agentUrl, (rows, now) => {
+      const due = await registrations.run(agentUrl, (rows, now) => {
         const routes = ownRoutesIn(rows);
-        return {
-          due: dueOf(routes, now),
-          isUnderWay: Object.values(routes).some(({ next }) => next !== undefined),
-        };
+        const found = dueOf(routes, now);
+        if (found.length === 0 || !hasFormers(routes)) return found;
+        // Those that are quiet by now are in the way no more once they are looked at.
+        wakeTurns(rows, agentUrl, now);
+        return [];
       });
-      const wasRenewed = due.some(({ formers = [] }) => formers.length > 0);
-      if (due.length > 0 && !isUnderWay && !(wasRenewed && (await isMoving(agentUrl)))) {
+      if (due.length > 0) {
         const nexts = new Map(
           await Promise.all(due.map(async (route) => [route.scheme, await made(route)] as const)),
         );
         await registrations.run(agentUrl, (rows, now) => {
           const routes = ownRoutesIn(rows);
-          if (Object.values(routes).some(({ next }) => next !== undefined)) return;
+          if (hasFormers(routes)) return;
           for (const route of dueOf(routes, now)) {
             const next = nexts.get(route.scheme);
             const row = next && rows.get('route', route.scheme);
