@@ -1,6 +1,7 @@
 // node bench/store-pairs.ts <folder> [store …] [--pairs 15] [--deliveries 1500] [--minutes 15]: as pairs.ts, on durable stores: this
-// build, that of another commit and a bare server with one write, by deliveries a second over 32 connections. Each store has a
-// process of its own and so many minutes at most; one that fails does not keep the others from being measured.
+// build, that of another commit and a bare server with one write, by deliveries a second over 32 connections; and the two builds by
+// the time in which 99 % of the deliveries are answered that come at half of this build's rate. Each store has a process of its own
+// and so many minutes at most; one that fails does not keep the others from being measured.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
@@ -8,10 +9,12 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { BACKENDS } from './lib/backends.ts';
 import { makeKey, prepare } from './lib/deliveries.ts';
-import { alternate, IN_SERVICE, plan, rate, ratio, type Figure } from './lib/measure.ts';
+import { closeAll, openConnections, percentile, sendAtRate } from './lib/load.ts';
+import { alternate, figure, IN_SERVICE, plan, rate, ratio, type Figure } from './lib/measure.ts';
 import type { BackendName } from './lib/places.ts';
-import { requestContestants } from './lib/request-contestants.ts';
+import { freshRequests, requestContestants, type Server } from './lib/request-contestants.ts';
 import { startServerProcess } from './lib/servers.ts';
+import type { KeyPair } from '../dist/sender.js';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -40,6 +43,24 @@ const minutes = wholeNumber('minutes');
 const said = ({ median, min, max }: Figure): string =>
   `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`;
 
+const CONNECTIONS = 32;
+
+/** 99 % of the deliveries are answered within so many ms, of a round each of the servers, in turns. */
+async function answeredWithin(
+  servers: readonly Server[],
+  key: KeyPair,
+  perSecond: number,
+): Promise<readonly number[]> {
+  const found: number[] = [];
+  for (const { process } of servers) {
+    const requests = await freshRequests(deliveries, key);
+    const connections = await openConnections(process.port, CONNECTIONS);
+    found.push(percentile(await sendAtRate({ connections, requests, perSecond, expected: 200 }), 0.99));
+    closeAll(connections);
+  }
+  return found;
+}
+
 /** Each build has a database of its own; the bare server writes into this build's. */
 async function compared(name: BackendName): Promise<void> {
   const load = (file: string): Promise<unknown> =>
@@ -65,11 +86,24 @@ async function compared(name: BackendName): Promise<void> {
     },
   ];
   try {
-    const times = await alternate(requestContestants(servers, key, 32), plan(deliveries, pairs, IN_SERVICE));
+    const times = await alternate(
+      requestContestants(servers, key, CONNECTIONS),
+      plan(deliveries, pairs, IN_SERVICE),
+    );
     const share = (of: string): string => said(ratio(times, 'bare', of));
     const { median } = rate(times, 'bare');
     console.log(
       `${name}: ${share('before')} → ${share('now')} of bare (${Math.round(median)}/s); ${said(ratio(times, 'before', 'now'))} ×`,
+    );
+    const rounds: (readonly number[])[] = [];
+    const perSecond = rate(times, 'now').median / 2;
+    for (let round = 0; round < pairs; round += 1) {
+      rounds.push(await answeredWithin(servers.slice(1), key, perSecond));
+    }
+    const column = (at: number): string => said(figure(rounds.map((row) => row[at] ?? Number.NaN)));
+    const ratios = figure(rounds.map(([now = Number.NaN, was = Number.NaN]) => now / was));
+    console.log(
+      `${name}: p99 at ${Math.round(perSecond)}/s, ms: ${column(1)} → ${column(0)}; ${said(ratios)} ×`,
     );
   } finally {
     for (const { process } of servers) await process.stop();

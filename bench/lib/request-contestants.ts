@@ -12,6 +12,17 @@ export interface Server {
 
 let events = 0;
 
+/** Deliveries of 1 KB that nobody has had. */
+export async function freshRequests(
+  count: number,
+  key: KeyPair,
+  signing: Signing = {},
+): Promise<readonly Uint8Array[]> {
+  const fresh: Uint8Array[] = [];
+  for (let at = 0; at < count; at += 1) fresh.push(requestBytes(await sign(events++, key, 1024, signing)));
+  return fresh;
+}
+
 /** Every server gets the same requests in one round; fresh ones in the next, for those would be replays. */
 export function requestContestants(
   servers: readonly Server[],
@@ -27,10 +38,7 @@ export function requestContestants(
       name,
       setUp: async (count: number) => {
         if (served % servers.length === 0) {
-          const fresh: Uint8Array[] = [];
-          for (let at = 0; at < count; at += 1)
-            fresh.push(requestBytes(await sign(events++, key, 1024, signing)));
-          requests = fresh;
+          requests = await freshRequests(count, key, signing);
         }
         served += 1;
         // Servers close connections that are idle while others are measured.
