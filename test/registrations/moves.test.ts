@@ -7,6 +7,7 @@ import {
   type Bought,
   type Config,
   DAY,
+  HOUR,
   isMoved,
   type Manner,
   MINUTE,
@@ -16,6 +17,7 @@ import {
   NEW,
   OLD,
   passUntil,
+  passWithout,
   type Process,
 } from './moving-seller.ts';
 
@@ -193,6 +195,48 @@ describe('CONFLICT (told.md §3.2)', () => {
     });
     await expect(made.call()).rejects.toMatchObject({ code: 'CONFLICT' });
     expect(await process.registrations.get(made)).toMatchObject({ state: 'calling' });
+  });
+});
+
+describe('an update whose task does not end (told.md §3.2)', () => {
+  const WEEK = 7 * DAY;
+
+  it('is refused when polling gives it up', async () => {
+    const process = await bought('empty');
+    await moves(process);
+    await passUntil(world, async () => (await statesOf(process))[0] === 'refused', 2 * HOUR);
+    expect(await allSteps(process)).toMatchObject([
+      { state: 'refused', reason: expect.stringContaining('has not ended') },
+    ]);
+  });
+
+  it('is refused after a week; its end counts all the same', async () => {
+    const process = await bought('endless');
+    await moves(process);
+    await passUntil(world, () => world.seller.updates().length > 0);
+    await passWithout(world, [process], WEEK - HOUR);
+    await process.registrations.start();
+    await world.clock.pass(20 * MINUTE);
+    expect(await statesOf(process)).toEqual(['under_way']);
+    await world.clock.pass(HOUR);
+    expect(await statesOf(process)).toEqual(['refused']);
+    world.seller.buy('buy-1').manner = 'submitted';
+    await process.poller.start();
+    await passUntil(world, () => isMoved(process));
+    expect(await isMoved(process)).toBe(true);
+    expect(sent()).toEqual({ attempts: [1], applied: 1 });
+  });
+
+  it('is over with its media buy', async () => {
+    const process = await bought('endless');
+    await moves(process);
+    await passUntil(world, () => world.seller.updates().length > 0);
+    await world.opened().store.registrations?.run(AGENT, (rows) => {
+      const row = rows.get('stream', 'buy-1') ?? expect.fail('no row');
+      rows.save({ ...row, value: JSON.stringify({ ...JSON.parse(row.value), status: 'canceled' }) });
+    });
+    await world.clock.pass(20 * MINUTE);
+    expect(await allSteps(process)).toEqual([]);
   });
 });
 

@@ -18,6 +18,10 @@ export interface Judging {
   /** Undefined: there is none, or it has expired. */
   readonly operation:
     Pick<Stored, 'state' | 'status' | 'reason' | 'refusal' | 'keyUntil' | 'withoutConfig'> | undefined;
+  /** The media buy is terminal. */
+  readonly isOver: boolean;
+  /** Nobody waits for the end of the update's task any more. */
+  readonly isGivenUp: boolean;
   readonly now: number;
 }
 
@@ -33,10 +37,12 @@ const CONFLICT_MS = 1000;
 const DONE: Judged = { kind: 'done' };
 
 export function judged(move: Move, judging: Judging): Judged {
-  const { need, operation, now } = judging;
+  const { need, operation, isOver, isGivenUp, now } = judging;
   const { state } = operation ?? {};
-  if (operation && (state === 'calling' || state === 'open')) return waits(move, now);
+  const isOpen = state === 'open';
+  if (state === 'calling' || (isOpen && !isOver && !isGivenUp)) return waits(move, now);
   if (need === undefined || need.kind === 'nothing') return DONE;
+  if (isOpen) return { kind: 'refused', reason: 'the task of its update has not ended' };
   if (!operation) return again(move);
   if (state === 'ended') return ended(move, operation);
   if (operation.refusal === 'CONFLICT') return conflicted(move, operation, now);

@@ -7,6 +7,7 @@ import { isOfKind, messageOf } from '../../shared/errors.ts';
 import { limited, orAborted } from '../../shared/time-limits.ts';
 import { storedId } from '../../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
+import { DAY_MS } from '../../windows/calendar.ts';
 import { isTerminalBuy } from '../../windows/ends.ts';
 import { answerIn, refusalIn } from '../answer.ts';
 import type { JsonObject as Arguments } from '../answer-json.ts';
@@ -209,7 +210,13 @@ function lookedIn(
   const operation = updateOf(rows, move, hashes);
   // Its update is not called any more, whoever called it last.
   if (operation?.state !== 'calling') freeTurn(rows, held.sender, held.id, now);
-  const does = judged(move, { need, operation, now });
+  const does = judged(move, {
+    need,
+    operation,
+    isOver: isTerminalBuy(stream?.status),
+    isGivenUp: operation !== undefined && isGivenUp(rows, operation, now, hashes),
+    now,
+  });
   if (does.kind === 'ask') return stream && { move, stream };
   keep(rows, row, does, now);
   return undefined;
@@ -218,6 +225,20 @@ function lookedIn(
 function updateOf(rows: RegistrationRows, { operationId }: Move, hashes: Hashes): Stored | undefined {
   const row = operationId === undefined ? undefined : rows.get('operation', storedId(operationId, hashes));
   return row && storedIn(row);
+}
+
+/** For so long the end of an update is waited for at most, whoever polls its task. Ms. */
+const TASK_MS: number = 7 * DAY_MS;
+
+/** Whether nobody waits for the end of an update any more. */
+function isGivenUp(
+  rows: RegistrationRows,
+  { taskId, createdAt }: Stored,
+  now: number,
+  hashes: Hashes,
+): boolean {
+  const watch = taskId === undefined ? undefined : rows.get('watch', storedId(taskId, hashes));
+  return watch?.list === 'unresolved' || now - createdAt >= TASK_MS;
 }
 
 function keep(
