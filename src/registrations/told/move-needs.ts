@@ -71,7 +71,7 @@ export function needOf(stream: BuyStream, { routes, to, isDue = () => false }: N
 }
 
 const NO_METRICS =
-  'an update replaces reporting_webhook whole, and its frequency, its metrics or further members are not known here. Adopt the media buy again with reporting: { frequency, requestedMetrics }, or update it yourself';
+  'an update replaces reporting_webhook whole, and its frequency, its metrics or further members are not known here. Adopt the media buy again with reporting: { frequency, requestedMetrics } (null: none were asked for), or update it yourself';
 
 const urlOf = (channel: ToldChannel, { base, kind }: ChannelTarget): MoveUrl => ({
   channel,
