@@ -198,6 +198,27 @@ describe('CONFLICT (told.md §3.2)', () => {
   });
 });
 
+it.each<Manner>(['done', 'submitted'])(
+  'the end of a step has no ref, by which its handler could book the order again; the seller is called with it: %s',
+  async (manner) => {
+    const process = await bought(manner, { ref: 'order-1' });
+    await moves(process);
+    await passUntil(world, () => isMoved(process));
+    const ends = (): readonly unknown[] =>
+      process.events.flatMap(({ registration: of }) => (of?.taskType === 'update_media_buy' ? of : []));
+    await passUntil(world, () => ends().length > 0, MINUTE);
+    expect(ends()).toEqual([
+      {
+        operationId: expect.any(String),
+        taskType: 'update_media_buy',
+        createdAt: expect.any(Number),
+        isStep: true,
+      },
+    ]);
+    expect(new Set(world.seller.calls.map(({ ref }) => ref))).toEqual(new Set(['order-1']));
+  },
+);
+
 describe('an update whose task does not end (told.md §3.2)', () => {
   const WEEK = 7 * DAY;
 
