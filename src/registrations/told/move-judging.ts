@@ -37,15 +37,21 @@ const CONFLICT_MS = 1000;
 const DONE: Judged = { kind: 'done' };
 
 export function judged(move: Move, judging: Judging): Judged {
-  const { need, operation, isOver, isGivenUp, now } = judging;
-  const { state } = operation ?? {};
-  const isOpen = state === 'open';
-  if (state === 'calling' || (isOpen && !isOver && !isGivenUp)) return waits(move, now);
+  const { need, operation, now } = judging;
+  if (operation && isAwaited(operation, judging)) return waits(move, now);
   if (need === undefined || need.kind === 'nothing') return DONE;
-  if (isOpen) return { kind: 'refused', reason: 'the task of its update has not ended' };
-  if (!operation) return again(move);
+  return operation ? over(move, operation, now) : again(move);
+}
+
+const isAwaited = ({ state }: Update, { isOver, isGivenUp }: Judging): boolean =>
+  state === 'calling' || (state === 'open' && !isOver && !isGivenUp);
+
+/** Its update is over, and the media buy is elsewhere. */
+function over(move: Move, operation: Update, now: number): Judged {
+  const { state, refusal } = operation;
+  if (state === 'open') return { kind: 'refused', reason: 'the task of its update has not ended' };
   if (state === 'ended') return ended(move, operation);
-  if (operation.refusal === 'CONFLICT') return conflicted(move, operation, now);
+  if (refusal === 'CONFLICT') return conflicted(move, operation, now);
   return state === 'refused' ? refused(operation) : orphaned(move, operation, now);
 }
 
