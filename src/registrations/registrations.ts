@@ -270,6 +270,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       bases: baseUrls,
       make: callAgain,
       warn: (fields, message) => logger.warn(fields, message),
+      raise: (alarm) => raise(alarm),
       deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
       holdMs: callMs,
       reread: routes.reread,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ApplyOptions, MovePlan } from '../../src/registrations/index.ts';
+import { type ApplyOptions, type MovePlan, SellerBusyError } from '../../src/registrations/index.ts';
 import { LONG } from '../reliability/form.ts';
 import {
   AGENT,
@@ -184,6 +184,24 @@ describe('CONFLICT (told.md §3.2)', () => {
     await moves(process);
     await passUntil(world, async () => (await statesOf(process))[0] === 'refused');
     expect(sent().attempts).toEqual(Array(11).fill(1));
+    expect(process.alarms).toMatchObject([{ code: 'operation_refused', sender: AGENT, mediaBuyId: 'buy-1' }]);
+  });
+
+  it('asks for the revision when the seller may be asked, and says so where it cannot be read', async () => {
+    const process = await bought('conflict');
+    const asked: number[] = [];
+    world.seller.says = () => {
+      asked.push(world.clock.now());
+      throw new SellerBusyError(429, 10 * MINUTE);
+    };
+    await moves(process);
+    await passUntil(world, async () => (await statesOf(process))[0] === 'refused');
+    expect(asked).toHaveLength(10);
+    const waits = asked.slice(1).map((at, i) => at - (asked[i] ?? 0));
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(10 * MINUTE);
+    expect(process.alarms).toMatchObject([
+      { code: 'operation_refused', message: expect.stringContaining('its revision cannot be read') },
+    ]);
   });
 
   it('leaves other operations as they are: their call is repeated', async () => {
