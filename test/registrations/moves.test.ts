@@ -32,7 +32,7 @@ describe('a media buy moves', () => {
     const process = await world.process();
     const plan = await process.registrations.plan();
     expect(plan).toEqual({
-      to: {},
+      to: { baseUrl: NEW },
       steps: [
         {
           agentUrl: AGENT,
@@ -346,6 +346,15 @@ describe('a plan (told.md §3.1)', () => {
     const { reports, push } = world.seller.buy('buy-1');
     expect([reports?.url, baseIn(push)]).toEqual(['https://other.example/reports', NEW]);
     expect(world.seller.updates().map((args) => 'reporting_webhook' in args)).toEqual([false]);
+  });
+
+  it('goes where it was made to go, by whichever process it is applied', async () => {
+    const process = await bought('done');
+    const plan = JSON.parse(JSON.stringify(await process.registrations.plan())) as MovePlan;
+    const other = await world.process({ baseUrl: [OLD, NEW] });
+    expect((await other.registrations.apply(plan)).steps).toMatchObject([{ state: 'waiting' }]);
+    await passUntil(world, () => isMoved(process));
+    expect(baseIn(world.seller.buy('buy-1').reports)).toBe(NEW);
   });
 
   it('has no step for a media buy that is terminal, or is told it already', async () => {
