@@ -381,6 +381,17 @@ describe('a plan (told.md §3.1)', () => {
     expect(await isMoved(process)).toBe(true);
   });
 
+  it('has no step for reports that have the scheme already', async () => {
+    const process = await bought('done');
+    const scheme = 'HMAC-SHA256';
+    const before = world.seller.buy('buy-1').reports?.url;
+    await process.registrations.apply(await process.registrations.plan({ baseUrl: OLD, scheme }));
+    await passUntil(world, () => isMoved(process, { baseUrl: OLD, scheme }));
+    expect(world.seller.updates().map((args) => 'reporting_webhook' in args)).toEqual([false]);
+    expect(world.seller.buy('buy-1').reports?.url).toBe(before);
+    expect(await isMoved(process, { baseUrl: OLD })).toBe(true);
+  });
+
   it('is paged: at most `limit` steps a page, and all of them once', async () => {
     world = movingWorld();
     const old = await world.process({ baseUrl: OLD });

@@ -79,9 +79,14 @@ const urlOf = (channel: ToldChannel, { base, kind }: ChannelTarget): MoveUrl => 
   scheme: schemeOf(kind),
 });
 
-const targetOf = (is: Told, routes: OwnRoutes, { base = is.base, scheme }: MoveTarget): ChannelTarget => ({
+/** What has the scheme already keeps its kind of route: that of reports has HMAC, too. */
+const targetOf = (
+  is: Told,
+  routes: OwnRoutes,
+  { base = is.base, scheme = is.scheme }: MoveTarget,
+): ChannelTarget => ({
   base,
-  kind: scheme ?? kindOf(is, routes),
+  kind: scheme === is.scheme ? kindOf(is, routes) : scheme,
 });
 
 /** The registration of the update's own end, where the media buy was told nothing of that channel before. */
