@@ -1,5 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type ApplyOptions, type MovePlan, SellerBusyError } from '../../src/registrations/index.ts';
+import {
+  type ApplyOptions,
+  type MovePlan,
+  type RouteScheme,
+  SellerBusyError,
+  SellerError,
+} from '../../src/registrations/index.ts';
 import { LONG } from '../reliability/form.ts';
 import {
   AGENT,
@@ -391,6 +397,35 @@ describe('a plan (told.md §3.1)', () => {
     expect(world.seller.buy('buy-1').reports?.url).toBe(before);
     expect(await isMoved(process, { baseUrl: OLD })).toBe(true);
   });
+
+  it.each<readonly [RouteScheme | undefined, object | undefined]>([
+    ['Bearer', { schemes: ['Bearer'] }],
+    ['HMAC-SHA256', { schemes: ['HMAC-SHA256'] }],
+    [undefined, undefined],
+  ])(
+    'registers the end of its update by the scheme of the reports, where there is no other: %s',
+    async (scheme, is) => {
+      world = movingWorld();
+      const old = await world.process({
+        baseUrl: OLD,
+        call: (url, operation, args, how) => {
+          if (args['push_notification_config']) {
+            throw new SellerError('INVALID_REQUEST', 'no push_notification_config here');
+          }
+          return world.seller.call(url, operation, args, how);
+        },
+      });
+      await world.buy(old, 'buy-1', { ...(scheme && { scheme }) });
+      const process = await world.process();
+      await process.start();
+      await moves(process);
+      await passUntil(world, () => isMoved(process));
+      const { push } = world.seller.buy('buy-1');
+      expect(baseIn(push)).toBe(NEW);
+      if (is) expect(push?.['authentication']).toMatchObject(is);
+      else expect(push).not.toHaveProperty('authentication');
+    },
+  );
 
   it('is paged: at most `limit` steps a page, and all of them once', async () => {
     world = movingWorld();

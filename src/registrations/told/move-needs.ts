@@ -89,11 +89,14 @@ const targetOf = (
   kind: scheme === is.scheme ? kindOf(is, routes) : scheme,
 });
 
-/** The registration of the update's own end, where the media buy was told nothing of that channel before. */
-const pushBeside = (reports: ChannelTarget | undefined, { base, scheme }: MoveTarget): ChannelTarget => ({
-  base: reports?.base ?? base ?? '',
-  kind: scheme ?? 'signature',
-});
+/**
+ * The registration of the update's own end, where the media buy was told nothing of that channel before: by the scheme of its
+ * reports. Beside reports that alone have HMAC there are signatures.
+ */
+const pushBeside = (reports: ChannelTarget | undefined, { base, scheme }: MoveTarget): ChannelTarget => {
+  const kind = scheme ?? reports?.kind ?? 'signature';
+  return { base: reports?.base ?? base ?? '', kind: kind === 'reports' ? 'signature' : kind };
+};
 
 const isThere = (is: Told, { base, kind }: ChannelTarget, routes: OwnRoutes): boolean =>
   is.base === base && is.route === newestOf(routes[kind]) && is.scheme === schemeOf(kind);
