@@ -2,7 +2,7 @@ import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
-import type { CallTold } from '../windows/told.ts';
+import type { CallTold, OurUrl } from '../windows/told.ts';
 import type {
   Operation,
   OperationRequest,
@@ -198,8 +198,9 @@ export function operationsOf(options: OperationsOptions): Operations {
     const requestKey = newId();
     const isWritten = await takeRoom(agentUrl);
     const write = (rows: RegistrationRows, now: number): Written | 'forgotten' | 'retired' | undefined => {
-      if (!rows.get('route', scheme)) return 'forgotten';
-      if (isRetired(rows, reportsTold, hashes)) return 'retired';
+      const told = { ...reportsTold, ...pushTold(route, scheme) };
+      if (!rows.get('route', scheme) || isRetired(rows, told.push, hashes)) return 'forgotten';
+      if (isRetired(rows, told.reports, hashes)) return 'retired';
       if (step && !step.begins(rows, now, of)) return undefined;
       const made: Stored = {
         seller,
@@ -216,7 +217,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(account !== undefined && { account }),
         ...(reports && { reports }),
         sealed,
-        told: { ...reportsTold, ...pushTold(route, scheme) },
+        told,
         ...(step && { isStep: true }),
       };
       const heldUntil = now + callMs;
@@ -227,7 +228,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       const written = await registrations.run(agentUrl, write);
       if (written === 'retired') throw new RegistrationError('request_invalid', RETIRED);
       if (written !== 'forgotten') return written;
-      // The seller was forgotten meanwhile, and its URL with it.
+      // The seller was forgotten meanwhile, and its URL with it, or that was retired.
       route = await routes.routeOf(seller, scheme, step?.base);
       return storing();
     };
@@ -358,8 +359,8 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 }
 
-/** Whether the URL of the reports was retired. */
-const isRetired = (rows: RegistrationRows, { reports: url }: CallTold, hashes: Hashes): boolean =>
+/** Whether the URL, if it is ours, was retired. */
+const isRetired = (rows: RegistrationRows, url: OurUrl | null | undefined, hashes: Hashes): boolean =>
   !!url && givenAt(rows, url, hashes)?.retiredAt !== undefined;
 
 const RETIRED =

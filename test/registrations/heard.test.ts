@@ -438,6 +438,26 @@ describe('a URL that is retired', () => {
     expect((await one.registrations.state()).urls).toMatchObject([{ route: 'old' }]);
   });
 
+  // Its steps: the seller's own row, and the operation's.
+  it.each([1, 2])('before step %i of a call: that names another one', async (nth) => {
+    const one = process();
+    const before = await told(one);
+    const url = await bearer(one);
+    let left = nth;
+    const racing = process(async (run) => {
+      left -= 1;
+      if (left === 0) {
+        await one.registrations.retire(url, { force: true });
+        // The seller has another one by then.
+        await told(one);
+      }
+      return run();
+    });
+    const config = await told(racing);
+    expect(config.url).not.toBe(before.url);
+    expect(said(await post(process(), config))).toBe('accepted 200');
+  });
+
   it('a call that told it meanwhile keeps it alive', async () => {
     const one = process();
     const made = await one.registrations.create({
