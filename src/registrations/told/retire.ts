@@ -1,4 +1,4 @@
-import type { RegistrationRows } from '../../stores/store.ts';
+import type { RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
 import { RegistrationError } from '../registrations-errors.ts';
@@ -89,14 +89,13 @@ export async function dropCredentials(
   agentUrl: string,
   route: string,
 ): Promise<void> {
-  for await (const row of allRows(registrations, { kind: 'route', list: GIVEN, sender: agentUrl })) {
-    const given = givenIn(row);
-    if (given.route === route && given.retiredAt === undefined) return;
-  }
-  // Below a base that it was not told yet it would come back, credentials and all.
+  if (await isAlive(registrations, agentUrl, route)) return;
+  // Below a base that it was not told yet it would come back, credentials and all: from this step on it is told nowhere.
   const heirs = await registrations.run(agentUrl, (rows) =>
     ROUTE_KINDS.flatMap((kind) => heirsOf(rows, kind, route)),
   );
+  // It was told just before that step.
+  if (await isAlive(registrations, agentUrl, route)) return;
   await registrations.run('', (rows, now) => {
     const row = rows.get('route', route);
     const { sealed, also: _with, ...known } = row ? storedObject(row.value) : {};
@@ -112,6 +111,15 @@ export async function dropCredentials(
   await registrations.run(agentUrl, (rows) => {
     for (const kind of ROUTE_KINDS) withoutFormer(rows, kind, route);
   });
+}
+
+/** Whether a URL of the route is not retired. */
+async function isAlive(registrations: StoreRegistrations, agentUrl: string, route: string): Promise<boolean> {
+  for await (const row of allRows(registrations, { kind: 'route', list: GIVEN, sender: agentUrl })) {
+    const given = givenIn(row);
+    if (given.route === route && given.retiredAt === undefined) return true;
+  }
+  return false;
 }
 
 /** The names of the routes that took the place of one. The seller's own row goes where it is that one. */
