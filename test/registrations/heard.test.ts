@@ -379,12 +379,27 @@ describe('a URL that is retired', () => {
         if (left <= 0) throw new Fault('store_unavailable', 'the process has died');
         return run();
       });
-      const config = await told(dying);
+      const made = await dying.registrations.create({
+        agentUrl: SELLER,
+        taskType: 'sync_creatives',
+        arguments: {},
+        scheme: 'Bearer',
+      });
+      await made.settle({ status: 'completed', creatives: [] });
+      const config = made.toolArguments['push_notification_config'] as unknown as Config;
       const url = await bearer(dying);
       left = nth;
       await dying.registrations.retire(url, { force: true }).catch(() => undefined);
       const next = process();
+      nowMs += 2 * DAY_MS;
+      // Nobody is on it, but its credentials count.
+      const listed = async () =>
+        (await next.registrations.state()).urls.some(({ route }) => route === url.route);
+      const hasCredentials = async (): Promise<boolean> =>
+        (await rowsHere().run('', (rows) => rows.get('route', url.route)))?.value.includes('sealed') === true;
+      if (await hasCredentials()) expect(await listed()).toBe(true);
       await next.registrations.retire(url, { force: true });
+      expect([await listed(), await hasCredentials()]).toEqual([false, false]);
       expect((await told(next)).url).not.toBe(config.url);
       expect(said(await post(next, config))).toBe('unavailable misconfigured 503');
       expect((await given()).filter(({ retiredAt }) => retiredAt !== undefined)).toHaveLength(1);

@@ -40,9 +40,9 @@ function urlState(row: RegistrationRow, seller: SellersUrls): readonly UrlState[
   const given = givenIn(row);
   const on = seller.of(given);
   const quiet = quietOf(given, on, seller);
-  const { base, route, givenAt, heardAt, madeAt, retiredAt } = given;
-  // Nobody needs it, and it is told to nobody: it is alive no more.
-  if (retiredAt !== undefined && quiet !== Infinity) return [];
+  const { base, route, givenAt, heardAt, madeAt, retiredAt, isRetiring } = given;
+  // Nobody needs it, it is told to nobody, and all is done: it is alive no more.
+  if (retiredAt !== undefined && quiet !== Infinity && !isRetiring) return [];
   const is: UrlState = {
     agentUrl: row.sender,
     base,
