@@ -301,6 +301,7 @@ describe('a renewal (told.md §5)', () => {
     const more = (secrets: readonly string[]) => ({ baseUrl: OLD, more: { secrets } });
     const old = await world.process(more([OLDER]));
     await world.buy(old, 'buy-1');
+    const before = secretIn(world.seller.buy('buy-1').reports);
     await world.clock.pass(31 * DAY);
     await old.registrations.apply(await old.registrations.plan(RENEW));
     const both = await world.process(more([NEWEST, OLDER]));
@@ -311,8 +312,12 @@ describe('a renewal (told.md §5)', () => {
     const after = await world.process(more([NEWEST, OLDER]));
     expect((await after.registrations.rewrap()).rewrapped).toBe(0);
     const { reports } = world.seller.buy('buy-1');
-    const [auth] = await authAt(after.registrations, reports?.url);
-    expect(auth).toMatchObject({ reports: { secret: secretIn(reports) } });
+    expect(await accepted(after, reports)).toEqual([secretIn(reports), before]);
+    // Whose the others are is known still, when they are retired.
+    const former = (await hmacUrls(after)).find(({ givenAt }) => givenAt < Date.now() - DAY);
+    await after.registrations.retire(former ?? expect.fail('no former URL'), { force: true });
+    await world.clock.pass(11 * SECOND);
+    expect(await accepted(after, reports)).toEqual([secretIn(reports)]);
   });
 });
 
@@ -342,11 +347,12 @@ const accepted = async ({ registrations }: Process, config: Config | undefined):
     Object.values(Object.values(auth ?? {})[0] as object),
   );
 
-/** Routes with credentials that are told, or were. */
-const hmacRoutes = async ({ registrations }: Process): Promise<readonly string[]> => {
-  const { urls } = await registrations.state();
-  return [...new Set(urls.filter(({ scheme }) => scheme === 'HMAC-SHA256').map(({ route }) => route))];
-};
+/** URLs with credentials that are told, or were, and their routes. */
+const hmacUrls = async ({ registrations }: Process) =>
+  (await registrations.state()).urls.filter(({ scheme }) => scheme === 'HMAC-SHA256');
+const hmacRoutes = async (process: Process): Promise<readonly string[]> => [
+  ...new Set((await hmacUrls(process)).map(({ route }) => route)),
+];
 
 describe('a former route (told.md §5.3)', () => {
   it('goes by itself when it is quiet, in any process, and not before', async () => {
