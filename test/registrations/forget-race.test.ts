@@ -135,14 +135,14 @@ describe.each([
         const first = process(undefined, old);
         await first.reportingWebhook(SELLER, DAILY);
         const url = await only(first);
-        let told: JsonObject | undefined;
+        const told: JsonObject[] = [];
         const tell = async (): Promise<void> => {
-          told = await process(undefined, both).reportingWebhook(SELLER, DAILY);
+          told.push(await process(undefined, both).reportingWebhook(SELLER, DAILY));
         };
         await process(async (run) => (run === nth ? tell() : undefined), both).retire(url, { force: true });
-        if (!told) await tell();
-        const { credentials } = told?.['authentication'] as { credentials: string };
-        expect(await secretAt(told?.['url'])).toBe(credentials);
+        if (told.length === 0) await tell();
+        const { url: of, authentication } = told[0] ?? {};
+        expect(await secretAt(of)).toBe((authentication as { credentials: string }).credentials);
       },
     );
   });
