@@ -120,6 +120,16 @@ describe('a renewal (told.md §5)', () => {
     expect(await isMoved(process, RENEW)).toBe(true);
     await world.clock.pass(2 * DAY);
     expect((await allSteps(process, RENEW)).map(({ mediaBuyId }) => mediaBuyId)).toEqual(['buy-1']);
+    const due = async (): Promise<readonly unknown[]> =>
+      (await process.registrations.state()).urls.flatMap(({ scheme, renewalDue }) =>
+        renewalDue ? scheme : [],
+      );
+    expect(await due()).toEqual(['HMAC-SHA256']);
+    await process.start();
+    await process.registrations.apply(await process.registrations.plan(RENEW));
+    expect(await due()).toEqual([]);
+    await passUntil(world, () => isMoved(process, RENEW));
+    expect(await due()).toEqual([]);
   });
 
   it.each(['HMAC-SHA256', 'Bearer'] as const)(
