@@ -55,7 +55,7 @@ export interface Routes {
   /** Likewise its route for reports, which come by HMAC or signed. */
   readonly reportsRouteOf: (seller: Seller, base?: string) => Promise<Route>;
   /**
-   * A route by its URL, with its credentials; undefined where there is none.
+   * A route by its URL, with its credentials; undefined where there is none, or these were retired.
    * @param agentUrl the seller's; of another one there is none. Absent: any seller's.
    */
   readonly routeAt: (url: OurUrl, agentUrl?: string) => Promise<Route | undefined>;
@@ -291,6 +291,8 @@ export function routesOf(options: RouteOptions): Routes {
       const row = await registrations.run('', (rows) => rows.get('route', id));
       const route = row && readable(row);
       if (route?.random === undefined || (agentUrl ?? route.agentUrl) !== route.agentUrl) return undefined;
+      // Without its credentials it would be told as one that is signed.
+      if (route.scheme !== 'signature' && route.sealed === undefined) return undefined;
       return routeIs(route, base);
     },
     ours,

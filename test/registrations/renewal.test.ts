@@ -203,6 +203,29 @@ describe('a renewal (told.md §5)', () => {
     expect(secretIn(world.seller.buy('buy-2').push)).not.toBe(secretIn(first as Config));
   });
 
+  it('repeats no call whose URL was retired by force: it would be told as one that is signed', async () => {
+    const process = await agedBuy({ scheme: 'HMAC-SHA256' });
+    const made = await process.registrations.create({
+      agentUrl: AGENT,
+      taskType: 'update_media_buy',
+      scheme: 'HMAC-SHA256',
+      arguments: { media_buy_id: 'buy-1' },
+    });
+    for (const { base, route } of await hmacUrls(process)) {
+      await process.registrations.retire({ agentUrl: AGENT, base, route }, { force: true });
+    }
+    await process.start();
+    await world.clock.pass(10 * MINUTE);
+    expect(world.seller.updates()).toEqual([]);
+    expect(await process.registrations.get(made)).toMatchObject({
+      state: 'orphaned',
+      reason: expect.stringContaining('were retired') as string,
+    });
+    expect(process.alarms.filter(({ code }) => code === 'operation_orphaned')).toMatchObject([
+      { operationId: made.operationId, message: expect.stringContaining('were retired') as string },
+    ]);
+  });
+
   it('is done by start where it is automatic, every 30 days', async () => {
     const process = await agedBuy();
     const auto = await world.process({ baseUrl: OLD, more: { renew: 'auto' } });
