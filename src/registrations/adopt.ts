@@ -33,7 +33,12 @@ export interface Adoption extends Seller {
    * The reports that the seller was asked to send for the media buy, so that a reconciler keeps their account. It
    * needs `mediaBuyId`. The seller is asked for the flight.
    */
-  readonly reporting?: Pick<Reporting, 'frequency' | 'requestedMetrics'> | undefined;
+  readonly reporting?:
+    | (Pick<Reporting, 'frequency'> & {
+        /** The metrics that were asked for; null: none were. Absent: unknown, so no move tells its reports another URL. */
+        readonly requestedMetrics?: readonly string[] | null | undefined;
+      })
+    | undefined;
   /** The `account` for questions about the task, as in the call's arguments, e.g. `{ account_id: 'a1' }`. */
   readonly account?: object | undefined;
   /** Your own reference, as in `create`. */
@@ -85,7 +90,8 @@ function requireReports(reporting: NonNullable<Adoption['reporting']>, mediaBuyI
       throw new ConfigError('reporting: needs mediaBuyId. Give the media buy that the reports are of.');
     }
   });
-  requireReporting(reporting);
+  const { requestedMetrics, ...asked } = reporting;
+  requireReporting(requestedMetrics === null ? asked : { ...asked, requestedMetrics });
 }
 
 const REPORTING: Readonly<Record<keyof NonNullable<Adoption['reporting']>, true>> = {
@@ -137,7 +143,7 @@ export async function adoptIn(
     const step = { rows, now, hashes, retentionMs };
     const row = adopted(step, of, { ...made, createdAt: now });
     if (mediaBuyId !== undefined) {
-      const { frequency = null, requestedMetrics: metrics = null } = reporting ?? {};
+      const { frequency = null, requestedMetrics: metrics } = reporting ?? {};
       adoptStream(step, row, mediaBuyId, { frequency, metrics, told: told ? { reports: told } : {} });
     }
     return seenOf(row, storedIn(row));

@@ -76,14 +76,16 @@ function mediaBuyOf(event: Event): string | undefined {
 function knownOf(event: Event, found: OperationFound | undefined, tokens: TokenMaker): KnownRegistration {
   if (!found) return { warnings: event.operationId === undefined ? [] : ['operation_id_unknown'] };
   const { operation, isMismatch } = found;
-  const { operationId, ref, taskType, createdAt } = operation;
+  const { operationId, ref, taskType, createdAt, isStep } = operation;
+  // By `ref` its owner may book an order, and a step is none (told.md §3.2). Reports are of the media buy, whose `ref` it is.
+  const whose = isStep && event.kind === 'task' ? { isStep } : { ...(ref !== undefined && { ref }) };
   const warnings: WarningCode[] = [];
   if (isMismatch) warnings.push('operation_id_mismatch');
   if (!hasContext(event, operation)) warnings.push('context_mismatch');
   const wrongToken = tokenWarning(event, found, tokens);
   if (wrongToken) warnings.push(wrongToken);
   return {
-    registration: { operationId, taskType, createdAt, ...(ref !== undefined && { ref }) },
+    registration: { operationId, taskType, createdAt, ...whose },
     warnings,
   };
 }

@@ -269,3 +269,11 @@ const whyOf = ({ reason, refusal }: Stored): Partial<Stored> => ({
   ...(reason !== undefined && { reason }),
   ...(refusal !== undefined && { refusal }),
 });
+
+/** The bytes of a call cannot be made again. */
+export class NotRepeatable extends Error {
+  override readonly name = 'NotRepeatable';
+  constructor() {
+    super('the credentials of the URL that it named were retired');
+  }
+}

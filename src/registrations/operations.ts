@@ -2,7 +2,7 @@ import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
-import type { CallTold } from '../windows/told.ts';
+import { type CallTold, isSameUrl, type OurUrl } from '../windows/told.ts';
 import type {
   Operation,
   OperationRequest,
@@ -27,6 +27,7 @@ import {
   isOpen,
   type OperationName,
   type OperationSeen,
+  NotRepeatable,
   rowOf,
   seenOf,
   type Stored,
@@ -37,7 +38,15 @@ import type { Route } from './routes.ts';
 import { reportsToldBy } from './told/our-url.ts';
 import { givenAt } from './told/url-row.ts';
 import { allRows, deleteRows, eachRow, storedObject } from './operation-rows.ts';
-import { isOlder, operationToken, seal, type SealedPlace, secretIdOf, unseal } from './secrets.ts';
+import {
+  isLostText,
+  isOlder,
+  operationToken,
+  seal,
+  type SealedPlace,
+  secretIdOf,
+  unseal,
+} from './secrets.ts';
 import { type RouteScheme, type Seller, sellerIn } from './seller.ts';
 import { endWatch, found, settled } from './settling.ts';
 import { saveSellerRow, sellerRowIn, sellersHeard, watchIn } from './watch-task.ts';
@@ -59,7 +68,7 @@ export type {
  *                      │  ▲ └─────────── settle, terminal ─────────────────────►┘
  *                      │  └─ refuse: once, without the registration, under a new request key; then → refused
  *                      └─ refused after an attempt that was not answered, its request key is over, or what is
- *                         encrypted cannot be read ─► orphaned
+ *                         encrypted cannot be read, or its URL has no credentials any more ─► orphaned
  *
  * A webhook settles it as an answer does. Whose a task is says a row of its own, written with the operation's.
  */
@@ -94,10 +103,12 @@ export function operationsOf(options: OperationsOptions): Operations {
     return ours ? { push: { ...ours, scheme } } : {};
   };
 
-  /** The URL and credentials that the first attempt named, though another route or base is told by now. */
+  /** The URL and credentials that the first attempt named, though another route or base is told by now. @throws NotRepeatable */
   const pushRoute = async (seller: Seller, scheme: RouteScheme, told: Stored['told']): Promise<Route> => {
     const known = told?.push ? await routes.routeAt(told.push) : undefined;
-    return known ?? routes.routeOf(seller, scheme, told?.push?.base);
+    const route = known ?? (await routes.routeOf(seller, scheme, told?.push?.base));
+    if (told?.push && !isSameUrl(route, told.push)) throw new NotRepeatable();
+    return route;
   };
 
   const operationOf = async (
@@ -172,11 +183,15 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 
   /** Unless it is called by another request key by now. */
-  const orphan = (of: OperationName, requestKey: string | undefined): Promise<OperationSeen | undefined> =>
+  const orphan = (
+    of: OperationName,
+    requestKey: string | undefined,
+    why: Pick<Stored, 'reason'>,
+  ): Promise<OperationSeen | undefined> =>
     change(of, (row, stored, rows, now) => {
       if (stored.state !== 'calling' || stored.requestKey !== requestKey) return undefined;
-      rows.save(closedRow(of, stored, 'orphaned', { now, retentionMs }));
-      return seenOf(row, { ...stored, state: 'orphaned' });
+      rows.save(closedRow(of, { ...stored, ...why }, 'orphaned', { now, retentionMs }));
+      return seenOf(row, { ...stored, ...why, state: 'orphaned' });
     });
 
   const createStep = async (request: OperationRequest, step?: StepOfMove): Promise<Operation | undefined> => {
@@ -198,8 +213,9 @@ export function operationsOf(options: OperationsOptions): Operations {
     const requestKey = newId();
     const isWritten = await takeRoom(agentUrl);
     const write = (rows: RegistrationRows, now: number): Written | 'forgotten' | 'retired' | undefined => {
-      if (!rows.get('route', scheme)) return 'forgotten';
-      if (isRetired(rows, reportsTold, hashes)) return 'retired';
+      const told = { ...reportsTold, ...pushTold(route, scheme) };
+      if (!rows.get('route', scheme) || isRetired(rows, told.push, hashes)) return 'forgotten';
+      if (isRetired(rows, told.reports, hashes)) return 'retired';
       if (step && !step.begins(rows, now, of)) return undefined;
       const made: Stored = {
         seller,
@@ -216,7 +232,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(account !== undefined && { account }),
         ...(reports && { reports }),
         sealed,
-        told: { ...reportsTold, ...pushTold(route, scheme) },
+        told,
         ...(step && { isStep: true }),
       };
       const heldUntil = now + callMs;
@@ -227,7 +243,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       const written = await registrations.run(agentUrl, write);
       if (written === 'retired') throw new RegistrationError('request_invalid', RETIRED);
       if (written !== 'forgotten') return written;
-      // The seller was forgotten meanwhile, and its URL with it.
+      // The seller was forgotten meanwhile, and its URL with it, or that was retired.
       route = await routes.routeOf(seller, scheme, step?.base);
       return storing();
     };
@@ -291,6 +307,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         found.rows.map(async (row): Promise<Came> => {
           const of = { agentUrl: row.sender, operationId: row.id };
           let stored: Stored | undefined;
+          let why: Pick<Stored, 'reason'> = {};
           try {
             stored = storedIn(row);
             // It was put off by `callMs` from the store's now.
@@ -301,10 +318,10 @@ export function operationsOf(options: OperationsOptions): Operations {
               return { operation };
             }
           } catch (error) {
-            const isLost = error instanceof RegistrationError && error.code === 'sealed_text_invalid';
-            if (!isLost) return { failed: { ...of, error } };
+            if (error instanceof NotRepeatable) why = { reason: error.message };
+            else if (!isLostText(error)) return { failed: { ...of, error } };
           }
-          return { orphaned: await orphan(of, stored?.requestKey) };
+          return { orphaned: await orphan(of, stored?.requestKey, why) };
         }),
       );
       return {
@@ -358,8 +375,8 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 }
 
-/** Whether the URL of the reports was retired. */
-const isRetired = (rows: RegistrationRows, { reports: url }: CallTold, hashes: Hashes): boolean =>
+/** Whether the URL, if it is ours, was retired. */
+const isRetired = (rows: RegistrationRows, url: OurUrl | null | undefined, hashes: Hashes): boolean =>
   !!url && givenAt(rows, url, hashes)?.retiredAt !== undefined;
 
 const RETIRED =

@@ -53,6 +53,7 @@ import { countingRefused } from './refused-answers.ts';
 import { routesOf } from './routes.ts';
 import { teller } from './repeater-news.ts';
 import { repeaterOf } from './retry-loop.ts';
+import { RENEW_AFTER_MS } from './told/own-routes.ts';
 import type { RegistrationMoves } from './told/move-types.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from './watch-task.ts';
 import type { RegistrationUrls } from './told/state-types.ts';
@@ -165,7 +166,6 @@ const DEADLINE_SHARE = 0.75;
 const RETENTION_MS = 70 * 86_400_000;
 const MAX_OPEN = 10_000;
 /** The age at which credentials are due. Ms. */
-const RENEW_AFTER_MS = 30 * 86_400_000;
 /** For the question what a seller declares. Ms. */
 const CAPABILITIES_MS = 20_000;
 
@@ -176,7 +176,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   const allowLoopback = flag('allowLoopback', options.allowLoopback);
   const baseUrls = baseUrlsOf(options);
   const secrets = secretsOf(options.secrets, parts.hashes);
-  const shared = { registrations, secrets, ...parts };
+  const renewAfterMs = wholeNumber('renewAfterMs', options.renewAfterMs, RENEW_AFTER_MS);
+  const isAuto = oneOf('renew', options.renew, ['auto', 'manual'] as const) === 'auto';
+  const shared = { registrations, secrets, renewAfterMs, ...parts };
   const routes = routesOf({ ...shared, baseUrls, allowLoopback });
   const startMs = wholeNumber('startMs', options.startMs, START_MS, 0, MAX_TIMER_MS);
   const callMs = wholeNumber('callMs', options.callMs, CALL_MS, 1, MAX_TIMER_MS);
@@ -257,10 +259,6 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     sleep: parts.sleep,
     deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
   });
-  const renewal = {
-    renewAfterMs: wholeNumber('renewAfterMs', options.renewAfterMs, RENEW_AFTER_MS),
-    isAuto: oneOf('renew', options.renew, ['auto', 'manual'] as const) === 'auto',
-  };
   const moves = once(async () =>
     (await onDemand()).registeredMoves({
       ...shared,
@@ -270,10 +268,11 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       bases: baseUrls,
       make: callAgain,
       warn: (fields, message) => logger.warn(fields, message),
+      raise: (alarm) => raise(alarm),
       deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
       holdMs: callMs,
       reread: routes.reread,
-      ...renewal,
+      isAuto,
     }),
   );
   const begin = async (): Promise<void> => {

@@ -26,7 +26,7 @@ import { rewrapRoutes, unreadableRoutes } from './route-rewrap.ts';
 import { ourUrlIn } from './told/our-url.ts';
 import { givenOf, isNobodys } from './told/given-routes.ts';
 import { namesOf, type OwnRoute, placeOfRoute, renewed } from './told/own-routes.ts';
-import { keepGiven } from './told/url-row.ts';
+import { givenAt, keepGiven } from './told/url-row.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
 import type { OurUrl } from '../windows/told.ts';
 
@@ -55,7 +55,7 @@ export interface Routes {
   /** Likewise its route for reports, which come by HMAC or signed. */
   readonly reportsRouteOf: (seller: Seller, base?: string) => Promise<Route>;
   /**
-   * A route by its URL, with its credentials; undefined where there is none.
+   * A route by its URL, with its credentials; undefined where there is none, or these were retired.
    * @param agentUrl the seller's; of another one there is none. Absent: any seller's.
    */
   readonly routeAt: (url: OurUrl, agentUrl?: string) => Promise<Route | undefined>;
@@ -208,20 +208,23 @@ export function routesOf(options: RouteOptions): Routes {
     });
     putBounded(given, keyOf(route, base), true, MOST);
     const id = route.random ?? '';
-    const isWritten = await registrations.run('', (rows) => {
-      const known = rows.get('route', id);
-      const row = rowOf('', id, tokenRoute(route, known && readable(known)));
-      if (known?.value === row.value) return false;
+    const is = await registrations.run('', (rows): 'retired' | 'written' | 'known' => {
+      const found = rows.get('route', id);
+      const known = found && readable(found);
+      // Between the two steps: its credentials do not come back.
+      if (known?.retiredAt !== undefined) return 'retired';
+      const row = rowOf('', id, tokenRoute(route, known));
+      if (found?.value === row.value) return 'known';
       rows.save(row);
-      return true;
+      return 'written';
     });
     known.forget(id);
-    // The seller was deleted between the two steps: this URL is removed, and a new one made.
-    if (isWritten && !(await isOwn(agentUrl, scheme, id))) {
-      await drop('', [id]);
-      return routeOf(seller, scheme, base);
-    }
-    return routeIs(route, base);
+    const standing = is === 'written' ? await standingOf(agentUrl, scheme, { base, route: id }) : is;
+    if (standing === 'known') return routeIs(route, base);
+    // The seller was deleted between the two steps: this URL is removed. One that was retired keeps its token. A new one is made.
+    if (standing === 'gone') await drop('', [id]);
+    else await drop(agentUrl, [scheme], (row) => readable(row)?.random === id);
+    return routeOf(seller, scheme, base);
   };
 
   /** A route as a seller is told of it. @throws ConfigError without the secret that made it. */
@@ -244,11 +247,16 @@ export function routesOf(options: RouteOptions): Routes {
     };
   };
 
-  /** Whether the seller's own row has this token. */
-  const isOwn = (agentUrl: string, scheme: RouteKind, id: string): Promise<boolean> =>
+  /** What has become of a URL: `known` where the seller's own row has its token. */
+  const standingOf = (
+    agentUrl: string,
+    kind: RouteKind,
+    url: OurUrl,
+  ): Promise<'known' | 'retired' | 'gone'> =>
     registrations.run(agentUrl, (rows) => {
-      const row = rows.get('route', scheme);
-      return row !== undefined && namesOf(routeIn(row)).includes(id);
+      const row = rows.get('route', kind);
+      if (row && namesOf(routeIn(row)).includes(url.route)) return 'known';
+      return givenAt(rows, url, hashes)?.retiredAt === undefined ? 'gone' : 'retired';
     });
 
   /** Deletes the rows that `which` selects. @returns them. */
@@ -283,6 +291,8 @@ export function routesOf(options: RouteOptions): Routes {
       const row = await registrations.run('', (rows) => rows.get('route', id));
       const route = row && readable(row);
       if (route?.random === undefined || (agentUrl ?? route.agentUrl) !== route.agentUrl) return undefined;
+      // Without its credentials it would be told as one that is signed.
+      if (route.scheme !== 'signature' && route.sealed === undefined) return undefined;
       return routeIs(route, base);
     },
     ours,

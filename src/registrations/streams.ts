@@ -219,14 +219,15 @@ export function adoptStream(
   const of = { agentUrl: sender, operationId };
   const isKnown = known !== undefined && isRegistered(known);
   const made = isKnown ? known : streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), step);
-  const asked = isKnown ? withReports(known, { frequency, metrics }, now) : { ...made, frequency, metrics };
+  const said = { frequency, ...metricsOf(metrics === undefined ? made.metrics : metrics) };
+  const asked = isKnown ? withReports(known, said, now) : { ...made, ...said };
   const stream = frequency === null ? made : asked;
   const is = { ...stream, told: withTold(known?.told ?? [], told, { at: now, ackedAt: now }) };
   rows.save(streamRow({ sender, id }, is, 'open', { dueAt: now }));
   if (!isKnown) addToRound(rows, sender, is, now);
 }
 
-const metricsOf = (metrics: AskedReports['metrics']): Pick<AskedReports, 'metrics'> =>
+const metricsOf = (metrics: AskedReports['metrics'] | undefined): Pick<AskedReports, 'metrics'> =>
   metrics === undefined ? {} : { metrics };
 
 /** Reports as an update or the owner says them. */
@@ -257,8 +258,8 @@ function withFrequency(
 export interface AdoptedReports {
   /** null: none were asked for, as far as is known. */
   readonly frequency: Frequency | null;
-  /** As of `AskedReports`. */
-  readonly metrics: readonly string[] | null;
+  /** As of `AskedReports`; undefined: not said, what is known stays. */
+  readonly metrics: AskedReports['metrics'] | undefined;
   readonly told: CallTold;
 }
 

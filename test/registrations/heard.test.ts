@@ -43,14 +43,14 @@ interface Process {
 }
 
 /** A process of the buyer on the one store. @param step runs in place of each step of a seller. */
-function process(step: <T>(run: () => Promise<T>) => Promise<T> = (run) => run()): Process {
+function process(step: <T>(run: () => Promise<T>, sender: string) => Promise<T> = (run) => run()): Process {
   let steps = 0;
   const stored = storeHere();
   const rows = stored.registrations ?? expect.fail('memory has them');
   const run: typeof rows.run = (sender, plan) => {
     steps += 1;
     // The look-up of a route is of no seller.
-    return sender === '' ? rows.run(sender, plan) : step(() => rows.run(sender, plan));
+    return sender === '' ? rows.run(sender, plan) : step(() => rows.run(sender, plan), sender);
   };
   const registrations: Store['registrations'] = { ...rows, run };
   const store = { ...stored, registrations };
@@ -84,9 +84,9 @@ interface Config {
 }
 
 /** A registered call whose webhooks come by bearer token. */
-async function told({ registrations }: Process, more: JsonObject = {}): Promise<Config> {
+async function told({ registrations }: Process, more: JsonObject = {}, agentUrl = SELLER): Promise<Config> {
   const made = await registrations.create({
-    agentUrl: SELLER,
+    agentUrl,
     taskType: 'create_media_buy',
     arguments: more,
     scheme: 'Bearer',
@@ -107,13 +107,13 @@ const post = (
   );
 
 /** URLs of the seller, as they are stored; once what is written behind answers is written. */
-async function given(): Promise<readonly GivenUrl[]> {
-  const { rows } = await rowsHere().page({ kind: 'route', sender: SELLER, limit: 100 });
+async function given(sender = SELLER): Promise<readonly GivenUrl[]> {
+  const { rows } = await rowsHere().page({ kind: 'route', sender, limit: 100 });
   return rows.filter(({ list }) => list === 'url').map(givenIn);
 }
-const heardAt = async (): Promise<number | undefined> => {
+const heardAt = async (sender = SELLER): Promise<number | undefined> => {
   await written();
-  return (await given()).find(({ kind }) => kind === 'Bearer')?.heardAt;
+  return (await given(sender)).find(({ kind }) => kind === 'Bearer')?.heardAt;
 };
 /** The memory store answers within microtasks. */
 const written = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
@@ -261,6 +261,32 @@ describe('an authentic delivery by it', () => {
   });
 });
 
+describe('a URL whose row cannot be written', () => {
+  it('keeps no other one from being noted, and is written again with any delivery', async () => {
+    let isBroken = false;
+    const one = process(async (run, sender) => {
+      if (isBroken && sender === SELLER) throw new Fault('store_unavailable', 'this row alone');
+      return run();
+    });
+    const other = 'https://other.example/mcp';
+    const configs = [await told(one), await told(one, {}, other)] as const;
+    for (const config of configs) await post(one, config);
+    const [first, second] = [await heardAt(), await heardAt(other)];
+    isBroken = true;
+    nowMs += MINUTE_MS;
+    // The second one comes while nothing is written, and not again.
+    for (const config of configs) expect((await post(one, config, [])).kind).toBe('refused');
+    nowMs += 1000;
+    expect((await post(one, configs[0], [])).kind).toBe('refused');
+    expect(await heardAt(other)).toBeGreaterThan(second ?? Infinity);
+    expect(await heardAt()).toBe(first);
+    isBroken = false;
+    nowMs += 1000;
+    expect((await post(one, configs[1], [])).kind).toBe('refused');
+    expect(await heardAt()).toBeGreaterThan(first ?? Infinity);
+  });
+});
+
 describe('an event of a media buy', () => {
   const reporting = { url: 'https://elsewhere.example/r', reporting_frequency: 'daily' };
   const heard = async (): Promise<readonly (number | undefined)[]> => {
@@ -379,12 +405,27 @@ describe('a URL that is retired', () => {
         if (left <= 0) throw new Fault('store_unavailable', 'the process has died');
         return run();
       });
-      const config = await told(dying);
+      const made = await dying.registrations.create({
+        agentUrl: SELLER,
+        taskType: 'sync_creatives',
+        arguments: {},
+        scheme: 'Bearer',
+      });
+      await made.settle({ status: 'completed', creatives: [] });
+      const config = made.toolArguments['push_notification_config'] as unknown as Config;
       const url = await bearer(dying);
       left = nth;
       await dying.registrations.retire(url, { force: true }).catch(() => undefined);
       const next = process();
+      nowMs += 2 * DAY_MS;
+      // Nobody is on it, but its credentials count.
+      const listed = async () =>
+        (await next.registrations.state()).urls.some(({ route }) => route === url.route);
+      const hasCredentials = async (): Promise<boolean> =>
+        (await rowsHere().run('', (rows) => rows.get('route', url.route)))?.value.includes('sealed') === true;
+      if (await hasCredentials()) expect(await listed()).toBe(true);
       await next.registrations.retire(url, { force: true });
+      expect([await listed(), await hasCredentials()]).toEqual([false, false]);
       expect((await told(next)).url).not.toBe(config.url);
       expect(said(await post(next, config))).toBe('unavailable misconfigured 503');
       expect((await given()).filter(({ retiredAt }) => retiredAt !== undefined)).toHaveLength(1);
@@ -436,6 +477,26 @@ describe('a URL that is retired', () => {
     expect((await one.registrations.state()).urls).toEqual([]);
     await one.registrations.adopt({ agentUrl: SELLER, url: `${BASE}/old` });
     expect((await one.registrations.state()).urls).toMatchObject([{ route: 'old' }]);
+  });
+
+  // Its steps: the seller's own row, and the operation's.
+  it.each([1, 2])('before step %i of a call: that names another one', async (nth) => {
+    const one = process();
+    const before = await told(one);
+    const url = await bearer(one);
+    let left = nth;
+    const racing = process(async (run) => {
+      left -= 1;
+      if (left === 0) {
+        await one.registrations.retire(url, { force: true });
+        // The seller has another one by then.
+        await told(one);
+      }
+      return run();
+    });
+    const config = await told(racing);
+    expect(config.url).not.toBe(before.url);
+    expect(said(await post(process(), config))).toBe('accepted 200');
   });
 
   it('a call that told it meanwhile keeps it alive', async () => {

@@ -1,5 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ApplyOptions, MovePlan } from '../../src/registrations/index.ts';
+import {
+  type ApplyOptions,
+  type MovePlan,
+  type RouteScheme,
+  SellerBusyError,
+  SellerError,
+} from '../../src/registrations/index.ts';
 import { LONG } from '../reliability/form.ts';
 import {
   AGENT,
@@ -7,6 +13,7 @@ import {
   type Bought,
   type Config,
   DAY,
+  HOUR,
   isMoved,
   type Manner,
   MINUTE,
@@ -16,6 +23,7 @@ import {
   NEW,
   OLD,
   passUntil,
+  passWithout,
   type Process,
 } from './moving-seller.ts';
 
@@ -30,7 +38,7 @@ describe('a media buy moves', () => {
     const process = await world.process();
     const plan = await process.registrations.plan();
     expect(plan).toEqual({
-      to: {},
+      to: { baseUrl: NEW },
       steps: [
         {
           agentUrl: AGENT,
@@ -182,6 +190,24 @@ describe('CONFLICT (told.md §3.2)', () => {
     await moves(process);
     await passUntil(world, async () => (await statesOf(process))[0] === 'refused');
     expect(sent().attempts).toEqual(Array(11).fill(1));
+    expect(process.alarms).toMatchObject([{ code: 'operation_refused', sender: AGENT, mediaBuyId: 'buy-1' }]);
+  });
+
+  it('asks for the revision when the seller may be asked, and says so where it cannot be read', async () => {
+    const process = await bought('conflict');
+    const asked: number[] = [];
+    world.seller.says = () => {
+      asked.push(world.clock.now());
+      throw new SellerBusyError(429, 10 * MINUTE);
+    };
+    await moves(process);
+    await passUntil(world, async () => (await statesOf(process))[0] === 'refused');
+    expect(asked).toHaveLength(10);
+    const waits = asked.slice(1).map((at, i) => at - (asked[i] ?? 0));
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(10 * MINUTE);
+    expect(process.alarms).toMatchObject([
+      { code: 'operation_refused', message: expect.stringContaining('its revision cannot be read') },
+    ]);
   });
 
   it('leaves other operations as they are: their call is repeated', async () => {
@@ -193,6 +219,69 @@ describe('CONFLICT (told.md §3.2)', () => {
     });
     await expect(made.call()).rejects.toMatchObject({ code: 'CONFLICT' });
     expect(await process.registrations.get(made)).toMatchObject({ state: 'calling' });
+  });
+});
+
+it.each<Manner>(['done', 'submitted'])(
+  'the end of a step has no ref, by which its handler could book the order again; the seller is called with it: %s',
+  async (manner) => {
+    const process = await bought(manner, { ref: 'order-1' });
+    await moves(process);
+    await passUntil(world, () => isMoved(process));
+    const ends = (): readonly unknown[] =>
+      process.events.flatMap(({ registration: of }) => (of?.taskType === 'update_media_buy' ? of : []));
+    await passUntil(world, () => ends().length > 0, MINUTE);
+    expect(ends()).toEqual([
+      {
+        operationId: expect.any(String),
+        taskType: 'update_media_buy',
+        createdAt: expect.any(Number),
+        isStep: true,
+      },
+    ]);
+    expect(new Set(world.seller.calls.map(({ ref }) => ref))).toEqual(new Set(['order-1']));
+  },
+);
+
+describe('an update whose task does not end (told.md §3.2)', () => {
+  const WEEK = 7 * DAY;
+
+  it('is refused when polling gives it up', async () => {
+    const process = await bought('empty');
+    await moves(process);
+    await passUntil(world, async () => (await statesOf(process))[0] === 'refused', 2 * HOUR);
+    expect(await allSteps(process)).toMatchObject([
+      { state: 'refused', reason: expect.stringContaining('has not ended') },
+    ]);
+  });
+
+  it('is refused after a week; its end counts all the same', async () => {
+    const process = await bought('endless');
+    await moves(process);
+    await passUntil(world, () => world.seller.updates().length > 0);
+    await passWithout(world, [process], WEEK - HOUR);
+    await process.registrations.start();
+    await world.clock.pass(20 * MINUTE);
+    expect(await statesOf(process)).toEqual(['under_way']);
+    await world.clock.pass(HOUR);
+    expect(await statesOf(process)).toEqual(['refused']);
+    world.seller.buy('buy-1').manner = 'submitted';
+    await process.poller.start();
+    await passUntil(world, () => isMoved(process));
+    expect(await isMoved(process)).toBe(true);
+    expect(sent()).toEqual({ attempts: [1], applied: 1 });
+  });
+
+  it('is over with its media buy', async () => {
+    const process = await bought('endless');
+    await moves(process);
+    await passUntil(world, () => world.seller.updates().length > 0);
+    await world.opened().store.registrations?.run(AGENT, (rows) => {
+      const row = rows.get('stream', 'buy-1') ?? expect.fail('no row');
+      rows.save({ ...row, value: JSON.stringify({ ...JSON.parse(row.value), status: 'canceled' }) });
+    });
+    await world.clock.pass(20 * MINUTE);
+    expect(await allSteps(process)).toEqual([]);
   });
 });
 
@@ -265,6 +354,15 @@ describe('a plan (told.md §3.1)', () => {
     expect(world.seller.updates().map((args) => 'reporting_webhook' in args)).toEqual([false]);
   });
 
+  it('goes where it was made to go, by whichever process it is applied', async () => {
+    const process = await bought('done');
+    const plan = JSON.parse(JSON.stringify(await process.registrations.plan())) as MovePlan;
+    const other = await world.process({ baseUrl: [OLD, NEW] });
+    expect((await other.registrations.apply(plan)).steps).toMatchObject([{ state: 'waiting' }]);
+    await passUntil(world, () => isMoved(process));
+    expect(baseIn(world.seller.buy('buy-1').reports)).toBe(NEW);
+  });
+
   it('has no step for a media buy that is terminal, or is told it already', async () => {
     const process = await bought('done');
     await world.buy(process, 'buy-2');
@@ -288,6 +386,46 @@ describe('a plan (told.md §3.1)', () => {
     expect(push?.['authentication']).toEqual(reports?.['authentication']);
     expect(await isMoved(process)).toBe(true);
   });
+
+  it('has no step for reports that have the scheme already', async () => {
+    const process = await bought('done');
+    const scheme = 'HMAC-SHA256';
+    const before = world.seller.buy('buy-1').reports?.url;
+    await process.registrations.apply(await process.registrations.plan({ baseUrl: OLD, scheme }));
+    await passUntil(world, () => isMoved(process, { baseUrl: OLD, scheme }));
+    expect(world.seller.updates().map((args) => 'reporting_webhook' in args)).toEqual([false]);
+    expect(world.seller.buy('buy-1').reports?.url).toBe(before);
+    expect(await isMoved(process, { baseUrl: OLD })).toBe(true);
+  });
+
+  it.each<readonly [RouteScheme | undefined, object | undefined]>([
+    ['Bearer', { schemes: ['Bearer'] }],
+    ['HMAC-SHA256', { schemes: ['HMAC-SHA256'] }],
+    [undefined, undefined],
+  ])(
+    'registers the end of its update by the scheme of the reports, where there is no other: %s',
+    async (scheme, is) => {
+      world = movingWorld();
+      const old = await world.process({
+        baseUrl: OLD,
+        call: (url, operation, args, how) => {
+          if (args['push_notification_config']) {
+            throw new SellerError('INVALID_REQUEST', 'no push_notification_config here');
+          }
+          return world.seller.call(url, operation, args, how);
+        },
+      });
+      await world.buy(old, 'buy-1', { ...(scheme && { scheme }) });
+      const process = await world.process();
+      await process.start();
+      await moves(process);
+      await passUntil(world, () => isMoved(process));
+      const { push } = world.seller.buy('buy-1');
+      expect(baseIn(push)).toBe(NEW);
+      if (is) expect(push?.['authentication']).toMatchObject(is);
+      else expect(push).not.toHaveProperty('authentication');
+    },
+  );
 
   it('is paged: at most `limit` steps a page, and all of them once', async () => {
     world = movingWorld();

@@ -54,6 +54,9 @@ export type Manner =
   /** The media buy is locked for half a minute from the first attempt on, and nothing is done. */
   | 'briefly locked'
   | 'submitted'
+  /** A task that never ends; one that is done, and says nothing of what came of it. */
+  | 'endless'
+  | 'empty'
   | 'input-required'
   /** A task that fails. */
   | 'fails'
@@ -196,7 +199,10 @@ export function movingSeller(clock: Pick<VirtualClock, 'sleep' | 'now'>): Moving
     const of = { task_id: taskId, task_type: 'update_media_buy' };
     task.polls += 1;
     if (task.polls < 2) return { ...of, status: 'submitted' };
-    if (seller.buy(task.mediaBuyId).manner === 'fails') {
+    const { manner } = seller.buy(task.mediaBuyId);
+    if (manner === 'endless') return { ...of, status: 'working' };
+    if (manner === 'empty') return { ...of, status: 'completed' };
+    if (manner === 'fails') {
       return { ...of, status: 'failed', error: { code: 'BUDGET_EXHAUSTED', message: 'nobody pays' } };
     }
     return { ...of, status: 'completed', result: applied(task.mediaBuyId, task.args) };
@@ -286,6 +292,8 @@ export function movingSeller(clock: Pick<VirtualClock, 'sleep' | 'now'>): Moving
       return clock.now() < buy.freeAt ? conflict() : done(buy, args, attempt, signal);
     },
     submitted: (buy, args) => begun(buy, args, 'submitted'),
+    endless: (buy, args) => begun(buy, args, 'submitted'),
+    empty: (buy, args) => begun(buy, args, 'submitted'),
     'input-required': (buy, args) => begun(buy, args, 'input-required'),
     fails: (buy, args) => begun(buy, args, 'submitted'),
     refuses: () => {

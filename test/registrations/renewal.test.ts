@@ -120,6 +120,16 @@ describe('a renewal (told.md §5)', () => {
     expect(await isMoved(process, RENEW)).toBe(true);
     await world.clock.pass(2 * DAY);
     expect((await allSteps(process, RENEW)).map(({ mediaBuyId }) => mediaBuyId)).toEqual(['buy-1']);
+    const due = async (): Promise<readonly unknown[]> =>
+      (await process.registrations.state()).urls.flatMap(({ scheme, renewalDue }) =>
+        renewalDue ? scheme : [],
+      );
+    expect(await due()).toEqual(['HMAC-SHA256']);
+    await process.start();
+    await process.registrations.apply(await process.registrations.plan(RENEW));
+    expect(await due()).toEqual([]);
+    await passUntil(world, () => isMoved(process, RENEW));
+    expect(await due()).toEqual([]);
   });
 
   it.each(['HMAC-SHA256', 'Bearer'] as const)(
@@ -191,6 +201,29 @@ describe('a renewal (told.md §5)', () => {
     const [repeated] = world.seller.updates().filter((args) => !('reporting_webhook' in args));
     expect(repeated?.['push_notification_config']).toEqual(first);
     expect(secretIn(world.seller.buy('buy-2').push)).not.toBe(secretIn(first as Config));
+  });
+
+  it('repeats no call whose URL was retired by force: it would be told as one that is signed', async () => {
+    const process = await agedBuy({ scheme: 'HMAC-SHA256' });
+    const made = await process.registrations.create({
+      agentUrl: AGENT,
+      taskType: 'update_media_buy',
+      scheme: 'HMAC-SHA256',
+      arguments: { media_buy_id: 'buy-1' },
+    });
+    for (const { base, route } of await hmacUrls(process)) {
+      await process.registrations.retire({ agentUrl: AGENT, base, route }, { force: true });
+    }
+    await process.start();
+    await world.clock.pass(10 * MINUTE);
+    expect(world.seller.updates()).toEqual([]);
+    expect(await process.registrations.get(made)).toMatchObject({
+      state: 'orphaned',
+      reason: expect.stringContaining('were retired') as string,
+    });
+    expect(process.alarms.filter(({ code }) => code === 'operation_orphaned')).toMatchObject([
+      { operationId: made.operationId, message: expect.stringContaining('were retired') as string },
+    ]);
   });
 
   it('is done by start where it is automatic, every 30 days', async () => {
@@ -301,6 +334,7 @@ describe('a renewal (told.md §5)', () => {
     const more = (secrets: readonly string[]) => ({ baseUrl: OLD, more: { secrets } });
     const old = await world.process(more([OLDER]));
     await world.buy(old, 'buy-1');
+    const before = secretIn(world.seller.buy('buy-1').reports);
     await world.clock.pass(31 * DAY);
     await old.registrations.apply(await old.registrations.plan(RENEW));
     const both = await world.process(more([NEWEST, OLDER]));
@@ -311,8 +345,12 @@ describe('a renewal (told.md §5)', () => {
     const after = await world.process(more([NEWEST, OLDER]));
     expect((await after.registrations.rewrap()).rewrapped).toBe(0);
     const { reports } = world.seller.buy('buy-1');
-    const [auth] = await authAt(after.registrations, reports?.url);
-    expect(auth).toMatchObject({ reports: { secret: secretIn(reports) } });
+    expect(await accepted(after, reports)).toEqual([secretIn(reports), before]);
+    // Whose the others are is known still, when they are retired.
+    const former = (await hmacUrls(after)).find(({ givenAt }) => givenAt < Date.now() - DAY);
+    await after.registrations.retire(former ?? expect.fail('no former URL'), { force: true });
+    await world.clock.pass(11 * SECOND);
+    expect(await accepted(after, reports)).toEqual([secretIn(reports)]);
   });
 });
 
@@ -342,11 +380,12 @@ const accepted = async ({ registrations }: Process, config: Config | undefined):
     Object.values(Object.values(auth ?? {})[0] as object),
   );
 
-/** Routes with credentials that are told, or were. */
-const hmacRoutes = async ({ registrations }: Process): Promise<readonly string[]> => {
-  const { urls } = await registrations.state();
-  return [...new Set(urls.filter(({ scheme }) => scheme === 'HMAC-SHA256').map(({ route }) => route))];
-};
+/** URLs with credentials that are told, or were, and their routes. */
+const hmacUrls = async ({ registrations }: Process) =>
+  (await registrations.state()).urls.filter(({ scheme }) => scheme === 'HMAC-SHA256');
+const hmacRoutes = async (process: Process): Promise<readonly string[]> => [
+  ...new Set((await hmacUrls(process)).map(({ route }) => route)),
+];
 
 describe('a former route (told.md §5.3)', () => {
   it('goes by itself when it is quiet, in any process, and not before', async () => {

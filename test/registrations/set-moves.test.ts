@@ -91,7 +91,7 @@ describe('a subscription moves (told.md §3.6)', () => {
     const [before] = structuredClone(oursOf(sets));
     const plan = await process.registrations.plan();
     expect(plan).toEqual({
-      to: {},
+      to: { baseUrl: NEW },
       steps: [
         {
           agentUrl: AGENT,

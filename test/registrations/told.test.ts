@@ -238,6 +238,32 @@ describe('what a media buy was told', () => {
       told: [{ channel: 'reports', base: BASE, route: 'old/path', scheme: 'signature' }],
     });
   });
+
+  it.each([
+    [['spend'], ['spend']],
+    [null, null],
+    [undefined, undefined],
+  ])(
+    'metrics of one that is adopted are those that its owner says: %j',
+    async (requestedMetrics, metrics) => {
+      const adoption = { agentUrl: SELLER, mediaBuyId: BUY, url: `${BASE}/old/path` };
+      await one.adopt({ ...adoption, reporting: { frequency: 'daily', requestedMetrics } });
+      expect((await stream()).metrics).toEqual(metrics);
+      // What is not said again stays.
+      await one.adopt({ ...adoption, reporting: { frequency: 'hourly' } });
+      expect(await stream()).toMatchObject({
+        frequency: 'hourly',
+        ...(metrics !== undefined && { metrics }),
+      });
+    },
+  );
+
+  it('metrics that are neither a list of names nor null are refused', async () => {
+    const reporting = { frequency: 'daily', requestedMetrics: '' as never } as const;
+    await expect(one.adopt({ agentUrl: SELLER, mediaBuyId: BUY, reporting })).rejects.toMatchObject({
+      code: 'request_invalid',
+    });
+  });
 });
 
 it('a route keeps when its credentials were made, and a process that finds it changes nothing', async () => {

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { CallSeller } from '../../registrations/call-seller.ts';
 import { checkedPage } from '../../registrations/told/check.ts';
+import { RENEW_AFTER_MS } from '../../registrations/told/own-routes.ts';
 import { stateOf } from '../../registrations/told/state.ts';
 import type { StatePage, UrlCheckError, UrlState } from '../../registrations/told/state-types.ts';
 import { sleep } from '../../shared/time-limits.ts';
@@ -64,7 +65,8 @@ function urlLines(url: UrlState, asOf: number, paint: Paint): readonly string[] 
   const isQuiet = quietAt !== undefined && quietAt <= asOf;
   const use = useOf(url, isQuiet);
   const heard = heardAt === undefined ? 'never heard' : `heard ${iso(heardAt)}`;
-  const made = credentialsMadeAt === undefined ? '' : `, credentials of ${iso(credentialsMadeAt)}`;
+  const due = url.renewalDue ? ' (due for renewal)' : '';
+  const made = credentialsMadeAt === undefined ? '' : `, credentials of ${iso(credentialsMadeAt)}${due}`;
   return [
     `${paint(url.drift ? 'bad' : isQuiet ? 'dim' : 'good', use.padEnd(10))} ${base}/… (${route})  ${scheme}  ${agentUrl}`,
     `           given ${iso(url.givenAt)}, ${heard}${made}${quietAt === undefined ? '' : `, quiet from ${iso(quietAt)}`}`,
@@ -147,7 +149,7 @@ async function state(flags: StateFlags, context: CliContext): Promise<Report> {
   const { registrations, close } = await openStore(flags, context);
   try {
     const isKnown = await isSellerKnown(registrations, agentUrl);
-    const rows = { registrations, hashes: await loadHashes() };
+    const rows = { registrations, hashes: await loadHashes(), renewAfterMs: RENEW_AFTER_MS };
     const read = await pageBehind(stateOf(rows, { agentUrl, limit, after }));
     const page = call
       ? await checkedPage({ ...rows, call, callMs: CALL_MS, sleep }, read, new AbortController().signal)

@@ -61,7 +61,7 @@ async function knownRoutes(
   const found = new Map<string, Route>();
   for (const form of subscriptions.flatMap((one) => [one, ...(one.last ? [one.last] : [])])) {
     const route = found.has(form.route) ? undefined : await routes.routeAt(form, agentUrl);
-    if (route && isUsable(route, form)) found.set(form.route, route);
+    if (route) found.set(form.route, route);
   }
   return found;
 }
@@ -80,9 +80,6 @@ async function unsendable(
     }),
   );
 }
-
-const isUsable = ({ authentication }: Route, { scheme }: Form): boolean =>
-  scheme === 'signature' || authentication !== undefined;
 
 function toldAnew(one: Subscription, told: Route | undefined): Subscription {
   if (!told) return one;

@@ -5,7 +5,7 @@ import { RegistrationError } from '../registrations-errors.ts';
 import { ROUTE_KINDS } from '../route-kind.ts';
 import { ownRouteIn, renewed } from './own-routes.ts';
 import { horizonOf, nobody, recordedOf, type RecordedContext } from './recorded.ts';
-import { dropCredentials, retire } from './retire.ts';
+import { finishRetiring, retire } from './retire.ts';
 import { quietOf } from './state.ts';
 import { GIVEN, givenIn, type GivenUrl } from './url-row.ts';
 
@@ -40,7 +40,8 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
     }
     // None is told any more: a process that died has left its credentials.
     if (quiet.length < own.length || quiet.some(({ retiredAt }) => retiredAt === undefined)) continue;
-    await dropCredentials(context, agentUrl, name);
+    const bases = own.map(({ base }) => base);
+    await finishRetiring(context, agentUrl, name, bases);
     reread(name);
   }
 }

@@ -20,6 +20,8 @@ const EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;
 /** A write that takes longer may have died with the request that began it: the next delivery begins another one. Ms. */
 const WRITE_MS = 30_000;
+/** After so many that failed the store is away, and the others wait too: deliveries fail then as well. */
+const MOST_FAILED = 8;
 /** After one that failed. Ms. */
 const AGAIN_MS = 1000;
 
@@ -64,7 +66,7 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
   const unwritten = new Map<string, Unwritten>();
   /** A write is under way that takes what comes, and is given up then. */
   let busyUntil = -Infinity;
-  /** The last write has failed: nothing is noted until then. */
+  /** The last write has failed: nothing is written until then. */
   let pausedUntil = -Infinity;
 
   const write = async ({ sender, url, by }: Unwritten): Promise<void> => {
@@ -87,18 +89,16 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
     if (used) raise(usedAlarm(sender, url, by));
   };
   const writeAll = async (): Promise<void> => {
-    busyUntil = now() + WRITE_MS;
-    try {
-      for (const [key, one] of unwritten) {
-        await write(one);
-        unwritten.delete(key);
-        busyUntil = now() + WRITE_MS;
-      }
-    } catch {
-      // They are written with the next delivery, after a pause: where the store is away, deliveries fail too.
-      for (const key of unwritten.keys()) heardAt.delete(key);
-      pausedUntil = now() + AGAIN_MS;
+    const failed: (readonly [string, Unwritten])[] = [];
+    for (const [key, one] of unwritten) {
+      busyUntil = now() + WRITE_MS;
+      await write(one).catch(() => failed.push([key, one]));
+      unwritten.delete(key);
+      if (failed.length === MOST_FAILED) break;
     }
+    // They are written with the next delivery, after a pause, and after all others.
+    for (const [key, one] of failed) putBounded(unwritten, key, one, MOST_URLS);
+    if (failed.length > 0) pausedUntil = now() + AGAIN_MS;
     busyUntil = -Infinity;
   };
 
@@ -107,10 +107,13 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
     if (!url) return undefined;
     const key = JSON.stringify([sender, url.base, url.route, by]);
     const at = now();
-    if (at < pausedUntil || at - (heardAt.get(key) ?? -Infinity) < EVERY_MS) return { url };
-    putBounded(heardAt, key, at, MOST_URLS);
-    putBounded(unwritten, key, { sender, url, by }, MOST_URLS);
-    if (requestsMayShare() && at < busyUntil) return { url };
+    const isNews = at - (heardAt.get(key) ?? -Infinity) >= EVERY_MS;
+    if (isNews) {
+      putBounded(heardAt, key, at, MOST_URLS);
+      putBounded(unwritten, key, { sender, url, by }, MOST_URLS);
+    }
+    if (unwritten.size === 0 || at < pausedUntil) return { url };
+    if (at < busyUntil && (requestsMayShare() || !isNews)) return { url };
     return { url, written: writeAll() };
   };
   return {

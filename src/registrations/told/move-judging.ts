@@ -18,6 +18,10 @@ export interface Judging {
   /** Undefined: there is none, or it has expired. */
   readonly operation:
     Pick<Stored, 'state' | 'status' | 'reason' | 'refusal' | 'keyUntil' | 'withoutConfig'> | undefined;
+  /** The media buy is terminal. */
+  readonly isOver: boolean;
+  /** Nobody waits for the end of the update's task any more. */
+  readonly isGivenUp: boolean;
   readonly now: number;
 }
 
@@ -34,12 +38,20 @@ const DONE: Judged = { kind: 'done' };
 
 export function judged(move: Move, judging: Judging): Judged {
   const { need, operation, now } = judging;
-  const { state } = operation ?? {};
-  if (operation && (state === 'calling' || state === 'open')) return waits(move, now);
+  if (operation && isAwaited(operation, judging)) return waits(move, now);
   if (need === undefined || need.kind === 'nothing') return DONE;
-  if (!operation) return again(move);
+  return operation ? over(move, operation, now) : again(move);
+}
+
+const isAwaited = ({ state }: Update, { isOver, isGivenUp }: Judging): boolean =>
+  state === 'calling' || (state === 'open' && !isOver && !isGivenUp);
+
+/** Its update is over, and the media buy is elsewhere. */
+function over(move: Move, operation: Update, now: number): Judged {
+  const { state, refusal } = operation;
+  if (state === 'open') return { kind: 'refused', reason: 'the task of its update has not ended' };
   if (state === 'ended') return ended(move, operation);
-  if (operation.refusal === 'CONFLICT') return conflicted(move, operation, now);
+  if (refusal === 'CONFLICT') return conflicted(move, operation, now);
   return state === 'refused' ? refused(operation) : orphaned(move, operation, now);
 }
 

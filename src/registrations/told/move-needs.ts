@@ -71,7 +71,7 @@ export function needOf(stream: BuyStream, { routes, to, isDue = () => false }: N
 }
 
 const NO_METRICS =
-  'an update replaces reporting_webhook whole, and its frequency, its metrics or further members are not known here. Adopt the media buy again with reporting: { frequency, requestedMetrics }, or update it yourself';
+  'an update replaces reporting_webhook whole, and its frequency, its metrics or further members are not known here. Adopt the media buy again with reporting: { frequency, requestedMetrics } (null: none were asked for), or update it yourself';
 
 const urlOf = (channel: ToldChannel, { base, kind }: ChannelTarget): MoveUrl => ({
   channel,
@@ -79,16 +79,24 @@ const urlOf = (channel: ToldChannel, { base, kind }: ChannelTarget): MoveUrl => 
   scheme: schemeOf(kind),
 });
 
-const targetOf = (is: Told, routes: OwnRoutes, { base = is.base, scheme }: MoveTarget): ChannelTarget => ({
+/** What has the scheme already keeps its kind of route: that of reports has HMAC, too. */
+const targetOf = (
+  is: Told,
+  routes: OwnRoutes,
+  { base = is.base, scheme = is.scheme }: MoveTarget,
+): ChannelTarget => ({
   base,
-  kind: scheme ?? kindOf(is, routes),
+  kind: scheme === is.scheme ? kindOf(is, routes) : scheme,
 });
 
-/** The registration of the update's own end, where the media buy was told nothing of that channel before. */
-const pushBeside = (reports: ChannelTarget | undefined, { base, scheme }: MoveTarget): ChannelTarget => ({
-  base: reports?.base ?? base ?? '',
-  kind: scheme ?? 'signature',
-});
+/**
+ * The registration of the update's own end, where the media buy was told nothing of that channel before: by the scheme of its
+ * reports. Beside reports that alone have HMAC there are signatures.
+ */
+const pushBeside = (reports: ChannelTarget | undefined, { base, scheme }: MoveTarget): ChannelTarget => {
+  const kind = scheme ?? reports?.kind ?? 'signature';
+  return { base: reports?.base ?? base ?? '', kind: kind === 'reports' ? 'signature' : kind };
+};
 
 const isThere = (is: Told, { base, kind }: ChannelTarget, routes: OwnRoutes): boolean =>
   is.base === base && is.route === newestOf(routes[kind]) && is.scheme === schemeOf(kind);

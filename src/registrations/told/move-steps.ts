@@ -1,14 +1,12 @@
-import { boundedCall } from '../../calls/bounded-call.ts';
-import { refusedBy } from '../../calls/refused-answer.ts';
 import { type JsonObject, present, textMember } from '../../codec/members.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { Hashes } from '../../crypto/engine.ts';
 import { isOfKind, messageOf } from '../../shared/errors.ts';
-import { limited, orAborted } from '../../shared/time-limits.ts';
+import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { storedId } from '../../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
+import { DAY_MS } from '../../windows/calendar.ts';
 import { isTerminalBuy } from '../../windows/ends.ts';
-import { answerIn, refusalIn } from '../answer.ts';
 import type { JsonObject as Arguments } from '../answer-json.ts';
 import type { CallSeller } from '../call-seller.ts';
 import { beforeDeadline } from '../call-deadline.ts';
@@ -21,7 +19,8 @@ import type { Routes } from '../routes.ts';
 import type { Seller } from '../seller.ts';
 import { SellerBusyError, SellerError, waitMs } from '../seller-error.ts';
 import { type BuyStream, isRegistered, streamAt } from '../streams.ts';
-import { saveSellerRow, sellerRowIn } from '../watch-task.ts';
+import { pauseOf, saveSellerRow, sellerRowIn } from '../watch-task.ts';
+import { askInPlace, failedQuestion } from './check-question.ts';
 import { type Judged, judged } from './move-judging.ts';
 import { type Needed, needOf } from './move-needs.ts';
 import { freeTurn, goneRow, type Move, moveIn, moveRow, wakeTurns } from './move-row.ts';
@@ -38,6 +37,7 @@ export interface StepsContext {
   /** Makes the call of an operation, and settles it. */
   readonly make: (operation: Operation, signal: AbortSignal) => Promise<unknown>;
   readonly warn: (fields: object, message: string) => void;
+  readonly raise: RaiseAlarm;
   /** A call is aborted after this time, before another process makes it too. Ms. */
   readonly deadlineMs: number;
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
@@ -189,35 +189,83 @@ const waits = ({ registrations }: StepsContext, held: HeldRow, reason: string): 
 
 /** Looks at a step whose time has come. */
 export async function look(context: StepsContext, held: HeldRow, stopping: AbortSignal): Promise<void> {
-  const { registrations, hashes } = context;
-  const asked = await registrations.run(held.sender, (rows, now) => lookedIn(rows, held, now, hashes));
-  if (asked) await askRevision(context, held, asked, stopping);
+  const { registrations, hashes, raise } = context;
+  const { asks, refused } = await registrations.run(held.sender, (rows, now) =>
+    lookedIn(rows, held, now, hashes),
+  );
+  if (refused) raise(alarmOf(held, refused));
+  if (asks) await askRevision(context, held, asks, stopping);
 }
 
-/** @returns the step whose revision is to be read. */
+/** A step that was refused, and of which nothing else has told. */
+type RefusedStep = Pick<Move, 'mediaBuyId' | 'operationId'> & { readonly reason: string };
+
+const alarmOf = (
+  { sender }: HeldRow,
+  { mediaBuyId, operationId, reason }: RefusedStep,
+): Parameters<RaiseAlarm>[0] => ({
+  code: 'operation_refused',
+  message: `The media buy stays where it was told to send: ${printableText(reason, MAX_TEXT)}. Look at registrations.plan().`,
+  sender,
+  mediaBuyId,
+  ...(operationId !== undefined && { operationId }),
+});
+
+/** @returns the step whose revision is to be read, or one that was refused. */
 function lookedIn(
   rows: RegistrationRows,
   held: HeldRow,
   now: number,
   hashes: Hashes,
-): { readonly move: Move; readonly stream: BuyStream } | undefined {
+): { readonly asks?: Asked; readonly refused?: RefusedStep } {
   const row = rows.get('move', held.id);
-  if (!row || row.dueAt !== held.dueAt) return undefined;
+  if (!row || row.dueAt !== held.dueAt) return {};
   const move = moveIn(row);
   const stream = buyOf(rows, held.id);
-  const need = stream && needOf(stream, { routes: ownRoutesIn(rows), to: move.to });
   const operation = updateOf(rows, move, hashes);
   // Its update is not called any more, whoever called it last.
   if (operation?.state !== 'calling') freeTurn(rows, held.sender, held.id, now);
-  const does = judged(move, { need, operation, now });
-  if (does.kind === 'ask') return stream && { move, stream };
+  const does = judged(move, {
+    need: stream && needOf(stream, { routes: ownRoutesIn(rows), to: move.to }),
+    operation,
+    isOver: isTerminalBuy(stream?.status),
+    isGivenUp: isGivenUp(rows, operation, now, hashes),
+    now,
+  });
+  if (does.kind === 'ask') return stream ? { asks: { move, stream } } : {};
   keep(rows, row, does, now);
-  return undefined;
+  return does.kind === 'refused' && !isAlarm(operation) ? { refused: { ...move, reason: does.reason } } : {};
+}
+
+/** Whether the refusal of an update was an alarm: that of a revision is none. */
+const isAlarm = (operation: Stored | undefined): boolean =>
+  operation?.state === 'refused' && operation.refusal !== 'CONFLICT';
+
+/** A step whose revision is to be read. */
+interface Asked {
+  readonly move: Move;
+  readonly stream: BuyStream;
 }
 
 function updateOf(rows: RegistrationRows, { operationId }: Move, hashes: Hashes): Stored | undefined {
   const row = operationId === undefined ? undefined : rows.get('operation', storedId(operationId, hashes));
   return row && storedIn(row);
+}
+
+/** For so long the end of an update is waited for at most, whoever polls its task. Ms. */
+const TASK_MS: number = 7 * DAY_MS;
+
+/** Whether nobody waits for the end of an update any more. */
+function isGivenUp(
+  rows: RegistrationRows,
+  operation: Stored | undefined,
+  now: number,
+  hashes: Hashes,
+): boolean {
+  if (!operation) return false;
+  const { taskId, createdAt } = operation;
+  const watch = taskId === undefined ? undefined : rows.get('watch', storedId(taskId, hashes));
+  return watch?.list === 'unresolved' || now - createdAt >= TASK_MS;
 }
 
 function keep(
@@ -236,9 +284,9 @@ function keep(
 
 /** The revision of a media buy is another one: it is read, and the step begins again (told.md §3.2). */
 async function askRevision(
-  { registrations, call, deadlineMs }: StepsContext,
+  { registrations, call, deadlineMs: callMs, sleep, raise }: StepsContext,
   held: HeldRow,
-  { move, stream }: { readonly move: Move; readonly stream: BuyStream },
+  { move, stream }: Asked,
   stopping: AbortSignal,
 ): Promise<void> {
   const { mediaBuyId, account, ref } = stream;
@@ -246,48 +294,57 @@ async function askRevision(
     ...(account !== undefined && { account: storedObject(account) as Arguments }),
     media_buy_ids: [mediaBuyId],
   };
+  const of = { agentUrl: held.sender, ref };
   let found: { readonly buy: JsonObject | undefined } | { readonly failed: string };
   try {
-    const reason = `the seller did not answer within ${deadlineMs} ms`;
-    const answer = await limited({ ms: deadlineMs, reason }, stopping, (signal) =>
-      orAborted(
-        boundedCall(call)(held.sender, 'get_media_buys', args, { signal, ...(ref !== undefined && { ref }) }),
-        signal,
-      ),
-    );
-    const refusal = refusalIn(answer, 'get_media_buys');
-    found = refusal
-      ? { failed: refusal.message }
-      : { buy: rowsOf(answerIn(answer, 'get_media_buys').data, mediaBuyId)[0] };
+    const context = { registrations, call, callMs, sleep };
+    const data = await askInPlace(context, of, ['get_media_buys', args], stopping);
+    found = { buy: rowsOf(data, mediaBuyId)[0] };
   } catch (error) {
-    found = { failed: messageOf(refusedBy(error, true) ?? error) };
+    // Another process asks.
+    if (stopping.aborted) return;
+    found = { failed: failedQuestion(error).message };
   }
-  await registrations.run(held.sender, (rows, now) => {
-    const row = rows.get('move', held.id);
-    if (!row || row.dueAt !== held.dueAt || moveIn(row).operationId !== move.operationId) return;
-    const known = moveIn(row);
-    if ('failed' in found) {
-      const reason = printableText(`its revision cannot be read: ${found.failed}`, MAX_TEXT);
-      const looks = known.looks + 1;
-      rows.save(
-        looks >= MOST_ASKS
-          ? refusedRow(row, known, reason)
-          : moveRow(row, { ...known, looks, reason }, 'under_way', now + ASK_AGAIN_MS * 2 ** looks),
-      );
-      return;
+  const reason = await registrations.run(held.sender, (rows, now) =>
+    answeredIn(rows, held, move, found, now),
+  );
+  if (reason !== undefined) raise(alarmOf(held, { ...move, reason }));
+}
+
+/** @returns why the step was refused. */
+function answeredIn(
+  rows: RegistrationRows,
+  held: HeldRow,
+  { operationId }: Move,
+  found: { readonly buy: JsonObject | undefined } | { readonly failed: string },
+  now: number,
+): string | undefined {
+  const row = rows.get('move', held.id);
+  if (!row || row.dueAt !== held.dueAt || moveIn(row).operationId !== operationId) return undefined;
+  const known = moveIn(row);
+  if ('failed' in found) {
+    const reason = printableText(`its revision cannot be read: ${found.failed}`, MAX_TEXT);
+    const looks = known.looks + 1;
+    if (looks >= MOST_ASKS) {
+      rows.save(refusedRow(row, known, reason));
+      return reason;
     }
-    const { operationId: _over, reason: _before, revision: _old, asksAt: _asked, ...is } = known;
-    const status = found.buy && textMember(found.buy, 'status');
-    const revision = found.buy && present(found.buy, 'revision');
-    const next: Move = {
-      ...is,
-      conflicts: is.conflicts + 1,
-      looks: 0,
-      ...(Number.isSafeInteger(revision) && { revision: revision as number }),
-    };
-    rows.save(isTerminalBuy(status) ? goneRow(row) : moveRow(row, next, 'waiting'));
-    wakeTurns(rows, held.sender, now);
-  });
+    const until = Math.max(now + ASK_AGAIN_MS * 2 ** looks, pauseOf(sellerRowIn(rows), now));
+    rows.save(moveRow(row, { ...known, looks, reason }, 'under_way', until));
+    return undefined;
+  }
+  const { operationId: _over, reason: _before, revision: _old, asksAt: _asked, ...is } = known;
+  const status = found.buy && textMember(found.buy, 'status');
+  const revision = found.buy && present(found.buy, 'revision');
+  const next: Move = {
+    ...is,
+    conflicts: is.conflicts + 1,
+    looks: 0,
+    ...(Number.isSafeInteger(revision) && { revision: revision as number }),
+  };
+  rows.save(isTerminalBuy(status) ? goneRow(row) : moveRow(row, next, 'waiting'));
+  wakeTurns(rows, held.sender, now);
+  return undefined;
 }
 
 /** Questions that fail, one after the other, and the first wait after one, doubled with each. Ms. */

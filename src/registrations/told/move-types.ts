@@ -52,7 +52,7 @@ export interface MoveStep {
 
 /** A page of the steps that `registrations.plan` returns, and `apply` takes. It may be stored as JSON in between. */
 export interface MovePlan {
-  /** The destination, as it was asked for. */
+  /** The destination. `baseUrl` is the one that was asked for or, except with `renew`, the first one at that time. */
   readonly to: Pick<MoveRequest, 'baseUrl' | 'scheme' | 'renew'>;
   readonly steps: readonly MoveStep[];
   /** The `after` of the next page. Absent on the last page. */

@@ -78,7 +78,7 @@ export function movesOf(context: MovesContext): Moves {
       at = next === undefined ? following(at) : { ...at, after: next };
     }
     const isOver = !at || at.seller >= sellers.length;
-    return { to: askedOf(request), steps, ...(at && !isOver && { next: placeText(at) }) };
+    return { to: askedOf(request, to), steps, ...(at && !isOver && { next: placeText(at) }) };
   };
 
   const read = async ({ part, after }: PlanPlace, sender: string | undefined, limit: number) =>
@@ -144,8 +144,9 @@ export function movesOf(context: MovesContext): Moves {
   return { plan, apply };
 }
 
-const askedOf = ({ baseUrl, scheme, renew }: MoveRequest): MovePlan['to'] => ({
-  ...(baseUrl !== undefined && { baseUrl }),
+/** With the base that it is for: whoever applies it may have another first one. */
+const askedOf = ({ scheme, renew }: MoveRequest, { base }: Target): MovePlan['to'] => ({
+  ...(base !== undefined && { baseUrl: base }),
   ...(scheme !== undefined && { scheme }),
   ...(renew !== undefined && { renew }),
 });

@@ -98,6 +98,13 @@ export const namesOf = ({ random, next, formers = [] }: OwnRoute): readonly (str
   ...formers,
 ];
 
+/** `renewAfterMs`, where nothing is said. */
+export const RENEW_AFTER_MS: number = 30 * 86_400_000;
+
+/** Whether the credentials of a route that sellers are told are so old, and are not being renewed. */
+export const isOlderThan = (route: OwnRoute | undefined, ageMs: number, now: number): boolean =>
+  route?.sealed !== undefined && !route.next && now - (route.madeAt ?? 0) >= ageMs;
+
 /** The name of the route of a kind that is told from now on, or soon. */
 export const newestOf = (route: OwnRoute | undefined): string | undefined =>
   route?.next?.random ?? route?.random;

@@ -69,7 +69,7 @@ export interface Leaving {
 
 /**
  * From when on it counts that a media buy has left one of its URLs: its end, or when another URL took the place; undefined: it is on
- * it. One that runs leaves a former URL with the first event by what took its place, and the time that counts is the acknowledgement:
+ * it. One that runs leaves a former URL with the first event by the URL that took its place, and the time that counts is the acknowledgement:
  * what was sent before may be delivered again for the horizon.
  * @param told all that the media buy was told.
  */

@@ -7,6 +7,7 @@ import { makeRouteToken, type RandomBytes, seal, type Secrets } from '../secrets
 import { wakeTurns } from './move-row.ts';
 import {
   hasFormers,
+  isOlderThan,
   type NextRoute,
   type OtherCredentials,
   type OwnRoute,
@@ -50,8 +51,7 @@ const TELL_AFTER_MS: number = 2 * ROUTE_KEPT_MS;
 export function renewalsOf(context: RenewalsContext): Renewals {
   const { registrations, secrets, hashes, randomBytes, reread, renewAfterMs } = context;
 
-  const isDue: Renewals['isDue'] = (route, now) =>
-    route?.sealed !== undefined && !route.next && now - (route.madeAt ?? 0) >= renewAfterMs;
+  const isDue: Renewals['isDue'] = (route, now) => isOlderThan(route, renewAfterMs, now);
 
   const made = async (of: OwnRoute): Promise<NextRoute> => {
     const { id: random, secretId } = makeRouteToken(secrets, hashes, randomBytes);

@@ -1,4 +1,4 @@
-import type { RegistrationRows } from '../../stores/store.ts';
+import type { RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
 import { RegistrationError } from '../registrations-errors.ts';
@@ -7,7 +7,7 @@ import { ownRouteIn } from './own-routes.ts';
 import { quietOf } from './state.ts';
 import { type Recorded, recordedOf, type RecordedContext } from './recorded.ts';
 import type { RetireOptions, UrlName } from './state-types.ts';
-import { GIVEN, givenAt, givenIn, saveGiven } from './url-row.ts';
+import { GIVEN, givenAt, givenIn, saveGiven, unretired } from './url-row.ts';
 
 /*
  * `registrations.retire` (told.md §4): the URL is told to nobody any more, and the credentials of its route go once each URL of that is
@@ -38,14 +38,32 @@ export async function retire(
     const on = seller.of(url);
     const quiet = quietOf(given, on, seller);
     if (!force && now < quiet) return inUse(base, on, quiet);
-    saveGiven(rows, agentUrl, { ...given, retiredAt: now }, hashes);
+    saveGiven(rows, agentUrl, { ...given, retiredAt: now, isRetiring: true }, hashes);
     noMoreTold(rows, url, context.base);
     return undefined;
   });
   if (done) throw done;
   if (!force) await requireNobody(context, { agentUrl, base, route }, asOf);
-  await dropCredentials(context, agentUrl, route);
+  await finishRetiring(context, agentUrl, route, [base]);
   context.forget(route);
+}
+
+/** What is left to do for URLs of one route that were retired. */
+export async function finishRetiring(
+  { registrations, hashes }: RecordedContext,
+  agentUrl: string,
+  route: string,
+  bases: readonly string[],
+): Promise<void> {
+  const areGone = await dropCredentials(registrations, agentUrl, route);
+  await registrations.run(agentUrl, (rows) => {
+    for (const base of bases) {
+      const { isRetiring, ...given } = givenAt(rows, { base, route }, hashes) ?? {};
+      if (isRetiring && 'base' in given) saveGiven(rows, agentUrl, given, hashes);
+    }
+    // A former route is listed for as long as anything of it is left to do.
+    if (areGone) for (const kind of ROUTE_KINDS) withoutFormer(rows, kind, route);
+  });
 }
 
 /** A call may have told it while it was retired: then it goes on. @throws RegistrationError */
@@ -58,8 +76,8 @@ async function requireNobody(
   const on = (await recordedOf(context, agentUrl, now)).of(url);
   if (on.operations.count + on.mediaBuys.count + on.subscriptions.count === 0) return;
   await registrations.run(agentUrl, (rows) => {
-    const { retiredAt: _not, ...given } = givenAt(rows, url, hashes) ?? {};
-    if ('base' in given) saveGiven(rows, agentUrl, given, hashes);
+    const given = givenAt(rows, url, hashes);
+    if (given) saveGiven(rows, agentUrl, unretired(given), hashes);
   });
   throw inUse(url.base, on, Infinity);
 }
@@ -83,20 +101,22 @@ function noMoreTold(rows: RegistrationRows, url: OurUrl, base?: string): void {
   }
 }
 
-/** The credentials of a route that nobody is told below any base. Its token stays: what is signed is accepted by it. */
-export async function dropCredentials(
-  { registrations }: Pick<RetireContext, 'registrations'>,
+/**
+ * The credentials of a route that nobody is told below any base. Its token stays: what is signed is accepted by it.
+ * @returns false where a URL of it is alive.
+ */
+async function dropCredentials(
+  registrations: StoreRegistrations,
   agentUrl: string,
   route: string,
-): Promise<void> {
-  for await (const row of allRows(registrations, { kind: 'route', list: GIVEN, sender: agentUrl })) {
-    const given = givenIn(row);
-    if (given.route === route && given.retiredAt === undefined) return;
-  }
-  // Below a base that it was not told yet it would come back, credentials and all.
+): Promise<boolean> {
+  if (await isAlive(registrations, agentUrl, route)) return false;
+  // Below a base that it was not told yet it would come back, credentials and all: from this step on it is told nowhere.
   const heirs = await registrations.run(agentUrl, (rows) =>
     ROUTE_KINDS.flatMap((kind) => heirsOf(rows, kind, route)),
   );
+  // It was told just before that step.
+  if (await isAlive(registrations, agentUrl, route)) return false;
   await registrations.run('', (rows, now) => {
     const row = rows.get('route', route);
     const { sealed, also: _with, ...known } = row ? storedObject(row.value) : {};
@@ -108,10 +128,16 @@ export async function dropCredentials(
       if (is.also?.route === route) rows.save({ ...heir, value: JSON.stringify({ ...is, also: { route } }) });
     }
   });
-  // A former route is listed for as long as anything of it is left to do.
-  await registrations.run(agentUrl, (rows) => {
-    for (const kind of ROUTE_KINDS) withoutFormer(rows, kind, route);
-  });
+  return true;
+}
+
+/** Whether a URL of the route is not retired. */
+async function isAlive(registrations: StoreRegistrations, agentUrl: string, route: string): Promise<boolean> {
+  for await (const row of allRows(registrations, { kind: 'route', list: GIVEN, sender: agentUrl })) {
+    const given = givenIn(row);
+    if (given.route === route && given.retiredAt === undefined) return true;
+  }
+  return false;
 }
 
 /** The names of the routes that took the place of one. The seller's own row goes where it is that one. */

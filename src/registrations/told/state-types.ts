@@ -46,6 +46,8 @@ export interface UrlState {
   readonly heardAt?: number;
   /** The time at which its credentials were made. Absent: it has none, or an earlier version made them. */
   readonly credentialsMadeAt?: number;
+  /** True: its credentials are older than `renewAfterMs`, and are not being renewed. */
+  readonly renewalDue?: true;
   /** The numbers of those that are on it. A media buy stays on a former URL until an event of it came by the new one. */
   readonly counts: {
     /** Calls that have not ended. */

@@ -1,6 +1,7 @@
 import type { RegistrationRow } from '../../stores/store.ts';
 import { LEGACY } from '../route-kind.ts';
 import type { RouteScheme } from '../seller.ts';
+import { isOlderThan, ownRoutesIn } from './own-routes.ts';
 import { quietAt } from './quiet.ts';
 import { recordedOf, type Recorded, type RecordedContext, type SellersUrls } from './recorded.ts';
 import type { StatePage, StateQuery, UrlState } from './state-types.ts';
@@ -11,12 +12,22 @@ import { GIVEN, givenIn, type GivenUrl } from './url-row.ts';
 /** URLs of a page, where nothing is said. */
 const LISTED = 100;
 
+export interface StateContext extends RecordedContext {
+  /** The age at which credentials are due for renewal. Ms. */
+  readonly renewAfterMs: number;
+}
+
+/** The URLs of one seller, and its routes. */
+interface StateOfSeller extends SellersUrls {
+  readonly isDue: (given: GivenUrl) => boolean;
+}
+
 /** @throws ConfigError for an `after` that no page gave. */
 export async function stateOf(
-  context: RecordedContext,
+  context: StateContext,
   { agentUrl, limit = LISTED, after }: StateQuery,
 ): Promise<StatePage> {
-  const { registrations } = context;
+  const { registrations, renewAfterMs } = context;
   const asOf = await registrations.run('', (_rows, now) => now);
   const { rows, next } = await registrations.page({
     kind: 'route',
@@ -25,9 +36,15 @@ export async function stateOf(
     ...(agentUrl !== undefined && { sender: agentUrl }),
     ...(after !== undefined && { after }),
   });
-  const sellers = new Map<string, SellersUrls>();
+  const sellers = new Map<string, StateOfSeller>();
   for (const { sender } of rows) {
-    if (!sellers.has(sender)) sellers.set(sender, await recordedOf(context, sender, asOf));
+    if (sellers.has(sender)) continue;
+    const routes = await registrations.run(sender, ownRoutesIn);
+    const isDue = ({ kind, route, retiredAt }: GivenUrl): boolean =>
+      retiredAt === undefined &&
+      routes[kind]?.random === route &&
+      isOlderThan(routes[kind], renewAfterMs, asOf);
+    sellers.set(sender, { ...(await recordedOf(context, sender, asOf)), isDue });
   }
   const urls = rows.flatMap((row) => {
     const seller = sellers.get(row.sender);
@@ -36,13 +53,13 @@ export async function stateOf(
   return { urls, asOf, ...(next !== undefined && { next }) };
 }
 
-function urlState(row: RegistrationRow, seller: SellersUrls): readonly UrlState[] {
+function urlState(row: RegistrationRow, seller: StateOfSeller): readonly UrlState[] {
   const given = givenIn(row);
   const on = seller.of(given);
   const quiet = quietOf(given, on, seller);
-  const { base, route, givenAt, heardAt, madeAt, retiredAt } = given;
-  // Nobody needs it, and it is told to nobody: it is alive no more.
-  if (retiredAt !== undefined && quiet !== Infinity) return [];
+  const { base, route, givenAt, heardAt, madeAt, retiredAt, isRetiring } = given;
+  // Nobody needs it, it is told to nobody, and all is done: it is alive no more.
+  if (retiredAt !== undefined && quiet !== Infinity && !isRetiring) return [];
   const is: UrlState = {
     agentUrl: row.sender,
     base,
@@ -52,6 +69,7 @@ function urlState(row: RegistrationRow, seller: SellersUrls): readonly UrlState[
     ...(heardAt !== undefined && { heardAt }),
     ...(retiredAt !== undefined && { retiredAt }),
     ...(madeAt !== undefined && { credentialsMadeAt: madeAt }),
+    ...(seller.isDue(given) && { renewalDue: true as const }),
     counts: countsOf(on),
     operations: on.operations.first,
     mediaBuys: on.mediaBuys.first,

@@ -22,6 +22,8 @@ export interface GivenUrl extends OurUrl {
   /** A subscription left it then. */
   readonly leftAt?: number;
   readonly retiredAt?: number;
+  /** Its retirement has not come to its end: it may have credentials. */
+  readonly isRetiring?: true;
   /** The last alarm that it is used though it is retired. */
   readonly usedAlarmAt?: number;
   /** The last alarm that its seller shows another one in its place. */
@@ -65,6 +67,9 @@ export function saveGiven(
   });
 }
 
+/** One that is alive again. */
+export const unretired = ({ retiredAt: _was, isRetiring: _is, ...given }: GivenUrl): GivenUrl => given;
+
 /** In the step that gives a seller a URL: known from then on. One that was retired, and is adopted again, is alive again. */
 export function keepGiven(
   rows: Pick<RegistrationRows, 'get' | 'save'>,
@@ -74,6 +79,6 @@ export function keepGiven(
 ): void {
   const known = givenAt(rows, given, hashes);
   if (known && known.retiredAt === undefined) return;
-  const { retiredAt: _was, usedAlarmAt: _for, ...is } = known ?? given;
+  const { usedAlarmAt: _for, ...is } = unretired(known ?? given);
   saveGiven(rows, sender, is, hashes);
 }

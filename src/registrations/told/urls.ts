@@ -6,10 +6,10 @@ import type { Routes } from '../routes.ts';
 import { checked, requestInvalid } from '../seller.ts';
 import type { CheckContext } from './check.ts';
 import { heardUrls } from './heard.ts';
-import type { RecordedContext } from './recorded.ts';
+import type { StateContext } from './state.ts';
 import type { RegistrationUrls } from './state-types.ts';
 
-interface UrlsContext extends RecordedContext, Omit<CheckContext, 'call'> {
+interface UrlsContext extends StateContext, Omit<CheckContext, 'call'> {
   readonly call: CallSeller | undefined;
   readonly base: string;
   readonly routes: Pick<Routes, 'given' | 'isRetired' | 'reread'>;

@@ -188,6 +188,8 @@ export function bookOf({ log, waitMs, tell }: BookOptions): Book {
       return attempt === 1 && buy.requests.size === 1 ? NOTHING : result(buy);
     },
     conflict: (agent, buy, request, of) => {
+      // The same call again says nothing of a revision, and is taken: whoever was answered has died.
+      if (buy.requests.size === 1 && of.attempt > 1) return does(agent, buy, request, of);
       if (buy.requests.size > 1) {
         return request.revision === buy.revision ? does(agent, buy, request, of) : CONFLICT;
       }
@@ -195,8 +197,9 @@ export function bookOf({ log, waitMs, tell }: BookOptions): Book {
       return CONFLICT;
     },
     forgetful: (agent, buy, request, of) => {
-      if (buy.requests.size > 1) return does(agent, buy, request, of);
-      if (of.attempt > 1) return CONFLICT;
+      // A revision has to be known first: without one a repeat is no old update.
+      if (buy.requests.size === 1) return CONFLICT;
+      if (buy.requests.size > 2 || of.attempt > 1) return does(agent, buy, request, of);
       apply(agent, buy, request);
       return NOTHING;
     },
