@@ -510,6 +510,47 @@ describe('apply (told.md §3.3)', () => {
     expect(world.clock.now()).toBeLessThan(5 * MINUTE);
   });
 
+  it('keeps to it where steps begin late', async () => {
+    const before = await manyBought('late', 10);
+    const stopped = before.stop();
+    await world.clock.pass(5 * MINUTE);
+    await stopped;
+    const { store } = world.opened();
+    const { registrations: rows } = store;
+    if (!rows) throw new Error('the store has registrations');
+    let isSlow = false;
+    const process = await world.process({
+      store: {
+        ...store,
+        registrations: {
+          ...rows,
+          run: async (sender, plan) => {
+            const saved: string[] = [];
+            const result = await rows.run(sender, (step, now) =>
+              plan({ ...step, save: (row) => (saved.push(row.list ?? ''), step.save(row)) }, now),
+            );
+            // The first four are claimed for two minutes, and stand still for most of them.
+            if (saved.includes('claimed') && !isSlow) {
+              isSlow = true;
+              await world.clock.sleep(100_000);
+            }
+            return result;
+          },
+        },
+      },
+    });
+    const other = await world.process();
+    await process.registrations.start();
+    await moves(process);
+    await passUntil(world, () => isSlow);
+    await other.start();
+    await passUntil(world, () => isMoved(other));
+    expect(isSlow).toBe(true);
+    expect(world.seller.most).toBe(4);
+    expect(world.seller.updates()).toHaveLength(10);
+    await process.registrations.stop();
+  });
+
   it('gives the place of one that is not answered to the next', async () => {
     const process = await manyBought('never', 6);
     await moves(process);

@@ -8,8 +8,6 @@ import { begin, type HeldRow, look, type StepsContext } from './move-steps.ts';
 
 export interface MoveLoopContext extends StepsContext {
   readonly registrations: StoreRegistrations;
-  /** How long a row is held: longer than a call takes. Ms. */
-  readonly holdMs: number;
   readonly perSeller: number;
   /** Goes on with a renewal of a seller that a process has left. */
   readonly goOn: (agentUrl: string) => Promise<void>;

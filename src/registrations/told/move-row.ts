@@ -108,6 +108,23 @@ export function freeTurn(rows: RegistrationRows, sender: string, id: string, now
   if (others.length < live.length) saveTurns(rows, sender, { live: others }, now);
 }
 
+/**
+ * The update of a step is about to be called: it keeps its place until then.
+ * @returns false where the place is over: it may be another step's by now.
+ */
+export function keepTurn(
+  rows: RegistrationRows,
+  { sender, id }: Pick<RegistrationRow, 'sender' | 'id'>,
+  now: number,
+  until: number,
+): boolean {
+  const { live } = turnsIn(rows, now);
+  if (!live.some(([other]) => other === id)) return false;
+  const kept = live.map(([other, end]) => [other, other === id ? until : end] as const);
+  saveTurns(rows, sender, { live: kept }, rows.get('move', TURNS_ID)?.dueAt ?? now);
+  return true;
+}
+
 /** After which a seller's turn is looked at again by itself. Ms. */
 const TURNS_AGAIN_MS = 60_000;
 /** Likewise where no step waits, for as long as it has former routes (told.md §5.3). Ms. */

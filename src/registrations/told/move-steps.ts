@@ -23,7 +23,7 @@ import { pauseOf, saveSellerRow, sellerRowIn } from '../watch-task.ts';
 import { askInPlace, failedQuestion } from './check-question.ts';
 import { type Judged, judged } from './move-judging.ts';
 import { type Needed, needOf } from './move-needs.ts';
-import { freeTurn, goneRow, type Move, moveIn, moveRow, wakeTurns } from './move-row.ts';
+import { freeTurn, goneRow, keepTurn, type Move, moveIn, moveRow, wakeTurns } from './move-row.ts';
 import { ownRoutesIn, schemeOf, sellerOf } from './own-routes.ts';
 
 /* The steps of moves of media buys (told.md §3.2): begun by one process, called, and looked at until their end. */
@@ -40,6 +40,8 @@ export interface StepsContext {
   readonly raise: RaiseAlarm;
   /** A call is aborted after this time, before another process makes it too. Ms. */
   readonly deadlineMs: number;
+  /** How long a row is held: longer than a call takes. Ms. */
+  readonly holdMs: number;
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
@@ -96,7 +98,7 @@ const refusedRow = (row: RegistrationRow, { operationId: _over, ...move }: Move,
 
 /** The operation of a step, durable with its row in one step; undefined where somebody else has taken it. */
 async function created(
-  { routes, operations }: StepsContext,
+  { routes, operations, holdMs }: StepsContext,
   { sender, id, dueAt }: HeldRow,
   { move, stream, needed: { push, reports }, seller }: Begun,
 ): Promise<Operation | undefined> {
@@ -130,10 +132,13 @@ async function created(
     base: push.base,
     begins: (rows, now, { operationId }) => {
       const row = rows.get('move', id);
+      const until = Math.ceil(now + holdMs);
       if (row?.list !== 'claimed' || row.dueAt !== dueAt) return false;
+      // One that begins late would be called beside the next one.
+      if (!keepTurn(rows, { sender, id }, now, until)) return false;
       const { reason: _before, ...is } = moveIn(row);
       const next: Move = { ...is, operationId, tries: is.tries + 1, looks: 0 };
-      rows.save(moveRow({ sender, id }, next, 'under_way', dueAt ?? now));
+      rows.save(moveRow({ sender, id }, next, 'under_way', until));
       return true;
     },
   });
