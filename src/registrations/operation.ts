@@ -1,3 +1,4 @@
+import { PrintableError } from '../codec/printable-value.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { errorsIn } from '../events/error-object.ts';
@@ -271,8 +272,9 @@ const whyOf = ({ reason, refusal }: Stored): Partial<Stored> => ({
 });
 
 /** The bytes of a call cannot be made again. */
-export class NotRepeatable extends Error {
+export class NotRepeatable extends PrintableError {
   override readonly name = 'NotRepeatable';
+  override readonly code = 'not_repeatable';
   constructor() {
     super('the credentials of the URL that it named were retired');
   }
