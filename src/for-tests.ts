@@ -41,5 +41,9 @@ export { limited, orLate, type Schedule, settledWithin, sleep } from './shared/t
  * loop, or has a clock of its own, waits for it first.
  */
 export async function loadOnDemand(): Promise<void> {
-  await Promise.all([import('./inbox/work.ts'), import('./receiver/rare.ts')]);
+  await Promise.all([
+    import('./inbox/work.ts'),
+    import('./receiver/rare.ts'),
+    import('./registrations/on-demand.ts'),
+  ]);
 }

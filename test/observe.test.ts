@@ -341,7 +341,7 @@ describe('the answer that ends a call', () => {
   });
 
   it('is durable before the call counts as answered: where it cannot be kept, the call is repeated', async () => {
-    const { registrations, handled, receiver } = await open({ maxRecordsPerSender: 3 });
+    const { registrations, handled, receiver } = await open({ maxRecordsPerSender: 4 });
     const fill = (n: number): Promise<unknown> =>
       receiver.observe(polled({ taskId: `task-${n}`, observation: `${n}` }));
     const made = await registrations.create(request);

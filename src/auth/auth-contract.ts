@@ -114,6 +114,8 @@ export interface Identity {
   readonly scheme: AuthPolicy['scheme'];
   /** The URL that it was judged by, where that may not be the first. */
   readonly target?: Target;
+  /** It was the sender's previous credentials that matched (HMAC and bearer). */
+  readonly isPrevious?: true;
   /** SHA-256 of the raw body in hex, where a check has compared it (signatures only). */
   readonly bodyHash?: string;
   readonly nonce?: { readonly keyid: string; readonly nonce: string; readonly expiresAtMs: number };

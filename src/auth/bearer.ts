@@ -2,7 +2,7 @@ import type { RefusedCode } from '../shared/codes.ts';
 import type { Refusal } from '../shared/outcome.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import { bearerToken, comparedWith } from './credentials.ts';
-import { type Authenticate, type AuthContext, type Prove, whole } from './auth-contract.ts';
+import { type Authenticate, type AuthContext, type Identity, type Prove, whole } from './auth-contract.ts';
 
 /** Answered with the `Bearer` challenge: sellers retry that one, so that a token can be rotated without a loss. */
 function refuse(code: RefusedCode, detail: string): Refusal {
@@ -19,11 +19,14 @@ function ownerOf(
   token: string,
   senders: readonly SenderEntry[],
   { hashes }: AuthContext,
-): SenderEntry | undefined {
+): Pick<Identity, 'sender' | 'isPrevious'> | undefined {
   const isOneOf = comparedWith(token, hashes);
-  let owner: SenderEntry | undefined;
+  let owner: Pick<Identity, 'sender' | 'isPrevious'> | undefined;
   for (const sender of senders) {
-    if (sender.auth.scheme === 'bearer' && isOneOf(sender.auth.tokens)) owner ??= sender;
+    if (sender.auth.scheme !== 'bearer') continue;
+    const { tokens } = sender.auth;
+    const [isCurrent, isPrevious] = [isOneOf(tokens.slice(0, 1)), isOneOf(tokens.slice(1))];
+    if (isCurrent || isPrevious) owner ??= { sender, ...(!isCurrent && { isPrevious: true }) };
   }
   return owner;
 }
@@ -39,9 +42,13 @@ export const proveBearer: Prove = (context, { delivery, senders }) => {
   const token = field === 'authorization' ? bearerToken(line) : line || undefined;
   if (token === undefined)
     return refuse('webhook_signature_header_malformed', `${field} has no bearer token`);
-  const sender = ownerOf(token, senders, context);
-  if (!sender) return refuse('webhook_signature_invalid', 'the bearer token is not registered');
-  return { kind: 'proof', sender, complete: () => ({ kind: 'authentic', sender, scheme: 'bearer' }) };
+  const owner = ownerOf(token, senders, context);
+  if (!owner) return refuse('webhook_signature_invalid', 'the bearer token is not registered');
+  return {
+    kind: 'proof',
+    sender: owner.sender,
+    complete: () => ({ kind: 'authentic', ...owner, scheme: 'bearer' }),
+  };
 };
 
 /** Both halves, of a delivery that is there as a whole. */

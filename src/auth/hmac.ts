@@ -9,6 +9,7 @@ import {
   type Authenticate,
   type AuthContext,
   type HeadRequest,
+  type Identity,
   type Prove,
   type WholeBody,
   whole,
@@ -88,7 +89,7 @@ function signerOf(
   { rawBody }: WholeBody,
   senders: readonly SenderEntry[],
   { hashes }: AuthContext,
-): SenderEntry | undefined {
+): Pick<Identity, 'sender' | 'isPrevious'> | undefined {
   // The length and the alphabet are not secret, and the body need not be hashed to see that they are wrong.
   if (!SIGNATURE.test(signature)) return undefined;
   const encoder = new TextEncoder();
@@ -98,7 +99,11 @@ function signerOf(
     const mac = hashes.hmacSha256(encoder.encode(secret), prefix, rawBody);
     return equalBytes(encoder.encode(`sha256=${hex(mac)}`), signatureBytes);
   };
-  return senders.find(({ auth }) => hmacSecretsOf(auth).some(matches));
+  for (const sender of senders) {
+    const at = hmacSecretsOf(sender.auth).findIndex(matches);
+    if (at >= 0) return { sender, ...(at > 0 && { isPrevious: true }) };
+  }
+  return undefined;
 }
 
 /**
@@ -120,8 +125,8 @@ export const proveHmac: Prove = (context, request) => {
     kind: 'proof',
     sender: undefined,
     complete: (body) => {
-      const sender = signerOf({ timestamp, signature }, body, request.senders, context);
-      if (sender) return { kind: 'authentic', sender, scheme: 'hmac' };
+      const signer = signerOf({ timestamp, signature }, body, request.senders, context);
+      if (signer) return { kind: 'authentic', ...signer, scheme: 'hmac' };
       return refused('webhook_signature_invalid', `${hmacSignatureHeader} matches no registered secret`);
     },
   };

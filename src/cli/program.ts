@@ -14,6 +14,7 @@ import { addProbe } from './probe/probe-verb.ts';
 import { RegistryError } from '../registry/types.ts';
 import { addRegistry } from './registry/registry-verb.ts';
 import { addSend } from './send/send-verb.ts';
+import { addState } from './state/state-verb.ts';
 import { addTasks } from './tasks/tasks-verb.ts';
 import { addVectorsRun } from './vectors/vectors-verb.ts';
 import { isError } from '../shared/realms.ts';
@@ -111,6 +112,7 @@ export function cliProgram(run: RunVerb, process: Pick<CliProcess, 'stdout' | 's
   addInbox(top.command('inbox').description("a store's events that are dead or stuck"), run);
   addTasks(top, run);
   addOwed(top, run);
+  addState(top, run);
   addRegistry(top.command('registry').description("the registry's badges and compliance diagnostics"), run);
   return top;
 }

@@ -51,6 +51,24 @@ export interface EventRegistrations {
    * registrations. It rejects with a Fault if the store cannot answer; the event is then run again.
    */
   readonly subscriptionRef?: (sender: string, subscriberId: string) => Promise<string | undefined>;
+  /**
+   * Notes that an authentic delivery of the sender came by a URL; `isPrevious` is true if it was the previous
+   * credentials there that matched. It never throws, and no answer waits for it.
+   * @returns the URL, as registrations name it, and the write that this delivery began; undefined if it is none of
+   * theirs.
+   */
+  readonly heard?: (
+    url: string,
+    sender: string,
+    isPrevious?: true,
+  ) =>
+    | { readonly url: { readonly base: string; readonly route: string }; readonly written?: Promise<void> }
+    | undefined;
+  /**
+   * Called for a delivery that was refused. Its result is defined if HMAC or bearer credentials that counted at the
+   * URL were retired, which is told as an alarm once a day.
+   */
+  readonly retired?: (url: string, sender: string) => { readonly written?: Promise<void> } | undefined;
   /** Called when a terminal status was applied, or is DEAD. Its task is then no longer polled. */
   readonly ended?: (event: TaskEvent) => Promise<void>;
   /**

@@ -206,6 +206,8 @@ export interface EventRegistration {
   readonly operationId: string;
   /** Your own reference for the operation, as given to `create`. */
   readonly ref?: string;
+  /** True: the end of a step of a move (`registrations.apply`), which orders nothing. It has no `ref`. */
+  readonly isStep?: true;
   /** The task type of the call, e.g. `create_media_buy`. */
   readonly taskType: string;
   /** The time of registration, Unix ms on the store's clock. */

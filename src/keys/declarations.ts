@@ -16,6 +16,8 @@ export interface Declared {
   readonly keyOrigin?: string;
   /** The edition that it speaks, a release: `3.1`. */
   readonly edition?: string;
+  /** `webhook_signing.delivery_retry_horizon_seconds`, in ms. */
+  readonly horizonMs?: number;
   /** `media_buy.propagation_surfaces`, of those that this version knows. */
   readonly surfaces?: readonly Surface[];
 }
@@ -53,7 +55,7 @@ export function declaredIn(
   const row = rows.get('watch', declaredId(hashes, agentUrl));
   const json = row && parseStrictObject(utf8(row.value));
   if (json?.ok !== true) return undefined;
-  const { brandJsonUrl, keyOrigin, edition, surfaces, askAt } = json.value;
+  const { brandJsonUrl, keyOrigin, edition, horizonMs, surfaces, askAt } = json.value;
   const found = {
     brandJsonUrl: text(brandJsonUrl),
     keyOrigin: text(keyOrigin),
@@ -61,7 +63,8 @@ export function declaredIn(
     surfaces: surfacesIn(surfaces),
   };
   const given = Object.entries(found).filter(([, value]) => value !== undefined);
-  return { ...Object.fromEntries(given), askAt: typeof askAt === 'number' ? askAt : 0 };
+  const horizon = typeof horizonMs === 'number' ? { horizonMs } : {};
+  return { ...Object.fromEntries(given), ...horizon, askAt: typeof askAt === 'number' ? askAt : 0 };
 }
 
 /** @param now of the store, Unix ms. */

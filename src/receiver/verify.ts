@@ -114,7 +114,7 @@ export async function enter<R extends ReadyVerifying>(
   const auth = isThenable(chosen) ? await chosen : chosen;
   const proving = authenticate(selected, auth, arrivedAt);
   const proof = isThenable(proving) ? await proving : proving;
-  if (isRejection(proof)) return explained(proof, selected);
+  if (isRejection(proof)) return rejected(proof, selected, context);
   known.proved = proof.sender?.agentUrl;
   passed(known, 'headers');
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
@@ -123,6 +123,17 @@ export async function enter<R extends ReadyVerifying>(
 /** What a refusal comes to where more senders were given than are considered. */
 function explained(rejection: Rejection, { refused }: Selected): Rejection {
   return refused && rejection.kind === 'refused' ? refused(rejection) : rejection;
+}
+
+/** Only registrations know which credentials were retired. */
+function rejected(
+  proof: Rejection,
+  selected: Selected,
+  context: VerifyingParts,
+): Rejection | Promise<Rejection> {
+  const rejection = explained(proof, selected);
+  if (!context.registrations?.retired) return rejection;
+  return loadRare().then(({ retiredOr }) => retiredOr(rejection, selected, context));
 }
 
 type Whole = Rejection | Read | ReadChallenge;
@@ -148,7 +159,7 @@ function readAuthentic(
   { parts: context, selected }: Entered<ReadyVerifying>,
   known: OutcomeContext,
 ): Whole | Promise<Whole> {
-  if (isRejection(authentic)) return explained(authentic, selected);
+  if (isRejection(authentic)) return rejected(authentic, selected, context);
   passed(known, 'verified');
   const { sender, target } = authentic.identity;
   known.who = { sender: sender.agentUrl };
@@ -156,7 +167,10 @@ function readAuthentic(
   if (target && target !== selected.target) known.selected = { target, senders: selected.senders };
   announceLegacy(authentic.identity, context.legacySeen, context.raiseAlarm);
 
-  const found = read(authentic, context);
+  const { url, identity } = authentic;
+  const heard = context.registrations?.heard?.(url, identity.sender.agentUrl, identity.isPrevious);
+  if (heard?.written) context.lifecycle.background(heard.written);
+  const found = read(authentic, context, heard?.url);
   const checked = beyondReports(found) ?? withToken(found, selected.delivery, context);
   return isThenable(checked) ? checked.then((body) => noted(known, body)) : noted(known, checked);
 }

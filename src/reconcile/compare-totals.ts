@@ -9,13 +9,13 @@ import {
   type ComparedTotals,
   isRegistered,
 } from '../registrations/streams.ts';
+import { freePlace, type Place, takePlace } from '../registrations/places.ts';
 import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
 import { limited, orAborted } from '../shared/time-limits.ts';
 import { storedId } from '../stages/ids.ts';
 import { streamText } from '../windows/stream.ts';
 import { after, misconfigured, NO_RANGES } from './ask-seller.ts';
 import type { Held, ReconcilerContext } from './context.ts';
-import { freePlace, type Place, takePlace } from './places.ts';
 import { askSeller, pauseOf } from './question.ts';
 import { differences, givenTotals, theirTotals, totalsArguments, triedAgain } from './totals.ts';
 

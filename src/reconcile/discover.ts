@@ -3,15 +3,14 @@ import type { Hashes } from '../crypto/engine.ts';
 import type { Transport } from '../events/event.ts';
 import { failureOf } from '../poll/failure.ts';
 import type { Adoption } from '../registrations/adopt.ts';
-import { SellerBusyError, SellerError } from '../registrations/answer.ts';
+import { SellerError } from '../registrations/answer.ts';
 import { accountJson, checkedRef, type JsonObject } from '../registrations/answer-json.ts';
 import { accountArgument } from '../registrations/operation-rows.ts';
-import { SELLER } from '../registrations/option-checks.ts';
-import { RegistrationError } from '../registrations/registrations-errors.ts';
+import { requireSignal, SELLER } from '../registrations/option-checks.ts';
 import { checked, requireSeller, sellerIn } from '../registrations/seller.ts';
 import { isMediaBuyKnown, isTaskKnown } from '../registrations/known.ts';
+import { freePlace, placeFor } from '../registrations/places.ts';
 import { isOfKind, messageOf } from '../shared/errors.ts';
-import { isAbortSignal } from '../shared/realms.ts';
 import { limited, orAborted } from '../shared/time-limits.ts';
 import type { RegistrationRows } from '../stores/store.ts';
 import type { ReconcilerContext } from './context.ts';
@@ -23,7 +22,6 @@ import type {
   DiscoveryError,
 } from './discover-types.ts';
 import { mediaBuysIn, tasksIn } from './discovered.ts';
-import { freePlace, type Place, takePlace } from './places.ts';
 import { askSeller, pauseOf } from './question.ts';
 import {
   type Behind,
@@ -106,12 +104,7 @@ function requireDiscover(query: DiscoverQuery): Asking {
   checked(() => onlyKnown('discover', query, QUERY));
   requireSeller(query, 'signature', true);
   const { agentUrl, signal = new AbortController().signal } = query;
-  if (!isAbortSignal(signal)) {
-    throw new RegistrationError(
-      'request_invalid',
-      'signal: is not an AbortSignal. Give one, or leave it out.',
-    );
-  }
+  checked(() => requireSignal(signal));
   const text = query.account === undefined ? undefined : accountJson(query.account);
   const account = accountArgument(text);
   const ref = query.ref === undefined ? undefined : checkedRef(query.ref);
@@ -258,7 +251,7 @@ async function ask(
   operation: string,
   args: JsonObject,
 ): Promise<unknown> {
-  const place = await placeFor(context, sender, signal);
+  const place = await placeFor(context, { sender, who: 'discover' }, signal);
   const of = ref === undefined ? {} : { ref };
   const answered = await askSeller(context, { sender }, of, [operation, args], signal);
   const failure = 'failure' in answered ? answered.failure : undefined;
@@ -267,26 +260,6 @@ async function ask(
   signal.throwIfAborted();
   if ('failure' in answered) throw answered.cause;
   return answered.data;
-}
-
-/** @throws SellerBusyError where there is none for longer than a question takes. */
-async function placeFor(
-  { rows: store, callMs, leaseMs, perSeller, sleep }: DiscoverContext,
-  sender: string,
-  signal: AbortSignal,
-): Promise<Place> {
-  const id = `discover ${globalThis.crypto.randomUUID()}`;
-  for (let leftMs = callMs; ;) {
-    signal.throwIfAborted();
-    const { place, waitMs } = await store.run(sender, (rows, now) => {
-      const own: Place = { sender, id, until: Math.ceil(now + leaseMs) };
-      return { place: own, waitMs: takePlace(rows, now, own, perSeller) };
-    });
-    if (waitMs === 0) return place;
-    if (waitMs > leftMs) throw new SellerBusyError(429, waitMs);
-    leftMs -= waitMs;
-    await sleep(waitMs, signal);
-  }
 }
 
 /** Entries of a page that are looked up in one step. */

@@ -6,7 +6,6 @@ export { openFor } from './closing.ts';
 export { finalDueAt, owing } from './evaluate.ts';
 export { factsIn, isOlder, type MediaBuyFacts, mediaBuyRows, withFacts } from './media-buys.ts';
 export { askable, missedAgain, nextTry, stillMissed } from './missed.ts';
-export { freePlace, takePlace } from './places.ts';
 export { pullCall, pulledWindows, unpullable } from './pull.ts';
 export { reconcilerOf } from './reconciler-options.ts';
 export { withSchedule } from './schedule-option.ts';

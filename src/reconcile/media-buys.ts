@@ -7,6 +7,7 @@ import {
   productsIn,
   spansOf,
 } from '../registrations/asked-reports.ts';
+import { listedRows } from '../registrations/media-buy-rows.ts';
 import type { BuyStream } from '../registrations/streams.ts';
 import { type Period, windowPeriod } from '../windows/calendar.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
@@ -34,25 +35,10 @@ export interface MediaBuyFacts {
   readonly products: readonly string[];
 }
 
-/** Objects of the answer's lists that are looked at. */
-const MOST_ROWS = 10_000;
-
-/** The rows of a media buy in an answer's lists: sellers name the list after what it has. */
-export const rowsOf = (data: unknown, mediaBuyId: string): readonly JsonObject[] =>
-  listedIn(data).filter((row) => textMember(row, 'media_buy_id') === mediaBuyId);
-
-function listedIn(data: unknown): readonly JsonObject[] {
-  if (!isJsonObject(data)) return [];
-  return Object.values(data)
-    .filter(Array.isArray)
-    .flatMap((list: readonly unknown[]) => list.slice(0, MOST_ROWS))
-    .filter(isJsonObject);
-}
-
 /** The media buys of an answer that are asked for, and say their status. */
 export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyMap<string, JsonObject> {
   const found = new Map<string, JsonObject>();
-  for (const row of listedIn(data)) {
+  for (const row of listedRows(data)) {
     const id = textMember(row, 'media_buy_id');
     const isAsked = id !== undefined && ids.has(id) && textMember(row, 'status') !== undefined;
     if (isAsked && !found.has(id)) found.set(id, row);

@@ -4,6 +4,7 @@ import { accountArgument } from '../registrations/operation-rows.ts';
 import type { DeliveryReport, MediaBuyDelivery } from '../events/event.ts';
 import { instantIn } from '../registrations/asked-reports.ts';
 import type { BuyStream } from '../registrations/streams.ts';
+import { rowsOf } from '../registrations/media-buy-rows.ts';
 import {
   type Clock,
   DAY_MS,
@@ -16,7 +17,6 @@ import {
 import { WITHOUT_DATA } from '../stages/reported-windows.ts';
 import type { Run } from '../windows/runs.ts';
 import { clockIn, saysEnd } from '../windows/stream.ts';
-import { rowsOf } from './media-buys.ts';
 
 /*
  * How missing windows are asked for, and what an answer gives of them (owed.md §4.2, §4.3). Pure.

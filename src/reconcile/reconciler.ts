@@ -1,5 +1,6 @@
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
+import { type Place, takePlace } from '../registrations/places.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { DAY_MS, type Frequency, windowPeriod } from '../windows/calendar.ts';
 import type { Runs } from '../windows/runs.ts';
@@ -20,7 +21,6 @@ import {
   type Tolerance,
 } from './evaluate.ts';
 import { askable, nextTry, stillMissed } from './missed.ts';
-import { type Place, takePlace } from './places.ts';
 import { type PullCall, pullCall } from './pull.ts';
 import { endedBuy, type Snapped, tellImpairments } from './tell-states.ts';
 

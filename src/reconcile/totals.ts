@@ -5,10 +5,10 @@ import { ConfigError } from '../shared/errors.ts';
 import { accountArgument } from '../registrations/operation-rows.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
 import type { BuyStream, BuyTotals, TotalsTried } from '../registrations/streams.ts';
+import { rowsOf } from '../registrations/media-buy-rows.ts';
 import { DAY_MS, HOUR_MS } from '../windows/calendar.ts';
 import { WITHOUT_DATA } from '../stages/reported-windows.ts';
 import { clockIn } from '../windows/stream.ts';
-import { rowsOf } from './media-buys.ts';
 import { dateOf } from './pull.ts';
 
 /*

@@ -8,6 +8,7 @@ import { SELLER } from './option-checks.ts';
 import { accountText, checkedRef, requireTaskType } from './answer-json.ts';
 import { type OperationSeen, seenOf, type Stored, storedIn } from './operation.ts';
 import { type Reporting, requireReporting } from './request.ts';
+import type { Routes } from './routes.ts';
 import { adopted } from './settling.ts';
 import { adoptStream } from './streams.ts';
 import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
@@ -32,7 +33,12 @@ export interface Adoption extends Seller {
    * The reports that the seller was asked to send for the media buy, so that a reconciler keeps their account. It
    * needs `mediaBuyId`. The seller is asked for the flight.
    */
-  readonly reporting?: Pick<Reporting, 'frequency' | 'requestedMetrics'> | undefined;
+  readonly reporting?:
+    | (Pick<Reporting, 'frequency'> & {
+        /** The metrics that were asked for; null: none were. Absent: unknown, so no move tells its reports another URL. */
+        readonly requestedMetrics?: readonly string[] | null | undefined;
+      })
+    | undefined;
   /** The `account` for questions about the task, as in the call's arguments, e.g. `{ account_id: 'a1' }`. */
   readonly account?: object | undefined;
   /** Your own reference, as in `create`. */
@@ -84,7 +90,8 @@ function requireReports(reporting: NonNullable<Adoption['reporting']>, mediaBuyI
       throw new ConfigError('reporting: needs mediaBuyId. Give the media buy that the reports are of.');
     }
   });
-  requireReporting(reporting);
+  const { requestedMetrics, ...asked } = reporting;
+  requireReporting(requestedMetrics === null ? asked : { ...asked, requestedMetrics });
 }
 
 const REPORTING: Readonly<Record<keyof NonNullable<Adoption['reporting']>, true>> = {
@@ -93,6 +100,7 @@ const REPORTING: Readonly<Record<keyof NonNullable<Adoption['reporting']>, true>
 };
 
 interface AdoptOptions {
+  readonly routes: Pick<Routes, 'ours'>;
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
   /** A random UUID. */
@@ -103,13 +111,16 @@ interface AdoptOptions {
 
 /** An operation for a task or a media buy that the seller has already: the one that is known for it, else a new one. */
 export async function adoptIn(
-  { registrations, hashes, newId, retentionMs }: AdoptOptions,
+  { registrations, routes, hashes, newId, retentionMs }: AdoptOptions,
   adoption: Adoption,
 ): Promise<OperationSeen> {
   const { agentUrl, taskType = 'create_media_buy', url, taskId, mediaBuyId, reporting } = adoption;
   requireTaskType(taskType);
   const account = accountText(adoption);
   const ref = adoption.ref === undefined ? undefined : checkedRef(adoption.ref);
+  const ours = url === undefined ? undefined : routes.ours(url);
+  // An adopted URL has no credentials.
+  const told = ours && ({ ...ours, scheme: 'signature' } as const);
   const made = {
     seller: sellerIn(adoption),
     taskType,
@@ -124,13 +135,17 @@ export async function adoptIn(
     keyMs: 0,
     scheme: 'signature',
     isAdopted: true,
+    ...(told && { told: { push: told } }),
     ...(url === undefined && { withoutConfig: true as const }),
   } satisfies Omit<Stored, 'createdAt'>;
   const of = { agentUrl, operationId: newId() };
   return registrations.run(agentUrl, (rows, now) => {
     const step = { rows, now, hashes, retentionMs };
     const row = adopted(step, of, { ...made, createdAt: now });
-    if (mediaBuyId !== undefined) adoptStream(step, row, mediaBuyId, reporting?.frequency ?? null);
+    if (mediaBuyId !== undefined) {
+      const { frequency = null, requestedMetrics: metrics } = reporting ?? {};
+      adoptStream(step, row, mediaBuyId, { frequency, metrics, told: told ? { reports: told } : {} });
+    }
     return seenOf(row, storedIn(row));
   });
 }

@@ -3,7 +3,6 @@ import { MAX_TEXT } from '../codec/printable.ts';
 import { parseInstant } from '../events/instant.ts';
 import { DAY_MS, FREQUENCIES, type Frequency, type Period } from '../windows/calendar.ts';
 import { joined } from '../windows/terms.ts';
-import { hasTokenForm } from './secrets.ts';
 
 /*
  * What a call asks a seller to report (owed.md §1.2), and of which media buy: kept with the operation, in the clear, until a media
@@ -14,8 +13,8 @@ import { hasTokenForm } from './secrets.ts';
 export interface AskedReports {
   /** null: the call takes the reports of the buy away. Absent: it says nothing of them. */
   readonly frequency?: Frequency | null;
-  /** The URL at which they are asked for, without its last segment, if that is one of registrations. */
-  readonly base?: string;
+  /** The metrics that it asks for; null: the seller chooses. Absent: it asks for more than an update could repeat. */
+  readonly metrics?: readonly string[] | null;
   /** Of the buy that is updated. */
   readonly mediaBuyId?: string;
   /** Absent: not said, or relative (`asap`). */
@@ -34,10 +33,10 @@ export function askedReports(taskType: string, args: JsonObject): AskedReports |
   if (taskType !== 'create_media_buy' && taskType !== 'update_media_buy') return undefined;
   const frequency = frequencyIn(args);
   const packages = packagesIn(args);
-  const base = baseIn(args);
+  const metrics = frequency ? metricsIn(args) : undefined;
   const asked = {
     ...(frequency !== undefined && { frequency }),
-    ...(base !== undefined && { base }),
+    ...(metrics !== undefined && { metrics }),
     products: productsIn(packages),
   };
   if (taskType === 'update_media_buy') {
@@ -71,11 +70,29 @@ function frequencyIn(args: JsonObject): Frequency | null | undefined {
   return FREQUENCIES.find((one) => one === word);
 }
 
-function baseIn(args: JsonObject): string | undefined {
+/** Members of `reporting_webhook` that an update of ours can say again. */
+const REPEATABLE: ReadonlySet<string> = new Set([
+  'url',
+  'authentication',
+  'reporting_frequency',
+  'frequency',
+  'requested_metrics',
+]);
+
+/** Metrics that are kept. */
+const MOST_METRICS = 100;
+
+/** An update replaces `reporting_webhook` whole: where it has more than is kept here, nobody could send it again. */
+function metricsIn(args: JsonObject): readonly string[] | null | undefined {
   const webhook = present(args, 'reporting_webhook');
-  const url = isJsonObject(webhook) ? textMember(webhook, 'url') : undefined;
-  return url !== undefined && hasTokenForm(url) ? url.slice(0, url.lastIndexOf('/')) : undefined;
+  if (!isJsonObject(webhook) || !Object.keys(webhook).every((name) => REPEATABLE.has(name))) return undefined;
+  const metrics = present(webhook, 'requested_metrics');
+  if (metrics === undefined) return null;
+  const isKept = Array.isArray(metrics) && metrics.length <= MOST_METRICS && metrics.every(isName);
+  return isKept ? (metrics as readonly string[]) : undefined;
 }
+
+const isName = (one: unknown): boolean => typeof one === 'string' && one.length <= MAX_TEXT;
 
 /** A member that is a date-time with a zone, as Unix ms; undefined for any other. */
 export const instantIn = (of: JsonObject, name: string): number | undefined =>

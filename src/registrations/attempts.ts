@@ -1,8 +1,9 @@
 import type { RaiseAlarm } from '../shared/alarms.ts';
+import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import { isOfKind } from '../shared/errors.ts';
 import { isContradicted, refusalIn, SellerBusyError, TOO_MANY_REQUESTS, waitMs } from './answer.ts';
-import type { Operation, Operations, Rejected } from './registrations-contract.ts';
+import type { Operation, Operations, Rejected, Why } from './registrations-contract.ts';
 import type { OperationSeen } from './operation.ts';
 import type { RegisteredCall } from './request.ts';
 import type { SellerError } from './seller-error.ts';
@@ -73,12 +74,23 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
   };
   /** Keeps a refusal, and tells of it where it is news that the caller is not given. */
   const rejected = async (refusal: SellerError, state: Rejected | 'calling'): Promise<void> => {
-    const kept = state === 'calling' ? state : await operations.reject(asked, state);
+    const kept = state === 'calling' ? state : await operations.reject(asked, state, whyOf(refusal));
+    // The step of a move begins another one.
+    if (isOldRevision(refusal)) return;
     const is = await operations.get(asked);
     // One that was answered meanwhile, or is called by another request key, was not refused.
     if (!is || kept !== is.state) return;
     if (kept !== 'refused' || refusal.isUnknown || isUnattended) raise(alarmOf(is, refusal, kept));
   };
+
+  /**
+   * The bytes of a step can never be taken, or were not (told.md §3.2). Without a revision in them, and after an attempt that was not
+   * answered, that may hold the media buy still: as of any other operation they are repeated.
+   */
+  const isOldRevision = ({ code }: SellerError): boolean =>
+    operation.isStep === true &&
+    code === 'CONFLICT' &&
+    (unanswered === 0 || asked.call.arguments['revision'] !== undefined);
 
   return {
     untaken: () => {
@@ -107,7 +119,7 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
     refused: async (refusal, answer) => {
       // Another attempt by this key is under way.
       if (refusal.code === 'IDEMPOTENCY_IN_FLIGHT') unanswered += 1;
-      if (refusal.recovery === 'transient') {
+      if (refusal.recovery === 'transient' && !isOldRevision(refusal)) {
         await pause(refusal.retryAfterMs);
         return undefined;
       }
@@ -119,6 +131,12 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
     },
   };
 }
+
+/** A seller's words: short, and printable. */
+const whyOf = ({ code, message }: SellerError): Why => ({
+  refusal: code,
+  reason: printableText(message, MAX_TEXT),
+});
 
 /** What an error leaves of a call that may have been done. */
 const afterNoAnswer = ({ code }: SellerError): 'orphaned' | 'calling' =>

@@ -41,14 +41,11 @@ function baseUrlOf(baseUrl: unknown, allowLoopback: boolean): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** The base URL that `url` is below, and its path. @throws ConfigError where no delivery to `url` would reach the receiver. */
-export function below(
-  baseUrls: BaseUrls,
-  url: string,
-): Pick<URL, 'pathname' | 'search'> & { readonly above: string } {
+/** The path of `url`. @throws ConfigError where no delivery to `url` would reach the receiver. */
+export function below(baseUrls: BaseUrls, url: string): Pick<URL, 'pathname' | 'search'> {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  const above = baseUrls.find((base) => parsed?.href.startsWith(`${base}/`));
-  if (parsed && above !== undefined) return { pathname: parsed.pathname, search: parsed.search, above };
+  const isBelow = baseUrls.some((base) => parsed?.href.startsWith(`${base}/`));
+  if (parsed && isBelow) return { pathname: parsed.pathname, search: parsed.search };
   throw new ConfigError(
     `adopt: ${JSON.stringify(url)} is not below ${baseUrls.join(' or ')}, so nothing sent there reaches this receiver. Give another baseUrl, or have the seller send to a new URL.`,
   );

@@ -113,18 +113,31 @@ export const capabilitiesIn = (answer: unknown): JsonObject | undefined =>
 export function declaredBy(answer: unknown): Declared | undefined {
   const body = capabilitiesIn(answer);
   if (body === undefined) return undefined;
-  const { adcp, identity, adcp_version: version, media_buy: mediaBuy } = body;
+  const { adcp, identity, adcp_version: version, media_buy: mediaBuy, webhook_signing: signing } = body;
   const { brand_json_url: url, key_origins: origins } = isJsonObject(identity) ? identity : {};
   const brandJsonUrl = httpsUrl(url);
   const origin = httpsUrl(isJsonObject(origins) ? origins['webhook_signing'] : undefined);
   const surfaces = isJsonObject(mediaBuy) ? surfacesIn(mediaBuy['propagation_surfaces']) : undefined;
   const edition = editionOf(version, (adcp as JsonObject)['supported_versions']);
+  const horizonMs = horizonIn(signing);
   return {
     ...(brandJsonUrl !== undefined && { brandJsonUrl }),
     ...(origin !== undefined && { keyOrigin: new URL(origin).origin }),
     ...(edition !== undefined && { edition }),
+    ...(horizonMs !== undefined && { horizonMs }),
     ...(surfaces && { surfaces }),
   };
+}
+
+/** The protocol's bounds: a day, and seven. Seconds. */
+const LEAST_HORIZON = 86_400;
+const MOST_HORIZON = 604_800;
+
+/** For how long a seller delivers an event again, as far as the protocol lets it; undefined where it does not say. Ms. */
+function horizonIn(signing: unknown): number | undefined {
+  const seconds = isJsonObject(signing) ? signing['delivery_retry_horizon_seconds'] : undefined;
+  if (typeof seconds !== 'number' || !(seconds > 0)) return undefined;
+  return Math.ceil(Math.min(Math.max(seconds, LEAST_HORIZON), MOST_HORIZON) * 1000);
 }
 
 /** The objects in an answer that may be the operation's: of a Task its data. */

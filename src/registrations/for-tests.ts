@@ -19,8 +19,10 @@ export {
   requireRoom,
   toolArguments,
 } from './request.ts';
+export { freePlace, takePlace } from './places.ts';
 export { ROUTE_KEPT_MS } from './remembered-routes.ts';
-export { REFRESH_MS, type Routes, routesOf } from './routes.ts';
+export { REFRESH_MS } from './adopted-urls.ts';
+export { type Routes, routesOf } from './routes.ts';
 export {
   makeRouteToken,
   operationToken,
@@ -33,7 +35,9 @@ export {
   secretsOf,
   unseal,
 } from './secrets.ts';
-export type { BuyStream } from './streams.ts';
+export { type BuyStream, buyStreamIn } from './streams.ts';
+export { type GivenUrl, givenIn } from './told/url-row.ts';
+export { isQuiet, type LeavableUrl, leftAt, quietAt } from './told/quiet.ts';
 export {
   endedWatch,
   SELLER_ROW_ID,

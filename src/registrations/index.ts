@@ -32,6 +32,27 @@ export type {
   SubscriptionRequest,
   SubscriptionSeen,
 } from './subscriptions/subscription-types.ts';
+export type {
+  MovingMediaBuy,
+  RegistrationUrls,
+  RetireOptions,
+  StatePage,
+  StateQuery,
+  UrlCheck,
+  UrlCheckError,
+  UrlDrift,
+  UrlName,
+  UrlState,
+} from './told/state-types.ts';
+export type {
+  ApplyOptions,
+  MovePlan,
+  MoveRequest,
+  MoveState,
+  MoveStep,
+  MoveUrl,
+  RegistrationMoves,
+} from './told/move-types.ts';
 export type { WatchState } from './watch-task.ts';
 
 /**

@@ -15,6 +15,7 @@ import {
 } from './operation.ts';
 import type { Operations } from './operations.ts';
 import { operationToken, type Secrets } from './secrets.ts';
+import { reportedText } from './seller-error.ts';
 
 /**
  * Finds the operation of an event. The ids in an event are claims of the seller: one that does not fit is a warning, settles
@@ -38,10 +39,17 @@ export function ofEvent(
       ...callOf(event),
       ...(mediaBuyId !== undefined && { mediaBuyId }),
       ...(event.kind === 'task' && { status: event.status, ...endingOf(event) }),
+      ...reasonOf(event),
       isWebhook: event.source === 'webhook',
     };
     return knownOf(event, await find(told), tokens);
   };
+}
+
+/** Of a task that has ended otherwise than it should. */
+function reasonOf(event: Event): Pick<OperationTold, 'reason'> {
+  const reason = event.kind === 'task' && event.error ? reportedText(event.error) : '';
+  return reason === '' ? {} : { reason };
 }
 
 /** The Task whose data told of the event's own (calls.md §1.5). */
@@ -68,14 +76,16 @@ function mediaBuyOf(event: Event): string | undefined {
 function knownOf(event: Event, found: OperationFound | undefined, tokens: TokenMaker): KnownRegistration {
   if (!found) return { warnings: event.operationId === undefined ? [] : ['operation_id_unknown'] };
   const { operation, isMismatch } = found;
-  const { operationId, ref, taskType, createdAt } = operation;
+  const { operationId, ref, taskType, createdAt, isStep } = operation;
+  // By `ref` its owner may book an order, and a step is none (told.md §3.2). Reports are of the media buy, whose `ref` it is.
+  const whose = isStep && event.kind === 'task' ? { isStep } : { ...(ref !== undefined && { ref }) };
   const warnings: WarningCode[] = [];
   if (isMismatch) warnings.push('operation_id_mismatch');
   if (!hasContext(event, operation)) warnings.push('context_mismatch');
   const wrongToken = tokenWarning(event, found, tokens);
   if (wrongToken) warnings.push(wrongToken);
   return {
-    registration: { operationId, taskType, createdAt, ...(ref !== undefined && { ref }) },
+    registration: { operationId, taskType, createdAt, ...whose },
     warnings,
   };
 }

@@ -1,11 +1,16 @@
+import { PrintableError } from '../codec/printable-value.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
+import { errorsIn } from '../events/error-object.ts';
 import type { TaskStatus } from '../events/event.ts';
+import { isTerminal } from '../events/status.ts';
 import type { RegistrationRow } from '../stores/store.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
+import type { CallTold } from '../windows/told.ts';
 import type { JsonObject } from './answer-json.ts';
 import type { AskedReports } from './asked-reports.ts';
 import type { RouteScheme, Seller } from './seller.ts';
+import { reportedText } from './seller-error.ts';
 import { storedObject } from './operation-rows.ts';
 
 /* An operation as it is kept, and what is told of one; how that changes it: settling.ts. */
@@ -45,8 +50,10 @@ export interface OperationSeen {
   /** The id of the media buy that the operation created. */
   readonly mediaBuyId?: string;
   readonly status?: TaskStatus;
-  /** The reason why answers were refused, if the operation is `orphaned` because of them. */
+  /** The seller's error, if it was refused or has failed; of an orphaned one the reason why it is not called again. */
   readonly reason?: string;
+  /** True: it is a step of a move (`registrations.apply`). */
+  readonly isStep?: true;
   /** The time of registration, Unix ms on the store's clock. */
   readonly createdAt: number;
 }
@@ -64,6 +71,15 @@ export interface SellerAnswer {
   readonly isOpen?: true;
   /** The task that the named one has taken the place of (calls.md §1.5). */
   readonly replaces?: string;
+  /** The seller's error, of an end that is not `completed`. */
+  readonly reason?: string;
+}
+
+/** The first error in the data of an end that is not `completed`, in one line; undefined where there is none. */
+export function reasonIn(status: TaskStatus, data: unknown): string | undefined {
+  const [first] = status !== 'completed' && isJsonObject(data) ? errorsIn(data) : [];
+  const text = first && reportedText(first);
+  return text === '' ? undefined : text;
 }
 
 /**
@@ -107,6 +123,8 @@ export interface OperationTold {
   readonly ending?: string;
   /** Of an event that tells of a task. */
   readonly status?: TaskStatus;
+  /** As of `SellerAnswer`. */
+  readonly reason?: string;
   /** The seller has delivered it itself. */
   readonly isWebhook?: boolean;
 }
@@ -142,13 +160,17 @@ export interface Stored {
   readonly token?: string;
   /** The arguments, until it is settled. */
   readonly sealed?: string;
-  /** The URL at which its webhooks were asked for, without its last segment. */
-  readonly base?: string;
+  /** By which URLs of ours its seller was asked to send. Absent: it was adopted. */
+  readonly told?: CallTold;
   readonly withoutConfig?: true;
   /** Calls whose answers were refused, while it is called. */
   readonly refusals?: number;
   /** Why, once it is called no more for that. */
   readonly reason?: string;
+  /** The code of the seller's error, once it is called no more for that. */
+  readonly refusal?: string;
+  /** The step of a move (told.md §3.2). */
+  readonly isStep?: true;
   /** Transient errors since the call was made, each an answer of its last attempt. */
   readonly busy?: number;
   /** Its last attempt was answered, and so were those before: none of them has done anything. Goes with the next attempt. */
@@ -189,7 +211,7 @@ export function rowOf(
 }
 
 export function seenOf({ sender, id }: RegistrationRow, stored: Stored): OperationSeen {
-  const { taskType, state, ref, context, taskId, mediaBuyId, status, reason, createdAt } = stored;
+  const { taskType, state, ref, context, taskId, mediaBuyId, status, reason, isStep, createdAt } = stored;
   return {
     agentUrl: sender,
     operationId: id,
@@ -202,14 +224,20 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
     ...(mediaBuyId !== undefined && { mediaBuyId }),
     ...(status !== undefined && { status }),
     ...(reason !== undefined && { reason }),
+    ...(isStep && { isStep }),
   };
 }
+
+/** Why it has ended otherwise than it should; nothing of one that goes on. */
+export const reasonOfEnd = (status: TaskStatus, { reason }: SellerAnswer): Pick<Stored, 'reason'> =>
+  isTerminal(status) && status !== 'completed' && reason !== undefined ? { reason } : {};
 
 /** What is encrypted goes when nobody has to call it any more, with what else was so of the call. */
 export function withoutArguments({
   sealed: _gone,
   refusals: _counted,
   reason: _was,
+  refusal: _with,
   closedAt: _then,
   ...stored
 }: Stored): Stored {
@@ -232,8 +260,22 @@ export const closedRow = (
       ...withoutArguments(stored),
       state,
       closedAt: now,
-      ...(stored.reason !== undefined && { reason: stored.reason }),
+      ...whyOf(stored),
     },
     null,
     now + retentionMs,
   );
+
+const whyOf = ({ reason, refusal }: Stored): Partial<Stored> => ({
+  ...(reason !== undefined && { reason }),
+  ...(refusal !== undefined && { refusal }),
+});
+
+/** The bytes of a call cannot be made again. */
+export class NotRepeatable extends PrintableError {
+  override readonly name = 'NotRepeatable';
+  override readonly code = 'not_repeatable';
+  constructor() {
+    super('the credentials of the URL that it named were retired');
+  }
+}

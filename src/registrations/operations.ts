@@ -1,7 +1,15 @@
 import { notANumber } from '../config/validate.ts';
+import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
-import type { Operation, OperationRequest, Operations, OperationsOptions } from './registrations-contract.ts';
+import { type CallTold, isSameUrl, type OurUrl } from '../windows/told.ts';
+import type {
+  Operation,
+  OperationRequest,
+  Operations,
+  OperationsOptions,
+  StepOfMove,
+} from './registrations-contract.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import {
   accountText,
@@ -19,6 +27,7 @@ import {
   isOpen,
   type OperationName,
   type OperationSeen,
+  NotRepeatable,
   rowOf,
   seenOf,
   type Stored,
@@ -26,9 +35,19 @@ import {
 } from './operation.ts';
 import { requireRoom } from './request.ts';
 import type { Route } from './routes.ts';
+import { reportsToldBy } from './told/our-url.ts';
+import { givenAt } from './told/url-row.ts';
 import { allRows, deleteRows, eachRow, storedObject } from './operation-rows.ts';
-import { isOlder, operationToken, seal, type SealedPlace, secretIdOf, unseal } from './secrets.ts';
-import { sellerIn } from './seller.ts';
+import {
+  isLostText,
+  isOlder,
+  operationToken,
+  seal,
+  type SealedPlace,
+  secretIdOf,
+  unseal,
+} from './secrets.ts';
+import { type RouteScheme, type Seller, sellerIn } from './seller.ts';
 import { endWatch, found, settled } from './settling.ts';
 import { saveSellerRow, sellerRowIn, sellersHeard, watchIn } from './watch-task.ts';
 
@@ -49,7 +68,7 @@ export type {
  *                      │  ▲ └─────────── settle, terminal ─────────────────────►┘
  *                      │  └─ refuse: once, without the registration, under a new request key; then → refused
  *                      └─ refused after an attempt that was not answered, its request key is over, or what is
- *                         encrypted cannot be read ─► orphaned
+ *                         encrypted cannot be read, or its URL has no credentials any more ─► orphaned
  *
  * A webhook settles it as an answer does. Whose a task is says a row of its own, written with the operation's.
  */
@@ -79,13 +98,26 @@ export function operationsOf(options: OperationsOptions): Operations {
   const ways = { hashes, retentionMs };
   const heard = sellersHeard(options.now);
 
+  const pushTold = ({ url }: Route, scheme: RouteScheme): CallTold => {
+    const ours = routes.ours(url);
+    return ours ? { push: { ...ours, scheme } } : {};
+  };
+
+  /** The URL and credentials that the first attempt named, though another route or base is told by now. @throws NotRepeatable */
+  const pushRoute = async (seller: Seller, scheme: RouteScheme, told: Stored['told']): Promise<Route> => {
+    const known = told?.push ? await routes.routeAt(told.push) : undefined;
+    const route = known ?? (await routes.routeOf(seller, scheme, told?.push?.base));
+    if (told?.push && !isSameUrl(route, told.push)) throw new NotRepeatable();
+    return route;
+  };
+
   const operationOf = async (
     of: OperationName,
     stored: Stored,
     held: Pick<Operation, 'isRepeat' | 'heldUntil'>,
     route?: Route,
   ): Promise<Operation> => {
-    const { taskType, seller, scheme, requestKey, context, sealed = '', token, withoutConfig, base } = stored;
+    const { taskType, seller, scheme, requestKey, context, sealed = '', token, withoutConfig, told } = stored;
     const given = storedObject(await unseal(secrets, placeOf(of), sealed)) as JsonObject;
     const secret = token === undefined ? undefined : secrets.named(token);
     if (token !== undefined && !secret) {
@@ -99,6 +131,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       ...of,
       ...held,
       ...(stored.ref !== undefined && { ref: stored.ref }),
+      ...(stored.isStep && { isStep: true }),
       call: {
         taskType,
         arguments: given,
@@ -106,7 +139,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(context !== undefined && { context: storedObject(context) as JsonObject }),
         ...(!withoutConfig && {
           destination: {
-            ...below(base, route ?? (await routes.routeOf(seller, scheme))),
+            ...(route ?? (await pushRoute(seller, scheme, told))),
             operationId,
             ...(secret && { token: operationToken(secret, hashes, operationId) }),
           },
@@ -150,14 +183,18 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 
   /** Unless it is called by another request key by now. */
-  const orphan = (of: OperationName, requestKey: string | undefined): Promise<OperationSeen | undefined> =>
+  const orphan = (
+    of: OperationName,
+    requestKey: string | undefined,
+    why: Pick<Stored, 'reason'>,
+  ): Promise<OperationSeen | undefined> =>
     change(of, (row, stored, rows, now) => {
       if (stored.state !== 'calling' || stored.requestKey !== requestKey) return undefined;
-      rows.save(closedRow(of, stored, 'orphaned', { now, retentionMs }));
-      return seenOf(row, { ...stored, state: 'orphaned' });
+      rows.save(closedRow(of, { ...stored, ...why }, 'orphaned', { now, retentionMs }));
+      return seenOf(row, { ...stored, ...why, state: 'orphaned' });
     });
 
-  const create = async (request: OperationRequest): Promise<Operation> => {
+  const createStep = async (request: OperationRequest, step?: StepOfMove): Promise<Operation | undefined> => {
     const { agentUrl, taskType, scheme = 'signature', requestKeyMs = DAY_MS } = request;
     requireTaskType(taskType);
     requireKeyTime(requestKeyMs);
@@ -167,15 +204,19 @@ export function operationsOf(options: OperationsOptions): Operations {
     requireRoom(request.arguments, request.context);
     const account = accountText(request.arguments);
     const reports = askedReports(taskType, request.arguments);
+    const reportsTold = reportsToldBy(taskType, request.arguments, routes.ours);
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
     // Whatever cannot be had is said before anything is promised.
-    let route = await routes.routeOf(seller, scheme);
+    let route = await routes.routeOf(seller, scheme, step?.base);
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
     const requestKey = newId();
     const isWritten = await takeRoom(agentUrl);
-    const write = (rows: RegistrationRows, now: number): Written | undefined => {
-      if (!rows.get('route', scheme)) return undefined;
+    const write = (rows: RegistrationRows, now: number): Written | 'forgotten' | 'retired' | undefined => {
+      const told = { ...reportsTold, ...pushTold(route, scheme) };
+      if (!rows.get('route', scheme) || isRetired(rows, told.push, hashes)) return 'forgotten';
+      if (isRetired(rows, told.reports, hashes)) return 'retired';
+      if (step && !step.begins(rows, now, of)) return undefined;
       const made: Stored = {
         seller,
         taskType,
@@ -191,25 +232,30 @@ export function operationsOf(options: OperationsOptions): Operations {
         ...(account !== undefined && { account }),
         ...(reports && { reports }),
         sealed,
-        base: baseOf(route),
+        told,
+        ...(step && { isStep: true }),
       };
       const heldUntil = now + callMs;
       rows.save(rowOf(of, made, heldUntil, null));
       return { made, heldUntil };
     };
-    const storing = async (): Promise<Written> => {
+    const storing = async (): Promise<Written | undefined> => {
       const written = await registrations.run(agentUrl, write);
-      if (written) return written;
-      // The seller was forgotten meanwhile, and its URL with it.
-      route = await routes.routeOf(seller, scheme);
+      if (written === 'retired') throw new RegistrationError('request_invalid', RETIRED);
+      if (written !== 'forgotten') return written;
+      // The seller was forgotten meanwhile, and its URL with it, or that was retired.
+      route = await routes.routeOf(seller, scheme, step?.base);
       return storing();
     };
-    const { made, heldUntil } = await storing().finally(isWritten);
-    return operationOf(of, made, { isRepeat: false, heldUntil }, route);
+    const written = await storing().finally(isWritten);
+    return written && operationOf(of, written.made, { isRepeat: false, heldUntil: written.heldUntil }, route);
   };
+  const create = async (request: OperationRequest): Promise<Operation> =>
+    (await createStep(request)) as Operation;
 
   return {
     create,
+    createStep,
     find: (told) => {
       const isHeard = told.isWebhook === true && heard.isDue(told.agentUrl);
       return registrations.run(told.agentUrl, (rows, now) => {
@@ -236,10 +282,10 @@ export function operationsOf(options: OperationsOptions): Operations {
       });
       return again && operationOf(of, again.without, { isRepeat: false, heldUntil: again.heldUntil });
     },
-    reject: (called, state) =>
+    reject: (called, state, why) =>
       changeCalled(called, (stored, rows, now, row) => {
         const is = row.dueAt === called.heldUntil ? state : 'orphaned';
-        rows.save(closedRow(called, stored, is, { now, retentionMs }));
+        rows.save(closedRow(called, { ...stored, ...why }, is, { now, retentionMs }));
         return is;
       }),
     attempted,
@@ -261,6 +307,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         found.rows.map(async (row): Promise<Came> => {
           const of = { agentUrl: row.sender, operationId: row.id };
           let stored: Stored | undefined;
+          let why: Pick<Stored, 'reason'> = {};
           try {
             stored = storedIn(row);
             // It was put off by `callMs` from the store's now.
@@ -271,10 +318,10 @@ export function operationsOf(options: OperationsOptions): Operations {
               return { operation };
             }
           } catch (error) {
-            const isLost = error instanceof RegistrationError && error.code === 'sealed_text_invalid';
-            if (!isLost) return { failed: { ...of, error } };
+            if (error instanceof NotRepeatable) why = { reason: error.message };
+            else if (!isLostText(error)) return { failed: { ...of, error } };
           }
-          return { orphaned: await orphan(of, stored?.requestKey) };
+          return { orphaned: await orphan(of, stored?.requestKey, why) };
         }),
       );
       return {
@@ -328,6 +375,13 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 }
 
+/** Whether the URL, if it is ours, was retired. */
+const isRetired = (rows: RegistrationRows, url: OurUrl | null | undefined, hashes: Hashes): boolean =>
+  !!url && givenAt(rows, url, hashes)?.retiredAt !== undefined;
+
+const RETIRED =
+  'arguments.reporting_webhook: its URL was retired, and reports to it would be lost. Ask reportingWebhook() for one with each call.';
+
 /** @throws RegistrationError */
 function requireKeyTime(ms: unknown): void {
   if (Number.isSafeInteger(ms) && (ms as number) >= 0) return;
@@ -336,12 +390,6 @@ function requireKeyTime(ms: unknown): void {
     `requestKeyMs: ${notANumber(ms)} not a whole number of ms. Give the time for which the seller knows a request by its key, or 0 if it does not.`,
   );
 }
-
-const baseOf = ({ url }: Route): string => url.slice(0, url.lastIndexOf('/'));
-
-/** A repeated call names the URL of the first one, though `baseUrl` is another one by now. */
-const below = (base: string | undefined, route: Route): Route =>
-  base === undefined ? route : { ...route, url: base + route.url.slice(baseOf(route).length) };
 
 /** What came of a row that was due. */
 interface Came {

@@ -11,6 +11,7 @@ import { LISTED, type OperationQuery } from './list-operations.ts';
 import type { OperationRequest } from './operations.ts';
 import type { Reporting } from './request.ts';
 import { checked, type Seller } from './seller.ts';
+import type { RetireOptions, StateQuery, UrlName } from './told/state-types.ts';
 import type { WatchState } from './watch-task.ts';
 import { isAbortSignal } from '../shared/realms.ts';
 
@@ -109,6 +110,40 @@ export function requireQuery(query: OperationQuery): void {
   });
 }
 
+const STATE_QUERY: Readonly<Record<keyof StateQuery, true>> = {
+  agentUrl: true,
+  limit: true,
+  after: true,
+  check: true,
+  signal: true,
+};
+
+const RETIRE: Readonly<Record<keyof RetireOptions, true>> = { force: true };
+
+/** A whole `UrlState` may be given. @throws RegistrationError */
+export function requireRetired(url: UrlName, how: RetireOptions): void {
+  checked(() => {
+    onlyKnown('retire', how, RETIRE);
+    flag('force', how.force);
+    requireAgentUrl((url as UrlName | undefined)?.agentUrl);
+    text('base', url.base);
+    // A URL that is adopted may be the base itself.
+    if (url.route !== '') text('route', url.route);
+  });
+}
+
+/** @throws RegistrationError */
+export function requireStateQuery(query: StateQuery): void {
+  checked(() => {
+    onlyKnown('state', query, STATE_QUERY);
+    flag('check', query.check);
+    requireSignal(query.signal);
+    wholeNumber('limit', query.limit, LISTED, 1, MOST_LISTED);
+    if (query.agentUrl !== undefined) requireAgentUrl(query.agentUrl);
+    if (query.after !== undefined) text('after', query.after);
+  });
+}
+
 /** `createRegistrations({ call })`: a client of sellers. @throws ConfigError */
 export function requireCaller(call: unknown): asserts call is CallSeller {
   if (typeof call !== 'function') {
@@ -141,6 +176,12 @@ export function givenCaller(who: string, call: CallSeller | undefined): CallSell
   );
 }
 
+/** @throws ConfigError */
+export function requireSignal(signal: unknown): void {
+  if (signal === undefined || isAbortSignal(signal)) return;
+  throw new ConfigError('signal: is not an AbortSignal. Give one, or leave it out.');
+}
+
 /** Of `Registration.call`. @throws RegistrationError */
 export function requireCall(
   seller: CallSeller | undefined,
@@ -154,9 +195,7 @@ export function requireCall(
     }
     onlyKnown('call', options, { signal: true });
     const { signal } = options;
-    if (signal !== undefined && !isAbortSignal(signal)) {
-      throw new ConfigError('signal: is not an AbortSignal. Give one, or leave it out.');
-    }
+    requireSignal(signal);
     return { call: givenCaller('registration.call', seller), signal };
   });
 }

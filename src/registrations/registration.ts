@@ -8,7 +8,14 @@ import { answerIn, refusalIn } from './answer.ts';
 import { attemptsOf } from './attempts.ts';
 import type { JsonObject } from './answer-json.ts';
 import type { AskedSeller, CallSeller } from './call-seller.ts';
-import { endingIn, mediaBuyIn, type OperationName, type SellerAnswer, type Settled } from './operation.ts';
+import {
+  endingIn,
+  mediaBuyIn,
+  type OperationName,
+  reasonIn,
+  type SellerAnswer,
+  type Settled,
+} from './operation.ts';
 import type { Operation, Operations } from './registrations-contract.ts';
 import { agentConfiguration, agentRequest, type AgentVersion, toolArguments } from './request.ts';
 import { checked } from './seller.ts';
@@ -86,12 +93,14 @@ export function registrationOf(operation: Operation, context: RegistrationContex
     }
     const mediaBuyId = mediaBuyIn(answer.data);
     const ending = endingIn(answer.data);
+    const reason = reasonIn(answer.status, answer.data);
     const hasNoData = answer.status === 'completed' && answer.data === undefined;
     const done = await operations.settle(of, {
       ...answer,
       ...(hasNoData && { isOpen: true }),
       ...(mediaBuyId !== undefined && { mediaBuyId }),
       ...(ending !== undefined && { ending }),
+      ...(reason !== undefined && { reason }),
     });
     const warning = WARNINGS[done];
     if (warning !== undefined) logger.warn({ sender: agentUrl, operationId }, warning);

@@ -1,5 +1,5 @@
 import type { Hashes } from '../crypto/engine.ts';
-import type { StoreRegistrations } from '../stores/store.ts';
+import type { RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import type { JsonObject } from './answer-json.ts';
 import type { OperationPage, OperationQuery } from './list-operations.ts';
 import type {
@@ -49,6 +49,16 @@ export interface Operation extends OperationName {
   readonly isRepeat: boolean;
   /** Until then nobody else calls. On the store's clock, Unix ms. */
   readonly heldUntil: number;
+  /** The step of a move: its revision may be old. */
+  readonly isStep?: true;
+}
+
+/** How an operation is created that is the step of a move (told.md §3.2). */
+export interface StepOfMove {
+  /** The base at which its webhooks are asked for. */
+  readonly base: string;
+  /** Within the step of the store that writes it. @returns false: it is not written. */
+  readonly begins: (rows: RegistrationRows, now: number, of: OperationName) => boolean;
 }
 
 /** Operations that are to be called again, and those that cannot be. */
@@ -65,6 +75,8 @@ export interface DueOperations {
 export interface Operations {
   /** Durable when it resolves. @throws RegistrationError */
   readonly create: (request: OperationRequest) => Promise<Operation>;
+  /** Likewise, as the step of a move; undefined where it does not begin. @throws RegistrationError */
+  readonly createStep: (request: OperationRequest, step: StepOfMove) => Promise<Operation | undefined>;
   readonly settle: (of: OperationName, answer: SellerAnswer) => Promise<Settled>;
   /**
    * The seller has refused the field (`INVALID_REQUEST`): the same call without it, under a new request key, durable when it
@@ -76,7 +88,7 @@ export interface Operations {
    * The seller has refused the call for good: nobody makes it again, unless it is made by another request key already, or was
    * answered: then undefined. `orphaned`: whether an attempt before it was done is not known, also where somebody else may be calling.
    */
-  readonly reject: (called: Operation, state: Rejected) => Promise<Rejected | undefined>;
+  readonly reject: (called: Operation, state: Rejected, why?: Why) => Promise<Rejected | undefined>;
   /** Before an attempt after one that was answered (`Pause.isAnswered`): this one may be left without an answer. */
   readonly attempted: (called: Operation) => Promise<void>;
   /**
@@ -105,6 +117,12 @@ export interface Operations {
 /** How a call ends that the seller has not done, or may have done. */
 export type Rejected = 'refused' | 'orphaned';
 
+/** The seller's error, as it is kept. */
+export interface Why {
+  readonly refusal: string;
+  readonly reason: string;
+}
+
 /** When a call is made again that was not taken now. */
 export interface Pause {
   /** As the seller asks; absent: as long as a call may take. Ms. */
@@ -115,7 +133,7 @@ export interface Pause {
 
 export interface OperationsOptions {
   readonly registrations: StoreRegistrations;
-  readonly routes: Pick<Routes, 'routeOf'>;
+  readonly routes: Pick<Routes, 'routeOf' | 'routeAt' | 'ours'>;
   readonly secrets: Secrets;
   readonly hashes: Hashes;
   readonly randomBytes: RandomBytes;

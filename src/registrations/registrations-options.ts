@@ -39,6 +39,13 @@ export interface RegistrationsOptions {
    * `too_many_open`. They are not counted each time, so each process may exceed it by 100. Default: 10 000.
    */
   readonly maxOpen?: number | undefined;
+  /** The age at which HMAC and bearer credentials are due to be renewed, ms. Default: 30 days. */
+  readonly renewAfterMs?: number | undefined;
+  /**
+   * `auto`: `start` renews credentials that are due. `manual`: `apply` does, with a plan that has `renew: true`. The
+   * former ones are accepted until their URLs are quiet, and then retired by `start`. Default: `manual`.
+   */
+  readonly renew?: 'auto' | 'manual' | undefined;
   /** The logger. Default: the receiver's; without a receiver warnings and errors go to the console. */
   readonly logger?: Logger | undefined;
   /**
@@ -58,6 +65,8 @@ export const REGISTRATIONS_OPTIONS: Readonly<Record<keyof RegistrationsOptions, 
   startMs: true,
   retentionMs: true,
   maxOpen: true,
+  renewAfterMs: true,
+  renew: true,
   logger: true,
   onAlarm: true,
 };

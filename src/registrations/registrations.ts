@@ -1,4 +1,4 @@
-import { flag, MAX_TIMER_MS, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
+import { flag, MAX_TIMER_MS, oneOf, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Observe } from '../events/observation.ts';
 import { type EventRegistrations, OF_REGISTRATIONS } from '../events/event-registration.ts';
@@ -22,7 +22,7 @@ import type { Given, JsonObject } from './answer-json.ts';
 import { ofEvent, tokenOfEvent } from './of-event.ts';
 import type { OperationName, OperationSeen } from './operation.ts';
 import type { OperationPage, OperationQuery } from './list-operations.ts';
-import type { OperationRequest } from './operations.ts';
+import type { Operation, OperationRequest } from './operations.ts';
 import { operationsOf } from './operations.ts';
 import {
   type AnyonesRegistration,
@@ -40,7 +40,6 @@ import {
 } from './registrations-options.ts';
 import { secretsOf } from './secrets.ts';
 import { subscriptionAnswers } from './subscriptions/receiver-side.ts';
-import { subscriptionsOf } from './subscriptions/subscriptions.ts';
 import type {
   SubscriptionPage,
   SubscriptionQuery,
@@ -48,19 +47,24 @@ import type {
   SubscriptionRequest,
   SubscriptionSeen,
 } from './subscriptions/subscription-types.ts';
-import type { Damage } from './operation-rows.ts';
+import { type Damage, deleteRows } from './operation-rows.ts';
 import { requestInvalid, type Seller, sellerIn, signsReports } from './seller.ts';
 import { countingRefused } from './refused-answers.ts';
 import { routesOf } from './routes.ts';
 import { teller } from './repeater-news.ts';
 import { repeaterOf } from './retry-loop.ts';
+import { RENEW_AFTER_MS } from './told/own-routes.ts';
+import type { RegistrationMoves } from './told/move-types.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from './watch-task.ts';
+import type { RegistrationUrls } from './told/state-types.ts';
+import { urlsOf } from './told/urls.ts';
+import { once } from '../shared/single-flight.ts';
 import { startStop } from '../shared/start-stop.ts';
 import { tryFor } from '../shared/time-limits.ts';
 import { toldIdentity } from '../stores/identity.ts';
 
 /** Registers your calls to sellers, so that each webhook finds its call. Made by `createRegistrations`. */
-export interface Registrations extends EventRegistrations {
+export interface Registrations extends EventRegistrations, RegistrationMoves, RegistrationUrls {
   /** The value of `ReceiverOptions.publicUrl`: everything below `baseUrl`. A list if that is one of several. */
   readonly publicUrl: string | readonly string[];
   /**
@@ -115,7 +119,8 @@ export interface Registrations extends EventRegistrations {
   /**
    * Repeats calls that were not settled, in any number of processes: the same bytes under the same request key. A
    * call that is refused or cannot be repeated raises an alarm. Subscriptions that are not settled are finished, and
-   * all are looked at once a day.
+   * all are looked at once a day. Steps that `apply` has stored are done, and URLs whose credentials were renewed are
+   * retired when they are quiet.
    *
    * It resolves when it has begun. A further call has no effect; it may follow `stop`.
    * @throws ConfigError (rejects) without `call`, or if no receiver of this process has these registrations.
@@ -160,6 +165,7 @@ const DEADLINE_SHARE = 0.75;
 /** Above two months of 31 days, for reports that come monthly. */
 const RETENTION_MS = 70 * 86_400_000;
 const MAX_OPEN = 10_000;
+/** The age at which credentials are due. Ms. */
 /** For the question what a seller declares. Ms. */
 const CAPABILITIES_MS = 20_000;
 
@@ -170,7 +176,9 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
   const allowLoopback = flag('allowLoopback', options.allowLoopback);
   const baseUrls = baseUrlsOf(options);
   const secrets = secretsOf(options.secrets, parts.hashes);
-  const shared = { registrations, secrets, ...parts };
+  const renewAfterMs = wholeNumber('renewAfterMs', options.renewAfterMs, RENEW_AFTER_MS);
+  const isAuto = oneOf('renew', options.renew, ['auto', 'manual'] as const) === 'auto';
+  const shared = { registrations, secrets, renewAfterMs, ...parts };
   const routes = routesOf({ ...shared, baseUrls, allowLoopback });
   const startMs = wholeNumber('startMs', options.startMs, START_MS, 0, MAX_TIMER_MS);
   const callMs = wholeNumber('callMs', options.callMs, CALL_MS, 1, MAX_TIMER_MS);
@@ -220,15 +228,18 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     [WATCHED_TASKS]: { rows: registrations, hashes: parts.hashes, retentionMs, call },
     [CAPABILITIES]: capabilities,
   };
-  const subscriptions = subscriptionsOf({
-    ...shared,
-    routes,
-    call,
-    allowLoopback,
-    holdMs: callMs,
-    raise: (alarm) => raise(alarm),
-    warn: (fields, message) => logger.warn(fields, message),
-  });
+  const onDemand = once(() => import('./on-demand.ts'));
+  const subscriptions = once(async () =>
+    (await onDemand()).subscriptionsOf({
+      ...shared,
+      routes,
+      call,
+      allowLoopback,
+      holdMs: callMs,
+      raise: (alarm) => raise(alarm),
+      warn: (fields, message) => logger.warn(fields, message),
+    }),
+  );
   /** Not looked up where the owner says it. */
   const declaredEdition = async ({ agentUrl, edition }: Seller): Promise<string | undefined> =>
     edition === undefined ? (await capabilities.of(agentUrl)).edition : undefined;
@@ -239,20 +250,38 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     publicUrl: publicUrlsOf(baseUrls),
     senders: Object.assign(routes.senders, { [OF_REGISTRATIONS]: true }),
   };
+  const callAgain = (operation: Operation, signal: AbortSignal): Promise<unknown> =>
+    counted(registrationOf(operation, { ...context(), isUnattended: true })).call({ signal });
   const repeater = repeaterOf({
     due: (max) => operations.due(max, []),
-    make: (operation, signal) =>
-      counted(registrationOf(operation, { ...context(), isUnattended: true })).call({ signal }),
+    make: callAgain,
     tell: (news) => teller(logger, (alarm) => raise(alarm))(news),
     sleep: parts.sleep,
     deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
   });
+  const moves = once(async () =>
+    (await onDemand()).registeredMoves({
+      ...shared,
+      routes,
+      operations,
+      call,
+      bases: baseUrls,
+      make: callAgain,
+      warn: (fields, message) => logger.warn(fields, message),
+      raise: (alarm) => raise(alarm),
+      deadlineMs: Math.ceil(callMs * DEADLINE_SHARE),
+      holdMs: callMs,
+      reread: routes.reread,
+      isAuto,
+    }),
+  );
   const begin = async (): Promise<void> => {
     givenCaller('registrations.start', call);
     if (!observe) throw new ConfigError(NO_RECEIVER);
     if (stopping.signal.aborted) stopping = new AbortController();
     const { signal } = stopping;
-    repeating = Promise.all([repeater.run(signal), subscriptions.run(signal)]);
+    const loops = [repeater, await subscriptions(), await moves()];
+    repeating = Promise.all(loops.map(({ run }) => run(signal)));
   };
   const end = async (): Promise<void> => {
     stopping.abort(new DOMException('The registrations stop.', 'AbortError'));
@@ -264,6 +293,14 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
     ...watched,
     ...own,
     requireTheirs: (receiver) => requireTheirs({ ...own, registrations }, receiver),
+    ...urlsOf({
+      ...shared,
+      routes,
+      base: routes.base,
+      raise: (alarm) => raise(alarm),
+      call,
+      callMs: Math.ceil(callMs * DEADLINE_SHARE),
+    }),
     ofEvent: ofEvent(operations, { secrets, hashes: parts.hashes }),
     ...subscriptionAnswers(registrations),
     tokenOf: tokenOfEvent(operations, { secrets, hashes: parts.hashes }),
@@ -290,22 +327,25 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
         reporting,
       );
     },
-    subscribe: (request) => subscriptions.subscribe(request as SubscriptionRequest),
-    unsubscribe: (of) => subscriptions.unsubscribe(of as SubscriptionRemoval),
-    subscriptions: { list: subscriptions.list },
+    plan: async (request) => (await moves()).plan(request),
+    apply: async (plan, how) => (await moves()).apply(plan, how),
+    subscribe: async (request) => (await subscriptions()).subscribe(request as SubscriptionRequest),
+    unsubscribe: async (of) => (await subscriptions()).unsubscribe(of as SubscriptionRemoval),
+    subscriptions: { list: async (query) => (await subscriptions()).list(query) },
     adopt: async (adoption) => {
       requireAdoption(adoption, allowLoopback);
       const { url, taskId, mediaBuyId } = adoption;
       if (url !== undefined) await routes.adopt(sellerIn(adoption), url);
       return taskId === undefined && mediaBuyId === undefined
         ? undefined
-        : adoptIn({ ...shared, retentionMs }, adoption);
+        : adoptIn({ ...shared, routes, retentionMs }, adoption);
     },
     forget: async (url) => {
       const agentUrl = requireAgentUrl(url);
       await routes.forget(agentUrl);
       await operations.forget(agentUrl);
-      await subscriptions.forget(agentUrl);
+      await deleteRows(registrations, 'subscription', agentUrl);
+      await deleteRows(registrations, 'move', agentUrl);
     },
     get: async (of) => operations.get(requireName(of)),
     list: async (query = {}) => {

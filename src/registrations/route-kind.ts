@@ -17,9 +17,13 @@ export const LEGACY: Readonly<Record<LegacyKind, LegacyAuthentication['scheme']>
   reports: 'HMAC-SHA256',
 };
 
-/** How the seller is registered as a sender on such a route. */
-export const AUTH: Readonly<Record<LegacyKind, (credentials: string) => NonNullable<Sender['auth']>>> = {
-  'HMAC-SHA256': (secret) => ({ hmac: { secret } }),
-  Bearer: (token) => ({ bearer: { token } }),
-  reports: (secret) => ({ reports: { secret } }),
+/** How the seller is registered as a sender on such a route, under one of two credentials. */
+export const AUTH: Readonly<
+  Record<LegacyKind, (credentials: string, also: string | undefined) => NonNullable<Sender['auth']>>
+> = {
+  'HMAC-SHA256': (secret, also) => ({
+    hmac: { secret, ...(also !== undefined && { previousSecret: also }) },
+  }),
+  Bearer: (token, also) => ({ bearer: { token, ...(also !== undefined && { previousToken: also }) } }),
+  reports: (secret, also) => ({ reports: { secret, ...(also !== undefined && { previousSecret: also }) } }),
 };

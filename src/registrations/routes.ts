@@ -1,29 +1,34 @@
 import type { Hashes } from '../crypto/engine.ts';
+import { putBounded } from '../shared/bounded.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import type { Sender } from '../config/sender-entry.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
+import { adoptedUrls } from './adopted-urls.ts';
 import { type BaseUrls, below } from './base-urls.ts';
 import type { LegacyAuthentication } from './request.ts';
 import {
   hasTokenForm,
-  isOlder,
-  secretIdOf,
   makeRouteToken,
   type RandomBytes,
   readRouteToken,
   routeTokenOf,
   seal,
-  type SealedPlace,
   type Secrets,
   unseal,
 } from './secrets.ts';
 import { AUTH, LEGACY, ROUTE_KINDS, type RouteKind } from './route-kind.ts';
-import { rememberedRoutes, ROUTE_KEPT_MS } from './remembered-routes.ts';
+import { rememberedRoutes } from './remembered-routes.ts';
 import { requireSeller, type RouteScheme, type Seller, sellerIn } from './seller.ts';
-import { allRows, type Damage, eachRow, soon, storedObject } from './operation-rows.ts';
+import { allRows, type Damage, deleteRows, soon, storedObject } from './operation-rows.ts';
+import { rewrapRoutes, unreadableRoutes } from './route-rewrap.ts';
+import { ourUrlIn } from './told/our-url.ts';
+import { givenOf, isNobodys } from './told/given-routes.ts';
+import { namesOf, type OwnRoute, placeOfRoute, renewed } from './told/own-routes.ts';
+import { givenAt, keepGiven } from './told/url-row.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
+import type { OurUrl } from '../windows/told.ts';
 
 /*
  * The URLs that sellers send to. Each seller has one route a kind, in two rows: the seller's own row has the token, and a row
@@ -33,7 +38,7 @@ import { SELLER_ROW_ID } from './watch-task.ts';
  */
 
 /** Where a seller is to send. */
-export interface Route {
+export interface Route extends OurUrl {
   readonly url: string;
   /** The same at each base that is served. */
   readonly urls: readonly string[];
@@ -42,10 +47,26 @@ export interface Route {
 
 /** Routes of all sellers, in one store. */
 export interface Routes {
-  /** The seller's route, made if there is none; durable. */
-  readonly routeOf: (seller: Seller, scheme?: RouteScheme) => Promise<Route>;
+  /**
+   * The seller's route, made if there is none; durable.
+   * @param base one of the bases; absent: the first.
+   */
+  readonly routeOf: (seller: Seller, scheme?: RouteScheme, base?: string) => Promise<Route>;
   /** Likewise its route for reports, which come by HMAC or signed. */
-  readonly reportsRouteOf: (seller: Seller) => Promise<Route>;
+  readonly reportsRouteOf: (seller: Seller, base?: string) => Promise<Route>;
+  /**
+   * A route by its URL, with its credentials; undefined where there is none, or these were retired.
+   * @param agentUrl the seller's; of another one there is none. Absent: any seller's.
+   */
+  readonly routeAt: (url: OurUrl, agentUrl?: string) => Promise<Route | undefined>;
+  /** The URL of ours that a text is; undefined for one of another's. */
+  readonly ours: (url: string) => OurUrl | undefined;
+  /** Likewise of a URL by which a delivery came; undefined for one that no seller was given. */
+  readonly given: (url: string) => OurUrl | undefined;
+  /** Whether credentials that counted at the URL of a delivery were retired, as far as this process knows. */
+  readonly isRetired: (url: string) => boolean;
+  /** A route has changed. */
+  readonly reread: (id: string) => void;
   /** `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** Below which sellers are told their URLs from now on. */
@@ -72,12 +93,6 @@ export interface RouteOptions {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** The shortest time between two reads of adopted URLs for an unknown path. Ms. */
-export const REFRESH_MS = 1000;
-
-/** How often a delivery that waits for a running read checks whether it has ended. Ms. */
-const LOOK_MS = 20;
-
 /** Adopted URLs at most. */
 const MOST = 10_000;
 
@@ -85,23 +100,16 @@ const MOST = 10_000;
 const CREDENTIAL_BYTES = 32;
 
 /** The value of both rows of a route, and of the one row of an adopted URL. */
-interface StoredRoute extends Seller {
-  readonly scheme: RouteKind;
-  /** Of the token. */
-  readonly random?: string;
-  readonly secretId?: string;
-  readonly sealed?: string;
+interface StoredRoute extends OwnRoute {
   /** Of an adopted URL. */
   readonly path?: string;
-  /** The base URLs below which it was told, in the order in which that was. */
-  readonly bases?: readonly string[];
 }
 
 const routeIn = ({ value }: Pick<RegistrationRow, 'value'>): StoredRoute =>
   storedObject(value) as unknown as StoredRoute;
 
 /** Undefined for a damaged row. */
-function readable({ value }: RegistrationRow): StoredRoute | undefined {
+function readable({ value }: Pick<RegistrationRow, 'value'>): StoredRoute | undefined {
   const parsed = parseStrictObject(utf8(value));
   return parsed.ok ? (parsed.value as unknown as StoredRoute) : undefined;
 }
@@ -113,36 +121,64 @@ function rowOf(sender: string, id: string, route: StoredRoute): RegistrationRow 
 
 const ADOPTED = 'adopted';
 
-const placeOf = ({ agentUrl, scheme }: StoredRoute): SealedPlace => ({
-  purpose: 'credentials',
-  sender: agentUrl,
-  id: scheme,
-});
+const isTold = ({ retired = [] }: StoredRoute, base: string): boolean => !retired.includes(base);
+
+/** What a route that is made anew has taken the place of. */
+const formersOf = (own: StoredRoute | undefined): Pick<StoredRoute, 'formers'> =>
+  own ? { formers: namesOf(own).filter((name) => name !== undefined) } : {};
+
+/** The value of a token's row: without what only the seller's own row has, and with what only a token's has. */
+function tokenRoute(
+  { next: _next, formers: _formers, formerUsedAt: _used, ...route }: StoredRoute,
+  known: StoredRoute | undefined,
+): StoredRoute {
+  return known?.also === undefined ? route : { ...route, also: known.also };
+}
+
+/** Whether it was accepted under credentials that were retired since. */
+const hasRetired = ({ retiredAt, also }: StoredRoute): boolean =>
+  retiredAt !== undefined || (also !== undefined && also.sealed === undefined);
 
 /** Deletes a row by its expiry. */
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });
 
-/** The route, told below that base too. @param known as it was before */
-const toldBelow = (route: StoredRoute, base: string, known?: StoredRoute): StoredRoute => ({
-  ...route,
-  bases: [...new Set([...(known?.bases ?? []), base])],
-});
-
 export function routesOf(options: RouteOptions): Routes {
   const { registrations, baseUrls, allowLoopback, secrets, hashes, randomBytes } = options;
+  const [firstBase] = baseUrls;
 
-  const [base] = baseUrls;
-  const credentialsOf = async (route: StoredRoute): Promise<string | undefined> =>
-    route.sealed === undefined ? undefined : unseal(secrets, placeOf(route), route.sealed);
+  const unsealed = async (route: StoredRoute, sealed: string | undefined): Promise<string | undefined> =>
+    sealed === undefined ? undefined : unseal(secrets, placeOfRoute(route), sealed);
+  const credentialsOf = (route: StoredRoute): Promise<string | undefined> => unsealed(route, route.sealed);
   const senderOf = async (route: StoredRoute): Promise<Sender> => {
     const credentials = await credentialsOf(route);
     if (credentials === undefined || route.scheme === 'signature') return sellerIn(route);
-    return { ...sellerIn(route), auth: AUTH[route.scheme](credentials) };
+    return {
+      ...sellerIn(route),
+      auth: AUTH[route.scheme](credentials, await unsealed(route, route.also?.sealed)),
+    };
   };
   const known = rememberedRoutes(options.now);
-  const adopted = adoptedUrls(options, senderOf);
+  const adopted = adoptedUrls({
+    ...options,
+    load: async () => {
+      const found = new Map<string, Sender[]>();
+      for (const row of await adoptedRows(registrations)) {
+        const route = routeIn(row);
+        const path = route.path ?? '';
+        found.set(path, [...(found.get(path) ?? []), await senderOf(route)]);
+      }
+      return found;
+    },
+  });
+  /** URLs that are known to have their row, for as long as their route does. */
+  const given = new Map<string, true>();
+  const tokenIn = ({ pathname }: URL): ReturnType<typeof readRouteToken> =>
+    readRouteToken(secrets, hashes, pathname.slice(pathname.lastIndexOf('/') + 1));
+  const ours = (url: string): OurUrl | undefined => ourUrlIn(baseUrls, options, url);
+  const keyOf = ({ agentUrl, random }: StoredRoute, base: string): string =>
+    JSON.stringify([agentUrl, base, random]);
 
-  const routeOf = async (seller: Seller, scheme: RouteKind): Promise<Route> => {
+  const routeOf = async (seller: Seller, scheme: RouteKind, base: string): Promise<Route> => {
     const { agentUrl } = seller;
     const token = makeRouteToken(secrets, hashes, randomBytes);
     const made: StoredRoute = { ...sellerIn(seller), scheme, random: token.id, secretId: token.secretId };
@@ -153,40 +189,57 @@ export function routesOf(options: RouteOptions): Routes {
         : {
             sealed: await seal(
               secrets,
-              placeOf(made),
+              placeOfRoute(made),
               encodeBase64Url(randomBytes(CREDENTIAL_BYTES)),
               randomBytes,
             ),
           };
-    const route = await registrations.run(agentUrl, (rows): StoredRoute => {
+    const route = await registrations.run(agentUrl, (rows, now): StoredRoute => {
       const found = rows.get('route', scheme);
-      const known = found ? routeIn(found) : { ...made, ...sealed };
-      const is = toldBelow({ ...known, ...sellerIn(seller) }, base, known);
+      const own = found && renewed(routeIn(found), now);
+      const is = {
+        ...(own && isTold(own, base) ? own : { ...made, ...sealed, madeAt: now, ...formersOf(own) }),
+        ...sellerIn(seller),
+      };
       const row = rowOf(agentUrl, scheme, is);
       if (found?.value !== row.value) rows.save(row);
+      if (!given.has(keyOf(is, base))) keepGiven(rows, agentUrl, givenOf(is, base, now), hashes);
       return is;
     });
+    putBounded(given, keyOf(route, base), true, MOST);
     const id = route.random ?? '';
-    const isWritten = await registrations.run('', (rows) => {
-      const row = rowOf('', id, route);
-      if (rows.get('route', id)?.value === row.value) return false;
+    const is = await registrations.run('', (rows): 'retired' | 'written' | 'known' => {
+      const found = rows.get('route', id);
+      const known = found && readable(found);
+      // Between the two steps: its credentials do not come back.
+      if (known?.retiredAt !== undefined) return 'retired';
+      const row = rowOf('', id, tokenRoute(route, known));
+      if (found?.value === row.value) return 'known';
       rows.save(row);
-      return true;
+      return 'written';
     });
     known.forget(id);
-    // The seller was deleted between the two steps: this URL is removed, and a new one made.
-    if (isWritten && !(await isOwn(agentUrl, scheme, id))) {
-      await drop('', [id]);
-      return routeOf(seller, scheme);
-    }
-    const of = routeTokenOf(secrets, hashes, { id, secretId: route.secretId ?? '' });
+    const standing = is === 'written' ? await standingOf(agentUrl, scheme, { base, route: id }) : is;
+    if (standing === 'known') return routeIs(route, base);
+    // The seller was deleted between the two steps: this URL is removed. One that was retired keeps its token. A new one is made.
+    if (standing === 'gone') await drop('', [id]);
+    else await drop(agentUrl, [scheme], (row) => readable(row)?.random === id);
+    return routeOf(seller, scheme, base);
+  };
+
+  /** A route as a seller is told of it. @throws ConfigError without the secret that made it. */
+  const routeIs = async (route: StoredRoute, base: string): Promise<Route> => {
+    const { agentUrl, scheme, random: id = '', secretId = '' } = route;
+    const of = routeTokenOf(secrets, hashes, { id, secretId });
     if (!of) {
       throw new ConfigError(
-        `secrets: the URL of ${agentUrl} was made by an unknown secret (${route.secretId}). Add it at the end of the list.`,
+        `secrets: the URL of ${agentUrl} was made by an unknown secret (${secretId}). Add it at the end of the list.`,
       );
     }
     const credentials = await credentialsOf(route);
     return {
+      base,
+      route: id,
       url: `${base}/${of.text}`,
       urls: baseUrls.map((url) => `${url}/${of.text}`),
       ...(scheme !== 'signature' &&
@@ -194,11 +247,16 @@ export function routesOf(options: RouteOptions): Routes {
     };
   };
 
-  /** Whether the seller's own row has this token. */
-  const isOwn = (agentUrl: string, scheme: RouteKind, id: string): Promise<boolean> =>
+  /** What has become of a URL: `known` where the seller's own row has its token. */
+  const standingOf = (
+    agentUrl: string,
+    kind: RouteKind,
+    url: OurUrl,
+  ): Promise<'known' | 'retired' | 'gone'> =>
     registrations.run(agentUrl, (rows) => {
-      const row = rows.get('route', scheme);
-      return row !== undefined && routeIn(row).random === id;
+      const row = rows.get('route', kind);
+      if (row && namesOf(routeIn(row)).includes(url.route)) return 'known';
+      return givenAt(rows, url, hashes)?.retiredAt === undefined ? 'gone' : 'retired';
     });
 
   /** Deletes the rows that `which` selects. @returns them. */
@@ -215,28 +273,47 @@ export function routesOf(options: RouteOptions): Routes {
 
   const lookUp = async (id: string): Promise<Sender[]> => {
     const row = await soon(registrations.run('', (rows) => rows.get('route', id)));
-    return known.put(id, row ? [await senderOf(routeIn(row))] : []);
+    const route = row && routeIn(row);
+    return known.put(id, route ? [await senderOf(route)] : [], route !== undefined && hasRetired(route));
   };
 
   return {
-    base,
-    routeOf: async (seller, scheme = 'signature') => {
+    base: firstBase,
+    routeOf: async (seller, scheme = 'signature', base = firstBase) => {
       requireSeller(seller, scheme, allowLoopback);
-      return routeOf(seller, scheme);
+      return routeOf(seller, scheme, base);
     },
-    reportsRouteOf: async (seller) => {
+    reportsRouteOf: async (seller, base = firstBase) => {
       requireSeller(seller, 'signature', allowLoopback);
-      return routeOf(seller, 'reports');
+      return routeOf(seller, 'reports', base);
     },
+    routeAt: async ({ base, route: id }, agentUrl) => {
+      const row = await registrations.run('', (rows) => rows.get('route', id));
+      const route = row && readable(row);
+      if (route?.random === undefined || (agentUrl ?? route.agentUrl) !== route.agentUrl) return undefined;
+      // Without its credentials it would be told as one that is signed.
+      if (route.scheme !== 'signature' && route.sealed === undefined) return undefined;
+      return routeIs(route, base);
+    },
+    ours,
+    given: (url) => {
+      const { pathname, search } = new URL(url);
+      return hasTokenForm(pathname) || adopted.has(pathname + search) ? ours(url) : undefined;
+    },
+    isRetired: (url) => {
+      const token = tokenIn(new URL(url));
+      return token !== undefined && known.isRetired(token.id);
+    },
+    reread: known.forget,
     senders: (url) => {
-      const token = readRouteToken(secrets, hashes, url.pathname.slice(url.pathname.lastIndexOf('/') + 1));
+      const token = tokenIn(url);
       if (token) return known.get(token.id) ?? lookUp(token.id);
       // Forged, or of a secret that was removed: the store is not read.
       return hasTokenForm(url.pathname) ? [] : adopted.at(url.pathname + url.search);
     },
     adopt: async (seller, url) => {
       requireSeller(seller, 'signature', allowLoopback);
-      const { above, pathname, search } = below(baseUrls, url);
+      const { pathname, search } = below(baseUrls, url);
       if (hasTokenForm(pathname)) {
         throw new ConfigError(
           `adopt: ${JSON.stringify(url)} has the form of the URLs that this package makes, and would be mistaken for one. Have the seller send to a URL of its own: reportingWebhook makes it.`,
@@ -248,12 +325,23 @@ export function routesOf(options: RouteOptions): Routes {
           `adopt: ${MOST} URLs are adopted already, which is the limit. Have sellers send to URLs of their own, or forget some.`,
         );
       }
-      const id = `${path} ${seller.agentUrl}`;
-      await registrations.run('', (rows) => {
-        const found = rows.get('route', id);
-        const route: StoredRoute = { ...sellerIn(seller), scheme: 'signature', path };
-        rows.save(rowOf('', id, toldBelow(route, above, found && routeIn(found))));
+      const route: StoredRoute = { ...sellerIn(seller), scheme: 'signature', path };
+      await registrations.run('', (rows, now) => {
+        const id = `${path} ${seller.agentUrl}`;
+        const { madeAt = now } = readable(rows.get('route', id) ?? { value: '' }) ?? {};
+        rows.save(rowOf('', id, { ...route, madeAt }));
       });
+      const given = ours(url);
+      if (given) {
+        await registrations.run(seller.agentUrl, (rows, now) =>
+          keepGiven(
+            rows,
+            seller.agentUrl,
+            { ...given, kind: 'signature', isAdopted: true, givenAt: now },
+            hashes,
+          ),
+        );
+      }
       await adopted.refresh();
     },
     forget: async (agentUrl) => {
@@ -268,45 +356,12 @@ export function routesOf(options: RouteOptions): Routes {
       await drop('', ids);
       // Rows that were made in between, and whose URL has just been removed.
       await drop(agentUrl, ROUTE_KINDS, (row) => ids.includes(readable(row)?.random ?? ''));
+      await deleteRows(registrations, 'route', agentUrl, isNobodys);
       for (const id of ids) known.forget(id);
       await adopted.refresh();
     },
-    unreadable: async () => {
-      let count = 0;
-      for await (const row of allRows(registrations, OF_NO_SENDER)) {
-        const { secretId, sealed } = routeIn(row);
-        const needed = [secretId, sealed === undefined ? undefined : secretIdOf(sealed)];
-        if (needed.some((id) => id !== undefined && !secrets.named(id))) count += 1;
-      }
-      return count;
-    },
-    rewrap: async () => {
-      let rewrapped = 0;
-      let needed = 0;
-      const damage = await eachRow(registrations, OF_NO_SENDER, async ({ id, value }) => {
-        const route = routeIn({ value });
-        const { agentUrl, scheme, secretId } = route;
-        if (secretId !== undefined && secretId !== secrets.newest.id) needed += 1;
-        const credentials = isOlder(secrets, route.sealed) ? await credentialsOf(route) : undefined;
-        if (credentials === undefined) return;
-        const sealed = await seal(secrets, placeOf(route), credentials, randomBytes);
-        // The same text in both rows of the route. A row that was written meanwhile stays as it is.
-        for (const [sender, place] of [
-          [agentUrl, scheme],
-          ['', id],
-        ] as const) {
-          await registrations.run(sender, (rows) => {
-            const row = rows.get('route', place);
-            if (row && routeIn(row).sealed === route.sealed) {
-              rows.save(rowOf(sender, place, { ...routeIn(row), sealed }));
-            }
-          });
-        }
-        known.forget(id);
-        rewrapped += 1;
-      });
-      return { rewrapped, needed, ...damage };
-    },
+    unreadable: () => unreadableRoutes(options),
+    rewrap: () => rewrapRoutes({ ...options, reread: known.forget }),
   };
 }
 
@@ -317,63 +372,4 @@ async function adoptedRows(registrations: StoreRegistrations): Promise<readonly 
   const rows: RegistrationRow[] = [];
   for await (const row of allRows(registrations, { ...OF_NO_SENDER, list: ADOPTED })) rows.push(row);
   return rows;
-}
-
-/** Adopted URLs, by path and query. */
-function adoptedUrls(
-  { registrations, now, sleep }: RouteOptions,
-  senderOf: (route: StoredRoute) => Promise<Sender>,
-): {
-  readonly at: (path: string) => Sender[] | Promise<Sender[]>;
-  readonly refresh: () => Promise<void>;
-} {
-  let byPath: ReadonlyMap<string, Sender[]> = new Map();
-  /** When the read of `byPath` began, and when the last read began. */
-  let readAt = -Infinity;
-  let startedAt = -Infinity;
-  /** How many reads have begun; and the number of the newest that has ended, with its error. */
-  let begun = 0;
-  let ended: { readonly nth: number; readonly error?: unknown } = { nth: 0 };
-  const refresh = async (): Promise<void> => {
-    const at = (startedAt = now());
-    const nth = (begun += 1);
-    try {
-      const found = new Map<string, Sender[]>();
-      for (const row of await adoptedRows(registrations)) {
-        const route = routeIn(row);
-        const path = route.path ?? '';
-        found.set(path, [...(found.get(path) ?? []), await senderOf(route)]);
-      }
-      // Of two concurrent reads the one that began later counts.
-      if (at >= readAt) [byPath, readAt] = [found, at];
-      if (nth > ended.nth) ended = { nth };
-    } catch (error) {
-      if (nth > ended.nth) ended = { nth, error };
-      throw error;
-    }
-  };
-  /**
-   * Waits for a read that begins from now on, so that URLs adopted before the delivery are found. It polls instead of sharing a
-   * promise with another delivery: on some platforms that never resolves (`requestsMayShare`).
-   */
-  const nextRefresh = async (): Promise<void> => {
-    const since = begun;
-    let waitMs = startedAt + REFRESH_MS - now();
-    do {
-      await sleep(Math.max(0, waitMs));
-      waitMs = startedAt + REFRESH_MS - now();
-      if (ended.nth > since) break;
-      if (waitMs <= 0) await refresh();
-      // A read that began after this delivery is running.
-      else if (begun > since) waitMs = Math.min(waitMs, LOOK_MS);
-    } while (ended.nth <= since);
-    if ('error' in ended) throw ended.error;
-  };
-  return {
-    at: (path) => {
-      const found = now() - readAt < ROUTE_KEPT_MS ? byPath.get(path) : undefined;
-      return found ?? soon(nextRefresh()).then(() => byPath.get(path) ?? []);
-    },
-    refresh,
-  };
 }

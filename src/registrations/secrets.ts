@@ -263,3 +263,7 @@ function invalid({ purpose }: SealedPlace, cause?: unknown): RegistrationError {
     { cause },
   );
 }
+
+/** Whether what was encrypted cannot be read, whatever secrets there are. */
+export const isLostText = (error: unknown): boolean =>
+  error instanceof RegistrationError && error.code === 'sealed_text_invalid';

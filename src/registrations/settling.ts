@@ -10,6 +10,7 @@ import {
   type OperationFound,
   type OperationName,
   type OperationTold,
+  reasonOfEnd,
   rowOf,
   seenOf,
   type SellerAnswer,
@@ -175,6 +176,7 @@ export function settled(
     ...(taskId !== undefined && { taskId }),
     ...moved(stored, answer),
     ...(mediaBuyId !== undefined && named(mediaBuyId, step)),
+    ...reasonOfEnd(status, answer),
   };
   keepMediaBuy(step, of, is);
   keepStream(step, of, is);
@@ -283,7 +285,7 @@ export function found(step: SellerStep, told: OperationTold): OperationFound | u
 
 /** An id that is too long is not kept: what the event tells counts all the same. */
 function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): SellerAnswer | undefined {
-  const { status, taskId, mediaBuyId, ending, replaces } = told;
+  const { status, taskId, mediaBuyId, ending, replaces, reason } = told;
   const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
   return (
     status && {
@@ -292,6 +294,7 @@ function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): Selle
       ...(mediaBuyId !== undefined && { mediaBuyId }),
       ...(ending !== undefined && { ending }),
       ...(isKept && replaces !== undefined && { replaces }),
+      ...(reason !== undefined && { reason }),
     }
   );
 }

@@ -13,6 +13,7 @@ import {
 } from '../windows/stream.ts';
 import { withEndSaid } from '../windows/ends.ts';
 import { withTerms } from '../windows/terms.ts';
+import { type CallTold, type Told, type ToldTimes, withTold } from '../windows/told.ts';
 import { type AskedReports, spansOf } from './asked-reports.ts';
 import { type OperationName, type Stored, storedIn } from './operation.ts';
 import type { SellerStep } from './seller-step.ts';
@@ -51,8 +52,8 @@ export interface BuyStream extends Stream {
   /** Of the row by which its impairments are asked for, which is the list of its stream too; absent: they are not. */
   readonly round?: string;
   readonly frequency: Frequency | null;
-  /** The URL at which its reports were asked for, without its last segment; absent: not one of registrations. */
-  readonly base?: string;
+  /** As of `AskedReports`. */
+  readonly metrics?: readonly string[] | null;
   readonly products: readonly string[];
   readonly since: number;
   /** `get_media_buys` was answered last then. */
@@ -159,37 +160,57 @@ function bought(
   if (mediaBuyId === undefined) return;
   const id = storedId(mediaBuyId, hashes);
   const known = streamAt(rows, id);
-  if (known && isRegistered(known)) return;
-  const made = streamMade(known ?? emptyStream(mediaBuyId), of, stored, step);
+  const told = toldBy(known, stored, now);
+  if (known && isRegistered(known)) {
+    const row = rows.get('stream', id);
+    if (row) rows.save({ ...row, value: streamText({ ...known, told }) });
+    return;
+  }
+  const made = { ...streamMade(known ?? emptyStream(mediaBuyId), of, stored, step), told };
   const stream = reports ? placedAnew({ ...made, ...askedFor(reports, stored, now) }) : made;
   rows.save(streamRow({ sender: of.agentUrl, id }, stream, 'open', { dueAt: now }));
   addToRound(rows, of.agentUrl, stream, now);
 }
 
+/** By which URLs the seller was told to send, the call among them. */
+const toldBy = (known: Stream | undefined, stored: Stored, now: number): readonly Told[] =>
+  withTold(known?.told ?? [], callToldIn(stored), timesOf(stored, now));
+
+/** By which URLs the call was told, as it was made last. */
+function callToldIn({ told, withoutConfig }: Stored): CallTold {
+  if (!withoutConfig) return told ?? {};
+  const { push: _refused, ...others } = told ?? {};
+  return others;
+}
+
+/** It is acknowledged at its end (told.md §1.1). */
+const timesOf = ({ createdAt: at, state, status }: Stored, now: number): ToldTimes =>
+  state === 'ended' && status === 'completed' ? { at, ackedAt: now } : { at };
+
 function askedFor(
   reports: AskedReports,
   { createdAt }: Pick<Stored, 'createdAt'>,
   now: number,
-): Pick<BuyStream, 'frequency' | 'base' | 'products' | 'terms'> {
-  const { frequency = null, base, products } = reports;
+): Pick<BuyStream, 'frequency' | 'metrics' | 'products' | 'terms'> {
+  const { frequency = null, metrics, products } = reports;
   const from = Math.min(reports.start ?? now, now);
   return {
     frequency,
-    ...(base !== undefined && { base }),
+    ...metricsOf(metrics),
     products,
     terms: withTerms([], { from, frequency, spans: spansOf(reports, createdAt) }),
   };
 }
 
 /**
- * A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced.
- * @param frequency null: no reports are asked for, as far as is known.
+ * A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced; null: no reports are
+ * asked for, as far as is known.
  */
 export function adoptStream(
   step: SellerStep,
   operation: RegistrationRow,
   mediaBuyId: string,
-  frequency: Frequency | null,
+  { frequency, metrics, told }: AdoptedReports,
 ): void {
   const { rows, now, hashes } = step;
   const { sender, id: operationId } = operation;
@@ -197,28 +218,49 @@ export function adoptStream(
   const known = streamAt(rows, id);
   const of = { agentUrl: sender, operationId };
   const isKnown = known !== undefined && isRegistered(known);
-  if (isKnown && frequency === null) return;
-  const stream = isKnown
-    ? withReports(known, frequency, now)
-    : { ...streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), step), frequency };
-  rows.save(streamRow({ sender, id }, stream, 'open', { dueAt: now }));
-  if (!isKnown) addToRound(rows, sender, stream, now);
+  const made = isKnown ? known : streamMade(known ?? emptyStream(mediaBuyId), of, storedIn(operation), step);
+  const said = { frequency, ...metricsOf(metrics === undefined ? made.metrics : metrics) };
+  const asked = isKnown ? withReports(known, said, now) : { ...made, ...said };
+  const stream = frequency === null ? made : asked;
+  const is = { ...stream, told: withTold(known?.told ?? [], told, { at: now, ackedAt: now }) };
+  rows.save(streamRow({ sender, id }, is, 'open', { dueAt: now }));
+  if (!isKnown) addToRound(rows, sender, is, now);
 }
 
-/** The seller reports so often: from now on, or if it was not known that it does, all along. */
-const withReports = (stream: BuyStream, frequency: Frequency | null, now: number): BuyStream =>
-  hasReports(stream)
-    ? withFrequency(stream, frequency, now)
-    : { ...stream, frequency, terms: [], changedAt: now };
+const metricsOf = (metrics: AskedReports['metrics'] | undefined): Pick<AskedReports, 'metrics'> =>
+  metrics === undefined ? {} : { metrics };
 
-/** From now on the seller reports so often. */
-function withFrequency(stream: BuyStream, frequency: Frequency | null, now: number): BuyStream {
+/** Reports as an update or the owner says them. */
+type SaidReports = Required<Pick<AskedReports, 'frequency'>> & Pick<AskedReports, 'metrics'>;
+
+/** The seller reports so often: from now on, or if it was not known that it does, all along. */
+const withReports = (stream: BuyStream, reports: SaidReports, now: number): BuyStream =>
+  hasReports(stream)
+    ? withFrequency(stream, reports, now)
+    : { ...stream, ...reports, terms: [], changedAt: now };
+
+/** From now on the seller reports so often, and that. */
+function withFrequency(
+  { metrics: _before, ...stream }: BuyStream,
+  { frequency, metrics }: SaidReports,
+  now: number,
+): BuyStream {
   const last = stream.terms.at(-1);
   return {
     ...stream,
     frequency,
+    ...metricsOf(metrics),
     terms: last ? withTerms(stream.terms, { ...last, from: now, frequency }) : stream.terms,
   };
+}
+
+/** What `adopt` says of the reports of a media buy. */
+export interface AdoptedReports {
+  /** null: none were asked for, as far as is known. */
+  readonly frequency: Frequency | null;
+  /** As of `AskedReports`; undefined: not said, what is known stays. */
+  readonly metrics: AskedReports['metrics'] | undefined;
+  readonly told: CallTold;
 }
 
 /** A stream that is asked for by an operation. What is not known of it yet, the seller is asked. */
@@ -251,18 +293,24 @@ function updated(
   step: SellerStep,
   of: OperationName,
   stored: Stored,
-  { frequency, base, products, mediaBuyId }: AskedReports & { readonly mediaBuyId: string },
+  { frequency, metrics, products, mediaBuyId }: AskedReports & { readonly mediaBuyId: string },
 ): void {
   const { rows, now, hashes } = step;
   const id = storedId(mediaBuyId, hashes);
-  const row = streamAt(rows, id);
-  const isKnown = row !== undefined && isRegistered(row);
+  const row = rows.get('stream', id);
+  const kept = row && streamIn(row.value);
+  const isKnown = kept !== undefined && isRegistered(kept);
+  if (!isKnown && !frequency) return;
+  const known = isKnown ? kept : streamMade(kept ?? emptyStream(mediaBuyId), of, stored, step);
+  const told = toldBy(known, stored, now);
   // Without reports nothing of it is asked for by itself.
-  if (!frequency && !(isKnown && hasReports(row))) return;
-  const known = isKnown ? row : streamMade(row ?? emptyStream(mediaBuyId), of, stored, step);
+  if (row && !frequency && !hasReports(known)) {
+    rows.save({ ...row, value: streamText({ ...known, told }) });
+    return;
+  }
   const stream: BuyStream = {
-    ...(frequency === undefined ? known : withFrequency(known, frequency, now)),
-    ...(base !== undefined && { base }),
+    ...(frequency === undefined ? known : withFrequency(known, { frequency, ...metricsOf(metrics) }, now)),
+    told,
     products: [...new Set([...known.products, ...products])],
     changedAt: now,
   };

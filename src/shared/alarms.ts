@@ -37,6 +37,8 @@ const OF_CALLS: ReadonlySet<AlarmCode> = new Set([
   'totals_differ',
   'subscription_lost',
   'subscription_refused',
+  'retired_url_used',
+  'registration_drift',
   'poll_failing',
 ]);
 

@@ -147,6 +147,10 @@ export const CODES = {
   subscription_lost: ['alarm'],
   /** A seller has refused a subscription, or it cannot be sent, and nobody waits for it. */
   subscription_refused: ['alarm'],
+  /** A seller sends to a URL that its owner has retired (told.md §4.2). */
+  retired_url_used: ['alarm'],
+  /** A seller shows that it sends to another URL than it was told (told.md §2.2). */
+  registration_drift: ['alarm'],
   /** The seller does not know a task that it has begun. */
   task_unknown: ['alarm', 'thrown'],
   /** A seller refuses to be asked about its tasks, or gives no answer again and again. */
@@ -237,6 +241,8 @@ export const CODES = {
   answer_invalid: ['registration'],
   /** `maxOpen` operations of the seller have not ended. */
   too_many_open: ['registration'],
+  /** A URL that is to be retired is in use, or was lately (told.md §4.1). */
+  url_in_use: ['registration'],
   /** Encrypted under a secret that is not in `secrets`. */
   secret_missing: ['registration'],
   /** The stored ciphertext was changed, cut, or belongs to another row. */

@@ -154,6 +154,8 @@ const SUBJECTS: Readonly<
   report_missing: 'each',
   subscription_lost: 'each',
   subscription_refused: 'each',
+  retired_url_used: 'each',
+  registration_drift: 'each',
   report_unrecoverable: 'each',
   stream_unverifiable: 'each',
   final_absent: 'each',

@@ -11,6 +11,7 @@ import { type Refusal, refused } from '../shared/outcome.ts';
 import { DEFAULT_EDITION, type Edition } from '../shared/editions.ts';
 import type { Protocols } from '../shared/wire-names.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
+import type { OurUrl } from '../windows/told.ts';
 import { operationRowId } from '../stores/constants.ts';
 import type { EventClaim, ReportClaim, TaskClaim, ToldClaim } from '../stores/store.ts';
 import type { Authentic } from './authenticate.ts';
@@ -129,15 +130,22 @@ function reportClaim(
 const isPulledState = ({ kind, source }: Event): boolean => kind === 'other' && source === 'pull';
 
 /** Where an event names its media buy: in its data, or in the body where that is the payload of another family. */
-function claimMediaBuy(
-  claim: Writable<EventClaim>,
-  { data, envelope }: Event,
-  instant: string,
-  hashes: Hashes,
-): void {
+function mediaBuyRow({ data, envelope }: Event, hashes: Hashes): string | undefined {
   const named = isJsonObject(data) ? textMember(data, 'media_buy_id') : undefined;
   const id = named ?? textMember(envelope, 'media_buy_id');
-  if (id !== undefined) claim.mediaBuy = { id: storedId(id, hashes), instant };
+  return id === undefined ? undefined : storedId(id, hashes);
+}
+
+function claimMediaBuy(claim: Writable<EventClaim>, event: Event, instant: string, hashes: Hashes): void {
+  const id = mediaBuyRow(event, hashes);
+  if (id !== undefined) claim.mediaBuy = { id, instant };
+}
+
+/** The media buys that an event is about, but for those whose windows it reports. */
+function streamsOf(event: Event, { report }: EventClaim, hashes: Hashes): readonly string[] {
+  if (!report) return [mediaBuyRow(event, hashes) ?? []].flat();
+  const windows = new Set(report.windows?.map(({ id }) => id));
+  return report.mediaBuyIds.filter((id) => !windows.has(id));
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -193,6 +201,8 @@ export interface ClaimContext extends Pick<ReadContext, 'hashes'> {
   /** Where there are any, other channels than webhooks may tell of a task. */
   readonly registrations: EventRegistrations | undefined;
   readonly edition: Pick<Edition, 'changedPayload' | 'fingerprint' | 'secondTerminal'>;
+  /** The URL of registrations by which it came. */
+  readonly via?: OurUrl | undefined;
   /** By another channel than webhooks: nothing of it is compared with a copy that a seller sends again. */
   readonly isObserved?: boolean;
 }
@@ -246,6 +256,7 @@ export function claimOf(
   };
   if (!context.isObserved) Object.assign(claim, comparedHashes(reading, context));
   claimKind(claim, reading, context);
+  if (context.via) claim.via = { ...context.via, streams: streamsOf(event, claim, hashes) };
   if (event.notificationId !== undefined) claim.notificationId = storedId(event.notificationId, hashes);
   return claim;
 }
@@ -281,12 +292,13 @@ export function beyondReports({ identity, reading }: Read | ReadChallenge): Refu
 export function read(
   { rawBody, identity, url }: Authentic,
   context: ReadContext & Pick<ClaimContext, 'registrations'>,
+  via?: OurUrl,
 ): Read | ReadChallenge {
   const { sender, bodyHash } = identity;
   const reading = readFrom(sender, rawBody, context, { hash: bodyHash, url });
   if (!reading.ok) return unreadable({ kind: 'read', identity, rawBody }, reading);
   const { hashes, registrations } = context;
-  const claim = claimOf(rawBody, reading, { edition: sender.edition, hashes, registrations }, bodyHash);
+  const claim = claimOf(rawBody, reading, { edition: sender.edition, hashes, registrations, via }, bodyHash);
   const id = deliveryId(hashes, sender.agentUrl, claim.key);
   return { kind: 'read', identity, rawBody, reading, claim, deliveryId: id };
 }

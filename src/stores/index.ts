@@ -94,5 +94,6 @@ export type {
   KeptState,
   StateClaim,
   StateHolderName,
+  UrlClaim,
   WindowClaim,
 } from './store-accounts.ts';

@@ -1,5 +1,5 @@
 import type { EventChannel } from '../events/event.ts';
-import type { ClaimedState, ClaimedWindow, StateClaim, WindowClaim } from './store-accounts.ts';
+import type { ClaimedState, ClaimedWindow, StateClaim, UrlClaim, WindowClaim } from './store-accounts.ts';
 
 /**
  * One delivery, which a receiver passes to `Store.accept` for a decision. It contains the sender, the signature's
@@ -112,6 +112,11 @@ export interface EventClaim {
   readonly traceparent?: string;
   /** The report, present for kind `delivery-report`. */
   readonly report?: ReportClaim;
+  /**
+   * The URL by which the event came, and the rows of kind `stream` of the media buys that it is about. The store notes
+   * it with each that was told this URL. Present if the receiver has registrations, and the URL is one of theirs.
+   */
+  readonly via?: UrlClaim;
   /** The media buy of an event of another kind. Present if the event names one and has a valid time of its own. */
   readonly mediaBuy?: MediaBuyClaim;
   /** The state that a notification tells, e.g. of an impairment. Present if the receiver has registrations. */

@@ -111,3 +111,11 @@ export interface KeptState {
   /** The idempotency key of its event, until that is done. */
   readonly key?: string;
 }
+
+/** The URL of a receiver by which an event came, as `createRegistrations` names it: the member `via` of an `EventClaim`. */
+export interface UrlClaim {
+  readonly base: string;
+  readonly route: string;
+  /** The ids of the media buys' rows, at most 100. Those in `ReportClaim.windows` are not repeated. */
+  readonly streams: readonly string[];
+}

@@ -8,9 +8,10 @@
  * The kind of a row that `createRegistrations` or a poller keeps in a store. `operation`: a call to a seller.
  * `route`: a URL that was given to a seller. `watch`: a task that is polled. `stream`: the account of a media buy's
  * reports. `subscription`: the notifications that an account, or an agent, is to send. `snapshot`: a question, asked
- * again and again, for states that its answer gives whole.
+ * again and again, for states that its answer gives whole. `move`: a media buy that is to be told another URL.
  */
-export type RegistrationKind = 'operation' | 'route' | 'watch' | 'stream' | 'subscription' | 'snapshot';
+export type RegistrationKind =
+  'operation' | 'route' | 'watch' | 'stream' | 'subscription' | 'snapshot' | 'move';
 
 /**
  * A row that `createRegistrations` or a poller keeps in a store, named by its sender, kind and id. The store does

@@ -17,3 +17,4 @@ export {
   streamText,
 } from './stream.ts';
 export { type Terms, joined, owedRuns, withTerms } from './terms.ts';
+export { type Told, withHeard, withTold } from './told.ts';

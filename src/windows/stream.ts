@@ -11,6 +11,7 @@ import {
 } from './calendar.ts';
 import { has, type PackedRuns, packRuns, type Runs, union, unpackRuns } from './runs.ts';
 import type { Terms } from './terms.ts';
+import type { Told } from './told.ts';
 import type { StateHolder } from '../states/states.ts';
 
 /*
@@ -77,6 +78,8 @@ export interface Stream extends StateHolder {
   /** Windows whose rows were late, and when the seller expects their data. Unix ms. */
   readonly late?: readonly (Place & { readonly until: number })[];
   readonly counts: Counts;
+  /** By which URLs its seller was told to send (told.md §1.1). */
+  readonly told?: readonly Told[];
   /** The seller is asked what the media buy has become: since then it may be another. Unix ms. */
   readonly changedAt?: number;
   /** An event that was emitted again has set `changedAt` last then. Unix ms. */

@@ -98,7 +98,13 @@ it('owed: says what came, what is missing, and what is held', async () => {
   const other = await owed(folder, '--seller', AGENT, '--media-buy', 'buy-2');
   expect(other.code).toBe(1);
   expect(other.stdout).toMatch(/^Nothing is known of this media buy/);
-  expect((await owed(folder, '--seller', 'https://other.example/mcp')).code).toBe(0);
+  const nobody = await owed(folder, '--seller', 'https://other.example/mcp');
+  expect([nobody.code, nobody.stdout]).toEqual([
+    1,
+    expect.stringMatching(/^Nothing is known of this seller\. /),
+  ]);
+  const inJson = await owed(folder, '--seller', `${AGENT}/`, '--json');
+  expect([inJson.code, JSON.parse(inJson.stdout)]).toMatchObject([1, { complete: false, streams: [] }]);
 
   // The reports come after all, and the DEAD one by another event.
   await report(ago(3));
@@ -213,6 +219,7 @@ it('owed: no text of a seller begins a line of its own', async () => {
 
 it.each([
   [['--media-buy', 'buy-1'], /--media-buy needs --seller/],
+  [['--seller', 'seller.example'], /--seller: "seller\.example" is not a URL/],
   [['--since', 'yesterday'], /--since: "yesterday" is not an instant/],
   [['--grace-ms', '-1'], /Expected a whole number from 0 on/],
   [['--expected-delay-ms', '4h'], /Expected a whole number from 0 on/],

@@ -26,6 +26,7 @@ const VERBS = [
   'inbox discard',
   'tasks',
   'owed',
+  'state',
 ];
 
 // oxlint-disable-next-line no-control-regex

@@ -125,6 +125,23 @@ const withAnothers = (sync: () => unknown): CallSeller => {
 };
 
 /** The alarms of a receiver whose tasks are polled; by what their seller answers. */
+async function usingRetired(): Promise<Alarms> {
+  const store = memoryStore();
+  const registrations = createRegistrations({ store, baseUrl: 'https://buyer.example', secrets: [TOKEN] });
+  const { publicUrl, senders } = registrations;
+  const at = await testReceiver({ store, registrations, publicUrl, senders });
+  onTestFinished(() => at.receiver.stop());
+  const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: {}, scheme: 'Bearer' } as const;
+  const { toolArguments } = await registrations.create(request);
+  const { url } = toolArguments['push_notification_config'] as unknown as { readonly url: string };
+  const [known] = (await registrations.state()).urls;
+  if (known) await registrations.retire(known, { force: true });
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}` };
+  await at.receiver.verifyAndDispatch(new Uint8Array(), headers, { url: new URL(url).pathname });
+  await at.receiver.stop();
+  return at.alarms;
+}
+
 async function polling(answer: CallSeller): Promise<Alarms> {
   const store = memoryStore();
   const registrations = createRegistrations({
@@ -617,6 +634,31 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       return subscribing(withAnothers(() => answers.shift()));
     },
     message: 'The subscription "first" is refused: The seller answers VALIDATION_ERROR: no answer.',
+  },
+  retired_url_used: {
+    test: () => usingRetired(),
+    message: 'The seller sends to a URL below https://buyer.example that was retired',
+  },
+  registration_drift: {
+    test: async () => {
+      const alarms: Alarm[] = [];
+      const registrations = createRegistrations({
+        call: async () => ({
+          media_buys: [{ media_buy_id: 'buy-1', webhook_activity: [{ url: 'https://old.example/x' }] }],
+        }),
+        store: memoryStore(),
+        baseUrl: 'https://buyer.example/webhooks',
+        secrets: ['a-secret-of-forty-characters-and-no-more'],
+        logger: { debug() {}, info() {}, warn() {}, error() {} },
+        onAlarm: (alarm) => void alarms.push(alarm),
+      });
+      const request = { agentUrl: AGENT, taskType: 'create_media_buy', arguments: {} };
+      const { settle } = await registrations.create(request);
+      await settle({ status: 'completed', media_buy_id: 'buy-1', packages: [] });
+      await registrations.state({ check: true });
+      return alarms;
+    },
+    message: '1 media buys (buy-1); it shows https://old.example/…. Ask it, or tell it again',
   },
   task_unresolved: {
     test: () => polling(async () => ({ status: 'completed', task_id: 'task-1' })),

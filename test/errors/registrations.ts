@@ -73,6 +73,15 @@ export const REGISTRATIONS: Readonly<Record<RegistrationErrorCode, Row<unknown>>
     },
     message: '1 operations of https://seller.example/mcp have not ended',
   },
+  url_in_use: {
+    test: async () => {
+      const registrations = registering()();
+      await registrations.create(REQUEST);
+      const [url] = (await registrations.state()).urls;
+      return thrownBy(registrations.retire(url ?? ({} as never)));
+    },
+    message: 'url: https://buyer.example/webhooks/… is not quiet: 1 calls (',
+  },
   foreign_credentials: {
     test: () => subscribing(listing({ subscriber_id: 'theirs', authentication: { schemes: ['Bearer'] } })),
     message: 'the subscription "theirs" of somebody else has credentials, which the seller never shows',

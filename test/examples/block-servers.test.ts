@@ -1,3 +1,4 @@
+import { mkdir } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
@@ -300,6 +301,7 @@ describe('register-with-a-seller.md, calling.md and poll.md', () => {
           return { content: [], structuredContent: { ...answer } };
         });
       tool('create_media_buy', { status: 'submitted', task_id: 'task-1' });
+      tool('update_media_buy', { media_buy_id: 'mb-1' });
       tool('get_task_status', { task_id: 'task-1', status: 'completed', result: { media_buy_id: 'mb-1' } });
       const transport = new StreamableHTTPServerTransport({});
       res.once('close', () => void transport.close());
@@ -315,6 +317,8 @@ describe('register-with-a-seller.md, calling.md and poll.md', () => {
     readonly buyer: (main: string, judge: (server: Server) => Promise<void>) => Promise<void>;
     /** Runs the page's order beside it, to its end. @returns what it printed. */
     readonly order: () => Promise<string>;
+    /** Runs lines of a shell in the reader's folder. @returns what they printed. */
+    readonly shell: (lines: string) => Promise<string>;
   }
 
   let opened = 0;
@@ -333,6 +337,10 @@ describe('register-with-a-seller.md, calling.md and poll.md', () => {
       asked,
       seller: named.seller,
       order: () => programs.run('order.mjs', env),
+      shell: async (lines) => {
+        const { stdout, stderr } = await programs.shell(lines, env);
+        return stdout + stderr;
+      },
       buyer: async (main, judge) => {
         await programs.write(file, main);
         await using server = await programs.serve(file, env);
@@ -367,27 +375,68 @@ describe('register-with-a-seller.md, calling.md and poll.md', () => {
   const SERVER = "import './server.mjs';";
   const CALLED = /task_id: 'task-1'/;
 
+  /** The seller reports the end of the order's task by the URL that the call told it. */
+  async function reportEnd({ asked, seller }: Market, server: Server): Promise<void> {
+    const config = z.object({ url: z.string(), operation_id: z.string() });
+    const { url, operation_id } = config.parse(asked[0]?.args['push_notification_config']);
+    expect(url).toMatch(/^https:\/\/buyer\.example\/webhooks\//);
+    const told = {
+      operation_id,
+      task_id: 'task-1',
+      task_type: 'create_media_buy',
+      result: { media_buy_id: 'mb-1' },
+    };
+    const event = { ...seller.payloads.tool('completed'), ...told };
+    const to = server.origin + new URL(url).pathname;
+    expect((await seller.deliver(event, { url, to })).last.status, server.printed()).toBe(200);
+    await expect.poll(server.printed).toContain(ENDED);
+  }
+
   it('an order is called, and its webhook reaches the handler', async () => {
     await using open = await market();
-    const { asked, seller } = open;
     await open.buyer(SERVER, async (server) => {
       expect(await open.order()).toMatch(CALLED);
-      expect(asked).toMatchObject([
+      expect(open.asked).toMatchObject([
         { tool: 'create_media_buy', args: { buyer_ref: 'spring' }, authorization: 'Bearer token-1' },
       ]);
-      const config = z.object({ url: z.string(), operation_id: z.string() });
-      const { url, operation_id } = config.parse(asked[0]?.args['push_notification_config']);
-      expect(url).toMatch(/^https:\/\/buyer\.example\/webhooks\//);
-      const told = {
-        operation_id,
-        task_id: 'task-1',
-        task_type: 'create_media_buy',
-        result: { media_buy_id: 'mb-1' },
-      };
-      const event = { ...seller.payloads.tool('completed'), ...told };
-      const to = server.origin + new URL(url).pathname;
-      expect((await seller.deliver(event, { url, to })).last.status, server.printed()).toBe(200);
-      await expect.poll(server.printed).toContain(ENDED);
+      await reportEnd(open, server);
+    });
+  });
+
+  it('moving-a-url.md: a media buy is moved by the program of the page, and its former URL is not retired under it', async () => {
+    const [, list = ''] =
+      /^const baseUrl = (.*);$/m.exec(asWritten('docs/moving-a-url.md', 'baseUrl = [')) ?? [];
+    const buyer = asWritten('docs/register-with-a-seller.md', 'createReceiver({');
+    const moved = buyer.replace(/^ {2}baseUrl: .*$/m, () => `  baseUrl: ${list},`);
+    expect(moved).not.toBe(buyer);
+    await mkdir(join(programs.folder, 'moved'));
+    await programs.write('moved/buyer.mjs', moved);
+    await programs.write('moved/server.mjs', asWritten('docs/register-with-a-seller.md', 'createServer('));
+    await programs.write('moved/move.mjs', asWritten('docs/moving-a-url.md', 'registrations.plan'));
+    await using open = await market();
+    await open.buyer(SERVER, async (server) => {
+      await open.order();
+      await reportEnd(open, server);
+    });
+    await open.buyer("import './moved/server.mjs';", async ({ printed }) => {
+      const move = (...args: readonly string[]): Promise<string> =>
+        open.shell(`node moved/move.mjs ${args.join(' ')}`);
+      expect(await move('plan')).toMatch(
+        /^https:\/\/seller\.example\/mcp media buy mb-1: push from https:\/\/buyer\.example\/webhooks \(signature\) to https:\/\/new\.buyer\.example\/webhooks \(signature\); planned$/m,
+      );
+      expect(await move('apply', '1')).toContain('mb-1');
+      await expect.poll(() => move('plan'), { timeout: 30_000 }).toBe('');
+      const update = open.asked.findLast(({ tool }) => tool === 'update_media_buy');
+      expect(update?.args, printed()).toMatchObject({
+        media_buy_id: 'mb-1',
+        push_notification_config: {
+          url: expect.stringMatching(/^https:\/\/new\.buyer\.example\/webhooks\//),
+        },
+      });
+      expect(await move('state')).toMatch(/buyer\.example\/webhooks .* in use$/m);
+      expect(await move('retire', 'https://buyer.example/webhooks')).toMatch(
+        /^url_in_use .*1 media buys \(mb-1\)/m,
+      );
     });
   });
 

@@ -126,28 +126,6 @@ describe('README: its programs run as written, in an empty project on the packed
     expect([await deliver(again, dies), again.printed()]).toEqual([200, '']);
   });
 
-  it('docs/moving-a-url.md: an event that comes to both hosts is one event', async () => {
-    await using named = await namedSeller(programs.folder);
-    const { seller } = named;
-    await programs.write('moving.mjs', asWritten('docs/moving-a-url.md', 'publicUrl: ['));
-    await using server = await programs.serve('moving.mjs', named.env);
-    const to = `${server.origin}/webhooks/seller`;
-    const event = seller.payloads.tool('completed');
-    for (const host of ['old', 'new']) {
-      const url = `https://${host}.buyer.example/webhooks/seller`;
-      expect((await seller.deliver(event, { url, to })).last.status, server.printed()).toBe(200);
-    }
-    expect((await post(to)).headers.get('www-authenticate')).toBe(UNSIGNED);
-    expect(await server.stop(), server.printed()).toBe(0);
-    expect(server.printed().match(/^task completed https:\/\/old\./gm)).toHaveLength(1);
-    await programs.write('heard.mjs', asWritten('docs/moving-a-url.md', 'readOnly: true'));
-    const heard = await programs.run('heard.mjs', {}, server.folder);
-    expect(heard.trim().split('\n')).toEqual([
-      expect.stringMatching(/^old\.buyer\.example https:\/\/seller\.example\/mcp \d{4}-\d\d-\d\dT/),
-      expect.stringMatching(/^new\.buyer\.example https:\/\/seller\.example\/mcp \d{4}-\d\d-\d\dT/),
-    ]);
-  });
-
   it('docs/many-sellers.md: a sender is taken as soon as its row is there, and while the database is away', async () => {
     await programs.write('many.mjs', asWritten('docs/many-sellers.md', 'receiverFor'));
     const driver = [

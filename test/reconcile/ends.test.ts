@@ -117,6 +117,8 @@ describe('a stream is closed', () => {
     await at.until('2026-04-06T01:00:00Z');
     expect(await closedOf(one)).toMatchObject({ closed: true, final: 'absent' });
     expect(alarmsOf(one, 'final_absent')).toMatchObject([{ sender: AGENT, mediaBuyId: BUY }]);
+    // It has not left the URL that its seller was told (told.md §3.4).
+    expect((await one.registrations.state()).urls).toMatchObject([{ mediaBuys: [BUY] }]);
     // It comes after all.
     await one.report(FLIGHT, { type: 'final' });
     await at.until('2026-04-06T02:00:00Z');

@@ -22,6 +22,7 @@ describe('what a call asks to be reported', () => {
     ];
     expect(askedReports('create_media_buy', { ...args, packages })).toEqual({
       frequency: 'daily',
+      metrics: null,
       ...FLIGHT,
       products: ['p1', 'p2', 'p3'],
       packages: [{ start: ms('2026-03-05T00:00:00Z') }, { end: ms('2026-03-19T23:00:00Z') }],
@@ -31,6 +32,7 @@ describe('what a call asks to be reported', () => {
   it('a start that is relative is not known yet', () => {
     expect(askedReports('create_media_buy', { ...args, start_time: 'asap' })).toEqual({
       frequency: 'daily',
+      metrics: null,
       end: FLIGHT.end,
       products: [],
     });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { freePlace, takePlace } from '../../src/reconcile/for-tests.ts';
-import { SELLER_ROW_ID } from '../../src/registrations/for-tests.ts';
+import { freePlace, SELLER_ROW_ID, takePlace } from '../../src/registrations/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import type { RegistrationRows, StoreRegistrations } from '../../src/stores/index.ts';
 import { AGENT } from '../receiver/setup.ts';

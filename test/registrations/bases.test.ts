@@ -135,18 +135,33 @@ describe('what sellers were told below a former base (admission.md §2.9)', asyn
     await buy(registrations, 'buy-1');
     const after = processOf(state, [NEW, OLD]);
     await buy(after.registrations, 'buy-2');
-    const values = async (kind: 'route' | 'operation' | 'stream') =>
-      ((await after.store.registrations?.page({ kind, limit: 100, sender: AGENT }))?.rows ?? []).map(
-        ({ value }) => JSON.parse(value) as { base?: string; bases?: string[]; mediaBuyId?: string },
+    const rows = after.store.registrations;
+    const values = async <T>(kind: 'route' | 'operation' | 'stream', list?: 'url'): Promise<readonly T[]> =>
+      ((await rows?.page({ kind, limit: 100, sender: AGENT, ...(list && { list }) }))?.rows ?? []).map(
+        ({ value }) => JSON.parse(value) as T,
       );
-    expect((await values('route')).map(({ bases }) => bases)).toEqual([
-      [OLD, NEW],
-      [OLD, NEW],
-    ]);
-    const bought = (of: readonly { base?: string; mediaBuyId?: string }[]) =>
-      Object.fromEntries(of.map(({ mediaBuyId, base }) => [mediaBuyId, base]));
-    expect(bought(await values('operation'))).toEqual({ 'buy-1': OLD, 'buy-2': NEW });
-    expect(bought(await values('stream'))).toEqual({ 'buy-1': OLD, 'buy-2': NEW });
+    const given = await values<{ base: string; route: string }>('route', 'url');
+    expect(given.map(({ base }) => base).toSorted()).toEqual([NEW, NEW, OLD, OLD]);
+    // Two routes, each below both.
+    expect(new Set(given.map(({ route }) => route)).size).toBe(2);
+    type Called = { mediaBuyId?: string; told: Record<'reports' | 'push', { base: string }> };
+    const called = await values<Called>('operation');
+    expect(
+      Object.fromEntries(
+        called.map(({ mediaBuyId, told }) => [mediaBuyId, [told.reports.base, told.push.base]]),
+      ),
+    ).toEqual({ 'buy-1': [OLD, OLD], 'buy-2': [NEW, NEW] });
+    type Bought = { mediaBuyId: string; told: { channel: string; base: string; formerAt?: number }[] };
+    const bought = async (channel: 'reports' | 'push'): Promise<Record<string, readonly string[]>> =>
+      Object.fromEntries(
+        (await values<Bought>('stream')).map(({ mediaBuyId, told }) => [
+          mediaBuyId,
+          told
+            .filter((one) => one.channel === channel)
+            .map(({ base, formerAt }) => (formerAt === undefined ? base : `formerly ${base}`)),
+        ]),
+      );
+    expect(await bought('reports')).toEqual({ 'buy-1': [OLD], 'buy-2': [NEW] });
     // An update that names the new URL moves it; one that names none leaves it.
     const update = async (args: JsonObject): Promise<void> => {
       const updated = await after.registrations.create({
@@ -157,14 +172,30 @@ describe('what sellers were told below a former base (admission.md §2.9)', asyn
       await updated.settle({ status: 'completed', media_buy_id: 'buy-1' });
     };
     await update({ paused: true });
-    expect(bought(await values('stream'))).toEqual({ 'buy-1': OLD, 'buy-2': NEW });
+    expect(await bought('reports')).toEqual({ 'buy-1': [OLD], 'buy-2': [NEW] });
+    expect(await bought('push')).toEqual({ 'buy-1': [`formerly ${OLD}`, NEW], 'buy-2': [NEW] });
     await update({
       reporting_webhook: await after.registrations.reportingWebhook(
         { agentUrl: AGENT },
         { frequency: 'daily' },
       ),
     });
-    expect(bought(await values('stream'))).toEqual({ 'buy-1': NEW, 'buy-2': NEW });
+    expect(await bought('reports')).toEqual({ 'buy-1': [`formerly ${OLD}`, NEW], 'buy-2': [NEW] });
+  });
+
+  it('a delivery is noted with the URL by which it came', async () => {
+    const state = createMemoryState();
+    const [before] = await allTold(processOf(state, OLD).registrations);
+    const [now] = await allTold(processOf(state, [NEW, OLD]).registrations);
+    const heardBy = async (told: Told | undefined): Promise<readonly string[]> => {
+      const { receiver, ...others } = receiverOf(state, [NEW, OLD], [key.publicJwk]);
+      expect(told && (await deliver({ receiver, ...others }, told))).toBe('accepted');
+      await receiver.stop();
+      const { urls } = await processOf(state, [NEW, OLD]).registrations.state();
+      return urls.flatMap(({ base, scheme, heardAt }) => (heardAt === undefined ? [] : `${base} ${scheme}`));
+    };
+    expect(await heardBy(before)).toEqual([`${OLD} signature`]);
+    expect((await heardBy(now)).toSorted()).toEqual([`${NEW} signature`, `${OLD} signature`]);
   });
 
   it('a URL that a seller has already is adopted below any of them', async () => {
@@ -183,6 +214,13 @@ describe('subscriptions below a former base', () => {
     world.process(undefined, undefined, baseUrl);
   const basesOf = (entries: readonly Record<string, unknown>[]): readonly string[] =>
     entries.map(({ url }) => String(url).slice(0, String(url).lastIndexOf('/')));
+  /** Subscriptions by the base of the URL that they are recorded on. */
+  const recordedOn = async (of: Registrations): Promise<Record<string, readonly string[]>> =>
+    Object.fromEntries(
+      (await of.state()).urls.flatMap(({ base, subscriptions }) =>
+        subscriptions.length > 0 ? [[base, subscriptions]] : [],
+      ),
+    );
 
   it('stay where they are, whatever is set beside them, for as long as it is served', async () => {
     const world = subscriptionWorld();
@@ -197,8 +235,20 @@ describe('subscriptions below a former base', () => {
     expect(world.seller.sent('sync_accounts')).toHaveLength(sent);
     await both.subscribe(products);
     expect(basesOf(oursOf(world.seller))).toEqual([OLD, NEW]);
+    expect(await recordedOn(both)).toEqual({ [OLD]: ['creatives'], [NEW]: ['products'] });
+    // Its route goes below the base where nobody is on it, and stays whole below the other.
+    const { urls } = await both.state();
+    const route = urls.find(({ subscriptions }) => subscriptions.includes('creatives'))?.route ?? '';
+    await expect(both.retire({ agentUrl: AGENT, base: OLD, route })).rejects.toMatchObject({
+      code: 'url_in_use',
+      message: expect.stringContaining('1 subscriptions (creatives) are on it') as string,
+    });
+    await aDayLater(world, both);
+    await both.retire({ agentUrl: AGENT, base: NEW, route });
     // Its credentials are ours to send again.
+    await both.subscribe({ ...products, ref: 'more' });
     expect(oursOf(world.seller)[0]).toMatchObject({ authentication });
+    await both.unsubscribe({ agentUrl: AGENT, account, ref: 'more' });
     await aDayLater(world, both);
     expect(await statesOf(both)).toEqual(['creatives active', 'products active']);
     expect(world.alarms).toEqual([]);

@@ -74,6 +74,21 @@ describe('what an answer declares (verification.md §5.29)', () => {
   });
 
   it.each([
+    [86_400, 86_400_000],
+    [604_800, 604_800_000],
+    [1e9, 604_800_000],
+    [3600, 86_400_000],
+    [100_000.5, 100_000_500],
+    [0, undefined],
+    ['604800', undefined],
+    [NaN, undefined],
+    [null, undefined],
+  ])('keeps for how long it delivers again: %j s', (seconds, horizonMs) => {
+    const answer = { ...CAPABILITIES, webhook_signing: { delivery_retry_horizon_seconds: seconds } };
+    expect(declaredBy(answer)?.horizonMs).toBe(horizonMs);
+  });
+
+  it.each([
     ['3.2', ['3.0', '3.3'], '3.2'],
     ['3.2.1', undefined, '3.2'],
     [undefined, ['3.3', '3.10', '3.1'], '3.1'],

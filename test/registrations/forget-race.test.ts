@@ -1,5 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createRegistrations, type Registrations } from '../../src/registrations/index.ts';
+import {
+  createRegistrations,
+  type JsonObject,
+  type Registrations,
+  type UrlState,
+} from '../../src/registrations/index.ts';
 import type { Store } from '../../src/index.ts';
 import type { RegistrationKind } from '../../src/stores/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
@@ -20,7 +25,10 @@ describe.each([
   });
   afterEach(() => store.close());
 
-  const process = (between: (run: number) => Promise<void> = async () => {}): Registrations => {
+  const process = (
+    between: (run: number) => Promise<void> = async () => {},
+    baseUrl: string | readonly string[] = 'https://buyer.example/webhooks',
+  ): Registrations => {
     const { registrations } = store;
     if (!registrations) return expect.fail('it has them');
     let runs = 0;
@@ -30,13 +38,19 @@ describe.each([
     };
     return createRegistrations({
       store: { ...store, registrations: { ...registrations, run } },
-      baseUrl: 'https://buyer.example/webhooks',
+      baseUrl,
       secrets: [NEWEST],
     });
   };
 
   const kept = async (kind: RegistrationKind, sender: string): Promise<number> =>
     (await store.registrations?.page({ kind, sender, limit: 99 }))?.rows.length ?? -1;
+  /** The seller's own rows: of its routes, and of its URLs. */
+  const own = async (): Promise<readonly [number, number]> => {
+    const sender = SELLER.agentUrl;
+    const urls = await store.registrations?.page({ kind: 'route', sender, list: 'url', limit: 99 });
+    return [(await kept('route', sender)) - (urls?.rows.length ?? 0), urls?.rows.length ?? -1];
+  };
 
   /** Forgets before the store runs the nth step of another process. */
   const forgetBefore = (nth: number): Registrations => {
@@ -51,7 +65,8 @@ describe.each([
     'before step %i of reportingWebhook: one URL at most, which forget finds',
     async (nth) => {
       await forgetBefore(nth).reportingWebhook(SELLER, { frequency: 'daily' });
-      expect(await kept('route', '')).toBe(await kept('route', SELLER.agentUrl));
+      expect(await own()).toEqual([1, 1]);
+      expect(await kept('route', '')).toBe(1);
       await process().forget(SELLER.agentUrl);
       expect([await kept('route', ''), await kept('route', SELLER.agentUrl)]).toEqual([0, 0]);
     },
@@ -76,5 +91,59 @@ describe.each([
     expect(await kept('route', '')).toBe(1);
     await process().forget(SELLER.agentUrl);
     expect(await kept('route', '')).toBe(0);
+  });
+
+  describe('retire while a URL is told', () => {
+    const DAILY = { frequency: 'daily' } as const;
+    const only = async ({ state }: Registrations): Promise<UrlState> =>
+      (await state()).urls[0] ?? expect.fail('a URL');
+    const tokenRow = async (route: string): Promise<string> =>
+      (await store.registrations?.run('', (rows) => rows.get('route', route)?.value)) ?? '';
+    const secretAt = async (url: unknown): Promise<unknown> => {
+      const [seller] = await process().senders(new URL(String(url)));
+      return seller?.auth && 'reports' in seller.auth ? seller.auth.reports.secret : undefined;
+    };
+
+    // Its steps: the seller's own row, the row of the URL, what has become of it.
+    it.each([1, 2, 3])(
+      'before step %i of reportingWebhook: the token stays, without credentials',
+      async (nth) => {
+        const other = process();
+        await other.reportingWebhook(SELLER, DAILY);
+        const url = await only(other);
+        const racing = process(async (run) => {
+          if (run === nth) await other.retire(url, { force: true });
+        });
+        // Something new of the seller: the row is written again.
+        const told = await racing.reportingWebhook({ ...SELLER, edition: '3.1' }, DAILY);
+        const row = await tokenRow(url.route);
+        expect(JSON.parse(row)).toMatchObject({ random: url.route, retiredAt: expect.any(Number) as number });
+        expect(row).not.toContain('sealed');
+        expect(await secretAt(told['url'])).toBe(
+          (told['authentication'] as { credentials: string }).credentials,
+        );
+      },
+    );
+
+    it.each([1, 2, 3, 4, 5, 6, 7, 8])(
+      'before step %i of retire, below another base: what is told has its credentials',
+      async (nth) => {
+        const [old, both] = [
+          'https://old.example/hooks',
+          ['https://new.example/hooks', 'https://old.example/hooks'],
+        ];
+        const first = process(undefined, old);
+        await first.reportingWebhook(SELLER, DAILY);
+        const url = await only(first);
+        const told: JsonObject[] = [];
+        const tell = async (): Promise<void> => {
+          told.push(await process(undefined, both).reportingWebhook(SELLER, DAILY));
+        };
+        await process(async (run) => (run === nth ? tell() : undefined), both).retire(url, { force: true });
+        if (told.length === 0) await tell();
+        const { url: of, authentication } = told[0] ?? {};
+        expect(await secretAt(of)).toBe((authentication as { credentials: string }).credentials);
+      },
+    );
   });
 });

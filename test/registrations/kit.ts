@@ -34,15 +34,15 @@ export function hmac(key: Uint8Array, data: Uint8Array | string): Buffer {
   return createHmac('sha256', key).update(data).digest();
 }
 
-/** How long the looks at subscriptions of `withoutSets` wait, which a `sleep` knows them by. Ms. */
+/** How long the looks at subscriptions and moves of `withoutSets` wait, which a `sleep` knows them by. Ms. */
 export const SETS_LOOK_MS = 9_999;
 
-/** The store, without sets of subscriptions: where a `sleep` moves the clock, their looks must not move it too. */
+/** The store, without sets of subscriptions and moves: where a `sleep` moves the clock, their looks must not move it too. */
 export function withoutSets<S extends Store>(store: S): S {
   const { registrations } = store;
   if (!registrations) throw new TypeError('the store keeps no registrations');
   const due: StoreRegistrations['due'] = async (request) =>
-    request.kind === 'subscription' ? { rows: [], nextDueMs: SETS_LOOK_MS } : registrations.due(request);
+    request.kind === 'operation' ? registrations.due(request) : { rows: [], nextDueMs: SETS_LOOK_MS };
   return { ...store, registrations: { ...registrations, due } };
 }
 

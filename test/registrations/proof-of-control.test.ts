@@ -51,6 +51,9 @@ function watched(store: Store) {
   return { store: { ...store, registrations: { ...registrations, run } }, at };
 }
 
+/** What it was told: a proof of control is judged by the URL by which it comes. */
+const NOWHERE = { base: 'https://buyer.example', route: 'r' } as const;
+
 interface Of extends Partial<Pick<SubscriptionSet, 'accountId' | 'subscriptions'>> {
   /** It is the set of the whole agent. */
   readonly isAgents?: true;
@@ -127,6 +130,7 @@ async function world(name = 'memory', mode: 'inline' | 'inbox' = 'inline') {
         since: 1,
         eventTypes: TYPES,
         scheme: 'signature',
+        ...NOWHERE,
         ...changes,
       };
       const set: SubscriptionSet = {
@@ -248,7 +252,7 @@ describe('a proof of control is answered by what is kept (subscriptions.md §3.1
 
   it('those of the form that was active last are right too, until the wanted one is', async () => {
     const at = await world();
-    const last = { eventTypes: ['product.created'], scheme: 'signature' } as const;
+    const last = { ...NOWHERE, eventTypes: ['product.created'], scheme: 'signature' } as const;
     const told = await at.kept({ last });
     expect(await answer(at, told)).toBe(YES);
     expect(await answer(at, told, { event_types: last.eventTypes })).toBe(YES);

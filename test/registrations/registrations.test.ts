@@ -182,6 +182,25 @@ describe('with a receiver and a seller', () => {
     expect((await seller.deliver(seller.payloads.report(), { url })).last).toMatchObject({ status: 401 });
   });
 
+  it('what is signed is accepted at a URL that was retired, and it is told; the next call has another one', async () => {
+    const urlOf = async (): Promise<string> => {
+      const { toolArguments } = await registrations.create({ ...who(), ...request });
+      return (toolArguments['push_notification_config'] as { url: string }).url;
+    };
+    const url = await urlOf();
+    const [known] = (await registrations.state()).urls;
+    await registrations.retire(known ?? expect.fail('a URL'), { force: true });
+    expect((await seller.deliver(seller.payloads.tool('completed'), { url })).last).toMatchObject({
+      status: 200,
+    });
+    expect(handled).toHaveLength(1);
+    expect(await urlOf()).not.toBe(url);
+    await receiver.stop();
+    const rows = await memoryStore({ state }).registrations?.page({ kind: 'route', list: 'url', limit: 9 });
+    const kept = (rows?.rows ?? []).map(({ value }) => JSON.parse(value) as Record<string, unknown>);
+    expect(kept.filter((one) => 'usedAlarmAt' in one).map((one) => one['route'])).toEqual([known?.route]);
+  });
+
   it('begun work that its seller does not name is an alarm, once, and no other begun work is', async () => {
     const alarms: { readonly code: string }[] = [];
     const made = createRegistrations({

@@ -124,7 +124,7 @@ describe("a seller's route", () => {
     expect(authentication).toEqual({ scheme: 'HMAC-SHA256', credentials });
     expect([plain.url, hmac.url]).not.toContain(url);
     expect(credentials).not.toBe(hmac.authentication?.credentials);
-    expect(await at.process().reportsRouteOf(SELLER)).toEqual({ url, urls: [url], authentication });
+    expect(await at.process().reportsRouteOf(SELLER)).toMatchObject({ url, urls: [url], authentication });
     expect(await at.process().senders(new URL(url))).toEqual([
       { ...SELLER, auth: { reports: { secret: credentials } } },
     ]);
@@ -343,7 +343,7 @@ describe('rewrap', () => {
     expect(await both.rewrap()).toEqual({ rewrapped: 1, needed: 2, ...WHOLE });
     expect(await both.rewrap()).toEqual({ rewrapped: 0, needed: 2, ...WHOLE });
     // By either row of the route: nothing changes for the seller.
-    expect(await at.process(NEWEST, OLDER).routeOf(SELLER, 'HMAC-SHA256')).toEqual({
+    expect(await at.process(NEWEST, OLDER).routeOf(SELLER, 'HMAC-SHA256')).toMatchObject({
       url,
       urls: [url],
       authentication,

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { expect } from 'vitest';
 import type { Observe } from '../../src/index.ts';
 import {
   type Alarm,
@@ -12,6 +12,7 @@ import { LOOK_MS, registrationsOf } from '../../src/registrations/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createMemoryState } from '../../src/stores/for-tests.ts';
 import type { StoreRegistrations } from '../../src/stores/index.ts';
+import { ciphers } from './ciphers.ts';
 import { counted, hashes, NEWEST } from './kit.ts';
 
 export const AGENT = 'https://seller.example/mcp';
@@ -100,29 +101,6 @@ export function subscriptionSeller(accounts: Account[] = [{ account_id: 'acc-1' 
 }
 
 export type SubscriptionSeller = ReturnType<typeof subscriptionSeller>;
-
-/** Ciphers of the runtime's own threads that have not ended: no time passes meanwhile, however slow the machine is. */
-const ciphers = { running: 0 };
-const CIPHERS = ['importKey', 'encrypt', 'decrypt'] as const;
-
-beforeAll(() => {
-  const { subtle } = globalThis.crypto;
-  for (const name of CIPHERS) {
-    const real = subtle[name].bind(subtle) as (...given: unknown[]) => Promise<unknown>;
-    const value = async (...given: unknown[]): Promise<unknown> => {
-      ciphers.running += 1;
-      try {
-        return await real(...given);
-      } finally {
-        ciphers.running -= 1;
-      }
-    };
-    Object.defineProperty(subtle, name, { configurable: true, value });
-  }
-});
-afterAll(() => {
-  for (const name of CIPHERS) Reflect.deleteProperty(globalThis.crypto.subtle, name);
-});
 
 const unobserved: Observe = () => expect.fail('nothing is observed');
 

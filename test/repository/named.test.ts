@@ -42,7 +42,7 @@ const OTHERS: readonly (readonly [file: RegExp, name: RegExp, why: string])[] = 
   [/./, /^(?:Node|node|Next|next|Fastify|Bull|Vue)\.js$/, 'a project'],
   [
     /^(?:README|docs\/\w[\w-]*)\.md$/,
-    /^(?:(?:pages|app)\/.*|(?:\.\/)?(?:buyer|call|challenge|first|handle|handlers\.test|heard|jest\.config|lost|main|order|quickstart|receiver|rehearse|server|try|verify|webhooks\.test)\.m?[jt]s)$/,
+    /^(?:(?:pages|app)\/.*|(?:\.\/)?(?:buyer|call|challenge|first|handle|handlers\.test|jest\.config|lost|main|move|order|quickstart|receiver|rehearse|server|try|verify|webhooks\.test)\.m?[jt]s)$/,
     'a file of the reader’s project',
   ],
   [/^examples\/lambda\/README\.md$/, /^dist\/index\.cjs$/, 'what the example builds'],

@@ -97,6 +97,7 @@ const sample: Specs = {
   contract: NONE,
   owed: NONE,
   subscriptions: NONE,
+  told: NONE,
   verification: {
     sections: ['1', '2'],
     rules: [
@@ -158,7 +159,7 @@ const row = (number: string, file = '`src/a.ts`', test = '`test/a.test.ts`'): st
 
 function table(...verification: readonly string[]): string {
   const head = ['| Rule | Built in | Held by |', '| --- | --- | --- |'];
-  const others = ['calls', 'contract', 'admission', 'owed', 'subscriptions'].flatMap((name) => [
+  const others = ['calls', 'contract', 'admission', 'owed', 'subscriptions', 'told'].flatMap((name) => [
     `## [${name}.md](${name}.md)`,
     ...head,
     row('1.1'),

@@ -1,5 +1,6 @@
 /** The documents of docs/spec: what is cited as `<name>.md §<number>`. */
-export type SpecName = 'contract' | 'verification' | 'admission' | 'calls' | 'owed' | 'subscriptions';
+export type SpecName =
+  'contract' | 'verification' | 'admission' | 'calls' | 'owed' | 'subscriptions' | 'told';
 
 export const SPECS: readonly SpecName[] = [
   'contract',
@@ -8,6 +9,7 @@ export const SPECS: readonly SpecName[] = [
   'calls',
   'owed',
   'subscriptions',
+  'told',
 ];
 
 /** `(planned)`: not built, cited by no code. `(informative)`: binds others or explains; there is nothing to build. */
@@ -75,10 +77,7 @@ export function readSpec(name: SpecName, text: string, problems: string[]): Spec
 const GAP = String.raw`(?:[ \t]|\n[ \t]*(?:\*|\/\/|--|#|>)?[ \t]*)+`;
 const SIGN = String.raw`§(${NUMBER}|\d+)`;
 const LIST = `${SIGN}(?:(?:,${GAP}|${GAP}(?:and|or|to)${GAP}|,${GAP}and${GAP})${SIGN})*`;
-const MENTION = new RegExp(
-  String.raw`(?<![\w-])(contract|verification|admission|calls)\.md(?:${GAP}(${LIST}))?`,
-  'g',
-);
+const MENTION = new RegExp(String.raw`(?<![\w-])(${SPECS.join('|')})\.md(?:${GAP}(${LIST}))?`, 'g');
 const OF_LIST = new RegExp(`(${GAP}to${GAP})?${SIGN}`, 'g');
 /** What stood outside the repository. */
 const GONE = /(?<![\w-])(?:interface|design|facts)\.md/g;

@@ -27,7 +27,7 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^reconcile\/lost-store\.test\.ts$/, 'stores'],
   [/^receiver\/(late-query|stuck-transaction)\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|examples|runtimes)\//, 'integration'],
-  [/^cli\/((process|refused|registry|owed)\.test\.ts$|probe\/)/, 'integration'],
+  [/^cli\/((process|refused|registry|owed|state)\.test\.ts$|probe\/)/, 'integration'],
   [/^repository\/(exports|packed|samples|sizes)\.test\.ts$/, 'integration'],
   [/^vectors\/docs\.test\.ts$/, 'integration'],
 ];
@@ -61,7 +61,7 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
 /** Files that run in every form, otherwise in each: their harness asks for the form, with what differs. */
 export const EVERY_FORM: readonly (readonly [RegExp, string])[] = [
   [
-    /^cli\/((process|refused|registry|owed)\.test\.ts$|inbox\/)/,
+    /^cli\/((process|refused|registry|owed|state)\.test\.ts$|inbox\/)/,
     'the command line in this process; in one of its own',
   ],
   [/^codec\/json-reader\.test\.ts$/, 'fewer random texts; two and a half times as many'],

@@ -6,6 +6,7 @@ import { isWhole } from '../../reconcile/stream-account.ts';
 import type { TaskCounts } from '../../reconcile/tasks-account.ts';
 import { addStoreFlags, openStore, type StoreFlags } from '../inbox/open-store.ts';
 import { addVerb, type CliContext, instant, type Report, type RunVerb, UsageError, whole } from '../shell.ts';
+import { isSellerKnown, UNKNOWN_SELLER } from '../known-seller.ts';
 import { textOf, type WholeAccount } from './owed-text.ts';
 
 interface OwedFlags extends StoreFlags {
@@ -62,12 +63,14 @@ async function owed(flags: OwedFlags, context: CliContext): Promise<Report> {
   const { registrations: rows, close } = await openStore(flags, context);
   try {
     const source = { rows, hashes: await loadHashes(), tolerance: { delayMs, graceMs } };
-    const account = await wholeAccount(source, flags);
-    const isKnown = mediaBuy === undefined || account.streams.length + (account.unchanged ?? 0) > 0;
+    const isSeller = await isSellerKnown(rows, seller);
+    const whole = await wholeAccount(source, flags);
+    const isKnown = isSeller && (mediaBuy === undefined || whole.streams.length + (whole.unchanged ?? 0) > 0);
+    const account = { ...whole, complete: whole.complete && isKnown };
     return {
       ok: isKnown && account.streams.every(isWhole),
       json: plain(account),
-      text: (paint) => textOf(account, flags, paint),
+      text: (paint) => (isSeller ? textOf(account, flags, paint) : UNKNOWN_SELLER),
     };
   } finally {
     await close();

@@ -1,19 +1,17 @@
 import { utf8 } from '../../codec/encoding.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
-import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationErrorCode } from '../../shared/codes.ts';
 import { isOfKind, messageOf } from '../../shared/errors.ts';
 import { argumentsText, type JsonObject } from '../answer-json.ts';
 import { RegistrationError } from '../registrations-errors.ts';
-import type { Routes } from '../routes.ts';
-import type { RouteScheme } from '../seller.ts';
 import { SellerBusyError, SellerError, waitMs } from '../seller-error.ts';
 import type { Reading } from './account-reading.ts';
-import { accountEntries, agentEntries, type RoutesByScheme } from './entries.ts';
-import { type Held, heldOn, type HoldContext, whileHeld } from './hold.ts';
+import { accountEntries, agentEntries, type SetRoutes } from './entries.ts';
+import { type Held, heldOn, whileHeld } from './hold.ts';
 import { ask, type CallContext, type Calling, read } from './set-calls.ts';
+import { type RoutesContext, sentElsewhere, withEntryRoutes, withRoutes } from './set-routes.ts';
 import { accountIn, gone, isToSend, type Look, looked, type News, waitOf } from './set-states.ts';
-import type { Subscription, SubscriptionSet } from './set-row.ts';
+import { isMoving, type Subscription, type SubscriptionSet } from './set-row.ts';
 import { accountAnswer, agentAnswer, type SetAnswer, SYNC_ACCOUNTS, SYNC_AGENT } from './sync-answers.ts';
 
 /*
@@ -21,9 +19,7 @@ import { accountAnswer, agentAnswer, type SetAnswer, SYNC_ACCOUNTS, SYNC_AGENT }
  * read (subscriptions.md §2). The row says all that another process needs to go on after each step.
  */
 
-export interface ChangeContext extends HoldContext, CallContext {
-  readonly routes: Pick<Routes, 'base' | 'routeOf'>;
-  readonly hashes: Pick<Hashes, 'sha256Hex'>;
+export interface ChangeContext extends RoutesContext, CallContext {
   readonly newId: () => string;
 }
 
@@ -50,7 +46,7 @@ interface Work extends Calling {
   readonly context: ChangeContext;
   readonly held: Held;
   readonly given: Given;
-  readonly routes: RoutesByScheme;
+  readonly routes: SetRoutes;
   /** What the seller has paused or dropped, and its owner sets again by this very change. */
   readonly missed: Subscription[];
 }
@@ -76,26 +72,22 @@ export async function changeSet(
 ): Promise<Changed | undefined> {
   const ref = given.asked ?? set.subscriptions[0]?.ref;
   let work: Work = { context, held, given, routes: new Map(), missed: [], ref };
+  let is: SubscriptionSet;
   try {
-    work = { ...work, routes: await routesOf(context, set) };
+    const found = await withRoutes(context, held, set);
+    if (!found) return undefined;
+    is = found.set;
+    work = { ...work, routes: found.routes };
   } catch (error) {
     // A mistake of this process, or its store: no word of the seller's.
     return conclude(work, unanswered(error));
   }
   try {
-    const account = accountIn(set);
-    return await (account ? changeAccount(work, set, account) : changeAgent(work));
+    const account = accountIn(is);
+    return await (account ? changeAccount(work, is, account) : changeAgent(work));
   } catch (error) {
     return conclude(work, failed(given, error));
   }
-}
-
-/** The routes of its schemes, durable before the seller is told (subscriptions.md §3.2). */
-async function routesOf({ routes }: ChangeContext, set: SubscriptionSet): Promise<RoutesByScheme> {
-  const schemes = set.subscriptions.flatMap(({ scheme, last }) => [scheme, ...(last ? [last.scheme] : [])]);
-  const found = new Map<RouteScheme, Awaited<ReturnType<Routes['routeOf']>>>();
-  for (const scheme of new Set(schemes)) found.set(scheme, await routes.routeOf(set.seller, scheme));
-  return found;
 }
 
 async function changeAccount(
@@ -114,7 +106,7 @@ async function changeAccount(
   let args: JsonObject;
   let dry: SetAnswer;
   try {
-    args = argumentsOf(work, seen.set, account, before);
+    args = await argumentsOf(work, seen.set, account, before);
     dry = judge(await send({ ...args, dry_run: true }));
     if (dry.kind === 'refused') throw dry.error;
   } catch (error) {
@@ -126,7 +118,7 @@ async function changeAccount(
     if (!is) return undefined;
     const { entries } = now;
     if (!isToSend(is.set)) return conclude(work, { entries, vanished: gone(before.entries, entries, set) });
-    args = argumentsOf(work, is.set, account, now);
+    args = await argumentsOf(work, is.set, account, now);
   }
   // A task is under way: it is looked at what came of it, and not begun again.
   const answer: End = dry.isTask ? { sent: 'answered' } : await sent(work, () => send(args), judge);
@@ -142,13 +134,14 @@ async function changeAccount(
 }
 
 /** The arguments that the seller is sent. @throws RegistrationError */
-function argumentsOf(
-  { routes, given }: Work,
+async function argumentsOf(
+  { context, held, routes, given }: Work,
   set: SubscriptionSet,
   account: JsonObject,
   { entries }: Reading,
-): JsonObject {
-  const configs = accountEntries(set, entries, routes, given.credentials);
+): Promise<JsonObject> {
+  const all = await withEntryRoutes(context, held.agentUrl, routes, entries);
+  const configs = accountEntries(set, entries, all, given.credentials);
   const args = { accounts: [{ account, notification_configs: configs }] };
   argumentsText(args);
   return args;
@@ -173,6 +166,7 @@ async function changeAgent(work: Work): Promise<Changed | undefined> {
   };
   const dry = await preview();
   if (dry.kind === 'refused') return conclude(work, failed(given, dry.error));
+  if (await isMovedOn(work, is.set, dry)) return changeAgent(work);
   if (dry.isUnchanged || dry.isTask) {
     return conclude(work, { ...(dry.isUnchanged && { isSet: true }), sent: 'answered' });
   }
@@ -189,6 +183,15 @@ async function changeAgent(work: Work): Promise<Changed | undefined> {
     agentAnswer,
   );
   return conclude(work, { ...answer, ...(answer.sent === 'answered' && (await setBy(answer))) });
+}
+
+type Taken = Extract<SetAnswer, { kind: 'taken' }>;
+
+/** The seller has the set as it was: whether it is to be sent once more, with what is to go elsewhere. */
+async function isMovedOn(work: Work, set: SubscriptionSet, { isUnchanged }: Taken): Promise<boolean> {
+  if (!isUnchanged || !set.subscriptions.some(isMoving)) return false;
+  const moved = await note(work, { isSet: true });
+  return moved !== undefined && isToSend(moved.set);
 }
 
 /** The key of the same call before, where that was not answered and the seller knows it still; else a new one. Durable. */
@@ -226,19 +229,19 @@ async function note(
   { context, held, given, routes, missed }: Work,
   seen: Partial<Reading> & Pick<Look, 'isSet'>,
 ) {
-  const noted = await whileHeld(context, held, (set, now) => {
+  const noted = await whileHeld(context, held, (set, now, rows) => {
     const { accountId, ...look } = seen;
     const after = looked(
       { ...set, ...(accountId !== undefined && { accountId }) },
       { ...look, routes, sent: 'nothing', ...(given.asked !== undefined && { asked: given.asked }) },
       now,
     );
-    // What is lost is told where it is concluded.
-    const subscriptions = unlessLost(set, after.set);
     const wasActive = (one: Subscription): boolean =>
       set.subscriptions.some(({ ref, state }) => ref === one.ref && state === 'active');
-    const again = subscriptions.filter((one) => one.state === 'pending' && wasActive(one));
-    return { set: { ...after.set, subscriptions }, again };
+    const again = after.set.subscriptions.filter((one) => one.state === 'pending' && wasActive(one));
+    const is = sentElsewhere(context, { set: after.set, routes }, rows, now);
+    // What is lost is told where it is concluded.
+    return { set: { ...is, subscriptions: unlessLost(set, is) }, again };
   });
   missed.push(...(noted?.again ?? []));
   return noted;

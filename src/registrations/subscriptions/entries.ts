@@ -4,7 +4,6 @@ import type { Json } from '../answer-json.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import { LEGACY } from '../route-kind.ts';
 import type { Route } from '../routes.ts';
-import type { RouteScheme } from '../seller.ts';
 import type { Entry } from './account-reading.ts';
 import { type Form, isSameSet, type Subscription, type SubscriptionSet } from './set-row.ts';
 
@@ -13,14 +12,14 @@ import { type Form, isSameSet, type Subscription, type SubscriptionSet } from '.
 /** Entries that a set may have. */
 export const MOST_ENTRIES = 16;
 
-/** The seller's routes by scheme. */
-export type RoutesByScheme = ReadonlyMap<RouteScheme, Route>;
+/** Routes of the seller, by their names. */
+export type SetRoutes = ReadonlyMap<string, Route>;
 
 /** The set of an account with what is wanted of ours. @throws RegistrationError */
 export function accountEntries(
   { subscriptions }: SubscriptionSet,
   read: readonly Entry[],
-  routes: RoutesByScheme,
+  routes: SetRoutes,
   credentials: Readonly<Record<string, string>>,
 ): readonly Json[] {
   const ours = new Set(subscriptions.map(({ subscriberId }) => subscriberId));
@@ -35,7 +34,7 @@ export function accountEntries(
 }
 
 /** What an agent is to have: of one that was refused, what it had before. @throws RegistrationError */
-export function agentEntries({ subscriptions }: SubscriptionSet, routes: RoutesByScheme): readonly Json[] {
+export function agentEntries({ subscriptions }: SubscriptionSet, routes: SetRoutes): readonly Json[] {
   return withinLimit(
     subscriptions.flatMap((one) => {
       const form = formAtAgent(one);
@@ -61,18 +60,18 @@ function withinLimit(entries: readonly JsonObject[]): readonly Json[] {
   );
 }
 
-/** The URL that it was told, for as long as that is served; else the one that is told now. */
-function urlOf({ scheme, base }: Form, routes: RoutesByScheme): string {
-  const { url = '', urls = [] } = routes.get(scheme) ?? {};
-  return urls.find((one) => one.slice(0, one.lastIndexOf('/')) === base) ?? url;
-}
+/** The URL that it was told, for as long as that is served; undefined where it is not. */
+export const urlOf = ({ base, route }: Form, routes: SetRoutes): string | undefined =>
+  routes.get(route)?.urls.find((one) => one.slice(0, one.lastIndexOf('/')) === base);
 
-function wantedEntry(subscriberId: string, form: Form, routes: RoutesByScheme): JsonObject {
-  const { eventTypes, scheme } = form;
-  const { authentication } = routes.get(scheme) ?? {};
+function wantedEntry(subscriberId: string, form: Form, routes: SetRoutes): JsonObject {
+  const { eventTypes, route } = form;
+  const { authentication } = routes.get(route) ?? {};
+  const url = urlOf(form, routes);
+  if (url === undefined) throw new Error(`The URL of ${subscriberId} is served no more.`);
   return {
     subscriber_id: subscriberId,
-    url: urlOf(form, routes),
+    url,
     event_types: eventTypes,
     ...(authentication && {
       authentication: { schemes: [authentication.scheme], credentials: authentication.credentials },
@@ -93,7 +92,7 @@ function asItWas(entry: Entry, secretOf: (scheme: unknown) => string | undefined
   const id = quoted(entry.subscriber_id);
   throw new RegistrationError(
     'foreign_credentials',
-    `credentials: the subscription ${id} of somebody else has credentials, which the seller never shows, so it cannot be sent back as it was. Nothing was sent. Give them: credentials: { ${id}: '…' }. Where it is one of yours, somebody has changed it, or you name the account by another object there: subscribe to it again first, or name it alike.`,
+    `credentials: the subscription ${id} of somebody else has credentials, which the seller never shows, so it cannot be sent back as it was. Nothing was sent. Give them: credentials: { ${id}: '…' }. Where it is one of yours, somebody has changed it: subscribe to it again first.`,
   );
 }
 
@@ -118,7 +117,7 @@ function credentialsOf(
   entry: Entry,
   scheme: unknown,
   ours: ReadonlySet<string>,
-  routes: RoutesByScheme,
+  routes: SetRoutes,
   given: Readonly<Record<string, string>>,
 ): string | undefined {
   const { subscriber_id: id } = entry;
@@ -138,17 +137,16 @@ function schemeIn(entry: JsonObject): unknown {
   return Array.isArray(schemes) ? (schemes as readonly unknown[])[0] : schemes;
 }
 
-/** Why an entry is not the subscription as it is wanted; undefined where it is. One that is active may be at any of our bases. */
+/** Why an entry is not the subscription as it is wanted; undefined where it is. @param url its own; undefined: it has none. */
 export function differs(
   entry: JsonObject | undefined,
-  form: Form & Pick<Subscription, 'state'>,
-  routes: RoutesByScheme,
+  { scheme, eventTypes }: Pick<Form, 'scheme' | 'eventTypes'>,
+  url: string | undefined,
 ): string | undefined {
   if (!entry) return 'it is not among the notification_configs of the account';
   if ((present(entry, 'active') ?? true) !== true) return 'the seller has paused it (active: false)';
-  const { scheme, eventTypes } = form;
-  const urls = form.state === 'pending' ? [urlOf(form, routes)] : (routes.get(scheme)?.urls ?? []);
-  if (!isAmong(textMember(entry, 'url'), urls)) return 'the seller has another url of it';
+  if (url === undefined || !isAmong(textMember(entry, 'url'), [url]))
+    return 'the seller has another url of it';
   const wanted = scheme === 'signature' ? undefined : LEGACY[scheme];
   if (schemeIn(entry) !== wanted) return 'the seller has another authentication of it';
   const types = present(entry, 'event_types');

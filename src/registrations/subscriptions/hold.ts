@@ -1,10 +1,14 @@
-import type { StoreRegistrations } from '../../stores/store.ts';
-import { setAt, setRow, type SubscriptionSet } from './set-row.ts';
+import type { Hashes } from '../../crypto/engine.ts';
+import type { RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
+import { isSameUrl } from '../../windows/told.ts';
+import { givenAt, saveGiven } from '../told/url-row.ts';
+import { setAt, setRow, type SubscriptionSet, urlsOf } from './set-row.ts';
 
 /* One process changes a set at a time (subscriptions.md §1.4): it holds the row, and longer than a call takes. */
 
 export interface HoldContext {
   readonly registrations: StoreRegistrations;
+  readonly hashes: Pick<Hashes, 'sha256Hex'>;
   /** Longer than a call takes. Ms. */
   readonly holdMs: number;
 }
@@ -31,7 +35,7 @@ function leftMs({ hold }: SubscriptionSet, by: string, now: number): number {
  * @returns how long somebody else may hold it; undefined where nothing is to be done.
  */
 export function take(
-  { registrations, holdMs }: HoldContext,
+  { registrations, hashes, holdMs }: HoldContext,
   { agentUrl, name, by }: Held,
   want: (set: SubscriptionSet | undefined, now: number) => SubscriptionSet | undefined,
 ): Promise<Taken> {
@@ -44,6 +48,7 @@ export function take(
     const until = Math.ceil(now + holdMs);
     const set = { ...wanted, hold: { by, until, ms: holdMs } };
     rows.save(setRow(name, set, until));
+    if (known) noteLeft(rows, known, wanted, { now, hashes });
     return { set };
   });
 }
@@ -59,14 +64,15 @@ export interface Step {
  * @returns what `change` came to; undefined where somebody else has taken it, or it was deleted.
  */
 export function whileHeld<T extends Step>(
-  { registrations, holdMs }: HoldContext,
+  { registrations, hashes, holdMs }: HoldContext,
   { agentUrl, name, by }: Held,
-  change: (set: SubscriptionSet, now: number) => T,
+  change: (set: SubscriptionSet, now: number, rows: RegistrationRows) => T,
 ): Promise<T | undefined> {
   return registrations.run(agentUrl, (rows, now) => {
     const known = setAt(rows, name);
     if (known?.hold?.by !== by) return undefined;
-    const done = change(known, now);
+    const done = change(known, now, rows);
+    noteLeft(rows, known, done.set, { now, hashes });
     const { hold: _hold, ...set }: SubscriptionSet = done.set;
     const { released } = done;
     if (released) {
@@ -77,6 +83,20 @@ export function whileHeld<T extends Step>(
     rows.save(setRow(name, { ...set, hold: { by, until, ms: holdMs } }, until));
     return done;
   });
+}
+
+/** A URL that no subscription of the set is on any more was left now (told.md §3.4). */
+function noteLeft(
+  rows: RegistrationRows,
+  before: SubscriptionSet,
+  after: SubscriptionSet,
+  { now, hashes }: { readonly now: number } & Pick<HoldContext, 'hashes'>,
+): void {
+  const on = after.subscriptions.flatMap(urlsOf);
+  for (const url of before.subscriptions.flatMap(urlsOf)) {
+    const given = on.some((one) => isSameUrl(one, url)) ? undefined : givenAt(rows, url, hashes);
+    if (given) saveGiven(rows, before.seller.agentUrl, { ...given, leftAt: now }, hashes);
+  }
 }
 
 /** Holds a set for longer. @returns it. */

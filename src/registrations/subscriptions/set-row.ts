@@ -6,6 +6,8 @@ import type { JsonObject } from '../answer-json.ts';
 import { storedObject } from '../operation-rows.ts';
 import type { RandomBytes } from '../secrets.ts';
 import type { RouteScheme, Seller } from '../seller.ts';
+import type { MoveTarget } from '../told/move-row.ts';
+import { isSameUrl, type OurUrl } from '../../windows/told.ts';
 
 /* The row of a set (subscriptions.md §1). */
 
@@ -16,12 +18,18 @@ import type { RouteScheme, Seller } from '../seller.ts';
  */
 export type SubscriptionState = 'pending' | 'active' | 'refused' | 'lost' | 'removing';
 
-/** A form of a subscription, as a seller is told it. */
-export interface Form {
+/** A form of a subscription, as a seller is told it: base and route are those of its URL. */
+export interface Form extends OurUrl {
   readonly eventTypes: readonly string[];
   readonly scheme: RouteScheme;
-  /** Its URL without the last segment. */
-  readonly base?: string;
+}
+
+/** Where a subscription is to go (told.md §3.6). `under_way`: the form that is wanted is there. */
+export interface SetMove {
+  readonly to: MoveTarget;
+  readonly state: 'waiting' | 'under_way' | 'refused';
+  /** Why it was refused. */
+  readonly reason?: string;
 }
 
 /** One entry of ours. Times are Unix ms on the store's clock. */
@@ -34,6 +42,7 @@ export interface Subscription extends Form {
   readonly since: number;
   /** As it was active last. */
   readonly last?: Form;
+  readonly move?: SetMove;
   /** Answers without an error after which it was not there as it was sent. */
   readonly tries?: number;
 }
@@ -101,6 +110,18 @@ export function setRow(name: string, set: SubscriptionSet, dueAt: number | null)
     expiresAt: isGone ? 1 : null,
   };
 }
+
+/** The URLs that a subscription is on (told.md §1.2). What was refused, and never set, is on none. */
+export function urlsOf({ base, route, state, last }: Subscription): readonly OurUrl[] {
+  const urls = [...(state === 'refused' ? [] : [{ base, route }]), ...(last ? [last] : [])];
+  return urls.filter((one, at) => at === urls.findIndex((other) => isSameUrl(one, other)));
+}
+
+/** Whether it is to be sent elsewhere, or was and is not there yet. */
+export const isMoving = ({ move }: Subscription): boolean => move !== undefined && move.state !== 'refused';
+
+/** Without where it is to go. */
+export const unmoved = ({ move: _over, ...one }: Subscription): Subscription => one;
 
 /** True if two lists have the same members. */
 export function isSameSet(a: readonly string[], b: readonly string[]): boolean {

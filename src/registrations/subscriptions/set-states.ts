@@ -2,8 +2,8 @@ import { DAY_MS } from '../../windows/calendar.ts';
 import type { JsonObject } from '../answer-json.ts';
 import { storedObject } from '../operation-rows.ts';
 import type { Entry } from './account-reading.ts';
-import { differs, type RoutesByScheme } from './entries.ts';
-import type { Subscription, SubscriptionSet } from './set-row.ts';
+import { differs, type SetRoutes, urlOf } from './entries.ts';
+import { isMoving, type Subscription, type SubscriptionSet, unmoved } from './set-row.ts';
 
 /* What a look at the seller makes of the subscriptions of a set (subscriptions.md §2.7, §4). */
 
@@ -13,7 +13,7 @@ export interface Look {
   readonly entries?: readonly Entry[];
   /** Of an agent: whether the seller has what is wanted. */
   readonly isSet?: boolean;
-  readonly routes: RoutesByScheme;
+  readonly routes: SetRoutes;
   /** By this process, before it looked. `refused`: for good, with `reason`. */
   readonly sent: 'nothing' | 'answered' | 'refused' | 'unanswered';
   readonly reason?: string;
@@ -38,7 +38,10 @@ function judged(one: Subscription, look: Look, now: number): Subscription | unde
   if (one.state === 'pending') return waiting(one, look, why, now);
   const isMissed = one.state === 'active' && isSeen(look);
   if (!isMissed) return one;
-  return { ...one, state: one.ref === look.asked ? 'pending' : 'lost', reason: why, since: now };
+  const is = { reason: why, since: now };
+  return one.ref === look.asked
+    ? { ...one, ...is, state: 'pending' }
+    : { ...unmoved(one), ...is, state: 'lost' };
 }
 
 const isSeen = ({ entries, isSet }: Look): boolean => entries !== undefined || isSet !== undefined;
@@ -50,7 +53,7 @@ function whyNot(one: Subscription, { entries, isSet, routes }: Look): string | u
   if (entries) {
     const [entry, second] = entries.filter(({ subscriber_id: id }) => id === one.subscriberId);
     if (one.state === 'removing') return entry && 'the seller still has it';
-    return second ? 'the seller has it more than once' : differs(entry, one, routes);
+    return second ? 'the seller has it more than once' : differs(entry, one, urlOf(one, routes));
   }
   if (isSet === undefined) return NOT_SEEN;
   if (isSet)
@@ -62,16 +65,28 @@ function whyNot(one: Subscription, { entries, isSet, routes }: Look): string | u
 
 const without = ({ reason: _reason, tries: _tries, ...one }: Subscription): Subscription => one;
 
-const activated = (one: Subscription, now: number): Subscription => ({
-  ...without(one),
-  state: 'active',
-  since: now,
-  last: {
-    eventTypes: one.eventTypes,
-    scheme: one.scheme,
-    ...(one.base !== undefined && { base: one.base }),
-  },
-});
+function activated(one: Subscription, now: number): Subscription {
+  const { eventTypes, scheme, base, route } = one;
+  const last = { eventTypes, scheme, base, route };
+  return { ...without(arrived(one)), state: 'active', since: now, last };
+}
+
+/** Where it was to go last may be elsewhere. */
+function arrived(one: Subscription): Subscription {
+  const { move, base, scheme } = one;
+  if (move?.state !== 'under_way') return one;
+  const { to } = move;
+  const isThere = (to.base ?? base) === base && (to.scheme ?? scheme) === scheme;
+  return isThere ? unmoved(one) : { ...one, move: { to, state: 'waiting' } };
+}
+
+/** One that was to go elsewhere is wanted as it was (subscriptions.md §2.9). */
+function refused(one: Subscription, look: Look, reason: string, now: number): Subscription | undefined {
+  const { move, last } = one;
+  if (move?.state !== 'under_way' || !last) return { ...unmoved(one), state: 'refused', reason, since: now };
+  const was: Subscription = { ...without(one), ...last, state: 'active', since: now };
+  return judged({ ...was, move: { to: move.to, state: 'refused', reason } }, look, now);
+}
 
 /** One whose removal the seller has refused has a reason. */
 function removed(one: Subscription, look: Look, why: string | undefined): Subscription | undefined {
@@ -79,14 +94,20 @@ function removed(one: Subscription, look: Look, why: string | undefined): Subscr
   return look.sent === 'refused' ? { ...one, reason: look.reason ?? why } : without(one);
 }
 
-function waiting(one: Subscription, look: Look, why: string, now: number): Subscription {
+function waiting(one: Subscription, look: Look, why: string, now: number): Subscription | undefined {
   const reason = look.reason ?? why;
-  if (look.sent === 'refused') return { ...one, state: 'refused', reason, since: now };
+  if (look.sent === 'refused') return refused(one, look, reason, now);
   if (look.sent !== 'answered') return { ...one, reason };
   const tries = (one.tries ?? 0) + 1;
   if (tries < MOST_TRIES) return { ...one, tries, reason };
   const given = `${tries} calls were answered without an error, and ${reason}`;
-  return { ...one, state: 'refused', reason: given, since: now };
+  return refused(one, look, given, now);
+}
+
+/** One that was to be sent elsewhere next stays, where the seller does not even let the set be read. */
+function unsent(one: Subscription, { reason = NOT_SEEN }: Look): Subscription {
+  if (one.move?.state !== 'waiting') return one;
+  return { ...one, move: { to: one.move.to, state: 'refused', reason } };
 }
 
 /** The set after a look, and what is new of it. */
@@ -99,7 +120,8 @@ export function looked(
   const isBlamed = set.subscriptions.every(({ state }) => state !== 'pending');
   const subscriptions = set.subscriptions.flatMap((one) => {
     const isOther = one.state === 'removing' && look.sent === 'refused' && !isBlamed;
-    return judged(one, isOther ? { ...look, sent: 'unanswered' } : look, now) ?? [];
+    const is = isBlamed && look.sent === 'refused' ? unsent(one, look) : one;
+    return judged(is, isOther ? { ...look, sent: 'unanswered' } : look, now) ?? [];
   });
   const fresh = (state: Subscription['state']): readonly Subscription[] =>
     subscriptions.filter((one) => {
@@ -121,7 +143,7 @@ const backOff = (failures: number): number =>
   Math.min(FIRST_MS * 2 ** Math.min(failures - 1, 20), LONGEST_MS);
 
 /** Whether it is changed again soon. A removal that the seller has refused is tried once a day. */
-const isOpen = ({ subscriptions }: SubscriptionSet): boolean =>
+export const isOpen = ({ subscriptions }: SubscriptionSet): boolean =>
   subscriptions.some(
     ({ state, reason }) => state === 'pending' || (state === 'removing' && reason === undefined),
   );
@@ -137,7 +159,8 @@ export function waitOf(
   // Of an agent a look would send a set without the lost one, which no seller is to take for the change.
   const left = set.account === undefined ? ['refused', 'lost'] : ['refused'];
   const isWatched = set.subscriptions.some(({ state }) => !left.includes(state));
-  if (!failure && !isOpen(set)) return { failures: 0, waitMs: isWatched ? DAY_MS : undefined };
+  if (!failure && !isOpen(set) && !set.subscriptions.some(isMoving))
+    return { failures: 0, waitMs: isWatched ? DAY_MS : undefined };
   const failures = (set.failures ?? 0) + 1;
   return { failures, waitMs: isWatched ? (failure?.askedMs ?? backOff(failures)) : undefined };
 }

@@ -5,7 +5,6 @@ import { Fault } from '../../shared/errors.ts';
 import { limited, orAborted } from '../../shared/time-limits.ts';
 import type { CallSeller } from '../call-seller.ts';
 import { LISTED } from '../list-operations.ts';
-import { deleteRows } from '../operation-rows.ts';
 import { givenCaller } from '../option-checks.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import type { RandomBytes } from '../secrets.ts';
@@ -36,7 +35,7 @@ import type {
 } from './subscription-types.ts';
 import { isAsked, withUnwanted, withWanted } from './wanted.ts';
 
-/* Subscriptions as their owner has them (subscriptions.md): `subscribe`, `unsubscribe`, `list`, and the look of each set. */
+/* Subscriptions as their owner has them (subscriptions.md §1): `subscribe`, `unsubscribe`, `list`, and the look of each set. */
 
 export interface SubscriptionsContext extends Omit<LooksContext, 'call' | 'limitMs' | 'hashes'> {
   readonly call: CallSeller | undefined;
@@ -51,8 +50,6 @@ export interface Subscriptions {
   readonly list: (query?: SubscriptionQuery) => Promise<SubscriptionPage>;
   /** Looks at the sets that are due, until the signal aborts; resolves when the running looks have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
-  /** Deletes all sets of a seller. */
-  readonly forget: (agentUrl: string) => Promise<void>;
 }
 
 /** The share of the hold that a call, or a reading, may take. */
@@ -110,9 +107,8 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
     const name = setName(account, hashes);
     const before = await registrations.run(agentUrl, (rows) => namedIn(setAt(rows, name), ref));
     if (!before || !isAsked(before, request)) await requireTypes(by.call, request);
-    await context.routes.routeOf(sellerIn(request), scheme);
-    const { base } = context.routes;
-    const anew = { subscriberId: newSubscriberId(name, randomBytes), base };
+    const { base, route } = await context.routes.routeOf(sellerIn(request), scheme);
+    const anew = { subscriberId: newSubscriberId(name, randomBytes), base, route };
     const changed = await change(by, request, (set, now) => withWanted(set, request, anew, now));
     return outcome(changed, ref);
   };
@@ -150,7 +146,6 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
       return { subscriptions, ...(page.next !== undefined && { next: page.next }) };
     },
     run: (stopping) => lookAtSets(changing('registrations.start'), stopping),
-    forget: (agentUrl) => deleteRows(registrations, 'subscription', agentUrl),
   };
 }
 

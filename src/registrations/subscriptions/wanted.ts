@@ -1,13 +1,13 @@
 import { canonicalJson } from '../../codec/canonical-json.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import { sellerIn } from '../seller.ts';
-import { isSameSet, type Subscription, type SubscriptionSet } from './set-row.ts';
+import { isSameSet, type Subscription, type SubscriptionSet, unmoved } from './set-row.ts';
 import type { SubscriptionRequest } from './subscription-types.ts';
 
 /* What `subscribe` and `unsubscribe` write before anything is sent (subscriptions.md §1.4). */
 
 /** Subscriptions of one set that are kept, refused ones too. */
-const MOST_KEPT = 32;
+export const MOST_KEPT = 32;
 
 /** Whether it is set already, or about to be, as it is asked for. */
 export const isAsked = (
@@ -17,13 +17,13 @@ export const isAsked = (
 
 /**
  * The set with the subscription as it is wanted.
- * @param anew its id if it is new, and the base URL that it is told if it is sent.
+ * @param anew its id if it is new, and the URL that it is told if it is sent.
  * @throws RegistrationError `set_full`
  */
 export function withWanted(
   is: SubscriptionSet | undefined,
   request: SubscriptionRequest,
-  anew: Pick<Subscription, 'subscriberId'> & { readonly base: string },
+  anew: Pick<Subscription, 'subscriberId' | 'base' | 'route'>,
   now: number,
 ): SubscriptionSet {
   const { account, ref, eventTypes, scheme = 'signature' } = request;
@@ -47,16 +47,26 @@ export function withWanted(
 /** One that is active in this form stays so until the look says otherwise. */
 function wanted(
   known: Subscription | undefined,
-  asked: Pick<Subscription, 'ref' | 'subscriberId' | 'eventTypes' | 'scheme' | 'base'>,
+  asked: Pick<Subscription, 'ref' | 'subscriberId' | 'eventTypes' | 'scheme' | 'base' | 'route'>,
   now: number,
 ): Subscription {
   if (!known) return { ...asked, state: 'pending', since: now };
   const { reason: _reason, tries: _tries, ...is } = known;
   const isSame = is.scheme === asked.scheme && isSameSet(is.eventTypes, asked.eventTypes);
-  if (isSame && is.state === 'active') return is;
+  if (isSame && is.state === 'active') return movedAgain(is);
+  // Under way to where a step takes it.
+  if (isSame && is.state === 'pending' && is.move) return is;
   const since = isSame && is.state === 'pending' ? is.since : now;
-  const { eventTypes, scheme, base } = asked;
-  return { ...is, eventTypes, scheme, ...(base !== undefined && { base }), state: 'pending', since };
+  const { eventTypes, scheme, base, route } = asked;
+  return { ...unmoved(is), eventTypes, scheme, base, route, state: 'pending', since };
+}
+
+/** A step that was refused is tried again; one that would take it to another scheme than its owner asks for is over. */
+function movedAgain(one: Subscription): Subscription {
+  const { move } = one;
+  if (!move) return one;
+  const { to } = move;
+  return (to.scheme ?? one.scheme) === one.scheme ? { ...one, move: { to, state: 'waiting' } } : unmoved(one);
 }
 
 /** The set without the subscription; undefined where it has none of that name. */
@@ -71,7 +81,7 @@ export function withUnwanted(
     ...set,
     subscriptions: set.subscriptions.map((one) => {
       if (one.ref !== ref) return one;
-      const { reason: _reason, tries: _tries, ...known } = one;
+      const { reason: _reason, tries: _tries, ...known } = unmoved(one);
       return { ...known, state: 'removing', since: one.state === 'removing' ? one.since : now };
     }),
   };

@@ -125,6 +125,7 @@ export function senderState({ senders }: MemoryState, sender: string): SenderSta
       stream: newTable(),
       subscription: newTable(),
       snapshot: newTable(),
+      move: newTable(),
     },
   };
   senders.set(sender, created);

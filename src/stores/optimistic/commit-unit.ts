@@ -29,6 +29,7 @@ export function turnText(kind: RegistrationKind, dueAt: number): string {
 
 /** Each its own: rows of a kind are a range of texts. */
 const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
+  move: 'm',
   operation: 'o',
   route: 'r',
   stream: 's',

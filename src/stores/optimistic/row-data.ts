@@ -99,6 +99,7 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
   stream: REGISTRATION,
   subscription: REGISTRATION,
   snapshot: REGISTRATION,
+  move: REGISTRATION,
 };
 
 /** The member that the row's id says, unless it was hashed; scope says the others. */
@@ -114,6 +115,7 @@ const ID_MEMBER = {
   stream: 'id',
   subscription: 'id',
   snapshot: 'id',
+  move: 'id',
 } as const;
 
 const REGISTRATIONS: ReadonlySet<RowKind> = new Set<RegistrationKind>([
@@ -123,6 +125,7 @@ const REGISTRATIONS: ReadonlySet<RowKind> = new Set<RegistrationKind>([
   'stream',
   'subscription',
   'snapshot',
+  'move',
 ]);
 
 export function isRegistration(kind: RowKind): kind is RegistrationKind {
@@ -205,6 +208,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
   stream: packRegistration,
   subscription: packRegistration,
   snapshot: packRegistration,
+  move: packRegistration,
 };
 
 /** JSON: no character in it needs more care, whatever a sender wrote. */

@@ -16,6 +16,7 @@ const LETTERS: Record<RowKind, string> = {
   stream: 'S',
   subscription: 'B',
   snapshot: 'H',
+  move: 'M',
 };
 export const letterOf = (kind: RowKind): string => LETTERS[kind];
 

@@ -163,7 +163,7 @@ function requireOwn(row: RegistrationRow, sender: string): void {
  * and at no other, for nobody else may make the call meanwhile.
  */
 export function longestTurnMs(kind: RegistrationKind): number {
-  return kind === 'watch' || kind === 'subscription' ? LONGEST_TURN_MS : Infinity;
+  return kind === 'watch' || kind === 'subscription' || kind === 'move' ? LONGEST_TURN_MS : Infinity;
 }
 
 /** `isDue`, of a row. */

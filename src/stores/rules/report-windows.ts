@@ -11,7 +11,15 @@ import {
   streamText,
 } from '../../windows/stream.ts';
 import { withReportedEnd } from '../../windows/ends.ts';
-import type { ClaimedWindow, EventClaim, RegistrationRow, ReportClaim, WindowClaim } from '../store.ts';
+import { withHeard } from '../../windows/told.ts';
+import type {
+  ClaimedWindow,
+  EventClaim,
+  RegistrationRow,
+  ReportClaim,
+  UrlClaim,
+  WindowClaim,
+} from '../store.ts';
 import { markExpiry } from './order.ts';
 import type { RecordRow, Rows } from './rule-rows.ts';
 import type { Accepting } from './task-wait.ts';
@@ -49,8 +57,12 @@ interface Claims {
   readonly isDropped: boolean;
 }
 
-/** At insertion: what the report claims (owed.md §3.1), and says of the end of its media buys (§7.1, §7.3). */
-export function claimWindows(step: Accepting, { key, report }: EventClaim): Claims {
+/**
+ * At insertion: what the report claims (owed.md §3.1), and says of the end of its media buys (§7.1, §7.3); and by which URL the event
+ * came.
+ */
+export function claimWindows(step: Accepting, { key, report, via }: EventClaim): Claims {
+  if (via) noteUrl(step, via);
   if (report?.windows && report.final) noteFinals(step, report, report.windows);
   if (!report?.windows?.length) return { windows: null, isDropped: false };
   const { rows, request, now } = step;
@@ -58,7 +70,7 @@ export function claimWindows(step: Accepting, { key, report }: EventClaim): Clai
   const isFinal = report.final;
   const claimed = report.windows.map((window) => {
     const row = rows.registration('stream', request.sender, window.id, now);
-    return claimWindow(step, { ...window, key, isFinal }, row);
+    return claimWindow(step, { ...window, key, isFinal, via }, row);
   });
   return { windows: claimed.flatMap((one) => one ?? []), isDropped: claimed.includes(null) };
 }
@@ -121,7 +133,7 @@ function needClaims({ rows, request: { sender }, now }: Accepting, windows: read
  */
 function claimWindow(
   step: Accepting,
-  reported: WindowClaim & Reported,
+  reported: WindowClaim & Reported & { readonly via: UrlClaim | undefined },
   row: RegistrationRow | undefined,
 ): ClaimedWindow | null | undefined {
   const { rows, now } = step;
@@ -132,7 +144,7 @@ function claimWindow(
   if (!row && stream.unplaced.length === 0) return undefined;
   if (!row && !countUnknown(step)) return null;
   const kept = row ? lookedAt(step, row, known, stream) : unknownBuy(step, id);
-  rows.saveRegistration(withStream(kept, stream), now);
+  rows.saveRegistration(withStream(kept, heardBy(stream, reported.via, now)), now);
   return {
     id,
     ...(mediaBuyId !== id && { mediaBuyId }),
@@ -154,6 +166,27 @@ function lookedAt(
   const isSaid = known.final !== stream.final || known.changedAt !== stream.changedAt;
   const isNews = row.list === 'closed' || (isSaid && request.event?.report?.isPulled !== true);
   return isNews && row.list !== null ? { ...row, dueAt: now } : row;
+}
+
+/** The stream with the URL by which an event came, where its media buy was told that (told.md §1.3). */
+function heardBy(stream: Stream, via: UrlClaim | undefined, now: number): Stream {
+  const told = via && stream.told && withHeard(stream.told, via, now);
+  return told && told !== stream.told ? { ...stream, told } : stream;
+}
+
+/** Of media buys whose streams the event writes for nothing else. */
+function noteUrl({ rows, request: { sender }, now }: Accepting, via: UrlClaim): void {
+  needStreams(
+    rows,
+    sender,
+    via.streams.map((id) => ({ id })),
+  );
+  for (const id of via.streams) {
+    const row = rows.registration('stream', sender, id, now);
+    const known = row && streamIn(row.value);
+    const stream = known && heardBy(known, via, now);
+    if (row && stream && stream !== known) rows.saveRegistration(withStream(row, stream), now);
+  }
 }
 
 /** Of a media buy that nothing is known of yet (owed.md §3.6). */

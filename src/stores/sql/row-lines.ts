@@ -14,6 +14,7 @@ export const LETTER: Readonly<Record<RowKind, string>> = {
   stream: 'S',
   subscription: 'B',
   snapshot: 'H',
+  move: 'M',
 };
 const KIND: Readonly<Record<string, RowKind>> = {
   t: 'task',
@@ -27,6 +28,7 @@ const KIND: Readonly<Record<string, RowKind>> = {
   S: 'stream',
   B: 'subscription',
   H: 'snapshot',
+  M: 'move',
 };
 /** The order in which rows are locked begins with the task, which orders its records. */
 const LOCKED: Readonly<Record<RowKind, number>> = {
@@ -41,6 +43,7 @@ const LOCKED: Readonly<Record<RowKind, number>> = {
   stream: 8,
   subscription: 9,
   snapshot: 10,
+  move: 11,
 };
 
 export function kindOf(letter: string): RowKind {

@@ -52,6 +52,8 @@ export interface Draft {
   readonly stage?: string;
   readonly isRevision?: boolean;
   readonly isPulled?: true;
+  /** By which URL of ours it came, and which media buys' rows that is noted with. */
+  readonly via?: EventClaim['via'];
   /** The state that it tells; `atMs`: ms from now. */
   readonly state?: StateClaim & { readonly atMs?: number };
   /** Of this media buy, and no report; with `at`. */
@@ -153,6 +155,7 @@ function eventOf(draft: Draft, clock: Clock): EventClaim {
       },
     }),
     ...(draft.report !== undefined && { report: reportOf(draft.report, draft, instant) }),
+    ...(draft.via && { via: draft.via }),
     ...stateOf(draft, clock),
     ...(draft.mediaBuy !== undefined && instant && { mediaBuy: { id: draft.mediaBuy, instant } }),
   };

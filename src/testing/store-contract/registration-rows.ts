@@ -92,6 +92,7 @@ export const KINDS: readonly RegistrationKind[] = [
   'stream',
   'subscription',
   'snapshot',
+  'move',
 ];
 
 /** What a database, a driver or JSON could change. */

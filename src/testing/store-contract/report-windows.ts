@@ -27,6 +27,21 @@ export async function follow(kit: Kit, id: string = BUY): Promise<void> {
   });
 }
 
+/** Two media buys that were told one URL. @returns it. */
+async function followTold(kit: Kit): Promise<{ readonly base: string; readonly route: string }> {
+  await follow(kit);
+  const url = { base: 'https://buyer.example/webhooks', route: 'p' };
+  const told: Stream['told'] = [{ ...url, channel: 'reports', scheme: 'signature', at: 0 }];
+  await registrationsOf(kit.a).run(SENDER, (rows) => {
+    for (const id of [BUY, 'mb_2']) {
+      const row = rows.get('stream', id);
+      const value = streamText({ ...(row ? streamIn(row.value) : emptyStream(id)), told });
+      rows.save({ kind: 'stream', sender: SENDER, id, value, dueAt: null, list: null, expiresAt: null });
+    }
+  });
+  return url;
+}
+
 async function streamOf(store: Store, id = BUY): Promise<Stream> {
   const row = await registrationsOf(store).run(SENDER, (rows) => rows.get('stream', id));
   assert.ok(row, 'there is an account of the media buy');
@@ -290,6 +305,37 @@ export const reportWindowCases: Cases = {
     });
     const found = await registrationsOf(b).run(SENDER, (rows) => ids.filter((id) => rows.get('stream', id)));
     assert.equal(found.length, 300);
+  },
+  'the URL by which an event came is noted with the media buys that were told it, once a minute': async (
+    kit,
+  ) => {
+    const told = await followTold(kit);
+    const [day] = await daysOf(kit);
+    const heard = async (): Promise<readonly (number | undefined)[]> =>
+      (await Promise.all([BUY, 'mb_2'].map((id) => streamOf(kit.b, id)))).flatMap((stream) =>
+        (stream.told ?? []).map(({ heardAt }) => heardAt),
+      );
+    // By a URL that it was not told, and by none.
+    await kit.accept({ key: key(1), report: BUY, days: [day], via: { ...told, route: 'q', streams: [] } });
+    await kit.accept({ key: key(2), report: BUY, days: [day] });
+    assert.deepEqual(await heard(), [undefined, undefined]);
+    await kit.accept({
+      key: key(3),
+      report: BUY,
+      days: [day],
+      via: { ...told, streams: ['mb_2', 'nobodys'] },
+    });
+    const [first = 0, other] = await heard();
+    assert.equal(other, first);
+    assert.ok(first > 0);
+    // A duplicate is no event of it.
+    kit.advance(120_000);
+    await kit.accept({ key: key(3), report: BUY, days: [day], via: { ...told, streams: ['mb_2'] } });
+    assert.deepEqual(await heard(), [first, first]);
+    await kit.accept({ key: key(4), via: { ...told, streams: ['mb_2'] } });
+    const [before, after = 0] = await heard();
+    assert.equal(before, first);
+    assert.ok(after >= first + 120_000);
   },
   'two senders have two accounts of one media buy': async (kit) => {
     await follow(kit);

@@ -7,16 +7,21 @@ import type { AgentPolicy, SellerLine, SellerOptions, SellerReady } from './wire
 
 const PROCESS = fileURLToPath(new URL('fixtures/seller.ts', import.meta.url));
 
-/** The seller's process; killed, it comes back at the same port with what its log says. */
-export interface SellerProcess {
-  readonly urlOf: (agent: AgentPolicy) => string;
-  /** kill -9. Resolves when the next one serves. */
+/** A seller's process. */
+export interface SellerServer<L> {
+  readonly origin: string;
+  /** kill -9; it comes back at the same port with what its log says. Resolves when the next one serves. */
   readonly kill: () => Promise<void>;
+  /** All that it has written down. */
+  readonly log: () => readonly L[];
+  readonly destroy: () => void;
+}
+
+/** The seller of a market, with its agents. */
+export interface SellerProcess extends SellerServer<SellerLine> {
+  readonly urlOf: (agent: AgentPolicy) => string;
   /** Webhooks, and steps of tasks, that are still to come. */
   readonly outstanding: () => Promise<number>;
-  /** All that it has written down. */
-  readonly log: () => readonly SellerLine[];
-  readonly destroy: () => void;
 }
 
 export interface SellerProcessOptions extends Omit<SellerOptions, 'port'> {
@@ -25,26 +30,47 @@ export interface SellerProcessOptions extends Omit<SellerOptions, 'port'> {
   readonly signal: AbortSignal;
 }
 
-export async function startSeller(options: SellerProcessOptions): Promise<SellerProcess> {
-  const { folder, seed, agents, cache, signal } = options;
+/** @param file of the process. @param told what it is told beside its port: the folder of its log, and more. */
+export async function startServer<L>(
+  file: string,
+  told: { readonly folder: string },
+  cache: string,
+): Promise<SellerServer<L>> {
+  const { folder } = told;
   mkdirSync(folder, { recursive: true });
   let child: Child<SellerReady>;
   const start = async (port: number): Promise<number> => {
-    const told = { port, folder, seed, agents } satisfies SellerOptions;
-    child = launch<SellerReady>('the seller', PROCESS, told, cache);
+    child = launch<SellerReady>('the seller', file, { ...told, port }, cache);
     return (await child.ready).port;
   };
   const port = await start(0);
-  const origin = `http://127.0.0.1:${port}`;
   const destroy = (): void => void child.process.kill('SIGKILL');
   process.once('exit', destroy);
   return {
-    urlOf: ({ name, transport }) => `${origin}/${name}/${transport === 'tool' ? 'mcp' : 'a2a'}`,
+    origin: `http://127.0.0.1:${port}`,
     kill: async () => {
       child.process.kill('SIGKILL');
       await child.gone;
       await start(port);
     },
+    log: () =>
+      readFileSync(join(folder, 'log'), 'utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as L),
+    destroy: () => {
+      destroy();
+      process.off('exit', destroy);
+    },
+  };
+}
+
+export async function startSeller({ cache, signal, ...told }: SellerProcessOptions): Promise<SellerProcess> {
+  const server = await startServer<SellerLine>(PROCESS, told, cache);
+  const { origin } = server;
+  return {
+    ...server,
+    urlOf: ({ name, transport }) => `${origin}/${name}/${transport === 'tool' ? 'mcp' : 'a2a'}`,
     outstanding: async () => {
       for (;;) {
         signal.throwIfAborted();
@@ -54,15 +80,6 @@ export async function startSeller(options: SellerProcessOptions): Promise<Seller
           await sleep(20);
         }
       }
-    },
-    log: () =>
-      readFileSync(join(folder, 'log'), 'utf8')
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => JSON.parse(line) as SellerLine),
-    destroy: () => {
-      destroy();
-      process.off('exit', destroy);
     },
   };
 }

@@ -106,8 +106,10 @@ function handsOf(actor: Actor, gate: Gate, broken: Broken): Hands {
     routes: {
       routeOf: async () => {
         const url = 'https://buyer.example/webhooks/route';
-        return { url, urls: [url] };
+        return { base: 'https://buyer.example/webhooks', route: 'route', url, urls: [url] };
       },
+      routeAt: async () => undefined,
+      ours: () => undefined,
     },
     secrets,
     hashes,

@@ -26,6 +26,8 @@ export interface Fleet {
   readonly door: (signal: AbortSignal) => Promise<Member>;
   /** Kills one that serves, or is stopped, picked at random. Waits for one. @throws Error when `signal` aborts. */
   readonly kill: (signal: AbortSignal) => Promise<void>;
+  /** Those that serve, or are stopped. */
+  readonly members: () => readonly Member[];
   /** Kills this one. @returns whether it served. */
   readonly killThis: (pid: number) => boolean;
   /** It has stopped itself, if it lives. */
@@ -113,6 +115,7 @@ export function startFleet(
         isSent = child.kill('SIGKILL');
       }
     },
+    members: () => [...state.serving.values()],
     killThis: (pid) => {
       const isSent = state.serving.get(pid)?.child.kill('SIGKILL') ?? false;
       state.serving.delete(pid);

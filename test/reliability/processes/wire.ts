@@ -49,7 +49,45 @@ export interface Buys {
   readonly registersLate?: true;
   /** It polls. */
   readonly polls?: Polls;
+  /** It moves what sellers were told, at `/moves`. */
+  readonly moves?: Moves;
 }
+
+/** How a process moves what sellers were told. */
+export interface Moves {
+  /** File with a `World`, read when a process starts. */
+  readonly world: string;
+  /** A mistake that the checker is checked with. */
+  readonly breaks?: MoveBreak;
+}
+
+/** What all processes have, from the next start on. */
+export interface World {
+  /** By how much their clocks are ahead. Ms. */
+  readonly offsetMs: number;
+  /** `baseUrl`. */
+  readonly bases: readonly string[];
+  /** How often a process dies at each point, of all processes together. */
+  readonly deaths: number;
+  /** The points; absent: all. */
+  readonly points?: readonly string[];
+}
+
+export type MoveBreak =
+  /** A seller is told of renewed credentials before any process can read them. */
+  | 'tells-before-durable'
+  /** It retires the former URL as soon as an update is acknowledged. */
+  | 'retires-early'
+  /** What was not answered is sent under another key. */
+  | 'second-key'
+  /** `submitted` counts as done. */
+  | 'trusts-submitted'
+  /** Deliveries to the former URL are 404 as soon as an update is acknowledged. */
+  | 'forgets-at-ack'
+  /** A repeat is not the same byte for byte. */
+  | 'other-bytes'
+  /** As many updates at once as there are. */
+  | 'no-places';
 
 /** How a process polls; times in ms. */
 export interface Polls {

@@ -27,8 +27,8 @@ for _, key in ipairs(redis.call('KEYS', KEYS[1] .. '*')) do
     if kind == 'b' then bytes = bytes + redis.call('STRLEN', key) end
     if kind == 'z' then indexed[name] = live(name, 'o:' .. id .. '\0') end
     if kind == 'y' then indexed[name] = redis.call('ZCARD', key) end
-    if ('OUWSBH'):find(kind, 1, true) then expect(name .. ' listed', listed('a:' .. kind, id), true) end
-    if ('rtnoOUWSBH'):find(kind, 1, true) then
+    if ('OUWSBHM'):find(kind, 1, true) then expect(name .. ' listed', listed('a:' .. kind, id), true) end
+    if ('rtnoOUWSBHM'):find(kind, 1, true) then
       local head = cjson.decode(redis.call('GET', key):match('^%d+ ([^\n]*)'))
       local keyid, nonce = id:match('^(%Z*)%z(.*)$')
       local index = kind == 'o' and 'z:' .. keyid or 'x'

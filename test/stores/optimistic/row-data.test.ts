@@ -105,6 +105,7 @@ const ROWS: { readonly [K in RowKind]: fc.Arbitrary<RowData[K]> } = {
   stream: registrationOf('stream'),
   subscription: registrationOf('subscription'),
   snapshot: registrationOf('snapshot'),
+  move: registrationOf('move'),
 };
 
 function rowIdOf(kind: RowKind, row: AnyRow): RowId {

@@ -5,7 +5,7 @@ local gone, bytes, keys = 0, 0, {}
 local function forget(name, row)
   keys[#keys + 1] = base .. name
   local kind = name:sub(1, 1)
-  if string.find('OUWSBH', kind, 1, true) then call('ZREM', base .. 'a:' .. kind, name:sub(3)) end
+  if string.find('OUWSBHM', kind, 1, true) then call('ZREM', base .. 'a:' .. kind, name:sub(3)) end
   if not row or kind ~= 'r' then return end
   local id, head = name:sub(3), headOf(row)
   if head[LIST] == '' then return end

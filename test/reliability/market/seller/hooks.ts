@@ -19,10 +19,15 @@ const AGAIN_MS = [20, 60, 150, 300] as const;
 /** One connection each: a receiver that is killed takes no other delivery with it. */
 const agent = new Agent({ keepAlive: false });
 
-function post(url: string, body: Buffer, key: SellerKey): Promise<number | undefined> {
+/** @returns the status; undefined where nothing was answered. */
+export function post(
+  url: string,
+  body: Buffer,
+  headers: Readonly<Record<string, string>>,
+): Promise<number | undefined> {
   return new Promise((resolve) => {
-    const headers = { ...signedHeaders(url, body, key), 'Content-Length': String(body.byteLength) };
-    const sent = request(url, { agent, method: 'POST', headers });
+    const all = { ...headers, 'Content-Length': String(body.byteLength) };
+    const sent = request(url, { agent, method: 'POST', headers: all });
     const timer = setTimeout(() => sent.destroy(new Error('no answer in time')), NO_ANSWER_MS);
     const end = (status?: number): void => {
       clearTimeout(timer);
@@ -91,7 +96,7 @@ export function hooksWith(
     const body = Buffer.from(JSON.stringify(envelope(task, hook)));
     const { status } = toldAt(task, hook.step, '');
     for (let attempt = 1; ; attempt += 1) {
-      const answered = await post(url, body, keyOf(task.agent));
+      const answered = await post(url, body, signedHeaders(url, body, keyOf(task.agent)));
       write({ what: 'hook', taskId, key, status, ...(answered !== undefined && { answered }) });
       const isFinal = answered !== undefined && answered < 500 && answered !== 429;
       if (!isFinal && attempt < hook.attempts) {

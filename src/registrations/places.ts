@@ -1,11 +1,6 @@
-import type { RegistrationRows } from '../stores/store.ts';
-import {
-  FIRST_TOOK_MS,
-  livePolls,
-  pauseOf,
-  saveSellerRow,
-  sellerRowIn,
-} from '../registrations/watch-task.ts';
+import type { RegistrationRows, StoreRegistrations } from '../stores/store.ts';
+import { SellerBusyError } from './seller-error.ts';
+import { FIRST_TOOK_MS, livePolls, pauseOf, saveSellerRow, sellerRowIn } from './watch-task.ts';
 
 /*
  * The places of a seller, of which polls have theirs too: how many questions it is asked at once, and when it asked for a pause
@@ -52,4 +47,41 @@ export function freePlace(
   // The task that waits first for a place is looked at at once, by any process.
   const first = seller.line?.first === undefined ? undefined : rows.get('watch', seller.line.first);
   if (first && first.dueAt !== null) rows.save({ ...first, dueAt: Math.ceil(now) });
+}
+
+/** Who asks a seller, and how. */
+export interface PlacesContext {
+  readonly rows: StoreRegistrations;
+  /** The time that a question may take, and that is waited for a place. Ms. */
+  readonly callMs: number;
+  /** A place is held for so long: longer than a question takes. Ms. */
+  readonly leaseMs: number;
+  /** Questions that a seller is asked at once. */
+  readonly perSeller: number;
+  /** Resolves early where the signal aborts. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/**
+ * A place at the seller, for a question that somebody waits for.
+ * @param who of which question it is; each has a place of its own.
+ * @throws SellerBusyError where there is none for longer than a question takes.
+ */
+export async function placeFor(
+  { rows: store, callMs, leaseMs, perSeller, sleep }: PlacesContext,
+  { sender, who }: { readonly sender: string; readonly who: string },
+  signal: AbortSignal,
+): Promise<Place> {
+  const id = `${who} ${globalThis.crypto.randomUUID()}`;
+  for (let leftMs = callMs; ;) {
+    signal.throwIfAborted();
+    const { place, waitMs } = await store.run(sender, (rows, now) => {
+      const own: Place = { sender, id, until: Math.ceil(now + leaseMs) };
+      return { place: own, waitMs: takePlace(rows, now, own, perSeller) };
+    });
+    if (waitMs === 0) return place;
+    if (waitMs > leftMs) throw new SellerBusyError(429, waitMs);
+    leftMs -= waitMs;
+    await sleep(waitMs, signal);
+  }
 }

@@ -1,0 +1,96 @@
+import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
+import { allRows, type Damage, eachRow } from './operation-rows.ts';
+import { isOlder, type RandomBytes, seal, secretIdOf, type Secrets, unseal } from './secrets.ts';
+import { type OwnRoute, ownRouteIn, placeOfRoute } from './told/own-routes.ts';
+
+/* Routes under another secret: which cannot be read, and all under the newest. */
+
+interface RewrapContext {
+  readonly registrations: StoreRegistrations;
+  readonly secrets: Secrets;
+  readonly randomBytes: RandomBytes;
+  /** A route of this process's cache has changed. */
+  readonly reread: (id: string) => void;
+}
+
+/** Routes by their tokens, and adopted URLs. */
+const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
+
+/** How many routes need a secret that is not given. */
+export async function unreadableRoutes({
+  registrations,
+  secrets,
+}: Pick<RewrapContext, 'registrations' | 'secrets'>): Promise<number> {
+  let count = 0;
+  for await (const row of allRows(registrations, OF_NO_SENDER)) {
+    const { secretId, sealed, also } = ownRouteIn(row);
+    const sealedBy = [sealed, also?.sealed].map((text) =>
+      text === undefined ? undefined : secretIdOf(text),
+    );
+    if ([secretId, ...sealedBy].some((id) => id !== undefined && !secrets.named(id))) count += 1;
+  }
+  return count;
+}
+
+/** Encrypts credentials under the newest secret; `needed`: URLs made by an older one. */
+export async function rewrapRoutes(
+  context: RewrapContext,
+): Promise<Damage & { readonly rewrapped: number; readonly needed: number }> {
+  const { registrations, secrets, reread } = context;
+  let rewrapped = 0;
+  let needed = 0;
+  const damage = await eachRow(registrations, OF_NO_SENDER, async ({ id, value }) => {
+    const route = ownRouteIn({ value });
+    const { secretId, sealed, also, agentUrl, scheme } = route;
+    if (secretId !== undefined && secretId !== secrets.newest.id) needed += 1;
+    const anew = await sealedAnew(context, route, sealed);
+    const other = await sealedAnew(context, route, also?.sealed);
+    if (anew === undefined && other === undefined) return;
+    // The same text in all rows of the route. A row that was written meanwhile stays as it is.
+    const places = [
+      [agentUrl, scheme],
+      ['', id],
+    ] as const;
+    for (const [sender, place] of places) {
+      await registrations.run(sender, (rows) => {
+        const row = rows.get('route', place);
+        const is = row && replaced(row, [sealed, anew], [also?.sealed, other]);
+        if (row && is !== row.value) rows.save({ ...row, value: is ?? row.value });
+      });
+    }
+    reread(id);
+    rewrapped += 1;
+  });
+  return { rewrapped, needed, ...damage };
+}
+
+async function sealedAnew(
+  { secrets, randomBytes }: RewrapContext,
+  route: OwnRoute,
+  sealed: string | undefined,
+): Promise<string | undefined> {
+  if (sealed === undefined || !isOlder(secrets, sealed)) return undefined;
+  const place = placeOfRoute(route);
+  return seal(secrets, place, await unseal(secrets, place, sealed), randomBytes);
+}
+
+type Change = readonly [from: string | undefined, to: string | undefined];
+
+/** The value of a row with new texts in the place of those that it still has. */
+function replaced(row: RegistrationRow, ...changes: readonly Change[]): string {
+  const to = (text: string | undefined): string | undefined =>
+    changes.find(([from]) => from !== undefined && from === text)?.[1] ?? text;
+  const is = ownRouteIn(row);
+  const all: OwnRoute = {
+    ...is,
+    ...sealedIn(to(is.sealed)),
+    ...(is.also && { also: { ...is.also, ...sealedIn(to(is.also.sealed)) } }),
+    ...(is.next && { next: { ...is.next, ...sealedIn(to(is.next.sealed)) } }),
+  };
+  const textsOf = ({ sealed, also, next }: OwnRoute): string =>
+    JSON.stringify([sealed, also?.sealed, next?.sealed]);
+  return textsOf(all) === textsOf(is) ? row.value : JSON.stringify(all);
+}
+
+const sealedIn = (sealed: string | undefined): { readonly sealed?: string } =>
+  sealed === undefined ? {} : { sealed };

@@ -1,0 +1,144 @@
+import type { RegistrationRows } from '../../stores/store.ts';
+import { isSameUrl } from '../../windows/told.ts';
+import { type OwnRoutes, ownRoutesIn } from '../told/own-routes.ts';
+import { givenAt } from '../told/url-row.ts';
+import type { Route, Routes } from '../routes.ts';
+import { type SetRoutes, urlOf } from './entries.ts';
+import type { Entry } from './account-reading.ts';
+import { type Held, type HoldContext, whileHeld } from './hold.ts';
+import { textMember } from '../../codec/members.ts';
+import { isOpen } from './set-states.ts';
+import { type Form, type Subscription, type SubscriptionSet, unmoved } from './set-row.ts';
+
+/* The URLs that the subscriptions of a set have, and are to have (subscriptions.md §2.3, §2.9). */
+
+export interface RoutesContext extends HoldContext {
+  readonly routes: Pick<Routes, 'routeOf' | 'routeAt' | 'ours'>;
+}
+
+export interface WithRoutes {
+  readonly set: SubscriptionSet;
+  readonly routes: SetRoutes;
+}
+
+/**
+ * The routes of a set that is held, durable before the seller is told (subscriptions.md §3.2). What is to be sent, and has a URL that is
+ * served no more or was retired, has another one in the set.
+ * @returns undefined where somebody else has taken the set.
+ */
+export async function withRoutes(
+  context: RoutesContext,
+  held: Held,
+  set: SubscriptionSet,
+): Promise<WithRoutes | undefined> {
+  const { routes } = context;
+  const found = await knownRoutes(context, held, set);
+  const add = async (...of: Parameters<Routes['routeOf']>): Promise<Route> => {
+    const route = await routes.routeOf(...of);
+    found.set(route.route, route);
+    return route;
+  };
+  const anew = new Map<Subscription['ref'], Route>();
+  for (const one of await unsendable(context, { set, routes: found })) {
+    anew.set(one.ref, await add(set.seller, one.scheme));
+  }
+  for (const { move, scheme, base } of set.subscriptions) {
+    if (move?.state === 'waiting') await add(set.seller, move.to.scheme ?? scheme, move.to.base ?? base);
+  }
+  if (anew.size === 0) return { set, routes: found };
+  const is = await whileHeld(context, held, (now) => ({
+    set: { ...now, subscriptions: now.subscriptions.map((one) => toldAnew(one, anew.get(one.ref))) },
+  }));
+  return is && { set: is.set, routes: found };
+}
+
+/** Of all forms, by name; without those whose credentials are gone. */
+async function knownRoutes(
+  { routes }: RoutesContext,
+  { agentUrl }: Held,
+  { subscriptions }: SubscriptionSet,
+): Promise<Map<string, Route>> {
+  const found = new Map<string, Route>();
+  for (const form of subscriptions.flatMap((one) => [one, ...(one.last ? [one.last] : [])])) {
+    const route = found.has(form.route) ? undefined : await routes.routeAt(form, agentUrl);
+    if (route) found.set(form.route, route);
+  }
+  return found;
+}
+
+/** Subscriptions that are to be sent, and have no URL that may be told. Of an agent all are sent each time. */
+async function unsendable(
+  { registrations, hashes }: RoutesContext,
+  { set, routes }: WithRoutes,
+): Promise<readonly Subscription[]> {
+  const isGone = (one: Form): boolean => urlOf(one, routes) === undefined;
+  return registrations.run(set.seller.agentUrl, (rows) =>
+    set.subscriptions.filter((one) => {
+      if (one.state === 'active') return set.account === undefined && isGone(one);
+      const isRetired = givenAt(rows, one, hashes)?.retiredAt !== undefined;
+      return one.state === 'pending' && (isGone(one) || isRetired);
+    }),
+  );
+}
+
+function toldAnew(one: Subscription, told: Route | undefined): Subscription {
+  if (!told) return one;
+  const { base, route } = told;
+  return { ...one, base, route };
+}
+
+/** With the routes of all entries that have credentials and a URL that this seller was given, of whichever row they are. */
+export async function withEntryRoutes(
+  { routes }: Pick<RoutesContext, 'routes'>,
+  agentUrl: string,
+  known: SetRoutes,
+  entries: readonly Entry[],
+): Promise<SetRoutes> {
+  const all = new Map(known);
+  for (const entry of entries) {
+    const url =
+      entry['authentication'] === undefined ? undefined : routes.ours(textMember(entry, 'url') ?? '');
+    const route = url && !all.has(url.route) ? await routes.routeAt(url, agentUrl) : undefined;
+    if (route?.authentication) all.set(route.route, route);
+  }
+  return all;
+}
+
+/** Subscriptions that are to go elsewhere are wanted there from now on (subscriptions.md §2.9). Within a step of the store. */
+export function sentElsewhere(
+  { hashes }: Pick<RoutesContext, 'hashes'>,
+  { set, routes }: WithRoutes,
+  rows: RegistrationRows,
+  now: number,
+): SubscriptionSet {
+  if (isOpen(set)) return set;
+  const own = ownRoutesIn(rows);
+  return {
+    ...set,
+    subscriptions: set.subscriptions.map((one) => {
+      const form = one.state === 'active' ? formThere(one, own) : undefined;
+      const given = form && givenAt(rows, form, hashes);
+      // Another process has changed the routes meanwhile: the next look finds it.
+      if (!form || !given || given.retiredAt !== undefined || urlOf(form, routes) === undefined) return one;
+      return isSameUrl(form, one) && form.scheme === one.scheme ? unmoved(one) : sentAs(one, form, now);
+    }),
+  };
+}
+
+/** The form in which a subscription is to go elsewhere; undefined where it is not, or where its seller may not be told yet. */
+function formThere({ move, ...one }: Subscription, own: OwnRoutes): Form | undefined {
+  if (move?.state !== 'waiting') return undefined;
+  const { base = one.base, scheme = one.scheme } = move.to;
+  const { random: route, next } = own[scheme] ?? {};
+  return route === undefined || next ? undefined : { eventTypes: one.eventTypes, base, route, scheme };
+}
+
+function sentAs({ move, ...one }: Subscription, form: Form, now: number): Subscription {
+  return {
+    ...one,
+    ...form,
+    state: 'pending',
+    since: now,
+    ...(move && { move: { to: move.to, state: 'under_way' } }),
+  };
+}

@@ -1,0 +1,85 @@
+import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
+import { instantIn } from '../asked-reports.ts';
+import { type Told, TOLD_CHANNELS, type ToldChannel } from '../../windows/told.ts';
+import { HORIZON_MS, leftAt } from './quiet.ts';
+import { isShownBelow, shownText, type ShownUrl, shownUrl } from './shown-url.ts';
+
+/* What `webhook_activity` shows of where a media buy sends, compared with what it was told (told.md §2.2). Pure; a row is hostile input. */
+
+/** Records of a media buy that are looked at. */
+const MOST_RECORDS = 200;
+
+const REPORTS: readonly ToldChannel[] = ['reports'];
+const PUSH: readonly ToldChannel[] = ['push'];
+
+/** By which channel a type of notification comes; any other may come by both. */
+const CHANNELS: ReadonlyMap<unknown, readonly ToldChannel[]> = new Map([
+  ['scheduled', REPORTS],
+  ['final', REPORTS],
+  ['delayed', REPORTS],
+  ['adjusted', REPORTS],
+  ['window_update', REPORTS],
+  ['impairment', PUSH],
+]);
+
+/** A media buy, as far as it is compared. Times are Unix ms on the store's clock. */
+export interface ToldBuy {
+  readonly told: readonly Told[];
+  /** Reports were asked for, by a URL of ours or another's. */
+  readonly hasReports: boolean;
+  readonly endedAt: number | undefined;
+  /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. */
+  readonly horizonMs: number | undefined;
+  readonly now: number;
+}
+
+/** A URL that a media buy was told, and the other one that its seller shows. */
+export interface Difference {
+  readonly told: Told;
+  readonly shown: string;
+}
+
+interface Fire {
+  readonly channels: readonly ToldChannel[];
+  readonly at: number | undefined;
+  readonly url: ShownUrl;
+}
+
+/** The differences of a row of `get_media_buys`; undefined where it shows nothing that can be compared. */
+export function buyDifferences(buy: ToldBuy, row: JsonObject): readonly Difference[] | undefined {
+  const activity = present(row, 'webhook_activity');
+  const fires = (Array.isArray(activity) ? activity.slice(0, MOST_RECORDS) : []).flatMap(fireIn);
+  const judged = fires.flatMap((fire) => judgedOf(buy, fire) ?? []);
+  return judged.length === 0 ? undefined : judged.flatMap(({ differences }) => differences);
+}
+
+function fireIn(record: unknown): readonly Fire[] {
+  const url = isJsonObject(record) ? shownUrl(present(record, 'url')) : undefined;
+  if (!isJsonObject(record) || !url) return [];
+  const channels = CHANNELS.get(textMember(record, 'notification_type')) ?? TOLD_CHANNELS;
+  return [{ channels, at: instantIn(record, 'fired_at'), url }];
+}
+
+/** Undefined where it cannot be compared: by another's URL, or of a time before the URL was told. */
+function judgedOf(
+  buy: ToldBuy,
+  { channels, at, url }: Fire,
+): { readonly differences: readonly Difference[] } | undefined {
+  const told = buy.told.filter(({ channel }) => channels.includes(channel));
+  const current = told.filter(({ formerAt }) => formerAt === undefined);
+  const isAnothers = (channel: ToldChannel): boolean =>
+    (channel === 'push' || buy.hasReports) && !current.some((one) => one.channel === channel);
+  const since = Math.min(...current.map((one) => one.ackedAt ?? one.at));
+  if (current.length === 0 || channels.some(isAnothers) || (at ?? Infinity) < since) return undefined;
+  const counts = told.filter((one) => mayBeUsed(buy, one, at));
+  if (counts.some(({ base }) => isShownBelow(url, base))) return { differences: [] };
+  return { differences: current.map((one) => ({ told: one, shown: shownText(url, one.base) })) };
+}
+
+/** Whether an event may have been sent to it then; undefined: nobody knows when. */
+function mayBeUsed(buy: ToldBuy, one: Told, at: number | undefined): boolean {
+  const { told, endedAt, horizonMs = HORIZON_MS, now } = buy;
+  const { formerAt } = one;
+  if (formerAt === undefined || at === undefined || at < formerAt + horizonMs) return true;
+  return leftAt(one, told, { endedAt, horizonMs }, now) === undefined;
+}

@@ -1,0 +1,70 @@
+import { isOfKind } from '../../shared/errors.ts';
+import type { StoreRegistrations } from '../../stores/store.ts';
+import { allRows } from '../operation-rows.ts';
+import { RegistrationError } from '../registrations-errors.ts';
+import { ROUTE_KINDS } from '../route-kind.ts';
+import { ownRouteIn, renewed } from './own-routes.ts';
+import { horizonOf, nobody, recordedOf, type RecordedContext } from './recorded.ts';
+import { finishRetiring, retire } from './retire.ts';
+import { quietOf } from './state.ts';
+import { GIVEN, givenIn, type GivenUrl } from './url-row.ts';
+
+/* Former routes go by themselves when they are quiet (told.md §5.3). */
+
+interface FormersContext extends RecordedContext {
+  /** A route of this process's cache has changed. */
+  readonly reread: (route: string) => void;
+}
+
+/** Retires the URLs of a seller's former routes that are quiet, and finishes what a process that died has left. */
+export async function retireFormers(context: FormersContext, agentUrl: string): Promise<void> {
+  const { registrations, reread } = context;
+  const { names, now } = await formersOf(registrations, agentUrl);
+  if (names.length === 0) return;
+  const urls: GivenUrl[] = [];
+  for await (const row of allRows(registrations, { kind: 'route', list: GIVEN, sender: agentUrl })) {
+    const given = givenIn(row);
+    if (names.includes(given.route)) urls.push(given);
+  }
+  const horizonMs = await horizonOf(context, agentUrl);
+  // Where one could be quiet at all, it is looked who is on it.
+  const least = { horizonMs, usedAt: () => undefined };
+  if (urls.length > 0 && urls.every((given) => now < quietOf(given, nobody(), least))) return;
+  const seller = await recordedOf(context, agentUrl, now);
+  for (const name of names) {
+    const own = urls.filter(({ route }) => route === name);
+    const quiet = own.filter((given) => now >= quietOf(given, seller.of(given), seller));
+    for (const { base, route, retiredAt } of quiet) {
+      if (retiredAt !== undefined) continue;
+      await retire({ ...context, forget: reread }, { agentUrl, base, route }, {}).catch(unlessUsed);
+    }
+    // None is told any more: a process that died has left its credentials.
+    if (quiet.length < own.length || quiet.some(({ retiredAt }) => retiredAt === undefined)) continue;
+    const bases = own.map(({ base }) => base);
+    await finishRetiring(context, agentUrl, name, bases);
+    reread(name);
+  }
+}
+
+/** Names of former routes with credentials. A renewal whose time has come counts from now on, though no call has told it yet. */
+const formersOf = (
+  registrations: StoreRegistrations,
+  agentUrl: string,
+): Promise<{ readonly names: readonly string[]; readonly now: number }> =>
+  registrations.run(agentUrl, (rows, now) => {
+    const names = ROUTE_KINDS.flatMap((kind) => {
+      const row = rows.get('route', kind);
+      if (!row) return [];
+      const own = ownRouteIn(row);
+      const is = renewed(own, now);
+      if (is !== own) rows.save({ ...row, value: JSON.stringify(is) });
+      return is.sealed === undefined ? [] : (is.formers ?? []);
+    });
+    return { names, now };
+  });
+
+/** A call may have told it meanwhile. */
+function unlessUsed(error: unknown): void {
+  if (isOfKind(error, RegistrationError) && error.code === 'url_in_use') return;
+  throw error;
+}

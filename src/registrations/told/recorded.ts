@@ -1,0 +1,194 @@
+import type { Hashes } from '../../crypto/engine.ts';
+import { declaredIn } from '../../keys/declarations.ts';
+import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
+import { DAY_MS, type Frequency, HOUR_MS } from '../../windows/calendar.ts';
+import { type CallTold, type OurUrl, type Told, TOLD_CHANNELS } from '../../windows/told.ts';
+import { storedIn } from '../operation.ts';
+import { allRows, storedObject } from '../operation-rows.ts';
+import { type BuyStream, buyStreamIn } from '../streams.ts';
+import { setIn, urlsOf } from '../subscriptions/set-row.ts';
+import { ownRoutesIn } from './own-routes.ts';
+import { leftAt, MONTH_MS } from './quiet.ts';
+import type { MovingMediaBuy } from './state-types.ts';
+
+/* Who is recorded on the URLs of a seller (told.md §1.2), and since when nobody is on those that are left (§3.5). */
+
+/** Names of each kind that are listed. */
+export const MOST_NAMED = 100;
+
+const INTERVAL_MS: Readonly<Record<Frequency, number>> = {
+  hourly: HOUR_MS,
+  daily: DAY_MS,
+  monthly: MONTH_MS,
+};
+
+interface Named {
+  count: number;
+  readonly first: string[];
+}
+
+/** Who is on a URL, and what is known of those that were. */
+export interface Recorded {
+  readonly operations: Named;
+  readonly mediaBuys: Named;
+  readonly subscriptions: Named;
+  readonly moving: MovingMediaBuy[];
+  /** When the last one has left it. */
+  leftAt: number;
+  /** The longest reporting interval of the media buys that have left it. */
+  intervalMs: number;
+}
+
+/** The URLs of one seller. */
+export interface SellersUrls {
+  readonly of: (url: OurUrl) => Recorded;
+  /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. Ms. */
+  readonly horizonMs: number | undefined;
+  /** When the credentials of a former route were used by another one; undefined: not since it is a former one. */
+  readonly usedAt: (route: string) => number | undefined;
+}
+
+export interface RecordedContext {
+  readonly registrations: StoreRegistrations;
+  readonly hashes: Hashes;
+}
+
+/** All that is recorded of a seller. @param now the store's clock, Unix ms. */
+export async function recordedOf(
+  { registrations, hashes }: RecordedContext,
+  agentUrl: string,
+  now: number,
+): Promise<SellersUrls> {
+  const horizonMs = await horizonOf({ registrations, hashes }, agentUrl);
+  const urls = new Map<string, Recorded>();
+  const of = (url: OurUrl): Recorded => {
+    const key = JSON.stringify([url.base, url.route]);
+    const known = urls.get(key) ?? nobody();
+    urls.set(key, known);
+    return known;
+  };
+  const moving = await movingOf(registrations, agentUrl);
+  for await (const row of allRows(registrations, { kind: 'operation', sender: agentUrl })) noteCall(row, of);
+  for await (const row of allRows(registrations, { kind: 'stream', sender: agentUrl })) {
+    noteMediaBuy(row, of, { now, horizonMs, move: moving.get(row.id) });
+  }
+  for await (const row of allRows(registrations, { kind: 'subscription', sender: agentUrl })) {
+    for (const one of setIn(row).subscriptions) {
+      for (const url of urlsOf(one)) note(of(url).subscriptions, one.ref);
+    }
+  }
+  const routes = await registrations.run(agentUrl, ownRoutesIn);
+  const usedAt = (route: string): number | undefined =>
+    Object.values(routes).find(({ formers }) => formers?.includes(route))?.formerUsedAt;
+  return { of, horizonMs, usedAt };
+}
+
+/** The time for which a seller repeats a delivery, as it declares it; undefined: unknown. Ms. */
+export const horizonOf = (
+  { registrations, hashes }: RecordedContext,
+  agentUrl: string,
+): Promise<number | undefined> =>
+  registrations.run('', (rows) => declaredIn(rows, hashes, agentUrl)?.horizonMs);
+
+export const nobody = (): Recorded => ({
+  operations: { count: 0, first: [] },
+  mediaBuys: { count: 0, first: [] },
+  subscriptions: { count: 0, first: [] },
+  moving: [],
+  leftAt: 0,
+  intervalMs: 0,
+});
+
+function note(named: Named, name: string): void {
+  named.count += 1;
+  if (named.first.length < MOST_NAMED) named.first.push(name);
+}
+
+type Of = SellersUrls['of'];
+
+/** A call is on the URLs that it names until it has ended; one that is orphaned may have been done, and go on. */
+function noteCall(row: RegistrationRow, of: Of): void {
+  const { told, state, withoutConfig, closedAt, createdAt } = storedIn(row);
+  const isOver = state === 'ended' || state === 'refused';
+  for (const url of callUrls(told ?? {}, withoutConfig === true)) {
+    const on = of(url);
+    if (isOver) on.leftAt = Math.max(on.leftAt, closedAt ?? createdAt);
+    else note(on.operations, row.id);
+  }
+}
+
+/** Both channels may be one URL. */
+function callUrls(told: CallTold, withoutPush: boolean): readonly OurUrl[] {
+  const urls = new Map<string, OurUrl>();
+  for (const channel of TOLD_CHANNELS) {
+    const url = channel === 'push' && withoutPush ? undefined : told[channel];
+    if (url) urls.set(JSON.stringify([url.base, url.route]), url);
+  }
+  return [...urls.values()];
+}
+
+function noteMediaBuy(
+  row: RegistrationRow,
+  of: Of,
+  {
+    now,
+    horizonMs,
+    move,
+  }: {
+    readonly now: number;
+    readonly horizonMs: number | undefined;
+    readonly move: MovingMediaBuy | undefined;
+  },
+): void {
+  const stream: BuyStream = buyStreamIn(row);
+  const { told = [], frequency, mediaBuyId } = stream;
+  const leaving = { endedAt: endOf(row, stream), horizonMs };
+  const on = new Map<Recorded, boolean>();
+  for (const one of told) {
+    const url = of(one);
+    const left = leftAt(one, told, leaving, now);
+    on.set(url, on.get(url) === true || left === undefined);
+    if (left === undefined) continue;
+    url.leftAt = Math.max(url.leftAt, left);
+    url.intervalMs = Math.max(url.intervalMs, intervalOf(one, frequency));
+  }
+  for (const [url, isOn] of on) {
+    if (!isOn) continue;
+    note(url.mediaBuys, mediaBuyId);
+    if (move && url.moving.length < MOST_NAMED) url.moving.push({ ...move, mediaBuyId });
+  }
+}
+
+/**
+ * When a media buy became terminal; one that was closed by its flight alone is over too. A word of its end counts until its seller
+ * answers otherwise: where nobody asks, there is nothing else. Unix ms.
+ */
+export const endOf = (
+  { list }: RegistrationRow,
+  { endedAt, closedAt, endSaid }: BuyStream,
+): number | undefined => endedAt ?? (list === 'closed' ? closedAt : endSaid?.at);
+
+const intervalOf = ({ channel }: Told, frequency: Frequency | null): number =>
+  channel === 'reports' && frequency ? INTERVAL_MS[frequency] : 0;
+
+const MOVING: ReadonlyMap<string | null, MovingMediaBuy['state']> = new Map([
+  ['waiting', 'waiting'],
+  ['claimed', 'waiting'],
+  ['under_way', 'under_way'],
+  ['refused', 'refused'],
+]);
+
+/** Media buys that are being moved, by the ids of their streams. */
+async function movingOf(
+  registrations: StoreRegistrations,
+  agentUrl: string,
+): Promise<ReadonlyMap<string, MovingMediaBuy>> {
+  const found = new Map<string, MovingMediaBuy>();
+  for await (const { id, list, value } of allRows(registrations, { kind: 'move', sender: agentUrl })) {
+    const state = MOVING.get(list);
+    if (!state) continue;
+    const { mediaBuyId, reason } = storedObject(value) as Pick<MovingMediaBuy, 'mediaBuyId' | 'reason'>;
+    found.set(id, { mediaBuyId, state, ...(reason !== undefined && { reason }) });
+  }
+  return found;
+}

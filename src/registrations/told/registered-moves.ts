@@ -1,0 +1,100 @@
+import { messageOf } from '../../shared/errors.ts';
+import type { CallSeller } from '../call-seller.ts';
+import { allRows } from '../operation-rows.ts';
+import { givenCaller } from '../option-checks.ts';
+import { ROUTE_KINDS } from '../route-kind.ts';
+import { moveLoop, type MoveLoopContext } from './move-loop.ts';
+import { type Moves, movesOf, type MovesContext } from './moves.ts';
+import { retireFormers } from './former-routes.ts';
+import { ownRouteIn } from './own-routes.ts';
+import { renewalsOf, type RenewalsContext } from './renewals.ts';
+
+/* Moves as registrations have them: what is stored by `apply` is done by whoever has started. */
+
+const KINDS: ReadonlySet<string> = new Set(ROUTE_KINDS);
+
+/** Updates of one seller that are under way, and that were not answered. */
+const PER_SELLER = 4;
+
+type Context = Omit<
+  MoveLoopContext & MovesContext & RenewalsContext,
+  'call' | 'perSeller' | 'wake' | 'goOn' | 'retireFormers' | 'renewals'
+> & {
+  /** Whether what is due is renewed by itself. */
+  readonly isAuto: boolean;
+  /** Undefined: nobody is called. */
+  readonly call: CallSeller | undefined;
+};
+
+export interface RegisteredMoves extends Moves {
+  /** Does what is stored, until the signal aborts; resolves when the running steps have ended. */
+  readonly run: (stopping: AbortSignal) => Promise<void>;
+}
+
+/** How often it is looked at what is due to be renewed. Ms. */
+const RENEW_EVERY_MS = 3_600_000;
+/** Media buys that were told meanwhile what is renewed are looked for for so long. Ms. */
+const LATE_MS: number = 7 * 86_400_000;
+
+export function registeredMoves({ call, isAuto, ...context }: Context): RegisteredMoves {
+  const { registrations, sleep, warn } = context;
+  const renewals = renewalsOf(context);
+  const loop =
+    call &&
+    moveLoop({
+      ...context,
+      call,
+      perSeller: PER_SELLER,
+      goOn: renewals.goOn,
+      retireFormers: (agentUrl) => retireFormers(context, agentUrl),
+    });
+  const moves = movesOf({ ...context, renewals, wake: () => loop?.wake() });
+
+  /** Sellers that have credentials that are due, or were renewed lately. */
+  const toRenew = async (): Promise<ReadonlySet<string>> => {
+    const found = new Set<string>();
+    const now = await registrations.run('', (_rows, at) => at);
+    for await (const row of allRows(registrations, { kind: 'route' })) {
+      if (!KINDS.has(row.id)) continue;
+      const route = ownRouteIn(row);
+      const isLate = route.formers !== undefined && now - (route.madeAt ?? 0) < LATE_MS;
+      if (isLate || route.next || renewals.isDue(route, now)) found.add(row.sender);
+    }
+    return found;
+  };
+  const renew = async (agentUrl: string): Promise<void> => {
+    await renewals.begin(agentUrl);
+    for (let after: string | undefined; ;) {
+      const plan = await moves.plan({
+        renew: true,
+        sellers: [agentUrl],
+        ...(after !== undefined && { after }),
+      });
+      // One that was refused is the owner's.
+      const steps = plan.steps.filter(({ state }) => state === 'planned');
+      if (steps.length > 0) await moves.apply({ ...plan, steps });
+      if (plan.next === undefined) return;
+      after = plan.next;
+    }
+  };
+  const renewing = async (stopping: AbortSignal): Promise<void> => {
+    while (!stopping.aborted) {
+      try {
+        for (const agentUrl of await toRenew()) if (!stopping.aborted) await renew(agentUrl);
+      } catch (error) {
+        warn({ error }, `Credentials are renewed later: ${messageOf(error)}`);
+      }
+      await sleep(RENEW_EVERY_MS, stopping);
+    }
+  };
+  return {
+    ...moves,
+    apply: async (plan, options) => {
+      givenCaller('registrations.apply', call);
+      return moves.apply(plan, options);
+    },
+    run: async (stopping) => {
+      await Promise.all([loop?.run(stopping), isAuto ? renewing(stopping) : undefined]);
+    },
+  };
+}

@@ -1,0 +1,190 @@
+import type { RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
+import type { OurUrl } from '../../windows/told.ts';
+import { allRows, storedObject } from '../operation-rows.ts';
+import { RegistrationError } from '../registrations-errors.ts';
+import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
+import { ownRouteIn } from './own-routes.ts';
+import { quietOf } from './state.ts';
+import { type Recorded, recordedOf, type RecordedContext } from './recorded.ts';
+import type { RetireOptions, UrlName } from './state-types.ts';
+import { GIVEN, givenAt, givenIn, saveGiven, unretired } from './url-row.ts';
+
+/*
+ * `registrations.retire` (told.md §4): the URL is told to nobody any more, and the credentials of its route go once each URL of that is
+ * retired. Several steps, of two senders: a process that dies between is made good by the next `retire` of the URL.
+ */
+
+export interface RetireContext extends RecordedContext {
+  /** The base that sellers are told now; absent: nobody is told any. */
+  readonly base?: string | undefined;
+  /** The route by that token is read anew. */
+  readonly forget: (route: string) => void;
+}
+
+/** @throws RegistrationError */
+export async function retire(
+  context: RetireContext,
+  { agentUrl, base, route }: UrlName,
+  { force = false }: RetireOptions,
+): Promise<void> {
+  const { registrations, hashes } = context;
+  const url = { base, route };
+  const asOf = await registrations.run('', (_rows, now) => now);
+  const seller = await recordedOf(context, agentUrl, asOf);
+  const done = await registrations.run(agentUrl, (rows, now): RegistrationError | undefined => {
+    const given = givenAt(rows, url, hashes);
+    if (!given) return unknown(base, route);
+    if (given.retiredAt !== undefined) return undefined;
+    const on = seller.of(url);
+    const quiet = quietOf(given, on, seller);
+    if (!force && now < quiet) return inUse(base, on, quiet);
+    saveGiven(rows, agentUrl, { ...given, retiredAt: now, isRetiring: true }, hashes);
+    noMoreTold(rows, url, context.base);
+    return undefined;
+  });
+  if (done) throw done;
+  if (!force) await requireNobody(context, { agentUrl, base, route }, asOf);
+  await finishRetiring(context, agentUrl, route, [base]);
+  context.forget(route);
+}
+
+/** What is left to do for URLs of one route that were retired. */
+export async function finishRetiring(
+  { registrations, hashes }: RecordedContext,
+  agentUrl: string,
+  route: string,
+  bases: readonly string[],
+): Promise<void> {
+  const areGone = await dropCredentials(registrations, agentUrl, route);
+  await registrations.run(agentUrl, (rows) => {
+    for (const base of bases) {
+      const { isRetiring, ...given } = givenAt(rows, { base, route }, hashes) ?? {};
+      if (isRetiring && 'base' in given) saveGiven(rows, agentUrl, given, hashes);
+    }
+    // A former route is listed for as long as anything of it is left to do.
+    if (areGone) for (const kind of ROUTE_KINDS) withoutFormer(rows, kind, route);
+  });
+}
+
+/** A call may have told it while it was retired: then it goes on. @throws RegistrationError */
+async function requireNobody(
+  context: RetireContext,
+  { agentUrl, ...url }: UrlName,
+  now: number,
+): Promise<void> {
+  const { registrations, hashes } = context;
+  const on = (await recordedOf(context, agentUrl, now)).of(url);
+  if (on.operations.count + on.mediaBuys.count + on.subscriptions.count === 0) return;
+  await registrations.run(agentUrl, (rows) => {
+    const given = givenAt(rows, url, hashes);
+    if (given) saveGiven(rows, agentUrl, unretired(given), hashes);
+  });
+  throw inUse(url.base, on, Infinity);
+}
+
+/** What is told from now on is another route; below another base this one goes on. */
+function noMoreTold(rows: RegistrationRows, url: OurUrl, base?: string): void {
+  for (const kind of ROUTE_KINDS) {
+    const row = rows.get('route', kind);
+    if (!row) continue;
+    const known = storedObject(row.value) as {
+      readonly random?: string;
+      readonly retired?: readonly string[];
+    };
+    if (known.random !== url.route) continue;
+    if (url.base === base) rows.save({ ...row, dueAt: null, expiresAt: 1 });
+    else
+      rows.save({
+        ...row,
+        value: JSON.stringify({ ...known, retired: [...(known.retired ?? []), url.base] }),
+      });
+  }
+}
+
+/**
+ * The credentials of a route that nobody is told below any base. Its token stays: what is signed is accepted by it.
+ * @returns false where a URL of it is alive.
+ */
+async function dropCredentials(
+  registrations: StoreRegistrations,
+  agentUrl: string,
+  route: string,
+): Promise<boolean> {
+  if (await isAlive(registrations, agentUrl, route)) return false;
+  // Below a base that it was not told yet it would come back, credentials and all: from this step on it is told nowhere.
+  const heirs = await registrations.run(agentUrl, (rows) =>
+    ROUTE_KINDS.flatMap((kind) => heirsOf(rows, kind, route)),
+  );
+  // It was told just before that step.
+  if (await isAlive(registrations, agentUrl, route)) return false;
+  await registrations.run('', (rows, now) => {
+    const row = rows.get('route', route);
+    const { sealed, also: _with, ...known } = row ? storedObject(row.value) : {};
+    if (!row || sealed === undefined) return;
+    rows.save({ ...row, value: JSON.stringify({ ...known, retiredAt: now }) });
+    // What took its place does not take its credentials any more (told.md §1.4), and knows that it did (§4.2).
+    for (const heir of heirs.flatMap((id) => rows.get('route', id) ?? [])) {
+      const is = ownRouteIn(heir);
+      if (is.also?.route === route) rows.save({ ...heir, value: JSON.stringify({ ...is, also: { route } }) });
+    }
+  });
+  return true;
+}
+
+/** Whether a URL of the route is not retired. */
+async function isAlive(registrations: StoreRegistrations, agentUrl: string, route: string): Promise<boolean> {
+  for await (const row of allRows(registrations, { kind: 'route', list: GIVEN, sender: agentUrl })) {
+    const given = givenIn(row);
+    if (given.route === route && given.retiredAt === undefined) return true;
+  }
+  return false;
+}
+
+/** The names of the routes that took the place of one. The seller's own row goes where it is that one. */
+function heirsOf(rows: RegistrationRows, kind: RouteKind, route: string): readonly string[] {
+  const row = rows.get('route', kind);
+  if (!row) return [];
+  const { random, formers = [] } = ownRouteIn(row);
+  if (random === route) rows.save({ ...row, dueAt: null, expiresAt: 1 });
+  return formers.includes(route) ? [random, ...formers].filter((name) => name !== undefined) : [];
+}
+
+function withoutFormer(rows: RegistrationRows, kind: RouteKind, route: string): void {
+  const row = rows.get('route', kind);
+  const own = row && ownRouteIn(row);
+  if (!row || own?.formers?.includes(route) !== true) return;
+  const formers = own.formers.filter((name) => name !== route);
+  rows.save({ ...row, value: JSON.stringify({ ...own, formers }) });
+}
+
+const unknown = (base: string, route: string): RegistrationError =>
+  new RegistrationError(
+    'request_invalid',
+    `url: the seller was not given the URL ${JSON.stringify(`${base}/…`)} by the route ${JSON.stringify(route)}. Give agentUrl, base and route as registrations.state() lists them.`,
+  );
+
+/** Names that are in the message. */
+const SHOWN = 5;
+
+function inUse(base: string, on: Recorded, quiet: number): RegistrationError {
+  const who = (
+    [
+      ['calls', on.operations],
+      ['media buys', on.mediaBuys],
+      ['subscriptions', on.subscriptions],
+    ] as const
+  )
+    .filter(([, { count }]) => count > 0)
+    .map(
+      ([what, { count, first }]) =>
+        `${count} ${what} (${first.slice(0, SHOWN).join(', ')}${count > SHOWN ? ', …' : ''})`,
+    );
+  const why =
+    who.length > 0
+      ? `${who.join(', ')} are on it`
+      : `it was used so lately that the seller may send to it again: it is quiet at ${new Date(quiet).toISOString()} if nothing more comes`;
+  return new RegistrationError(
+    'url_in_use',
+    `url: ${base}/… is not quiet: ${why}. Move them first, or wait; { force: true } retires it all the same.`,
+  );
+}
