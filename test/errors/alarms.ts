@@ -637,7 +637,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
   },
   retired_url_used: {
     test: () => usingRetired(),
-    message: 'The seller sends to a URL below https://buyer.example that was retired',
+    message: 'The seller sends to a URL below https://buyer.example under credentials that were retired',
   },
   registration_drift: {
     test: async () => {
