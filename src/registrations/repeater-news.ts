@@ -10,14 +10,14 @@ import type { RepeaterNews } from './retry-loop.ts';
 export function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNews) => Promise<void> {
   return async (news) => {
     if (news.kind === 'orphaned') {
-      const { agentUrl: sender, operationId, taskType, ref, reason } = news.operation;
+      const { agentUrl: sender, operationId, taskType, ref, isStep, reason } = news.operation;
       raise({
         code: 'operation_orphaned',
         message: `It is unknown whether ${taskType} was done: the call was not answered, and cannot be repeated${reason === undefined ? '' : `: ${reason}`}. Ask the seller.`,
         sender,
         operationId,
         taskType,
-        ...(ref !== undefined && { ref }),
+        ...(ref !== undefined && !isStep && { ref }),
       });
       return;
     }

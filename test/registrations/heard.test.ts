@@ -394,6 +394,9 @@ describe('a URL that is retired', () => {
       retiredAt: expect.any(Number) as number,
       mediaBuys: ['buy-1'],
     });
+    // Without force, too, it stays retired.
+    await one.registrations.retire(url);
+    expect((await given()).find(({ route }) => route === url.route)?.retiredAt).toBeDefined();
   });
 
   it.each([1, 2, 3, 4, 5, 6])(

@@ -630,6 +630,8 @@ describe('apply (told.md §3.3)', () => {
       },
     ]);
     expect(baseIn(world.seller.buy('buy-1').reports)).toBe(NEW);
+    // The seller may do so: thousands of alarms would say one thing.
+    expect(process.alarms.filter(({ code }) => code === 'operation_refused')).toEqual([]);
   });
 
   it('goes on without a media buy that has become terminal', async () => {

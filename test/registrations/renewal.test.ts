@@ -458,6 +458,11 @@ describe('a former route (told.md §5.3)', () => {
     const { reports } = world.seller.buy('buy-1');
     const taken = [reports, before].map(secretIn);
     await passWithout(world, [process], 31 * DAY);
+    // The plan says so, too: whoever renews by itself leaves such a step.
+    expect((await process.registrations.plan(RENEW)).steps).toMatchObject([
+      { mediaBuyId: 'buy-1', state: 'planned', reason: expect.stringContaining('not over') as string },
+      { mediaBuyId: 'buy-2' },
+    ]);
     const { steps } = await renew();
     expect(steps).toMatchObject([
       { mediaBuyId: 'buy-1', state: 'planned', reason: expect.stringContaining('not over') as string },

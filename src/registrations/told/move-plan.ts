@@ -23,6 +23,8 @@ export interface How {
   readonly to: Target;
   /** Whether credentials of a route are to be renewed. */
   readonly isDue: (kind: RouteKind) => boolean;
+  /** Whether the last renewal of the seller is not over. */
+  readonly isHeldUp: boolean;
 }
 
 /** Why a step that is due is not begun. */

@@ -239,12 +239,13 @@ function lookedIn(
   });
   if (does.kind === 'ask') return stream ? { asks: { move, stream } } : {};
   keep(rows, row, does, now);
-  return does.kind === 'refused' && !isAlarm(operation) ? { refused: { ...move, reason: does.reason } } : {};
+  if (does.kind !== 'refused' || isTold(operation)) return {};
+  return { refused: { ...move, reason: does.reason } };
 }
 
-/** Whether the refusal of an update was an alarm: that of a revision is none. */
-const isAlarm = (operation: Stored | undefined): boolean =>
-  operation?.state === 'refused' && operation.refusal !== 'CONFLICT';
+/** Whether a refusal was an alarm (that of a revision is none), or needs none: a seller may take no configuration in an update. */
+const isTold = (operation: Stored | undefined): boolean =>
+  operation?.withoutConfig === true || (operation?.state === 'refused' && operation.refusal !== 'CONFLICT');
 
 /** A step whose revision is to be read. */
 interface Asked {

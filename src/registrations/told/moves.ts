@@ -29,7 +29,7 @@ import {
 } from './move-row.ts';
 import { buyOf } from './move-steps.ts';
 import type { ApplyOptions, MovePlan, MoveRequest, MoveStep } from './move-types.ts';
-import { type OwnRoutes, ownRoutesIn } from './own-routes.ts';
+import { hasFormers, ownRoutesIn } from './own-routes.ts';
 import type { Renewals } from './renewals.ts';
 import { keptSet, setSteps } from './set-steps.ts';
 
@@ -59,10 +59,11 @@ const CONCURRENT = 10;
 
 export function movesOf(context: MovesContext): Moves {
   const { registrations, hashes, bases, renewals, wake } = context;
-  const dueIn =
-    (routes: OwnRoutes, { renew }: Target, now: number) =>
-    (kind: RouteKind): boolean =>
-      renew && renewals.isDue(routes[kind], now);
+  const howIn = (rows: RegistrationRows, to: Target, now: number): How => {
+    const routes = ownRoutesIn(rows);
+    const isDue = (kind: RouteKind): boolean => to.renew && renewals.isDue(routes[kind], now);
+    return { routes, to, isDue, isHeldUp: hasFormers(routes) };
+  };
 
   const plan = async (request: MoveRequest = {}): Promise<MovePlan> => {
     const to = checkedMove(request, bases);
@@ -102,8 +103,7 @@ export function movesOf(context: MovesContext): Moves {
     for (const { sender, own } of bySender(rows)) {
       found.push(
         ...(await registrations.run(sender, (step, now) => {
-          const routes = ownRoutesIn(step);
-          const how = { routes, to, isDue: dueIn(routes, to, now) };
+          const how = howIn(step, to, now);
           return own.flatMap((row) =>
             part === 'stream' ? (buyStep(step, row, how) ?? []) : setSteps(row, how),
           );
@@ -131,8 +131,7 @@ export function movesOf(context: MovesContext): Moves {
   const kept = async (step: MoveStep, to: Target): Promise<MoveStep> => {
     const { agentUrl, mediaBuyId, subscription } = step;
     return registrations.run(agentUrl, (rows, now) => {
-      const routes = ownRoutesIn(rows);
-      const how = { routes, to, isDue: dueIn(routes, to, now) };
+      const how = howIn(rows, to, now);
       if (mediaBuyId !== undefined) {
         return keptIn(rows, { agentUrl, mediaBuyId }, storedId(mediaBuyId, hashes), how, now);
       }
@@ -200,7 +199,10 @@ function buyStep(
   if (need.kind === 'nothing' && (!row || row.list === 'refused')) return undefined;
   if (how.to.renew && need.kind !== 'nothing' && !hasCredentials(need, stream)) return undefined;
   const of = { agentUrl: sender, mediaBuyId: stream.mediaBuyId };
-  if (!row) return stepOf(of, need, need.kind === 'unknown' ? 'unknown' : 'planned');
+  if (!row) {
+    const waits = how.isHeldUp && needOf(stream, { routes: how.routes, to: how.to }).kind === 'nothing';
+    return stepOf(of, need, need.kind === 'unknown' ? 'unknown' : 'planned', waits ? NOT_NOW : undefined);
+  }
   return stepOf(of, need, STATE_OF[row.list as MoveList], moveIn(row).reason);
 }
 

@@ -70,8 +70,8 @@ export function registeredMoves({ call, isAuto, ...context }: Context): Register
         sellers: [agentUrl],
         ...(after !== undefined && { after }),
       });
-      // One that was refused is the owner's.
-      const steps = plan.steps.filter(({ state }) => state === 'planned');
+      // One that was refused is the owner's, and one that has a reason waits for the end of the last renewal.
+      const steps = plan.steps.filter(({ state, reason }) => state === 'planned' && reason === undefined);
       if (steps.length > 0) await moves.apply({ ...plan, steps });
       if (plan.next === undefined) return;
       after = plan.next;

@@ -31,10 +31,10 @@ export async function retire(
   const url = { base, route };
   const asOf = await registrations.run('', (_rows, now) => now);
   const seller = await recordedOf(context, agentUrl, asOf);
-  const done = await registrations.run(agentUrl, (rows, now): RegistrationError | undefined => {
+  const done = await registrations.run(agentUrl, (rows, now): RegistrationError | 'before' | undefined => {
     const given = givenAt(rows, url, hashes);
     if (!given) return unknown(base, route);
-    if (given.retiredAt !== undefined) return undefined;
+    if (given.retiredAt !== undefined) return 'before';
     const on = seller.of(url);
     const quiet = quietOf(given, on, seller);
     if (!force && now < quiet) return inUse(base, on, quiet);
@@ -42,8 +42,9 @@ export async function retire(
     noMoreTold(rows, url, context.base);
     return undefined;
   });
-  if (done) throw done;
-  if (!force) await requireNobody(context, { agentUrl, base, route }, asOf);
+  if (done instanceof RegistrationError) throw done;
+  // What was retired by force stays so.
+  if (!force && done !== 'before') await requireNobody(context, { agentUrl, base, route }, asOf);
   await finishRetiring(context, agentUrl, route, [base]);
   context.forget(route);
 }

@@ -39,7 +39,8 @@ function stepIn(of: StepOf, one: Subscription, how: How): MoveStep | undefined {
   const isSigned = [one, one.last ?? one].every(({ scheme }) => scheme === 'signature');
   if (need.kind === 'nothing' || (how.to.renew && isSigned)) return undefined;
   if (need.kind === 'unknown') return stepOf(of, need, 'unknown');
-  return stepOf(of, need, stateOf(one, how), one.move?.reason ?? one.reason);
+  const waits = how.isHeldUp && needOf(one, { ...how, isDue: () => false }).kind === 'nothing';
+  return stepOf(of, need, stateOf(one, how), waits ? NOT_NOW : (one.move?.reason ?? one.reason));
 }
 
 function stateOf(one: Subscription, how: How): MoveState {
