@@ -186,6 +186,10 @@ const hasCredentials = (need: Need, { told = [] }: BuyStream): boolean =>
     ? need.from.some(({ scheme }) => scheme !== 'signature')
     : told.some(({ scheme, formerAt }) => scheme !== 'signature' && formerAt === undefined);
 
+/** Why a step that nothing but a renewal needs is not begun. */
+const whyNot = (stream: BuyStream, { routes, to, isHeldUp }: How): string | undefined =>
+  isHeldUp && needOf(stream, { routes, to }).kind === 'nothing' ? NOT_NOW : undefined;
+
 /** The step of a media buy; undefined where it needs none. */
 function buyStep(
   rows: RegistrationRows,
@@ -199,10 +203,7 @@ function buyStep(
   if (need.kind === 'nothing' && (!row || row.list === 'refused')) return undefined;
   if (how.to.renew && need.kind !== 'nothing' && !hasCredentials(need, stream)) return undefined;
   const of = { agentUrl: sender, mediaBuyId: stream.mediaBuyId };
-  if (!row) {
-    const waits = how.isHeldUp && needOf(stream, { routes: how.routes, to: how.to }).kind === 'nothing';
-    return stepOf(of, need, need.kind === 'unknown' ? 'unknown' : 'planned', waits ? NOT_NOW : undefined);
-  }
+  if (!row) return stepOf(of, need, need.kind === 'unknown' ? 'unknown' : 'planned', whyNot(stream, how));
   return stepOf(of, need, STATE_OF[row.list as MoveList], moveIn(row).reason);
 }
 
