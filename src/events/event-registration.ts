@@ -52,15 +52,15 @@ export interface EventRegistrations {
    */
   readonly subscriptionRef?: (sender: string, subscriberId: string) => Promise<string | undefined>;
   /**
-   * Notes that an authentic delivery of the sender came by a URL; `isPrevious` is true if it was the previous
-   * credentials there that matched. It never throws, and no answer waits for it.
+   * Notes that an authentic delivery of the sender came by a URL; `isPrevious` is whether it was the previous
+   * credentials there that matched, undefined if it was signed. It never throws, and no answer waits for it.
    * @returns the URL, as registrations name it, and the write that this delivery began; undefined if it is none of
    * theirs.
    */
   readonly heard?: (
     url: string,
     sender: string,
-    isPrevious?: true,
+    isPrevious?: boolean,
   ) =>
     | { readonly url: { readonly base: string; readonly route: string }; readonly written?: Promise<void> }
     | undefined;

@@ -168,7 +168,8 @@ function readAuthentic(
   announceLegacy(authentic.identity, context.legacySeen, context.raiseAlarm);
 
   const { url, identity } = authentic;
-  const heard = context.registrations?.heard?.(url, identity.sender.agentUrl, identity.isPrevious);
+  const isPrevious = identity.scheme === 'signature' ? undefined : identity.isPrevious === true;
+  const heard = context.registrations?.heard?.(url, identity.sender.agentUrl, isPrevious);
   if (heard?.written) context.lifecycle.background(heard.written);
   const found = read(authentic, context, heard?.url);
   const checked = beyondReports(found) ?? withToken(found, selected.delivery, context);

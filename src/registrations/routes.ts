@@ -129,7 +129,7 @@ const formersOf = (own: StoredRoute | undefined): Pick<StoredRoute, 'formers'> =
 
 /** The value of a token's row: without what only the seller's own row has, and with what only a token's has. */
 function tokenRoute(
-  { next: _next, formers: _formers, formerUsedAt: _used, ...route }: StoredRoute,
+  { next: _next, formers: _formers, formerUsedAt: _used, unusedSince: _since, ...route }: StoredRoute,
   known: StoredRoute | undefined,
 ): StoredRoute {
   return known?.also === undefined ? route : { ...route, also: known.also };

@@ -496,19 +496,41 @@ describe('a former route (told.md §5.3)', () => {
     expect(await statusOf(process, before.reports)).toBe(200);
   });
 
-  it('goes where nobody was ever on it', async () => {
+  /** A URL that nobody is recorded on, and the one that took its place. */
+  async function unrecorded() {
     world = movingWorld();
     const process = await world.process({ baseUrl: OLD });
-    await process.registrations.reportingWebhook({ agentUrl: AGENT }, { frequency: 'daily' });
+    const told = async (): Promise<Config> =>
+      process.registrations.reportingWebhook({ agentUrl: AGENT }, { frequency: 'daily' });
+    const before = await told();
     await world.clock.pass(31 * DAY);
     const auto = await world.process({ baseUrl: OLD, more: { renew: 'auto' } });
-    const [first] = await hmacRoutes(auto);
     await auto.start();
     await world.clock.pass(2 * HOUR);
-    expect(await hmacRoutes(auto)).not.toContain(first);
+    return { process, auto, before, after: await told() };
+  }
+
+  it('goes where nobody was ever on it, once the new URL was heard under its own credentials', async () => {
+    const { process, before, after } = await unrecorded();
+    expect(await accepted(process, after)).toEqual([secretIn(after), secretIn(before)]);
+    expect(await statusOf(process, after)).toBe(200);
+    await world.clock.pass(2 * HOUR);
+    expect(await hmacRoutes(process)).toHaveLength(1);
     const { rows = [] } =
       (await world.opened().store.registrations?.page({ kind: 'route', sender: '', limit: 9 })) ?? {};
     expect(rows.filter(({ value }) => value.includes('sealed'))).toHaveLength(1);
+  });
+
+  it('keeps its credentials for a month and the horizon where the new URL was not heard under its own', async () => {
+    const { process, auto, before, after } = await unrecorded();
+    for (const days of [20, 11, 2]) {
+      // The seller's one secret may still be the former one.
+      expect(await accepted(process, after)).toEqual([secretIn(after), secretIn(before)]);
+      await passWithout(world, [process, auto], days * DAY);
+      await process.start();
+      await world.clock.pass(10 * MINUTE);
+    }
+    expect(await accepted(process, after)).toEqual([secretIn(after)]);
   });
 
   it('goes wherever a process dies while it retires it', async () => {

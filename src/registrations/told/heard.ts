@@ -5,7 +5,7 @@ import { putBounded } from '../../shared/bounded.ts';
 import { requestsMayShare } from '../../shared/single-flight.ts';
 import type { StoreRegistrations } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
-import { noteOther } from './own-routes.ts';
+import { noteOther, noteOwn } from './own-routes.ts';
 import { type GivenUrl, givenAt, saveGiven } from './url-row.ts';
 
 /*
@@ -42,8 +42,11 @@ interface Unwritten {
   readonly url: OurUrl;
 }
 
-/** Those of its route, those of the route that it is accepted beside (told.md §1.4), or retired ones: nobody knows who sent that. */
-type Credentials = 'own' | 'other' | 'retired';
+/**
+ * Those of its route, those of the route that it is accepted beside (told.md §1.4), none where it is signed, or retired ones: nobody knows
+ * who sent that.
+ */
+type Credentials = 'own' | 'other' | 'none' | 'retired';
 
 type Heard = ReturnType<NonNullable<EventRegistrations['heard']>>;
 
@@ -76,6 +79,7 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
       const isAuthentic = by !== 'retired';
       const isUsed = (!isAuthentic || given.retiredAt !== undefined) && isNewToday(given, at);
       if (!isAuthentic && !isUsed) return false;
+      if (by === 'own') noteOwn(rows, given);
       if (by === 'other') noteOther(rows, given, at);
       const heardAt = Math.max(given.heardAt ?? 0, at);
       saveGiven(
@@ -117,9 +121,14 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
     return { url, written: writeAll() };
   };
   return {
-    heard: (text, sender, isPrevious) => note(text, sender, isPrevious ? 'other' : 'own'),
+    heard: (text, sender, isPrevious) => note(text, sender, credentialsOf(isPrevious)),
     used: (text, sender) => note(text, sender, 'retired'),
   };
+}
+
+function credentialsOf(isPrevious: boolean | undefined): Credentials {
+  if (isPrevious === undefined) return 'none';
+  return isPrevious ? 'other' : 'own';
 }
 
 /** No alarm told today that what was retired is used (told.md §4.2). */

@@ -38,6 +38,8 @@ export interface OwnRoute extends Seller, RouteSecrets {
   readonly formers?: readonly string[];
   /** When a delivery came by another route under credentials of a former one. Unix ms. */
   readonly formerUsedAt?: number;
+  /** When it took the place of a former one; absent: its own credentials were used since. Unix ms. */
+  readonly unusedSince?: number;
   /** Of a token's row: its credentials were retired then, and are gone. Unix ms. */
   readonly retiredAt?: number;
   /** Of the seller's own: bases below which it is told no more. */
@@ -69,7 +71,7 @@ export function renewed(own: OwnRoute, now: number): OwnRoute {
   if (next?.tellFrom === undefined || now < next.tellFrom) return own;
   const { tellFrom: _told, ...is } = next;
   const formers = [route.random ?? '', ...(route.formers ?? [])].slice(0, MOST_FORMERS);
-  return { ...route, ...is, formers };
+  return { ...route, ...is, formers, unusedSince: now };
 }
 
 /** Whether a route with credentials has taken the place of another one, or is about to (told.md §5.3). */
@@ -90,6 +92,24 @@ export function noteOther(
   const isOfIt = namesOf(own).includes(route) && own.formers?.some((name) => name !== route);
   if (isOfIt) rows.save({ ...row, value: JSON.stringify({ ...own, formerUsedAt: now } satisfies OwnRoute) });
 }
+
+/** A delivery came by a route under its own credentials: its seller has them. */
+export function noteOwn(
+  rows: Pick<RegistrationRows, 'get' | 'save'>,
+  { kind, route }: { readonly kind: RouteKind; readonly route: string },
+): void {
+  const row = rows.get('route', kind);
+  if (!row) return;
+  const { unusedSince, ...own } = ownRouteIn(row);
+  if (unusedSince !== undefined && own.random === route) rows.save({ ...row, value: JSON.stringify(own) });
+}
+
+/**
+ * When credentials of a former route of a row may have been used by another one (told.md §3.5); undefined: not since it is a former one.
+ * @param lastAt when the former one was left, or heard last. Unix ms.
+ */
+export const formerUsedAt = (own: OwnRoute, lastAt: number): number | undefined =>
+  own.unusedSince === undefined ? own.formerUsedAt : Math.max(own.formerUsedAt ?? 0, own.unusedSince, lastAt);
 
 /** The names of all routes of a row: the one that is told, the next one, and former ones. */
 export const namesOf = ({ random, next, formers = [] }: OwnRoute): readonly (string | undefined)[] => [

@@ -7,7 +7,7 @@ import { storedIn } from '../operation.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
 import { type BuyStream, buyStreamIn } from '../streams.ts';
 import { setIn, urlsOf } from '../subscriptions/set-row.ts';
-import { ownRoutesIn } from './own-routes.ts';
+import { formerUsedAt, ownRoutesIn } from './own-routes.ts';
 import { leftAt, MONTH_MS } from './quiet.ts';
 import type { MovingMediaBuy } from './state-types.ts';
 
@@ -44,8 +44,11 @@ export interface SellersUrls {
   readonly of: (url: OurUrl) => Recorded;
   /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. Ms. */
   readonly horizonMs: number | undefined;
-  /** When the credentials of a former route were used by another one; undefined: not since it is a former one. */
-  readonly usedAt: (route: string) => number | undefined;
+  /**
+   * When the credentials of a former route may have been used by another one; undefined: not since it is a former one.
+   * @param lastAt when its URL was left, or heard last. Unix ms.
+   */
+  readonly usedAt: (route: string, lastAt: number) => number | undefined;
 }
 
 export interface RecordedContext {
@@ -78,8 +81,10 @@ export async function recordedOf(
     }
   }
   const routes = await registrations.run(agentUrl, ownRoutesIn);
-  const usedAt = (route: string): number | undefined =>
-    Object.values(routes).find(({ formers }) => formers?.includes(route))?.formerUsedAt;
+  const usedAt = (route: string, lastAt: number): number | undefined => {
+    const heir = Object.values(routes).find(({ formers }) => formers?.includes(route));
+    return heir && formerUsedAt(heir, lastAt);
+  };
   return { of, horizonMs, usedAt };
 }
 

@@ -95,12 +95,13 @@ export function quietOf(
   { horizonMs, usedAt }: Pick<SellersUrls, 'horizonMs' | 'usedAt'>,
 ): number {
   const { operations, mediaBuys, subscriptions } = countsOf(on);
+  const since = Math.max(givenAt, leftAt, on.leftAt);
   return quietAt({
     url: base,
     recorded: operations + mediaBuys + subscriptions,
-    since: Math.max(givenAt, leftAt, on.leftAt),
+    since,
     heardAt,
-    usedAt: usedAt(route),
+    usedAt: usedAt(route, Math.max(since, heardAt ?? 0)),
     horizonMs,
     intervalMs: on.intervalMs,
   });
