@@ -121,7 +121,8 @@ function rowOf(sender: string, id: string, route: StoredRoute): RegistrationRow 
 
 const ADOPTED = 'adopted';
 
-const isTold = ({ retired = [] }: StoredRoute, base: string): boolean => !retired.includes(base);
+const isTold = ({ retired = [], retiredAt }: StoredRoute, base: string): boolean =>
+  retiredAt === undefined && !retired.includes(base);
 
 /** What a route that is made anew has taken the place of. */
 const formersOf = (own: StoredRoute | undefined): Pick<StoredRoute, 'formers'> =>
@@ -223,7 +224,12 @@ export function routesOf(options: RouteOptions): Routes {
     if (standing === 'known') return routeIs(route, base);
     // The seller was deleted between the two steps: this URL is removed. One that was retired keeps its token. A new one is made.
     if (standing === 'gone') await drop('', [id]);
-    else await drop(agentUrl, [scheme], (row) => readable(row)?.random === id);
+    else {
+      await drop(agentUrl, [scheme], (row) => {
+        const own = readable(row);
+        return own?.random === id && isTold(own, base);
+      });
+    }
     return routeOf(seller, scheme, base);
   };
 
@@ -255,7 +261,9 @@ export function routesOf(options: RouteOptions): Routes {
   ): Promise<'known' | 'retired' | 'gone'> =>
     registrations.run(agentUrl, (rows) => {
       const row = rows.get('route', kind);
-      if (row && namesOf(routeIn(row)).includes(url.route)) return 'known';
+      const own = row && routeIn(row);
+      if (own?.random === url.route && !isTold(own, url.base)) return 'retired';
+      if (own && namesOf(own).includes(url.route)) return 'known';
       return givenAt(rows, url, hashes)?.retiredAt === undefined ? 'gone' : 'retired';
     });
 

@@ -16,6 +16,7 @@ import {
   mortalProcess,
   movingWorld,
   type MovingWorld,
+  NEW,
   OLD,
   passUntil,
   passWithout,
@@ -328,6 +329,43 @@ describe('a renewal (told.md §5)', () => {
     expect(await statusOf(process, before)).toBe(503);
     expect(await statusOf(process, reports)).toBe(200);
   });
+
+  it.each([[[OLD]], [[NEW, OLD]]])(
+    'takes the credentials of what is told from the former one when that is retired, below %j',
+    async (baseUrl) => {
+      const process = await agedBuy();
+      const before = structuredClone(world.seller.buy('buy-1').reports);
+      await process.start();
+      await process.registrations.apply(await process.registrations.plan(RENEW));
+      await passUntil(world, () => isMoved(process, RENEW));
+      const { reports } = world.seller.buy('buy-1');
+      await passWithout(world, [process], MINUTE);
+      const other = await world.process({ baseUrl });
+      const newest = (await hmacUrls(other)).toSorted((a, b) => b.givenAt - a.givenAt)[0];
+      await other.registrations.retire(newest ?? expect.fail('no URL'), { force: true });
+      await world.clock.pass(11 * SECOND);
+      expect(await accepted(other, before)).toEqual([secretIn(before)]);
+      expect(await statusOf(other, { ...before, authentication: reports?.['authentication'] })).toBe(503);
+      // What is told next has the former one for its own: it goes when it is quiet.
+      await world.buy(other, 'buy-2');
+      const fresh = world.seller.buy('buy-2').reports;
+      expect(await accepted(other, fresh)).toEqual([secretIn(fresh)]);
+      expect(secretIn(fresh)).not.toBe(secretIn(reports));
+      const { steps } = await other.registrations.plan();
+      expect(steps).toMatchObject([{ mediaBuyId: 'buy-1', state: 'planned' }]);
+      await other.start();
+      await other.registrations.apply(await other.registrations.plan());
+      await passUntil(world, () => isMoved(other));
+      for (const id of ['buy-1', 'buy-2']) {
+        const sent = { url: String(fresh?.url), secret: secretIn(fresh) };
+        expect((await report(other, id, sent)).response.status).toBe(200);
+      }
+      await passWithout(world, [other], 40 * DAY);
+      await other.start();
+      await world.clock.pass(2 * HOUR);
+      expect(await statusOf(other, before)).toBe(503);
+    },
+  );
 
   it('is rewrapped with the rest, in the middle of it too', async () => {
     world = movingWorld();

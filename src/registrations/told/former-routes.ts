@@ -58,7 +58,7 @@ const formersOf = (
       const own = ownRouteIn(row);
       const is = renewed(own, now);
       if (is !== own) rows.save({ ...row, value: JSON.stringify(is) });
-      return is.sealed === undefined ? [] : (is.formers ?? []);
+      return is.scheme === 'signature' ? [] : (is.formers ?? []);
     });
     return { names, now };
   });

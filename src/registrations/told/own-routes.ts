@@ -40,7 +40,7 @@ export interface OwnRoute extends Seller, RouteSecrets {
   readonly formerUsedAt?: number;
   /** When it took the place of a former one; absent: its own credentials were used since. Unix ms. */
   readonly unusedSince?: number;
-  /** Of a token's row: its credentials were retired then, and are gone. Unix ms. */
+  /** Of a token's row: its credentials were retired then, and are gone. Of the seller's own: it is told nowhere since. Unix ms. */
   readonly retiredAt?: number;
   /** Of the seller's own: bases below which it is told no more. */
   readonly retired?: readonly string[];
@@ -67,7 +67,7 @@ const MOST_FORMERS = 8;
 
 /** The route with the next one in its place, once sellers may be told of that. */
 export function renewed(own: OwnRoute, now: number): OwnRoute {
-  const { next, retired: _ofIt, formerUsedAt: _before, ...route } = own;
+  const { next, retired: _ofIt, retiredAt: _of, formerUsedAt: _before, ...route } = own;
   if (next?.tellFrom === undefined || now < next.tellFrom) return own;
   const { tellFrom: _told, ...is } = next;
   const formers = [route.random ?? '', ...(route.formers ?? [])].slice(0, MOST_FORMERS);
@@ -77,7 +77,7 @@ export function renewed(own: OwnRoute, now: number): OwnRoute {
 /** Whether a route with credentials has taken the place of another one, or is about to (told.md §5.3). */
 export const hasFormers = (routes: OwnRoutes): boolean =>
   Object.values(routes).some(
-    ({ sealed, next, formers = [] }) => sealed !== undefined && (next !== undefined || formers.length > 0),
+    ({ scheme, next, formers = [] }) => scheme !== 'signature' && (next !== undefined || formers.length > 0),
   );
 
 /** A delivery came by a route under the credentials of another one: of a former one, where there is any. */
@@ -123,11 +123,14 @@ export const RENEW_AFTER_MS: number = 30 * 86_400_000;
 
 /** Whether the credentials of a route that sellers are told are so old, and are not being renewed. */
 export const isOlderThan = (route: OwnRoute | undefined, ageMs: number, now: number): boolean =>
-  route?.sealed !== undefined && !route.next && now - (route.madeAt ?? 0) >= ageMs;
+  route?.sealed !== undefined &&
+  route.retiredAt === undefined &&
+  !route.next &&
+  now - (route.madeAt ?? 0) >= ageMs;
 
 /** The name of the route of a kind that is told from now on, or soon. */
 export const newestOf = (route: OwnRoute | undefined): string | undefined =>
-  route?.next?.random ?? route?.random;
+  route?.next?.random ?? (route?.retiredAt === undefined ? route?.random : undefined);
 
 /** Whether a renewal of it is under way of which no seller may be told yet; for how long, ms. */
 export function untilTold({ next }: OwnRoute, now: number): number {

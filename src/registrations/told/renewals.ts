@@ -121,7 +121,7 @@ export function renewalsOf(context: RenewalsContext): Renewals {
 
 /** The rows by which deliveries find their route: the new one, and all former ones, each with the credentials of the other. */
 function tokenRows(
-  { next, formers = [], formerUsedAt: _used, unusedSince: _since, ...route }: OwnRoute,
+  { next, formers = [], formerUsedAt: _used, unusedSince: _since, retiredAt: _retired, ...route }: OwnRoute,
   get: (id: string) => RegistrationRow | undefined,
 ): readonly RegistrationRow[] {
   if (!next?.random || !next.sealed || !route.random || !route.sealed) return [];

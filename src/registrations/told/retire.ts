@@ -3,7 +3,7 @@ import type { OurUrl } from '../../windows/told.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
-import { ownRouteIn } from './own-routes.ts';
+import { namesOf, type OwnRoute, ownRouteIn } from './own-routes.ts';
 import { quietOf } from './state.ts';
 import { type Recorded, recordedOf, type RecordedContext } from './recorded.ts';
 import type { RetireOptions, UrlName } from './state-types.ts';
@@ -39,7 +39,7 @@ export async function retire(
     const quiet = quietOf(given, on, seller);
     if (!force && now < quiet) return inUse(base, on, quiet);
     saveGiven(rows, agentUrl, { ...given, retiredAt: now, isRetiring: true }, hashes);
-    noMoreTold(rows, url, context.base);
+    noMoreTold(rows, url, now, context.base);
     return undefined;
   });
   if (done instanceof RegistrationError) throw done;
@@ -84,21 +84,17 @@ async function requireNobody(
 }
 
 /** What is told from now on is another route; below another base this one goes on. */
-function noMoreTold(rows: RegistrationRows, url: OurUrl, base?: string): void {
+function noMoreTold(rows: RegistrationRows, url: OurUrl, now: number, base?: string): void {
   for (const kind of ROUTE_KINDS) {
     const row = rows.get('route', kind);
     if (!row) continue;
-    const known = storedObject(row.value) as {
-      readonly random?: string;
-      readonly retired?: readonly string[];
-    };
-    if (known.random !== url.route) continue;
-    if (url.base === base) rows.save({ ...row, dueAt: null, expiresAt: 1 });
-    else
-      rows.save({
-        ...row,
-        value: JSON.stringify({ ...known, retired: [...(known.retired ?? []), url.base] }),
-      });
+    const own = ownRouteIn(row);
+    if (own.random !== url.route) continue;
+    const is: OwnRoute =
+      url.base === base
+        ? { ...own, retiredAt: now }
+        : { ...own, retired: [...(own.retired ?? []), url.base] };
+    rows.save({ ...row, value: JSON.stringify(is) });
   }
 }
 
@@ -113,8 +109,8 @@ async function dropCredentials(
 ): Promise<boolean> {
   if (await isAlive(registrations, agentUrl, route)) return false;
   // Below a base that it was not told yet it would come back, credentials and all: from this step on it is told nowhere.
-  const heirs = await registrations.run(agentUrl, (rows) =>
-    ROUTE_KINDS.flatMap((kind) => heirsOf(rows, kind, route)),
+  const heirs = await registrations.run(agentUrl, (rows, now) =>
+    ROUTE_KINDS.flatMap((kind) => heirsOf(rows, kind, route, now)),
   );
   // It was told just before that step.
   if (await isAlive(registrations, agentUrl, route)) return false;
@@ -141,13 +137,22 @@ async function isAlive(registrations: StoreRegistrations, agentUrl: string, rout
   return false;
 }
 
-/** The names of the routes that took the place of one. The seller's own row goes where it is that one. */
-function heirsOf(rows: RegistrationRows, kind: RouteKind, route: string): readonly string[] {
+/**
+ * The names of the other routes of its row, which may take its credentials beside their own. Where it is the one that was told, the
+ * seller's own row goes, or stays for these: without its credentials, and told nowhere.
+ */
+function heirsOf(rows: RegistrationRows, kind: RouteKind, route: string, now: number): readonly string[] {
   const row = rows.get('route', kind);
   if (!row) return [];
-  const { random, formers = [] } = ownRouteIn(row);
-  if (random === route) rows.save({ ...row, dueAt: null, expiresAt: 1 });
-  return formers.includes(route) ? [random, ...formers].filter((name) => name !== undefined) : [];
+  const { sealed: _gone, ...own } = ownRouteIn(row);
+  const names = namesOf(own).filter((name) => name !== undefined);
+  if (!names.includes(route)) return [];
+  const others = names.filter((name) => name !== route);
+  if (own.random === route) {
+    const value = JSON.stringify({ ...own, retiredAt: own.retiredAt ?? now } satisfies OwnRoute);
+    rows.save(others.length > 0 ? { ...row, value } : { ...row, dueAt: null, expiresAt: 1 });
+  }
+  return others;
 }
 
 function withoutFormer(rows: RegistrationRows, kind: RouteKind, route: string): void {
