@@ -16,14 +16,15 @@ interface RewrapContext {
 /** Routes by their tokens, and adopted URLs. */
 const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
 
-/** How many routes need a secret that is not given. */
+/** How many routes need a secret that is not given: one that was retired needs none. */
 export async function unreadableRoutes({
   registrations,
   secrets,
 }: Pick<RewrapContext, 'registrations' | 'secrets'>): Promise<number> {
   let count = 0;
   for await (const row of allRows(registrations, OF_NO_SENDER)) {
-    const { secretId, sealed, also } = ownRouteIn(row);
+    const { secretId, sealed, also, retiredAt } = ownRouteIn(row);
+    if (retiredAt !== undefined) continue;
     const sealedBy = [sealed, also?.sealed].map((text) =>
       text === undefined ? undefined : secretIdOf(text),
     );
@@ -41,7 +42,8 @@ export async function rewrapRoutes(
   let needed = 0;
   const damage = await eachRow(registrations, OF_NO_SENDER, async ({ id, value }) => {
     const route = ownRouteIn({ value });
-    const { secretId, sealed, also, agentUrl, scheme } = route;
+    const { secretId, sealed, also, agentUrl, scheme, retiredAt } = route;
+    if (retiredAt !== undefined) return;
     if (secretId !== undefined && secretId !== secrets.newest.id) needed += 1;
     const anew = await sealedAnew(context, route, sealed);
     const other = await sealedAnew(context, route, also?.sealed);

@@ -137,8 +137,8 @@ function tokenRoute(
 }
 
 /** Whether it was accepted under credentials that were retired since. */
-const hasRetired = ({ retiredAt, also }: StoredRoute): boolean =>
-  retiredAt !== undefined || (also !== undefined && also.sealed === undefined);
+const hasRetired = ({ scheme, retiredAt, also }: StoredRoute): boolean =>
+  (retiredAt !== undefined && scheme !== 'signature') || (also !== undefined && also.sealed === undefined);
 
 /** Deletes a row by its expiry. */
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });

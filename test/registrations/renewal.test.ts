@@ -389,6 +389,14 @@ describe('a renewal (told.md §5)', () => {
     await after.registrations.retire(former ?? expect.fail('no former URL'), { force: true });
     await world.clock.pass(11 * SECOND);
     expect(await accepted(after, reports)).toEqual([secretIn(reports)]);
+    // The older secret may be removed once each URL that it made is retired: signed ones too.
+    expect((await after.registrations.rewrap()).needed).toBe(2);
+    for (const url of (await after.registrations.state()).urls) {
+      await after.registrations.retire(url, { force: true });
+    }
+    expect((await after.registrations.rewrap()).needed).toBe(0);
+    const { registrations } = await world.process(more([NEWEST]));
+    await registrations.ready();
   });
 });
 

@@ -40,7 +40,7 @@ export interface OwnRoute extends Seller, RouteSecrets {
   readonly formerUsedAt?: number;
   /** When it took the place of a former one; absent: its own credentials were used since. Unix ms. */
   readonly unusedSince?: number;
-  /** Of a token's row: its credentials were retired then, and are gone. Of the seller's own: it is told nowhere since. Unix ms. */
+  /** Of a token's row: it was retired then, and its credentials are gone. Of the seller's own: it is told nowhere since. Unix ms. */
   readonly retiredAt?: number;
   /** Of the seller's own: bases below which it is told no more. */
   readonly retired?: readonly string[];

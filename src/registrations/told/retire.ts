@@ -116,8 +116,8 @@ async function dropCredentials(
   if (await isAlive(registrations, agentUrl, route)) return false;
   await registrations.run('', (rows, now) => {
     const row = rows.get('route', route);
-    const { sealed, also: _with, ...known } = row ? storedObject(row.value) : {};
-    if (!row || sealed === undefined) return;
+    const { sealed: _gone, also: _with, ...known } = row ? storedObject(row.value) : {};
+    if (!row || known['retiredAt'] !== undefined) return;
     rows.save({ ...row, value: JSON.stringify({ ...known, retiredAt: now }) });
     // What took its place does not take its credentials any more (told.md §1.4), and knows that it did (§4.2).
     for (const heir of heirs.flatMap((id) => rows.get('route', id) ?? [])) {
