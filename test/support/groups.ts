@@ -36,6 +36,10 @@ export const RULE_PATTERNS: readonly RegExp[] = RULES.map(([pattern]) => pattern
 
 /** Whole files that `npm test` leaves to `npm run test:rows`, with what runs in their place in `npm test`. */
 export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
+  [
+    /^reliability\/moving\/moving\.test\.ts$/,
+    'registrations/moves, whose processes die at each step within one process',
+  ],
   [/^adapters\/flood\.test\.ts$/, 'adapters/node-limits, and hostile/flood on SQLite'],
   [/^examples\/block-commands\.test\.ts$/, 'cli, in this process'],
   [/^examples\/block-servers\.test\.ts$/, 'examples/blocks, and readme, which need no servers'],

@@ -18,10 +18,10 @@ const FORM = LONG
     }
   : { buys: 12, sellers: 2, kills: 0, deaths: 1, patienceMs: 1_500, seed: 20_261_127, deadlineMs: 480_000 };
 
-/** `npm test` has one: each death costs a start. */
+/** `npm run test:rows` has one: each death costs a start. */
 const SHORT: readonly Point[] = ['begun'];
 
-/** `npm test` has one store; the long form has all of them, in both modes. */
+/** `npm run test:rows` has one store; the long form has all of them, in both modes. */
 const ROWS = LONG ? EVERY_ROW : EVERY_ROW.filter(isRow('SQLite', 'inline'));
 
 it.each(ROWS)(
