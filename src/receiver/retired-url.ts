@@ -4,7 +4,7 @@ import { type Refusal, type Unavailability, unavailable } from '../shared/outcom
 import type { Selected } from '../stages/selected.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
-/** What a delivery under credentials that do not count comes to, where others do and where none do. */
+/** The codes of a delivery under credentials that do not count: where others do, and where none do. */
 const OF_CREDENTIALS: ReadonlySet<RefusedCode> = new Set([
   'webhook_signature_invalid',
   'webhook_mode_mismatch',

@@ -60,7 +60,7 @@ export function pauseOf(failure: PollFailure): number | undefined {
   return pauseMs ?? (failure.kind === 'busy' ? BUSY_MS : undefined);
 }
 
-/** Where a list goes on: behind a cursor; undefined: it ends here; null: it goes on, and nobody knows where. */
+/** The cursor behind which a list goes on; undefined: it ends here; null: it goes on, and nobody knows where. */
 export function cursorIn(data: unknown): string | undefined | null {
   const pagination = isJsonObject(data) ? present(data, 'pagination') : undefined;
   if (!isJsonObject(pagination) || pagination['has_more'] !== true) return undefined;

@@ -19,7 +19,7 @@ export interface SnapshotStep {
   readonly now: number;
 }
 
-/** What a snapshot has that is to be told. */
+/** The news of a snapshot that is to be told. */
 export type News = Pick<Judged, 'told' | 'isFull'>;
 
 export const NO_NEWS: News = { told: [], isFull: false };

@@ -5,7 +5,7 @@ import { ROUTE_KEPT_MS } from './remembered-routes.ts';
 /** The shortest time between two reads of adopted URLs for an unknown path. Ms. */
 export const REFRESH_MS = 1000;
 
-/** How often a delivery that waits for a running read checks whether it has ended. Ms. */
+/** The pause after which a delivery that waits for a running read checks again whether it has ended. Ms. */
 const LOOK_MS = 20;
 
 interface AdoptedUrlsOptions {
@@ -19,7 +19,7 @@ interface AdoptedUrlsOptions {
 /** Adopted URLs, by path and query. */
 export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
   readonly at: (path: string) => Sender[] | Promise<Sender[]>;
-  /** Whether one is known now. */
+  /** True if one is known now. */
   readonly has: (path: string) => boolean;
   readonly refresh: () => Promise<void>;
 } {
@@ -27,7 +27,7 @@ export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
   /** When the read of `byPath` began, and when the last read began. */
   let readAt = -Infinity;
   let startedAt = -Infinity;
-  /** How many reads have begun; and the number of the newest that has ended, with its error. */
+  /** The number of reads that have begun, and that of the newest one that has ended, with its error. */
   let begun = 0;
   let ended: { readonly nth: number; readonly error?: unknown } = { nth: 0 };
   const refresh = async (): Promise<void> => {

@@ -46,7 +46,7 @@ export function ofEvent(
   };
 }
 
-/** Of a task that has ended otherwise than it should. */
+/** The reason that a seller gives for a task that has ended otherwise than it should. */
 function reasonOf(event: Event): Pick<OperationTold, 'reason'> {
   const reason = event.kind === 'task' && event.error ? reportedText(event.error) : '';
   return reason === '' ? {} : { reason };

@@ -160,7 +160,7 @@ export interface Stored {
   readonly token?: string;
   /** The arguments, until it is settled. */
   readonly sealed?: string;
-  /** By which URLs of ours its seller was asked to send. Absent: it was adopted. */
+  /** The URLs of ours by which its seller was asked to send. Absent: it was adopted. */
   readonly told?: CallTold;
   readonly withoutConfig?: true;
   /** Calls whose answers were refused, while it is called. */

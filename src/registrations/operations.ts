@@ -375,7 +375,7 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 }
 
-/** Whether the URL, if it is ours, was retired. */
+/** True if the URL is ours and was retired. */
 const isRetired = (rows: RegistrationRows, url: OurUrl | null | undefined, hashes: Hashes): boolean =>
   !!url && givenAt(rows, url, hashes)?.retiredAt !== undefined;
 

@@ -49,7 +49,7 @@ export function freePlace(
   if (first && first.dueAt !== null) rows.save({ ...first, dueAt: Math.ceil(now) });
 }
 
-/** Who asks a seller, and how. */
+/** The settings by which a seller is asked: its places, and the times of a question. */
 export interface PlacesContext {
   readonly rows: StoreRegistrations;
   /** The time that a question may take, and that is waited for a place. Ms. */

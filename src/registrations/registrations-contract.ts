@@ -53,7 +53,7 @@ export interface Operation extends OperationName {
   readonly isStep?: true;
 }
 
-/** How an operation is created that is the step of a move (told.md §3.2). */
+/** The creation of an operation that is the step of a move (told.md §3.2): its base, and what is stored with it. */
 export interface StepOfMove {
   /** The base at which its webhooks are asked for. */
   readonly base: string;

@@ -11,7 +11,7 @@ const MOST_ROUTES = 10_000;
 export function rememberedRoutes(now: () => number): {
   readonly get: (id: string) => Sender[] | undefined;
   readonly put: (id: string, senders: Sender[], isRetired: boolean) => Sender[];
-  /** Whether credentials that counted at one that is cached were retired. */
+  /** True if credentials that counted at one that is cached were retired. */
   readonly isRetired: (id: string) => boolean;
   readonly forget: (id: string) => void;
 } {

@@ -63,7 +63,7 @@ export interface Routes {
   readonly ours: (url: string) => OurUrl | undefined;
   /** Likewise of a URL by which a delivery came; undefined for one that no seller was given. */
   readonly given: (url: string) => OurUrl | undefined;
-  /** Whether credentials that counted at the URL of a delivery were retired, as far as this process knows. */
+  /** True if credentials that counted at the URL of a delivery were retired, as far as this process knows. */
   readonly isRetired: (url: string) => boolean;
   /** A route has changed. */
   readonly reread: (id: string) => void;

@@ -27,8 +27,7 @@ export interface How {
   readonly isHeldUp: boolean;
 }
 
-/** Why a step that is due is not begun. */
-export const NOT_NOW =
+const NOT_NOW =
   'its credentials cannot be renewed now: the last renewal of the seller is not over. registrations.state() says who is on its former URLs';
 
 /** What a media buy or a subscription lacks to be where it is to go. */
@@ -55,6 +54,14 @@ export function stepOf(of: StepOf, need: StepNeed, state: MoveState, why?: strin
     ...(reason !== undefined && { reason }),
   };
 }
+
+/** The reason why a step is not begun that nothing but a renewal needs. @param needed what it lacks, whatever is due. */
+export const whyNot = ({ isHeldUp }: How, needed: StepNeed): string | undefined =>
+  isHeldUp && needed.kind === 'nothing' ? NOT_NOW : undefined;
+
+/** The step of what lacks nothing. @param due what it lacks where its credentials are due: that cannot be begun now. */
+export const unkept = (of: StepOf, due?: StepNeed): MoveStep =>
+  due?.kind === 'update' ? stepOf(of, due, 'planned', NOT_NOW) : stepOf(of, { kind: 'nothing' }, 'done');
 
 function textOf(
   { agentUrl, mediaBuyId, subscription }: StepOf,

@@ -9,13 +9,14 @@ import { MOST_KEPT } from '../subscriptions/wanted.ts';
 import { type Need, needOf } from './move-needs.ts';
 import {
   type How,
-  NOT_NOW,
   placeIn,
   type PlanPlace,
   placeText,
   STATE_OF,
   type StepOf,
   stepOf,
+  unkept,
+  whyNot,
 } from './move-plan.ts';
 import { checkedMove, checkedPlan, MOST_STEPS, type Target } from './move-request.ts';
 import {
@@ -186,10 +187,6 @@ const hasCredentials = (need: Need, { told = [] }: BuyStream): boolean =>
     ? need.from.some(({ scheme }) => scheme !== 'signature')
     : told.some(({ scheme, formerAt }) => scheme !== 'signature' && formerAt === undefined);
 
-/** Why a step that nothing but a renewal needs is not begun. */
-const whyNot = (stream: BuyStream, { routes, to, isHeldUp }: How): string | undefined =>
-  isHeldUp && needOf(stream, { routes, to }).kind === 'nothing' ? NOT_NOW : undefined;
-
 /** The step of a media buy; undefined where it needs none. */
 function buyStep(
   rows: RegistrationRows,
@@ -203,7 +200,10 @@ function buyStep(
   if (need.kind === 'nothing' && (!row || row.list === 'refused')) return undefined;
   if (how.to.renew && need.kind !== 'nothing' && !hasCredentials(need, stream)) return undefined;
   const of = { agentUrl: sender, mediaBuyId: stream.mediaBuyId };
-  if (!row) return stepOf(of, need, need.kind === 'unknown' ? 'unknown' : 'planned', whyNot(stream, how));
+  if (!row) {
+    const why = whyNot(how, needOf(stream, { routes: how.routes, to: how.to }));
+    return stepOf(of, need, need.kind === 'unknown' ? 'unknown' : 'planned', why);
+  }
   return stepOf(of, need, STATE_OF[row.list as MoveList], moveIn(row).reason);
 }
 
@@ -228,7 +228,8 @@ function keptIn(
     return stepOf(of, need, 'waiting');
   }
   if (row) rows.save(goneRow(row));
-  return unkept(of, need, stream && needOf(stream, { routes, to, isDue }));
+  if (need.kind === 'unknown') return stepOf(of, need, 'unknown');
+  return unkept(of, stream && needOf(stream, { routes, to, isDue }));
 }
 
 /** One that is under way: it goes there when its update is over, where it still has to. */
@@ -245,9 +246,3 @@ function wanted(
 
 const sinceOf = (row: RegistrationRow | undefined, now: number): number =>
   row?.list === 'waiting' ? moveIn(row).since : now;
-
-/** The step of a media buy that needs none, or for which nothing can be done now. */
-function unkept(of: StepOf, need: Need, due: Need | undefined): MoveStep {
-  if (need.kind === 'unknown') return stepOf(of, need, 'unknown');
-  return due?.kind === 'update' ? stepOf(of, due, 'planned', NOT_NOW) : stepOf(of, need, 'done');
-}

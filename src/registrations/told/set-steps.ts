@@ -13,7 +13,7 @@ import {
   type SubscriptionSet,
 } from '../subscriptions/set-row.ts';
 import { accountIn } from '../subscriptions/set-states.ts';
-import { type How, NOT_NOW, type StepNeed, stepOf, type StepOf } from './move-plan.ts';
+import { type How, type StepNeed, stepOf, type StepOf, unkept, whyNot } from './move-plan.ts';
 import { wakeTurns } from './move-row.ts';
 import type { MoveState, MoveStep, MoveUrl } from './move-types.ts';
 import { newestOf, untilTold } from './own-routes.ts';
@@ -39,8 +39,8 @@ function stepIn(of: StepOf, one: Subscription, how: How): MoveStep | undefined {
   const isSigned = [one, one.last ?? one].every(({ scheme }) => scheme === 'signature');
   if (need.kind === 'nothing' || (how.to.renew && isSigned)) return undefined;
   if (need.kind === 'unknown') return stepOf(of, need, 'unknown');
-  const waits = how.isHeldUp && needOf(one, { ...how, isDue: () => false }).kind === 'nothing';
-  return stepOf(of, need, stateOf(one, how), waits ? NOT_NOW : (one.move?.reason ?? one.reason));
+  const why = whyNot(how, needOf(one, { ...how, isDue: () => false }));
+  return stepOf(of, need, stateOf(one, how), why ?? one.move?.reason ?? one.reason);
 }
 
 function stateOf(one: Subscription, how: How): MoveState {
@@ -122,9 +122,6 @@ function keep(
   rows.save(setRow(row.id, withMove(set, one.ref, { to, state }), dueAt));
   wakeTurns(rows, row.sender, now);
 }
-
-const unkept = (of: StepOf, due: StepNeed): MoveStep =>
-  due.kind === 'update' ? stepOf(of, due, 'planned', NOT_NOW) : stepOf(of, NOTHING, 'done');
 
 const withMove = (set: SubscriptionSet, ref: string, move: SetMove): SubscriptionSet => ({
   ...set,
