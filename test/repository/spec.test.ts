@@ -98,6 +98,7 @@ const sample: Specs = {
   owed: NONE,
   subscriptions: NONE,
   told: NONE,
+  serve: NONE,
   verification: {
     sections: ['1', '2'],
     rules: [
@@ -159,11 +160,9 @@ const row = (number: string, file = '`src/a.ts`', test = '`test/a.test.ts`'): st
 
 function table(...verification: readonly string[]): string {
   const head = ['| Rule | Built in | Held by |', '| --- | --- | --- |'];
-  const others = ['calls', 'contract', 'admission', 'owed', 'subscriptions', 'told'].flatMap((name) => [
-    `## [${name}.md](${name}.md)`,
-    ...head,
-    row('1.1'),
-  ]);
+  const others = ['calls', 'contract', 'admission', 'owed', 'subscriptions', 'told', 'serve'].flatMap(
+    (name) => [`## [${name}.md](${name}.md)`, ...head, row('1.1')],
+  );
   return [...others, `## [${cite('')}](${cite('')})`, ...head, ...verification].join('\n');
 }
 

@@ -1,6 +1,6 @@
 /** The documents of docs/spec: what is cited as `<name>.md §<number>`. */
 export type SpecName =
-  'contract' | 'verification' | 'admission' | 'calls' | 'owed' | 'subscriptions' | 'told';
+  'contract' | 'verification' | 'admission' | 'calls' | 'owed' | 'subscriptions' | 'told' | 'serve';
 
 export const SPECS: readonly SpecName[] = [
   'contract',
@@ -10,6 +10,7 @@ export const SPECS: readonly SpecName[] = [
   'owed',
   'subscriptions',
   'told',
+  'serve',
 ];
 
 /** `(planned)`: not built, cited by no code. `(informative)`: binds others or explains; there is nothing to build. */
