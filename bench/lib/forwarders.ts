@@ -116,14 +116,16 @@ export async function startServe(
     sellers: [{ agentUrl: AGENT_URL, pins: [key.publicJwk] }],
     listen: { port },
     health: { port: health },
-    store: { sqlite: 'data/webhooks.db' },
     sink,
   };
   // JSON is YAML, too.
   writeFileSync(file, JSON.stringify(config));
   const cli = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
   const env = { ...process.env, SINK_SECRET: `whsec_${randomBytes(32).toString('base64')}` };
-  const child = spawn(process.execPath, [cli, 'serve', '--config', file], { env, stdio: 'ignore' });
+  const child = spawn(process.execPath, [cli, 'serve', '--config', file], {
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   const stop = stoppable(child);
   while (!(await isReady(health))) {
     if (child.exitCode !== null) throw new Error(`serve ended with ${child.exitCode}`);
