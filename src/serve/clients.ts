@@ -52,7 +52,11 @@ export interface Clients {
 /** What there is no client for: its package is not installed, or the URL cannot be read, whose text the driver may repeat. */
 export type NoClient = { readonly missing: string } | { readonly unreadable: unknown };
 
-const PACKAGES = { postgres: ['pg', 'pg'], mysql: ['mysql2', 'mysql2/promise'], redis: ['ioredis', 'ioredis'] } as const;
+const PACKAGES = {
+  postgres: ['pg', 'pg'],
+  mysql: ['mysql2', 'mysql2/promise'],
+  redis: ['ioredis', 'ioredis'],
+} as const;
 
 /** A connection that ends while it is idle: the store's next call says so. */
 const quiet = (): void => undefined;
@@ -75,7 +79,9 @@ const MAKE: { readonly [K in keyof Clients]: (module: Package, options: ClientOp
     return { client: pool, end: () => pool.end() };
   },
   mysql(module, { url, connections, connectMs }) {
-    const createPool = named(module, 'createPool') as (options: object) => MysqlPool & { end(): Promise<void> };
+    const createPool = named(module, 'createPool') as (
+      options: object,
+    ) => MysqlPool & { end(): Promise<void> };
     const pool = createPool({ uri: url, connectionLimit: connections, connectTimeout: connectMs });
     return { client: pool, end: () => pool.end() };
   },

@@ -15,7 +15,13 @@ function plain(_: string, value: unknown): unknown {
   if (value instanceof Error) {
     const { name, message, stack, cause } = value;
     const { code } = value as { readonly code?: unknown };
-    return { name, message, ...(code !== undefined && { code }), stack, ...(cause !== undefined && { cause }) };
+    return {
+      name,
+      message,
+      ...(code !== undefined && { code }),
+      stack,
+      ...(cause !== undefined && { cause }),
+    };
   }
   if (value instanceof Uint8Array) return `${value.byteLength} bytes`;
   return typeof value === 'bigint' ? String(value) : value;
@@ -43,9 +49,15 @@ export function jsonLog(write: (line: string) => void, now: () => number): JsonL
       const told = isAlarm(fields) ? { alarm: code, ...rest } : fields;
       write(`${lineOf({ time: new Date(now()).toISOString(), level, msg }, told)}\n`);
     };
-  const logger: Logger = { debug: () => undefined, info: log('info'), warn: log('warn'), error: log('error') };
+  const logger: Logger = {
+    debug: () => undefined,
+    info: log('info'),
+    warn: log('warn'),
+    error: log('error'),
+  };
   return {
     logger,
-    alarm: ({ message, ...fields }) => logger.warn({ ...fields, docs: `docs/alarms.md#${fields.code}` }, message),
+    alarm: ({ message, ...fields }) =>
+      logger.warn({ ...fields, docs: `docs/alarms.md#${fields.code}` }, message),
   };
 }

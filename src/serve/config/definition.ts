@@ -112,7 +112,8 @@ const WEEK_OF_RETENTION_MS = 8 * 86_400_000;
 
 /** Says what is wrong with a value, and what to write. */
 const say = (wrong: string, write: string): { error: (issue: { readonly input?: unknown }) => string } => ({
-  error: ({ input }) => `${input === undefined ? 'is missing' : input === null ? 'is empty' : wrong}. ${write}`,
+  error: ({ input }) =>
+    `${input === undefined ? 'is missing' : input === null ? 'is empty' : wrong}. ${write}`,
 });
 
 const text = (what: string, write: string): z.ZodString => {
@@ -135,7 +136,10 @@ function whole(what: string, min: number, max: number, standard: number): z.ZodD
 const flag = (what: string): z.ZodDefault<z.ZodBoolean> =>
   z.boolean(say('is not true or false', 'Write true or false.')).describe(what).default(false);
 
-function choice<const T extends readonly [string, ...string[]]>(what: string, ...of: T): z.ZodType<T[number]> {
+function choice<const T extends readonly [string, ...string[]]>(
+  what: string,
+  ...of: T
+): z.ZodType<T[number]> {
   const names = of.join(' or ');
   return z.enum(of, say(`is not ${names}`, `Write ${names}.`)).describe(what);
 }
@@ -169,7 +173,10 @@ const secret = (what: string): z.ZodType<SecretPlace> =>
     .union(
       [
         members('An environment variable with the secret.', '{ env: NAME }', {
-          env: text('The name of the variable.', 'Write the name of an environment variable, e.g. SINK_SECRET.'),
+          env: text(
+            'The name of the variable.',
+            'Write the name of an environment variable, e.g. SINK_SECRET.',
+          ),
         }),
         members('A file with the secret.', '{ file: path }', {
           file: text('The path of the file.', 'Write the path of a file, e.g. /run/secrets/sink.'),
@@ -195,7 +202,10 @@ const auth = z
       members('A bearer token, deprecated.', '{ bearer: { tokens: [{ env: NAME }] } }', {
         bearer: members('A bearer token.', '{ tokens: [{ env: NAME }] }', {
           tokens: secrets('The token, and the former one.'),
-          header: text('The field that has the token alone.', 'Write its name, e.g. X-A2A-Notification-Token.').optional(),
+          header: text(
+            'The field that has the token alone.',
+            'Write its name, e.g. X-A2A-Notification-Token.',
+          ).optional(),
         }),
       }),
       members('Signatures, but HMAC for delivery reports.', '{ reports: { secrets: [{ env: NAME }] } }', {
@@ -212,14 +222,23 @@ const seller: z.ZodType<SellerInFile> = members(
   'A seller that may call.',
   '- agentUrl: https://seller.example/mcp',
   {
-    agentUrl: text('The URL of the agent, as the seller lists it.', 'Write it, e.g. https://seller.example/mcp.'),
+    agentUrl: text(
+      'The URL of the agent, as the seller lists it.',
+      'Write it, e.g. https://seller.example/mcp.',
+    ),
     path: text(
       'The path that this seller was given, if publicUrl ends in /*. Then each seller has one.',
       'Write the whole path, e.g. /webhooks/seller.',
     ).optional(),
     auth: auth.optional(),
-    brandJsonUrl: text('The URL of brand.json.', 'Write it, e.g. https://seller.example/brand.json.').optional(),
-    edition: text('The edition of the protocol that the seller speaks.', "Write it as a text, e.g. '3.2'.").optional(),
+    brandJsonUrl: text(
+      'The URL of brand.json.',
+      'Write it, e.g. https://seller.example/brand.json.',
+    ).optional(),
+    edition: text(
+      'The edition of the protocol that the seller speaks.',
+      "Write it as a text, e.g. '3.2'.",
+    ).optional(),
     format: choice('The format of its envelopes. Default: detected.', 'tool', 'agent').optional(),
     pins: list(
       'The only keys that may verify (public JWKs).',
@@ -235,7 +254,11 @@ const seller: z.ZodType<SellerInFile> = members(
     revocation: members('Where its revoked keys are looked for.', '{ revokedKids: [kid] }', {
       url: text('The revocation list.', 'Write its URL.').optional(),
       discover: z.boolean(say('is not true or false', 'Write true or false.')).optional(),
-      revokedKids: list('Revoked key ids.', text('A key id.', 'Write a key id.'), 'Write key ids.').optional(),
+      revokedKids: list(
+        'Revoked key ids.',
+        text('A key id.', 'Write a key id.'),
+        'Write key ids.',
+      ).optional(),
     }).optional(),
     notificationToken: members(
       'The token that it echoes beside its signature.',
@@ -274,7 +297,10 @@ const store: z.ZodType<StoreInFile> = z
       members('Redis.', '{ redis: { url: { env: REDIS_URL } } }', {
         redis: members('Redis.', '{ url: { env: REDIS_URL } }', {
           url: secret('The URL of the server.'),
-          prefix: text('The prefix of its keys. Default: webhook:.', 'Write a prefix, e.g. webhook:.').optional(),
+          prefix: text(
+            'The prefix of its keys. Default: webhook:.',
+            'Write a prefix, e.g. webhook:.',
+          ).optional(),
           waitReplicas: whole('Replicas that confirm each write.', 0, 100, 1).unwrap().optional(),
         }),
       }),
@@ -293,7 +319,8 @@ const sinkNumbers = {
   attempts: whole('Charged failures of one event, while others pass, until it is DEAD.', 1, 1_000, ATTEMPTS),
 };
 
-const SINKS = '{ url: http://127.0.0.1:3000/events, secrets: [{ env: SINK_SECRET }] }, or the path of a module';
+const SINKS =
+  '{ url: http://127.0.0.1:3000/events, secrets: [{ env: SINK_SECRET }] }, or the path of a module';
 
 const sink: z.ZodType<SinkInFile> = z
   .union(
@@ -303,7 +330,11 @@ const sink: z.ZodType<SinkInFile> = z
         url: text('The URL.', 'Write it, e.g. http://127.0.0.1:3000/events.'),
         secrets: secrets('The secret that signs (whsec_…), and the former one.'),
         headers: z
-          .record(z.string(), secret('The value.'), say('is not a mapping', 'Write { Authorization: { env: NAME } }.'))
+          .record(
+            z.string(),
+            secret('The value.'),
+            say('is not a mapping', 'Write { Authorization: { env: NAME } }.'),
+          )
           .describe('Fields that each request has too.')
           .optional(),
         ...sinkNumbers,
@@ -335,10 +366,12 @@ const STATUSES = [
   'rejected',
 ] as const;
 
-const eventName = text('A kind, a status of tasks, or a family.', 'Write task, task.completed, deliveryReport or a family.')
-  .refine((name) => !name.startsWith('task.') || STATUSES.some((status) => name === `task.${status}`), {
-    error: `is not the status of a task. Write one of ${STATUSES.map((status) => `task.${status}`).join(', ')}.`,
-  });
+const eventName = text(
+  'A kind, a status of tasks, or a family.',
+  'Write task, task.completed, deliveryReport or a family.',
+).refine((name) => !name.startsWith('task.') || STATUSES.some((status) => name === `task.${status}`), {
+  error: `is not the status of a task. Write one of ${STATUSES.map((status) => `task.${status}`).join(', ')}.`,
+});
 
 const PUBLIC_URL = 'Write the URL that sellers were given, e.g. https://buyer.example/webhooks/seller.';
 
@@ -353,9 +386,16 @@ export const CONFIG_FILE: z.ZodType<ConfigInFile> = members(
         say('is not a URL', PUBLIC_URL),
       )
       .describe('The URL that sellers were given, or a list of them. It ends in /* if sellers have paths.'),
-    sellers: list('The sellers that may call.', seller, 'Write a list: - agentUrl: https://seller.example/mcp'),
+    sellers: list(
+      'The sellers that may call.',
+      seller,
+      'Write a list: - agentUrl: https://seller.example/mcp',
+    ),
     sink,
-    listen: members('Where sellers reach it.', '{ host: 0.0.0.0, port: 8080 }', { host, port: port(8080) }).prefault({}),
+    listen: members('Where sellers reach it.', '{ host: 0.0.0.0, port: 8080 }', {
+      host,
+      port: port(8080),
+    }).prefault({}),
     health: members('Where /livez, /readyz and /metrics are.', '{ port: 8081 }', {
       host,
       port: port(8081),
@@ -366,7 +406,11 @@ export const CONFIG_FILE: z.ZodType<ConfigInFile> = members(
       require: durability,
       declared: durability,
     }).optional(),
-    events: list('The events that are forwarded. Default: all.', eventName, 'Write e.g. [task.completed].').optional(),
+    events: list(
+      'The events that are forwarded. Default: all.',
+      eventName,
+      'Write e.g. [task.completed].',
+    ).optional(),
     limits: members('Limits.', '{ maxBodyBytes: 1048576 }', {
       maxBodyBytes: whole('The largest body, bytes.', 1, 1_073_741_824, 1_048_576),
       maxRecordsPerSender: whole('The most records of a seller.', 1, Number.MAX_SAFE_INTEGER, 1_000_000),

@@ -10,9 +10,19 @@ import { type Mistake, type Path, readYaml, type YamlText } from './yaml-text.ts
 /** A store as it is opened: the URL is what the secret says, paths are absolute. */
 export type StoreConfig =
   | { readonly kind: 'sqlite'; readonly path: string; readonly isDefault: boolean }
-  | { readonly kind: 'postgres'; readonly url: string; readonly schema?: string; readonly connections: number }
+  | {
+      readonly kind: 'postgres';
+      readonly url: string;
+      readonly schema?: string;
+      readonly connections: number;
+    }
   | { readonly kind: 'mysql'; readonly url: string; readonly connections: number }
-  | { readonly kind: 'redis'; readonly url: string; readonly prefix?: string; readonly waitReplicas?: number };
+  | {
+      readonly kind: 'redis';
+      readonly url: string;
+      readonly prefix?: string;
+      readonly waitReplicas?: number;
+    };
 
 /** A sink as it is made. */
 export type SinkConfig = {
@@ -30,8 +40,10 @@ export type SinkConfig = {
 );
 
 /** The configuration with its secrets. */
-export interface ServeConfig
-  extends Pick<ConfigInFile, 'publicUrl' | 'listen' | 'health' | 'durability' | 'events' | 'limits' | 'hostCheck' | 'allowLoopback'> {
+export interface ServeConfig extends Pick<
+  ConfigInFile,
+  'publicUrl' | 'listen' | 'health' | 'durability' | 'events' | 'limits' | 'hostCheck' | 'allowLoopback'
+> {
   /** Packages and modules are looked for from here too. */
   readonly folder: string;
   readonly senders: SenderSource;
@@ -97,17 +109,31 @@ const URLS: Readonly<Record<string, RegExp>> = {
   redis: /^rediss?:\/\/./,
 };
 
-function urlIn(kind: 'postgres' | 'mysql' | 'redis', store: { readonly url: { readonly env: string } | { readonly file: string } }, from: Secrets, found: Mistake[]): string {
+function urlIn(
+  kind: 'postgres' | 'mysql' | 'redis',
+  store: { readonly url: { readonly env: string } | { readonly file: string } },
+  from: Secrets,
+  found: Mistake[],
+): string {
   const path = ['store', kind, 'url'];
   const before = from.mistakes.length;
   const url = from.read(store.url, path);
   if (from.mistakes.length === before && (!URLS[kind]?.test(url) || !URL.canParse(url))) {
-    found.push({ path, text: `the secret is not a URL of ${kind}. Put one there like ${kind}://user:password@host:port/name, special characters of the password percent-encoded.` });
+    found.push({
+      path,
+      text: `the secret is not a URL of ${kind}. Put one there like ${kind}://user:password@host:port/name, special characters of the password percent-encoded.`,
+    });
   }
   return url;
 }
 
-function storeOf(store: StoreInFile, folder: string, isDefault: boolean, from: Secrets, found: Mistake[]): StoreConfig {
+function storeOf(
+  store: StoreInFile,
+  folder: string,
+  isDefault: boolean,
+  from: Secrets,
+  found: Mistake[],
+): StoreConfig {
   if ('sqlite' in store) return { kind: 'sqlite', path: resolve(folder, store.sqlite), isDefault };
   if ('postgres' in store) {
     const { schema, connections } = store.postgres;
@@ -115,7 +141,11 @@ function storeOf(store: StoreInFile, folder: string, isDefault: boolean, from: S
     return { kind: 'postgres', url, connections, ...(schema !== undefined && { schema }) };
   }
   if ('mysql' in store) {
-    return { kind: 'mysql', url: urlIn('mysql', store.mysql, from, found), connections: store.mysql.connections };
+    return {
+      kind: 'mysql',
+      url: urlIn('mysql', store.mysql, from, found),
+      connections: store.mysql.connections,
+    };
   }
   const { prefix, waitReplicas } = store.redis;
   return {
@@ -136,19 +166,27 @@ function isSigningSecret(secret: string): boolean {
 const STANDARD = { timeoutMs: 15_000, concurrency: 16, attempts: 12 };
 
 function sinkOf(sink: SinkInFile, folder: string, from: Secrets, found: Mistake[]): SinkConfig {
-  if (typeof sink === 'string') return { ...STANDARD, kind: 'module', path: resolve(folder, sink), name: sink };
+  if (typeof sink === 'string')
+    return { ...STANDARD, kind: 'module', path: resolve(folder, sink), name: sink };
   const { timeoutMs, concurrency, attempts } = sink;
   const numbers = { timeoutMs, concurrency, attempts };
-  if ('module' in sink) return { ...numbers, kind: 'module', path: resolve(folder, sink.module), name: sink.module };
+  if ('module' in sink)
+    return { ...numbers, kind: 'module', path: resolve(folder, sink.module), name: sink.module };
   if (!URL.canParse(sink.url) || !/^https?:$/.test(new URL(sink.url).protocol)) {
-    found.push({ path: ['sink', 'url'], text: 'is not an absolute http or https URL. Write one, e.g. http://127.0.0.1:3000/events.' });
+    found.push({
+      path: ['sink', 'url'],
+      text: 'is not an absolute http or https URL. Write one, e.g. http://127.0.0.1:3000/events.',
+    });
   }
   const secrets = sink.secrets.map((place, index) => {
     const path = ['sink', 'secrets', index];
     const before = from.mistakes.length;
     const secret = from.read(place, path);
     if (from.mistakes.length === before && !isSigningSecret(secret)) {
-      found.push({ path, text: `the secret is not whsec_ and base64 of 24 to 64 bytes. Make one: echo "whsec_$(head -c 32 /dev/urandom | base64)"` });
+      found.push({
+        path,
+        text: `the secret is not whsec_ and base64 of 24 to 64 bytes. Make one: echo "whsec_$(head -c 32 /dev/urandom | base64)"`,
+      });
     }
     return secret;
   });
@@ -156,7 +194,13 @@ function sinkOf(sink: SinkInFile, folder: string, from: Secrets, found: Mistake[
     name,
     from.read(place, ['sink', 'headers', name]),
   ]);
-  return { ...numbers, kind: 'http', url: sink.url, secrets, headers: Object.fromEntries(headers) as Record<string, string> };
+  return {
+    ...numbers,
+    kind: 'http',
+    url: sink.url,
+    secrets,
+    headers: Object.fromEntries(headers) as Record<string, string>,
+  };
 }
 
 /** True if the file names a store. */
@@ -167,7 +211,9 @@ export function readConfig(source: ConfigSource): ReadConfig {
   const read = textOf(source);
   if ('mistake' in read) return { mistakes: [read.mistake] };
   const yaml = readYaml(read.text);
-  const told = (mistakes: readonly Mistake[]): ReadConfig => ({ mistakes: lines(source.file, mistakes, yaml) });
+  const told = (mistakes: readonly Mistake[]): ReadConfig => ({
+    mistakes: lines(source.file, mistakes, yaml),
+  });
   if (yaml.mistakes.length > 0) return told(yaml.mistakes);
   const checked = CONFIG_FILE.safeParse(yaml.value ?? undefined);
   if (!checked.success) return told(mistakesOf(checked.error.issues));

@@ -37,7 +37,9 @@ export function createSecrets({ env, folder }: SecretSource): Secrets {
   };
   const ofVariable = (name: string, path: Path): string => {
     const value = env[name] ?? '';
-    return value === '' ? wrong(path, `the environment variable ${name} is not set. Set it to the secret.`) : value;
+    return value === ''
+      ? wrong(path, `the environment variable ${name} is not set. Set it to the secret.`)
+      : value;
   };
   const ofFile = (file: string, path: Path): string => {
     try {
@@ -46,7 +48,10 @@ export function createSecrets({ env, folder }: SecretSource): Secrets {
       return value.length <= MAX_BYTES ? value : wrong(path, `the file ${file} is too long for a secret.`);
     } catch (error) {
       const { code = '' } = error as NodeJS.ErrnoException;
-      return wrong(path, `the file ${file} cannot be read: ${REASONS[code] ?? code}. Write the path of a readable one.`);
+      return wrong(
+        path,
+        `the file ${file} cannot be read: ${REASONS[code] ?? code}. Write the path of a readable one.`,
+      );
     }
   };
   return {

@@ -1,10 +1,20 @@
-import { ConfigError, createVerifier, type Sender, type SenderSource, type VerifierOptions } from '../../index.ts';
+import {
+  ConfigError,
+  createVerifier,
+  type Sender,
+  type SenderSource,
+  type VerifierOptions,
+} from '../../index.ts';
 import type { AuthInFile, ConfigInFile, SecretPlace, SellerInFile } from './definition.ts';
 import type { Secrets } from './secrets.ts';
 import type { Mistake, Path } from './yaml-text.ts';
 
 /** The current secret, and the former one. */
-function both(places: readonly SecretPlace[], path: Path, { read }: Secrets): readonly [string, string | undefined] {
+function both(
+  places: readonly SecretPlace[],
+  path: Path,
+  { read }: Secrets,
+): readonly [string, string | undefined] {
   const [current = '', former] = places.map((place, index) => read(place, [...path, index]));
   return [current, former];
 }
@@ -13,7 +23,13 @@ function authOf(auth: AuthInFile, path: Path, from: Secrets): NonNullable<Sender
   if ('bearer' in auth) {
     const [token, previousToken] = both(auth.bearer.tokens, [...path, 'bearer', 'tokens'], from);
     const { header } = auth.bearer;
-    return { bearer: { token, ...(previousToken !== undefined && { previousToken }), ...(header !== undefined && { header }) } };
+    return {
+      bearer: {
+        token,
+        ...(previousToken !== undefined && { previousToken }),
+        ...(header !== undefined && { header }),
+      },
+    };
   }
   const name = 'hmac' in auth ? 'hmac' : 'reports';
   const places = 'hmac' in auth ? auth.hmac.secrets : auth.reports.secrets;
@@ -72,7 +88,10 @@ function togetherMistakes(sellers: readonly SellerInFile[]): Mistake[] {
     const first = kinds.get(one.path) ?? kindOf(one);
     kinds.set(one.path, first);
     if (first === kindOf(one)) return [];
-    return { path: [...at, 'auth'], text: `another seller at the same URL has another kind of auth (${first}). ${PATHS}` };
+    return {
+      path: [...at, 'auth'],
+      text: `another seller at the same URL has another kind of auth (${first}). ${PATHS}`,
+    };
   });
 }
 

@@ -1,4 +1,15 @@
-import { type Document, type ErrorCode, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
+import {
+  type Document,
+  type ErrorCode,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  visit,
+} from 'yaml';
 
 /** Where something is in the value of the file: names of members and indexes. */
 export type Path = readonly PropertyKey[];
@@ -54,7 +65,10 @@ function refusals(document: Document.Parsed, at: (offset: number) => Position): 
 }
 
 /** The offset of the name of a member, or of an item; undefined: there is none. */
-function offsetOf(parent: unknown, part: PropertyKey): { readonly offset: number; readonly child: unknown } | undefined {
+function offsetOf(
+  parent: unknown,
+  part: PropertyKey,
+): { readonly offset: number; readonly child: unknown } | undefined {
   if (isSeq(parent)) {
     const child = parent.items[Number(part)];
     return isNode(child) ? { offset: child.range?.[0] ?? 0, child } : undefined;
