@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../src/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
+import { inThisForm } from '../reliability/form.ts';
 import { freePort } from '../support/free-port.ts';
 import { httpSink, ready, SECRET, type Serving, serving, world, type World } from './kit.ts';
 
@@ -68,30 +69,37 @@ describe('from a seller to the sink', () => {
     );
   });
 
-  it.each([
+  const EVENTS = [
     ['a status', 'task.completed', ['proto.task.completed']],
     ['a kind', 'task', ['proto.task.working', 'proto.task.completed']],
     ['a kind', 'deliveryReport', ['proto.delivery-report.scheduled']],
     ['a family', 'impairment', ['proto.other.impairment']],
-  ])('events: %s, %s: what is not named is answered and done without the sink', async (_, name, expected) => {
-    const at = await world();
-    const process = await served(at, at.yaml(`events: [${name}]\n`));
-    const { payloads } = at.seller;
-    for (const body of [
-      payloads.tool('working'),
-      payloads.tool('completed'),
-      payloads.report(),
-      payloads.family('impairment'),
-    ]) {
-      expect((await at.seller.send(await at.seller.sign(body))).status).toBe(200);
-    }
-    await expect.poll(() => process.lines.filter(({ msg }) => msg === 'event applied').length, LONG).toBe(4);
-    expect(types(at.sink).toSorted()).toEqual(expected.toSorted());
-    await process.stop();
-    expect(
-      await stored(at, async (inbox) => (await inbox.list({ state: 'queued', limit: 10 })).records),
-    ).toEqual([]);
-  });
+  ] as const;
+
+  it.each(inThisForm(EVENTS, (_, index) => index === 0))(
+    'events: %s, %s: what is not named is answered and done without the sink',
+    async (_, name, expected) => {
+      const at = await world();
+      const process = await served(at, at.yaml(`events: [${name}]\n`));
+      const { payloads } = at.seller;
+      for (const body of [
+        payloads.tool('working'),
+        payloads.tool('completed'),
+        payloads.report(),
+        payloads.family('impairment'),
+      ]) {
+        expect((await at.seller.send(await at.seller.sign(body))).status).toBe(200);
+      }
+      await expect
+        .poll(() => process.lines.filter(({ msg }) => msg === 'event applied').length, LONG)
+        .toBe(4);
+      expect(types(at.sink).toSorted()).toEqual(expected.toSorted());
+      await process.stop();
+      expect(
+        await stored(at, async (inbox) => (await inbox.list({ state: 'queued', limit: 10 })).records),
+      ).toEqual([]);
+    },
+  );
 
   it('a module is a sink', async () => {
     const at = await world();
@@ -294,7 +302,7 @@ describe('reading again', () => {
     expect(at.sink.posted[0]?.headers['webhook-signature']).toMatch(/^v1,\S+ v1,\S+$/);
   });
 
-  it.each<readonly [string, (at: World) => string, RegExp]>([
+  const REJECTED: readonly (readonly [string, (at: World) => string, RegExp])[] = [
     [
       'a mistake',
       (at) => at.yaml('limits: { maxBodyBytes: x }\n'),
@@ -326,30 +334,36 @@ describe('reading again', () => {
       (at) => at.yaml('store: { redis: { url: { env: REDIS } } }\n'),
       /: Redis: /,
     ],
-  ])('%s leaves everything as it was, with an alarm', async (_, yaml, message) => {
-    const at = await world();
-    at.folder.file('bad.mjs', 'export const other = 1;');
-    at.folder.file('throws.mjs', "throw new Error('it has no database');");
-    at.folder.file('text.db', 'no database, but long enough to have a header\n'.repeat(100));
-    const env = {
-      SINK_SECRET: SECRET,
-      REDIS: `redis://127.0.0.1:${await freePort()}`,
-    };
-    const process = await served(at, at.yaml(), { env, readyMs: 200, graceMs: 400 });
-    at.folder.file('webhooks.yaml', yaml(at));
-    process.signals.emit('SIGHUP');
-    await expect.poll(() => process.alarms('config_rejected').length, LONG).toBe(1);
-    expect(process.alarms('config_rejected')[0]).toMatchObject({
-      level: 'warn',
-      docs: 'docs/alarms.md#config_rejected',
-      msg: expect.stringMatching(message) as string,
-    });
-    expect(process.alarms('config_rejected')[0]?.msg).toMatch(
-      /^the configuration was not taken, and the former one holds: /,
-    );
-    expect(await deliver(at, 'completed')).toBe(200);
-    await expect.poll(() => at.sink.posted.length, LONG).toBe(1);
-  });
+  ];
+  const SHORT = ['a mistake', 'another port', 'a store that is not there in time'];
+
+  it.each(inThisForm(REJECTED, ([name]) => SHORT.includes(name)))(
+    '%s leaves everything as it was, with an alarm',
+    async (_, yaml, message) => {
+      const at = await world();
+      at.folder.file('bad.mjs', 'export const other = 1;');
+      at.folder.file('throws.mjs', "throw new Error('it has no database');");
+      at.folder.file('text.db', 'no database, but long enough to have a header\n'.repeat(100));
+      const env = {
+        SINK_SECRET: SECRET,
+        REDIS: `redis://127.0.0.1:${await freePort()}`,
+      };
+      const process = await served(at, at.yaml(), { env, readyMs: 200, graceMs: 400 });
+      at.folder.file('webhooks.yaml', yaml(at));
+      process.signals.emit('SIGHUP');
+      await expect.poll(() => process.alarms('config_rejected').length, LONG).toBe(1);
+      expect(process.alarms('config_rejected')[0]).toMatchObject({
+        level: 'warn',
+        docs: 'docs/alarms.md#config_rejected',
+        msg: expect.stringMatching(message) as string,
+      });
+      expect(process.alarms('config_rejected')[0]?.msg).toMatch(
+        /^the configuration was not taken, and the former one holds: /,
+      );
+      expect(await deliver(at, 'completed')).toBe(200);
+      await expect.poll(() => at.sink.posted.length, LONG).toBe(1);
+    },
+  );
 
   it('another sink URL: the next event goes there', async () => {
     const at = await world();
