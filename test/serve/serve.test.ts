@@ -326,7 +326,7 @@ describe('reading again', () => {
     [
       'a module that throws',
       (at) => at.yaml().replace(/sink: .*/, 'sink: ./throws.mjs'),
-      /: it has no database$/,
+      /: \.\/throws\.mjs: cannot be loaded: it has no database\. Correct it/,
     ],
     ['a store that cannot be used', (at) => at.yaml('store: { sqlite: text.db }\n'), /: .*not a database/],
     [
