@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url';
 import { webhookHandler } from '../adapters/node.ts';
-import { createReceiver, type Receiver, type ReceiverOptions } from '../index.ts';
+import { ConfigError, createReceiver, type Receiver, type ReceiverOptions } from '../index.ts';
 import type { ServeConfig } from './config/read-config.ts';
 import type { SinkConfig } from './config/store-and-sink.ts';
 import { forwards } from './events-filter.ts';
@@ -11,6 +11,7 @@ import { moduleSink } from './sink/module-sink.ts';
 import type { Sink } from './sink/sink.ts';
 import { makeStore } from './store.ts';
 import type { Telemetry } from './telemetry.ts';
+import { messageOf } from './within.ts';
 
 /** All that one reading of the configuration makes: a sink, a store and a receiver between them. */
 export interface Instance {
@@ -19,7 +20,7 @@ export interface Instance {
   readonly handler: ReturnType<typeof webhookHandler>;
   readonly sink: Sink;
   readonly sinkState: Forwarder['state'];
-  /** Ends what runs within `GRACE_MS`, gives back the rest, and closes sink and store. */
+  /** Ends what runs within `graceMs`, gives back the rest, and closes sink and store. */
   readonly stop: () => Promise<void>;
 }
 
@@ -33,28 +34,35 @@ export interface InstanceParts {
   readonly loads: number;
   /** How long `receiver.ready()` waits for the store, ms. */
   readonly readyMs: number;
+  /** How long what runs may take to end (serve.md §3.1): a lease, by which a receiver stops. Ms. */
+  readonly graceMs: number;
 }
-
-/** How long what runs may take to end (serve.md §3.1): a lease, by which a receiver stops. Ms. */
-const GRACE_MS = 10_000;
 
 /** A run waits for a paused sink at most a minute, and has two attempts in it. Ms. */
 const deadlineMs = (timeoutMs: number): number => 120_000 + 2 * timeoutMs;
 
 const DAY_MS = 86_400_000;
 
-/** @throws ConfigError (rejects) for a module without `send`, and what the module throws. */
+async function loaded(url: URL, name: string): Promise<unknown> {
+  try {
+    return (await import(url.href)) as unknown;
+  } catch (error) {
+    const message = `${name}: cannot be loaded: ${messageOf(error)}. Correct it: it is loaded as Node loads any module.`;
+    throw new ConfigError(message, { cause: error });
+  }
+}
+
+/** @throws ConfigError (rejects) for a module that cannot be loaded, or has no `send` */
 export async function makeSink(config: SinkConfig, loads = 0): Promise<Sink> {
   const { timeoutMs } = config;
   if (config.kind === 'http') return httpSink(config);
   const url = pathToFileURL(config.path);
   // A module that was loaded before is loaded again under another URL.
   if (loads > 0) url.searchParams.set('read', String(loads));
-  const module: unknown = await import(url.href);
-  return moduleSink(module, { name: config.name, timeoutMs });
+  return moduleSink(await loaded(url, config.name), { name: config.name, timeoutMs });
 }
 
-function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | 'handlers'> {
+function receiverOptions(config: ServeConfig, leaseMs: number): Omit<ReceiverOptions, 'store' | 'handlers'> {
   const { publicUrl, senders, limits, hostCheck, allowLoopback, sink, durability = {} } = config;
   const { require, declared } = durability;
   return {
@@ -67,7 +75,7 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
     mode: 'inbox',
     worker: { concurrency: sink.concurrency },
     retry: { attempts: sink.attempts },
-    leaseMs: GRACE_MS,
+    leaseMs,
     handlerDeadlineMs: deadlineMs(sink.timeoutMs),
   };
 }
@@ -77,13 +85,13 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
  * @throws ConfigError (rejects) for what is not installed or not there.
  */
 export async function createInstance(config: ServeConfig, parts: InstanceParts): Promise<Instance> {
-  const { log, loads, readyMs, telemetry } = parts;
+  const { log, loads, readyMs, graceMs, telemetry } = parts;
   const sink = await makeSink(config.sink, loads);
   const { store, end, sweep } = await makeStore(config.store, [config.folder, parts.cwd]);
   const forwarder = createForwarder(sink, { onAlarm: log.alarm, logger: log.logger });
   const isForwarded = forwards(config.events);
   const receiver = createReceiver({
-    ...receiverOptions(config),
+    ...receiverOptions(config, graceMs),
     store,
     handlers: { other: (event, ctx) => (isForwarded(event) ? forwarder.handle(event, ctx) : undefined) },
     logger: log.logger,

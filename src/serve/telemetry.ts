@@ -100,6 +100,12 @@ async function instrumenting(options: InstrumentOptions): Promise<Telemetry['ins
   }
 }
 
+const flushed = (work: Promise<void>): Promise<unknown> =>
+  endsWithin(
+    work.catch(() => undefined),
+    FLUSH_MS,
+  );
+
 /** By the variables of OpenTelemetry: its SDK does the rest (serve.md §3.3). */
 async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telemetry> {
   const names = metrics ? ([API, SDK, PROMETHEUS] as const) : ([API, SDK] as const);
@@ -113,9 +119,9 @@ async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telem
   const sdk = new NodeSDK(sdkOptions(env, asked));
   sdk.start();
   return {
-    ...(asked && { metrics: (req, res) => void asked.getMetricsRequestHandler(req, res) }),
+    ...(asked && { metrics: (req, res) => asked.getMetricsRequestHandler(req, res) }),
     instrument: await instrumenting({}),
-    end: () => endsWithin(sdk.shutdown(), FLUSH_MS),
+    end: () => flushed(sdk.shutdown()),
   };
 }
 
@@ -127,9 +133,9 @@ async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
   const MeterProvider = named(found[METRICS], 'MeterProvider') as Make<Provider>;
   const meterProvider = new MeterProvider({ readers: [asked] });
   return {
-    metrics: (req, res) => void asked.getMetricsRequestHandler(req, res),
+    metrics: (req, res) => asked.getMetricsRequestHandler(req, res),
     instrument: await instrumenting({ meterProvider }),
-    end: () => endsWithin(meterProvider.shutdown(), FLUSH_MS),
+    end: () => flushed(meterProvider.shutdown()),
   };
 }
 

@@ -66,6 +66,11 @@ const NOT_RUN: readonly (readonly [page: string, text: string, reason: string])[
   ],
   [
     'docs/cli.md',
+    '$ proto-webhooks serve',
+    'a file of the reader’s: test/cli/serve.test.ts runs the verb on one of its own',
+  ],
+  [
+    'docs/cli.md',
     '$ proto-webhooks vectors run',
     'docs/conformance.md has the command too, and that one is run',
   ],
