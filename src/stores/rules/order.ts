@@ -24,7 +24,8 @@ export function isAhead(claim: TaskClaim | null | undefined, now: number): boole
 }
 
 /**
- * The record whose live lease holds the task: handlers of one task never overlap.
+ * The record that holds the task for all others: handlers of one task never overlap, and an event that was handed out and is not
+ * decided goes before the others (admission.md §5.5).
  * @param runsHere of a record whose lease has run out: whether the asking process runs it still.
  */
 export function holderOf(
@@ -36,9 +37,13 @@ export function holderOf(
   if (task === undefined || task.holder === null) return undefined;
   const holder = rows.record(task.sender, task.holder, now);
   // A key that was forgotten may have come again for another task.
-  if (holder?.task?.id !== task.id || holder.state !== 'leased') return undefined;
+  if (holder?.task?.id !== task.id) return undefined;
+  if (keepsTask(holder)) return holder;
   return isLive(holder, now) || runsHere?.(holder) ? holder : undefined;
 }
+
+/** QUEUED, and due again for what was not its doing: a crash that was not charged, a run that was given back. */
+const keepsTask = ({ state, acked }: RecordRow): boolean => state === 'queued' && acked;
 
 /** Whether the process that asks runs a record, as it says itself. */
 export function runsHere({ runningKey }: AcceptRequest): (record: RecordRow) => boolean {

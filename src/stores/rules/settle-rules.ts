@@ -80,7 +80,8 @@ export function fail(rows: Rows, request: FailRequest, now: number): FailResult 
   }
   const failed = failure(record, request, now);
   rows.updateRecord(failed);
-  freeTask(rows, record, now);
+  // What was given back is the next of its task.
+  if (!(request.unstarted && failed.state === 'queued' && record.acked)) freeTask(rows, record, now);
   return failed.state === 'dead' ? 'dead' : 'queued';
 }
 
