@@ -9,6 +9,8 @@ export interface Kept {
   /** kill -9, if it lives; it is started again after so many ms. @returns whether it lived. */
   readonly kill: (awayMs: number) => boolean;
   readonly kills: () => number;
+  /** SIGSTOP, and after so many ms SIGCONT, if it lives still. */
+  readonly hang: (forMs: number) => Promise<void>;
   /** Processes started so far. */
   readonly starts: () => number;
   /** SIGTERM. @returns the exit code, or the signal. @throws Error where it has ended by itself before. */
@@ -101,6 +103,12 @@ export function keep(options: KeptOptions): Kept {
       return isSent;
     },
     kills: () => state.kills,
+    async hang(forMs) {
+      const { child } = state;
+      child?.kill('SIGSTOP');
+      await sleep(forMs);
+      child?.kill('SIGCONT');
+    },
     starts: () => state.starts,
     async stop() {
       if (state.problem) throw state.problem;

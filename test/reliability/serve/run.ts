@@ -18,11 +18,13 @@ import { type Pair, startPair } from './processes.ts';
 import { storiesOf, type Story } from './traffic.ts';
 import type { JournalLine, SinkBreak } from './wire.ts';
 
-/** How often kill -9 meets each. */
+/** How often kill -9 meets each, and what else happens to the sink. */
 export interface Kills {
   readonly serve: number;
   readonly sink: number;
   readonly both: number;
+  /** The sink stops for longer than serve waits for it, and goes on. */
+  readonly hangs: number;
 }
 
 export interface RunOptions {
@@ -57,6 +59,8 @@ const TIMEOUT_MS = 10_000;
 /** The longest pause before a kill, and until what was killed is started again. */
 const AIM_MS = 300;
 const AWAY_MS = 1_500;
+/** Longer than `timeoutMs` of the sink. */
+const HANG_MS = 3_000;
 /** One strike in so many meets a process that has only just been started. */
 const EARLY_ONE_IN = 6;
 /** One event in so many is delivered again, newly signed. */
@@ -79,21 +83,18 @@ function shuffled<T>(all: readonly T[], random: Random): T[] {
   return all.map(() => left.splice(random.below(left.length), 1)[0] as T);
 }
 
-/** Which processes meet their ends, in which order. */
-function targetsOf({ options: { kills }, pair: { serve, sink }, random }: Field): (readonly Kept[])[] {
-  const times = (count: number, targets: readonly Kept[]): (readonly Kept[])[] =>
-    Array.from({ length: count }, () => targets);
-  const all = [
-    ...times(kills.serve, [serve]),
-    ...times(kills.sink, [sink]),
-    ...times(kills.both, [serve, sink]),
-  ];
+/** What happens to whom, in which order. */
+function blowsOf({ options: { kills }, random }: Field): (keyof Kills)[] {
+  const names = ['serve', 'sink', 'both', 'hangs'] as const;
+  const all = names.flatMap((name) => Array.from({ length: kills[name] }, () => name));
   return shuffled(all, random);
 }
 
-async function strike({ random, signal }: Field, targets: readonly Kept[]): Promise<void> {
+async function strike({ pair: { serve, sink }, random, signal }: Field, blow: keyof Kills): Promise<void> {
+  const targets: readonly Kept[] = { serve: [serve], sink: [sink], both: [serve, sink], hangs: [sink] }[blow];
   if (random.below(EARLY_ONE_IN) > 0) await Promise.all(targets.map(({ up }) => up(signal)));
   await sleep(random.below(AIM_MS));
+  if (blow === 'hangs') return sink.hang(HANG_MS);
   for (const { kill } of targets) {
     while (!kill(random.below(3) === 0 ? random.below(AWAY_MS) : 0)) {
       signal.throwIfAborted();
@@ -108,17 +109,17 @@ interface Pace extends Strikes {
 }
 
 function paceOf(field: Field, work: number): Pace {
-  const targets = targetsOf(field);
+  const blows = blowsOf(field);
   let due = 0;
   let struck = 0;
-  const strikes = strikesOf(targets.length, work, async () => {
-    await strike(field, targets[struck] ?? []);
+  const strikes = strikesOf(blows.length, work, async () => {
+    await strike(field, blows[struck] ?? 'serve');
     struck += 1;
   });
   return {
     ...strikes,
     notice: (done) => {
-      due = Math.min(targets.length, Math.floor((done * (targets.length + 1)) / work));
+      due = Math.min(blows.length, Math.floor((done * (blows.length + 1)) / work));
       strikes.notice(done);
     },
     isBehind: () => due - struck > 1,

@@ -8,14 +8,14 @@ import type { SinkBreak } from './wire.ts';
 const FORM = LONG
   ? {
       events: 10_000,
-      kills: { serve: 100, sink: 50, both: 20 },
+      kills: { serve: 100, sink: 50, both: 20, hangs: 10 },
       concurrency: 16,
       seed: Date.now() % 2 ** 31,
       deadlineMs: 3_600_000,
     }
   : {
       events: 200,
-      kills: { serve: 3, sink: 2, both: 1 },
+      kills: { serve: 3, sink: 2, both: 1, hangs: 1 },
       concurrency: 16,
       seed: 20_261_128,
       deadlineMs: 240_000,
@@ -44,16 +44,16 @@ it.each(KINDS)(
 
 /** A judge that finds nothing may be looking at nothing: here are sinks with a mistake, and it has to name each. */
 const MISTAKES: readonly (readonly [SinkBreak, Partial<RunOptions>, keyof Verdict])[] = [
-  ['forgets', { kills: { serve: 0, sink: 0, both: 0 } }, 'lost'],
-  ['answers-first', { kills: { serve: 0, sink: 4, both: 0 } }, 'lost'],
-  ['writes-backwards', { kills: { serve: 0, sink: 0, both: 0 } }, 'backwards'],
+  ['forgets', { kills: { serve: 0, sink: 0, both: 0, hangs: 0 } }, 'lost'],
+  ['answers-first', { kills: { serve: 0, sink: 4, both: 0, hangs: 0 } }, 'lost'],
+  ['writes-backwards', { kills: { serve: 0, sink: 0, both: 0, hangs: 0 } }, 'backwards'],
 ];
 
 it.each(MISTAKES)(
   'the judge catches a sink that %s',
   async (breaks, some, found) => {
     const options = { kind: 'SQLite', events: 120, concurrency: 16, seed: 7, deadlineMs: 240_000 } as const;
-    const kills = { serve: 0, sink: 0, both: 0 };
+    const kills = { serve: 0, sink: 0, both: 0, hangs: 0 };
     const { verdict } = await run({ ...options, kills, ...some, breaks, shared: inject('shared') });
     expect(verdict[found]).not.toEqual([]);
     expect(verdict).toMatchObject({ dead: [], unfinished: [], unverified: [], unknown: [] });
