@@ -51,10 +51,8 @@ export function claimRecord(
   const record = known.state === 'leased' ? lapsed(rows, known, claimant, now) : known;
   if (isUsedUp(record, claimant.retry)) return end(rows, { ...record, state: 'dead' }, note('died'), now);
   const task = record.task ? rows.task(record.sender, record.task.id, now) : undefined;
-  const holder = holderOf(rows, task, now, claimant.runsHere);
-  if (holder && holder.key !== record.key) {
-    return { kind: 'busy', record, holder: seenLease(rows, holder, now) };
-  }
+  const holder = holderOf(rows, task, now, { key: record.key, runsHere: claimant.runsHere });
+  if (holder) return { kind: 'busy', record, holder: seenLease(rows, holder, now) };
   if (
     isStale(orderedBy(record, task), task) ||
     isTold(record.task, task) ||
@@ -102,11 +100,11 @@ function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): 
   return { ...crashed, crashes: charged, crashedIn: process, notBefore };
 }
 
-/** Due when it is put off no longer, for who takes suspects; where it was charged, its task is free for others meanwhile. */
+/** Due when it is put off no longer, for who takes suspects. Where it was charged, its task is free for others meanwhile. */
 function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
   const record = { ...suspect, parkedUntil: 0 };
   rows.updateRecord(record);
-  if (record.crashes > 0 || !record.acked) freeTask(rows, record, now);
+  if (record.crashes > 0) freeTask(rows, record, now);
   return { kind: 'suspect', record };
 }
 
