@@ -51,8 +51,15 @@ describe('the judge of serve', () => {
     expect(verdictOf({ sent: [silent], journal: [] })).toEqual({ ...FORWARDED, lost: [one.key] });
   });
 
-  it('excuses a status that is stale and never came, where a newer one did', () => {
-    const stale = { ...first, state: 'stale' } as const;
+  it('excuses a status that is stale and never came, where a newer one did, by haste or a charge', () => {
+    const stale = { ...first, state: 'stale', isHasty: true } as const;
+    const told = { ...first, state: 'stale' } as const;
+    const charged = { ...second, isCharged: true };
+    expect(verdictOf({ sent: [told, charged, one], journal: WELL.journal.slice(1) })).toEqual(FORWARDED);
+    expect(verdictOf({ sent: [told, second, one], journal: WELL.journal.slice(1) })).toEqual({
+      ...FORWARDED,
+      lost: [first.key],
+    });
     expect(verdictOf({ sent: [stale, second, one], journal: WELL.journal.slice(1) })).toEqual(FORWARDED);
     expect(verdictOf({ sent: [stale, one], journal: WELL.journal.slice(1, 2) })).toEqual({
       ...FORWARDED,
@@ -86,6 +93,9 @@ describe('the judge of serve', () => {
     });
     // The newer one came once more, so that it is what the sink knows last.
     expect(steps(first, third, second, third)).toEqual({ ...FORWARDED, backwards: [second.key] });
+    const charged = [first, second, { ...third, isCharged: true }];
+    const journal = [third, second, first, third].map((step) => arrivalOf(step));
+    expect(verdictOf({ sent: charged, journal })).toEqual({ ...FORWARDED, backwards: [first.key] });
     expect(steps(first, second, third, first)).toEqual({ ...FORWARDED, late: [first.key] });
     expect(steps(first, second, first, second, third)).toEqual(FORWARDED);
   });

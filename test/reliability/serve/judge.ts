@@ -8,6 +8,10 @@ export interface Sent {
   readonly place?: Place;
   /** The seller was told that it is safe. */
   readonly isAcknowledged: boolean;
+  /** Of a status: its seller told it before it knew that the one before is safe. */
+  readonly isHasty?: boolean;
+  /** A failure or a crash was charged to it: others of its task may go before it is done (admission.md §5.5). */
+  readonly isCharged?: boolean;
   /** As the store has it in the end. */
   readonly state: FinalState;
 }
@@ -21,13 +25,16 @@ export interface Facts {
 
 /** What breaks the promise. All empty: it was kept. */
 export interface Verdict {
-  /** Keys that never reached the sink though they were acknowledged, or are done; not those that a newer status overtook. */
+  /**
+   * Keys that never reached the sink though they were acknowledged, or are done. Not those that a newer status overtook, which is
+   * the seller's haste or comes of a charge.
+   */
   readonly lost: readonly string[];
   /** Keys whose events the store has given up. */
   readonly dead: readonly string[];
   /** Keys of acknowledged events that the store has not, or is not done with. */
   readonly unfinished: readonly string[];
-  /** Keys of statuses that came for the first time after a newer one of their task. */
+  /** Keys of statuses that came for the first time after a newer one of their task that was charged nothing. */
   readonly backwards: readonly string[];
   /** Keys of statuses that came, for whichever time, after the last time that a newer one of their task came. */
   readonly late: readonly string[];
@@ -71,24 +78,18 @@ function othersOf(pairs: Iterable<readonly [string, string]>): readonly string[]
 /** One status at its place in the journal. */
 interface Step extends Place {
   readonly key: string;
-}
-
-/** The newest status of its task among those before each of these, whichever way they are walked. */
-function* withNewest(steps: readonly Step[]): Generator<readonly [Step, number]> {
-  const newest = new Map<string, number>();
-  for (const step of steps) {
-    const before = newest.get(step.task) ?? -Infinity;
-    yield [step, before];
-    newest.set(step.task, Math.max(before, step.at));
-  }
+  readonly isCharged: boolean;
 }
 
 function backwardsOf(steps: readonly Step[]): readonly string[] {
   const seen = new Set<string>();
   const found: string[] = [];
-  for (const [{ key, at }, newest] of withNewest(steps)) {
-    if (!seen.has(key) && newest > at) found.push(key);
+  const newest = new Map<string, number>();
+  for (const { key, task, at, isCharged } of steps) {
+    const before = newest.get(task) ?? -Infinity;
+    if (!seen.has(key) && before > at) found.push(key);
     seen.add(key);
+    if (!isCharged) newest.set(task, Math.max(before, at));
   }
   return found;
 }
@@ -98,8 +99,11 @@ function lateOf(steps: readonly Step[]): readonly string[] {
   const all = new Map<string, number>();
   for (const { task, at } of steps) all.set(task, Math.max(all.get(task) ?? -Infinity, at));
   const late = new Set<string>();
-  for (const [{ key, task, at }, newestBehind] of withNewest(steps.toReversed())) {
+  const behind = new Map<string, number>();
+  for (const { key, task, at } of steps.toReversed()) {
+    const newestBehind = behind.get(task) ?? -Infinity;
     if ((all.get(task) ?? at) > at && newestBehind <= at) late.add(key);
+    behind.set(task, Math.max(newestBehind, at));
   }
   return [...late];
 }
@@ -115,14 +119,18 @@ export function judge({ sent, journal }: Facts): Verdict {
   const known = new Map(sent.map((one) => [one.key, one]));
   const arrived = new Set(arrivals.map(({ key }) => key));
   const steps = arrivals.flatMap(({ key }): readonly Step[] => {
-    const place = known.get(key)?.place;
-    return place ? [{ key, ...place }] : [];
+    const { place, isCharged = false } = known.get(key) ?? {};
+    return place ? [{ key, ...place, isCharged }] : [];
   });
+  const charged = new Set(sent.flatMap(({ place, isCharged }) => (place && isCharged ? [place.task] : [])));
   const newest = new Map<string, number>();
   for (const { task, at } of steps) newest.set(task, Math.max(newest.get(task) ?? -Infinity, at));
 
-  const isOvertaken = ({ place, state }: Sent): boolean =>
-    state === 'stale' && place !== undefined && (newest.get(place.task) ?? -Infinity) > place.at;
+  const isOvertaken = ({ place, state, isHasty }: Sent): boolean =>
+    state === 'stale' &&
+    place !== undefined &&
+    (isHasty === true || charged.has(place.task)) &&
+    (newest.get(place.task) ?? -Infinity) > place.at;
   const isLost = (one: Sent): boolean =>
     !arrived.has(one.key) && (one.isAcknowledged || one.state === 'applied') && !isOvertaken(one);
   const isUnfinished = ({ isAcknowledged, state }: Sent): boolean =>

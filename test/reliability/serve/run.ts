@@ -179,19 +179,25 @@ async function calm(field: Field): Promise<void> {
   }
 }
 
+/** More than the one attempt that is each run's own. */
+const isCharged = (record: InboxRecord | undefined): boolean =>
+  record !== undefined && (record.attempts > 1 || record.crashes > 0);
+
 async function factsOf(field: Field, records: Map<string, InboxRecord>): Promise<Facts> {
   const { open, stories, acknowledged, journal } = field;
-  const events = stories.flatMap(({ events }) => events);
+  const events = stories.flatMap(({ events, isHasty }) => events.map((event) => ({ ...event, isHasty })));
   for (const { key } of events) {
     const record = await open.store.inbox.inspect(AGENT_URL, key);
     if (record) records.set(key, record);
   }
   const stateOf = (key: string): FinalState => records.get(key)?.state ?? 'absent';
   return {
-    sent: events.map(({ key, task }) => ({
+    sent: events.map(({ key, task, isHasty }) => ({
       key,
       ...(task && { place: { task: task.id, at: task.at } }),
       isAcknowledged: acknowledged.has(key),
+      isHasty,
+      isCharged: isCharged(records.get(key)),
       state: stateOf(key),
     })),
     journal: journal.read(),
@@ -253,6 +259,7 @@ function figuresOf(
     arrived: keys.size,
     repeats: arrivals - keys.size,
     stale: sent.filter(({ state }) => state === 'stale').length,
+    charged: sent.filter(({ isCharged }) => isCharged).length,
     mostRuns: most('runs'),
     mostAttempts: most('attempts'),
     mostCrashes: most('crashes'),
