@@ -51,15 +51,8 @@ describe('the judge of serve', () => {
     expect(verdictOf({ sent: [silent], journal: [] })).toEqual({ ...FORWARDED, lost: [one.key] });
   });
 
-  it('excuses a status that is stale and never came, where a newer one did, by haste or a charge', () => {
-    const stale = { ...first, state: 'stale', isHasty: true } as const;
-    const told = { ...first, state: 'stale' } as const;
-    const charged = { ...second, isCharged: true };
-    expect(verdictOf({ sent: [told, charged, one], journal: WELL.journal.slice(1) })).toEqual(FORWARDED);
-    expect(verdictOf({ sent: [told, second, one], journal: WELL.journal.slice(1) })).toEqual({
-      ...FORWARDED,
-      lost: [first.key],
-    });
+  it('excuses a status that is stale and never came, where a newer one did', () => {
+    const stale = { ...first, state: 'stale' } as const;
     expect(verdictOf({ sent: [stale, second, one], journal: WELL.journal.slice(1) })).toEqual(FORWARDED);
     expect(verdictOf({ sent: [stale, one], journal: WELL.journal.slice(1, 2) })).toEqual({
       ...FORWARDED,

@@ -8,8 +8,6 @@ export interface Sent {
   readonly place?: Place;
   /** The seller was told that it is safe. */
   readonly isAcknowledged: boolean;
-  /** Of a status: its seller told it before it knew that the one before is safe. */
-  readonly isHasty?: boolean;
   /** A failure or a crash was charged to it: others of its task may go before it is done (admission.md §5.5). */
   readonly isCharged?: boolean;
   /** As the store has it in the end. */
@@ -25,10 +23,7 @@ export interface Facts {
 
 /** What breaks the promise. All empty: it was kept. */
 export interface Verdict {
-  /**
-   * Keys that never reached the sink though they were acknowledged, or are done. Not those that a newer status overtook, which is
-   * the seller's haste or comes of a charge.
-   */
+  /** Keys that never reached the sink though they were acknowledged, or are done; not those that a newer status overtook. */
   readonly lost: readonly string[];
   /** Keys whose events the store has given up. */
   readonly dead: readonly string[];
@@ -122,15 +117,11 @@ export function judge({ sent, journal }: Facts): Verdict {
     const { place, isCharged = false } = known.get(key) ?? {};
     return place ? [{ key, ...place, isCharged }] : [];
   });
-  const charged = new Set(sent.flatMap(({ place, isCharged }) => (place && isCharged ? [place.task] : [])));
   const newest = new Map<string, number>();
   for (const { task, at } of steps) newest.set(task, Math.max(newest.get(task) ?? -Infinity, at));
 
-  const isOvertaken = ({ place, state, isHasty }: Sent): boolean =>
-    state === 'stale' &&
-    place !== undefined &&
-    (isHasty === true || charged.has(place.task)) &&
-    (newest.get(place.task) ?? -Infinity) > place.at;
+  const isOvertaken = ({ place, state }: Sent): boolean =>
+    state === 'stale' && place !== undefined && (newest.get(place.task) ?? -Infinity) > place.at;
   const isLost = (one: Sent): boolean =>
     !arrived.has(one.key) && (one.isAcknowledged || one.state === 'applied') && !isOvertaken(one);
   const isUnfinished = ({ isAcknowledged, state }: Sent): boolean =>

@@ -185,18 +185,17 @@ const isCharged = (record: InboxRecord | undefined): boolean =>
 
 async function factsOf(field: Field, records: Map<string, InboxRecord>): Promise<Facts> {
   const { open, stories, acknowledged, journal } = field;
-  const events = stories.flatMap(({ events, isHasty }) => events.map((event) => ({ ...event, isHasty })));
+  const events = stories.flatMap(({ events }) => events);
   for (const { key } of events) {
     const record = await open.store.inbox.inspect(AGENT_URL, key);
     if (record) records.set(key, record);
   }
   const stateOf = (key: string): FinalState => records.get(key)?.state ?? 'absent';
   return {
-    sent: events.map(({ key, task, isHasty }) => ({
+    sent: events.map(({ key, task }) => ({
       key,
       ...(task && { place: { task: task.id, at: task.at } }),
       isAcknowledged: acknowledged.has(key),
-      isHasty,
       isCharged: isCharged(records.get(key)),
       state: stateOf(key),
     })),
@@ -235,13 +234,14 @@ const commit = (): string =>
   execFileSync('git', ['rev-parse', '--short=8', 'HEAD'], { encoding: 'utf8' }).trim();
 
 function figuresOf(
-  { options, pair, seller, acknowledged }: Field,
+  { options, pair, seller, acknowledged, stories }: Field,
   { sent, journal }: Facts,
   records: ReadonlyMap<string, InboxRecord>,
   verdict: Verdict,
 ): Figures {
   const arrivals = journal.filter(({ what }) => what === 'arrival').length;
   const keys = new Set(journal.flatMap((line) => (line.what === 'arrival' ? [line.key] : [])));
+  const inTurn = stories.flatMap(({ events, isHasty }) => (isHasty ? [] : events));
   const most = (of: 'runs' | 'crashes' | 'attempts'): number =>
     Math.max(0, ...[...records.values()].map((record) => record[of]));
   return {
@@ -259,6 +259,8 @@ function figuresOf(
     arrived: keys.size,
     repeats: arrivals - keys.size,
     stale: sent.filter(({ state }) => state === 'stale').length,
+    // Told each when the one before was safe, and overtaken nevertheless.
+    neverCameInTurn: inTurn.filter(({ key }) => !keys.has(key)).length,
     charged: sent.filter(({ isCharged }) => isCharged).length,
     mostRuns: most('runs'),
     mostAttempts: most('attempts'),
