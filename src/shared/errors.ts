@@ -43,7 +43,7 @@ export class Fault extends Error {
 /** A handler's `PermanentError`, of whichever copy of this package it was made; none where its code cannot be read. */
 export const isPermanent = (error: unknown): boolean => hasCode(error, 'permanent_error');
 
-/** The handler gives its event back: nothing was wrong with it, and no attempt is charged (serve.md §2.6). */
+/** Nothing is wrong with the event: what its handler needs is not there (serve.md §2.6). */
 export const isGivenBack = (error: unknown): boolean => hasCode(error, 'given_back');
 
 function hasCode(error: unknown, code: string): boolean {

@@ -150,14 +150,13 @@ async function failed(run: HandledRun, error: unknown, context: Settling): Promi
   const interrupted = isInterrupted(run);
   const givenBack = isGivenBack(error);
   const text = errorText(error);
-  if (givenBack) logGivenBack(text, run, context);
-  else logFailure(error, text, run, context);
+  logFailure(error, text, run, context);
   const fault = faultOfStore(run, error);
   const uncharged = interrupted || givenBack || fault !== undefined;
   if (!uncharged) context.outages.handler(text);
   const end = { permanent, unstarted: uncharged && !permanent, error: text };
-  const waitMs = interrupted ? 0 : pauseMs(givenBack ? 1 : won.lease.chargedAttempts, context);
-  const result = await failLease(run, end, waitMs, context);
+  const step = givenBack ? 1 : won.lease.chargedAttempts;
+  const result = await failLease(run, end, interrupted ? undefined : step, context);
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
   if (result === 'queued') {
     return fault
@@ -168,14 +167,6 @@ async function failed(run: HandledRun, error: unknown, context: Settling): Promi
   return DEAD;
 }
 
-const pauseMs = (attempt: number, { parts: { config, random } }: Settling): number =>
-  backoffMs(attempt, config.retry, random);
-
-/** Many events may be given back at once, for one reason, which whoever gives them back tells. */
-function logGivenBack(reason: string, { won: { lease }, event }: HandledRun, { log }: Settling): void {
-  log.info({ reason, ...idsOf(event), ...runOf(lease) }, 'an event was given back');
-}
-
 /** A delivery that is answered has a line of its own, with the text. */
 function logFailure(
   error: unknown,
@@ -183,8 +174,10 @@ function logFailure(
   { won: { lease }, event }: HandledRun,
   { log, parts, isUnattended }: Settling,
 ): void {
-  const suppressed = parts.handlerErrors(text, parts.now());
   const fields = { ...idsOf(event), ...runOf(lease) };
+  // Many may be, for one reason, which whoever gives them back tells.
+  if (isGivenBack(error)) return log.info({ error: text, ...fields }, 'an event was given back');
+  const suppressed = parts.handlerErrors(text, parts.now());
   if (suppressed !== undefined) {
     log.error({ err: error, ...fields, ...(suppressed > 0 && { suppressed }) }, 'a handler failed');
   } else if (isUnattended) log.error({ error: text, ...fields }, 'a handler failed');
@@ -195,14 +188,17 @@ function deadEvent({ complete: { sender, key }, won, event }: HandledRun, lastEr
   return { sender, key, deliveryId, ...idsOf(event), ...runOf(lease), lastError };
 }
 
+/** @param step of the back-off. Absent: due at once. */
 function failLease(
   { complete }: HandledRun,
   end: Pick<FailRequest, 'permanent' | 'unstarted' | 'overrun' | 'error'>,
-  waitMs: number,
+  step: number | undefined,
   context: Settling,
 ): Promise<FailResult> {
-  const { config, store } = context.parts;
-  return persist(() => store.fail({ ...complete, ...end, retry: config.retry, backoffMs: waitMs }), context);
+  const { config, store, random } = context.parts;
+  const { retry } = config;
+  const waitMs = step === undefined ? 0 : backoffMs(step, retry, random);
+  return persist(() => store.fail({ ...complete, ...end, retry, backoffMs: waitMs }), context);
 }
 
 function whyDead(error: unknown, { once, lease }: AdmittedEvent): string {
@@ -219,8 +215,8 @@ async function overran(run: HandledRun, context: Settling): Promise<Settled | Un
   context.log.error(fields, `${error} and was abandoned: it may still run`);
   context.outages.handler(error);
   const end = { permanent: run.won.once, overrun: true, error };
-  const waitMs = pauseMs(run.won.lease.chargedAttempts, context);
-  if ((await failLease(run, end, waitMs, context)) !== 'dead') return unavailable('handler_timeout', error);
+  if ((await failLease(run, end, run.won.lease.chargedAttempts, context)) !== 'dead')
+    return unavailable('handler_timeout', error);
   raiseDead(deadEvent(run, error), error, context.parts.raiseAlarm);
   return DEAD;
 }

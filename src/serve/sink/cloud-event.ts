@@ -99,6 +99,7 @@ function timeOf({ timestamp }: Event): string | undefined {
 
 /** `Date` takes 31 February for a day in March. */
 const isDay = (date: string): boolean => {
+  if (date.slice(8) <= '28') return true;
   const day = new Date(`${date}T00:00:00Z`);
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(date);
 };

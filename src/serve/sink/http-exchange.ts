@@ -75,6 +75,9 @@ function optionsOf(url: URL): ReturnType<typeof urlToHttpOptions> {
   }
 }
 
+/** Why there is no answer, where there is one. */
+const NOT_NEEDED = (): undefined => undefined;
+
 /** @param start a request; `isFresh`: on a connection of its own. */
 function answerTo(
   { body, signal, timeoutMs }: Exchange,
@@ -83,15 +86,18 @@ function answerTo(
   return new Promise((resolve, reject) => {
     let request: ClientRequest | undefined;
     let reading: Reading | undefined;
-    const timer = setTimeout(() => end(new SinkFault(`no answer within ${timeoutMs} ms`)), timeoutMs);
-    const takeBack = onAbort(signal, () => end(signal.reason));
+    let isOver = false;
+    const timer = setTimeout(() => end(() => new SinkFault(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    const takeBack = onAbort(signal, () => end(() => signal.reason));
 
     /** The status is the answer: what is wrong with the rest of it, or that it takes long, makes no difference. */
-    function end(why: unknown): void {
+    function end(why: () => unknown): void {
+      if (isOver) return;
+      isOver = true;
       clearTimeout(timer);
       takeBack();
       if (reading) resolve(reading.answer());
-      else reject(why);
+      else reject(why());
       if (!reading?.isWhole()) request?.destroy();
     }
 
@@ -99,14 +105,14 @@ function answerTo(
       const own = start(isFresh);
       request = own;
       own.on('response', (response) => {
-        reading = read(response, () => end(undefined));
+        reading = read(response, () => end(NOT_NEEDED));
       });
       own.on('error', (error) => {
         if (!reading && !isFresh && isStale(own, error)) begin(true);
-        else end(new SinkFault(wordsOf(error), undefined, { cause: error }));
+        else end(() => new SinkFault(wordsOf(error), undefined, { cause: error }));
       });
       own.on('close', () => {
-        if (own === request) end(new SinkFault('the connection was closed without an answer'));
+        if (own === request) end(() => new SinkFault('the connection was closed without an answer'));
       });
       own.end(body);
     }

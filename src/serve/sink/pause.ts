@@ -1,3 +1,4 @@
+import { PrintableError } from '../../index.ts';
 import { onAbort } from './on-abort.ts';
 
 /** Passed in, so that tests have hours in a moment. */
@@ -31,7 +32,7 @@ export interface SinkRun {
 }
 
 /** What happens to the event is the store's to decide: it was not the event's fault (`given_back`, admission.md §4.3). */
-export class GivenBack extends Error {
+export class GivenBack extends PrintableError {
   override readonly name = 'GivenBack';
   readonly code = 'given_back';
 }
@@ -106,8 +107,8 @@ export function createPause(clock: Clock, hooks: PauseHooks): Pause {
 
   /** Whatever is due is done, and what is due next is slept for. */
   function stir(): void {
-    timer.abort();
     if (!paused) return;
+    timer.abort();
     const now = clock.now();
     let next = paused.trying ? undefined : nextOf(waiting, paused);
     if (next && dueAt(next, paused) <= now) {

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey } from 'node:crypto';
 import { ConfigError } from '../../index.ts';
 
 /** Bytes of a secret (serve.md §2.4). */
@@ -50,7 +50,7 @@ export function signerOf(secrets: readonly string[]): SignAttempt {
       `secrets: there are ${secrets.length}. Give one, or two while one replaces the other.`,
     );
   }
-  const keys = secrets.map(secretBytes);
+  const keys = secrets.map((secret) => createSecretKey(secretBytes(secret)));
   return (id, body, nowMs) => {
     const timestamp = String(Math.floor(nowMs / 1000));
     const signatures = keys.map((key) => {

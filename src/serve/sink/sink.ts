@@ -1,3 +1,4 @@
+import { PrintableError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
 import type { Logger } from '../../shared/alarms.ts';
 
@@ -31,7 +32,7 @@ export interface Sink {
 }
 
 /** A fault of the sink (serve.md §2.6): no answer, or one that neither takes the event nor refuses it. */
-export class SinkFault extends Error {
+export class SinkFault extends PrintableError {
   override readonly name = 'SinkFault';
   readonly code = 'sink_fault';
   /** How long the sink asks to be left alone. Ms. */

@@ -225,7 +225,7 @@ describe('the answer of an HTTP sink', () => {
     await sink.send(attemptOf(event));
   });
 
-  it.each([
+  it.each<readonly [number, string | undefined]>([
     [422, undefined],
     ...[300, 302, 307, 400, 401, 403, 404, 408, 409, 410, 425, 429, 499, 500, 502, 503, 504, 599].flatMap(
       (status) => ['permanent', ' Permanent '].map((reject) => [status, reject] as const),

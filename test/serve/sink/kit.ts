@@ -11,7 +11,7 @@ export const AGENT = 'https://seller.example/mcp';
 /** The event of a body, as a handler gets it. */
 export function eventOf(payload: object, sender: string = AGENT): Event {
   const reading = readEvent(Buffer.from(JSON.stringify(payload)), { sender });
-  return reading.ok ? reading.event : expect.fail(reading.reason);
+  return reading.ok ? reading.event : expect.fail(reading.code);
 }
 
 /** An event with other members, whatever reads it. */
