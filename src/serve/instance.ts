@@ -93,7 +93,7 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
 }
 
 /** While the sink is paused, events wait in the store because of that, which `sink_unavailable` tells. */
-function withoutQueue(logger: Logger, sinkState: Forwarder['state']): Logger {
+export function withoutQueue(logger: Logger, sinkState: Forwarder['state']): Logger {
   return {
     ...logger,
     warn: (fields, message) => {
