@@ -150,12 +150,14 @@ async function restart(field: Field, changes: Partial<World>): Promise<void> {
   field.world = { ...field.world, ...changes };
   field.offsetMs = field.world.offsetMs;
   saveWorld(file, field.world);
+  // No process is alive: nothing is asked by a clock that is ahead of the seller's.
+  await control(field, `clock?ms=${field.offsetMs}`);
   // At once: processes write into it while it is there.
   const open = `${gate}-${field.offsetMs}-${performance.now()}`;
   renameSync(gate, open);
   rmSync(open, { recursive: true });
   await fleet.whole(signal);
-  await control(field, `go?ms=${field.offsetMs}`);
+  await control(field, 'go');
 }
 
 /** Until a process says that it is done. */
