@@ -39,6 +39,7 @@ const NAMED =
 const OTHERS: readonly (readonly [file: RegExp, name: RegExp, why: string])[] = [
   [/./, /^000n\.sql$/, 'the next migration'],
   [/./, /^(?:\.d|\.test)\.ts$/, 'an ending'],
+  [/./, /^(?:\.\/)?mine\.js$/, 'a sink of the reader’s'],
   [/./, /^(?:Node|node|Next|next|Fastify|Bull|Vue)\.js$/, 'a project'],
   [
     /^(?:README|docs\/\w[\w-]*)\.md$/,
