@@ -41,9 +41,14 @@ export class Fault extends Error {
 }
 
 /** A handler's `PermanentError`, of whichever copy of this package it was made; none where its code cannot be read. */
-export function isPermanent(error: unknown): boolean {
+export const isPermanent = (error: unknown): boolean => hasCode(error, 'permanent_error');
+
+/** The handler gives its event back: nothing was wrong with it, and no attempt is charged (serve.md §2.6). */
+export const isGivenBack = (error: unknown): boolean => hasCode(error, 'given_back');
+
+function hasCode(error: unknown, code: string): boolean {
   try {
-    return isError(error) && (error as { readonly code?: unknown }).code === 'permanent_error';
+    return isError(error) && (error as { readonly code?: unknown }).code === code;
   } catch {
     return false;
   }

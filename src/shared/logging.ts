@@ -147,6 +147,7 @@ const SUBJECTS: Readonly<
   store_away: 'each',
   handlers_failing: 'each',
   store_created: 'each',
+  config_rejected: 'each',
   operation_orphaned: 'each',
   answer_refused: 'each',
   operation_refused: 'each',

@@ -4,6 +4,7 @@
 export { acceptRequest, admit, type WonDelivery } from './admit.ts';
 export { type Authentic, authenticate, authenticateBody } from './authenticate.ts';
 export { dispatch } from './dispatch.ts';
+export { errorText } from './error-text.ts';
 export {
   declaredLength,
   guard,
@@ -20,7 +21,7 @@ export { select } from './select.ts';
 export type { Selected } from './selected.ts';
 export { clockTrial } from './clock-trial.ts';
 export { createSetUpWatch } from './misconfiguration.ts';
-export { backoffMs, errorText } from './settle.ts';
+export { backoffMs } from './settle.ts';
 export { originOf, readStored, started } from './admitted-event.ts';
 export { reencoded, urlTrial } from './url-trial.ts';
 export { createWaiting } from './wait.ts';

@@ -1,13 +1,14 @@
 import { sleep } from '../shared/time-limits.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Config } from '../config/resolve-options.ts';
-import { Fault, isOfKind, isPermanent } from '../shared/errors.ts';
+import { Fault, isGivenBack, isOfKind, isPermanent } from '../shared/errors.ts';
 import type { EventRegistrations } from '../events/event-registration.ts';
 import { isTerminal } from '../events/status.ts';
 import type { SafeLogger, Thinning } from '../shared/logging.ts';
 import { type Unavailability, unavailable } from '../shared/outcome.ts';
 import type { CompleteResult, FailRequest, FailResult, Store } from '../stores/store.ts';
 import { type DeadEvent, raiseDead } from './announce.ts';
+import { errorText } from './error-text.ts';
 import type { Dispatched, HandledRun } from './dispatch.ts';
 import { idsOf, runOf } from './ids.ts';
 import type { RunObserver } from './on-handled.ts';
@@ -15,7 +16,6 @@ import { isCommitted } from './handler-transaction.ts';
 import type { Waiting } from './wait.ts';
 import type { DeadlineExceeded, RunEnd } from './lease.ts';
 import type { AdmittedEvent } from './admitted-event.ts';
-import { isError } from '../shared/realms.ts';
 import type { Outages } from '../receiver/outages.ts';
 
 /**
@@ -32,25 +32,6 @@ export function backoffMs(
 ): number {
   const longest = Math.min(maxMs, baseMs * 2 ** Math.min(attempt - 1, 40));
   return Math.floor((longest * (1 + random())) / 2);
-}
-
-/** `FailRequest.error`: UTF-16 code units. */
-const MOST = 1_000;
-
-/**
- * What a handler's error says of itself, for the event's owner: its message alone. Well-formed and without NUL, so
- * that every backend can keep it.
- */
-export function errorText(error: unknown): string {
-  return messageOf(error).slice(0, MOST).toWellFormed().replaceAll('\0', '\uFFFD');
-}
-
-function messageOf(error: unknown): string {
-  try {
-    return String(isError(error) ? error.message || error.name : error);
-  } catch {
-    return 'an error that has no text';
-  }
 }
 
 interface SettleContext {
@@ -167,12 +148,16 @@ async function failed(run: HandledRun, error: unknown, context: Settling): Promi
   const { won } = run;
   const permanent = won.once || isPermanent(error);
   const interrupted = isInterrupted(run);
+  const givenBack = isGivenBack(error);
   const text = errorText(error);
-  logFailure(error, text, run, context);
+  if (givenBack) logGivenBack(text, run, context);
+  else logFailure(error, text, run, context);
   const fault = faultOfStore(run, error);
-  if (!interrupted && !fault) context.outages.handler(text);
-  const end = { permanent, unstarted: (interrupted || fault !== undefined) && !permanent, error: text };
-  const result = await failLease(run, end, interrupted, context);
+  const uncharged = interrupted || givenBack || fault !== undefined;
+  if (!uncharged) context.outages.handler(text);
+  const end = { permanent, unstarted: uncharged && !permanent, error: text };
+  const waitMs = interrupted ? 0 : pauseMs(givenBack ? 1 : won.lease.chargedAttempts, context);
+  const result = await failLease(run, end, waitMs, context);
   if (result === 'lost') return unavailable('lease_lost', 'the lease was over when the handler failed');
   if (result === 'queued') {
     return fault
@@ -181,6 +166,14 @@ async function failed(run: HandledRun, error: unknown, context: Settling): Promi
   }
   raiseDead(deadEvent(run, text), whyDead(error, won), context.parts.raiseAlarm);
   return DEAD;
+}
+
+const pauseMs = (attempt: number, { parts: { config, random } }: Settling): number =>
+  backoffMs(attempt, config.retry, random);
+
+/** Many events may be given back at once, for one reason, which whoever gives them back tells. */
+function logGivenBack(reason: string, { won: { lease }, event }: HandledRun, { log }: Settling): void {
+  log.info({ reason, ...idsOf(event), ...runOf(lease) }, 'an event was given back');
 }
 
 /** A delivery that is answered has a line of its own, with the text. */
@@ -203,15 +196,13 @@ function deadEvent({ complete: { sender, key }, won, event }: HandledRun, lastEr
 }
 
 function failLease(
-  { complete, won }: HandledRun,
+  { complete }: HandledRun,
   end: Pick<FailRequest, 'permanent' | 'unstarted' | 'overrun' | 'error'>,
-  isDueAtOnce: boolean,
+  waitMs: number,
   context: Settling,
 ): Promise<FailResult> {
-  const { config, store, random } = context.parts;
-  const { retry } = config;
-  const waitMs = isDueAtOnce ? 0 : backoffMs(won.lease.chargedAttempts, retry, random);
-  return persist(() => store.fail({ ...complete, ...end, retry, backoffMs: waitMs }), context);
+  const { config, store } = context.parts;
+  return persist(() => store.fail({ ...complete, ...end, retry: config.retry, backoffMs: waitMs }), context);
 }
 
 function whyDead(error: unknown, { once, lease }: AdmittedEvent): string {
@@ -228,7 +219,8 @@ async function overran(run: HandledRun, context: Settling): Promise<Settled | Un
   context.log.error(fields, `${error} and was abandoned: it may still run`);
   context.outages.handler(error);
   const end = { permanent: run.won.once, overrun: true, error };
-  if ((await failLease(run, end, false, context)) !== 'dead') return unavailable('handler_timeout', error);
+  const waitMs = pauseMs(run.won.lease.chargedAttempts, context);
+  if ((await failLease(run, end, waitMs, context)) !== 'dead') return unavailable('handler_timeout', error);
   raiseDead(deadEvent(run, error), error, context.parts.raiseAlarm);
   return DEAD;
 }

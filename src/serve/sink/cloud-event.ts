@@ -1,0 +1,110 @@
+import type { Event } from '../../events/event.ts';
+import type { SinkAttempt } from './sink.ts';
+
+/** Media type of an event in structured mode. */
+export const CLOUD_EVENT_TYPE = 'application/cloudevents+json; charset=utf-8';
+
+/** A CloudEvents 1.0 event in its JSON form (serve.md §2.3). Absent members are left out, as an empty one is not allowed. */
+export interface CloudEvent {
+  readonly specversion: '1.0';
+  readonly id: string;
+  readonly source: string;
+  readonly type: string;
+  readonly subject?: string;
+  readonly time?: string;
+  readonly datacontenttype: 'application/json';
+  readonly channel?: 'response' | 'poll' | 'pull';
+  readonly repeated: boolean;
+  readonly warnings?: string;
+  readonly data: Event;
+}
+
+export function cloudEvent({ event, id, repeated }: Omit<SinkAttempt, 'signal' | 'log' | 'run'>): CloudEvent {
+  const subject = subjectOf(event);
+  const time = timeOf(event);
+  const { source, warnings } = event;
+  return {
+    specversion: '1.0',
+    id,
+    source: uriOf(event.sender),
+    type: typeOf(event),
+    ...(subject !== undefined && { subject }),
+    ...(time !== undefined && { time }),
+    datacontenttype: 'application/json',
+    ...(source !== 'webhook' && { channel: source }),
+    repeated: repeated || wasToldBefore(event),
+    ...(warnings.length > 0 && { warnings: warnings.map(({ code }) => code).join(' ') }),
+    data: event,
+  };
+}
+
+/** What of a URL, as its owner wrote it, no URI may have. */
+const NOT_OF_URIS = /[^\w.~:/?#[\]@!$&'()*+,;=%-]/gu;
+
+const uriOf = (url: string): string => url.toWellFormed().replaceAll(NOT_OF_URIS, encodeURIComponent);
+
+function typeOf(event: Event): string {
+  const name = nameOf(event);
+  const words = ['proto', event.kind, ...(name ? [name] : [])];
+  return words.join('.').replaceAll(/[^A-Za-z0-9._-]/gu, '_');
+}
+
+function nameOf(event: Event): string | undefined {
+  switch (event.kind) {
+    case 'task':
+      return event.status;
+    case 'delivery-report':
+      return event.report.notification_type;
+    case 'other':
+      return event.family;
+  }
+}
+
+/** What no string of a CloudEvent may have: control characters, noncharacters; lone surrogates are replaced before. */
+const NOT_OF_STRINGS = /[\p{Cc}\p{Noncharacter_Code_Point}]/gu;
+
+/** The task, or else the one media buy that the event names. */
+function subjectOf(event: Event): string | undefined {
+  // An empty one is none: of a first answer that named no task.
+  const id = event.taskId ? event.taskId : mediaBuyOf(event);
+  return id ? id.toWellFormed().replaceAll(NOT_OF_STRINGS, '\uFFFD') : undefined;
+}
+
+function mediaBuyOf(event: Event): string | undefined {
+  if (event.kind === 'delivery-report') {
+    const ids = new Set(event.report.media_buy_deliveries?.map(({ media_buy_id }) => media_buy_id));
+    return ids.size === 1 ? [...ids][0] : undefined;
+  }
+  if (event.kind === 'other' && event.state?.mediaBuyId !== undefined) return event.state.mediaBuyId;
+  return idIn(event.data) ?? idIn(event.envelope);
+}
+
+function idIn(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'media_buy_id')) return undefined;
+  const { media_buy_id: id } = value as { readonly media_buy_id: unknown };
+  return typeof id === 'string' && id !== '' ? id : undefined;
+}
+
+/** RFC 3339, and what a receiver takes beside it: a space, small letters, a zone without its colon. */
+const DATE_TIME =
+  /^(\d{4}-\d\d-\d\d)[Tt ]((?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,64})?)(?:([Zz])|([+-]\d\d):?(\d\d))$/;
+
+/** In the one form that parsers of every language take. Undefined where it is no instant. */
+function timeOf({ timestamp }: Event): string | undefined {
+  const [, date, time, utc, hours, minutes] = DATE_TIME.exec(timestamp ?? '') ?? [];
+  if (date === undefined || time === undefined) return undefined;
+  const text = `${date}T${time}${utc === undefined ? `${hours}:${minutes}` : 'Z'}`;
+  return isDay(date) && !Number.isNaN(Date.parse(text)) ? text : undefined;
+}
+
+/** `Date` takes 31 February for a day in March. */
+const isDay = (date: string): boolean => {
+  const day = new Date(`${date}T00:00:00Z`);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(date);
+};
+
+/** Another event brought the same window of a report, or the same state, before. */
+function wasToldBefore(event: Event): boolean {
+  if (event.kind === 'delivery-report') return event.windows?.some(({ repeated }) => repeated) ?? false;
+  return event.kind === 'other' && (event.state?.repeated ?? false);
+}

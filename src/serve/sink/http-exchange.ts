@@ -1,0 +1,158 @@
+import {
+  Agent as HttpAgent,
+  type ClientRequest,
+  type IncomingMessage,
+  request as httpRequest,
+} from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { urlToHttpOptions } from 'node:url';
+import { ConfigError } from '../../index.ts';
+import { SinkFault } from './sink.ts';
+
+/** Bytes of an answer that are read (serve.md §2.2). */
+const MOST_READ = 65_536;
+/** Bytes of it that a message may need: 200 characters of UTF-8. */
+const MOST_KEPT = 800;
+
+/** What of an answer is looked at. */
+export interface Answer {
+  readonly status: number;
+  readonly reject: string | undefined;
+  readonly retryAfter: string | undefined;
+  /** The beginning of its body. */
+  readonly text: string;
+}
+
+export interface Exchange {
+  readonly method: 'POST' | 'OPTIONS';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+}
+
+/** Requests to one URL, on connections that are kept. */
+export interface HttpTarget {
+  /** Resolves with the answer, whatever its status. A redirect is an answer like another. Rejects where none came. */
+  readonly exchange: (exchange: Exchange) => Promise<Answer>;
+  readonly close: () => void;
+}
+
+const KEEP = { keepAlive: true, scheduling: 'lifo' } as const;
+
+const PROTOCOLS: ReadonlyMap<string, { agent: () => HttpAgent; request: typeof httpRequest }> = new Map([
+  ['http:', { agent: () => new HttpAgent(KEEP), request: httpRequest }],
+  ['https:', { agent: () => new HttpsAgent(KEEP), request: httpsRequest }],
+]);
+
+/** @throws ConfigError where the URL is none that can be called. */
+export function httpTarget(url: URL): HttpTarget {
+  const protocol = PROTOCOLS.get(url.protocol);
+  if (!protocol)
+    throw new ConfigError(`url: is ${url.protocol} Give one that begins with http:// or https://.`);
+  const options = optionsOf(url);
+  const agent = protocol.agent();
+  return {
+    exchange: (exchange) =>
+      answerTo(exchange, (isFresh) =>
+        protocol.request({
+          ...options,
+          method: exchange.method,
+          headers: exchange.headers,
+          agent: isFresh ? false : agent,
+        }),
+      ),
+    close: () => agent.destroy(),
+  };
+}
+
+function optionsOf(url: URL): ReturnType<typeof urlToHttpOptions> {
+  try {
+    return urlToHttpOptions(url);
+  } catch {
+    throw new ConfigError(
+      'url: has a name or password with a "%" that begins no character. Write it as "%25".',
+    );
+  }
+}
+
+/** @param start a request; `isFresh`: on a connection of its own. */
+function answerTo(
+  { body, signal, timeoutMs }: Exchange,
+  start: (isFresh: boolean) => ClientRequest,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    let request: ClientRequest | undefined;
+    let reading: Reading | undefined;
+    const timer = setTimeout(() => end(new SinkFault(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    const onAbort = (): void => end(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+
+    /** The status is the answer: what is wrong with the rest of it, or that it takes long, makes no difference. */
+    function end(why: unknown): void {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+      if (reading) resolve(reading.answer());
+      else reject(why);
+      if (!reading?.isWhole()) request?.destroy();
+    }
+
+    function begin(isFresh: boolean): void {
+      const own = start(isFresh);
+      request = own;
+      own.on('response', (response) => {
+        reading = read(response, () => end(undefined));
+      });
+      own.on('error', (error) => {
+        if (!reading && !isFresh && isStale(own, error)) begin(true);
+        else end(new SinkFault(wordsOf(error), undefined, { cause: error }));
+      });
+      own.on('close', () => {
+        if (own === request) end(new SinkFault('the connection was closed without an answer'));
+      });
+      own.end(body);
+    }
+
+    if (signal.aborted) onAbort();
+    else begin(false);
+  });
+}
+
+/** The sink had closed a kept connection while it was used again, as servers do with idle ones. */
+const isStale = ({ reusedSocket }: ClientRequest, { code }: NodeJS.ErrnoException): boolean =>
+  reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE');
+
+/** Of several addresses of a host, the error that stands for all has no message. */
+const wordsOf = (error: NodeJS.ErrnoException): string => error.message || (error.code ?? error.name);
+
+interface Reading {
+  readonly answer: () => Answer;
+  /** It has ended, and its connection can be used again. */
+  readonly isWhole: () => boolean;
+}
+
+/** @param done called where it has ended, however, or enough of it was read. */
+function read(response: IncomingMessage, done: () => void): Reading {
+  const kept: Buffer[] = [];
+  let bytes = 0;
+  response.on('data', (chunk: Buffer) => {
+    if (bytes < MOST_KEPT) kept.push(chunk.subarray(0, MOST_KEPT - bytes));
+    bytes += chunk.length;
+    if (bytes > MOST_READ) done();
+  });
+  response.on('error', done);
+  response.on('close', done);
+  const { statusCode = 0, headers } = response;
+  return {
+    answer: () => ({
+      status: statusCode,
+      reject: textOf(headers['webhook-reject']),
+      retryAfter: headers['retry-after'],
+      text: Buffer.concat(kept).toString('utf8'),
+    }),
+    isWhole: () => response.complete,
+  };
+}
+
+const textOf = (header: string | readonly string[] | undefined): string | undefined =>
+  typeof header === 'string' ? header : header?.[0];
