@@ -1,8 +1,10 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { ConfigSource, ServeConfig, StoreConfig } from './config/read-config.ts';
+import type { ConfigSource, ServeConfig } from './config/read-config.ts';
+import type { StoreConfig } from './config/store-and-sink.ts';
 import { makeSink } from './instance.ts';
 import { makeStore } from './store.ts';
+import { messageOf } from './within.ts';
 
 /** One part of `serve --check`. */
 export interface CheckedPart {
@@ -14,8 +16,6 @@ export interface CheckedPart {
 
 /** How long the sink may take, ms. */
 const CHECK_MS = 5_000;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** A file is opened by nobody: opening makes it, and raises its version. */
 async function sqliteText(path: string): Promise<string> {

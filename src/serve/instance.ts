@@ -1,7 +1,8 @@
 import { pathToFileURL } from 'node:url';
 import { webhookHandler } from '../adapters/node.ts';
 import { createReceiver, type Receiver, type ReceiverOptions } from '../index.ts';
-import type { ServeConfig, SinkConfig } from './config/read-config.ts';
+import type { ServeConfig } from './config/read-config.ts';
+import type { SinkConfig } from './config/store-and-sink.ts';
 import { forwards } from './events-filter.ts';
 import type { JsonLog } from './json-log.ts';
 import { createForwarder, type Forwarder } from './sink/forwarder.ts';
@@ -9,6 +10,7 @@ import { httpSink } from './sink/http-sink.ts';
 import { moduleSink } from './sink/module-sink.ts';
 import type { Sink } from './sink/sink.ts';
 import { makeStore } from './store.ts';
+import type { Telemetry } from './telemetry.ts';
 
 /** All that one reading of the configuration makes: a sink, a store and a receiver between them. */
 export interface Instance {
@@ -24,6 +26,7 @@ export interface Instance {
 /** What instances of one process share. */
 export interface InstanceParts {
   readonly log: JsonLog;
+  readonly telemetry: Telemetry | undefined;
   /** Where packages are looked for after the folder of the configuration. */
   readonly cwd: string;
   /** How often modules were loaded before: each time anew. */
@@ -70,7 +73,7 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
  * @throws ConfigError (rejects) for what is not installed or not there.
  */
 export async function createInstance(config: ServeConfig, parts: InstanceParts): Promise<Instance> {
-  const { log, loads, readyMs } = parts;
+  const { log, loads, readyMs, telemetry } = parts;
   const sink = await makeSink(config.sink, loads);
   const { store, end, sweep } = await makeStore(config.store, [config.folder, parts.cwd]);
   const forwarder = createForwarder(sink, { onAlarm: log.alarm, logger: log.logger });
@@ -82,8 +85,9 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
     logger: log.logger,
     advanced: { startMs: readyMs },
   });
+  const off = telemetry?.instrument(receiver);
   const sweeping = setInterval(() => {
-    sweep?.().catch((error: unknown) => log.logger.warn({ err: error }, 'expired rows could not be deleted'));
+    sweep?.().catch((error: unknown) => log.logger.warn({ err: error }, 'expired rows were not deleted'));
   }, DAY_MS).unref();
   return {
     config,
@@ -94,6 +98,7 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
     stop: async () => {
       clearInterval(sweeping);
       await receiver.stop();
+      off?.();
       await sink.close();
       await end();
     },

@@ -1,17 +1,22 @@
-import { createServer, type Server } from 'node:http';
-import { isDeepStrictEqual } from 'node:util';
-import { type ConfigSource, readConfig, type ServeConfig } from './config/read-config.ts';
+import { createServer } from 'node:http';
+import type { ConfigSource, ServeConfig } from './config/read-config.ts';
 import { healthServer } from './health-server.ts';
-import { createInstance, type Instance, type InstanceParts } from './instance.ts';
-import { jsonLog } from './json-log.ts';
+import { createInstance, type Instance } from './instance.ts';
+import { type JsonLog, jsonLog } from './json-log.ts';
+import { close, listen } from './listening.ts';
+import { createReload } from './reload.ts';
+import { startTelemetry } from './telemetry.ts';
+import { endsWithin, messageOf } from './within.ts';
 
 export { checkParts, migrateStore } from './check.ts';
 export { readConfig } from './config/read-config.ts';
 
+type SignalName = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
+
 /** Signals of the process: `process` has these. */
 export interface Signals {
-  on(name: 'SIGTERM' | 'SIGINT' | 'SIGHUP', listener: () => void): unknown;
-  off(name: 'SIGTERM' | 'SIGINT' | 'SIGHUP', listener: () => void): unknown;
+  on(name: SignalName, listener: () => void): unknown;
+  off(name: SignalName, listener: () => void): unknown;
 }
 
 /** The process that serves. */
@@ -33,170 +38,83 @@ export interface ServeOptions {
 /** How it ended. */
 export interface ServeEnd {
   readonly code: 0 | 1;
-  /** One line for people, if it ended by a fault. */
+  /** One line for people, if a fault ended it. */
   readonly message?: string;
 }
 
 /** serve.md §1.8. */
 const READY_MS = 30_000;
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** What runs has 10 s, and then the store is closed: a server that says nothing must not keep the process. Ms. */
+const STOP_MS = 13_000;
 
-const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'another process listens there',
-  EACCES: 'this user may not listen there',
-  EADDRNOTAVAIL: 'this machine does not have that address',
-};
-
-/** @returns the port; rejects with what is wrong in one line. */
-async function listen(
-  server: Server,
-  member: string,
-  { host, port }: ServeConfig['listen'],
-): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    const failed = (error: NodeJS.ErrnoException): void => {
-      const { code = '' } = error;
-      const why = REASONS[code] ?? (code || error.message);
-      reject(
-        new Error(
-          `${member}: ${host}:${port} cannot be used: ${why}. Write another ${member}, or end the other process.`,
-        ),
-      );
-    };
-    server.once('error', failed);
-    server.listen(port, host, () => {
-      server.off('error', failed);
-      resolve();
-    });
-  });
-  const address = server.address();
-  return typeof address === 'object' && address !== null ? address.port : port;
+/** Ends what runs; what is wrong with that is logged, for nobody waits for it but the end. */
+async function stopped(instance: Instance, { logger }: JsonLog): Promise<void> {
+  try {
+    const inTime = await endsWithin(instance.stop(), STOP_MS);
+    if (!inTime) logger.error({}, 'not all has ended in time: what was under way is due again later');
+  } catch (error) {
+    logger.error({ err: error }, 'the end failed');
+  }
 }
-
-async function close(server: Server): Promise<void> {
-  if (!server.listening) return;
-  const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
-  server.closeAllConnections();
-  await closed;
-}
-
-interface Reloading extends Omit<InstanceParts, 'loads'> {
-  readonly source: ConfigSource;
-  readonly current: () => Instance;
-  /** Deliveries come to the new one from now on. */
-  readonly swap: (next: Instance) => void;
-  readonly stopping: () => boolean;
-}
-
-/** What cannot be changed while it listens. */
-const FIXED = ['listen', 'health'] as const;
 
 /**
- * Reads the configuration again (serve.md §1.8), one time after the other. What is wrong with it is an alarm, and everything stays as
- * it was.
+ * Serves until a signal or a fault ends it (serve.md §3.1).
+ * @throws ConfigError (rejects) for what is not installed or not there.
  */
-function reloader({ source, current, swap, stopping, ...parts }: Reloading): () => Promise<void> {
-  let loads = 0;
-
-  /** @throws Error (rejects) with what is wrong. */
-  async function load(): Promise<Instance> {
-    const read = readConfig(source);
-    if ('mistakes' in read) throw new Error(read.mistakes.join('; '));
-    const changed = FIXED.find((name) => !isDeepStrictEqual(read.config[name], current().config[name]));
-    if (changed !== undefined) {
-      throw new Error(
-        `${source.file}: ${changed} has changed. Start the process anew for that, or write what it was.`,
-      );
-    }
-    loads += 1;
-    const next = await createInstance(read.config, { ...parts, loads });
-    try {
-      await next.receiver.ready();
-    } catch (error) {
-      await next.stop();
-      throw error;
-    }
-    return next;
-  }
-
-  async function reload(): Promise<void> {
-    if (stopping()) return;
-    try {
-      const next = await load();
-      const former = current();
-      if (stopping()) return await next.stop();
-      swap(next);
-      parts.log.logger.info({}, 'the configuration was read again, and holds from now on');
-      await former.stop();
-    } catch (error) {
-      const message = `the configuration was not taken, and the former one holds: ${messageOf(error)}`;
-      parts.log.alarm({ code: 'config_rejected', message });
-    }
-  }
-
-  let last = Promise.resolve();
-  return () => (last = last.then(reload));
-}
-
-/** Logged as often as somebody cares for, and never an end of the process. */
-function begin(instance: Instance, failed: (error: unknown) => void): void {
-  instance.receiver.start().catch(failed);
-}
-
-/** Resolves when the process has ended (serve.md §3.1). @throws ConfigError (rejects) for what is not installed or not there. */
 export async function serve(options: ServeOptions): Promise<ServeEnd> {
   const { source, config, write, signals, exit, now = Date.now, readyMs = READY_MS } = options;
   const log = jsonLog(write, now);
-  const parts = { log, cwd: source.cwd, readyMs };
-  let current = await createInstance(config, { ...parts, loads: 0 });
-  let isStopping = false;
+  const { metrics } = config.health;
+  const telemetry = await startTelemetry({ env: source.env, metrics, folders: [config.folder, source.cwd] });
+  const parts = { log, telemetry, cwd: source.cwd, readyMs };
   const ended = Promise.withResolvers<ServeEnd>();
   const failed = (error: unknown): void => ended.resolve({ code: 1, message: messageOf(error) });
+  let current = await createInstance(config, { ...parts, loads: 0 });
+  let former = Promise.resolve();
+  let isStopping = false;
 
   const server = createServer((req, res) => current.handler(req, res));
-  const health = healthServer({ current: () => current });
-  try {
-    const port = await listen(server, 'listen', config.listen);
-    const healthPort = await listen(health, 'health', config.health);
-    const { host } = config.listen;
-    log.logger.info({ host, port, health: { host: config.health.host, port: healthPort } }, 'listening');
-  } catch (error) {
-    await Promise.all([current.stop(), close(server), close(health)]);
-    return { code: 1, message: messageOf(error) };
-  }
-
+  const health = healthServer({ current: () => current, metrics: telemetry?.metrics });
+  const begin = (instance: Instance): void => void instance.receiver.start().catch(failed);
+  const reload = createReload({
+    ...parts,
+    source,
+    current: () => current,
+    isStopping: () => isStopping,
+    swap: (next) => {
+      former = stopped(current, log);
+      current = next;
+      begin(next);
+      return former;
+    },
+  });
   const onEnd = (): void => {
     if (isStopping) return exit(1);
     isStopping = true;
     ended.resolve({ code: 0 });
   };
-  const reload = reloader({
-    ...parts,
-    source,
-    current: () => current,
-    stopping: () => isStopping,
-    swap: (next) => {
-      current = next;
-      begin(next, failed);
-    },
-  });
-  const onReload = (): void => void reload();
-  signals.on('SIGTERM', onEnd);
-  signals.on('SIGINT', onEnd);
-  signals.on('SIGHUP', onReload);
-  begin(current, failed);
+  const listeners = { SIGTERM: onEnd, SIGINT: onEnd, SIGHUP: () => void reload() };
+  const each = (act: 'on' | 'off'): void => {
+    for (const [name, listener] of Object.entries(listeners)) signals[act](name as SignalName, listener);
+  };
 
+  each('on');
+  try {
+    const port = await listen(server, 'listen', config.listen);
+    const healthAt = { host: config.health.host, port: await listen(health, 'health', config.health) };
+    log.logger.info({ host: config.listen.host, port, health: healthAt }, 'listening');
+    begin(current);
+  } catch (error) {
+    failed(error);
+  }
   const end = await ended.promise;
   isStopping = true;
   log.logger.info({}, 'stopping');
-  const stopped = current.stop();
   server.close();
-  await stopped;
-  await Promise.all([close(server), close(health)]);
+  await Promise.all([stopped(current, log), former]);
+  await Promise.all([close(server), close(health), telemetry?.end()]);
   log.logger.info({ code: end.code }, 'stopped');
-  signals.off('SIGTERM', onEnd);
-  signals.off('SIGINT', onEnd);
-  signals.off('SIGHUP', onReload);
+  each('off');
   return end;
 }

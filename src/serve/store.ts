@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ConfigError } from '../index.ts';
 import type { Store } from '../stores/store.ts';
 import { type Clients, createClient } from './clients.ts';
-import type { StoreConfig } from './config/read-config.ts';
+import type { StoreConfig } from './config/store-and-sink.ts';
 
 /** A store that is not opened yet, and how to be done with its client. */
 export interface MadeStore {
@@ -43,15 +43,8 @@ async function clientOf<K extends keyof Clients>(
 
 const nothing = async (): Promise<void> => undefined;
 
-/** @throws ConfigError for a folder that is not there: it may be a volume that is not mounted. */
 async function sqlite({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite' }>): Promise<MadeStore> {
-  const folder = dirname(path);
-  if (isDefault) mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (!existsSync(folder)) {
-    throw new ConfigError(
-      `store.sqlite: the folder ${folder} is not there. Make it, or mount it: mkdir -p ${folder}`,
-    );
-  }
+  if (isDefault) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const { sqliteStore } = await import('../stores/sqlite.ts');
   return { store: sqliteStore(path), end: nothing };
 }

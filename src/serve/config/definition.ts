@@ -105,6 +105,13 @@ export interface ConfigInFile {
   readonly allowLoopback: boolean;
 }
 
+/** In place of members with a mistake. */
+export const SAMPLES = {
+  publicUrl: 'https://buyer.example/',
+  sellers: [{ agentUrl: 'https://seller.example/' }],
+  sink: './sink.js',
+} as const;
+
 /** The file of the default store, relative to the folder of the configuration. */
 export const DEFAULT_SQLITE = 'data/webhooks.db';
 
@@ -187,7 +194,12 @@ const secret = (what: string): z.ZodType<SecretPlace> =>
     .describe(what);
 
 const secrets = (what: string): z.ZodType<SecretPlaces> =>
-  list(what, secret('A secret.'), `Write [${PLACES}], while it is changed with the former one behind it.`, 2);
+  list(
+    what,
+    secret('A secret.'),
+    'Write [{ env: NAME }]; while it is changed, the new one and then the former.',
+    2,
+  );
 
 const AUTH = 'hmac, bearer or reports, or leave auth out: signatures are the default';
 
@@ -309,14 +321,18 @@ const store: z.ZodType<StoreInFile> = z
   )
   .describe('Where events are kept.');
 
-const TIMEOUT_MS = 15_000;
-const CONCURRENCY = 16;
-const ATTEMPTS = 12;
+/** Of every sink, by default. */
+export const SINK_NUMBERS: SinkNumbers = { timeoutMs: 15_000, concurrency: 16, attempts: 12 };
 
 const sinkNumbers = {
-  timeoutMs: whole('How long an answer may take, ms.', 1, 600_000, TIMEOUT_MS),
-  concurrency: whole('The most events under way.', 1, 10_000, CONCURRENCY),
-  attempts: whole('Charged failures of one event, while others pass, until it is DEAD.', 1, 1_000, ATTEMPTS),
+  timeoutMs: whole('How long an answer may take, ms.', 1, 600_000, SINK_NUMBERS.timeoutMs),
+  concurrency: whole('The most events under way.', 1, 10_000, SINK_NUMBERS.concurrency),
+  attempts: whole(
+    'Charged failures of one event, while others pass, until it is DEAD.',
+    1,
+    1_000,
+    SINK_NUMBERS.attempts,
+  ),
 };
 
 const SINKS =
@@ -431,3 +447,9 @@ export const CONFIG_FILE: z.ZodType<ConfigInFile> = members(
     allowLoopback: flag('Allows http and private addresses of sellers, for development.'),
   },
 );
+
+/** The definition as JSON Schema (2020-12), for editors. */
+export const configSchema = (): object => ({
+  title: 'proto-webhooks serve',
+  ...z.toJSONSchema(CONFIG_FILE, { io: 'input' }),
+});

@@ -7,16 +7,24 @@ type Issue = z.core.$ZodIssue;
 const isOtherType = (issues: readonly Issue[]): boolean =>
   issues.some(({ code, path }) => code === 'invalid_type' && path.length === 0);
 
+/** Members that a branch of a mapping does not know. */
+const unknownTo = (issues: readonly Issue[]): readonly string[] =>
+  issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys' && issue.path.length === 0 ? issue.keys : [],
+  );
+
 const weight = (issues: readonly Issue[]): number =>
   issues.reduce((sum, issue) => sum + (issue.code === 'unrecognized_keys' ? issue.keys.length : 1), 0);
 
-/** The branch that was meant: the one with the fewest mistakes, if it is the only one. */
+/** The branch that was meant: the one with the fewest mistakes, if it is the only one, and none of them is a member of another. */
 function meant(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
-  const [first, second] = branches
+  const [first, ...others] = branches
     .filter((issues) => !isOtherType(issues))
     .toSorted((a, b) => weight(a) - weight(b));
   if (!first) return undefined;
-  return second === undefined || weight(first) < weight(second) ? first : undefined;
+  const isMixed = unknownTo(first).some((key) => others.some((other) => !unknownTo(other).includes(key)));
+  const isOnly = others.every((other) => weight(first) < weight(other));
+  return isOnly && !isMixed ? first : undefined;
 }
 
 /** Each mistake by itself, at the member that it is about. */

@@ -1,142 +1,121 @@
-import {
-  ConfigError,
-  createVerifier,
-  type Sender,
-  type SenderSource,
-  type VerifierOptions,
-} from '../../index.ts';
+import { createVerifier, type Sender, type SendersByPath, type SenderSource } from '../../index.ts';
 import type { AuthInFile, ConfigInFile, SecretPlace, SellerInFile } from './definition.ts';
-import type { Secrets } from './secrets.ts';
-import type { Mistake, Path } from './yaml-text.ts';
+import type { Findings } from './findings.ts';
+import type { Path } from './yaml-text.ts';
 
-/** The current secret, and the former one. */
+/** The current secret, and the former one; '' for one that is not there. */
 function both(
   places: readonly SecretPlace[],
   path: Path,
-  { read }: Secrets,
+  { secret }: Findings,
 ): readonly [string, string | undefined] {
-  const [current = '', former] = places.map((place, index) => read(place, [...path, index]));
+  const [current = '', former] = places.map((place, index) => secret(place, [...path, index]) ?? '');
   return [current, former];
 }
 
-function authOf(auth: AuthInFile, path: Path, from: Secrets): NonNullable<Sender['auth']> {
+function authOf(auth: AuthInFile, path: Path, found: Findings): NonNullable<Sender['auth']> {
   if ('bearer' in auth) {
-    const [token, previousToken] = both(auth.bearer.tokens, [...path, 'bearer', 'tokens'], from);
+    const [token, previousToken] = both(auth.bearer.tokens, [...path, 'bearer', 'tokens'], found);
     const { header } = auth.bearer;
     return {
-      bearer: {
-        token,
-        ...(previousToken !== undefined && { previousToken }),
-        ...(header !== undefined && { header }),
-      },
+      bearer: { token, ...(previousToken !== undefined && { previousToken }), ...(header && { header }) },
     };
   }
-  const name = 'hmac' in auth ? 'hmac' : 'reports';
-  const places = 'hmac' in auth ? auth.hmac.secrets : auth.reports.secrets;
-  const [secret, previousSecret] = both(places, [...path, name, 'secrets'], from);
+  const [name, { secrets }] =
+    'hmac' in auth ? (['hmac', auth.hmac] as const) : (['reports', auth.reports] as const);
+  const [secret, previousSecret] = both(secrets, [...path, name, 'secrets'], found);
   const pair = { secret, ...(previousSecret !== undefined && { previousSecret }) };
-  return 'hmac' in auth ? { hmac: pair } : { reports: pair };
+  return name === 'hmac' ? { hmac: pair } : { reports: pair };
 }
 
 /** A seller as the library takes it. */
-function senderOf(seller: SellerInFile, path: Path, from: Secrets): Sender {
+function senderOf(seller: SellerInFile, path: Path, found: Findings): Sender {
   const { path: _, auth, notificationToken, ...rest } = seller;
   const sender: Record<string, unknown> = { ...rest };
-  if (auth) sender['auth'] = authOf(auth, [...path, 'auth'], from);
+  if (auth) sender['auth'] = authOf(auth, [...path, 'auth'], found);
   if (notificationToken) {
     const { tokens, onMismatch } = notificationToken;
-    const [token, previousToken] = both(tokens, [...path, 'notificationToken', 'tokens'], from);
+    const [token, previousToken] = both(tokens, [...path, 'notificationToken', 'tokens'], found);
     sender['notificationToken'] = {
       token,
       ...(previousToken !== undefined && { previousToken }),
-      ...(onMismatch !== undefined && { onMismatch }),
+      ...(onMismatch && { onMismatch }),
     };
   }
+  // The library checks what is in it, and knows more of it than this file's definition.
   return sender as unknown as Sender;
-}
-
-/** What the library refuses, at the member that it is about: it checks URLs, keys and credentials. */
-function refusedBy(options: VerifierOptions, placeOf: (rest: string) => Path): Mistake[] {
-  try {
-    createVerifier(options);
-    return [];
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    const [, where = '', text = error.message] = /^(\S+): (.*)$/s.exec(error.message) ?? [];
-    // A URL of a message may have a password in it.
-    return [{ path: placeOf(where), text: text.replaceAll(/\/\/[^/\s"']*@/g, '//…@') }];
-  }
 }
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
-const partsOf = (where: string): string[] => where.match(/[A-Za-z]+|\d+/g) ?? [];
-
 const kindOf = ({ auth }: SellerInFile): string => (auth ? (Object.keys(auth)[0] ?? '') : 'signatures');
 
-const PATHS = 'Let publicUrl end in /*, and give each seller its path: path: /webhooks/seller.';
-
 /** Sellers have a path each, or none has; those of one URL prove themselves in one way. */
-function togetherMistakes(sellers: readonly SellerInFile[]): Mistake[] {
+function checkTogether(sellers: readonly SellerInFile[], { wrong }: Findings): void {
   const hasPaths = sellers.some(({ path }) => path !== undefined);
   const kinds = new Map<string | undefined, string>();
-  return sellers.flatMap((one, index) => {
-    const at: Path = ['sellers', index];
+  for (const [index, one] of sellers.entries()) {
+    const kind = kinds.get(one.path) ?? kindOf(one);
+    kinds.set(one.path, kind);
     if (hasPaths && one.path === undefined) {
-      return { path: at, text: 'has no path, and another seller has one. Give each its path, or none.' };
+      wrong(['sellers', index], 'has no path, and another seller has one. Write path: /… here too.');
+    } else if (kind !== kindOf(one)) {
+      wrong(
+        ['sellers', index, 'auth'],
+        `another seller of the same URL has another kind of auth (${kind}). Let publicUrl end in /*, and write a path for each seller: path: /webhooks/seller.`,
+      );
     }
-    const first = kinds.get(one.path) ?? kindOf(one);
-    kinds.set(one.path, first);
-    if (first === kindOf(one)) return [];
-    return {
-      path: [...at, 'auth'],
-      text: `another seller at the same URL has another kind of auth (${first}). ${PATHS}`,
-    };
-  });
+  }
 }
 
 function sourceOf(sellers: readonly SellerInFile[], senders: readonly Sender[]): SenderSource {
   if (sellers.every(({ path }) => path === undefined)) return senders;
-  const byPath: Record<string, Sender[]> = Object.create(null) as Record<string, Sender[]>;
-  for (const [index, { path = '' }] of sellers.entries()) {
-    (byPath[path] ??= []).push(senders[index] as Sender);
-  }
-  return { ...byPath };
-}
-
-/** The sellers for the library, and what is wrong with them and with `publicUrl`. */
-export function sellersOf(
-  { publicUrl, sellers, allowLoopback }: ConfigInFile,
-  from: Secrets,
-): { readonly senders: SenderSource; readonly mistakes: readonly Mistake[] } {
-  const given = sellers.map((one, index) => senderOf(one, ['sellers', index], from));
-  const senders = sourceOf(sellers, given);
-  const common = { allowLoopback, logger: SILENT };
-  const sample = { publicUrl: 'https://buyer.example/', senders: [{ agentUrl: 'https://seller.example/' }] };
-  const mistakes = [
-    ...refusedBy({ ...sample, ...common, publicUrl }, () => ['publicUrl']),
-    // A secret that is not there was told.
-    ...(from.mistakes.length > 0
-      ? []
-      : given.flatMap((one, index) =>
-          refusedBy({ ...sample, ...common, senders: [one] }, (where) => [
-            'sellers',
-            index,
-            ...partsOf(where).slice(2),
-          ]),
-        )),
-    ...togetherMistakes(sellers),
-  ];
-  const rest =
-    mistakes.length + from.mistakes.length > 0
-      ? []
-      : refusedBy({ ...common, publicUrl, senders }, (where) => placeByPath(where, sellers));
-  return { senders, mistakes: [...mistakes, ...rest] };
+  return Object.groupBy(senders, (_, index) => sellers[index]?.path ?? '') as SendersByPath;
 }
 
 /** `senders["/webhooks/a"]` is about the sellers with that path. */
-function placeByPath(where: string, sellers: readonly SellerInFile[]): Path {
-  if (where === 'publicUrl') return ['publicUrl'];
-  const index = sellers.findIndex(({ path }) => path !== undefined && where.includes(JSON.stringify(path)));
+function placeByPath(name: string, sellers: readonly SellerInFile[]): Path {
+  if (name === 'publicUrl') return ['publicUrl'];
+  const index = sellers.findIndex(({ path }) => path !== undefined && name.includes(JSON.stringify(path)));
   return index === -1 ? ['sellers'] : ['sellers', index, 'path'];
+}
+
+/** `senders[0].auth.hmac` without its beginning. */
+const partsOf = (name: string): string[] => name.match(/[A-Za-z]+|\d+/g)?.slice(2) ?? [];
+
+const SAMPLE = { publicUrl: 'https://buyer.example/', senders: [{ agentUrl: 'https://seller.example/' }] };
+
+/**
+ * The sellers for the library, which checks URLs, keys and credentials.
+ * @param isWhole the file has no other mistake, so that the sellers are all there.
+ */
+export function sellersOf(
+  { publicUrl, sellers, allowLoopback }: Pick<ConfigInFile, 'publicUrl' | 'sellers' | 'allowLoopback'>,
+  isWhole: boolean,
+  found: Findings,
+): SenderSource {
+  const common = { ...SAMPLE, allowLoopback, logger: SILENT };
+  found.refusedBy(
+    () => createVerifier({ ...common, publicUrl }),
+    () => ['publicUrl'],
+  );
+  const given = sellers.map((one, index) => {
+    const before = found.mistakes.length;
+    const sender = senderOf(one, ['sellers', index], found);
+    if (found.mistakes.length > before) return sender;
+    found.refusedBy(
+      () => createVerifier({ ...common, senders: [sender] }),
+      (name) => ['sellers', index, ...partsOf(name)],
+    );
+    return sender;
+  });
+  if (isWhole) checkTogether(sellers, found);
+  const senders = sourceOf(sellers, given);
+  if (isWhole && found.mistakes.length === 0) {
+    found.refusedBy(
+      () => createVerifier({ ...common, publicUrl, senders }),
+      (name) => placeByPath(name, sellers),
+    );
+  }
+  return senders;
 }

@@ -1,0 +1,17 @@
+/** Waits for the end of `work`, however it ends, at most `ms`. @returns whether it came in time */
+export async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => late.resolve(false), ms);
+  const over = work.then(
+    () => true,
+    () => true,
+  );
+  try {
+    return await Promise.race([over, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** What was thrown, as one text. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
