@@ -6,7 +6,9 @@ import { PermanentError } from 'proto-webhooks';
 mkdirSync(new URL('data/', import.meta.url), { recursive: true });
 const db = new DatabaseSync(new URL('data/mine.db', import.meta.url));
 db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 2000');
-db.exec('CREATE TABLE IF NOT EXISTS buys (event TEXT PRIMARY KEY, seller TEXT NOT NULL, media_buy TEXT NOT NULL)');
+db.exec(
+  'CREATE TABLE IF NOT EXISTS buys (event TEXT PRIMARY KEY, seller TEXT NOT NULL, media_buy TEXT NOT NULL)',
+);
 const insert = db.prepare('INSERT INTO buys VALUES (?, ?, ?) ON CONFLICT DO NOTHING');
 
 /**
