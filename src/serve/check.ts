@@ -1,10 +1,11 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { RedisClient } from '../stores/redis.ts';
 import type { ConfigSource, ServeConfig } from './config/read-config.ts';
 import type { StoreConfig } from './config/store-and-sink.ts';
 import { makeSink } from './instance.ts';
-import { makeStore } from './store.ts';
-import { messageOf } from './within.ts';
+import { type MadeStore, makeStore } from './store.ts';
+import { adviceOf } from './within.ts';
 
 /** One part of `serve --check`. */
 export interface CheckedPart {
@@ -17,10 +18,14 @@ export interface CheckedPart {
 /** How long the sink may take, ms. */
 const CHECK_MS = 5_000;
 
-/** A file is opened by nobody: opening makes it, and raises its version. */
-async function sqliteText(path: string): Promise<string> {
+const TABLES =
+  "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('webhook_schema', 'webhook_record')";
+
+/** No store opens the file: that would make it, or raise its version. @throws Error with what is wrong */
+async function sqliteText({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite' }>): Promise<string> {
   if (!existsSync(path)) {
-    accessSync(dirname(path), constants.W_OK);
+    const folder = dirname(path);
+    accessSync(isDefault && !existsSync(folder) ? dirname(folder) : folder, constants.W_OK);
     return `${path} is not there yet: the first start makes it`;
   }
   accessSync(path, constants.R_OK | constants.W_OK);
@@ -28,32 +33,39 @@ async function sqliteText(path: string): Promise<string> {
   const db = new DatabaseSync(path, { readOnly: true });
   try {
     db.exec('PRAGMA busy_timeout = 2000');
-    const tables = db.prepare(
-      "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'webhook_record'",
-    );
-    if (tables.all().length > 0) return `${path} is there`;
-    throw new Error(`${path} is a database without the tables of serve. Name a file of its own.`);
+    if (db.prepare(TABLES).all().length === 2) return `${path} is there`;
+    throw new Error(`${path} is a database of something else. Write the path of one that serve makes.`);
   } finally {
     db.close();
   }
 }
 
-async function serverText(config: StoreConfig, folders: readonly string[]): Promise<string> {
-  const { store, end } = await makeStore(config, folders);
-  try {
-    await store.open();
-    return `the ${config.kind} store is ready; answered events survive: ${await store.durability()}`;
-  } finally {
-    await store.close();
-    await end();
-  }
+const opened = async ({ store }: MadeStore): Promise<string> => {
+  await store.open();
+  return `the ${store.name} store is ready, and keeps an answered event over the end of: ${await store.durability()}`;
+};
+
+/** A Redis store makes its keys when it is opened. */
+async function redisText(made: MadeStore, client: RedisClient, prefix = 'webhook:'): Promise<string> {
+  const found = await (client as unknown as { call(...words: string[]): Promise<unknown> }).call(
+    'EXISTS',
+    `${prefix}{registry}:v`,
+  );
+  return found === 1
+    ? opened(made)
+    : 'the server answers, and has no key of the store yet: the first start makes them';
 }
 
-async function checked(part: CheckedPart['part'], look: () => Promise<string>): Promise<CheckedPart> {
+async function storeText(store: StoreConfig, folders: readonly string[]): Promise<string> {
+  if (store.kind === 'sqlite') return sqliteText(store);
+  const made = await makeStore(store, folders);
   try {
-    return { part, ok: true, text: await look() };
-  } catch (error) {
-    return { part, ok: false, text: messageOf(error) };
+    return await (store.kind === 'redis' && made.redis
+      ? redisText(made, made.redis, store.prefix)
+      : opened(made));
+  } finally {
+    await made.store.close();
+    await made.end();
   }
 }
 
@@ -72,23 +84,26 @@ export async function checkParts(
   { file, cwd }: ConfigSource,
   config: ServeConfig,
 ): Promise<readonly CheckedPart[]> {
-  const { store, folder } = config;
-  return [
-    { part: 'configuration', ok: true, text: `${file} has no mistake` },
-    await checked('store', () =>
-      store.kind === 'sqlite' ? sqliteText(store.path) : serverText(store, [folder, cwd]),
-    ),
-    await checked('sink', () => sinkText(config)),
-  ];
+  const checked = async (part: CheckedPart['part'], look: Promise<string>): Promise<CheckedPart> =>
+    look.then(
+      (text) => ({ part, ok: true, text }),
+      (error: unknown) => ({ part, ok: false, text: adviceOf(error, file) }),
+    );
+  return Promise.all([
+    checked('configuration', Promise.resolve(`${file} has no mistake`)),
+    checked('store', storeText(config.store, [config.folder, cwd])),
+    checked('sink', sinkText(config)),
+  ]);
 }
 
 /** Makes or raises the store's tables. @returns what was done */
 export async function migrateStore({ cwd }: ConfigSource, { store, folder }: ServeConfig): Promise<string> {
-  if (store.kind === 'sqlite') return 'nothing to do: the SQLite store makes its tables by itself';
+  if (store.kind === 'sqlite' || store.kind === 'redis') {
+    return `nothing to do: the ${store.kind} store makes what it needs by itself`;
+  }
   const { migrate, end } = await makeStore(store, [folder, cwd]);
   try {
-    if (!migrate) return 'nothing to do: the Redis store has no tables';
-    return `the tables are those of version ${String(await migrate())}`;
+    return `the tables of the ${store.kind} store are those of version ${String(await migrate?.())}`;
   } finally {
     await end();
   }

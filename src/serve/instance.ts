@@ -38,6 +38,9 @@ export interface InstanceParts {
 /** How long what runs may take to end (serve.md §3.1): a lease, by which a receiver stops. Ms. */
 const GRACE_MS = 10_000;
 
+/** A run waits for a paused sink at most a minute, and has two attempts in it. Ms. */
+const deadlineMs = (timeoutMs: number): number => 120_000 + 2 * timeoutMs;
+
 const DAY_MS = 86_400_000;
 
 /** @throws ConfigError (rejects) for a module without `send`, and what the module throws. */
@@ -65,6 +68,7 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
     worker: { concurrency: sink.concurrency },
     retry: { attempts: sink.attempts },
     leaseMs: GRACE_MS,
+    handlerDeadlineMs: deadlineMs(sink.timeoutMs),
   };
 }
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ConfigSource, readConfig } from './config/read-config.ts';
 import { createInstance, type Instance, type InstanceParts } from './instance.ts';
-import { messageOf } from './within.ts';
+import { adviceOf } from './within.ts';
 
 /** What reads the configuration again. */
 export interface ReloadParts extends Omit<InstanceParts, 'loads'> {
@@ -53,7 +53,7 @@ export function createReload(parts: ReloadParts): () => Promise<void> {
       log.logger.info({}, 'the configuration was read again, and holds from now on');
       await over;
     } catch (error) {
-      const message = `the configuration was not taken, and the former one holds: ${messageOf(error)}`;
+      const message = `the configuration was not taken, and the former one holds: ${adviceOf(error, parts.source.file)}`;
       log.alarm({ code: 'config_rejected', message });
     }
   }

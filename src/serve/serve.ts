@@ -6,7 +6,7 @@ import { type JsonLog, jsonLog } from './json-log.ts';
 import { close, listen } from './listening.ts';
 import { createReload } from './reload.ts';
 import { startTelemetry } from './telemetry.ts';
-import { endsWithin, messageOf } from './within.ts';
+import { adviceOf, endsWithin } from './within.ts';
 
 export { checkParts, migrateStore } from './check.ts';
 export { readConfig } from './config/read-config.ts';
@@ -69,7 +69,7 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
   const telemetry = await startTelemetry({ env: source.env, metrics, folders: [config.folder, source.cwd] });
   const parts = { log, telemetry, cwd: source.cwd, readyMs };
   const ended = Promise.withResolvers<ServeEnd>();
-  const failed = (error: unknown): void => ended.resolve({ code: 1, message: messageOf(error) });
+  const failed = (error: unknown): void => ended.resolve({ code: 1, message: adviceOf(error, source.file) });
   let current = await createInstance(config, { ...parts, loads: 0 });
   let former = Promise.resolve();
   let isStopping = false;

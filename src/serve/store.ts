@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ConfigError } from '../index.ts';
+import type { RedisClient } from '../stores/redis.ts';
 import type { Store } from '../stores/store.ts';
 import { type Clients, createClient } from './clients.ts';
 import type { StoreConfig } from './config/store-and-sink.ts';
@@ -9,6 +10,8 @@ import type { StoreConfig } from './config/store-and-sink.ts';
 export interface MadeStore {
   readonly store: Store;
   readonly end: () => Promise<void>;
+  /** The client of a Redis store. */
+  readonly redis?: RedisClient;
   /** Makes its tables, or raises their version; absent: the store does so by itself. */
   readonly migrate?: () => Promise<unknown>;
   /** Deletes expired rows of sellers that send no more; absent: the store does so by itself. */
@@ -76,5 +79,5 @@ export async function makeStore(config: StoreConfig, folders: readonly string[])
     ...(prefix !== undefined && { prefix }),
     ...(waitReplicas !== undefined && { waitReplicas }),
   });
-  return { store, end };
+  return { store, end, redis: client };
 }

@@ -15,3 +15,7 @@ export async function endsWithin(work: Promise<unknown>, ms: number): Promise<bo
 
 /** What was thrown, as one text. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** The same with what to run instead of what the library's users write. */
+export const adviceOf = (error: unknown, file: string): string =>
+  messageOf(error).replaceAll('migrate(pool)', `npx proto-webhooks serve --config ${file} --migrate`);

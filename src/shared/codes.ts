@@ -159,6 +159,8 @@ export const CODES = {
   store_away: ['alarm'],
   /** The last 20 runs of handlers failed, over a minute at least; once more when one is done (`over`). */
   handlers_failing: ['alarm'],
+  /** Of `serve`: the sink has taken no event for 10 s; once more each hour. */
+  sink_unavailable: ['alarm'],
   /** The store was made just now: where an older one should be there, its volume may not be. */
   store_created: ['alarm'],
   /** `serve` has read its configuration again and not taken it: the former one holds (serve.md §1.8). */

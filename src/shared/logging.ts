@@ -146,6 +146,7 @@ const SUBJECTS: Readonly<
   durability_lowered: [],
   store_away: 'each',
   handlers_failing: 'each',
+  sink_unavailable: 'each',
   store_created: 'each',
   config_rejected: 'each',
   operation_orphaned: 'each',

@@ -25,6 +25,10 @@ import {
 import { declares, world } from '../reconcile/kit.ts';
 import { createReconciler, type ReconcilerOptions } from '../../src/reconcile/index.ts';
 import { BRAND, JWKS, MINUTE, rehearse, REVOCATIONS } from '../testing/rehearsal.ts';
+import { createForwarder, httpSink } from '../../src/serve/sink/for-tests.ts';
+import { eventOf, idOf, SECRET } from '../serve/sink/kit.ts';
+import { freePort } from '../support/free-port.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 import type { Row } from './row.ts';
 import { anyClient, pollerBy, startBy } from '../support/any-client.ts';
@@ -756,6 +760,27 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       },
     }),
     message: 'the last 20 runs of handlers failed, for 76 s',
+  },
+  sink_unavailable: {
+    test: async () => {
+      const alarms: Alarm[] = [];
+      const told = new AbortController();
+      let now = 0;
+      const url = `http://127.0.0.1:${await freePort()}/events`;
+      const forwarder = createForwarder(httpSink({ url, secrets: [SECRET], timeoutMs: 5_000 }), {
+        logger: SILENT_LOGGER,
+        onAlarm: (alarm) => {
+          alarms.push(alarm);
+          told.abort();
+        },
+        // Time passes while it waits.
+        clock: { now: () => now, sleep: async (ms) => void (now += ms) },
+      });
+      const ctx = { deliveryId: idOf(1), run: 1, signal: told.signal, log: SILENT_LOGGER };
+      await forwarder.handle(eventOf(completed()), ctx).catch(() => undefined);
+      return alarms;
+    },
+    message: 'has taken no event for 10 s',
   },
   sodium_unusable: {
     test: async () => {

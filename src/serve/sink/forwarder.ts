@@ -1,20 +1,135 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PermanentError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
 import type { HandlerContext } from '../../events/handler-context.ts';
-import type { Alarm, Logger } from '../../shared/alarms.ts';
-import type { Sink } from './sink.ts';
+import type { Logger, RaiseAlarm } from '../../shared/alarms.ts';
+import {
+  type Clock,
+  createPause,
+  GivenBack,
+  type PauseHooks,
+  type PauseState,
+  type SinkRun,
+} from './pause.ts';
+import { printable, type Sink, type SinkAttempt } from './sink.ts';
 
-export interface Forwarder {
-  readonly handle: (event: Event, ctx: HandlerContext) => Promise<void>;
-  readonly state: () => { paused: boolean; since?: number; lastFault?: string };
+export interface ForwarderOptions {
+  readonly onAlarm: RaiseAlarm;
+  readonly logger: Logger;
+  readonly clock?: Clock;
 }
+
+/** Hands events to a sink, one attempt or more a run (serve.md §2.6, §2.7). All that it knows is in this process's memory. */
+export interface Forwarder {
+  /**
+   * The receiver's handler. Resolves: done. Rejects with an error of the code `permanent_error`: DEAD; `given_back`: no
+   * attempt is charged; any other: the attempt is charged.
+   *
+   * A run lasts at most a minute and two attempts: the receiver's `handlerDeadlineMs` has to be longer.
+   */
+  readonly handle: (event: Event, ctx: ForwardedContext) => Promise<void>;
+  readonly state: () => PauseState;
+}
+
+type ForwardedContext = Pick<HandlerContext, 'deliveryId' | 'run' | 'signal' | 'log'>;
+
+/** So many faults of one run, with another event that passes behind each, are the event's own (serve.md §2.7). */
+const PROVEN = 2;
+
+/** A pause is told of at level warn once in so much time, however many there are. Ms. */
+const LOG_EVERY_MS = 60_000;
+
+const REAL_CLOCK: Clock = {
+  now: () => performance.timeOrigin + performance.now(),
+  sleep: (ms, signal) => sleep(ms, undefined, { signal }).catch(() => undefined),
+};
 
 export function createForwarder(
   sink: Sink,
-  _: { readonly onAlarm: (alarm: Alarm) => void; readonly logger: Logger },
+  { onAlarm, logger, clock = REAL_CLOCK }: ForwarderOptions,
 ): Forwarder {
+  const pause = createPause(clock, hooksOf(sink, onAlarm, logger, clock));
+
+  /** False for a fault. */
+  async function attempt(run: SinkRun, one: SinkAttempt): Promise<boolean> {
+    try {
+      one.signal.throwIfAborted();
+      await sink.send(one);
+    } catch (error) {
+      const { text, isPermanent, retryAfterMs } = read(error);
+      if (isPermanent || one.signal.aborted) {
+        pause.stopped(run);
+        throw isPermanent ? new PermanentError(text, { cause: error }) : new GivenBack(text);
+      }
+      one.log.debug({ sink: sink.name, fault: text }, 'the sink has not taken an event');
+      pause.faulted(run, text, retryAfterMs);
+      return false;
+    }
+    pause.passed(run);
+    return true;
+  }
+
   return {
-    handle: (event, { deliveryId: id, run, signal, log }) =>
-      sink.send({ event, id, run, signal, log, repeated: run > 1 }),
-    state: () => ({ paused: false }),
+    async handle(event, { deliveryId: id, run: number, signal, log }) {
+      const run = pause.begin();
+      try {
+        for (let repeated = number > 1; ; repeated = true) {
+          await pause.turn(run, signal);
+          if (run.proven >= PROVEN) throw new Error(run.fault);
+          if (await attempt(run, { event, id, run: number, repeated, signal, log })) return;
+        }
+      } finally {
+        pause.end(run);
+      }
+    },
+    state: pause.state,
   };
+}
+
+function hooksOf({ name }: Sink, onAlarm: RaiseAlarm, logger: Logger, clock: Clock): PauseHooks {
+  let loggedAt = -Infinity;
+  return {
+    begun(fault) {
+      const isLogged = clock.now() - loggedAt >= LOG_EVERY_MS;
+      if (isLogged) loggedAt = clock.now();
+      logger[isLogged ? 'warn' : 'debug']({ sink: name, fault }, 'the sink is paused');
+    },
+    lasting: (fault, durationMs) => {
+      const seconds = Math.round(durationMs / 1000);
+      onAlarm({
+        code: 'sink_unavailable',
+        sink: name,
+        durationMs: Math.round(durationMs),
+        fault,
+        message: `the sink ${name} has taken no event for ${seconds} s. They wait in the store, and none is charged for it. The last fault: ${fault}`,
+      });
+    },
+    over: (durationMs, isTold) => {
+      const fields = { sink: name, durationMs: Math.round(durationMs) };
+      logger[isTold ? 'info' : 'debug'](fields, 'the sink takes events again');
+    },
+  };
+}
+
+interface ErrorRead {
+  readonly text: string;
+  readonly isPermanent: boolean;
+  readonly retryAfterMs: number | undefined;
+}
+
+/** Characters of a fault's text. */
+const MOST = 1_000;
+
+/** What the sink threw, which may be anything at all. */
+function read(error: unknown): ErrorRead {
+  try {
+    const { message, code, retryAfterMs } = Object(error) as Readonly<Record<string, unknown>>;
+    return {
+      text: printable(String(message || error), MOST),
+      isPermanent: code === 'permanent_error',
+      retryAfterMs: typeof retryAfterMs === 'number' && retryAfterMs > 0 ? retryAfterMs : undefined,
+    };
+  } catch {
+    return { text: 'an error that has no text', isPermanent: false, retryAfterMs: undefined };
+  }
 }

@@ -7,6 +7,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { urlToHttpOptions } from 'node:url';
 import { ConfigError } from '../../index.ts';
+import { onAbort } from './on-abort.ts';
 import { SinkFault } from './sink.ts';
 
 /** Bytes of an answer that are read (serve.md §2.2). */
@@ -53,15 +54,13 @@ export function httpTarget(url: URL): HttpTarget {
   const options = optionsOf(url);
   const agent = protocol.agent();
   return {
-    exchange: (exchange) =>
-      answerTo(exchange, (isFresh) =>
-        protocol.request({
-          ...options,
-          method: exchange.method,
-          headers: exchange.headers,
-          agent: isFresh ? false : agent,
-        }),
-      ),
+    async exchange(exchange) {
+      const { method, headers, signal } = exchange;
+      signal.throwIfAborted();
+      return answerTo(exchange, (isFresh) =>
+        protocol.request({ ...options, method, headers, agent: isFresh ? false : agent }),
+      );
+    },
     close: () => agent.destroy(),
   };
 }
@@ -85,13 +84,12 @@ function answerTo(
     let request: ClientRequest | undefined;
     let reading: Reading | undefined;
     const timer = setTimeout(() => end(new SinkFault(`no answer within ${timeoutMs} ms`)), timeoutMs);
-    const onAbort = (): void => end(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
+    const takeBack = onAbort(signal, () => end(signal.reason));
 
     /** The status is the answer: what is wrong with the rest of it, or that it takes long, makes no difference. */
     function end(why: unknown): void {
       clearTimeout(timer);
-      signal.removeEventListener('abort', onAbort);
+      takeBack();
       if (reading) resolve(reading.answer());
       else reject(why);
       if (!reading?.isWhole()) request?.destroy();
@@ -113,8 +111,7 @@ function answerTo(
       own.end(body);
     }
 
-    if (signal.aborted) onAbort();
-    else begin(false);
+    begin(false);
   });
 }
 

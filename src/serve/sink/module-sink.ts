@@ -1,5 +1,6 @@
 import { ConfigError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
+import { onAbort } from './on-abort.ts';
 import { type Sink, type SinkAttempt, SinkFault } from './sink.ts';
 
 /** Second argument of a module's `send`. */
@@ -26,19 +27,18 @@ export function moduleSink(module: unknown, { name, timeoutMs }: ModuleSinkOptio
   const underWay = new Set<Promise<unknown>>();
 
   async function sendOne({ event, signal, id, run, log }: SinkAttempt): Promise<void> {
+    signal.throwIfAborted();
     const own = new AbortController();
     const late = Promise.withResolvers<never>();
     const stop = (why: unknown): void => {
       own.abort(why);
       late.reject(why);
     };
-    const onAbort = (): void => stop(signal.reason);
     const timer = setTimeout(
       () => stop(new SinkFault(`send has not ended within ${timeoutMs} ms`)),
       timeoutMs,
     );
-    signal.addEventListener('abort', onAbort, { once: true });
-    if (signal.aborted) onAbort();
+    const takeBack = onAbort(signal, () => stop(signal.reason));
     const called = async (): Promise<unknown> => send(event, { signal: own.signal, id, run, log });
     const over = Promise.race([called(), late.promise]);
     underWay.add(over);
@@ -47,7 +47,7 @@ export function moduleSink(module: unknown, { name, timeoutMs }: ModuleSinkOptio
     } finally {
       underWay.delete(over);
       clearTimeout(timer);
-      signal.removeEventListener('abort', onAbort);
+      takeBack();
     }
   }
 
