@@ -39,11 +39,12 @@ type Event struct {
 	Type    string `json:"type"`
 	Subject string `json:"subject"`
 	Data    struct {
-		Kind     string          `json:"kind"`
-		Status   string          `json:"status"`
-		TaskID   string          `json:"taskId"`
-		Data     json.RawMessage `json:"data"`
-		Envelope json.RawMessage `json:"envelope"`
+		Kind           string          `json:"kind"`
+		Status         string          `json:"status"`
+		TaskID         string          `json:"taskId"`
+		IdempotencyKey string          `json:"idempotencyKey"`
+		Data           json.RawMessage `json:"data"`
+		Envelope       json.RawMessage `json:"envelope"`
 	} `json:"data"`
 }
 
@@ -56,7 +57,7 @@ var errNeverPossible = errors.New("never possible")
 // It may also come again if this process dies between here and the journal. So, if this writes to a database, write
 // event.ID into a unique column in the same transaction: then the event has its effect once.
 func handle(_ context.Context, event Event) error {
-	fmt.Printf("%s %+q %+q\n", event.Type, event.Subject, event.Data.Data)
+	fmt.Printf("%s %+q %+q\n", event.Type, event.Data.IdempotencyKey, event.Data.Data)
 	return nil
 }
 

@@ -34,7 +34,8 @@ def handle(event):
     It may also come again if this process dies between here and the journal. So, if this writes to a database, write
     event["id"] into a unique column in the same transaction: then the event has its effect once.
     """
-    print(f"{event['type']} {event.get('subject')!a} {event['data'].get('data')!a}", flush=True)
+    data = event["data"]
+    print(f"{event['type']} {data['idempotencyKey']!a} {data.get('data')!a}", flush=True)
 
 
 class Journal:

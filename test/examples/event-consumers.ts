@@ -109,9 +109,10 @@ export async function needLanguage(language: Language): Promise<void> {
     throw new Error(`These tests need ${program} (Debian: apt-get install ${language.package}).`);
 }
 
-/** A running consumer. */
+/** A running consumer. Disposing of it kills it. */
 export interface Consumer extends AsyncDisposable {
   readonly origin: string;
+  readonly port: number;
   /** What its function printed so far, in lines. */
   readonly lines: () => readonly string[];
   /** All that it printed. */
@@ -126,6 +127,8 @@ export interface Workplace {
   readonly write: (file: string, text: string) => Promise<void>;
   /** @param secrets files in the folder. */
   readonly start: (...secrets: readonly string[]) => Promise<Consumer>;
+  /** Starts it at the port that another one had. */
+  readonly restart: (port: number, ...secrets: readonly string[]) => Promise<Consumer>;
   /** Starts it where it has to end by itself. @returns its exit code and what it printed. */
   readonly refuses: (
     ...secrets: readonly string[]
@@ -147,8 +150,7 @@ export async function workplace(parent: string, language: Language, fated: boole
     const { status, stderr } = spawnSync(builder, args, { cwd: folder, env: ENV, encoding: 'utf8' });
     if (status !== 0) throw new Error(stderr);
   }
-  const begin = async (secrets: readonly string[]) => {
-    const port = await freePort();
+  const begin = (port: number, secrets: readonly string[]) => {
     const [program = '', ...parts] = [...language.start, ...secrets];
     const child = spawn(program, parts, { cwd: folder, env: { ...ENV, PORT: String(port) } });
     let printed = '';
@@ -161,34 +163,38 @@ export async function workplace(parent: string, language: Language, fated: boole
       printed += text;
     });
     const ended = once(child, 'close').then(([code]) => code as number | null);
-    return { port, child, ended, printed: () => printed, lines: () => stdout.split('\n').filter(Boolean) };
+    return { child, ended, printed: () => printed, lines: () => stdout.split('\n').filter(Boolean) };
   };
+  async function restart(port: number, ...secrets: readonly string[]): Promise<Consumer> {
+    const { child, ended, printed, lines } = begin(port, secrets);
+    let isOver = false;
+    void ended.then(() => {
+      isOver = true;
+    });
+    while (!(await isOpen(port))) {
+      if (isOver) throw new Error(`${language.file} ended:\n${printed()}`);
+      await sleep(20);
+    }
+    return {
+      origin: `http://127.0.0.1:${port}`,
+      port,
+      lines,
+      printed,
+      ended,
+      [Symbol.asyncDispose]: async () => {
+        child.kill('SIGKILL');
+        await ended;
+      },
+    };
+  }
+
   return {
     folder,
     write,
-    start: async (...secrets) => {
-      const { port, child, ended, printed, lines } = await begin(secrets);
-      let isOver = false;
-      void ended.then(() => {
-        isOver = true;
-      });
-      while (!(await isOpen(port))) {
-        if (isOver) throw new Error(`${language.file} ended:\n${printed()}`);
-        await sleep(20);
-      }
-      return {
-        origin: `http://127.0.0.1:${port}`,
-        lines,
-        printed,
-        ended,
-        [Symbol.asyncDispose]: async () => {
-          child.kill('SIGKILL');
-          await ended;
-        },
-      };
-    },
+    restart,
+    start: async (...secrets) => restart(await freePort(), ...secrets),
     refuses: async (...secrets) => {
-      const { ended, printed } = await begin(secrets);
+      const { ended, printed } = begin(await freePort(), secrets);
       return { code: await ended, printed: printed() };
     },
   };

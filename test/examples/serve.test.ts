@@ -31,7 +31,7 @@ const eventOf = (data: object, id: string = randomUUID()) => ({
   type: 'proto.task.completed',
   subject: 'task-1',
   datacontenttype: 'application/json',
-  data: { kind: 'task', status: 'completed', taskId: 'task-1', data },
+  data: { kind: 'task', status: 'completed', taskId: 'task-1', idempotencyKey: 'key-\u001B-1', data },
 });
 
 interface Signing {
@@ -98,7 +98,7 @@ describe.each(LANGUAGES)('examples/serve: the consumer in $name', (language) => 
     const answer = await post(consumer.origin, signed(JSON.stringify(event), { id: event.id }));
     expect(answer, consumer.printed()).toMatchObject({ status: 204, text: '' });
     await expect.poll(consumer.lines).toHaveLength(1);
-    expect(consumer.lines()[0]).toMatch(/^proto\.task\.completed ['"]task-1['"] .*media_buy_id/);
+    expect(consumer.lines()[0]).toMatch(/^proto\.task\.completed ['"]key-[\\x1b]+-1['"] .*media_buy_id/);
     expect(consumer.lines()[0]).toMatch(/^[\x20-\x7E]*$/);
   });
 
