@@ -11,8 +11,8 @@ export class UsageError extends PrintableError {
   readonly code = 'usage_error';
 }
 
-/** Mistakes of a file: each is a line on stderr. */
-export class MistakesError extends UsageError {
+/** Mistakes of a configuration: each is a line on stderr. */
+export class MistakesError extends ConfigError {
   readonly lines: readonly string[];
 
   constructor(lines: readonly string[]) {

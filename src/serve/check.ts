@@ -33,8 +33,8 @@ async function sqliteText({ path, isDefault }: Extract<StoreConfig, { kind: 'sql
   const db = new DatabaseSync(path, { readOnly: true });
   try {
     db.exec('PRAGMA busy_timeout = 2000');
-    if (db.prepare(TABLES).all().length === 2) return `${path} is there`;
-    throw new Error(`${path} is a database of something else. Write the path of one that serve makes.`);
+    const isOurs = db.prepare(TABLES).all().length === 2;
+    return `${path} is there${isOurs ? '' : ', without tables of the store: the first start makes them'}`;
   } finally {
     db.close();
   }

@@ -2,8 +2,9 @@ import type { Event } from '../index.ts';
 
 const namesOf = (event: Event): readonly (string | undefined)[] => {
   if (event.kind === 'task') return ['task', `task.${event.status}`];
-  if (event.kind === 'delivery-report') return ['deliveryReport'];
-  return [event.family];
+  // As handlers are named, and as the event itself says.
+  if (event.kind === 'delivery-report') return ['deliveryReport', event.kind];
+  return [event.kind, event.family];
 };
 
 /** Whether the sink is given an event (serve.md §1.6). */

@@ -19,7 +19,7 @@ export interface Instance {
   readonly handler: ReturnType<typeof webhookHandler>;
   readonly sink: Sink;
   readonly sinkState: Forwarder['state'];
-  /** Ends what runs within `GRACE_MS`, gives back the rest, and closes sink and store. */
+  /** Ends what runs within `graceMs`, gives back the rest, and closes sink and store. */
   readonly stop: () => Promise<void>;
 }
 
@@ -33,10 +33,9 @@ export interface InstanceParts {
   readonly loads: number;
   /** How long `receiver.ready()` waits for the store, ms. */
   readonly readyMs: number;
+  /** How long what runs may take to end (serve.md §3.1): a lease, by which a receiver stops. Ms. */
+  readonly graceMs: number;
 }
-
-/** How long what runs may take to end (serve.md §3.1): a lease, by which a receiver stops. Ms. */
-const GRACE_MS = 10_000;
 
 /** A run waits for a paused sink at most a minute, and has two attempts in it. Ms. */
 const deadlineMs = (timeoutMs: number): number => 120_000 + 2 * timeoutMs;
@@ -54,7 +53,7 @@ export async function makeSink(config: SinkConfig, loads = 0): Promise<Sink> {
   return moduleSink(module, { name: config.name, timeoutMs });
 }
 
-function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | 'handlers'> {
+function receiverOptions(config: ServeConfig, leaseMs: number): Omit<ReceiverOptions, 'store' | 'handlers'> {
   const { publicUrl, senders, limits, hostCheck, allowLoopback, sink, durability = {} } = config;
   const { require, declared } = durability;
   return {
@@ -67,7 +66,7 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
     mode: 'inbox',
     worker: { concurrency: sink.concurrency },
     retry: { attempts: sink.attempts },
-    leaseMs: GRACE_MS,
+    leaseMs,
     handlerDeadlineMs: deadlineMs(sink.timeoutMs),
   };
 }
@@ -77,13 +76,13 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
  * @throws ConfigError (rejects) for what is not installed or not there.
  */
 export async function createInstance(config: ServeConfig, parts: InstanceParts): Promise<Instance> {
-  const { log, loads, readyMs, telemetry } = parts;
+  const { log, loads, readyMs, graceMs, telemetry } = parts;
   const sink = await makeSink(config.sink, loads);
   const { store, end, sweep } = await makeStore(config.store, [config.folder, parts.cwd]);
   const forwarder = createForwarder(sink, { onAlarm: log.alarm, logger: log.logger });
   const isForwarded = forwards(config.events);
   const receiver = createReceiver({
-    ...receiverOptions(config),
+    ...receiverOptions(config, graceMs),
     store,
     handlers: { other: (event, ctx) => (isForwarded(event) ? forwarder.handle(event, ctx) : undefined) },
     logger: log.logger,

@@ -33,6 +33,8 @@ export interface ServeOptions {
   readonly now?: () => number;
   /** How long a new configuration's store may take to be ready, ms. Default: 30 000. */
   readonly readyMs?: number;
+  /** How long what runs may take to end, ms. Default: 10 000. */
+  readonly graceMs?: number;
 }
 
 /** How it ended. */
@@ -45,13 +47,16 @@ export interface ServeEnd {
 /** serve.md §1.8. */
 const READY_MS = 30_000;
 
-/** What runs has 10 s, and then the store is closed: a server that says nothing must not keep the process. Ms. */
-const STOP_MS = 13_000;
+/** serve.md §3.1. */
+const GRACE_MS = 10_000;
+
+/** Then the store is closed: a server that says nothing must not keep the process. Ms. */
+const CLOSE_MS = 3_000;
 
 /** Ends what runs; what is wrong with that is logged, for nobody waits for it but the end. */
-async function stopped(instance: Instance, { logger }: JsonLog): Promise<void> {
+async function stopped(instance: Instance, graceMs: number, { logger }: JsonLog): Promise<void> {
   try {
-    const inTime = await endsWithin(instance.stop(), STOP_MS);
+    const inTime = await endsWithin(instance.stop(), graceMs + CLOSE_MS);
     if (!inTime) logger.error({}, 'not all has ended in time: what was under way is due again later');
   } catch (error) {
     logger.error({ err: error }, 'the end failed');
@@ -63,11 +68,12 @@ async function stopped(instance: Instance, { logger }: JsonLog): Promise<void> {
  * @throws ConfigError (rejects) for what is not installed or not there.
  */
 export async function serve(options: ServeOptions): Promise<ServeEnd> {
-  const { source, config, write, signals, exit, now = Date.now, readyMs = READY_MS } = options;
+  const { source, config, write, signals, exit, now = Date.now } = options;
+  const { readyMs = READY_MS, graceMs = GRACE_MS } = options;
   const log = jsonLog(write, now);
   const { metrics } = config.health;
   const telemetry = await startTelemetry({ env: source.env, metrics, folders: [config.folder, source.cwd] });
-  const parts = { log, telemetry, cwd: source.cwd, readyMs };
+  const parts = { log, telemetry, cwd: source.cwd, readyMs, graceMs };
   const ended = Promise.withResolvers<ServeEnd>();
   const failed = (error: unknown): void => ended.resolve({ code: 1, message: adviceOf(error, source.file) });
   let current = await createInstance(config, { ...parts, loads: 0 });
@@ -83,7 +89,7 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
     current: () => current,
     isStopping: () => isStopping,
     swap: (next) => {
-      former = stopped(current, log);
+      former = stopped(current, graceMs, log);
       current = next;
       begin(next);
       return former;
@@ -112,7 +118,7 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
   isStopping = true;
   log.logger.info({}, 'stopping');
   server.close();
-  await Promise.all([stopped(current, log), former]);
+  await Promise.all([stopped(current, graceMs, log), former]);
   await Promise.all([close(server), close(health), telemetry?.end()]);
   log.logger.info({ code: end.code }, 'stopped');
   each('off');

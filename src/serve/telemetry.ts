@@ -100,6 +100,12 @@ async function instrumenting(options: InstrumentOptions): Promise<Telemetry['ins
   }
 }
 
+const flushed = (work: Promise<void>): Promise<unknown> =>
+  endsWithin(
+    work.catch(() => undefined),
+    FLUSH_MS,
+  );
+
 /** By the variables of OpenTelemetry: its SDK does the rest (serve.md §3.3). */
 async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telemetry> {
   const names = metrics ? ([API, SDK, PROMETHEUS] as const) : ([API, SDK] as const);
@@ -115,7 +121,7 @@ async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telem
   return {
     ...(asked && { metrics: (req, res) => void asked.getMetricsRequestHandler(req, res) }),
     instrument: await instrumenting({}),
-    end: () => endsWithin(sdk.shutdown(), FLUSH_MS),
+    end: () => flushed(sdk.shutdown()),
   };
 }
 
@@ -129,7 +135,7 @@ async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
   return {
     metrics: (req, res) => void asked.getMetricsRequestHandler(req, res),
     instrument: await instrumenting({ meterProvider }),
-    end: () => endsWithin(meterProvider.shutdown(), FLUSH_MS),
+    end: () => flushed(meterProvider.shutdown()),
   };
 }
 

@@ -1,13 +1,12 @@
-/** Waits for the end of `work`, however it ends, at most `ms`. @returns whether it came in time */
+/**
+ * Waits for the end of `work`, at most `ms`.
+ * @returns whether it came in time. @throws (rejects) what `work` rejects with in time
+ */
 export async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();
   const timer = setTimeout(() => late.resolve(false), ms);
-  const over = work.then(
-    () => true,
-    () => true,
-  );
   try {
-    return await Promise.race([over, late.promise]);
+    return await Promise.race([work.then(() => true), late.promise]);
   } finally {
     clearTimeout(timer);
   }
