@@ -168,7 +168,8 @@ export async function workplace(parent: string, language: Language, fated: boole
   async function restart(port: number, ...secrets: readonly string[]): Promise<Consumer> {
     const { child, ended, printed, lines } = begin(port, secrets);
     while (!(await isOpen(port))) {
-      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${language.file} ended:\n${printed()}`);
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`${language.file} ended:\n${printed()}`);
       await sleep(20);
     }
     return {
