@@ -22,7 +22,7 @@ import { addProbe } from './probe/probe-verb.ts';
 import { RegistryError } from '../registry/types.ts';
 import { addRegistry } from './registry/registry-verb.ts';
 import { addSend } from './send/send-verb.ts';
-import { addServe, type ServeProcess } from './serve/serve-verb.ts';
+import { addServe, type ServeHooks, type ServeProcess } from './serve/serve-verb.ts';
 import { addState } from './state/state-verb.ts';
 import { addTasks } from './tasks/tasks-verb.ts';
 import { addVectorsRun } from './vectors/vectors-verb.ts';
@@ -97,15 +97,10 @@ function ownVersion(): string {
   return own.version;
 }
 
-/**
- * The command line: verbs and their flags.
- * @param end called when a verb that serves has ended.
- */
-export function cliProgram(
-  run: RunVerb,
-  process: CliProcess,
-  end: (code: number, message?: string) => void = () => undefined,
-): Command {
+const NO_HOOKS: ServeHooks = { print: () => undefined, end: () => undefined };
+
+/** The command line: verbs and their flags. */
+export function cliProgram(run: RunVerb, process: CliProcess, hooks: ServeHooks = NO_HOOKS): Command {
   const top = new Command('proto-webhooks')
     .description('Tools for signed advertising webhooks: look into deliveries, probe a receiver, check keys.')
     .version(ownVersion())
@@ -132,7 +127,7 @@ export function cliProgram(
   addTasks(top, run);
   addOwed(top, run);
   addState(top, run);
-  addServe(top, run, process, end);
+  addServe(top, run, process, hooks);
   addRegistry(top.command('registry').description("the registry's badges and compliance diagnostics"), run);
   return top;
 }
@@ -150,9 +145,12 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     write(process.stdout, options.json ? JSON.stringify(json, undefined, 2) : text(paint));
     exit = ok ? EXIT.pass : EXIT.fail;
   };
-  const end = (code: number, message?: string): void => {
-    exit = code;
-    if (message !== undefined) write(process.stderr, PREFIX + oneLine(message));
+  const hooks: ServeHooks = {
+    print: (line) => write(process.stdout, line),
+    end: (code, message) => {
+      exit = code;
+      if (message !== undefined) write(process.stderr, PREFIX + oneLine(message));
+    },
   };
   const fail = (error: unknown, message: string): number => {
     if (args.includes('--json')) {
@@ -166,7 +164,7 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     return EXIT.usage;
   }
   try {
-    await cliProgram(run, process, end).parseAsync([...args], { from: 'user' });
+    await cliProgram(run, process, hooks).parseAsync([...args], { from: 'user' });
     return exit;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.pass;

@@ -40,29 +40,49 @@ async function sqliteText({ path, isDefault }: Extract<StoreConfig, { kind: 'sql
   }
 }
 
-const opened = async ({ store }: MadeStore): Promise<string> => {
+type Durability = NonNullable<ServeConfig['durability']>;
+
+/** Weakest first. */
+const LEVELS = ['process', 'disk', 'failover'] as const;
+
+/** @throws Error if a start would refuse the store, for it keeps too little */
+async function opened({ store }: MadeStore, { require = 'disk', declared }: Durability): Promise<string> {
   await store.open();
-  return `the ${store.name} store is ready, and keeps an answered event over the end of: ${await store.durability()}`;
-};
+  const read = await store.durability();
+  const level = read === 'unknown' ? declared : read;
+  if (level !== undefined && LEVELS.indexOf(level) >= LEVELS.indexOf(require)) {
+    return `the ${store.name} store is ready, with durability ${level}`;
+  }
+  const found =
+    level ?? 'unknown, for its settings cannot be read (declare it: durability: { declared: disk })';
+  throw new Error(
+    `the durability of the ${store.name} store is ${found}, and ${require} is required. ${store.durabilityAdvice ?? 'Use a stronger setting.'}`,
+  );
+}
 
 /** A Redis store makes its keys when it is opened. */
-async function redisText(made: MadeStore, client: RedisClient, prefix = 'webhook:'): Promise<string> {
-  const found = await (client as unknown as { call(...words: string[]): Promise<unknown> }).call(
+async function redisText(
+  made: MadeStore & { readonly redis: RedisClient },
+  durability: Durability,
+  prefix = 'webhook:',
+): Promise<string> {
+  const found = await (made.redis as unknown as { call(...words: string[]): Promise<unknown> }).call(
     'EXISTS',
     `${prefix}{registry}:v`,
   );
   return found === 1
-    ? opened(made)
+    ? opened(made, durability)
     : 'the server answers, and has no key of the store yet: the first start makes them';
 }
 
-async function storeText(store: StoreConfig, folders: readonly string[]): Promise<string> {
+async function storeText({ store, durability = {}, folder }: ServeConfig, cwd: string): Promise<string> {
   if (store.kind === 'sqlite') return sqliteText(store);
-  const made = await makeStore(store, folders);
+  const made = await makeStore(store, [folder, cwd]);
+  const { redis } = made;
   try {
-    return await (store.kind === 'redis' && made.redis
-      ? redisText(made, made.redis, store.prefix)
-      : opened(made));
+    return await (store.kind === 'redis' && redis
+      ? redisText({ ...made, redis }, durability, store.prefix)
+      : opened(made, durability));
   } finally {
     await made.store.close();
     await made.end();
@@ -91,7 +111,7 @@ export async function checkParts(
     );
   return Promise.all([
     checked('configuration', Promise.resolve(`${file} has no mistake`)),
-    checked('store', storeText(config.store, [config.folder, cwd])),
+    checked('store', storeText(config, cwd)),
     checked('sink', sinkText(config)),
   ]);
 }

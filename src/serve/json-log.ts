@@ -1,4 +1,5 @@
 import type { Alarm, Logger } from '../index.ts';
+import { isError } from './within.ts';
 
 /** Lines of the process: a logger for the receiver, and alarms. */
 export interface JsonLog {
@@ -10,44 +11,54 @@ export interface JsonLog {
 /** Characters of a line: what is longer is told without its fields. */
 const MAX_LINE = 65_536;
 
-/** An error's text; bytes as their number, for they may be a body; the rest as JSON has it. */
-function plain(_: string, value: unknown): unknown {
-  if (value instanceof Error) {
-    const { name, message, stack, cause } = value;
-    const { code } = value as { readonly code?: unknown };
-    return {
-      name,
-      message,
-      ...(code !== undefined && { code }),
-      stack,
-      ...(cause !== undefined && { cause }),
-    };
-  }
-  if (value instanceof Uint8Array) return `${value.byteLength} bytes`;
-  return typeof value === 'bigint' ? String(value) : value;
+/** An error's parts; bytes as their number, for they may be a body; the rest as JSON has it. */
+function plain(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
+  // `toJSON` of bytes has written them by now.
+  const raw = this[name];
+  if (ArrayBuffer.isView(raw)) return `${raw.byteLength} bytes`;
+  if (!isError(value)) return typeof value === 'bigint' ? String(value) : value;
+  const { name: kind, message, stack, cause } = value;
+  const { code } = value as { readonly code?: unknown };
+  return {
+    name: kind,
+    message,
+    ...(code !== undefined && { code }),
+    stack,
+    ...(cause !== undefined && { cause }),
+  };
+}
+
+/** What a terminal or a reader acts on, and JSON leaves as it is: DEL, C1, format characters, line separators. */
+const ACTING = /[\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+const json = (value: object): string =>
+  JSON.stringify(value, plain).replaceAll(
+    ACTING,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
+/** A line of the receiver about an alarm has its code and where that is explained; the line of an answer 503 does too. */
+function told(fields: Readonly<Record<string, unknown>>): object {
+  if (fields['docs'] === undefined || fields['kind'] === 'unavailable') return fields;
+  const { code, ...rest } = fields;
+  return { alarm: code, ...rest };
 }
 
 function lineOf(head: object, fields: object): string {
   try {
-    const line = JSON.stringify({ ...head, ...fields, ...head }, plain);
-    return line.length <= MAX_LINE ? line : JSON.stringify(head);
+    const line = json({ ...head, ...told(fields as Readonly<Record<string, unknown>>), ...head });
+    return line.length <= MAX_LINE ? line : json(head);
   } catch {
-    return JSON.stringify(head);
+    return json(head);
   }
 }
-
-/** A line of the receiver about an alarm has its code and where that is explained; the line of an answer 503 does too. */
-const isAlarm = (fields: { readonly docs?: unknown; readonly kind?: unknown }): boolean =>
-  fields.docs !== undefined && fields.kind !== 'unavailable';
 
 /** One JSON object a line (serve.md §3.4). */
 export function jsonLog(write: (line: string) => void, now: () => number): JsonLog {
   const log =
     (level: 'info' | 'warn' | 'error') =>
     (fields: object, msg: string): void => {
-      const { code, ...rest } = fields as { readonly code?: unknown };
-      const told = isAlarm(fields) ? { alarm: code, ...rest } : fields;
-      write(`${lineOf({ time: new Date(now()).toISOString(), level, msg }, told)}\n`);
+      write(lineOf({ time: new Date(now()).toISOString(), level, msg }, fields));
     };
   const logger: Logger = {
     debug: () => undefined,

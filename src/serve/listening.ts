@@ -1,5 +1,5 @@
 import type { Server } from 'node:http';
-import type { ListenInFile } from './config/definition.ts';
+import type { ListenInFile } from './config/file-types.ts';
 
 const REASONS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'another process listens there. End it',

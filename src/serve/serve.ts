@@ -24,7 +24,7 @@ export interface ServeOptions {
   readonly source: ConfigSource;
   /** What `source` was read to. */
   readonly config: ServeConfig;
-  /** Writes a line of the log, with its end. */
+  /** Writes a line of the log. */
   readonly write: (line: string) => void;
   readonly signals: Signals;
   /** Ends the process at once: a second signal. */

@@ -119,7 +119,7 @@ async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telem
   const sdk = new NodeSDK(sdkOptions(env, asked));
   sdk.start();
   return {
-    ...(asked && { metrics: (req, res) => void asked.getMetricsRequestHandler(req, res) }),
+    ...(asked && { metrics: (req, res) => asked.getMetricsRequestHandler(req, res) }),
     instrument: await instrumenting({}),
     end: () => flushed(sdk.shutdown()),
   };
@@ -133,7 +133,7 @@ async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
   const MeterProvider = named(found[METRICS], 'MeterProvider') as Make<Provider>;
   const meterProvider = new MeterProvider({ readers: [asked] });
   return {
-    metrics: (req, res) => void asked.getMetricsRequestHandler(req, res),
+    metrics: (req, res) => asked.getMetricsRequestHandler(req, res),
     instrument: await instrumenting({ meterProvider }),
     end: () => flushed(meterProvider.shutdown()),
   };

@@ -12,8 +12,11 @@ export async function endsWithin(work: Promise<unknown>, ms: number): Promise<bo
   }
 }
 
-/** What was thrown, as one text. */
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** An error of whichever realm, or a `DOMException`. */
+export const isError = (value: unknown): value is Error =>
+  typeof value === 'object' && value !== null && 'message' in value && 'stack' in value;
+
+const messageOf = (error: unknown): string => (isError(error) ? error.message : String(error));
 
 /** The same with what to run instead of what the library's users write. */
 export const adviceOf = (error: unknown, file: string): string =>

@@ -125,13 +125,14 @@ describe('serve, as a process', () => {
     async () => {
       const got = new Map<string, string>();
       const collector = createServer((req, res) => {
-        void text(req).then((body) => {
+        const answer = (body: string): void => {
           got.set(req.url ?? '', (got.get(req.url ?? '') ?? '') + body);
           res.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-        });
+        };
+        text(req).then(answer, () => res.destroy());
       }).listen(0, '127.0.0.1');
       await once(collector, 'listening');
-      onTestFinished(() => void collector.close().closeAllConnections());
+      onTestFinished(() => collector.close().closeAllConnections());
       const at = await world();
       const served = start(['--config', at.folder.file('webhooks.yaml', at.yaml())], {
         cwd: at.folder.path,

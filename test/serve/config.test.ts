@@ -114,7 +114,9 @@ describe('a mistake is one line with file, line, column, path, what is wrong and
     ],
     ['no events', `${HEAD}events: []\n`, /^webhooks\.yaml:5:1 events: is an empty list\. Write e\.g\./],
   ])('%s', (_, yaml, ...expected) => {
-    expect(mistakes(yaml)).toEqual(expected.map((pattern) => expect.stringMatching(pattern) as string));
+    expect(mistakes(yaml)).toEqual(
+      expected.map((pattern) => expect.stringMatching(pattern as RegExp) as string),
+    );
   });
 });
 
@@ -144,7 +146,7 @@ describe('what is no YAML of this file', () => {
       /^webhooks\.yaml:\d+:\d+ /,
     ],
     ['a tab', `${HEAD}listen:\n\tport: 1\n`, /^webhooks\.yaml:6:1 a tab indents\./],
-  ])('%s', (_, yaml, expected) => {
+  ] as const)('%s', (_, yaml, expected) => {
     expect(mistakes(yaml)[0]).toMatch(expected);
   });
 

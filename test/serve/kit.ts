@@ -40,15 +40,16 @@ export async function httpSink(): Promise<{
 }> {
   const sink = { url: '', posted: [] as Posted[], status: 200 };
   const server = createServer((req, res) => {
-    void buffer(req).then((body) => {
+    const answer = (body: Buffer): void => {
       if (req.method === 'POST') {
         sink.posted.push({ headers: req.headers, event: JSON.parse(body.toString()) as Posted['event'] });
       }
       res.writeHead(req.method === 'OPTIONS' ? 405 : sink.status).end();
-    });
+    };
+    buffer(req).then(answer, () => res.destroy());
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(() => void server.close().closeAllConnections());
+  onTestFinished(() => server.close().closeAllConnections());
   sink.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`;
   return sink;
 }

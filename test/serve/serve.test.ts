@@ -16,7 +16,7 @@ async function deliver(at: World, ...of: Parameters<World['seller']['payloads'][
   return (await at.seller.send(await at.seller.sign(at.seller.payloads.tool(...of)))).status;
 }
 
-const types = (sink: World['sink']): unknown[] => sink.posted.map(({ event }) => event['type']);
+const types = (sink: World['sink']): string[] => sink.posted.map(({ event }) => String(event['type'])).sort();
 
 /** Serves by this configuration. */
 async function served(
@@ -71,7 +71,7 @@ describe('from a seller to the sink', () => {
 
   const EVENTS = [
     ['a status', 'task.completed', ['proto.task.completed']],
-    ['a kind', 'task', ['proto.task.working', 'proto.task.completed']],
+    ['a kind', 'task', ['proto.task.completed', 'proto.task.working']],
     ['a kind', 'deliveryReport', ['proto.delivery-report.scheduled']],
     ['a family', 'impairment', ['proto.other.impairment']],
   ] as const;
@@ -93,7 +93,7 @@ describe('from a seller to the sink', () => {
       await expect
         .poll(() => process.lines.filter(({ msg }) => msg === 'event applied').length, LONG)
         .toBe(4);
-      expect(types(at.sink).toSorted()).toEqual(expected.toSorted());
+      expect(types(at.sink)).toEqual(expected);
       await process.stop();
       expect(
         await stored(at, async (inbox) => (await inbox.list({ state: 'queued', limit: 10 })).records),

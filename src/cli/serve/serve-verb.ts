@@ -9,10 +9,15 @@ interface ServeFlags {
 }
 
 /** What the verb needs of the process. */
-export type ServeProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'stdout' | 'on' | 'off' | 'exit'>;
+export type ServeProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'on' | 'off' | 'exit'>;
 
-/** How it ended: the exit code, and a line for people if a fault ended it. */
-type End = (code: number, message?: string) => void;
+/** What a verb that serves tells the command line. */
+export interface ServeHooks {
+  /** Prints a line on standard output. */
+  readonly print: (line: string) => void;
+  /** It has ended: the exit code, and a line for people if a fault ended it. */
+  readonly end: (code: number, message?: string) => void;
+}
 
 /** After the end, ms. */
 const LINGER_MS = 500;
@@ -51,7 +56,12 @@ async function migrate(flags: ServeFlags, context: CliContext): Promise<Report> 
 }
 
 /** `serve`. */
-export function addServe(parent: Command, run: RunVerb, process: ServeProcess, end: End): void {
+export function addServe(
+  parent: Command,
+  run: RunVerb,
+  process: ServeProcess,
+  { print, end }: ServeHooks,
+): void {
   addVerb(parent, 'serve', 'receive webhooks as a process, and hand their events to a URL or a module', [
     'serve --config webhooks.yaml',
     'serve --config webhooks.yaml --check',
@@ -69,7 +79,7 @@ export function addServe(parent: Command, run: RunVerb, process: ServeProcess, e
         await load()
       ).serve({
         ...given,
-        write: (line) => void process.stdout.write(line),
+        write: print,
         signals: process,
         exit: (now) => process.exit(now),
       });

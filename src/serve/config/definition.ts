@@ -1,109 +1,19 @@
 import * as z from 'zod';
+import type {
+  ConfigInFile,
+  SecretPlace,
+  SecretPlaces,
+  SellerInFile,
+  SinkInFile,
+  SinkNumbers,
+  StoreInFile,
+} from './file-types.ts';
+import { choice, flag, list, members, say, text, whole } from './members.ts';
 
 /*
  * The definition of the file: it checks, and the JSON Schema is made of it (serve.md §1.1). A message says what is wrong and what to
  * write, and repeats no value: it may be a secret.
  */
-
-/** A secret of the file: where it is. */
-export type SecretPlace = { readonly env: string } | { readonly file: string };
-
-/** One secret, or a new one and the one before. */
-type SecretPlaces = readonly SecretPlace[];
-
-/** How a seller of the file proves that it sends, where it does not sign. */
-export type AuthInFile =
-  | { readonly hmac: { readonly secrets: SecretPlaces } }
-  | { readonly bearer: { readonly tokens: SecretPlaces; readonly header?: string | undefined } }
-  | { readonly reports: { readonly secrets: SecretPlaces } };
-
-/** A seller of the file: the library's `Sender`, with its secrets elsewhere, and its path where sellers have paths. */
-export interface SellerInFile {
-  readonly agentUrl: string;
-  readonly path?: string | undefined;
-  readonly auth?: AuthInFile | undefined;
-  readonly brandJsonUrl?: string | undefined;
-  readonly edition?: string | undefined;
-  readonly format?: 'tool' | 'agent' | undefined;
-  readonly pins?: readonly Readonly<Record<string, unknown>>[] | undefined;
-  readonly publishers?: readonly string[] | undefined;
-  readonly revocation?:
-    | {
-        readonly url?: string | undefined;
-        readonly discover?: boolean | undefined;
-        readonly revokedKids?: readonly string[] | undefined;
-      }
-    | undefined;
-  readonly notificationToken?:
-    { readonly tokens: SecretPlaces; readonly onMismatch?: 'warn' | 'refuse' | undefined } | undefined;
-}
-
-/** The store of the file. */
-export type StoreInFile =
-  | { readonly sqlite: string }
-  | {
-      readonly postgres: {
-        readonly url: SecretPlace;
-        readonly schema?: string | undefined;
-        readonly connections: number;
-      };
-    }
-  | { readonly mysql: { readonly url: SecretPlace; readonly connections: number } }
-  | {
-      readonly redis: {
-        readonly url: SecretPlace;
-        readonly prefix?: string | undefined;
-        readonly waitReplicas?: number | undefined;
-      };
-    };
-
-/** What every sink has. */
-interface SinkNumbers {
-  readonly timeoutMs: number;
-  readonly concurrency: number;
-  readonly attempts: number;
-}
-
-/** The sink of the file. */
-export type SinkInFile =
-  | string
-  | (SinkNumbers & { readonly module: string })
-  | (SinkNumbers & {
-      readonly url: string;
-      readonly secrets: SecretPlaces;
-      readonly headers?: Readonly<Record<string, SecretPlace>> | undefined;
-    });
-
-/** Where it listens. */
-export interface ListenInFile {
-  readonly host: string;
-  readonly port: number;
-}
-
-/** The whole file, with every default. */
-export interface ConfigInFile {
-  readonly publicUrl: string | readonly string[];
-  readonly sellers: readonly SellerInFile[];
-  readonly sink: SinkInFile;
-  readonly listen: ListenInFile;
-  readonly health: ListenInFile & { readonly metrics: boolean };
-  readonly store: StoreInFile;
-  readonly durability?:
-    | {
-        readonly require?: 'process' | 'disk' | 'failover' | undefined;
-        readonly declared?: 'process' | 'disk' | 'failover' | undefined;
-      }
-    | undefined;
-  readonly events?: readonly string[] | undefined;
-  readonly limits: {
-    readonly maxBodyBytes: number;
-    readonly maxRecordsPerSender: number;
-    readonly maxPendingBytesPerSender: number;
-    readonly retentionMs: number;
-  };
-  readonly hostCheck: 'strict' | 'off';
-  readonly allowLoopback: boolean;
-}
 
 /** In place of members with a mistake. */
 export const SAMPLES = {
@@ -115,63 +25,7 @@ export const SAMPLES = {
 /** The file of the default store, relative to the folder of the configuration. */
 export const DEFAULT_SQLITE = 'data/webhooks.db';
 
-const WEEK_OF_RETENTION_MS = 8 * 86_400_000;
-
-/** Says what is wrong with a value, and what to write. */
-const say = (wrong: string, write: string): { error: (issue: { readonly input?: unknown }) => string } => ({
-  error: ({ input }) =>
-    `${input === undefined ? 'is missing' : input === null ? 'is empty' : wrong}. ${write}`,
-});
-
-const text = (what: string, write: string): z.ZodString => {
-  const told = say('is not a text', write);
-  return z.string(told).min(1, say('is empty', write)).describe(what);
-};
-
-function whole(what: string, min: number, max: number, standard: number): z.ZodDefault<z.ZodNumber> {
-  const told = say(`is not a whole number from ${min} to ${max}`, `Write one, e.g. ${standard}.`);
-  return z
-    .number(told)
-    .refine(Number.isSafeInteger, told)
-    .min(min, told)
-    .max(max, told)
-    .meta({ type: 'integer' })
-    .describe(what)
-    .default(standard);
-}
-
-const flag = (what: string): z.ZodDefault<z.ZodBoolean> =>
-  z.boolean(say('is not true or false', 'Write true or false.')).describe(what).default(false);
-
-function choice<const T extends readonly [string, ...string[]]>(
-  what: string,
-  ...of: T
-): z.ZodType<T[number]> {
-  const names = of.join(' or ');
-  return z.enum(of, say(`is not ${names}`, `Write ${names}.`)).describe(what);
-}
-
-/** A mapping with these members alone. */
-function members<S extends z.core.$ZodLooseShape>(
-  what: string,
-  example: string,
-  shape: S,
-): z.ZodObject<S, z.core.$strict> {
-  const known = `Known here: ${Object.keys(shape).join(', ')}.`;
-  const told = say('is not a mapping', `Write ${example}.`);
-  return z
-    .strictObject(shape, {
-      error: (issue) => (issue.code === 'unrecognized_keys' ? `is not known. ${known}` : told.error(issue)),
-    })
-    .describe(what);
-}
-
-const list = <T extends z.ZodType>(what: string, of: T, write: string, max = 10_000): z.ZodArray<T> =>
-  z
-    .array(of, say('is not a list', write))
-    .min(1, say('is an empty list', write))
-    .max(max, say(`has more than ${max} items`, write))
-    .describe(what);
+const MAX_RETENTION_MS = 8 * 86_400_000;
 
 const PLACES = '{ env: NAME } or { file: path }';
 
@@ -439,7 +293,7 @@ export const CONFIG_FILE: z.ZodType<ConfigInFile> = members(
       retentionMs: whole(
         'How long a finished event is remembered, ms.',
         86_400_000,
-        WEEK_OF_RETENTION_MS,
+        MAX_RETENTION_MS,
         86_400_000,
       ),
     }).prefault({}),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError } from '../../index.ts';
-import type { SecretPlace } from './definition.ts';
+import type { SecretPlace } from './file-types.ts';
 import type { Mistake, Path } from './yaml-text.ts';
 
 /** Where secrets are looked for. */

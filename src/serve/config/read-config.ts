@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { SenderSource } from '../../index.ts';
-import { CONFIG_FILE, type ConfigInFile, SAMPLES } from './definition.ts';
+import { CONFIG_FILE, SAMPLES } from './definition.ts';
+import type { ConfigInFile } from './file-types.ts';
 import { findings, UNREADABLE } from './findings.ts';
 import { mistakesOf } from './issues.ts';
 import { sellersOf } from './sellers.ts';
@@ -70,7 +71,7 @@ function told(file: string, mistakes: readonly Mistake[], yaml: YamlText): ReadC
       const where = path.length > 0 ? `${written(path)}: ` : '';
       return `${file}:${line}:${column} ${where}${text}`;
     });
-  return { mistakes: lines };
+  return { mistakes: [...new Set(lines)] };
 }
 
 /** The file with samples in place of what has a mistake, so that the rest is checked too: every mistake is told at once. */

@@ -1,5 +1,5 @@
 import { createVerifier, type Sender, type SendersByPath, type SenderSource } from '../../index.ts';
-import type { AuthInFile, ConfigInFile, SecretPlace, SellerInFile } from './definition.ts';
+import type { AuthInFile, ConfigInFile, SecretPlace, SellerInFile } from './file-types.ts';
 import type { Findings } from './findings.ts';
 import type { Path } from './yaml-text.ts';
 

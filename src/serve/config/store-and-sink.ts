@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { httpSink } from '../sink/http-sink.ts';
 import { secretBytes } from '../sink/signature.ts';
-import { SINK_NUMBERS, type SinkInFile, type StoreInFile } from './definition.ts';
+import { SINK_NUMBERS } from './definition.ts';
+import type { SinkInFile, StoreInFile } from './file-types.ts';
 import type { Findings } from './findings.ts';
 
 /** A store as it is opened: the URL is what the secret says, paths are absolute. */

@@ -39,7 +39,7 @@ export function cloudEvent({ event, id, repeated }: Omit<SinkAttempt, 'signal' |
 }
 
 /** What of a URL, as its owner wrote it, no URI may have. */
-const NOT_OF_URIS = /[^\w.~:/?#[\]@!$&'()*+,;=%-]/gu;
+const NOT_OF_URIS = /%(?![\dA-Fa-f]{2})|[^\w.~:/?#[\]@!$&'()*+,;=%-]/gu;
 
 const uriOf = (url: string): string => url.toWellFormed().replaceAll(NOT_OF_URIS, encodeURIComponent);
 
