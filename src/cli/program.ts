@@ -8,19 +8,28 @@ import { ConfigError, Fault } from '../shared/errors.ts';
 import { addExplain } from './explain/explain-verb.ts';
 import { addInbox } from './inbox/inbox-verb.ts';
 import { addKeysCheck, addKeysGenerate } from './keys/keys-verb.ts';
-import { type CliContext, createPaint, harmless, type RunVerb, UsageError, wantsColour } from './shell.ts';
+import {
+  type CliContext,
+  createPaint,
+  harmless,
+  MistakesError,
+  type RunVerb,
+  UsageError,
+  wantsColour,
+} from './shell.ts';
 import { addOwed } from './owed/owed-verb.ts';
 import { addProbe } from './probe/probe-verb.ts';
 import { RegistryError } from '../registry/types.ts';
 import { addRegistry } from './registry/registry-verb.ts';
 import { addSend } from './send/send-verb.ts';
+import { addServe, type ServeHooks, type ServeProcess } from './serve/serve-verb.ts';
 import { addState } from './state/state-verb.ts';
 import { addTasks } from './tasks/tasks-verb.ts';
 import { addVectorsRun } from './vectors/vectors-verb.ts';
 import { isError } from '../shared/realms.ts';
 
 /** What the command line needs of the process. */
-export type CliProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'stdin' | 'stdout' | 'stderr'>;
+export type CliProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'stdin' | 'stdout' | 'stderr'> & ServeProcess;
 
 /** Exit codes: everything passed; something failed; the command could not be done as given. */
 const EXIT = { pass: 0, fail: 1, usage: 2 } as const;
@@ -62,8 +71,11 @@ const MAX_MESSAGE = 4000;
 function usageText(error: unknown): string | undefined {
   const expected = EXPECTED.some((kind) => error instanceof kind);
   if (!expected || !isError(error)) return undefined;
-  return printableText(error.message.replace(/\s+/g, ' '), MAX_MESSAGE);
+  return oneLine(error.message);
 }
+
+/** Others' words may be in it. */
+const oneLine = (text: string): string => printableText(text.replace(/\s+/g, ' '), MAX_MESSAGE);
 
 /** With the stack, whose frames are lines of ours; the message may repeat what was read. */
 function faultText(error: unknown): string {
@@ -85,8 +97,10 @@ function ownVersion(): string {
   return own.version;
 }
 
+const NO_HOOKS: ServeHooks = { print: () => undefined, end: () => undefined };
+
 /** The command line: verbs and their flags. */
-export function cliProgram(run: RunVerb, process: Pick<CliProcess, 'stdout' | 'stderr'>): Command {
+export function cliProgram(run: RunVerb, process: CliProcess, hooks: ServeHooks = NO_HOOKS): Command {
   const top = new Command('proto-webhooks')
     .description('Tools for signed advertising webhooks: look into deliveries, probe a receiver, check keys.')
     .version(ownVersion())
@@ -113,6 +127,7 @@ export function cliProgram(run: RunVerb, process: Pick<CliProcess, 'stdout' | 's
   addTasks(top, run);
   addOwed(top, run);
   addState(top, run);
+  addServe(top, run, process, hooks);
   addRegistry(top.command('registry').description("the registry's badges and compliance diagnostics"), run);
   return top;
 }
@@ -130,6 +145,13 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     write(process.stdout, options.json ? JSON.stringify(json, undefined, 2) : text(paint));
     exit = ok ? EXIT.pass : EXIT.fail;
   };
+  const hooks: ServeHooks = {
+    print: (line) => write(process.stdout, line),
+    end: (code, message) => {
+      exit = code;
+      if (message !== undefined) write(process.stderr, PREFIX + oneLine(message));
+    },
+  };
   const fail = (error: unknown, message: string): number => {
     if (args.includes('--json')) {
       write(process.stdout, JSON.stringify({ error: { code: codeOf(error), message } }, undefined, 2));
@@ -142,14 +164,15 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     return EXIT.usage;
   }
   try {
-    await cliProgram(run, process).parseAsync([...args], { from: 'user' });
+    await cliProgram(run, process, hooks).parseAsync([...args], { from: 'user' });
     return exit;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.pass;
     // commander has written its own line by now.
     if (error instanceof CommanderError) return fail(error, error.message.replace(/^error: /, ''));
-    const text = usageText(error) ?? faultText(error);
-    write(process.stderr, `${PREFIX}${text}`);
-    return fail(error, text);
+    const texts =
+      error instanceof MistakesError ? error.lines.map(oneLine) : [usageText(error) ?? faultText(error)];
+    for (const text of texts) write(process.stderr, `${PREFIX}${text}`);
+    return fail(error, texts.join('\n'));
   }
 }

@@ -11,6 +11,16 @@ export class UsageError extends PrintableError {
   readonly code = 'usage_error';
 }
 
+/** Mistakes of a configuration: each is a line on stderr. */
+export class MistakesError extends ConfigError {
+  readonly lines: readonly string[];
+
+  constructor(lines: readonly string[]) {
+    super(lines.join('\n'));
+    this.lines = lines;
+  }
+}
+
 /** Reads a page: a wrong `after` is named as the flag that it came by. @throws UsageError */
 export async function pageBehind<T>(read: Promise<T>): Promise<T> {
   try {

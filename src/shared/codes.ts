@@ -163,6 +163,8 @@ export const CODES = {
   sink_unavailable: ['alarm'],
   /** The store was made just now: where an older one should be there, its volume may not be. */
   store_created: ['alarm'],
+  /** `serve` has read its configuration again and not taken it: the former one holds (serve.md §1.8). */
+  config_rejected: ['alarm'],
   /** What is answered survives less than `ready()` found, or than `durability.require` says: then deliveries get 503. */
   durability_lowered: ['alarm'],
   /** `sodium-native` is installed, and cannot be used: OpenSSL verifies (verification.md §3.9). */

@@ -148,6 +148,7 @@ const SUBJECTS: Readonly<
   handlers_failing: 'each',
   sink_unavailable: 'each',
   store_created: 'each',
+  config_rejected: 'each',
   operation_orphaned: 'each',
   answer_refused: 'each',
   operation_refused: 'each',

@@ -27,6 +27,7 @@ const VERBS = [
   'tasks',
   'owed',
   'state',
+  'serve',
 ];
 
 // oxlint-disable-next-line no-control-regex

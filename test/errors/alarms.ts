@@ -31,6 +31,7 @@ import { freePort } from '../support/free-port.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import { sodiumNative } from '../crypto/sodium-native.ts';
 import type { Row } from './row.ts';
+import { ready, serving, world as serveWorld } from '../serve/kit.ts';
 import { anyClient, pollerBy, startBy } from '../support/any-client.ts';
 
 type Alarms = readonly Alarm[];
@@ -800,6 +801,21 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       return at.alarms;
     },
     message: 'was made just now and remembers no event',
+  },
+  config_rejected: {
+    test: async () => {
+      const at = await serveWorld();
+      const process = serving(at.folder.file('webhooks.yaml', at.yaml()), at.folder.path);
+      await ready(at);
+      at.folder.file('webhooks.yaml', '');
+      process.signals.emit('SIGHUP');
+      await vi.waitUntil(() => process.alarms('config_rejected').length > 0, 30_000);
+      return process
+        .alarms('config_rejected')
+        .map(({ msg: message }) => ({ code: 'config_rejected', message }));
+    },
+    message:
+      'the configuration was not taken, and the former one holds: webhooks.yaml:1:1 publicUrl: is missing.',
   },
   durability_lowered: {
     test: async () => {

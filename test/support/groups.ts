@@ -23,11 +23,12 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^subscriptions\/(controls|crash|faults|together|watch)\.test\.ts$/, 'reliability'],
   [/^(stores|queues)\//, 'stores'],
   [/^cli\/inbox\//, 'stores'],
+  [/^serve\/stores\.test\.ts$/, 'stores'],
   [/^repository\/budget(-registrations)?\.test\.ts$/, 'stores'],
   [/^reconcile\/lost-store\.test\.ts$/, 'stores'],
   [/^receiver\/(late-query|stuck-transaction)\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|examples|runtimes)\//, 'integration'],
-  [/^cli\/((process|refused|registry|owed|state)\.test\.ts$|probe\/)/, 'integration'],
+  [/^cli\/((process|refused|registry|owed|state|serve)\.test\.ts$|probe\/)/, 'integration'],
   [/^repository\/(exports|packed|samples|sizes)\.test\.ts$/, 'integration'],
   [/^vectors\/docs\.test\.ts$/, 'integration'],
 ];
@@ -44,6 +45,7 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
   [/^examples\/block-commands\.test\.ts$/, 'cli, in this process'],
   [/^examples\/block-servers\.test\.ts$/, 'examples/blocks, and readme, which need no servers'],
   [/^examples\/(lambda|worker)\.test\.ts$/, 'adapters/lambda, runtimes on workerd'],
+  [/^examples\/serve-installed\.test\.ts$/, 'examples/serve, whose consumer is called by the test; serve'],
   [/^examples\/readme-types\.test\.ts$/, 'consumers, which compiles the same program beside others'],
   [
     /^reliability\/faults\/(mysql|postgres|redis)\.test\.ts$/,

@@ -1,13 +1,12 @@
 import type { Command } from 'commander';
 import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { pathToFileURL } from 'node:url';
+import { type Clients, createClient } from '../../serve/clients.ts';
 import type { Store, StoreInbox, StoreRegistrations } from '../../stores/store.ts';
-import { type MysqlPool, mysqlStore } from '../../stores/mysql.ts';
-import { type PgPool, postgresStore } from '../../stores/postgres.ts';
-import { type RedisClient, redisStore } from '../../stores/redis.ts';
+import { mysqlStore } from '../../stores/mysql.ts';
+import { postgresStore } from '../../stores/postgres.ts';
+import { redisStore } from '../../stores/redis.ts';
 import { type CliContext, UsageError } from '../shell.ts';
 import { messageOf } from '../../shared/errors.ts';
 
@@ -71,36 +70,6 @@ interface Made {
   readonly end: () => unknown;
 }
 
-/** A package of the user's project, found from the working directory; else from here; undefined where it is in neither. */
-async function findPackage(name: string, context: CliContext): Promise<Record<string, unknown> | undefined> {
-  const fromProject = createRequire(join(context.cwd, 'package.json'));
-  for (const find of [() => pathToFileURL(fromProject.resolve(name)).href, () => name]) {
-    try {
-      return (await import(find())) as Record<string, unknown>;
-    } catch (error) {
-      if (!/MODULE_NOT_FOUND/.test(String((error as NodeJS.ErrnoException).code))) throw error;
-    }
-  }
-  return undefined;
-}
-
-async function userPackage(
-  name: 'pg' | 'mysql2' | 'ioredis',
-  context: CliContext,
-): Promise<Record<string, unknown>> {
-  const found = await findPackage(name, context);
-  if (found) return found;
-  throw new UsageError(
-    `the package ${name} is not installed here. Run npm install ${name}, in the project that has the receiver.`,
-  );
-}
-
-/** CommonJS packages have their names on `default` too, or only there. */
-function named(module: Record<string, unknown>, name: string): unknown {
-  const fallback = module['default'] as Record<string, unknown> | undefined;
-  return module[name] ?? fallback?.[name];
-}
-
 /** How the URL of each server begins; the first is what messages give as the example. */
 const SCHEMES = {
   postgres: ['postgres:', 'postgresql:'],
@@ -108,7 +77,7 @@ const SCHEMES = {
   redis: ['redis:', 'rediss:'],
 } as const;
 
-type Server = keyof typeof SCHEMES;
+type Server = keyof Clients;
 
 /** Drivers take the path of a socket too. */
 const SOCKET = /^\/[^/@]/;
@@ -132,13 +101,18 @@ const unreadable = (server: Server, cause?: unknown): UsageError =>
     { cause },
   );
 
-/** What a driver throws where it reads the URL may repeat it. @throws UsageError */
-function readBy<T>(server: Server, make: () => T): T {
-  try {
-    return make();
-  } catch (error) {
-    throw unreadable(server, error);
-  }
+/** The pool ends only when its connections do: a server that says nothing must not keep the command. Ms. */
+const POOL = { connections: 2, connectMs: 5000, queryMs: 5000 };
+
+/** @throws UsageError */
+async function clientOf<K extends Server>(server: K, url: string, context: CliContext): Promise<Clients[K]> {
+  const made = await createClient(server, { ...POOL, folders: [context.cwd], url });
+  // What a driver throws where it reads the URL may repeat it.
+  if ('unreadable' in made) throw unreadable(server, made.unreadable);
+  if (!('missing' in made)) return made;
+  throw new UsageError(
+    `the package ${made.missing} is not installed here. Run npm install ${made.missing}, in the project that has the receiver.`,
+  );
 }
 
 async function sqlite(given: string, context: CliContext): Promise<Made> {
@@ -158,35 +132,22 @@ async function sqlite(given: string, context: CliContext): Promise<Made> {
   return { store: sqliteStore(file), end: () => undefined };
 }
 
-/** The pool ends only when its connections do: a server that says nothing must not keep the command. Ms. */
-const POOL = { max: 2, connectionTimeoutMillis: 5000, query_timeout: 5000 };
-
 async function postgres(
   flags: StoreFlags & { readonly postgres: string | true },
   context: CliContext,
 ): Promise<Made> {
-  const connectionString = urlOf('postgres', flags.postgres, 'DATABASE_URL', context);
-  type Pool = new (options: typeof POOL & { connectionString: string }) => PgPool & { end(): Promise<void> };
-  const Pool = named(await userPackage('pg', context), 'Pool') as Pool;
-  const pool = readBy('postgres', () => new Pool({ ...POOL, connectionString }));
-  const store = postgresStore({ pool, ...(flags.schema !== undefined && { schema: flags.schema }) });
-  return { store, end: () => pool.end() };
+  const url = urlOf('postgres', flags.postgres, 'DATABASE_URL', context);
+  const { client: pool, end } = await clientOf('postgres', url, context);
+  return {
+    store: postgresStore({ pool, ...(flags.schema !== undefined && { schema: flags.schema }) }),
+    end,
+  };
 }
 
 async function mysql(given: string | true, context: CliContext): Promise<Made> {
-  const uri = urlOf('mysql', given, 'DATABASE_URL', context);
-  await userPackage('mysql2', context);
-  const module = await findPackage('mysql2/promise', context);
-  type CreatePool = (options: {
-    uri: string;
-    connectionLimit: number;
-    connectTimeout: number;
-  }) => MysqlPool & {
-    end(): Promise<void>;
-  };
-  const createPool = named(module ?? {}, 'createPool') as CreatePool;
-  const pool = readBy('mysql', () => createPool({ uri, connectionLimit: 2, connectTimeout: 5000 }));
-  return { store: mysqlStore({ pool }), end: () => pool.end() };
+  const url = urlOf('mysql', given, 'DATABASE_URL', context);
+  const { client: pool, end } = await clientOf('mysql', url, context);
+  return { store: mysqlStore({ pool }), end };
 }
 
 async function redis(
@@ -194,14 +155,11 @@ async function redis(
   context: CliContext,
 ): Promise<Made> {
   const url = urlOf('redis', flags.redis, 'REDIS_URL', context);
-  type Client = RedisClient & { disconnect(): void; on(event: 'error', listener: () => void): unknown };
-  type Constructor = new (url: string, options: object) => Client;
-  const Redis = named(await userPackage('ioredis', context), 'Redis') as Constructor;
-  const client = readBy('redis', () => new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 1 }));
-  // What goes wrong is told by the store's own rejection.
-  client.on('error', () => undefined);
-  const store = redisStore({ client, ...(flags.prefix !== undefined && { prefix: flags.prefix }) });
-  return { store, end: () => client.disconnect() };
+  const { client, end } = await clientOf('redis', url, context);
+  return {
+    store: redisStore({ client, ...(flags.prefix !== undefined && { prefix: flags.prefix }) }),
+    end,
+  };
 }
 
 async function make(flags: StoreFlags, context: CliContext): Promise<Made> {

@@ -1,0 +1,90 @@
+import type { Command } from 'commander';
+import { addVerb, type CliContext, MistakesError, type Report, type RunVerb, UsageError } from '../shell.ts';
+
+interface ServeFlags {
+  readonly config: string;
+  readonly check?: boolean;
+  readonly migrate?: boolean;
+  readonly json?: boolean;
+}
+
+/** What the verb needs of the process. */
+export type ServeProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'on' | 'off' | 'exit'>;
+
+/** What a verb that serves tells the command line. */
+export interface ServeHooks {
+  /** Prints a line on standard output. */
+  readonly print: (line: string) => void;
+  /** It has ended: the exit code, and a line for people if a fault ended it. */
+  readonly end: (code: number, message?: string) => void;
+}
+
+/** After the end, ms. */
+const LINGER_MS = 500;
+
+/** Loaded for this verb alone: the parser of YAML, and all that it serves with. */
+const load = async (): Promise<typeof import('../../serve/serve.ts')> => import('../../serve/serve.ts');
+
+/** @throws MistakesError */
+async function configured(
+  file: string,
+  { cwd, env }: Pick<CliContext, 'cwd' | 'env'>,
+): Promise<Pick<Parameters<Awaited<ReturnType<typeof load>>['serve']>[0], 'source' | 'config'>> {
+  const source = { file, cwd, env };
+  const read = (await load()).readConfig(source);
+  if ('mistakes' in read) throw new MistakesError(read.mistakes);
+  return { source, config: read.config };
+}
+
+async function check(flags: ServeFlags, context: CliContext): Promise<Report> {
+  const { source, config } = await configured(flags.config, context);
+  const parts = await (await load()).checkParts(source, config);
+  return {
+    ok: parts.every(({ ok }) => ok),
+    json: { ok: parts.every(({ ok }) => ok), parts },
+    text: (paint) =>
+      parts
+        .map(({ part, ok, text }) => `${ok ? paint('good', 'ok  ') : paint('bad', 'FAIL')}  ${part}: ${text}`)
+        .join('\n'),
+  };
+}
+
+async function migrate(flags: ServeFlags, context: CliContext): Promise<Report> {
+  const { source, config } = await configured(flags.config, context);
+  const text = await (await load()).migrateStore(source, config);
+  return { ok: true, json: { ok: true, text }, text: () => text };
+}
+
+/** `serve`. */
+export function addServe(
+  parent: Command,
+  run: RunVerb,
+  process: ServeProcess,
+  { print, end }: ServeHooks,
+): void {
+  addVerb(parent, 'serve', 'receive webhooks as a process, and hand their events to a URL or a module', [
+    'serve --config webhooks.yaml',
+    'serve --config webhooks.yaml --check',
+    'serve --config webhooks.yaml --migrate',
+  ])
+    .requiredOption('--config <file>', 'the configuration, a YAML file')
+    .option('--check', 'try configuration, store and sink without a change, and end')
+    .option('--migrate', "make or raise the store's tables (Postgres, MySQL), and end")
+    .action(async (flags: ServeFlags) => {
+      if (flags.check && flags.migrate) throw new UsageError('--check and --migrate: write one of them.');
+      if (flags.check) return run(flags, (context) => check(flags, context));
+      if (flags.migrate) return run(flags, (context) => migrate(flags, context));
+      const given = await configured(flags.config, { cwd: process.cwd(), env: process.env });
+      const { code, message } = await (
+        await load()
+      ).serve({
+        ...given,
+        write: print,
+        signals: process,
+        exit: (now) => process.exit(now),
+      });
+      end(code, message);
+      // What a module of the owner's has open must not keep the process.
+      setTimeout(() => process.exit(code), LINGER_MS).unref();
+    });
+}

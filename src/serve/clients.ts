@@ -1,0 +1,110 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { MysqlPool } from '../stores/mysql.ts';
+import type { PgPool } from '../stores/postgres.ts';
+import type { RedisClient } from '../stores/redis.ts';
+
+/** A package as its `import` gives it. */
+export type Package = Readonly<Record<string, unknown>>;
+
+/** A package of the user's project, found from the first of these folders that has it; else from here; undefined where it is nowhere. */
+export async function findPackage(name: string, folders: readonly string[]): Promise<Package | undefined> {
+  const fromProjects = folders.map(
+    (folder) => () => pathToFileURL(createRequire(join(folder, 'package.json')).resolve(name)).href,
+  );
+  for (const find of [...fromProjects, () => name]) {
+    try {
+      return (await import(find())) as Package;
+    } catch (error) {
+      if (!/MODULE_NOT_FOUND/.test(String((error as NodeJS.ErrnoException).code))) throw error;
+    }
+  }
+  return undefined;
+}
+
+/** CommonJS packages have their names on `default` too, or only there. */
+export function named(module: Package, name: string): unknown {
+  const fallback = module['default'] as Package | undefined;
+  return module[name] ?? fallback?.[name];
+}
+
+/** How a client is made. */
+export interface ClientOptions {
+  /** Where its package is looked for first. */
+  readonly folders: readonly string[];
+  readonly url: string;
+  /** The most connections. */
+  readonly connections: number;
+  /** The wait for a connection, ms. */
+  readonly connectMs: number;
+  /** The wait for an answer, ms; absent: the store's own limit. */
+  readonly queryMs?: number;
+}
+
+/** A client that connects when it is first used, and how to be done with it. */
+export interface Clients {
+  readonly postgres: { readonly client: PgPool; readonly end: () => Promise<void> };
+  readonly mysql: { readonly client: MysqlPool; readonly end: () => Promise<void> };
+  readonly redis: { readonly client: RedisClient; readonly end: () => Promise<void> };
+}
+
+/** What there is no client for: its package is not installed, or the URL cannot be read, whose text the driver may repeat. */
+export type NoClient = { readonly missing: string } | { readonly unreadable: unknown };
+
+const PACKAGES = {
+  postgres: ['pg', 'pg'],
+  mysql: ['mysql2', 'mysql2/promise'],
+  redis: ['ioredis', 'ioredis'],
+} as const;
+
+/** A connection that ends while it is idle: the store's next call says so. */
+const quiet = (): void => undefined;
+
+interface Emitter {
+  on(event: 'error', listener: () => void): unknown;
+}
+
+const MAKE: { readonly [K in keyof Clients]: (module: Package, options: ClientOptions) => Clients[K] } = {
+  postgres(module, { url, connections, connectMs, queryMs }) {
+    type Pool = PgPool & Emitter & { end(): Promise<void> };
+    const Constructor = named(module, 'Pool') as new (options: object) => Pool;
+    const pool = new Constructor({
+      connectionString: url,
+      max: connections,
+      connectionTimeoutMillis: connectMs,
+      ...(queryMs !== undefined && { query_timeout: queryMs }),
+    });
+    pool.on('error', quiet);
+    return { client: pool, end: () => pool.end() };
+  },
+  mysql(module, { url, connections, connectMs }) {
+    const createPool = named(module, 'createPool') as (
+      options: object,
+    ) => MysqlPool & { end(): Promise<void> };
+    const pool = createPool({ uri: url, connectionLimit: connections, connectTimeout: connectMs });
+    return { client: pool, end: () => pool.end() };
+  },
+  redis(module, { url }) {
+    type Client = RedisClient & Emitter & { disconnect(): void };
+    const Constructor = named(module, 'Redis') as new (url: string, options: object) => Client;
+    const client = new Constructor(url, { lazyConnect: true, maxRetriesPerRequest: 1 });
+    client.on('error', quiet);
+    return { client, end: async () => client.disconnect() };
+  },
+};
+
+/** Makes a client by the user's own package. */
+export async function createClient<K extends keyof Clients>(
+  kind: K,
+  options: ClientOptions,
+): Promise<Clients[K] | NoClient> {
+  const [missing, entry] = PACKAGES[kind];
+  const module = await findPackage(entry, options.folders);
+  if (!module) return { missing };
+  try {
+    return MAKE[kind](module, options);
+  } catch (error) {
+    return { unreadable: error };
+  }
+}

@@ -1,0 +1,99 @@
+/** A secret of the file: where it is. */
+export type SecretPlace = { readonly env: string } | { readonly file: string };
+
+/** One secret, or a new one and the one before. */
+export type SecretPlaces = readonly SecretPlace[];
+
+/** How a seller of the file proves that it sends, where it does not sign. */
+export type AuthInFile =
+  | { readonly hmac: { readonly secrets: SecretPlaces } }
+  | { readonly bearer: { readonly tokens: SecretPlaces; readonly header?: string | undefined } }
+  | { readonly reports: { readonly secrets: SecretPlaces } };
+
+/** A seller of the file: the library's `Sender`, with its secrets elsewhere, and its path where sellers have paths. */
+export interface SellerInFile {
+  readonly agentUrl: string;
+  readonly path?: string | undefined;
+  readonly auth?: AuthInFile | undefined;
+  readonly brandJsonUrl?: string | undefined;
+  readonly edition?: string | undefined;
+  readonly format?: 'tool' | 'agent' | undefined;
+  readonly pins?: readonly Readonly<Record<string, unknown>>[] | undefined;
+  readonly publishers?: readonly string[] | undefined;
+  readonly revocation?:
+    | {
+        readonly url?: string | undefined;
+        readonly discover?: boolean | undefined;
+        readonly revokedKids?: readonly string[] | undefined;
+      }
+    | undefined;
+  readonly notificationToken?:
+    { readonly tokens: SecretPlaces; readonly onMismatch?: 'warn' | 'refuse' | undefined } | undefined;
+}
+
+/** The store of the file. */
+export type StoreInFile =
+  | { readonly sqlite: string }
+  | {
+      readonly postgres: {
+        readonly url: SecretPlace;
+        readonly schema?: string | undefined;
+        readonly connections: number;
+      };
+    }
+  | { readonly mysql: { readonly url: SecretPlace; readonly connections: number } }
+  | {
+      readonly redis: {
+        readonly url: SecretPlace;
+        readonly prefix?: string | undefined;
+        readonly waitReplicas?: number | undefined;
+      };
+    };
+
+/** What every sink has. */
+export interface SinkNumbers {
+  readonly timeoutMs: number;
+  readonly concurrency: number;
+  readonly attempts: number;
+}
+
+/** The sink of the file. */
+export type SinkInFile =
+  | string
+  | (SinkNumbers & { readonly module: string })
+  | (SinkNumbers & {
+      readonly url: string;
+      readonly secrets: SecretPlaces;
+      readonly headers?: Readonly<Record<string, SecretPlace>> | undefined;
+    });
+
+/** Where it listens. */
+export interface ListenInFile {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The whole file, with every default. */
+export interface ConfigInFile {
+  readonly publicUrl: string | readonly string[];
+  readonly sellers: readonly SellerInFile[];
+  readonly sink: SinkInFile;
+  readonly listen: ListenInFile;
+  readonly health: ListenInFile & { readonly metrics: boolean };
+  readonly store: StoreInFile;
+  readonly durability?:
+    | {
+        readonly require?: 'process' | 'disk' | 'failover' | undefined;
+        readonly declared?: 'process' | 'disk' | 'failover' | undefined;
+      }
+    | undefined;
+  readonly events?: readonly string[] | undefined;
+  readonly limits: {
+    readonly maxBodyBytes: number;
+    readonly maxRecordsPerSender: number;
+    readonly maxPendingBytesPerSender: number;
+    readonly retentionMs: number;
+  };
+  readonly hostCheck: 'strict' | 'off';
+  readonly allowLoopback: boolean;
+}

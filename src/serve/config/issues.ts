@@ -1,0 +1,40 @@
+import type * as z from 'zod';
+import type { Mistake, Path } from './yaml-text.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/** A branch of a union that was not meant: the value is of another type altogether. */
+const isOtherType = (issues: readonly Issue[]): boolean =>
+  issues.some(({ code, path }) => code === 'invalid_type' && path.length === 0);
+
+/** Members that a branch of a mapping does not know. */
+const unknownTo = (issues: readonly Issue[]): readonly string[] =>
+  issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys' && issue.path.length === 0 ? issue.keys : [],
+  );
+
+const weight = (issues: readonly Issue[]): number =>
+  issues.reduce((sum, issue) => sum + (issue.code === 'unrecognized_keys' ? issue.keys.length : 1), 0);
+
+/** The branch that was meant: the one with the fewest mistakes, if it is the only one, and none of them is a member of another. */
+function meant(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
+  const [first, ...others] = branches
+    .filter((issues) => !isOtherType(issues))
+    .toSorted((a, b) => weight(a) - weight(b));
+  if (!first) return undefined;
+  const isMixed = unknownTo(first).some((key) => others.some((other) => !unknownTo(other).includes(key)));
+  const isOnly = others.every((other) => weight(first) < weight(other));
+  return isOnly && !isMixed ? first : undefined;
+}
+
+/** Each mistake by itself, at the member that it is about. */
+export function mistakesOf(issues: readonly Issue[], above: Path = []): Mistake[] {
+  return issues.flatMap((issue) => {
+    const path = [...above, ...issue.path];
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map((key) => ({ path: [...path, key], text: issue.message }));
+    }
+    const branch = issue.code === 'invalid_union' ? meant(issue.errors) : undefined;
+    return branch ? mistakesOf(branch, path) : { path, text: issue.message };
+  });
+}

@@ -1,0 +1,121 @@
+import { createVerifier, type Sender, type SendersByPath, type SenderSource } from '../../index.ts';
+import type { AuthInFile, ConfigInFile, SecretPlace, SellerInFile } from './file-types.ts';
+import type { Findings } from './findings.ts';
+import type { Path } from './yaml-text.ts';
+
+/** The current secret, and the former one; '' for one that is not there. */
+function both(
+  places: readonly SecretPlace[],
+  path: Path,
+  { secret }: Findings,
+): readonly [string, string | undefined] {
+  const [current = '', former] = places.map((place, index) => secret(place, [...path, index]) ?? '');
+  return [current, former];
+}
+
+function authOf(auth: AuthInFile, path: Path, found: Findings): NonNullable<Sender['auth']> {
+  if ('bearer' in auth) {
+    const [token, previousToken] = both(auth.bearer.tokens, [...path, 'bearer', 'tokens'], found);
+    const { header } = auth.bearer;
+    return {
+      bearer: { token, ...(previousToken !== undefined && { previousToken }), ...(header && { header }) },
+    };
+  }
+  const [name, { secrets }] =
+    'hmac' in auth ? (['hmac', auth.hmac] as const) : (['reports', auth.reports] as const);
+  const [secret, previousSecret] = both(secrets, [...path, name, 'secrets'], found);
+  const pair = { secret, ...(previousSecret !== undefined && { previousSecret }) };
+  return name === 'hmac' ? { hmac: pair } : { reports: pair };
+}
+
+/** A seller as the library takes it. */
+function senderOf(seller: SellerInFile, path: Path, found: Findings): Sender {
+  const { path: _, auth, notificationToken, ...rest } = seller;
+  const sender: Record<string, unknown> = { ...rest };
+  if (auth) sender['auth'] = authOf(auth, [...path, 'auth'], found);
+  if (notificationToken) {
+    const { tokens, onMismatch } = notificationToken;
+    const [token, previousToken] = both(tokens, [...path, 'notificationToken', 'tokens'], found);
+    sender['notificationToken'] = {
+      token,
+      ...(previousToken !== undefined && { previousToken }),
+      ...(onMismatch && { onMismatch }),
+    };
+  }
+  // The library checks what is in it, and knows more of it than this file's definition.
+  return sender as unknown as Sender;
+}
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+const kindOf = ({ auth }: SellerInFile): string => (auth ? (Object.keys(auth)[0] ?? '') : 'signatures');
+
+/** Sellers have a path each, or none has; those of one URL prove themselves in one way. */
+function checkTogether(sellers: readonly SellerInFile[], { wrong }: Findings): void {
+  const hasPaths = sellers.some(({ path }) => path !== undefined);
+  const kinds = new Map<string | undefined, string>();
+  for (const [index, one] of sellers.entries()) {
+    const kind = kinds.get(one.path) ?? kindOf(one);
+    kinds.set(one.path, kind);
+    if (hasPaths && one.path === undefined) {
+      wrong(['sellers', index], 'has no path, and another seller has one. Write path: /… here too.');
+    } else if (kind !== kindOf(one)) {
+      wrong(
+        ['sellers', index, 'auth'],
+        `another seller of the same URL has another kind of auth (${kind}). Let publicUrl end in /*, and write a path for each seller: path: /webhooks/seller.`,
+      );
+    }
+  }
+}
+
+function sourceOf(sellers: readonly SellerInFile[], senders: readonly Sender[]): SenderSource {
+  if (sellers.every(({ path }) => path === undefined)) return senders;
+  return Object.groupBy(senders, (_, index) => sellers[index]?.path ?? '') as SendersByPath;
+}
+
+/** `senders["/webhooks/a"]` is about the sellers with that path. */
+function placeByPath(name: string, sellers: readonly SellerInFile[]): Path {
+  if (name === 'publicUrl') return ['publicUrl'];
+  const index = sellers.findIndex(({ path }) => path !== undefined && name.includes(JSON.stringify(path)));
+  return index === -1 ? ['sellers'] : ['sellers', index, 'path'];
+}
+
+/** `senders[0].auth.hmac` without its beginning. */
+const partsOf = (name: string): string[] => name.match(/[A-Za-z]+|\d+/g)?.slice(2) ?? [];
+
+const SAMPLE = { publicUrl: 'https://buyer.example/', senders: [{ agentUrl: 'https://seller.example/' }] };
+
+/**
+ * The sellers for the library, which checks URLs, keys and credentials.
+ * @param isWhole the file has no other mistake, so that the sellers are all there.
+ */
+export function sellersOf(
+  { publicUrl, sellers, allowLoopback }: Pick<ConfigInFile, 'publicUrl' | 'sellers' | 'allowLoopback'>,
+  isWhole: boolean,
+  found: Findings,
+): SenderSource {
+  const common = { ...SAMPLE, allowLoopback, logger: SILENT };
+  found.refusedBy(
+    () => createVerifier({ ...common, publicUrl }),
+    () => ['publicUrl'],
+  );
+  const given = sellers.map((one, index) => {
+    const before = found.mistakes.length;
+    const sender = senderOf(one, ['sellers', index], found);
+    if (found.mistakes.length > before) return sender;
+    found.refusedBy(
+      () => createVerifier({ ...common, senders: [sender] }),
+      (name) => ['sellers', index, ...partsOf(name)],
+    );
+    return sender;
+  });
+  if (isWhole) checkTogether(sellers, found);
+  const senders = sourceOf(sellers, given);
+  if (isWhole && found.mistakes.length === 0) {
+    found.refusedBy(
+      () => createVerifier({ ...common, publicUrl, senders }),
+      (name) => placeByPath(name, sellers),
+    );
+  }
+  return senders;
+}

@@ -1,0 +1,109 @@
+import {
+  type Document,
+  type ErrorCode,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  visit,
+} from 'yaml';
+
+/** Where something is in the value of the file: names of members and indexes. */
+export type Path = readonly PropertyKey[];
+
+/** From 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** A mistake of the file, before it is told. */
+export interface Mistake {
+  readonly path: Path;
+  /** Where, if the path does not say so. */
+  readonly position?: Position;
+  /** What is wrong, and what to write. */
+  readonly text: string;
+}
+
+/** A file that was read. */
+export interface YamlText {
+  readonly value: unknown;
+  readonly mistakes: readonly Mistake[];
+  /** The place of the member's name, of the item, or of what is nearest above. */
+  readonly at: (path: Path) => Position;
+}
+
+/** The parser's own words may repeat the file, where a secret may stand by mistake. */
+const WRONG: Partial<Readonly<Record<ErrorCode, string>>> = {
+  BAD_INDENT: 'the indentation is not that of the lines above. Write members of one mapping in one column.',
+  DUPLICATE_KEY: 'the member is there twice. Write it once.',
+  MULTIPLE_DOCS: 'a second document begins. Write one, without --- in between.',
+  MISSING_CHAR: 'a quote, a bracket, a comma or a colon is missing. Write it.',
+  TAB_AS_INDENT: 'a tab indents. Write spaces.',
+  TAG_RESOLVE_FAILED: 'has a tag of its own. Write the value without it.',
+};
+
+const UNREADABLE = 'is not YAML 1.2. Look at its indentation, quotes and brackets.';
+
+/** What YAML has, and this file does not: names of values make small files large, tags make types of their own. */
+function refusals(document: Document.Parsed, at: (offset: number) => Position): Mistake[] {
+  const found: Mistake[] = [];
+  visit(document, (_, node) => {
+    if (!isNode(node)) return;
+    const position = at(node.range?.[0] ?? 0);
+    if (isAlias(node) || node.anchor !== undefined) {
+      found.push({ path: [], position, text: 'has an alias or an anchor. Write the value itself.' });
+    } else if (node.tag !== undefined) {
+      found.push({ path: [], position, text: WRONG.TAG_RESOLVE_FAILED ?? UNREADABLE });
+    }
+  });
+  return found;
+}
+
+/** The offset of the name of a member, or of an item; undefined: there is none. */
+function offsetOf(
+  parent: unknown,
+  part: PropertyKey,
+): { readonly offset: number; readonly child: unknown } | undefined {
+  if (isSeq(parent)) {
+    const child = parent.items[Number(part)];
+    return isNode(child) ? { offset: child.range?.[0] ?? 0, child } : undefined;
+  }
+  if (!isMap(parent)) return undefined;
+  const pair = parent.items.find(({ key }) => isScalar(key) && String(key.value) === String(part));
+  return isScalar(pair?.key) ? { offset: pair.key.range?.[0] ?? 0, child: pair.value } : undefined;
+}
+
+/** Reads one YAML document. What is wrong with it as YAML is told by itself, and then its value is undefined. */
+export function readYaml(source: string): YamlText {
+  const lines = new LineCounter();
+  const at = (offset: number): Position => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(1, line), column: Math.max(1, col) };
+  };
+  const document = parseDocument(source, { version: '1.2', lineCounter: lines, prettyErrors: false });
+  const wrong = [...document.errors, ...document.warnings].map(({ code, pos }) => ({
+    path: [],
+    position: at(pos[0]),
+    text: WRONG[code] ?? UNREADABLE,
+  }));
+  const mistakes = wrong.length > 0 ? wrong : refusals(document, at);
+  return {
+    value: mistakes.length > 0 ? undefined : document.toJS(),
+    mistakes,
+    at: (path) => {
+      let offset = isNode(document.contents) ? (document.contents.range?.[0] ?? 0) : 0;
+      let node: unknown = document.contents;
+      for (const part of path) {
+        const next = offsetOf(node, part);
+        if (!next) break;
+        ({ offset, child: node } = next);
+      }
+      return at(offset);
+    },
+  };
+}

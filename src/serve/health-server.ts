@@ -1,0 +1,38 @@
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { Instance } from './instance.ts';
+
+/** The pages of the port of its own (serve.md §3.2). */
+interface HealthParts {
+  /** The instance that serves now. */
+  readonly current: () => Instance;
+  /** Present if metrics are wanted. */
+  readonly metrics?: RequestListener | undefined;
+}
+
+function answer(res: ServerResponse, status: number, value: object): void {
+  res.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  res.end(`${JSON.stringify(value)}\n`);
+}
+
+/** The state of the process. A paused sink is told, and does not make it unready: deliveries are stored. */
+async function state(instance: Instance, name: 'live' | 'ready', res: ServerResponse): Promise<void> {
+  const { live, ready, store, worker, senders } = await instance.receiver.health();
+  const sink = { name: instance.sink.name, ...instance.sinkState() };
+  answer(res, { live, ready }[name] ? 200 : 503, { live, ready, store, worker, sink, senders });
+}
+
+/** Serves `/livez`, `/readyz` and `/metrics`. */
+export function healthServer({ current, metrics }: HealthParts): Server {
+  const pages: Readonly<Record<string, RequestListener>> = {
+    '/livez': (_, res) => void state(current(), 'live', res),
+    '/readyz': (_, res) => void state(current(), 'ready', res),
+    ...(metrics && { '/metrics': metrics }),
+  };
+  return createServer((req, res) => {
+    const [path = ''] = (req.url ?? '').split('?');
+    const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
+    if (!page) return answer(res, 404, { error: `known: ${Object.keys(pages).join(', ')}` });
+    if (req.method !== 'GET' && req.method !== 'HEAD') return answer(res, 405, { error: 'GET only' });
+    return page(req, res);
+  });
+}

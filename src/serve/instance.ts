@@ -1,0 +1,109 @@
+import { pathToFileURL } from 'node:url';
+import { webhookHandler } from '../adapters/node.ts';
+import { createReceiver, type Receiver, type ReceiverOptions } from '../index.ts';
+import type { ServeConfig } from './config/read-config.ts';
+import type { SinkConfig } from './config/store-and-sink.ts';
+import { forwards } from './events-filter.ts';
+import type { JsonLog } from './json-log.ts';
+import { createForwarder, type Forwarder } from './sink/forwarder.ts';
+import { httpSink } from './sink/http-sink.ts';
+import { moduleSink } from './sink/module-sink.ts';
+import type { Sink } from './sink/sink.ts';
+import { makeStore } from './store.ts';
+import type { Telemetry } from './telemetry.ts';
+
+/** All that one reading of the configuration makes: a sink, a store and a receiver between them. */
+export interface Instance {
+  readonly config: ServeConfig;
+  readonly receiver: Receiver;
+  readonly handler: ReturnType<typeof webhookHandler>;
+  readonly sink: Sink;
+  readonly sinkState: Forwarder['state'];
+  /** Ends what runs within `graceMs`, gives back the rest, and closes sink and store. */
+  readonly stop: () => Promise<void>;
+}
+
+/** What instances of one process share. */
+export interface InstanceParts {
+  readonly log: JsonLog;
+  readonly telemetry: Telemetry | undefined;
+  /** Where packages are looked for after the folder of the configuration. */
+  readonly cwd: string;
+  /** How often modules were loaded before: each time anew. */
+  readonly loads: number;
+  /** How long `receiver.ready()` waits for the store, ms. */
+  readonly readyMs: number;
+  /** How long what runs may take to end (serve.md §3.1): a lease, by which a receiver stops. Ms. */
+  readonly graceMs: number;
+}
+
+/** A run waits for a paused sink at most a minute, and has two attempts in it. Ms. */
+const deadlineMs = (timeoutMs: number): number => 120_000 + 2 * timeoutMs;
+
+const DAY_MS = 86_400_000;
+
+/** @throws ConfigError (rejects) for a module without `send`, and what the module throws. */
+export async function makeSink(config: SinkConfig, loads = 0): Promise<Sink> {
+  const { timeoutMs } = config;
+  if (config.kind === 'http') return httpSink(config);
+  const url = pathToFileURL(config.path);
+  // A module that was loaded before is loaded again under another URL.
+  if (loads > 0) url.searchParams.set('read', String(loads));
+  const module: unknown = await import(url.href);
+  return moduleSink(module, { name: config.name, timeoutMs });
+}
+
+function receiverOptions(config: ServeConfig, leaseMs: number): Omit<ReceiverOptions, 'store' | 'handlers'> {
+  const { publicUrl, senders, limits, hostCheck, allowLoopback, sink, durability = {} } = config;
+  const { require, declared } = durability;
+  return {
+    publicUrl,
+    senders,
+    ...limits,
+    hostCheck,
+    allowLoopback,
+    durability: { ...(require && { require }), ...(declared && { declared }) },
+    mode: 'inbox',
+    worker: { concurrency: sink.concurrency },
+    retry: { attempts: sink.attempts },
+    leaseMs,
+    handlerDeadlineMs: deadlineMs(sink.timeoutMs),
+  };
+}
+
+/**
+ * Makes an instance. Nothing is opened yet.
+ * @throws ConfigError (rejects) for what is not installed or not there.
+ */
+export async function createInstance(config: ServeConfig, parts: InstanceParts): Promise<Instance> {
+  const { log, loads, readyMs, graceMs, telemetry } = parts;
+  const sink = await makeSink(config.sink, loads);
+  const { store, end, sweep } = await makeStore(config.store, [config.folder, parts.cwd]);
+  const forwarder = createForwarder(sink, { onAlarm: log.alarm, logger: log.logger });
+  const isForwarded = forwards(config.events);
+  const receiver = createReceiver({
+    ...receiverOptions(config, graceMs),
+    store,
+    handlers: { other: (event, ctx) => (isForwarded(event) ? forwarder.handle(event, ctx) : undefined) },
+    logger: log.logger,
+    advanced: { startMs: readyMs },
+  });
+  const off = telemetry?.instrument(receiver);
+  const sweeping = setInterval(() => {
+    sweep?.().catch((error: unknown) => log.logger.warn({ err: error }, 'expired rows were not deleted'));
+  }, DAY_MS).unref();
+  return {
+    config,
+    receiver,
+    handler: webhookHandler(receiver),
+    sink,
+    sinkState: forwarder.state,
+    stop: async () => {
+      clearInterval(sweeping);
+      await receiver.stop();
+      off?.();
+      await sink.close();
+      await end();
+    },
+  };
+}

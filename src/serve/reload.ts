@@ -1,0 +1,62 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type ConfigSource, readConfig } from './config/read-config.ts';
+import { createInstance, type Instance, type InstanceParts } from './instance.ts';
+import { adviceOf } from './within.ts';
+
+/** What reads the configuration again. */
+export interface ReloadParts extends Omit<InstanceParts, 'loads'> {
+  readonly source: ConfigSource;
+  /** The instance that serves now. */
+  readonly current: () => Instance;
+  /** Deliveries come to the new one from now on. Resolves when the former one has ended what it had. */
+  readonly swap: (next: Instance) => Promise<void>;
+  readonly isStopping: () => boolean;
+}
+
+/** What cannot change while it listens. */
+const FIXED = ['listen', 'health'] as const;
+
+/** @throws Error (rejects) with what is wrong */
+async function load({ source, current, ...parts }: ReloadParts, loads: number): Promise<Instance> {
+  const read = readConfig(source);
+  if ('mistakes' in read) throw new Error(read.mistakes.join(' '));
+  const changed = FIXED.find((name) => !isDeepStrictEqual(read.config[name], current().config[name]));
+  if (changed !== undefined) {
+    throw new Error(`${source.file}: ${changed} has changed. Start the process anew, or write what it was.`);
+  }
+  const next = await createInstance(read.config, { ...parts, loads });
+  try {
+    await next.receiver.ready();
+    return next;
+  } catch (error) {
+    await next.stop();
+    throw error;
+  }
+}
+
+/**
+ * Reads the configuration again (serve.md §1.8), one time after the other. With a mistake everything stays as it was, and the alarm
+ * `config_rejected` says so.
+ */
+export function createReload(parts: ReloadParts): () => Promise<void> {
+  const { log, swap, isStopping } = parts;
+  let loads = 0;
+  let last = Promise.resolve();
+
+  async function reload(): Promise<void> {
+    if (isStopping()) return;
+    try {
+      loads += 1;
+      const next = await load(parts, loads);
+      if (isStopping()) return await next.stop();
+      const over = swap(next);
+      log.logger.info({}, 'the configuration was read again, and holds from now on');
+      await over;
+    } catch (error) {
+      const message = `the configuration was not taken, and the former one holds: ${adviceOf(error, parts.source.file)}`;
+      log.alarm({ code: 'config_rejected', message });
+    }
+  }
+
+  return () => (last = last.then(reload));
+}

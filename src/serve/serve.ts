@@ -1,0 +1,126 @@
+import { createServer } from 'node:http';
+import type { ConfigSource, ServeConfig } from './config/read-config.ts';
+import { healthServer } from './health-server.ts';
+import { createInstance, type Instance } from './instance.ts';
+import { type JsonLog, jsonLog } from './json-log.ts';
+import { close, listen } from './listening.ts';
+import { createReload } from './reload.ts';
+import { startTelemetry } from './telemetry.ts';
+import { adviceOf, endsWithin } from './within.ts';
+
+export { checkParts, migrateStore } from './check.ts';
+export { readConfig } from './config/read-config.ts';
+
+type SignalName = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
+
+/** Signals of the process: `process` has these. */
+export interface Signals {
+  on(name: SignalName, listener: () => void): unknown;
+  off(name: SignalName, listener: () => void): unknown;
+}
+
+/** The process that serves. */
+export interface ServeOptions {
+  readonly source: ConfigSource;
+  /** What `source` was read to. */
+  readonly config: ServeConfig;
+  /** Writes a line of the log. */
+  readonly write: (line: string) => void;
+  readonly signals: Signals;
+  /** Ends the process at once: a second signal. */
+  readonly exit: (code: number) => void;
+  /** Unix ms. Default: `Date.now`. */
+  readonly now?: () => number;
+  /** How long a new configuration's store may take to be ready, ms. Default: 30 000. */
+  readonly readyMs?: number;
+  /** How long what runs may take to end, ms. Default: 10 000. */
+  readonly graceMs?: number;
+}
+
+/** How it ended. */
+export interface ServeEnd {
+  readonly code: 0 | 1;
+  /** One line for people, if a fault ended it. */
+  readonly message?: string;
+}
+
+/** serve.md §1.8. */
+const READY_MS = 30_000;
+
+/** serve.md §3.1. */
+const GRACE_MS = 10_000;
+
+/** Then the store is closed: a server that says nothing must not keep the process. Ms. */
+const CLOSE_MS = 3_000;
+
+/** Ends what runs; what is wrong with that is logged, for nobody waits for it but the end. */
+async function stopped(instance: Instance, graceMs: number, { logger }: JsonLog): Promise<void> {
+  try {
+    const inTime = await endsWithin(instance.stop(), graceMs + CLOSE_MS);
+    if (!inTime) logger.error({}, 'not all has ended in time: what was under way is due again later');
+  } catch (error) {
+    logger.error({ err: error }, 'the end failed');
+  }
+}
+
+/**
+ * Serves until a signal or a fault ends it (serve.md §3.1).
+ * @throws ConfigError (rejects) for what is not installed or not there.
+ */
+export async function serve(options: ServeOptions): Promise<ServeEnd> {
+  const { source, config, write, signals, exit, now = Date.now } = options;
+  const { readyMs = READY_MS, graceMs = GRACE_MS } = options;
+  const log = jsonLog(write, now);
+  const { metrics } = config.health;
+  const telemetry = await startTelemetry({ env: source.env, metrics, folders: [config.folder, source.cwd] });
+  const parts = { log, telemetry, cwd: source.cwd, readyMs, graceMs };
+  const ended = Promise.withResolvers<ServeEnd>();
+  const failed = (error: unknown): void => ended.resolve({ code: 1, message: adviceOf(error, source.file) });
+  let current = await createInstance(config, { ...parts, loads: 0 });
+  let former = Promise.resolve();
+  let isStopping = false;
+
+  const server = createServer((req, res) => current.handler(req, res));
+  const health = healthServer({ current: () => current, metrics: telemetry?.metrics });
+  const begin = (instance: Instance): void => void instance.receiver.start().catch(failed);
+  const reload = createReload({
+    ...parts,
+    source,
+    current: () => current,
+    isStopping: () => isStopping,
+    swap: (next) => {
+      former = stopped(current, graceMs, log);
+      current = next;
+      begin(next);
+      return former;
+    },
+  });
+  const onEnd = (): void => {
+    if (isStopping) return exit(1);
+    isStopping = true;
+    ended.resolve({ code: 0 });
+  };
+  const listeners = { SIGTERM: onEnd, SIGINT: onEnd, SIGHUP: () => void reload() };
+  const each = (act: 'on' | 'off'): void => {
+    for (const [name, listener] of Object.entries(listeners)) signals[act](name as SignalName, listener);
+  };
+
+  each('on');
+  try {
+    const port = await listen(server, 'listen', config.listen);
+    const healthAt = { host: config.health.host, port: await listen(health, 'health', config.health) };
+    log.logger.info({ host: config.listen.host, port, health: healthAt }, 'listening');
+    begin(current);
+  } catch (error) {
+    failed(error);
+  }
+  const end = await ended.promise;
+  isStopping = true;
+  log.logger.info({}, 'stopping');
+  server.close();
+  await Promise.all([stopped(current, graceMs, log), former]);
+  await Promise.all([close(server), close(health), telemetry?.end()]);
+  log.logger.info({ code: end.code }, 'stopped');
+  each('off');
+  return end;
+}

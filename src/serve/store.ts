@@ -1,0 +1,83 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { ConfigError } from '../index.ts';
+import type { RedisClient } from '../stores/redis.ts';
+import type { Store } from '../stores/store.ts';
+import { type Clients, createClient } from './clients.ts';
+import type { StoreConfig } from './config/store-and-sink.ts';
+
+/** A store that is not opened yet, and how to be done with its client. */
+export interface MadeStore {
+  readonly store: Store;
+  readonly end: () => Promise<void>;
+  /** The client of a Redis store. */
+  readonly redis?: RedisClient;
+  /** Makes its tables, or raises their version; absent: the store does so by itself. */
+  readonly migrate?: () => Promise<unknown>;
+  /** Deletes expired rows of sellers that send no more; absent: the store does so by itself. */
+  readonly sweep?: () => Promise<unknown>;
+}
+
+/** The connection that a delivery waits for, ms. */
+const CONNECT_MS = 3_000;
+
+type Server = Exclude<StoreConfig, { readonly kind: 'sqlite' }>;
+
+/** @throws ConfigError with the command that installs what is missing */
+async function clientOf<K extends keyof Clients>(
+  kind: K,
+  config: Server,
+  folders: readonly string[],
+): Promise<Clients[K]> {
+  const connections = 'connections' in config ? config.connections : 1;
+  const made = await createClient(kind, { folders, url: config.url, connections, connectMs: CONNECT_MS });
+  if ('missing' in made) {
+    throw new ConfigError(
+      `store.${kind}: the package ${made.missing} is not installed. Run npm install ${made.missing}, in the folder of the configuration.`,
+    );
+  }
+  if ('unreadable' in made) {
+    throw new ConfigError(
+      `store.${kind}.url: the driver cannot read the URL, which is not shown because of its password. Percent-encode the password's special characters.`,
+    );
+  }
+  return made;
+}
+
+const nothing = async (): Promise<void> => undefined;
+
+async function sqlite({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite' }>): Promise<MadeStore> {
+  if (isDefault) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const { sqliteStore } = await import('../stores/sqlite.ts');
+  return { store: sqliteStore(path), end: nothing };
+}
+
+/**
+ * Makes the store of the configuration. It connects when it is opened.
+ * @throws ConfigError (rejects) for what is not there.
+ */
+export async function makeStore(config: StoreConfig, folders: readonly string[]): Promise<MadeStore> {
+  if (config.kind === 'sqlite') return sqlite(config);
+  if (config.kind === 'postgres') {
+    const { client: pool, end } = await clientOf('postgres', config, folders);
+    const { migrate, postgresStore } = await import('../stores/postgres.ts');
+    const named = config.schema !== undefined && { schema: config.schema };
+    const store = postgresStore({ pool, ...named });
+    return { store, end, migrate: () => migrate(pool, { ...named }), sweep: () => store.sweep() };
+  }
+  if (config.kind === 'mysql') {
+    const { client: pool, end } = await clientOf('mysql', config, folders);
+    const { migrate, mysqlStore } = await import('../stores/mysql.ts');
+    const store = mysqlStore({ pool });
+    return { store, end, migrate: () => migrate(pool), sweep: () => store.sweep() };
+  }
+  const { client, end } = await clientOf('redis', config, folders);
+  const { redisStore } = await import('../stores/redis.ts');
+  const { prefix, waitReplicas } = config;
+  const store = redisStore({
+    client,
+    ...(prefix !== undefined && { prefix }),
+    ...(waitReplicas !== undefined && { waitReplicas }),
+  });
+  return { store, end, redis: client };
+}

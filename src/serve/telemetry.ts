@@ -1,0 +1,150 @@
+import type { RequestListener } from 'node:http';
+import { ConfigError, type Receiver } from '../index.ts';
+import type { InstrumentOptions } from '../otel/index.ts';
+import { findPackage, named, type Package } from './clients.ts';
+import { endsWithin } from './within.ts';
+
+/** Metrics and traces of the process. */
+export interface Telemetry {
+  /** Answers `/metrics`. */
+  readonly metrics?: RequestListener;
+  /** Measures a receiver. @returns what ends that */
+  readonly instrument: (receiver: Receiver) => () => void;
+  /** Sends what is left, for at most `FLUSH_MS`. */
+  readonly end: () => Promise<unknown>;
+}
+
+/** What is wanted of it. */
+export interface TelemetryOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Whether `/metrics` is wanted. */
+  readonly metrics: boolean;
+  /** Where packages are looked for. */
+  readonly folders: readonly string[];
+}
+
+/** A collector that is away must not keep the process. */
+const FLUSH_MS = 2_000;
+
+const API = '@opentelemetry/api';
+const METRICS = '@opentelemetry/sdk-metrics';
+const PROMETHEUS = '@opentelemetry/exporter-prometheus';
+const SDK = '@opentelemetry/sdk-node';
+
+type Signal = 'TRACES' | 'METRICS';
+
+type Env = TelemetryOptions['env'];
+
+const isSet = (env: Env, name: string): boolean => (env[name] ?? '') !== '';
+
+/** Whether the usual variables say where it is sent. */
+const isSent = (env: Env, signal: Signal): boolean =>
+  isSet(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') || isSet(env, `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`);
+
+const installing = (why: string, names: readonly string[]): ConfigError =>
+  new ConfigError(
+    `${why}: not installed: ${names.join(', ')}. Run npm install ${names.join(' ')}, in the folder of the configuration, beside proto-webhooks.`,
+  );
+
+/** @throws ConfigError (rejects) naming every package that is not installed */
+async function packages<const N extends string>(
+  why: string,
+  names: readonly N[],
+  folders: readonly string[],
+): Promise<Readonly<Record<N, Package>>> {
+  const found = await Promise.all(
+    names.map(async (name) => [name, await findPackage(name, folders)] as const),
+  );
+  const missing = found.filter(([, module]) => module === undefined).map(([name]) => name);
+  if (missing.length > 0) throw installing(why, missing);
+  return Object.fromEntries(found) as Readonly<Record<N, Package>>;
+}
+
+/** The packages' own constructors. */
+type Make<T> = new (options?: object) => T;
+
+interface Reader {
+  getMetricsRequestHandler: RequestListener;
+}
+
+interface NodeSdk {
+  start(): void;
+  shutdown(): Promise<void>;
+}
+
+const reader = (module: Package): Reader => {
+  const Exporter = named(module, 'PrometheusExporter') as Make<Reader>;
+  return new Exporter({ preventServerStart: true });
+};
+
+/** What the SDK sends: nothing of a signal for which no variable says where. Its own default is a collector on this machine. */
+function sdkOptions(env: Env, asked: Reader | undefined): object {
+  const isNamed =
+    isSet(env, 'OTEL_SERVICE_NAME') || /\bservice\.name=/.test(env['OTEL_RESOURCE_ATTRIBUTES'] ?? '');
+  return {
+    ...(!isNamed && { serviceName: 'proto-webhooks' }),
+    ...(!isSent(env, 'TRACES') && { spanProcessors: [] }),
+    ...(asked ? { metricReaders: [asked] } : !isSent(env, 'METRICS') && { metricReaders: [] }),
+    logRecordProcessors: [],
+  };
+}
+
+/** What measures receivers. @throws ConfigError (rejects) where its API is not beside this package */
+async function instrumenting(options: InstrumentOptions): Promise<Telemetry['instrument']> {
+  try {
+    const { instrument } = await import('../otel/index.ts');
+    return (receiver) => instrument(receiver, options);
+  } catch (error) {
+    if (!/MODULE_NOT_FOUND/.test(String((error as NodeJS.ErrnoException).code))) throw error;
+    throw installing('OpenTelemetry', [API]);
+  }
+}
+
+const flushed = (work: Promise<void>): Promise<unknown> =>
+  endsWithin(
+    work.catch(() => undefined),
+    FLUSH_MS,
+  );
+
+/** By the variables of OpenTelemetry: its SDK does the rest (serve.md §3.3). */
+async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telemetry> {
+  const names = metrics ? ([API, SDK, PROMETHEUS] as const) : ([API, SDK] as const);
+  const found: Partial<Readonly<Record<string, Package>>> = await packages(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    names,
+    folders,
+  );
+  const asked = found[PROMETHEUS] && reader(found[PROMETHEUS]);
+  const NodeSDK = named(found[SDK] as Package, 'NodeSDK') as Make<NodeSdk>;
+  const sdk = new NodeSDK(sdkOptions(env, asked));
+  sdk.start();
+  return {
+    ...(asked && { metrics: (req, res) => asked.getMetricsRequestHandler(req, res) }),
+    instrument: await instrumenting({}),
+    end: () => flushed(sdk.shutdown()),
+  };
+}
+
+/** For `/metrics` alone. */
+async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
+  const found = await packages('health.metrics', [API, METRICS, PROMETHEUS], folders);
+  const asked = reader(found[PROMETHEUS]);
+  type Provider = NonNullable<InstrumentOptions['meterProvider']> & { shutdown(): Promise<void> };
+  const MeterProvider = named(found[METRICS], 'MeterProvider') as Make<Provider>;
+  const meterProvider = new MeterProvider({ readers: [asked] });
+  return {
+    metrics: (req, res) => asked.getMetricsRequestHandler(req, res),
+    instrument: await instrumenting({ meterProvider }),
+    end: () => flushed(meterProvider.shutdown()),
+  };
+}
+
+/**
+ * Starts what is wanted; undefined if that is nothing, and then no package of OpenTelemetry is needed.
+ * @throws ConfigError (rejects) with the command that installs what is missing
+ */
+export async function startTelemetry(options: TelemetryOptions): Promise<Telemetry | undefined> {
+  const { env, metrics } = options;
+  if (isSent(env, 'TRACES') || isSent(env, 'METRICS')) return bySdk(options);
+  return metrics ? byReader(options) : undefined;
+}
