@@ -191,7 +191,13 @@ export async function workplace(parent: string, language: Language, fated: boole
     restart,
     start: async (...secrets) => restart(await freePort(), ...secrets),
     refuses: async (...secrets) => {
-      const { ended, printed } = begin(await freePort(), secrets);
+      const port = await freePort();
+      const { child, ended, printed } = begin(port, secrets);
+      // One that starts all the same is ended here, which is no exit code.
+      while (child.exitCode === null && child.signalCode === null) {
+        if (await isOpen(port)) child.kill('SIGKILL');
+        await sleep(20);
+      }
       return { code: await ended, printed: printed() };
     },
   };
