@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url';
 import { webhookHandler } from '../adapters/node.ts';
-import { createReceiver, type Receiver, type ReceiverOptions } from '../index.ts';
+import { ConfigError, createReceiver, type Receiver, type ReceiverOptions } from '../index.ts';
 import type { ServeConfig } from './config/read-config.ts';
 import type { SinkConfig } from './config/store-and-sink.ts';
 import { forwards } from './events-filter.ts';
@@ -11,6 +11,7 @@ import { moduleSink } from './sink/module-sink.ts';
 import type { Sink } from './sink/sink.ts';
 import { makeStore } from './store.ts';
 import type { Telemetry } from './telemetry.ts';
+import { messageOf } from './within.ts';
 
 /** All that one reading of the configuration makes: a sink, a store and a receiver between them. */
 export interface Instance {
@@ -42,15 +43,23 @@ const deadlineMs = (timeoutMs: number): number => 120_000 + 2 * timeoutMs;
 
 const DAY_MS = 86_400_000;
 
-/** @throws ConfigError (rejects) for a module without `send`, and what the module throws. */
+async function loaded(url: URL, name: string): Promise<unknown> {
+  try {
+    return (await import(url.href)) as unknown;
+  } catch (error) {
+    const message = `${name}: cannot be loaded: ${messageOf(error)}. Correct it: it is loaded as Node loads any module.`;
+    throw new ConfigError(message, { cause: error });
+  }
+}
+
+/** @throws ConfigError (rejects) for a module that cannot be loaded, or has no `send` */
 export async function makeSink(config: SinkConfig, loads = 0): Promise<Sink> {
   const { timeoutMs } = config;
   if (config.kind === 'http') return httpSink(config);
   const url = pathToFileURL(config.path);
   // A module that was loaded before is loaded again under another URL.
   if (loads > 0) url.searchParams.set('read', String(loads));
-  const module: unknown = await import(url.href);
-  return moduleSink(module, { name: config.name, timeoutMs });
+  return moduleSink(await loaded(url, config.name), { name: config.name, timeoutMs });
 }
 
 function receiverOptions(config: ServeConfig, leaseMs: number): Omit<ReceiverOptions, 'store' | 'handlers'> {

@@ -46,8 +46,21 @@ async function clientOf<K extends keyof Clients>(
 
 const nothing = async (): Promise<void> => undefined;
 
+/** @throws ConfigError on a read-only file system, and where something else has its name */
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    throw new ConfigError(
+      `store: the folder ${folder} cannot be made (${code}). Make it, and let this user write there; or write another one: store: { sqlite: path }.`,
+      { cause: error },
+    );
+  }
+}
+
 async function sqlite({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite' }>): Promise<MadeStore> {
-  if (isDefault) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  if (isDefault) makeFolder(dirname(path));
   const { sqliteStore } = await import('../stores/sqlite.ts');
   return { store: sqliteStore(path), end: nothing };
 }

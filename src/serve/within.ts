@@ -16,7 +16,8 @@ export async function endsWithin(work: Promise<unknown>, ms: number): Promise<bo
 export const isError = (value: unknown): value is Error =>
   typeof value === 'object' && value !== null && 'message' in value && 'stack' in value;
 
-const messageOf = (error: unknown): string => (isError(error) ? error.message : String(error));
+/** What was thrown, as a text. */
+export const messageOf = (error: unknown): string => (isError(error) ? error.message : String(error));
 
 /** The same with what to run instead of what the library's users write. */
 export const adviceOf = (error: unknown, file: string): string =>

@@ -118,6 +118,14 @@ describe('design: imports point one way', () => {
     expect(strangers).toEqual([]);
   });
 
+  it('lets serve import public entries alone: it is a user of the library, and none of that is in its build', () => {
+    const outside = imports.filter(
+      ({ from, to }) => from.startsWith('serve/') && !/^serve\/|^node:|^(?:yaml|zod)$/.test(to),
+    );
+    expect(outside.length).toBeGreaterThan(5);
+    expect(outside.filter(({ to }) => !EXPORTS.includes(join(src, to)))).toEqual([]);
+  });
+
   it('lets the table of wrong deliveries import nothing else: vectors and their judges share no code', () => {
     const isTable = (file: string): boolean => /^testing\/mistake(-row|s(-[a-z]+)?)\.ts$/.test(file);
     expect(imports.filter(({ from }) => isTable(from)).length).toBeGreaterThan(5);

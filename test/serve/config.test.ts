@@ -30,7 +30,7 @@ function mistakes(yaml: string, files: Readonly<Record<string, string>> = {}): r
 }
 
 describe('a mistake is one line with file, line, column, path, what is wrong and what to write', () => {
-  it.each<readonly [string, string, ...RegExp[]]>([
+  const ROWS: readonly (readonly [string, string, ...RegExp[]])[] = [
     [
       'nothing',
       '',
@@ -113,11 +113,14 @@ describe('a mistake is one line with file, line, column, path, what is wrong and
       /^webhooks\.yaml:5:16 events\[1\]: is not the status of a task\. Write one of task\.submitted, .*task\.rejected\.$/,
     ],
     ['no events', `${HEAD}events: []\n`, /^webhooks\.yaml:5:1 events: is an empty list\. Write e\.g\./],
-  ])('%s', (_, yaml, ...expected) => {
-    expect(mistakes(yaml)).toEqual(
-      expected.map((pattern) => expect.stringMatching(pattern as RegExp) as string),
-    );
-  });
+  ];
+
+  it.each(ROWS.map(([name, yaml, ...expected]) => ({ name, yaml, expected })))(
+    '$name',
+    ({ yaml, expected }) => {
+      expect(mistakes(yaml)).toEqual(expected.map((pattern) => expect.stringMatching(pattern) as string));
+    },
+  );
 });
 
 describe('what is no YAML of this file', () => {

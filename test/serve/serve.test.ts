@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Store } from '../../src/index.ts';
+import { ConfigError, type Store } from '../../src/index.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { inThisForm } from '../reliability/form.ts';
 import { freePort } from '../support/free-port.ts';
@@ -174,6 +174,17 @@ describe('the end', () => {
     });
   });
 
+  it('a folder that cannot be made is a mistake', async () => {
+    const at = await world();
+    at.folder.file('data', 'a file has its name');
+    const process = serving(at.folder.file('webhooks.yaml', at.yaml()), at.folder.path);
+    await expect(process.ended).rejects.toThrow(
+      new ConfigError(
+        `store: the folder ${join(at.folder.path, 'data')} cannot be made (EEXIST). Make it, and let this user write there; or write another one: store: { sqlite: path }.`,
+      ),
+    );
+  });
+
   it('a store that cannot be used is one line and 1', async () => {
     const at = await world();
     at.folder.file('text.db', 'no database, but long enough to have a header\n'.repeat(100));
@@ -326,7 +337,7 @@ describe('reading again', () => {
     [
       'a module that throws',
       (at) => at.yaml().replace(/sink: .*/, 'sink: ./throws.mjs'),
-      /: it has no database$/,
+      /: \.\/throws\.mjs: cannot be loaded: it has no database\. Correct it/,
     ],
     ['a store that cannot be used', (at) => at.yaml('store: { sqlite: text.db }\n'), /: .*not a database/],
     [
