@@ -328,6 +328,7 @@ async function play(field: Field): Promise<MovingFacts> {
     retirements,
     named: new Set(named),
     callMs: options.callMs,
+    died: ground.fleet.kills() + noted.ledger.filter(({ what }) => what === 'die').length,
     ...(!renews && base !== undefined && { base }),
   };
 }
