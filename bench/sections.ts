@@ -86,6 +86,12 @@ export const SECTIONS: Readonly<Record<string, Section>> = {
     parts: ['sqlite'],
     load: () => import('./sections/watched.ts'),
   },
+  forward: {
+    title:
+      'serve: from the seller’s request to the sink’s answer, beside a bare forwarder with each event on disk (1 KB, SQLite)',
+    parts: ['16', '64'],
+    load: () => import('./sections/forward.ts'),
+  },
   cold: {
     title: 'Cold start and installed size',
     parts: [''],

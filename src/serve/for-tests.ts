@@ -3,5 +3,6 @@
 
 export { configSchema } from './config/definition.ts';
 export { readConfig } from './config/read-config.ts';
+export { leaseMsFor, withoutQueue } from './instance.ts';
 export { jsonLog } from './json-log.ts';
 export { serve, type ServeEnd, type ServeOptions } from './serve.ts';

@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url';
 import { webhookHandler } from '../adapters/node.ts';
-import { ConfigError, createReceiver, type Receiver, type ReceiverOptions } from '../index.ts';
+import { ConfigError, createReceiver, type Logger, type Receiver, type ReceiverOptions } from '../index.ts';
 import type { ServeConfig } from './config/read-config.ts';
 import type { SinkConfig } from './config/store-and-sink.ts';
 import { forwards } from './events-filter.ts';
@@ -8,6 +8,7 @@ import type { JsonLog } from './json-log.ts';
 import { createForwarder, type Forwarder } from './sink/forwarder.ts';
 import { httpSink } from './sink/http-sink.ts';
 import { moduleSink } from './sink/module-sink.ts';
+import { onAbort } from './sink/on-abort.ts';
 import type { Sink } from './sink/sink.ts';
 import { makeStore } from './store.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -34,12 +35,23 @@ export interface InstanceParts {
   readonly loads: number;
   /** How long `receiver.ready()` waits for the store, ms. */
   readonly readyMs: number;
-  /** How long what runs may take to end (serve.md §3.1): a lease, by which a receiver stops. Ms. */
+  /** How long what runs may take to end (serve.md §3.1). Ms. */
   readonly graceMs: number;
 }
 
 /** A run waits for a paused sink at most a minute, and has two attempts in it. Ms. */
 const deadlineMs = (timeoutMs: number): number => 120_000 + 2 * timeoutMs;
+
+/** No lease lasts longer (admission.md §4.11). Ms. */
+const LONGEST_LEASE_MS = 600_000;
+const SHORTEST_LEASE_MS = 10_000;
+
+/**
+ * What a killed process held is due again when the lease is over, of which three quarters are left at least. The sink may be at
+ * its request for `timeoutMs`: nothing of its task is handed out before (serve.md §2.1).
+ */
+export const leaseMsFor = (timeoutMs: number): number =>
+  Math.min(LONGEST_LEASE_MS, Math.max(SHORTEST_LEASE_MS, Math.ceil(1.5 * timeoutMs)));
 
 const DAY_MS = 86_400_000;
 
@@ -62,7 +74,7 @@ export async function makeSink(config: SinkConfig, loads = 0): Promise<Sink> {
   return moduleSink(await loaded(url, config.name), { name: config.name, timeoutMs });
 }
 
-function receiverOptions(config: ServeConfig, leaseMs: number): Omit<ReceiverOptions, 'store' | 'handlers'> {
+function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | 'handlers'> {
   const { publicUrl, senders, limits, hostCheck, allowLoopback, sink, durability = {} } = config;
   const { require, declared } = durability;
   return {
@@ -75,8 +87,43 @@ function receiverOptions(config: ServeConfig, leaseMs: number): Omit<ReceiverOpt
     mode: 'inbox',
     worker: { concurrency: sink.concurrency },
     retry: { attempts: sink.attempts },
-    leaseMs,
+    leaseMs: leaseMsFor(sink.timeoutMs),
     handlerDeadlineMs: deadlineMs(sink.timeoutMs),
+  };
+}
+
+/** While the sink is paused, events wait in the store because of that, which `sink_unavailable` tells. */
+export function withoutQueue(logger: Logger, sinkState: Forwarder['state']): Logger {
+  return {
+    ...logger,
+    warn: (fields, message) => {
+      const { code } = fields as { readonly code?: unknown };
+      if (code !== 'queue_unattended' || !sinkState().paused) logger.warn(fields, message);
+    },
+  };
+}
+
+/** Runs that end early by a call: the receiver's own limit is its lease. */
+function stoppable(handle: Forwarder['handle']): {
+  readonly handle: Forwarder['handle'];
+  readonly stop: () => void;
+} {
+  const running = new Set<AbortController>();
+  return {
+    async handle(event, { deliveryId, run, log, signal }) {
+      const own = new AbortController();
+      const off = onAbort(signal, () => own.abort(signal.reason));
+      running.add(own);
+      try {
+        await handle(event, { deliveryId, run, log, signal: own.signal });
+      } finally {
+        running.delete(own);
+        off();
+      }
+    },
+    stop: () => {
+      for (const own of running) own.abort();
+    },
   };
 }
 
@@ -89,12 +136,13 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
   const sink = await makeSink(config.sink, loads);
   const { store, end, sweep } = await makeStore(config.store, [config.folder, parts.cwd]);
   const forwarder = createForwarder(sink, { onAlarm: log.alarm, logger: log.logger });
+  const runs = stoppable(forwarder.handle);
   const isForwarded = forwards(config.events);
   const receiver = createReceiver({
-    ...receiverOptions(config, graceMs),
+    ...receiverOptions(config),
     store,
-    handlers: { other: (event, ctx) => (isForwarded(event) ? forwarder.handle(event, ctx) : undefined) },
-    logger: log.logger,
+    logger: withoutQueue(log.logger, forwarder.state),
+    handlers: { other: (event, ctx) => (isForwarded(event) ? runs.handle(event, ctx) : undefined) },
     advanced: { startMs: readyMs },
   });
   const off = telemetry?.instrument(receiver);
@@ -109,7 +157,9 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
     sinkState: forwarder.state,
     stop: async () => {
       clearInterval(sweeping);
+      const late = setTimeout(runs.stop, (graceMs * 3) / 4);
       await receiver.stop();
+      clearTimeout(late);
       off?.();
       await sink.close();
       await end();

@@ -33,7 +33,7 @@ const AT_LEAST: Record<ScenarioName, number> = {
   inlineTransaction: 28_000,
   inbox: 11_000,
   inboxTask: 40_000,
-  inboxKept: 7_400,
+  inboxKept: 7_300,
   inboxResends: 7_500,
   inboxTransaction: 5_500,
   mixed: 14_000,

@@ -38,6 +38,10 @@ export const RULE_PATTERNS: readonly RegExp[] = RULES.map(([pattern]) => pattern
 /** Whole files that `npm test` leaves to `npm run test:rows`, with what runs in their place in `npm test`. */
 export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
   [
+    /^reliability\/serve\/serve\.test\.ts$/,
+    'reliability/serve/judge, kill on SQLite in mode inbox, and serve/sink against a real HTTP server',
+  ],
+  [
     /^reliability\/moving\/moving\.test\.ts$/,
     'registrations/moves, whose processes die at each step within one process',
   ],

@@ -179,7 +179,8 @@ const store: z.ZodType<StoreInFile> = z
 export const SINK_NUMBERS: SinkNumbers = { timeoutMs: 15_000, concurrency: 16, attempts: 12 };
 
 const sinkNumbers = {
-  timeoutMs: whole('How long an answer may take, ms.', 1, 600_000, SINK_NUMBERS.timeoutMs),
+  // A lease is half as long again (`instance.ts`), and none lasts longer than ten minutes.
+  timeoutMs: whole('How long an answer may take, ms.', 1, 400_000, SINK_NUMBERS.timeoutMs),
   concurrency: whole('The most events under way.', 1, 10_000, SINK_NUMBERS.concurrency),
   attempts: whole(
     'Charged failures of one event, while others pass, until it is DEAD.',

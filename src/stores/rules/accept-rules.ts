@@ -181,7 +181,7 @@ function startOf(
   found: Pick<Start, 'reemission' | 'windows' | 'claimedState'>,
 ): Start {
   const { rows, request, now } = step;
-  const holding = holderOf(rows, task, now, runsHere(request));
+  const holding = holderOf(rows, task, now, { key: event.key, runsHere: runsHere(request) });
   const holder = holding && seenLease(rows, holding, now);
   const common = {
     ...found,

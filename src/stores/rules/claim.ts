@@ -51,7 +51,7 @@ export function claimRecord(
   const record = known.state === 'leased' ? lapsed(rows, known, claimant, now) : known;
   if (isUsedUp(record, claimant.retry)) return end(rows, { ...record, state: 'dead' }, note('died'), now);
   const task = record.task ? rows.task(record.sender, record.task.id, now) : undefined;
-  const holder = holderOf(rows, task, now, claimant.runsHere);
+  const holder = holderOf(rows, task, now, { key: record.key, runsHere: claimant.runsHere });
   if (holder) return { kind: 'busy', record, holder: seenLease(rows, holder, now) };
   if (
     isStale(orderedBy(record, task), task) ||
@@ -100,11 +100,11 @@ function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): 
   return { ...crashed, crashes: charged, crashedIn: process, notBefore };
 }
 
-/** Due when it is put off no longer, for who takes suspects; its task is free for others meanwhile. */
+/** Due when it is put off no longer, for who takes suspects. Where it was charged, its task is free for others meanwhile. */
 function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
   const record = { ...suspect, parkedUntil: 0 };
   rows.updateRecord(record);
-  freeTask(rows, record, now);
+  if (record.crashes > 0) freeTask(rows, record, now);
   return { kind: 'suspect', record };
 }
 

@@ -23,21 +23,29 @@ export function isAhead(claim: TaskClaim | null | undefined, now: number): boole
   return claim?.instantMs !== undefined && claim.instantMs > now + MARK_AHEAD_MS;
 }
 
+/** Who asks for a task. */
+interface Asker {
+  readonly key: string;
+  /** Of a record whose lease has run out: whether the asking process runs it still. */
+  readonly runsHere?: ((holder: RecordRow) => boolean) | undefined;
+}
+
 /**
- * The record whose live lease holds the task: handlers of one task never overlap.
- * @param runsHere of a record whose lease has run out: whether the asking process runs it still.
+ * The other record that holds the task: by a live lease, for handlers of one task never overlap; or because it was handed out
+ * and is undecided by no fault of its own, so that nothing of its task goes before it again (admission.md §5.5).
  */
 export function holderOf(
   rows: Rows,
   task: TaskRow | undefined,
   now: number,
-  runsHere?: (holder: RecordRow) => boolean,
+  { key, runsHere }: Asker,
 ): RecordRow | undefined {
   if (task === undefined || task.holder === null) return undefined;
   const holder = rows.record(task.sender, task.holder, now);
   // A key that was forgotten may have come again for another task.
-  if (holder?.task?.id !== task.id || holder.state !== 'leased') return undefined;
-  return isLive(holder, now) || runsHere?.(holder) ? holder : undefined;
+  if (holder?.task?.id !== task.id) return undefined;
+  if (holder.state === 'queued') return holder.acked && holder.key !== key ? holder : undefined;
+  return isLive(holder, now) || (holder.state === 'leased' && runsHere?.(holder)) ? holder : undefined;
 }
 
 /** Whether the process that asks runs a record, as it says itself. */

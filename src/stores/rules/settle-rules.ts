@@ -80,9 +80,13 @@ export function fail(rows: Rows, request: FailRequest, now: number): FailResult 
   }
   const failed = failure(record, request, now);
   rows.updateRecord(failed);
-  freeTask(rows, record, now);
+  // What was given back is the next of its task.
+  if (!request.unstarted || !isQueuedHere(failed)) freeTask(rows, record, now);
   return failed.state === 'dead' ? 'dead' : 'queued';
 }
+
+/** Workers have it again, and not its sender. */
+const isQueuedHere = ({ state, acked }: RecordRow): boolean => state === 'queued' && acked;
 
 function failure(record: RecordRow, request: FailRequest, now: number): RecordRow {
   const { permanent, unstarted = false, overrun = false, retry } = request;
@@ -143,7 +147,7 @@ export function peek(rows: Rows, sender: string, key: string, now: number): Peek
   if (record.state === 'applied' || record.state === 'stale' || record.state === 'dead') return record.state;
   if (isLive(record, now)) return 'busy';
   const task = record.task ? rows.task(sender, record.task.id, now) : undefined;
-  return holderOf(rows, task, now) ? 'busy' : 'free';
+  return holderOf(rows, task, now, { key }) ? 'busy' : 'free';
 }
 
 /** The task's newest applied status, and what that means for its first terminal one. */

@@ -10,7 +10,7 @@ import {
   leaseOne,
   seen,
 } from './inbox-kit.ts';
-import { type Cases, DAY_MS, decision, type Kit, LEASE_MS, text } from './kit.ts';
+import { type Cases, DAY_MS, decision, type Kit, LEASE_MS, SENDER, text } from './kit.ts';
 
 const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
 const OTHER_EVENT = { key: 'event-0002-of-the-seller' };
@@ -168,19 +168,55 @@ export const inboxTaskCases: Cases = {
     assert.equal(await kit.fail('worker', { key: key(1) }), 'queued');
     assert.equal((await leaseOne(kit)).key, key(2));
   },
-  'an expired lease frees the task': async (kit) => {
+  'an expired lease keeps the task for its event, which is the next one of it': async (kit) => {
     await heldUp(kit, { retry: { crashes: 1 } });
     kit.advance(LEASE_MS + 1);
     const { events, died } = await lease(kit, { retry: { crashes: 1 } });
-    assert.deepEqual([events.map((event) => event.key), died.length], [[key(2)], 0]);
+    assert.deepEqual([events, died], [[], []]);
+    assert.equal((await leaseOne(kit, { owner: 'worker', alone: true })).key, key(1));
+    await leaseNone(kit);
+    assert.equal(await kit.complete('worker', { key: key(1) }), 'done');
+    assert.equal((await leaseOne(kit)).key, key(2));
+  },
+  'an event that was given back keeps its task, also from what comes later': async (kit) => {
+    await heldUp(kit, { owner: 'worker' });
+    const giveBack = { key: key(1), unstarted: true, backoffMs: 1000 };
+    assert.equal(await kit.fail('worker', giveBack), 'queued');
+    await kit.accept({ ...INBOX, key: key(3), task: 't' });
+    await leaseNone(kit);
+    assert.equal(await kit.peek({ key: key(2) }), 'busy');
+    assert.equal(await kit.peek({ key: key(1) }), 'free');
+    kit.advance(1001);
+    assert.equal((await leaseOne(kit, { owner: 'again' })).key, key(1));
+    await leaseNone(kit);
+    assert.equal(await kit.complete('again', { key: key(1) }), 'done');
+    assert.equal((await leaseOne(kit)).key, key(2));
+  },
+  'an older event does not go behind a newer one that was handed out, and is stale once that is done': async (
+    kit,
+  ) => {
+    await kit.accept({ ...second, at: NEW });
+    await leaseOne(kit);
+    await kit.accept({ ...first, at: OLD });
+    kit.advance(LEASE_MS + 1);
+    await leaseNone(kit);
+    assert.equal((await leaseOne(kit, { owner: 'worker', alone: true })).key, key(2));
+    assert.equal(await kit.complete('worker', { key: key(2) }), 'done');
+    await leaseNone(kit);
+    assert.equal((await seen(kit, key(1))).state, 'stale');
+  },
+  'an event that keeps its task gives it up where it is discarded': async (kit) => {
+    await heldUp(kit, { owner: 'worker' });
+    await kit.fail('worker', { key: key(1), unstarted: true, backoffMs: 0 });
+    assert.equal(await inboxOf(kit.a).discard(SENDER, key(1), DAY_MS), 'discarded');
+    assert.equal((await leaseOne(kit)).key, key(2));
   },
   'an event that waited for its task is leased before younger events': async (kit) => {
-    await heldUp(kit, { retry: { crashes: 1 } });
-    kit.advance(LEASE_MS + 1);
+    await heldUp(kit, { owner: 'worker' });
     await kit.accept({ ...INBOX, key: key(3) });
-    const one = { max: 1, retry: { crashes: 1 } };
-    assert.deepEqual(await leasedKeys(kit, one), [key(2)]);
-    assert.deepEqual(await leasedKeys(kit, one), [key(3)]);
+    assert.equal(await kit.complete('worker', { key: key(1) }), 'done');
+    assert.deepEqual(await leasedKeys(kit, { max: 1 }), [key(2)]);
+    assert.deepEqual(await leasedKeys(kit, { max: 1 }), [key(3)]);
   },
   'a renewed lease holds its task': async (kit) => {
     await kit.accept(first);

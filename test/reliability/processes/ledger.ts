@@ -48,15 +48,15 @@ export function ledgerWriter(file: string): Write {
 }
 
 /** A ledger as it grows. */
-export interface LedgerReader {
+export interface LedgerReader<L = Line> {
   /** All lines so far, in the order in which they were written. */
-  readonly read: () => readonly Line[];
+  readonly read: () => readonly L[];
   readonly close: () => void;
 }
 
-export function ledgerReader(file: string): LedgerReader {
+export function ledgerReader<L = Line>(file: string): LedgerReader<L> {
   const fd = openSync(file, 'a+');
-  const lines: Line[] = [];
+  const lines: L[] = [];
   let offset = 0;
   return {
     read: () => {
@@ -65,7 +65,7 @@ export function ledgerReader(file: string): LedgerReader {
       const end = text.lastIndexOf('\n') + 1;
       offset += end;
       for (const line of text.subarray(0, end).toString().split('\n')) {
-        if (line !== '') lines.push(JSON.parse(line) as Line);
+        if (line !== '') lines.push(JSON.parse(line) as L);
       }
       return lines;
     },
