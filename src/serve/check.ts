@@ -19,7 +19,7 @@ export interface CheckedPart {
 const CHECK_MS = 5_000;
 
 const TABLES =
-  "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('webhook_schema', 'webhook_record')";
+  "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('webhook_schema', 'webhook_row')";
 
 /** No store opens the file: that would make it, or raise its version. @throws Error with what is wrong */
 async function sqliteText({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite' }>): Promise<string> {

@@ -103,13 +103,6 @@ it('cli.md: a receiver is probed, and sent to', () =>
     expect((await plays(asWritten('docs/cli.md', '$ proto-webhooks send'), env)).code).toBe(0);
   }));
 
-it('conformance.md: a receiver is probed', () =>
-  beside(async (env) => {
-    const block = asWritten('docs/conformance.md', 'npx proto-webhooks keys generate');
-    const { code, stdout } = await programs.shell(block, env);
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/^83 passed, 0 failed/m)]);
-  }));
-
 it('cli.md: registry shows the steps that failed', async () => {
   const row = {
     storyboard_id: 'webhooks',

@@ -6,7 +6,7 @@ import type { Running } from './kit.ts';
 export interface Wired {
   readonly seller: FakeSeller;
   /** The process whose handlers run, if not the server's own. */
-  readonly handles: Running;
+  readonly handles: Pick<Running, 'printed'>;
 }
 
 const REFUSED: readonly (readonly [string, string])[] = [

@@ -22,6 +22,8 @@ export interface Example {
   readonly script: (name: string, env?: Env, args?: readonly string[]) => Promise<string>;
   /** Starts one, and leaves it running. */
   readonly start: (name: string, env: Env) => Running;
+  /** Starts a command in its folder, and leaves it running. */
+  readonly startLine: (line: string, env: Env) => Running;
   readonly remove: () => Promise<void>;
 }
 
@@ -58,7 +60,7 @@ export async function installed(name: string, shared: string): Promise<Example> 
     return { cwd: folder, env: { ...outside(), ...env, PATH: path } };
   };
   // What `npm run` does, without a process of npm's in between, which signals would have to pass.
-  const line = (script: string): string => `exec ${scripts[script] ?? 'false'}`;
+  const startLine = (line: string, env: Env): Running => started(`exec ${line}`, options(env));
   return {
     folder,
     script: async (script, env = {}, args = []) => {
@@ -67,7 +69,8 @@ export async function installed(name: string, shared: string): Promise<Example> 
       for (const part of parts) printed += await ended(part, options(env));
       return printed;
     },
-    start: (script, env) => started(line(script), options(env)),
+    start: (script, env) => startLine(scripts[script] ?? 'false', env),
+    startLine,
     remove: () => rm(folder, { recursive: true, force: true, maxRetries: 5 }),
   };
 }

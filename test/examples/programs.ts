@@ -33,6 +33,11 @@ export interface Server extends AsyncDisposable {
   readonly stop: () => Promise<number | null>;
 }
 
+/** Commands that run, in a group of processes of their own. */
+interface Started extends AsyncDisposable {
+  readonly printed: () => string;
+}
+
 /** A reader's project, with the packed package installed, in which programs of the documents run. */
 export interface Programs extends AsyncDisposable {
   readonly folder: string;
@@ -43,6 +48,8 @@ export interface Programs extends AsyncDisposable {
   readonly run: (file: string, env?: Env, cwd?: string) => Promise<string>;
   /** Runs lines of a shell to their end, in the project's folder. */
   readonly shell: (lines: string, env?: Env) => Promise<Ended>;
+  /** Starts lines of a shell whose last command does not end, in the project's folder. Disposing ends all of them by SIGTERM. */
+  readonly start: (lines: string, env?: Env) => Started;
   /** Starts a program that listens at `PORT`, or at the port given. It has a folder of its own for its database. */
   readonly serve: (file: string, env?: Env, port?: number) => Promise<Server>;
 }
@@ -85,6 +92,23 @@ export async function openPrograms(
       return stdout;
     },
     shell: (lines, env = {}) => ended('sh', ['-c', lines], folder, env),
+    start: (lines, env = {}) => {
+      const child = spawn('sh', ['-c', lines], { cwd: folder, env: envOf(env), detached: true });
+      const printed = textOf(child);
+      const closed = once(child, 'close');
+      return {
+        printed,
+        [Symbol.asyncDispose]: async () => {
+          try {
+            if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
+          } catch (error) {
+            // All have ended by themselves.
+            if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+          }
+          await closed;
+        },
+      };
+    },
     serve: async (file, env = {}, given) => {
       const port = given ?? (await freePort());
       const cwd = await mkdtemp(join(folder, 'run-'));
@@ -96,26 +120,32 @@ export async function openPrograms(
   };
 }
 
+/** What a process has printed so far. */
+function textOf({ stdout, stderr }: ReturnType<typeof spawn>): () => string {
+  let text = '';
+  for (const stream of [stdout, stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+    });
+  }
+  return () => text;
+}
+
 async function listening(
   name: string,
   port: number,
   child: ReturnType<typeof spawn>,
 ): Promise<Omit<Server, 'folder'>> {
-  let text = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (chunk: string) => {
-      text += chunk;
-    });
-  }
+  const printed = textOf(child);
   const exited = once(child, 'exit') as Promise<[number | null]>;
   const isOver = (): boolean => child.exitCode !== null || child.signalCode !== null;
   while (!(await isOpen(port))) {
-    if (isOver()) throw new Error(`${name} ended:\n${text}`);
+    if (isOver()) throw new Error(`${name} ended:\n${printed()}`);
     await sleep(20);
   }
   return {
     origin: `http://127.0.0.1:${port}`,
-    printed: () => text,
+    printed,
     stop: async () => {
       await Promise.all([holding(port, ''), holding(port, 'POST /webhooks/seller HTTP/1.1\r\nHost: a\r\n')]);
       if (!isOver()) child.kill('SIGTERM');

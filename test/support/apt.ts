@@ -7,11 +7,11 @@ const run = promisify(execFile);
 
 const OPTIONS = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
 
-/** Debian's package of a server. */
+/** Debian's package of a server or a language. */
 export interface Package {
   readonly name: string;
   /** The service that it starts on install, which was not there before, so that it is ours to end. */
-  readonly service: string;
+  readonly service?: string;
   readonly isInstalled: () => boolean;
 }
 
@@ -24,7 +24,7 @@ export async function aptInstall({ name, service, isInstalled }: Package): Promi
   const steps = [
     'apt-get update -qq',
     `apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends ${name}`,
-    `service ${service} stop`,
+    ...(service === undefined ? [] : [`service ${service} stop`]),
   ];
   // The lock is the kernel's: it goes with the process that has it, however that ends.
   const turn = [join(tmpdir(), 'proto-webhooks-apt.lock'), 'sh', '-c', steps.join(' && ')];

@@ -49,6 +49,7 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
   [/^examples\/block-commands\.test\.ts$/, 'cli, in this process'],
   [/^examples\/block-servers\.test\.ts$/, 'examples/blocks, and readme, which need no servers'],
   [/^examples\/(lambda|worker)\.test\.ts$/, 'adapters/lambda, runtimes on workerd'],
+  [/^examples\/serve-installed\.test\.ts$/, 'examples/serve, whose consumer is called by the test; serve'],
   [/^examples\/readme-types\.test\.ts$/, 'consumers, which compiles the same program beside others'],
   [
     /^reliability\/faults\/(mysql|postgres|redis)\.test\.ts$/,

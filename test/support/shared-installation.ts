@@ -40,6 +40,7 @@ export const SHARED = [
   'otel',
   'pg-boss',
   'registry',
+  'serve',
 ] as const;
 
 /**

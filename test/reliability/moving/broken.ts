@@ -99,19 +99,22 @@ export function breakOf(mistake: MoveBreak | undefined, folder: string): Broken 
       registrations: (registrations) => ({
         ...sound(registrations),
         run: (sender, plan) =>
-          registrations.run(sender, (rows, now) =>
-            plan(
+          registrations.run(sender, (rows, now) => {
+            let first: string | undefined;
+            return plan(
               rowsWith(rows, {
                 get: (kind, id) => {
                   const row = rows.get(kind, id);
-                  return row && kind === 'move' && id === TURNS_ID
+                  first ??= id;
+                  // Who claims looks at the places first; who keeps one, at its step.
+                  return row && first === TURNS_ID && id === TURNS_ID
                     ? { ...row, value: JSON.stringify({ live: [] }) }
                     : row;
                 },
               }),
               now,
-            ),
-          ),
+            );
+          }),
       }),
     },
   };

@@ -76,6 +76,7 @@ const GOOD: MovingFacts = {
   named: new Set(),
   base: NEW,
   callMs: CALL_MS,
+  died: 0,
 };
 const verdictOf = (facts: Partial<MovingFacts>): object => judgeMoves({ ...GOOD, ...facts });
 const after = (...lines: readonly MovingLine[]): Partial<MovingFacts> => ({ log: [...LOG, ...lines] });
@@ -149,6 +150,7 @@ describe('the judge of moves', () => {
   it('names the fifth update of a seller without an answer, within half the time of a call', () => {
     const many = [1, 2, 3, 4, 5].map((n) => asked(30 + n, `m${n}`, { buy: `buy-${n + 1}` }));
     expect(verdictOf(after(...many))).toEqual({ ...MOVED, tooMany: ['m5'] });
+    expect(verdictOf({ ...after(...many), died: 1 })).toEqual(MOVED);
     const late = { ...many[4], at: 31 + CALL_MS / 2 } as MovingLine;
     expect(verdictOf(after(...many.slice(0, 4), late))).toEqual(MOVED);
     const free = [...many.slice(0, 4), answered(35, 'm1 31'), ...many.slice(4)];

@@ -24,6 +24,8 @@ export interface MovingFacts extends Pick<Facts, 'completions' | 'ledger' | 'eff
   readonly base?: string;
   /** Until an update that was not answered gives its place to another one. Ms. */
   readonly callMs: number;
+  /** Processes that died. */
+  readonly died: number;
 }
 
 export interface MovingVerdict extends Verdict {
@@ -193,12 +195,15 @@ function isEarly(log: readonly MovingLine[], one: Retirement): boolean {
 
 /** Judges by what the sellers have noted, and by what the database and the handlers have. */
 export function judgeMoves(facts: MovingFacts): MovingVerdict {
-  const { log, retirements, named, callMs } = facts;
+  const { log, retirements, named, callMs, died } = facts;
   const agents = new Set(linesOf(log, 'has').flatMap(({ agent, buy }) => (named.has(buy) ? agent : [])));
   const textOf = ({ agent, base, route }: Retirement): string => `${agent} ${base} ${route}`;
+  const { tooMany, ...updates } = judgeUpdates(log, callMs);
   return {
     ...judge({ ...facts, owed: owedOf(facts) }),
-    ...judgeUpdates(log, callMs),
+    ...updates,
+    // An update whose process died before it was sent is sent by another one, when its place is another's already (told.md §3.3).
+    tooMany: tooMany.slice(died),
     refused: linesOf(log, 'post').flatMap(({ key, answered }) =>
       isRefused(answered) ? `${key}: ${answered}` : [],
     ),

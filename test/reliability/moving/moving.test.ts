@@ -13,10 +13,20 @@ const FORM = LONG
       kills: 20,
       deaths: 4,
       patienceMs: 20_000,
+      callMs: 8_000,
       seed: Date.now() % 2 ** 31,
       deadlineMs: 3_600_000,
     }
-  : { buys: 12, sellers: 2, kills: 0, deaths: 1, patienceMs: 1_500, seed: 20_261_127, deadlineMs: 480_000 };
+  : {
+      buys: 12,
+      sellers: 2,
+      kills: 0,
+      deaths: 1,
+      patienceMs: 1_500,
+      callMs: 2_000,
+      seed: 20_261_127,
+      deadlineMs: 480_000,
+    };
 
 /** `npm run test:rows` has one: each death costs a start. */
 const SHORT: readonly Point[] = ['begun'];
@@ -61,6 +71,7 @@ const CALM = {
   kills: 0,
   deaths: 0,
   patienceMs: 4_000,
+  callMs: 2_000,
   passes: 1,
   seed: 1,
   deadlineMs: 480_000,

@@ -1,4 +1,5 @@
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -38,6 +39,8 @@ export interface RunOptions extends Pick<GroundOptions, 'kind' | 'mode' | 'seed'
   readonly renews?: true;
   /** Without news for so long, time is moved. Ms. */
   readonly patienceMs: number;
+  /** How long a place of a seller is held for an update. A process that stands still for half of it is a mistake to the judge. Ms. */
+  readonly callMs: number;
   /** So often time passes at most, then all is judged as it is: with a mistake, not all has to end. */
   readonly passes?: number;
   /** A mistake that the judge has to find. */
@@ -68,9 +71,8 @@ const SCHEMES: readonly (RouteScheme | undefined)[] = [undefined, 'HMAC-SHA256',
 const KEEPS = [undefined, 'newest', 'first'] as const;
 
 const ROLES: Readonly<Record<Mode, readonly Role[]>> = { inline: ['door', 'door'], inbox: ['both', 'both'] };
-const CALL_MS = 2_000;
 /** Of `callMs`, after which a call is aborted. */
-const WAIT_MS = 0.75 * CALL_MS;
+const WAIT_SHARE = 0.75;
 const LOOK_MS = 100;
 /** Between two events of all media buys together, ms. */
 const APART_MS = 50;
@@ -109,10 +111,27 @@ interface Field {
 
 const saveWorld = (file: string, world: World): void => writeFileSync(file, JSON.stringify(world));
 
-const control = async ({ seller, ground }: Field, verb: string): Promise<void> => {
-  const response = await fetch(`${seller.origin}/control/${verb}`, { method: 'POST', signal: ground.signal });
-  await response.text();
-};
+/** Waits for as long as the seller needs, where `fetch` would end it after five minutes. */
+const control = ({ seller, ground: { signal } }: Field, verb: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const asked = request(`${seller.origin}/control/${verb}`, { method: 'POST', signal }, (response) => {
+      response.resume().on('end', resolve).on('error', reject);
+    });
+    asked.on('error', reject).end();
+  });
+
+/** Who looks on waits for a lock of the database like everybody else. */
+async function whileAway<T>({ ground }: Field, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    ground.signal.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      if ((error as { readonly code?: unknown }).code !== 'store_unavailable') throw error;
+    }
+    await sleep(LOOK_MS);
+  }
+}
 
 /** All processes die, and start with another world; nothing is delivered meanwhile. */
 async function restart(field: Field, changes: Partial<World>): Promise<void> {
@@ -131,12 +150,14 @@ async function restart(field: Field, changes: Partial<World>): Promise<void> {
   field.world = { ...field.world, ...changes };
   field.offsetMs = field.world.offsetMs;
   saveWorld(file, field.world);
+  // No process is alive: nothing is asked by a clock that is ahead of the seller's.
+  await control(field, `clock?ms=${field.offsetMs}`);
   // At once: processes write into it while it is there.
   const open = `${gate}-${field.offsetMs}-${performance.now()}`;
   renameSync(gate, open);
   rmSync(open, { recursive: true });
   await fleet.whole(signal);
-  await control(field, `go?ms=${field.offsetMs}`);
+  await control(field, 'go');
 }
 
 /** Until a process says that it is done. */
@@ -173,13 +194,16 @@ async function buyAll(field: Field): Promise<void> {
 }
 
 /** Whoever looks on reads every page. */
-async function stepsOf({ registrations }: Field, request: MoveRequest): Promise<readonly MoveStep[]> {
+async function stepsOf(field: Field, wanted: MoveRequest): Promise<readonly MoveStep[]> {
+  const { registrations } = field;
   const steps: MoveStep[] = [];
-  let plan: MovePlan | undefined;
+  let after: string | undefined;
   do {
-    plan = await registrations.plan({ ...request, ...(plan?.next !== undefined && { after: plan.next }) });
+    const page = { ...wanted, ...(after !== undefined && { after }) };
+    const plan: MovePlan = await whileAway(field, () => registrations.plan(page));
     steps.push(...plan.steps);
-  } while (plan.next !== undefined);
+    after = plan.next;
+  } while (after !== undefined);
   return steps;
 }
 
@@ -192,12 +216,14 @@ async function retireAll(field: Field, isLast: boolean): Promise<readonly Retire
   const has = isLast ? urlsIn(seller.log()) : [];
   const done: Retirement[] = [];
   for (const { name } of agents) {
-    const { urls } = await registrations.state({ agentUrl: `${seller.origin}/${name}/mcp`, limit: 1000 });
+    const agent = { agentUrl: `${seller.origin}/${name}/mcp`, limit: 1000 };
+    const { urls } = await whileAway(field, () => registrations.state(agent));
     for (const { agentUrl, base, route } of urls) {
       if (!isLast && !options.renews && base !== old) continue;
       if (has.some((url) => isNamedUrl(url, { base, route }))) continue;
       const is = { agent: agentOf(agentUrl), base, route, isLast };
-      const isRetired = await registrations.retire({ agentUrl, base, route }, { force: forces }).then(
+      const url = { agentUrl, base, route };
+      const isRetired = await whileAway(field, () => registrations.retire(url, { force: forces })).then(
         () => true,
         (error: unknown) => {
           if ((error as { readonly code?: string }).code !== 'url_in_use') throw error;
@@ -290,7 +316,8 @@ async function play(field: Field): Promise<MovingFacts> {
   await control(field, 'finish');
   retirements.push(...(await retireAll(field, false)));
   const named = (await stepsOf(field, request)).filter(isNamed).map(({ mediaBuyId = '' }) => mediaBuyId);
-  field.offsetMs += 2 * DAY + 10 * MINUTE;
+  // A seller may have gone on with a former credential: it counts for a month, and for what may be sent again.
+  field.offsetMs += (renews ? 33 : 2) * DAY + 10 * MINUTE;
   retirements.push(...(await retireAll(field, true)));
   await control(field, 'last');
   const noted: Noted = await ground.finish();
@@ -300,7 +327,8 @@ async function play(field: Field): Promise<MovingFacts> {
     log: field.seller.log(),
     retirements,
     named: new Set(named),
-    callMs: CALL_MS,
+    callMs: options.callMs,
+    died: ground.fleet.kills() + noted.ledger.filter(({ what }) => what === 'die').length,
     ...(!renews && base !== undefined && { base }),
   };
 }
@@ -345,7 +373,7 @@ export async function run({ breaks, ...options }: RunOptions): Promise<Result> {
   const world: World = { offsetMs: 0, bases, deaths: 0 };
   saveWorld(file, world);
   const moves = { world: file, ...(breaks && { breaks }) };
-  const buys = { baseUrl: old, callMs: CALL_MS, moves };
+  const buys = { baseUrl: old, callMs: options.callMs, moves };
   try {
     return await onGround({ ...options, ...TIMES, roles: ROLES[options.mode], buys }, async (ground) => {
       fleet = ground.fleet;
@@ -355,10 +383,11 @@ export async function run({ breaks, ...options }: RunOptions): Promise<Result> {
         seed: options.seed,
         agents,
         everyMs: options.buys * APART_MS * 2,
-        waitMs: WAIT_MS,
+        waitMs: WAIT_SHARE * options.callMs,
       };
       const seller = await startServer<MovingLine>(SELLER, told, join(options.shared, 'compiled'));
-      const open = openStore(ground.backend.place, OWN, { clockOffsetMs: () => field.offsetMs });
+      let field: Field | undefined;
+      const open = openStore(ground.backend.place, OWN, { clockOffsetMs: () => field?.offsetMs ?? 0 });
       const registrations = createRegistrations({
         store: open.store,
         baseUrl: bases.toReversed(),
@@ -366,7 +395,7 @@ export async function run({ breaks, ...options }: RunOptions): Promise<Result> {
         allowLoopback: true,
       });
       const forces = breaks === 'retires-early';
-      const field: Field = {
+      field = {
         forces,
         options,
         agents,
