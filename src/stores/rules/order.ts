@@ -38,14 +38,17 @@ export function holderOf(
   rows: Rows,
   task: TaskRow | undefined,
   now: number,
-  { key, runsHere }: Asker,
+  asker: Asker,
 ): RecordRow | undefined {
   if (task === undefined || task.holder === null) return undefined;
   const holder = rows.record(task.sender, task.holder, now);
   // A key that was forgotten may have come again for another task.
-  if (holder?.task?.id !== task.id) return undefined;
-  if (holder.state === 'queued') return holder.acked && holder.key !== key ? holder : undefined;
-  return isLive(holder, now) || (holder.state === 'leased' && runsHere?.(holder)) ? holder : undefined;
+  return holder?.task?.id === task.id && holds(holder, now, asker) ? holder : undefined;
+}
+
+function holds(holder: RecordRow, now: number, { key, runsHere }: Asker): boolean {
+  if (holder.state === 'queued') return holder.acked && holder.key !== key;
+  return isLive(holder, now) || (holder.state === 'leased' && runsHere?.(holder) === true);
 }
 
 /** Whether the process that asks runs a record, as it says itself. */
