@@ -45,6 +45,13 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
     /^reliability\/moving\/moving\.test\.ts$/,
     'registrations/moves, whose processes die at each step within one process',
   ],
+  [/^cli\/serve\.test\.ts$/, 'serve/serve, in this process'],
+  [
+    /^examples\/(queues|servers)\.test\.ts$/,
+    'examples/blocks and examples/readme; bullmq and pg-boss in queues',
+  ],
+  [/^examples\/serve\.test\.ts$/, 'serve/sink/http-sink, whose second opinion is a library'],
+  [/^serve\/stores\.test\.ts$/, 'serve/serve on SQLite, and each store by its contract'],
   [/^adapters\/flood\.test\.ts$/, 'adapters/node-limits, and hostile/flood on SQLite'],
   [/^examples\/block-commands\.test\.ts$/, 'cli, in this process'],
   [/^examples\/block-servers\.test\.ts$/, 'examples/blocks, and readme, which need no servers'],
