@@ -5,6 +5,6 @@ export { cloudEvent } from './cloud-event.ts';
 export { createForwarder, type Forwarder } from './forwarder.ts';
 export { httpSink } from './http-sink.ts';
 export { moduleSink } from './module-sink.ts';
-export type { Clock } from './pause.ts';
+export { type Clock, createPause } from './pause.ts';
 export { signerOf } from './signature.ts';
 export { printable, type Sink, type SinkAttempt, SinkFault } from './sink.ts';

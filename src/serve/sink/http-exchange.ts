@@ -26,8 +26,11 @@ export interface Answer {
 
 export interface Exchange {
   readonly method: 'POST' | 'OPTIONS';
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: Uint8Array;
+  /** @param isFresh on a connection of its own: the one that was kept had been closed, perhaps with the request on it. */
+  readonly request: (isFresh: boolean) => {
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body?: Uint8Array;
+  };
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
 }
@@ -55,11 +58,13 @@ export function httpTarget(url: URL): HttpTarget {
   const agent = protocol.agent();
   return {
     async exchange(exchange) {
-      const { method, headers, signal } = exchange;
+      const { method, request, signal } = exchange;
       signal.throwIfAborted();
-      return answerTo(exchange, (isFresh) =>
-        protocol.request({ ...options, method, headers, agent: isFresh ? false : agent }),
-      );
+      return answerTo(exchange, (isFresh) => {
+        const { headers, body } = request(isFresh);
+        const started = protocol.request({ ...options, method, headers, agent: isFresh ? false : agent });
+        return started.end(body);
+      });
     },
     close: () => agent.destroy(),
   };
@@ -80,7 +85,7 @@ const NOT_NEEDED = (): undefined => undefined;
 
 /** @param start a request; `isFresh`: on a connection of its own. */
 function answerTo(
-  { body, signal, timeoutMs }: Exchange,
+  { signal, timeoutMs }: Exchange,
   start: (isFresh: boolean) => ClientRequest,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
@@ -108,13 +113,13 @@ function answerTo(
         reading = read(response, () => end(NOT_NEEDED));
       });
       own.on('error', (error) => {
-        if (!reading && !isFresh && isStale(own, error)) begin(true);
+        // One that was given up looks the same.
+        if (!isOver && !reading && !isFresh && isStale(own, error)) begin(true);
         else end(() => new SinkFault(wordsOf(error), undefined, { cause: error }));
       });
       own.on('close', () => {
         if (own === request) end(() => new SinkFault('the connection was closed without an answer'));
       });
-      own.end(body);
     }
 
     begin(false);

@@ -48,18 +48,22 @@ export function httpSink({ url, secrets, timeoutMs, headers = {}, now = Date.now
 
   async function send(attempt: SinkAttempt): Promise<void> {
     const { id, signal } = attempt;
-    const body = Buffer.from(JSON.stringify(cloudEvent(attempt)));
-    const own = { 'content-type': CLOUD_EVENT_TYPE, 'content-length': String(body.length) };
-    const signed = sign(id, body, now());
-    const request = { method: 'POST', headers: { ...common, ...own, ...signed }, body } as const;
-    judge(await counted(target.exchange({ ...request, signal, timeoutMs })), now());
+    const request = (isFresh: boolean) => {
+      const repeated = attempt.repeated || isFresh;
+      const body = Buffer.from(JSON.stringify(cloudEvent({ ...attempt, repeated })));
+      const own = { 'content-type': CLOUD_EVENT_TYPE, 'content-length': String(body.length) };
+      return { headers: { ...common, ...own, ...sign(id, body, now()) }, body };
+    };
+    judge(await counted(target.exchange({ method: 'POST', request, signal, timeoutMs })), now());
   }
 
   return {
     name: `${parsed.origin}${parsed.pathname}`,
     send,
     check: async (signal) => {
-      await counted(target.exchange({ method: 'OPTIONS', headers: common, signal, timeoutMs }));
+      await counted(
+        target.exchange({ method: 'OPTIONS', request: () => ({ headers: common }), signal, timeoutMs }),
+      );
     },
     close: async () => {
       await Promise.allSettled(underWay);

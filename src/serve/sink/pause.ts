@@ -204,7 +204,11 @@ export function createPause(clock: Clock, hooks: PauseHooks): Pause {
       runs.add(run);
       return run;
     },
-    end: (run) => void runs.delete(run),
+    end(run) {
+      runs.delete(run);
+      // However it ended: the next one has its turn.
+      if (paused?.trying === run) stopped(run);
+    },
     turn,
     passed(run) {
       for (const other of runs) {

@@ -1,6 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Alarm, PermanentError } from '../../../src/index.ts';
-import { createForwarder, type Forwarder, type SinkAttempt } from '../../../src/serve/sink/for-tests.ts';
+import {
+  createForwarder,
+  createPause,
+  type Forwarder,
+  type SinkAttempt,
+} from '../../../src/serve/sink/for-tests.ts';
 import { ears, HOSTILE } from '../../support/hostile-text.ts';
 import { SILENT_LOGGER } from '../../support/silent-logger.ts';
 import { virtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
@@ -475,4 +480,19 @@ describe('what the owner is told', () => {
     expect(code).toBe('permanent_error');
     heard.expectClean(5);
   });
+});
+
+it('a run that ends in its turn without an attempt leaves the turn to the next one', async () => {
+  const none = (): void => undefined;
+  const pause = createPause(clock, { begun: none, lasting: none, over: none });
+  const { signal } = new AbortController();
+  const [first, second, third] = [pause.begin(), pause.begin(), pause.begin()];
+  await pause.turn(first, signal);
+  pause.faulted(first, 'down', undefined);
+  await pause.turn(second, signal);
+  pause.end(second);
+  let had = false;
+  void pause.turn(third, signal).then(() => (had = true));
+  await clock.pass(2_000);
+  expect(had).toBe(true);
 });

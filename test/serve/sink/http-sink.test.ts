@@ -209,6 +209,24 @@ describe('the request of an HTTP sink', () => {
     await sink.send(attemptOf(event));
     await sink.send(attemptOf(event));
     expect([sockets.length, given.length]).toEqual([2, 3]);
+    const told = given.map(({ body }) => (JSON.parse(body) as { readonly repeated: boolean }).repeated);
+    expect(told).toEqual([false, false, true]);
+  });
+
+  it('is not made again on another connection where it was given up', async () => {
+    const stop = new AbortController();
+    const { sink, given } = await bench((response) => {
+      if (given.length === 2) stop.abort(new Error('it stops'));
+      else response.end();
+    });
+    const send = (n: number, more = {}): Promise<void> =>
+      sink.send({ ...attemptOf(event), id: idOf(n), ...more });
+    await send(1);
+    await expect(send(2, { signal: stop.signal })).rejects.toThrow();
+    // Behind another one, on a connection that is made later.
+    await send(3);
+    await send(4);
+    expect(given.map(({ headers }) => headers['webhook-id'])).toEqual([1, 2, 3, 4].map(idOf));
   });
 
   it('is not made a second time where a new connection is closed', async () => {
