@@ -12,7 +12,7 @@ import { onAbort } from './sink/on-abort.ts';
 import type { Sink } from './sink/sink.ts';
 import { makeStore } from './store.ts';
 import type { Telemetry } from './telemetry.ts';
-import { messageOf } from './within.ts';
+import { endsWithin, messageOf } from './within.ts';
 
 /** All that one reading of the configuration makes: a sink, a store and a receiver between them. */
 export interface Instance {
@@ -21,7 +21,7 @@ export interface Instance {
   readonly handler: ReturnType<typeof webhookHandler>;
   readonly sink: Sink;
   readonly sinkState: Forwarder['state'];
-  /** Ends what runs within `graceMs`, gives back the rest, and closes sink and store. */
+  /** Ends what runs within `graceMs`, gives back the rest, and closes the store. */
   readonly stop: () => Promise<void>;
 }
 
@@ -37,6 +37,24 @@ export interface InstanceParts {
   readonly readyMs: number;
   /** How long what runs may take to end (serve.md §3.1). Ms. */
   readonly graceMs: number;
+  /** Those of all instances so far. Modules may share what they use: they are closed together, when the process ends. */
+  readonly sinks: Sink[];
+}
+
+/** Then the store is closed: a server that says nothing must not keep the process. Ms. */
+const CLOSE_MS = 3_000;
+
+/** Waits for an end, so long at most; what is wrong with it is logged. */
+export async function ended(
+  over: Promise<unknown>,
+  { graceMs, log: { logger } }: Pick<InstanceParts, 'graceMs' | 'log'>,
+): Promise<void> {
+  try {
+    const inTime = await endsWithin(over, graceMs + CLOSE_MS);
+    if (!inTime) logger.error({}, 'not all has ended in time: what was under way is due again later');
+  } catch (error) {
+    logger.error({ err: error }, 'the end failed');
+  }
 }
 
 /** A run waits for a paused sink at most a minute, and has two attempts in it. Ms. */
@@ -132,8 +150,9 @@ function stoppable(handle: Forwarder['handle']): {
  * @throws ConfigError (rejects) for what is not installed or not there.
  */
 export async function createInstance(config: ServeConfig, parts: InstanceParts): Promise<Instance> {
-  const { log, loads, readyMs, graceMs, telemetry } = parts;
+  const { log, loads, readyMs, graceMs, telemetry, sinks } = parts;
   const sink = await makeSink(config.sink, loads);
+  sinks.push(sink);
   const { store, end, sweep } = await makeStore(config.store, [config.folder, parts.cwd]);
   const forwarder = createForwarder(sink, { onAlarm: log.alarm, logger: log.logger });
   const runs = stoppable(forwarder.handle);
@@ -161,7 +180,6 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
       await receiver.stop();
       clearTimeout(late);
       off?.();
-      await sink.close();
       await end();
     },
   };

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ConfigSource, readConfig } from './config/read-config.ts';
-import { createInstance, type Instance, type InstanceParts } from './instance.ts';
+import { createInstance, ended, type Instance, type InstanceParts } from './instance.ts';
 import { adviceOf } from './within.ts';
 
 /** What reads the configuration again. */
@@ -29,7 +29,7 @@ async function load({ source, current, ...parts }: ReloadParts, loads: number): 
     await next.receiver.ready();
     return next;
   } catch (error) {
-    await next.stop();
+    await ended(next.stop(), parts);
     throw error;
   }
 }
@@ -48,7 +48,7 @@ export function createReload(parts: ReloadParts): () => Promise<void> {
     try {
       loads += 1;
       const next = await load(parts, loads);
-      if (isStopping()) return await next.stop();
+      if (isStopping()) return await ended(next.stop(), parts);
       const over = swap(next);
       log.logger.info({}, 'the configuration was read again, and holds from now on');
       await over;

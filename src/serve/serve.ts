@@ -1,12 +1,13 @@
 import { createServer } from 'node:http';
 import type { ConfigSource, ServeConfig } from './config/read-config.ts';
 import { healthServer } from './health-server.ts';
-import { createInstance, type Instance } from './instance.ts';
-import { type JsonLog, jsonLog } from './json-log.ts';
+import { createInstance, ended, type Instance } from './instance.ts';
+import { jsonLog } from './json-log.ts';
 import { close, listen } from './listening.ts';
 import { createReload } from './reload.ts';
+import type { Sink } from './sink/sink.ts';
 import { startTelemetry } from './telemetry.ts';
-import { adviceOf, endsWithin } from './within.ts';
+import { adviceOf } from './within.ts';
 
 export { checkParts, migrateStore } from './check.ts';
 export { readConfig } from './config/read-config.ts';
@@ -50,19 +51,6 @@ const READY_MS = 30_000;
 /** serve.md §3.1. */
 const GRACE_MS = 10_000;
 
-/** Then the store is closed: a server that says nothing must not keep the process. Ms. */
-const CLOSE_MS = 3_000;
-
-/** Ends what runs; what is wrong with that is logged, for nobody waits for it but the end. */
-async function stopped(instance: Instance, graceMs: number, { logger }: JsonLog): Promise<void> {
-  try {
-    const inTime = await endsWithin(instance.stop(), graceMs + CLOSE_MS);
-    if (!inTime) logger.error({}, 'not all has ended in time: what was under way is due again later');
-  } catch (error) {
-    logger.error({ err: error }, 'the end failed');
-  }
-}
-
 /**
  * Serves until a signal or a fault ends it (serve.md §3.1).
  * @throws ConfigError (rejects) for what is not installed or not there.
@@ -72,40 +60,43 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
   const { readyMs = READY_MS, graceMs = GRACE_MS } = options;
   const log = jsonLog(write, now);
   const { metrics } = config.health;
+  const over = Promise.withResolvers<ServeEnd>();
+  const failed = (error: unknown): void => over.resolve({ code: 1, message: adviceOf(error, source.file) });
+  let isStopping = false;
+  let reload: (() => Promise<void>) | undefined;
+  const onEnd = (): void => {
+    if (isStopping) return exit(1);
+    isStopping = true;
+    over.resolve({ code: 0 });
+  };
+  const listeners = { SIGTERM: onEnd, SIGINT: onEnd, SIGHUP: () => void reload?.() };
+  const each = (act: 'on' | 'off'): void => {
+    for (const [name, listener] of Object.entries(listeners)) signals[act](name as SignalName, listener);
+  };
+
+  // Before anything that takes a while: a signal that nobody listens to ends the process.
+  each('on');
+  const sinks: Sink[] = [];
   const telemetry = await startTelemetry({ env: source.env, metrics, folders: [config.folder, source.cwd] });
-  const parts = { log, telemetry, cwd: source.cwd, readyMs, graceMs };
-  const ended = Promise.withResolvers<ServeEnd>();
-  const failed = (error: unknown): void => ended.resolve({ code: 1, message: adviceOf(error, source.file) });
+  const parts = { log, telemetry, cwd: source.cwd, readyMs, graceMs, sinks };
   let current = await createInstance(config, { ...parts, loads: 0 });
   let former = Promise.resolve();
-  let isStopping = false;
 
   const server = createServer((req, res) => current.handler(req, res));
   const health = healthServer({ current: () => current, metrics: telemetry?.metrics });
   const begin = (instance: Instance): void => void instance.receiver.start().catch(failed);
-  const reload = createReload({
+  reload = createReload({
     ...parts,
     source,
     current: () => current,
     isStopping: () => isStopping,
     swap: (next) => {
-      former = stopped(current, graceMs, log);
+      former = ended(current.stop(), parts);
       current = next;
       begin(next);
       return former;
     },
   });
-  const onEnd = (): void => {
-    if (isStopping) return exit(1);
-    isStopping = true;
-    ended.resolve({ code: 0 });
-  };
-  const listeners = { SIGTERM: onEnd, SIGINT: onEnd, SIGHUP: () => void reload() };
-  const each = (act: 'on' | 'off'): void => {
-    for (const [name, listener] of Object.entries(listeners)) signals[act](name as SignalName, listener);
-  };
-
-  each('on');
   try {
     const port = await listen(server, 'listen', config.listen);
     const healthAt = { host: config.health.host, port: await listen(health, 'health', config.health) };
@@ -114,11 +105,12 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
   } catch (error) {
     failed(error);
   }
-  const end = await ended.promise;
+  const end = await over.promise;
   isStopping = true;
   log.logger.info({}, 'stopping');
   server.close();
-  await Promise.all([stopped(current, graceMs, log), former]);
+  await Promise.all([ended(current.stop(), parts), former]);
+  await ended(Promise.all(sinks.map((sink) => sink.close())), parts);
   await Promise.all([close(server), close(health), telemetry?.end()]);
   log.logger.info({ code: end.code }, 'stopped');
   each('off');

@@ -297,6 +297,26 @@ describe('reading again', () => {
     await expect.poll(() => existsSync(join(at.folder.path, 'second')), LONG).toBe(true);
   });
 
+  it('a module is closed when the process ends, for what it imports is shared with the one that follows', async () => {
+    const at = await world();
+    at.folder.file('pool.mjs', 'export const pool = { isOpen: true };');
+    const pooled = `
+import { pool } from './pool.mjs';
+import { writeFileSync } from 'node:fs';
+export function send() { if (!pool.isOpen) throw new Error('the pool is closed'); }
+export function close() { pool.isOpen = false; writeFileSync(new URL('closed', import.meta.url), ''); }
+`;
+    at.folder.file('mine.mjs', pooled);
+    const process = await served(at, withModule(at));
+    process.signals.emit('SIGHUP');
+    await expect.poll(() => process.lines.some(({ msg }) => msg.includes('was read again')), LONG).toBe(true);
+    await deliver(at, 'completed');
+    await expect.poll(() => process.lines.filter(({ msg }) => msg === 'event applied').length, LONG).toBe(1);
+    expect(existsSync(join(at.folder.path, 'closed'))).toBe(false);
+    process.signals.emit('SIGTERM');
+    await expect.poll(() => existsSync(join(at.folder.path, 'closed')), LONG).toBe(true);
+  });
+
   it('secrets are read again: the former one and the new one sign', async () => {
     const at = await world();
     at.folder.file('secret', `whsec_${Buffer.alloc(32, 1).toString('base64')}`);

@@ -72,19 +72,17 @@ export function addServe(
     .option('--migrate', "make or raise the store's tables (Postgres, MySQL), and end")
     .action(async (flags: ServeFlags) => {
       if (flags.check && flags.migrate) throw new UsageError('--check and --migrate: write one of them.');
-      if (flags.check) return run(flags, (context) => check(flags, context));
-      if (flags.migrate) return run(flags, (context) => migrate(flags, context));
-      const given = await configured(flags.config, { cwd: process.cwd(), env: process.env });
-      const { code, message } = await (
-        await load()
-      ).serve({
-        ...given,
-        write: print,
-        signals: process,
-        exit: (now) => process.exit(now),
-      });
-      end(code, message);
-      // What a module of the owner's has open must not keep the process.
-      setTimeout(() => process.exit(code), LINGER_MS).unref();
+      try {
+        if (flags.check) return await run(flags, (context) => check(flags, context));
+        if (flags.migrate) return await run(flags, (context) => migrate(flags, context));
+        const given = await configured(flags.config, { cwd: process.cwd(), env: process.env });
+        const { serve } = await load();
+        const exit = (code: number): never => process.exit(code);
+        const { code, message } = await serve({ ...given, write: print, signals: process, exit });
+        return end(code, message);
+      } finally {
+        // What a module of the owner's has open must not keep the process.
+        setTimeout(() => process.exit(), LINGER_MS).unref();
+      }
     });
 }

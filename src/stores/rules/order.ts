@@ -30,9 +30,13 @@ interface Asker {
   readonly runsHere?: ((holder: RecordRow) => boolean) | undefined;
 }
 
+/** What waits for a task goes on after this time even if nothing freed it. Ms: 10 min. */
+export const PARKED_MS = 600_000;
+
 /**
  * The other record that holds the task: by a live lease, for handlers of one task never overlap; or because it was handed out
- * and is undecided by no fault of its own, so that nothing of its task goes before it again (admission.md §5.5).
+ * and is undecided by no fault of its own, so that nothing of its task goes before it again (admission.md §5.5). Where nobody
+ * takes it though it is due, as where there is no worker any more, the task does not wait for it for ever.
  */
 export function holderOf(
   rows: Rows,
@@ -47,7 +51,10 @@ export function holderOf(
 }
 
 function holds(holder: RecordRow, now: number, { key, runsHere }: Asker): boolean {
-  if (holder.state === 'queued') return holder.acked && holder.key !== key;
+  if (holder.state === 'queued') {
+    const due = Math.max(holder.notBefore, holder.parkedUntil);
+    return holder.acked && holder.key !== key && now < due + PARKED_MS;
+  }
   return isLive(holder, now) || (holder.state === 'leased' && runsHere?.(holder) === true);
 }
 

@@ -1,10 +1,7 @@
 import { FAR_WAIT_MS, LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../constants.ts';
 import type { AcceptRequest } from '../store.ts';
-import { type TaskChange, taskRow } from './order.ts';
+import { PARKED_MS, type TaskChange, taskRow } from './order.ts';
 import type { RecordRow, RecordState, Rows, TaskRow, Usage } from './rule-rows.ts';
-
-/** A parked record is looked at again after this time even if nothing freed its task. Ms: 10 min. */
-const PARKED_MS = 600_000;
 
 type Due = (row: RecordRow) => number | null;
 

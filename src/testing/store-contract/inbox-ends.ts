@@ -192,6 +192,17 @@ export const inboxTaskCases: Cases = {
     assert.equal(await kit.complete('again', { key: key(1) }), 'done');
     assert.equal((await leaseOne(kit)).key, key(2));
   },
+  'an event that was given back and that nobody takes keeps its task for ten minutes after it was due':
+    async (kit) => {
+      await heldUp(kit, { owner: 'worker' });
+      await kit.fail('worker', { key: key(1), unstarted: true, backoffMs: 1000 });
+      kit.advance(600_000);
+      assert.equal(await kit.peek({ key: key(2) }), 'busy');
+      kit.advance(1000);
+      assert.equal(await kit.peek({ key: key(2) }), 'free');
+      const inline = await kit.accept({ key: key(3), task: 't', at: NEW, id: 'inline' });
+      assert.equal(inline.kind, 'won');
+    },
   'an older event does not go behind a newer one that was handed out, and is stale once that is done': async (
     kit,
   ) => {
