@@ -47,8 +47,8 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
   ],
   [/^cli\/serve\.test\.ts$/, 'serve/serve, in this process'],
   [
-    /^examples\/(queues|servers)\.test\.ts$/,
-    'examples/blocks and examples/readme; bullmq and pg-boss in queues',
+    /^examples\/(media-buy|queues|servers)\.test\.ts$/,
+    'examples/blocks and examples/readme; bullmq and pg-boss in queues; calls and polls in poll',
   ],
   [/^examples\/serve\.test\.ts$/, 'serve/sink/http-sink, whose second opinion is a library'],
   [/^serve\/stores\.test\.ts$/, 'serve/serve on SQLite, and each store by its contract'],
