@@ -35,6 +35,9 @@ const statusIn = (answer: unknown): unknown =>
     ? (answer as { readonly status?: unknown }).status
     : undefined;
 
+/** After which a seller without places is asked again. Ms. */
+const SOON_MS = 100;
+
 /** Longer than a seller takes to begin with what it was told. */
 const UNDURABLE_MS = 15_000;
 
@@ -110,6 +113,11 @@ export function breakOf(mistake: MoveBreak | undefined, folder: string): Broken 
                   return row && first === TURNS_ID && id === TURNS_ID
                     ? { ...row, value: JSON.stringify({ live: [] }) }
                     : row;
+                },
+                // It does not wait for a free one either.
+                save: (row) => {
+                  const isClaim = first === TURNS_ID && row.id === TURNS_ID && row.dueAt !== null;
+                  rows.save(isClaim ? { ...row, dueAt: Math.min(row.dueAt, Math.ceil(now + SOON_MS)) } : row);
                 },
               }),
               now,
