@@ -11,11 +11,11 @@ import { adviceOf } from './within.ts';
 export interface CheckedPart {
   readonly part: 'configuration' | 'store' | 'sink';
   readonly ok: boolean;
-  /** What was found, or what is wrong with the fix. */
+  /** The finding; if it is a mistake, with the fix. */
   readonly text: string;
 }
 
-/** How long the sink may take, ms. */
+/** The time that the sink has to answer, ms. */
 const CHECK_MS = 5_000;
 
 const TABLES =

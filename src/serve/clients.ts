@@ -29,9 +29,9 @@ export function named(module: Package, name: string): unknown {
   return module[name] ?? fallback?.[name];
 }
 
-/** How a client is made. */
+/** Settings of a client. */
 export interface ClientOptions {
-  /** Where its package is looked for first. */
+  /** Folders in which its package is looked for first. */
   readonly folders: readonly string[];
   readonly url: string;
   /** The most connections. */
@@ -49,7 +49,7 @@ export interface Clients {
   readonly redis: { readonly client: RedisClient; readonly end: () => Promise<void> };
 }
 
-/** What there is no client for: its package is not installed, or the URL cannot be read, whose text the driver may repeat. */
+/** The reason for no client: the package is not installed, or the driver cannot read the URL. Its error may repeat that. */
 export type NoClient = { readonly missing: string } | { readonly unreadable: unknown };
 
 const PACKAGES = {

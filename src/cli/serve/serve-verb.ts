@@ -8,10 +8,10 @@ interface ServeFlags {
   readonly json?: boolean;
 }
 
-/** What the verb needs of the process. */
+/** The parts of the process that the verb uses. */
 export type ServeProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'on' | 'off' | 'exit'>;
 
-/** What a verb that serves tells the command line. */
+/** Reports of a verb that serves to the command line. */
 export interface ServeHooks {
   /** Prints a line on standard output. */
   readonly print: (line: string) => void;
