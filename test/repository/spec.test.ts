@@ -99,6 +99,7 @@ const sample: Specs = {
   subscriptions: NONE,
   told: NONE,
   serve: NONE,
+  dev: NONE,
   verification: {
     sections: ['1', '2'],
     rules: [
@@ -160,7 +161,7 @@ const row = (number: string, file = '`src/a.ts`', test = '`test/a.test.ts`'): st
 
 function table(...verification: readonly string[]): string {
   const head = ['| Rule | Built in | Held by |', '| --- | --- | --- |'];
-  const others = ['calls', 'contract', 'admission', 'owed', 'subscriptions', 'told', 'serve'].flatMap(
+  const others = ['calls', 'contract', 'admission', 'owed', 'subscriptions', 'told', 'serve', 'dev'].flatMap(
     (name) => [`## [${name}.md](${name}.md)`, ...head, row('1.1')],
   );
   return [...others, `## [${cite('')}](${cite('')})`, ...head, ...verification].join('\n');

@@ -1,6 +1,6 @@
 /** The documents of docs/spec: what is cited as `<name>.md §<number>`. */
 export type SpecName =
-  'contract' | 'verification' | 'admission' | 'calls' | 'owed' | 'subscriptions' | 'told' | 'serve';
+  'contract' | 'verification' | 'admission' | 'calls' | 'owed' | 'subscriptions' | 'told' | 'serve' | 'dev';
 
 export const SPECS: readonly SpecName[] = [
   'contract',
@@ -11,6 +11,7 @@ export const SPECS: readonly SpecName[] = [
   'subscriptions',
   'told',
   'serve',
+  'dev',
 ];
 
 /** `(planned)`: not built, cited by no code. `(informative)`: binds others or explains; there is nothing to build. */
