@@ -35,8 +35,8 @@ export const PARKED_MS = 600_000;
 
 /**
  * The other record that holds the task: by a live lease, for handlers of one task never overlap; or because it was handed out
- * and is undecided by no fault of its own, so that nothing of its task goes before it again (admission.md §5.5). Where nobody
- * takes it though it is due, as where there is no worker any more, the task does not wait for it for ever.
+ * and is undecided by no fault of its own, so that nothing of its task goes before it again (admission.md §5.5). If nobody
+ * takes it though it is due, as in a deployment without workers, the task waits for it at most 10 minutes.
  */
 export function holderOf(
   rows: Rows,
@@ -51,11 +51,18 @@ export function holderOf(
 }
 
 function holds(holder: RecordRow, now: number, { key, runsHere }: Asker): boolean {
-  if (holder.state === 'queued') {
-    const due = Math.max(holder.notBefore, holder.parkedUntil);
-    return holder.acked && holder.key !== key && now < due + PARKED_MS;
-  }
-  return isLive(holder, now) || (holder.state === 'leased' && runsHere?.(holder) === true);
+  if (isLive(holder, now) || (holder.state === 'leased' && runsHere?.(holder) === true)) return true;
+  return holder.key !== key && isOwedItsTurn(holder, now);
+}
+
+/**
+ * Acknowledged, handed out, and not charged: given back, or its lease has run out, also before anybody has looked at it. A
+ * suspect whose lease has run out ran alone: the next look charges it.
+ */
+function isOwedItsTurn({ state, acked, suspect, ...record }: RecordRow, now: number): boolean {
+  const since = state === 'leased' ? record.leaseUntil : record.notBefore;
+  const isOpen = state === 'queued' || (state === 'leased' && !suspect);
+  return acked && isOpen && now < Math.max(since, record.parkedUntil) + PARKED_MS;
 }
 
 /** Whether the process that asks runs a record, as it says itself. */

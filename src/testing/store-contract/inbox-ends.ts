@@ -203,6 +203,16 @@ export const inboxTaskCases: Cases = {
       const inline = await kit.accept({ key: key(3), task: 't', at: NEW, id: 'inline' });
       assert.equal(inline.kind, 'won');
     },
+  'an event whose lease has run out keeps its task before any worker has looked at it, for ten minutes':
+    async (kit) => {
+      await heldUp(kit, { owner: 'worker' });
+      kit.advance(LEASE_MS + 1);
+      assert.equal(await kit.peek({ key: key(2) }), 'busy');
+      const inline = await kit.accept({ key: key(3), task: 't', at: NEW, id: 'inline' });
+      assert.equal(inline.kind, 'task-busy');
+      kit.advance(600_000);
+      assert.equal(await kit.peek({ key: key(2) }), 'free');
+    },
   'an older event does not go behind a newer one that was handed out, and is stale once that is done': async (
     kit,
   ) => {
@@ -319,7 +329,8 @@ export const inboxTaskCases: Cases = {
     await kit.accept(second);
     await leaseOne(kit, { owner: 'dies' });
     await leaseNone(kit);
-    kit.advance(LEASE_MS + 1);
+    // A worker that looks in time would run the first one first.
+    kit.advance(LEASE_MS + 600_001);
     await kit.win({ key: key(2), task: 't' });
     await leaseNone(kit);
     kit.advance(LEASE_MS + 1);
