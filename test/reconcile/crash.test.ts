@@ -5,6 +5,7 @@ import { LONG } from '../reliability/form.ts';
 import { crash, type CrashOptions } from './crash/run.ts';
 import { allHours, daily, monthly, unusual } from './market/buys.ts';
 import type { Buy } from './market/plan.ts';
+import { tell } from '../support/tell.ts';
 
 const at = (text: string): number => Date.parse(text);
 
@@ -49,7 +50,7 @@ describe.each(STORES)('the account of a buyer whose processes are killed, %s', (
       try {
         const options = { place, mode: kind === 'Postgres' ? 'inbox' : 'inline', seed } as const;
         const { wrong, ...figures } = await crash({ ...marketOf(kind, seed), ...options });
-        process.stdout.write(`${JSON.stringify({ kind, seed, ...figures })}\n`);
+        tell({ kind, seed, ...figures });
         expect(wrong, `seed ${seed}`).toEqual([]);
         expect(figures.kills).toBeGreaterThan(0);
         expect(figures.byPull).toBeGreaterThan(0);

@@ -11,6 +11,7 @@ import * as controls from './market/life-controls.ts';
 import { DAY, HOUR, type Life, livesOf, type Seller, SELLERS } from './market/lives.ts';
 import { live, type Lived, type LiveOptions } from './market/live.ts';
 import type { Span } from './market/zones.ts';
+import { tell } from '../support/tell.ts';
 
 /* Media buys that are impaired and end, in a market of reports: see market/live.ts. */
 
@@ -104,7 +105,7 @@ describe.each(ROWS)('media buys that are impaired and end, $name, $mode', ({ nam
     'are to the buyer what they are to their sellers, seed %i',
     async (seed) => {
       const { wrong, ...figures } = await played(market, seed, { open: opening(name), mode });
-      process.stdout.write(`${JSON.stringify({ name, mode, seed, ...figures })}\n`);
+      tell({ name, mode, seed, ...figures });
       expect(wrong, `seed ${seed}`).toEqual([]);
       // Each channel had its part, and so did each loss.
       expect(figures.toldByWebhook).toBeGreaterThan(20);

@@ -12,6 +12,7 @@ import * as broken from './model/broken.ts';
 import type { System } from './model/system.ts';
 import type { Invariant, World } from './model/world.ts';
 import type { Exploration, Model } from './model/explore.ts';
+import { tell } from '../support/tell.ts';
 
 /**
  * The rules as every store but memory and SQLite runs them (admission.md §8.3 to §8.8): an operation is planned by the
@@ -95,6 +96,7 @@ describe('every state of the driver’s plans, two processes, a seller and a clo
       visited.states += found.states;
       visited.steps += found.steps;
       expect(found.breach && told(found.breach)).toBeUndefined();
+      if (LONG) tell({ states: found.states, steps: found.steps });
       expect(found.states).toBeGreaterThanOrEqual(AT_LEAST[name]);
       expect(Math.min(seen.planned, seen.refused)).toBeGreaterThan(0);
     },

@@ -13,6 +13,7 @@ import type { ScenarioName } from './model/scenarios.ts';
 import type { System } from './model/system.ts';
 import { REAL } from './model/system.ts';
 import type { Invariant, Scenario, World } from './model/world.ts';
+import { tell } from '../support/tell.ts';
 
 /** States that each world has at least, in the short form: an exploration that visits nothing proves nothing. */
 const AT_LEAST: Record<ScenarioName, number> = {
@@ -110,6 +111,7 @@ describe('every state of the rules, two processes, a seller and a clock', () => 
       visited.steps += found.steps;
       visited.worlds += 1;
       expect(found.breach && told(found.breach)).toBeUndefined();
+      if (LONG) tell({ states: found.states, steps: found.steps });
       expect(found.states).toBeGreaterThanOrEqual(AT_LEAST[name]);
     },
     TIMEOUT_MS,

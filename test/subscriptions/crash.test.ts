@@ -5,6 +5,7 @@ import { apart, type StartBuyer, within } from './buyer/processes.ts';
 import { type Sweep, sweep, type SweepOptions } from './crash/sweep.ts';
 import type { SubscriptionSeller } from './seller/seller.ts';
 import { inWorld } from './world.ts';
+import { tell } from '../support/tell.ts';
 
 const SUBSCRIBE: Sweep = { change: 'subscribe', scheme: 'signature', of: 'account' };
 const CHANGE: Sweep = { change: 'change of types', scheme: 'HMAC-SHA256', of: 'account' };
@@ -82,7 +83,7 @@ describe('a process that dies in a change of a set', () => {
       const { wrong, steps, ...figures } = await inWorld({ kind, shared, startBy }, (world) =>
         sweep(world, of, dies),
       );
-      process.stdout.write(`${JSON.stringify({ name, steps: steps.length, ...figures })}\n`);
+      tell({ name, steps: steps.length, ...figures });
       expect(wrong).toEqual([]);
       expect(steps.length).toBeGreaterThan(10);
       const { every = 1, first = 0 } = dies;

@@ -3,6 +3,7 @@ import { inThisForm, LONG } from '../form.ts';
 import { KEPT } from '../processes/judge.ts';
 import { EVERY_ROW, isRow } from '../processes/rows.ts';
 import { run } from './run.ts';
+import { tell } from '../../support/tell.ts';
 
 const FORM = LONG
   ? { tasks: 3_000, kills: 60, seed: Date.now() % 2 ** 31, deadlineMs: 3_600_000 }
@@ -20,7 +21,7 @@ it.each(ROWS)(
       concurrency: 8,
       shared: inject('shared'),
     });
-    process.stdout.write(`${JSON.stringify(figures)}\n`);
+    tell(figures);
     expect(verdict, JSON.stringify(figures)).toEqual(KEPT);
     expect(unexpected).toEqual([]);
     expect(figures).toMatchObject({ tasks: FORM.tasks, kills: FORM.kills });

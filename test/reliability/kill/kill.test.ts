@@ -3,6 +3,7 @@ import { inThisForm, LONG } from '../form.ts';
 import { KEPT } from '../processes/judge.ts';
 import { EVERY_ROW, isRow } from '../processes/rows.ts';
 import { run } from './run.ts';
+import { tell } from '../../support/tell.ts';
 
 /**
  * Each of the eight. The long form's seed is new each time, and printed. The short one kills twice as often as the checker
@@ -34,7 +35,7 @@ it.each(ROWS)(
       hasDuplicates: true,
       shared: inject('shared'),
     });
-    process.stdout.write(`${JSON.stringify(figures)}\n`);
+    tell(figures);
     expect(verdict, JSON.stringify(figures)).toEqual(KEPT);
     expect(unexpected).toEqual([]);
     expect(figures).toMatchObject({ acknowledged: FORM.events, kills: FORM.kills });

@@ -5,6 +5,7 @@ import { EVERY_ROW, isRow } from '../processes/rows.ts';
 import type { CrashPoint } from './buyer.ts';
 import { MARKET_KEPT } from './judge.ts';
 import { run, type RunOptions } from './run.ts';
+import { tell } from '../../support/tell.ts';
 
 const FORM = LONG
   ? {
@@ -44,7 +45,7 @@ it.each(ROWS)(
       concurrency: 8,
       shared: inject('shared'),
     });
-    process.stdout.write(`${JSON.stringify(figures)}\n`);
+    tell(figures);
     expect(verdict, JSON.stringify(figures)).toEqual(MARKET_KEPT);
     expect(unexpected).toEqual([]);
     expect(figures).toMatchObject({ kills: FORM.kills, sellerKills: FORM.sellerKills });

@@ -5,6 +5,7 @@ import type { MoveBreak } from '../processes/wire.ts';
 import { type MovingVerdict, MOVED } from './judge.ts';
 import { type Point, POINTS, RENEWAL_POINTS } from './points.ts';
 import { run, type RunOptions } from './run.ts';
+import { tell } from '../../support/tell.ts';
 
 const FORM = LONG
   ? {
@@ -39,7 +40,7 @@ it.each(ROWS)(
   async (row) => {
     const points = LONG ? POINTS : SHORT;
     const result = await run({ ...FORM, ...row, points, shared: inject('shared') });
-    process.stdout.write(`${JSON.stringify(result.figures)}\n`);
+    tell(result.figures);
     expect(result.verdict, JSON.stringify(result.figures)).toEqual(MOVED);
     expect(result.points).toEqual([...points].toSorted());
     expect(result.figures['retired']).toBeGreaterThan(0);
@@ -55,7 +56,7 @@ it.each(LONG ? EVERY_ROW.filter(({ mode }) => mode === 'inline') : [])(
   async (row) => {
     const points = [...POINTS, ...RENEWAL_POINTS];
     const result = await run({ ...RENEWING, ...row, points, shared: inject('shared') });
-    process.stdout.write(`${JSON.stringify(result.figures)}\n`);
+    tell(result.figures);
     expect(result.verdict, JSON.stringify(result.figures)).toEqual(MOVED);
     expect(result.points).toEqual(points.toSorted());
   },

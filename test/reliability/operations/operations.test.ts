@@ -5,6 +5,7 @@ import { LONG } from '../form.ts';
 import { told } from '../model/explore.ts';
 import { explore, type Scenario } from './explore.ts';
 import { type Broken, type Invariant, RETENTION_MS } from './world.ts';
+import { tell } from '../../support/tell.ts';
 
 const NOTHING = { repeater: 0, poller: 0, webhook: 0, worker: 0, time: 0 } as const;
 const more = LONG ? 1 : 0;
@@ -76,6 +77,7 @@ describe('every order of the steps of an operation’s life', () => {
     async (_name, [scenario, atLeast, states]) => {
       const found = await explore(scenario);
       expect(found.breach && told({ ...found.breach })).toBeUndefined();
+      if (LONG) tell({ states: found.states });
       expect(found.states).toBeGreaterThanOrEqual(atLeast);
       if (!LONG) expect([...found.seen].toSorted()).toEqual(states);
     },

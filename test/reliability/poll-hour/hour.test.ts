@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LONG } from '../form.ts';
 import { run } from './run.ts';
+import { tell } from '../../support/tell.ts';
 
 const FORM = LONG
   ? { tasks: 10_000, sellers: 50, seed: Date.now() % 2 ** 31, forMs: 3_600_000 }
@@ -21,7 +22,7 @@ describe('an hour of polling by three processes, judged by the seller’s own lo
     'polls each task once at a time and at its rate, each seller within its number, and none after its end',
     async () => {
       const { verdict, figures } = await run({ ...FORM, leaseMs: 40_000 });
-      if (LONG) process.stdout.write(`${JSON.stringify({ ...FORM, ...figures })}\n`);
+      if (LONG) tell({ ...FORM, ...figures });
       expect(verdict, JSON.stringify(figures)).toEqual(KEPT);
       expect(figures['polls']).toBeGreaterThan(10 * FORM.tasks);
     },

@@ -3,6 +3,7 @@ import { inThisForm, LONG } from '../form.ts';
 import { MARKET_KEPT } from '../market/judge.ts';
 import { EVERY_ROW, isRow } from '../processes/rows.ts';
 import { run } from './run.ts';
+import { tell } from '../../support/tell.ts';
 
 /** More is to be polled than may be at once. */
 const CROWDED = { fastMs: 300, slowMs: 1_200, callMs: 2_500, perSeller: 2 } as const;
@@ -42,7 +43,7 @@ it.each(ROWS)(
       concurrency: 8,
       shared: inject('shared'),
     });
-    process.stdout.write(`${JSON.stringify(figures)}\n`);
+    tell(figures);
     expect(verdict, JSON.stringify(figures)).toEqual(POLLS_KEPT);
     expect(unresolved).toEqual([]);
     // How many of them are caught amid a poll is not for the test to say.

@@ -1,4 +1,5 @@
 import { LONG } from '../form.ts';
+import { tell } from '../../support/tell.ts';
 
 /** What each run prints in its long form. */
 export interface Figures {
@@ -13,5 +14,5 @@ export interface Figures {
 }
 
 export function print(figures: Figures): void {
-  if (LONG) process.stdout.write(`${JSON.stringify(figures)}\n`);
+  if (LONG) tell(figures);
 }

@@ -4,6 +4,7 @@ import type { Kind } from '../processes/stores.ts';
 import { FORWARDED, type Verdict } from './judge.ts';
 import { run, type RunOptions } from './run.ts';
 import type { SinkBreak } from './wire.ts';
+import { tell } from '../../support/tell.ts';
 
 const FORM = LONG
   ? {
@@ -28,7 +29,7 @@ it.each(KINDS)(
   'kill -9 of serve, of its sink and of both under load, %s: each acknowledged event reaches the sink, in order within its task, under one id',
   async (kind) => {
     const { verdict, unexpected, figures, exit } = await run({ ...FORM, kind, shared: inject('shared') });
-    process.stdout.write(`${JSON.stringify(figures)}\n`);
+    tell(figures);
     expect(verdict, JSON.stringify(figures)).toEqual(FORWARDED);
     expect(unexpected).toEqual([]);
     expect(exit).toBe(0);

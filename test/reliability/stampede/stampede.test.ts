@@ -7,6 +7,7 @@ import { judge, KEPT } from '../processes/judge.ts';
 import type { Kind } from '../processes/stores.ts';
 import { inTurns } from '../processes/strikes.ts';
 import type { Mode, Orders, Role } from '../processes/wire.ts';
+import { tell } from '../../support/tell.ts';
 
 /** Identical deliveries of one event at once. */
 const COPIES = 200;
@@ -82,7 +83,7 @@ async function stampede({ kind, mode, bytes }: Stampede): Promise<void> {
     const verdict = judge({ ...noted, owed });
     const counts = { keys, copies: COPIES, completed: noted.completions.length, ...seller.tally };
     const figures = { ...counts, ...figuresOf(options, ground, noted, verdict, began) };
-    process.stdout.write(`${JSON.stringify(figures)}\n`);
+    tell(figures);
     expect(verdict).toEqual(KEPT);
     expect(noted.completions).toHaveLength(keys);
     expect(noted.effects).toHaveLength(backend.hasTransactions ? Math.ceil(keys / 2) : 0);

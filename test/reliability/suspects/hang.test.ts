@@ -6,6 +6,7 @@ import { LONG } from '../form.ts';
 import { onGround, type Ground } from '../processes/ground.ts';
 import type { Role } from '../processes/wire.ts';
 import { outcomeOf, report, sell, type Outcome } from './events.ts';
+import { tell } from '../../support/tell.ts';
 
 const HANGS = LONG ? 5 : 2;
 const TIMES = { leaseMs: 2_000, waitMs: 2_000, timeoutMs: 10_000 } as const;
@@ -56,7 +57,7 @@ it('a store that does not answer for longer than a lease is not a crash: no even
   const outcome = await hangs();
   expect(outcome).toMatchObject({ lost: [], twice: [], dead: [], besideItself: [] });
   if (!LONG) return;
-  process.stdout.write(`hang, Redis, inbox: ${JSON.stringify(outcome)}\n`);
+  tell(outcome);
   // Where a process is held up for longer than others wait for it, its events run once more elsewhere: how many, the
   // machine decides. The long form is made on a quiet one.
   expect(outcome.runs).toBeLessThan(1.5 * outcome.events);

@@ -4,6 +4,7 @@ import { onGround } from '../processes/ground.ts';
 import type { Kind } from '../processes/stores.ts';
 import type { Mode, Role } from '../processes/wire.ts';
 import { outcomeOf, report, sell, type Outcome } from './events.ts';
+import { tell } from '../../support/tell.ts';
 
 /** How often the poison is charged before it is DEAD. A second time is a minute later: the long form has it. */
 const CRASHES = LONG ? 2 : 1;
@@ -34,7 +35,7 @@ describe.each(KINDS)('an event whose handler kills its process, among eight othe
     '%s: it ends DEAD, after its crashes, and takes nobody along',
     async (mode) => {
       const outcome = await poison(kind, mode);
-      if (LONG) process.stdout.write(`poison, ${kind}, ${mode}: ${JSON.stringify(outcome)}\n`);
+      if (LONG) tell(outcome);
       const kept = { lost: [], twice: [], dead: [POISON.key], besideItself: [] };
       expect(outcome).toMatchObject(kept);
       // Beside others it is not charged.

@@ -1,0 +1,96 @@
+// npm run proofs [-- name …] [--only pattern]: runs the proofs, and writes a row for each test that passes.
+// It runs one after the other, on a tree without changes: a row names the commit that it is of.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpus, tmpdir, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { writeProofPages } from './page.ts';
+import { addRows, codesNow, type ProofRow } from './results.ts';
+import { proofNamed, PROOF_NAMES } from './table.ts';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { only: { type: 'string' } },
+});
+
+const git = (...args: readonly string[]): string => execFileSync('git', args, { encoding: 'utf8' }).trim();
+
+/** Results and pages may differ: they are what is written. */
+const changed = git(
+  'status',
+  '--porcelain',
+  '--',
+  'src',
+  'test',
+  ':!test/proofs/results',
+  ':!test/proofs/README.md',
+);
+if (changed !== '') throw new Error(`Commit first: a row names the commit that it is of.\n${changed}`);
+const commit = git('rev-parse', '--short=8', 'HEAD');
+const machine = `${cpus().length} cores, ${Math.round(totalmem() / 1024 ** 3)} GiB, node ${process.versions.node}`;
+
+/** The part of vitest's report that is read here. */
+interface Report {
+  readonly testResults: readonly {
+    readonly assertionResults: readonly {
+      readonly fullName: string;
+      readonly ancestorTitles: readonly string[];
+      readonly title: string;
+      readonly status: string;
+      readonly duration?: number;
+    }[];
+  }[];
+}
+
+type Figures = Readonly<Record<string, unknown>>;
+
+/** Without the seed, which is new each time. */
+const nameOf = (test: string): string => test.replace(/,? seed \d{4,}/, '');
+
+function told(file: string): ReadonlyMap<string, Figures> {
+  if (!existsSync(file)) return new Map();
+  const lines = readFileSync(file, 'utf8').trim().split('\n').filter(Boolean);
+  return new Map(
+    lines.map((line) => {
+      const { test, ...figures } = JSON.parse(line) as { test: string };
+      return [test, figures];
+    }),
+  );
+}
+
+/** @returns how many tests did not pass. */
+async function prove(name: string): Promise<number> {
+  const { tests, only } = proofNamed(name) as { tests: string; only?: string };
+  const pattern = values.only ?? only;
+  const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-proof-'));
+  const report = join(folder, 'report.json');
+  const figures = join(folder, 'figures.jsonl');
+  const flags = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`, '--maxWorkers=1'];
+  const args = ['vitest', 'run', tests, ...flags, ...(pattern === undefined ? [] : ['-t', pattern])];
+  const env = { ...process.env, TEST_FORM: 'long', PROOF_FIGURES: figures };
+  spawnSync('npx', args, { env, stdio: 'inherit' });
+  const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report;
+  const lines = told(figures);
+  rmSync(folder, { recursive: true });
+  const ran = testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .filter(({ status }) => status === 'passed' || status === 'failed');
+  const date = new Date().toISOString().slice(0, 10);
+  const code = codesNow()(name);
+  const rows = ran
+    .filter(({ status }) => status === 'passed')
+    .map(({ ancestorTitles, title, duration = 0 }): ProofRow => {
+      const test = [...ancestorTitles, title].join(' > ');
+      const seconds = Math.round(duration / 1000);
+      return { test: nameOf(test), date, commit, code, machine, seconds, figures: lines.get(test) ?? {} };
+    });
+  await addRows(name, rows);
+  await writeProofPages();
+  return ran.length === 0 ? 1 : ran.length - rows.length;
+}
+
+let failed = 0;
+for (const name of positionals.length > 0 ? positionals : PROOF_NAMES) failed += await prove(name);
+console.log(failed === 0 ? 'All of them passed.' : `${failed} tests did not pass: they have no row.`);
+process.exitCode = failed === 0 ? 0 : 1;
