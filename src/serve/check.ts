@@ -5,11 +5,12 @@ import type { ConfigSource, ServeConfig } from './config/read-config.ts';
 import type { StoreConfig } from './config/store-and-sink.ts';
 import { makeSink } from './instance.ts';
 import { type MadeStore, makeStore } from './store.ts';
+import { telemetryPackages, wantedOf } from './telemetry.ts';
 import { adviceOf } from './within.ts';
 
 /** One part of `serve --check`. */
 export interface CheckedPart {
-  readonly part: 'configuration' | 'store' | 'sink';
+  readonly part: 'configuration' | 'store' | 'sink' | 'telemetry';
   readonly ok: boolean;
   /** The finding; if it is a mistake, with the fix. */
   readonly text: string;
@@ -93,37 +94,44 @@ async function sinkText(config: ServeConfig): Promise<string> {
   const sink = await makeSink(config.sink);
   try {
     await sink.check(AbortSignal.timeout(CHECK_MS));
-    return `${sink.name} is there`;
+    return config.sink.kind === 'http'
+      ? `${sink.name} is reached; whether it takes events, the first one shows`
+      : `${sink.name} is there`;
   } finally {
     await sink.close();
   }
 }
 
-/** Tries store and sink without a change (serve.md §1.7). */
-export async function checkParts(
-  { file, cwd }: ConfigSource,
-  config: ServeConfig,
-): Promise<readonly CheckedPart[]> {
+async function telemetryText({ env, cwd }: ConfigSource, { health, folder }: ServeConfig): Promise<string> {
+  const names = await telemetryPackages({ env, metrics: health.metrics, folders: [folder, cwd] });
+  return `installed: ${names.join(', ')}`;
+}
+
+/** Tries store and sink, and looks for packages of telemetry, without a change (serve.md §1.7). */
+export async function checkParts(source: ConfigSource, config: ServeConfig): Promise<readonly CheckedPart[]> {
   const checked = async (part: CheckedPart['part'], look: Promise<string>): Promise<CheckedPart> =>
     look.then(
       (text) => ({ part, ok: true, text }),
       (error: unknown) => ({ part, ok: false, text: adviceOf(error, file) }),
     );
+  const { file, cwd, env } = source;
+  const isMeasured = wantedOf({ env, metrics: config.health.metrics }) !== undefined;
   return Promise.all([
     checked('configuration', Promise.resolve(`${file} has no mistake`)),
     checked('store', storeText(config, cwd)),
     checked('sink', sinkText(config)),
+    ...(isMeasured ? [checked('telemetry', telemetryText(source, config))] : []),
   ]);
 }
 
-/** Makes or raises the store's tables. @returns what was done */
+/** Makes or raises the store's tables. @returns a sentence for people */
 export async function migrateStore({ cwd }: ConfigSource, { store, folder }: ServeConfig): Promise<string> {
-  if (store.kind === 'sqlite' || store.kind === 'redis') {
-    return `nothing to do: the ${store.kind} store makes what it needs by itself`;
-  }
   const { migrate, end } = await makeStore(store, [folder, cwd]);
   try {
-    return `the tables of the ${store.kind} store are those of version ${String(await migrate?.())}`;
+    if (!migrate) return `nothing to do: the ${store.kind} store makes what it needs by itself`;
+    const { from, to } = await migrate();
+    const is = from === to ? 'are' : from === 0 ? 'were made' : 'were raised';
+    return `the tables of the ${store.kind} store ${is}: version ${to}`;
   } finally {
     await end();
   }

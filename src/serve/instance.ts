@@ -1,10 +1,19 @@
 import { pathToFileURL } from 'node:url';
 import { webhookHandler } from '../adapters/node.ts';
-import { ConfigError, createReceiver, type Logger, type Receiver, type ReceiverOptions } from '../index.ts';
+import {
+  ConfigError,
+  createReceiver,
+  type Event,
+  type HandlerContext,
+  type Logger,
+  type Receiver,
+  type ReceiverOptions,
+} from '../index.ts';
 import type { ServeConfig } from './config/read-config.ts';
 import type { SinkConfig } from './config/store-and-sink.ts';
 import { forwards } from './events-filter.ts';
 import type { JsonLog } from './json-log.ts';
+import { typeOf } from './sink/cloud-event.ts';
 import { createForwarder, type Forwarder } from './sink/forwarder.ts';
 import { httpSink } from './sink/http-sink.ts';
 import { moduleSink } from './sink/module-sink.ts';
@@ -93,7 +102,16 @@ export async function makeSink(config: SinkConfig, loads = 0): Promise<Sink> {
 }
 
 function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | 'handlers'> {
-  const { publicUrl, senders, limits, hostCheck, allowLoopback, sink, durability = {} } = config;
+  const {
+    publicUrl,
+    senders,
+    limits,
+    hostCheck,
+    allowLoopback,
+    sink,
+    durability = {},
+    expectStoreId,
+  } = config;
   const { require, declared } = durability;
   return {
     publicUrl,
@@ -101,6 +119,7 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
     ...limits,
     hostCheck,
     allowLoopback,
+    ...(expectStoreId !== undefined && { expectStoreId }),
     durability: { ...(require && { require }), ...(declared && { declared }) },
     mode: 'inbox',
     worker: { concurrency: sink.concurrency },
@@ -157,11 +176,16 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
   const forwarder = createForwarder(sink, { onAlarm: log.alarm, logger: log.logger });
   const runs = stoppable(forwarder.handle);
   const isForwarded = forwards(config.events);
+  const handle = (event: Event, ctx: HandlerContext): Promise<void> | undefined => {
+    if (isForwarded(event)) return runs.handle(event, ctx);
+    ctx.log.info({ type: typeOf(event) }, '`events` does not name it: done without the sink');
+    return undefined;
+  };
   const receiver = createReceiver({
     ...receiverOptions(config),
     store,
     logger: withoutQueue(log.logger, forwarder.state),
-    handlers: { other: (event, ctx) => (isForwarded(event) ? runs.handle(event, ctx) : undefined) },
+    handlers: { other: handle },
     advanced: { startMs: readyMs },
   });
   const off = telemetry?.instrument(receiver);

@@ -91,6 +91,9 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
     current: () => current,
     isStopping: () => isStopping,
     swap: (next) => {
+      // The new sink begins without it: nothing else would say that the pause is over.
+      if (current.sinkState().paused)
+        log.logger.info({ sink: next.sink.name }, 'the pause of the sink ends: it is tried anew');
       former = ended(current.stop(), parts);
       current = next;
       begin(next);

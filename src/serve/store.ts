@@ -13,7 +13,7 @@ export interface MadeStore {
   /** The client of a Redis store. */
   readonly redis?: RedisClient;
   /** Makes its tables, or raises their version; absent: the store does so by itself. */
-  readonly migrate?: () => Promise<unknown>;
+  readonly migrate?: () => Promise<{ readonly from: number; readonly to: number }>;
   /** Deletes expired rows of sellers that send no more; absent: the store does so by itself. */
   readonly sweep?: () => Promise<unknown>;
 }

@@ -60,6 +60,34 @@ async function packages<const N extends string>(
   return Object.fromEntries(found) as Readonly<Record<N, Package>>;
 }
 
+/** Why packages are needed: a variable, or the member of the file. */
+const SENT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
+const ASKED = 'health.metrics';
+const ASKED_NAMES = [API, METRICS, PROMETHEUS] as const;
+
+const sdkNames = (metrics: boolean): readonly (typeof API | typeof SDK | typeof PROMETHEUS)[] =>
+  metrics ? [API, SDK, PROMETHEUS] : [API, SDK];
+
+/** The packages that are needed; undefined if nothing is measured. */
+export function wantedOf({
+  env,
+  metrics,
+}: Pick<TelemetryOptions, 'env' | 'metrics'>):
+  { readonly why: string; readonly names: readonly string[] } | undefined {
+  if (isSent(env, 'TRACES') || isSent(env, 'METRICS')) return { why: SENT, names: sdkNames(metrics) };
+  return metrics ? { why: ASKED, names: ASKED_NAMES } : undefined;
+}
+
+/**
+ * Looks for the packages that are needed, and starts nothing.
+ * @returns their names. @throws ConfigError (rejects) with the command that installs what is missing
+ */
+export async function telemetryPackages(options: TelemetryOptions): Promise<readonly string[]> {
+  const { why, names } = wantedOf(options) ?? { why: '', names: [] };
+  await packages(why, names, options.folders);
+  return names;
+}
+
 /** The packages' own constructors. */
 type Make<T> = new (options?: object) => T;
 
@@ -108,12 +136,7 @@ const flushed = (work: Promise<void>): Promise<unknown> =>
 
 /** By the variables of OpenTelemetry: its SDK does the rest (serve.md §3.3). */
 async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telemetry> {
-  const names = metrics ? ([API, SDK, PROMETHEUS] as const) : ([API, SDK] as const);
-  const found: Partial<Readonly<Record<string, Package>>> = await packages(
-    'OTEL_EXPORTER_OTLP_ENDPOINT',
-    names,
-    folders,
-  );
+  const found: Partial<Readonly<Record<string, Package>>> = await packages(SENT, sdkNames(metrics), folders);
   const asked = found[PROMETHEUS] && reader(found[PROMETHEUS]);
   const NodeSDK = named(found[SDK] as Package, 'NodeSDK') as Make<NodeSdk>;
   const sdk = new NodeSDK(sdkOptions(env, asked));
@@ -127,7 +150,7 @@ async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telem
 
 /** For `/metrics` alone. */
 async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
-  const found = await packages('health.metrics', [API, METRICS, PROMETHEUS], folders);
+  const found = await packages(ASKED, ASKED_NAMES, folders);
   const asked = reader(found[PROMETHEUS]);
   type Provider = NonNullable<InstrumentOptions['meterProvider']> & { shutdown(): Promise<void> };
   const MeterProvider = named(found[METRICS], 'MeterProvider') as Make<Provider>;
@@ -144,7 +167,7 @@ async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
  * @throws ConfigError (rejects) with the command that installs what is missing
  */
 export async function startTelemetry(options: TelemetryOptions): Promise<Telemetry | undefined> {
-  const { env, metrics } = options;
-  if (isSent(env, 'TRACES') || isSent(env, 'METRICS')) return bySdk(options);
-  return metrics ? byReader(options) : undefined;
+  const wanted = wantedOf(options);
+  if (!wanted) return undefined;
+  return wanted.why === SENT ? bySdk(options) : byReader(options);
 }

@@ -222,7 +222,7 @@ describe('serve --check and --migrate', () => {
     const good = await cli(args, { cwd: at.folder.path, env });
     expect(good).toMatchObject({ code: 0, stderr: '' });
     expect(good.stdout).toMatch(
-      /^ok {4}configuration: webhooks\.yaml has no mistake\nok {4}store: \S+ is not there yet: the first start makes it\nok {4}sink: http:\/\/127\.0\.0\.1:\d+\/events is there\n$/,
+      /^ok {4}configuration: webhooks\.yaml has no mistake\nok {4}store: \S+ is not there yet: the first start makes it\nok {4}sink: http:\/\/127\.0\.0\.1:\d+\/events is reached; whether it takes events, the first one shows\n$/,
     );
     expect(existsSync(join(at.folder.path, 'data'))).toBe(false);
     expect(at.sink.posted).toEqual([]);
@@ -243,6 +243,16 @@ describe('serve --check and --migrate', () => {
         { part: 'sink', ok: false, text: expect.stringContaining('ECONNREFUSED') as string },
       ],
     });
+  });
+
+  it('packages of telemetry are looked for, and nothing is sent', async () => {
+    const at = await world();
+    const args = ['serve', '--config', at.folder.file('webhooks.yaml', at.yaml()), '--check'];
+    const sent = { ...env, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' };
+    // Packages are found from this repository.
+    expect((await cli(args, { cwd: at.folder.path, env: sent })).stdout).toMatch(
+      /\n(ok {4}telemetry: installed: @opentelemetry\/api, @opentelemetry\/sdk-node|FAIL {2}telemetry: .*npm install @opentelemetry\/)/,
+    );
   });
 
   it('a module is asked for its send', async () => {

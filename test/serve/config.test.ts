@@ -71,6 +71,26 @@ describe('a mistake is one line with file, line, column, path, what is wrong and
       `${HEAD}limits: { retentionMs: 1000 }\n`,
       /^webhooks\.yaml:5:11 limits\.retentionMs: is not a whole number from 86400000 to 691200000/,
     ],
+    ...['proto.task.completed', 'delivery_report', 'delivery-report.final', 'Task', 'task.done'].map(
+      (name): (typeof ROWS)[number] => [
+        `an event that none is called: ${name}`,
+        `${HEAD}events: [task, ${name}]\n`,
+        /^webhooks\.yaml:5:16 events\[1\]: is not the (name of an event|status of a task).*Write .*task\.completed/,
+      ],
+    ),
+    [
+      'a secret as the library takes it',
+      HEAD.replace('/mcp\n', '/mcp\n    auth: { hmac: { secret: x } }\n'),
+      /^webhooks\.yaml:4:13 sellers\[0\]\.auth\.hmac\.secrets: is missing\. Write \[\{ env: NAME \}\]/,
+      /^webhooks\.yaml:4:21 sellers\[0\]\.auth\.hmac\.secret: is not known\. Known here: secrets\./,
+    ],
+    [
+      'an event, beside others',
+      `${HEAD}storage: x\nevents: [task.done]\nlisten: { port: x }\n`,
+      /^webhooks\.yaml:5:1 storage: is not known/,
+      /^webhooks\.yaml:6:10 events\[0\]: is not the status of a task/,
+      /^webhooks\.yaml:7:11 listen\.port: is not a whole number/,
+    ],
     [
       'two stores',
       `${HEAD}store: { sqlite: a.db, redis: { url: { env: LEGACY } } }\n`,

@@ -94,6 +94,8 @@ describe('from a seller to the sink', () => {
         .poll(() => process.lines.filter(({ msg }) => msg === 'event applied').length, LONG)
         .toBe(4);
       expect(types(at.sink)).toEqual(expected);
+      const left = process.lines.filter(({ msg }) => msg.includes('done without the sink'));
+      expect(left).toHaveLength(4 - expected.length);
       await process.stop();
       expect(
         await stored(at, async (inbox) => (await inbox.list({ state: 'queued', limit: 10 })).records),
@@ -395,6 +397,34 @@ export function close() { pool.isOpen = false; writeFileSync(new URL('closed', i
       await expect.poll(() => at.sink.posted.length, LONG).toBe(1);
     },
   );
+
+  it('it ends the pause of a sink, and says so', async () => {
+    const at = await world();
+    const process = await served(at);
+    at.sink.status = 503;
+    expect(await deliver(at, 'completed')).toBe(200);
+    await expect.poll(() => process.lines.some(({ msg }) => msg === 'the sink is paused'), LONG).toBe(true);
+    at.sink.status = 200;
+    process.signals.emit('SIGHUP');
+    await expect
+      .poll(
+        () => process.lines.filter(({ msg }) => /it is tried anew|takes events again/.test(msg)).length,
+        LONG,
+      )
+      .toBe(1);
+    await expect.poll(() => at.sink.posted.length, LONG).toBeGreaterThan(1);
+    expect(JSON.parse((await at.health('/readyz')).text)).toMatchObject({ sink: { paused: false } });
+  });
+
+  it('another store than the expected one is refused', async () => {
+    const at = await world();
+    const process = await served(at);
+    at.folder.file('webhooks.yaml', at.yaml('expectStoreId: another\n'));
+    process.signals.emit('SIGHUP');
+    await expect.poll(() => process.alarms('config_rejected'), LONG).toHaveLength(1);
+    expect(process.alarms('config_rejected')[0]?.msg).toContain('expectStoreId');
+    expect(await deliver(at, 'completed')).toBe(200);
+  });
 
   it('another sink URL: the next event goes there', async () => {
     const at = await world();

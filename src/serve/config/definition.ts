@@ -237,12 +237,19 @@ const STATUSES = [
   'rejected',
 ] as const;
 
-const eventName = text(
-  'A kind, a status of tasks, or a family.',
-  'Write task, task.completed, deliveryReport or a family.',
-).refine((name) => !name.startsWith('task.') || STATUSES.some((status) => name === `task.${status}`), {
-  error: `is not the status of a task. Write one of ${STATUSES.map((status) => `task.${status}`).join(', ')}.`,
-});
+const EVENTS = 'Write task, task.completed, deliveryReport, other or a family.';
+
+/** What looks like a kind, and is the name of none: another spelling, a report's type, the `type` of a CloudEvent. */
+const ALMOST_A_KIND = /^(?:proto\..*|(?:task|other|delivery[-_]?report)(?:\..*)?)$/i;
+const KINDS: ReadonlySet<string> = new Set(['task', 'deliveryReport', 'delivery-report', 'other']);
+
+const eventName = text('A kind, a status of tasks, or a family.', EVENTS)
+  .refine((name) => !name.startsWith('task.') || STATUSES.some((status) => name === `task.${status}`), {
+    error: `is not the status of a task. Write one of ${STATUSES.map((status) => `task.${status}`).join(', ')}.`,
+  })
+  .refine((name) => name.startsWith('task.') || KINDS.has(name) || !ALMOST_A_KIND.test(name), {
+    error: `is not the name of an event, and would forward none. ${EVENTS}`,
+  });
 
 const PUBLIC_URL = 'Write the URL that sellers were given, e.g. https://buyer.example/webhooks/seller.';
 
@@ -298,6 +305,10 @@ export const CONFIG_FILE: z.ZodType<ConfigInFile> = members(
         86_400_000,
       ),
     }).prefault({}),
+    expectStoreId: text(
+      'The only store that is accepted, by its id (alarm store_created).',
+      'Write the id of the store.',
+    ).optional(),
     hostCheck: choice('Whether Host is compared with publicUrl.', 'strict', 'off').default('strict'),
     allowLoopback: flag('Allows http and private addresses of sellers, for development.'),
   },

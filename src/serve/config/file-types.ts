@@ -88,6 +88,7 @@ export interface ConfigInFile {
       }
     | undefined;
   readonly events?: readonly string[] | undefined;
+  readonly expectStoreId?: string | undefined;
   readonly limits: {
     readonly maxBodyBytes: number;
     readonly maxRecordsPerSender: number;

@@ -13,10 +13,16 @@ const unknownTo = (issues: readonly Issue[]): readonly string[] =>
     issue.code === 'unrecognized_keys' && issue.path.length === 0 ? issue.keys : [],
   );
 
-const weight = (issues: readonly Issue[]): number =>
+const mistakesIn = (issues: readonly Issue[]): number =>
   issues.reduce((sum, issue) => sum + (issue.code === 'unrecognized_keys' ? issue.keys.length : 1), 0);
 
-/** The branch that was meant: the one with the fewest mistakes, if it is the only one, and none of them is a member of another. */
+/** A member that a branch does not know weighs more than any number of mistakes in those that it does. */
+const weight = (issues: readonly Issue[]): number => unknownTo(issues).length * 1_000 + mistakesIn(issues);
+
+/**
+ * The branch that was meant: the one that knows most of the members, then with the fewest mistakes, if it is the only one,
+ * and none of them is a member of another.
+ */
 function meant(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   const [first, ...others] = branches
     .filter((issues) => !isOtherType(issues))

@@ -43,7 +43,8 @@ const NOT_OF_URIS = /%(?![\dA-Fa-f]{2})|[^\w.~:/?#[\]@!$&'()*+,;=%-]/gu;
 
 const uriOf = (url: string): string => url.toWellFormed().replaceAll(NOT_OF_URIS, encodeURIComponent);
 
-function typeOf(event: Event): string {
+/** The `type` of its CloudEvent. */
+export function typeOf(event: Event): string {
   const name = nameOf(event);
   const words = ['proto', event.kind, ...(name ? [name] : [])];
   return words.join('.').replaceAll(/[^A-Za-z0-9._-]/gu, '_');

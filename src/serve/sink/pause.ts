@@ -233,7 +233,7 @@ export function createPause(clock: Clock, hooks: PauseHooks): Pause {
     },
     stopped,
     state: () =>
-      paused ? { paused: true, since: paused.since, lastFault: paused.fault } : { paused: false },
+      paused ? { paused: true, since: Math.round(paused.since), lastFault: paused.fault } : { paused: false },
   };
 }
 
