@@ -10,6 +10,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 // prettier-ignore
 const FOLDERS: readonly string[] = [
   'src/stores/rules',
+  'src/stores/optimistic',
 ];
 
 const filesOf = (folder: string): string[] =>
