@@ -11,6 +11,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDERS: readonly string[] = [
   'src/stores/rules',
   'src/stores/optimistic',
+  'src/stores',
 ];
 
 const filesOf = (folder: string): string[] =>
