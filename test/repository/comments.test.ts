@@ -12,6 +12,7 @@ const FOLDERS: readonly string[] = [
   'src/stores/rules',
   'src/stores/optimistic',
   'src/stores',
+  'src/stores/sql',
 ];
 
 const filesOf = (folder: string): string[] =>
