@@ -13,6 +13,7 @@ const FOLDERS: readonly string[] = [
   'src/stores/optimistic',
   'src/stores',
   'src/stores/sql',
+  'src/stores/postgres',
 ];
 
 const filesOf = (folder: string): string[] =>
