@@ -14,6 +14,7 @@ const FOLDERS: readonly string[] = [
   'src/stores',
   'src/stores/sql',
   'src/stores/postgres',
+  'src/stores/mysql',
 ];
 
 const filesOf = (folder: string): string[] =>
