@@ -15,6 +15,7 @@ const FOLDERS: readonly string[] = [
   'src/stores/sql',
   'src/stores/postgres',
   'src/stores/mysql',
+  'src/stores/redis',
 ];
 
 const filesOf = (folder: string): string[] =>
