@@ -16,6 +16,7 @@ const FOLDERS: readonly string[] = [
   'src/stores/postgres',
   'src/stores/mysql',
   'src/stores/redis',
+  'src/stores/sqlite',
 ];
 
 const filesOf = (folder: string): string[] =>
@@ -52,7 +53,7 @@ describe('comments of src', () => {
 
   it('end a sentence at its point, and leave out code', () => {
     const text =
-      'By §5.4 of a.md (and `x`). It adds: a, b. `f` too.\n- one\n- two\n\n@example\n```ts\nf();\n```\n';
+      'By §5.4 of a.md (and `x`). It adds: a, b. `f` too.\n- one\n- two\n\n    f  code\n    g  code\n\n@example\n```ts\nf();\n```\n';
     expect(sentencesOf(text)).toEqual([
       'By §5.4 of a.md (and `x`).',
       'It adds: a, b.',
