@@ -17,6 +17,7 @@ const FOLDERS: readonly string[] = [
   'src/stores/mysql',
   'src/stores/redis',
   'src/stores/sqlite',
+  'src/stores/memory',
 ];
 
 const filesOf = (folder: string): string[] =>
