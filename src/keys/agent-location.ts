@@ -171,8 +171,8 @@ export function createLocate(options: LocateOptions): Locate {
 }
 
 /**
- * Performs steps 1 to 3 (verification.md §5.1 to §5.3). brand.json is followed once if it points elsewhere,
- * then comes the entry with the agent URL, then its `jwks_uri`. Each copy is judged once, and its alarms are
+ * Performs steps 1 to 3 (verification.md §5.1 to §5.3). A brand.json that points elsewhere is followed once.
+ * Then comes the entry with the agent URL, then its `jwks_uri`. Each copy is judged once, and its alarms are
  * raised once.
  */
 export function createLocator(options: LocateOptions): Locator {

@@ -21,9 +21,8 @@ export interface Candidate {
   /** The same key in the pins of publishers, if pins narrow the JWKS: revoked in one means revoked. */
   readonly pins?: readonly Jwk[];
   /**
-   * Called once a signature has verified. Returns the reason why the key is not, or not yet, known to be this
-   * sender's alone at its URL; undefined if it is (verification.md §2.36). Never rejects. Absent if it is
-   * known.
+   * Called once a signature has verified; absent if the key is known to be this sender's alone at its URL
+   * (verification.md §2.36). Returns the reason why it is not, or not yet; undefined if it is. Never rejects.
    */
   readonly firstUse?: () => Promise<string | undefined>;
 }

@@ -260,7 +260,7 @@ interface SignerQuery {
 }
 
 /**
- * Fetches keys again, under their cooldown: a list may be signed by a key published together with it, under a
+ * Fetches keys again, under their cooldown. A list may be signed by a key published together with it, under a
  * new `kid` or an old one. All agents' sets are fetched: a polled list belongs to none in particular.
  */
 async function fetchedKeys(

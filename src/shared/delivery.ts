@@ -13,9 +13,9 @@ import { isBytes } from './realms.ts';
 export type HeaderFields = ReadonlyMap<string, readonly string[]>;
 
 /**
- * The forms in which you can pass the headers of a request, e.g. to `receiver.verifyAndDispatch`: `Headers`, an
- * object, a map, Node's `rawHeaders`, or a list of pairs. `rawHeaders` and lists of pairs keep repeated lines
- * visible; the other forms may not.
+ * The forms in which you can pass the headers of a request, e.g. to `receiver.verifyAndDispatch`. They are
+ * `Headers`, an object, a map, Node's `rawHeaders`, or a list of pairs. `rawHeaders` and lists of pairs keep
+ * repeated lines visible; the other forms may not.
  */
 export type HeadersInput =
   | Headers
