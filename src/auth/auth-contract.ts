@@ -1,3 +1,7 @@
+// The types that every authentication scheme shares: a proof by headers, completed by the body
+// (verification.md §2.22, §2.33).
+// Implemented by `bearer.ts`, `hmac.ts` and `rfc9421/verify.ts`; used by the stages and the receiver.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { CryptoEngine, Hashes } from '../crypto/engine.ts';
 import type { Delivery, Head } from '../shared/delivery.ts';
@@ -23,32 +27,35 @@ export interface Target {
   readonly authority: string;
 }
 
-/** What every scheme needs, made once per receiver. */
+/** Parts that every scheme needs, made once per receiver. */
 export interface AuthContext {
-  /** The accepted names. */
+  /** The accepted protocol names. */
   readonly protocols: Protocols;
   readonly engine: CryptoEngine;
   readonly hashes: Hashes;
   readonly keys: KeyResolver;
   readonly hostCheck: 'strict' | 'off';
   readonly raiseAlarm: RaiseAlarm;
-  /** Absent where nothing of the receiver's own is in question: `explain` has a delivery and no set-up. */
+  /** Absent if there is no set-up to question: `explain` has a delivery and no receiver. */
   readonly setUp?: SetUpWatch;
 }
 
 /**
- * Whether a failed check is the receiver's own fault, which is never final (verification.md §2.34, §2.35). What
- * it is asked accepts nothing.
+ * Finds out if a failed check is the receiver's own fault, which is never final (verification.md §2.34,
+ * §2.35). It accepts nothing.
  */
 export interface SetUpWatch {
-  /** A signature of the sender's verified over the request's URL, within its window. Called for every delivery. */
+  /**
+   * Called for every delivery after a signature of the sender verified over the request's URL, within its
+   * window.
+   */
   readonly verified: (sender: SenderEntry, request: HeadRequest) => void;
-  /** The deliveries that no base explained, by sender (verification.md §4.16). */
+  /** Counts deliveries that no base explained, by sender (verification.md §4.16). */
   readonly unexplained: Map<string, Unexplained>;
   /**
-   * After check 10 failed under these keys: whether the signature is for another URL than `publicUrl`, that the request
-   * gives evidence of.
-   * @returns the answer where one verified.
+   * Tries, after check 10 failed under these keys, whether the signature is for another URL than `publicUrl`,
+   * one that the request gives evidence of.
+   * @returns the answer if one verified.
    */
   readonly signedElsewhere: (
     request: HeadRequest,
@@ -56,94 +63,101 @@ export interface SetUpWatch {
     verifies: VerifiesFor,
   ) => Promise<Unavailability | undefined>;
   /**
-   * After check 5 failed: whether it is this receiver's clock that is wrong.
-   * @returns the answer where it is.
+   * Tries, after check 5 failed, whether this receiver's clock is wrong.
+   * @returns the answer if it is.
    */
   readonly outsideWindow: (request: HeadRequest, late: LateDelivery) => Promise<Unavailability | undefined>;
 }
 
-/** The number of them within a second. */
+/** Number of such deliveries within a second. */
 export interface Unexplained {
   /** Receiver's clock, Unix ms. */
   readonly since: number;
   readonly count: number;
 }
 
-/** A delivery outside its window by the receiver's clock, and what can still be found out about it. */
+/** A delivery outside its window by the receiver's clock, and the means to examine it further. */
 export interface LateDelivery {
   readonly window: SignatureWindow;
-  /** Check 7. */
+  /** Performs check 7. */
   readonly find: () => Promise<KeySearch>;
-  /** Checks 8 to 10: whose key verifies; `undecided` where that could not be asked. */
+  /**
+   * Performs checks 8 to 10: the candidate whose key verifies, or `undecided` if that could not be decided.
+   */
   readonly signer: (candidates: readonly Candidate[]) => Promise<Candidate | 'undecided' | undefined>;
 }
 
-/** Checks 8 to 10 of one delivery for another URL, under these keys. Gives whose key verified. */
+/**
+ * Performs checks 8 to 10 of one delivery for another URL, under these keys. Returns the candidate whose key
+ * verified.
+ */
 export type VerifiesFor = (
   target: Target,
   candidates: readonly Candidate[],
 ) => Promise<Candidate | undefined>;
 
-/** A URL that a delivery may be for, and who may call it. */
+/** A URL that a delivery may be for, and the senders that may call it. */
 export interface Addressed {
-  /** The base that the URL is of, which is known by its identity alone; absent: the first. */
+  /** The URL's base, identified by the object alone; absent for the first base. */
   readonly base?: object;
   readonly target: Target;
   /** All of one scheme. */
   readonly senders: readonly SenderEntry[];
 }
 
-/** A delivery, up to its body, whose senders and scheme are known from registration. */
+/** A delivery without its body, whose senders and scheme are known from registration. */
 export interface HeadRequest extends Addressed {
   readonly delivery: Head;
-  /** The other URLs that it may be for (verification.md §4.16). */
+  /** Other URLs that it may be for (verification.md §4.16). */
   readonly others?: (() => Promise<readonly Addressed[]>) | undefined;
-  /** When the delivery arrived, receiver's clock, Unix ms. */
+  /** Arrival of the delivery, on the receiver's clock in Unix ms. */
   readonly arrivedAt: number;
 }
 
-/** The same with its body. */
+/** The request with its body. */
 export interface AuthRequest extends HeadRequest {
   readonly delivery: Delivery;
 }
 
-/** Who sent it, and the nonce to be claimed with the event (signatures only). */
+/** The sender, and the nonce to be claimed with the event (signatures only). */
 export interface Identity {
   readonly kind: 'authentic';
   readonly sender: SenderEntry;
   readonly scheme: AuthPolicy['scheme'];
-  /** The URL that it was judged by, where that may not be the first. */
+  /** The URL that it was judged by, if that may not be the first. */
   readonly target?: Target;
-  /** It was the sender's previous credentials that matched (HMAC and bearer). */
+  /** True if the sender's previous credentials matched (HMAC and bearer). */
   readonly isPrevious?: true;
-  /** SHA-256 of the raw body in hex, where a check has compared it (signatures only). */
+  /** SHA-256 of the raw body in hex, if a check has compared it (signatures only). */
   readonly bodyHash?: string;
   readonly nonce?: { readonly keyid: string; readonly nonce: string; readonly expiresAtMs: number };
 }
 
-/** Refusals are values, faults on our side that have a check's code too; other faults are thrown. */
+/**
+ * Result of a scheme. Refusals, and faults of ours with a check's code, are values; other faults are thrown.
+ */
 export type AuthResult = Identity | Refusal | Unavailability;
 
-/** A body, once it is whole. */
+/** A complete body. */
 export interface WholeBody {
   readonly rawBody: Uint8Array;
-  /** Its SHA-256 in hex, where that was computed while it came. */
+  /** SHA-256 in hex, if it was computed while the body arrived. */
   readonly hash?: string | undefined;
-  /** When it was whole, receiver's clock, Unix ms. */
+  /** Time of the last byte, on the receiver's clock in Unix ms. */
   readonly wholeAt: number;
 }
 
-/** Headers that passed: what they prove, and what is left for the body. */
+/** Headers that passed: the proof in them, and the check that is left for the body. */
 export interface Proof {
   readonly kind: 'proof';
-  /** Whose delivery it is; undefined where only the body tells (HMAC). */
+  /** The sender; undefined if only the body can tell (HMAC). */
   readonly sender: SenderEntry | undefined;
   /** Signatures only. */
   readonly nonce?: Identity['nonce'];
   readonly complete: (body: WholeBody) => AuthResult | Promise<AuthResult>;
 }
 
-/** What a scheme decides by headers alone. */
+/** The part of a scheme that headers alone decide. */
 export type Prove = (
   context: AuthContext,
   request: HeadRequest,
@@ -151,7 +165,7 @@ export type Prove = (
 
 export type Authenticate = (context: AuthContext, request: AuthRequest) => Promise<AuthResult>;
 
-/** Both halves of a scheme, for a delivery that is there as a whole. */
+/** Both halves of a scheme, for a delivery whose body is there. */
 export const whole =
   (prove: Prove): Authenticate =>
   async (context, request) => {

@@ -1,20 +1,28 @@
+// Proves the sender by a legacy bearer token (verification.md §6.4, §6.8).
+// Called by `authenticate` for senders that are registered with bearer.
+
 import type { RefusedCode } from '../shared/codes.ts';
 import type { Refusal } from '../shared/outcome.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import { bearerToken, comparedWith } from './credentials.ts';
 import { type Authenticate, type AuthContext, type Identity, type Prove, whole } from './auth-contract.ts';
 
-/** Answered with the `Bearer` challenge: sellers retry that one, so that a token can be rotated without a loss. */
+/**
+ * Refuses with the `Bearer` challenge: sellers retry after that, so a token can be rotated without losses.
+ */
 function refuse(code: RefusedCode, detail: string): Refusal {
   return { kind: 'refused', code, detail, challenge: 'bearer' };
 }
 
-/** Where the senders of one URL have their token: the same for all (`checkTogether`). */
+/** The header that carries the token: the same for all senders of one URL (`checkTogether`). */
 function fieldOf([sender]: readonly SenderEntry[]): string {
   return (sender?.auth.scheme === 'bearer' ? sender.auth.header : undefined) ?? 'authorization';
 }
 
-/** The sender that one of the tokens belongs to. Every sender's are compared, so that time tells nothing of them. */
+/**
+ * The sender that one of the tokens belongs to. Every sender's tokens are compared, so that the time reveals
+ * nothing about them.
+ */
 function ownerOf(
   token: string,
   senders: readonly SenderEntry[],
@@ -32,8 +40,9 @@ function ownerOf(
 }
 
 /**
- * Legacy bearer (verification.md §6.4, §6.8): the token in `Authorization`, or alone in the field that the senders of
- * this URL are registered with, is one of theirs, the previous one included while it is rotated.
+ * Legacy bearer (verification.md §6.4, §6.8). The token is in `Authorization`, or alone in the header that
+ * this URL's senders are registered with. It must be one of theirs; the previous token counts during a
+ * rotation.
  */
 export const proveBearer: Prove = (context, { delivery, senders }) => {
   const field = fieldOf(senders);
@@ -51,5 +60,5 @@ export const proveBearer: Prove = (context, { delivery, senders }) => {
   };
 };
 
-/** Both halves, of a delivery that is there as a whole. */
+/** Both halves, for a delivery whose body is there. */
 export const authenticateBearer: Authenticate = whole(proveBearer);

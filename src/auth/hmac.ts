@@ -1,3 +1,6 @@
+// Proves the sender by legacy HMAC-SHA256 over timestamp and body (verification.md §6.1).
+// Called by `authenticate` for senders that are registered with HMAC, or with HMAC for reports.
+
 import { hex } from '../codec/encoding.ts';
 import { equalBytes } from '../crypto/equal.ts';
 import type { Head, HeaderFields } from '../shared/delivery.ts';
@@ -15,15 +18,15 @@ import {
   whole,
 } from './auth-contract.ts';
 
-/** Seconds (contract.md §5.15). */
+/** Largest difference between a timestamp and the receiver's clock. Seconds (contract.md §5.15). */
 const MAX_SKEW = 300;
 
 /** Lower case only: the digest is compared as text, as senders write it (contract.md §5.14). */
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
 
 /**
- * A field that must be there once and say something: a repeated one leaves open which line was signed. Neither value
- * has a comma of its own, so one means lines that a framework joined.
+ * The value of a header that must occur once and not be empty. A repeated one does not tell which line was
+ * signed. Neither value contains a comma of its own, so a comma means lines that a framework joined.
  */
 function single({ headers }: Head, name: string): string | Refusal {
   const [line = '', ...rest] = headers.get(name) ?? [];
@@ -34,8 +37,8 @@ function single({ headers }: Head, name: string): string | Refusal {
 }
 
 /**
- * The name by which a delivery has its fields; the first where it has none. One field by each name leaves open which of
- * them was signed (verification.md §6.1).
+ * The protocol name of the delivery's HMAC headers; the first name if there are none. Headers of two names do
+ * not tell which were signed (verification.md §6.1).
  */
 export function hmacProtocol(headers: HeaderFields, protocols: Protocols): Protocol | Refusal {
   const [first = protocols[0], ...others] = protocols.filter(
@@ -50,8 +53,8 @@ export function hmacProtocol(headers: HeaderFields, protocols: Protocols): Proto
 }
 
 /**
- * Refuses a timestamp that is not a number or lies more than 300 s from the receiver's clock, in whole seconds as the
- * sender's is. `Number` is total here: digits without end are a time far away.
+ * Refuses a timestamp that is no number, or more than 300 s from the receiver's clock, in whole seconds like
+ * the sender's. `Number` accepts any digits here: very many are a time far away.
  */
 function checkTimestamp(
   text: string,
@@ -74,15 +77,15 @@ function checkTimestamp(
     code: 'clock_skew',
     message: `${detail}; more than ${MAX_SKEW} s are refused. Check both clocks.`,
     offsetMs: skew * 1000,
-    // Nothing is proved yet: only where one sender may call this URL is it worth a name.
+    // Nothing is proved yet, so the alarm names a sender only if a single one may call this URL.
     ...(only && others.length === 0 && { sender: only.agentUrl }),
   });
   return refused('webhook_signature_window_invalid', detail);
 }
 
 /**
- * The sender one of whose secrets made the signature. Stopping at the first match tells time only to a party that holds a
- * secret: without one, every secret is tried.
+ * The sender with a secret that made the signature. Stopping at the first match reveals time only to a party
+ * that holds a secret: without one, every secret is tried.
  */
 function signerOf(
   { timestamp, signature }: { readonly timestamp: string; readonly signature: string },
@@ -90,7 +93,7 @@ function signerOf(
   senders: readonly SenderEntry[],
   { hashes }: AuthContext,
 ): Pick<Identity, 'sender' | 'isPrevious'> | undefined {
-  // The length and the alphabet are not secret, and the body need not be hashed to see that they are wrong.
+  // Length and alphabet are not secret, and the body need not be hashed to see that they are wrong.
   if (!SIGNATURE.test(signature)) return undefined;
   const encoder = new TextEncoder();
   const signatureBytes = encoder.encode(signature);
@@ -107,9 +110,10 @@ function signerOf(
 }
 
 /**
- * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`, in the order of verification.md §6.1: fields of one name → fields there →
- * timestamp a number → within 300 s → digest. A signature of another form than `sha256=` and 64 lower-case
- * hexadecimal digits fails as any wrong one does. Who it is, only the body tells.
+ * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`, in the order of verification.md §6.1. The headers are of
+ * one name, then they are there, the timestamp is a number, it is within 300 s, and the digest matches. A
+ * signature that is not `sha256=` with 64 lower-case hex digits fails like any wrong one. Only the body tells
+ * who sent it.
  */
 export const proveHmac: Prove = (context, request) => {
   const protocol = hmacProtocol(request.delivery.headers, context.protocols);
@@ -132,5 +136,5 @@ export const proveHmac: Prove = (context, request) => {
   };
 };
 
-/** Both halves, of a delivery that is there as a whole. */
+/** Both halves, for a delivery whose body is there. */
 export const authenticateHmac: Authenticate = whole(proveHmac);

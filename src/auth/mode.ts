@@ -1,3 +1,7 @@
+// Detects the authentication scheme of a delivery by its headers, and a mismatch with the registered one
+// (verification.md §2.22, §2.23).
+// Called by `authenticate` before any scheme, and by advice about refusals.
+
 import type { HeaderFields } from '../shared/delivery.ts';
 import { type Refusal, refused } from '../shared/outcome.ts';
 import { firstNamed, type Protocols } from '../shared/wire-names.ts';
@@ -6,7 +10,7 @@ import { bearerToken } from './credentials.ts';
 
 type Scheme = AuthPolicy['scheme'];
 
-/** The name of a field, lower case, that is there and belongs to the scheme. */
+/** Finds the lower-case name of a header that is present and belongs to the scheme. */
 type Found = (headers: HeaderFields, protocols: Protocols) => string | undefined;
 
 function signatureField(headers: HeaderFields): string | undefined {
@@ -17,24 +21,24 @@ function signatureField(headers: HeaderFields): string | undefined {
 const present = (headers: HeaderFields, name: string): string | undefined =>
   headers.has(name) ? name : undefined;
 
-/** Of any name: a delivery under the other one is no less another scheme's. */
+/** Accepts any protocol name: a delivery under the other name is still of another scheme. */
 const hmacField: Found = (headers, protocols) =>
   firstNamed(protocols, ({ hmacSignatureHeader }) => present(headers, hmacSignatureHeader));
 
 const hmacTimestamp: Found = (headers, protocols) =>
   firstNamed(protocols, ({ hmacTimestampHeader }) => present(headers, hmacTimestampHeader));
 
-/** Those of the schemes beside which a token may stray. */
+/** Headers of the schemes beside which a stray token is allowed. */
 const OWN: Readonly<Record<Exclude<Scheme, 'bearer'>, Found>> = {
   signature: signatureField,
   hmac: (headers, protocols) => hmacField(headers, protocols) ?? hmacTimestamp(headers, protocols),
 };
 
-/** The name of a field in which a request says that it is signed, whichever the scheme; undefined where it has none. */
+/** The name of a header that marks a request as signed, by either scheme; undefined if it has none. */
 export const signingField: Found = (headers, protocols) =>
   signatureField(headers) ?? hmacField(headers, protocols);
 
-/** Fields that may not be there at all, whatever else is: those that prove a delivery under another scheme. */
+/** Headers that must not be present at all, because they prove a delivery under another scheme. */
 const FOREIGN: Readonly<Record<Scheme, Found>> = {
   signature: hmacField,
   hmac: signatureField,
@@ -42,8 +46,8 @@ const FOREIGN: Readonly<Record<Scheme, Found>> = {
 };
 
 /**
- * The scheme that a delivery is judged by: the registered one, or by its fields where HMAC counts for reports
- * (verification.md §2.22). Both kinds of fields together are a mismatch under either.
+ * The scheme that a delivery is judged by: the registered one, or the one of its headers if HMAC counts for
+ * reports (verification.md §2.22). Headers of both schemes together are a mismatch under either.
  */
 export function schemeOf(auth: AuthPolicy, headers: HeaderFields, protocols: Protocols): Scheme {
   if (auth.scheme !== 'signature' || !auth.reportSecrets) return auth.scheme;
@@ -56,12 +60,13 @@ function mismatch(detail: string): Refusal {
 }
 
 /**
- * Whether a delivery was made under another scheme than its sender is registered with (verification.md §2.22,
- * §2.23). A bearer token counts only alone: proxies and gateways add `Authorization` to deliveries that carry their own
- * scheme's fields. With no scheme's fields at all there is no mismatch: the registered scheme then says what is missing.
+ * Refuses a delivery of another scheme than its sender is registered with (verification.md §2.22, §2.23). A
+ * bearer token counts only alone: proxies and gateways add `Authorization` to deliveries with headers of
+ * their own scheme. Without headers of any scheme there is no mismatch; the registered scheme then reports
+ * what is missing.
  *
- * Answered in the `Signature` form for bearer senders too: verification.md §6.4 has the `Bearer` form for a missing or wrong
- * token only.
+ * The answer has the `Signature` form for bearer senders too. The `Bearer` form is for a missing or wrong
+ * token only (verification.md §6.4).
  */
 export function modeMismatch(
   scheme: Scheme,

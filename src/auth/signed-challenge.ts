@@ -1,3 +1,7 @@
+// Accepts a signed proof of control from a sender that is registered with a legacy scheme (verification.md
+// §7.9).
+// Called by `authenticate` after a scheme mismatch.
+
 import type { JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { isChallenge, MAX_CHALLENGE_BYTES } from '../events/challenge.ts';
@@ -6,8 +10,8 @@ import type { AuthContext, AuthRequest, HeadRequest, Proof } from './auth-contra
 import { authenticateSignature } from './rfc9421/verify.ts';
 
 /**
- * The proof of control that a body is, before anything of its delivery is proved: at a sender that is registered with a
- * legacy scheme nothing else may be signed (verification.md §7.9). A larger body is not looked at.
+ * The proof of control in a body, before the sender is proved. It is all that a sender with a legacy scheme
+ * may sign (verification.md §7.9). A larger body is not parsed.
  */
 export function challengeIn(rawBody: Uint8Array): JsonObject | undefined {
   if (rawBody.byteLength > MAX_CHALLENGE_BYTES) return undefined;
@@ -16,8 +20,8 @@ export function challengeIn(rawBody: Uint8Array): JsonObject | undefined {
 }
 
 /**
- * Whether a delivery of a legacy sender may be a proof of control that is signed. The scheme's own fields may stand
- * beside the signature; an HMAC signature at a bearer sender is another scheme's.
+ * True if a legacy sender's delivery may be a signed proof of control. The scheme's own headers may accompany
+ * the signature. An HMAC signature at a bearer sender is another scheme's.
  */
 function mayBeSigned(
   { delivery: { headers }, senders }: HeadRequest,
@@ -29,12 +33,15 @@ function mayBeSigned(
   return isSigned && isOwn;
 }
 
-/** Whether it is one. */
+/** True if the delivery is a signed proof of control. */
 export function isSignedChallenge(request: AuthRequest, context: Pick<AuthContext, 'protocols'>): boolean {
   return mayBeSigned(request, context) && challengeIn(request.delivery.rawBody) !== undefined;
 }
 
-/** Checks 1 to 11 of it, once its body is there. Where that is none it is `mismatch`, and no key is looked for. */
+/**
+ * Performs checks 1 to 11 once the body is there. If the body is no proof of control, the result is
+ * `mismatch`, and no key is looked up.
+ */
 export function proveChallenge(
   context: AuthContext,
   request: HeadRequest,

@@ -1,25 +1,32 @@
+// Canonical JSON (RFC 8785) for hashes that compare two payloads (verification.md §2.19, §2.21).
+// Called by `read`, by the folder `keys`, by subscriptions and the poller.
+
 import type { InexactNumbers } from './inexact-numbers.ts';
 
-/** Options that say how a value is written. */
+/** Options of `canonicalJson`. */
 export interface CanonicalOptions {
-  /** Of the text that the value was parsed from: those numbers are written exactly (verification.md §2.21). */
+  /**
+   * Inexact numbers of the text that the value was parsed from: they are written exactly (verification.md
+   * §2.21).
+   */
   readonly inexact?: InexactNumbers | undefined;
-  /** Members that are left out, wherever they stand. */
+  /** Members that are left out at any depth. */
   readonly without?: ReadonlySet<string>;
 }
 
 const AS_IT_IS: CanonicalOptions = {};
 
-/** The text so far: one for all levels, since a text for each of them would be copied once a level. */
+/** The text so far, one for all levels: a text per level would be copied once per level. */
 interface Writer {
   readonly options: CanonicalOptions;
   text: string;
 }
 
 /**
- * Canonical JSON (RFC 8785) of a value that `parseStrictObject` gave: at most `MAX_DEPTH` levels deep. Never throws:
- * where the RFC wants an error it stays injective instead. A lone surrogate is written as its escape, a number too large
- * for a double as `Infinity`: text that is hashed, and read by nobody.
+ * Canonical JSON (RFC 8785) of a value that `parseStrictObject` returned, so at most `MAX_DEPTH` levels deep.
+ * Never throws: if the RFC demands an error, the output stays injective instead. A lone surrogate is written
+ * as its escape, and a number too large for a double as `Infinity`. The text is only hashed, and nobody reads
+ * it.
  */
 export function canonicalJson(value: unknown, options: CanonicalOptions = AS_IT_IS): string {
   const writer: Writer = { options, text: '' };
@@ -27,14 +34,15 @@ export function canonicalJson(value: unknown, options: CanonicalOptions = AS_IT_
   return writer.text;
 }
 
-/** @param exact the number as it is written, of one that a double changes. */
+/** @param exact the number as it is written, if a double changes it. */
 function write(writer: Writer, value: unknown, exact?: string): void {
   if (typeof value === 'object' && value !== null) {
     if (Array.isArray(value)) writeItems(writer, value);
     else writeMembers(writer, value as Readonly<Record<string, unknown>>);
     return;
   }
-  // RFC 8785 §3.2.2.3: numbers as ECMAScript's Number::toString, which JSON.stringify follows but for Infinity.
+  // RFC 8785 §3.2.2.3: numbers as ECMAScript's Number::toString, which JSON.stringify follows except for
+  // Infinity.
   writer.text += typeof value === 'number' ? (exact ?? String(value)) : (JSON.stringify(value) ?? 'null');
 }
 
@@ -54,7 +62,7 @@ function writeMembers(writer: Writer, members: Readonly<Record<string, unknown>>
   const exact = inexact?.get(members);
   const all = Object.keys(members);
   const names = without ? all.filter((name) => !without.has(name)) : all;
-  // RFC 8785 §3.2.3: by UTF-16 code units, which is how strings compare here. `sort` without an argument does that.
+  // RFC 8785 §3.2.3: sorted by UTF-16 code units, which `sort` without an argument does.
   if (names.length > 1) names.sort();
   let before = '{';
   for (const name of names) {

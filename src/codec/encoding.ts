@@ -1,16 +1,22 @@
+// Hex, base64 and UTF-8; base64 is accepted as sellers send it (verification.md §3.1).
+// Called by signatures, keys, stored rows and registrations.
+
 const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
-/** Lower-case hexadecimal. */
+/** The bytes in lower-case hexadecimal. */
 export function hex(bytes: Uint8Array): string {
   let text = '';
   for (const byte of bytes) text += HEX[byte];
   return text;
 }
 
-/** The two digits of each byte as one number. */
+/** The two hex digits of each byte as one number. */
 const PAIRS: Uint16Array = Uint16Array.from(HEX, (pair) => (pair.charCodeAt(0) << 8) | pair.charCodeAt(1));
 
-/** Whether `text` is `hex(bytes)`. Where they differ time tells: for values that are public. */
+/**
+ * True if `text` equals `hex(bytes)`. Its time reveals the first difference, so use it for public values
+ * only.
+ */
 export function isHexOf(text: string, bytes: Uint8Array): boolean {
   if (text.length !== 2 * bytes.length) return false;
   for (let i = 0; i < bytes.length; i += 1) {
@@ -20,19 +26,19 @@ export function isHexOf(text: string, bytes: Uint8Array): boolean {
   return true;
 }
 
-/*
- * Base64 as sellers send it (verification.md §3.1): the profile says unpadded base64url, real senders also
- * send padded standard base64. The platform's decoders (`atob`, `Buffer.from`) let stray trailing bits pass and
- * know one alphabet or mix both, so that several texts would mean one value; this one refuses what is not exact.
+/**
+ * The profile demands unpadded base64url, and real senders also send padded standard base64 (verification.md
+ * §3.1). The platform's decoders (`atob`, `Buffer.from`) ignore stray trailing bits, and know one alphabet or
+ * mix both. Several texts would then mean one value, so this decoder refuses inexact text.
  */
 
 const STANDARD = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** In neither alphabet. */
+/** Marks a character of neither alphabet. */
 const NONE = 255;
 
-/** ASCII code → 6-bit value, for both alphabets. */
+/** Maps an ASCII code to its 6-bit value, for both alphabets. */
 const SEXTETS: Uint8Array = Uint8Array.from({ length: 128 }, (_, code) => {
   const char = String.fromCharCode(code);
   const standard = STANDARD.indexOf(char);
@@ -40,7 +46,10 @@ const SEXTETS: Uint8Array = Uint8Array.from({ length: 128 }, (_, code) => {
   return value >= 0 ? value : NONE;
 });
 
-/** Characters before the padding, or undefined where the padding is neither absent nor exact (RFC 4648 §3.2). */
+/**
+ * Number of characters before the padding; undefined if the padding is neither absent nor exact (RFC 4648
+ * §3.2).
+ */
 function dataLength(text: string): number | undefined {
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
   const length = text.length - padding;
@@ -49,9 +58,9 @@ function dataLength(text: string): number | undefined {
 }
 
 /**
- * Decodes one value in the standard or the URL-safe alphabet, padded correctly or not at all.
- * @returns the bytes, or undefined for a value that mixes the alphabets, has inner or wrong padding, non-canonical
- * trailing bits (RFC 4648 §3.5) or any other character. Never throws.
+ * Decodes one value in the standard or the URL-safe alphabet, padded correctly or not at all. Never throws.
+ * @returns the bytes. Undefined for a value that mixes alphabets, has inner or wrong padding, non-canonical
+ * trailing bits (RFC 4648 §3.5) or another character.
  */
 export function decodeBase64(text: string): Uint8Array | undefined {
   const length = dataLength(text);
@@ -75,9 +84,9 @@ export function decodeBase64(text: string): Uint8Array | undefined {
 }
 
 /**
- * The byte sequence (RFC 8941 §3.3.5) of a dictionary field as senders write it: one member, no parameters.
+ * The byte sequence (RFC 8941 §3.3.5) of a dictionary field in its usual form: one member, no parameters.
  * @param start label and value up to the first colon, e.g. `sig1=:`.
- * @returns undefined where the field is anything else, or not base64: the full parser says what.
+ * @returns undefined for any other field, or one that is not base64: the full parser names the mistake.
  */
 export function fastBytes(field: string, start: string): Uint8Array | undefined {
   const end = field.length - 1;
@@ -97,28 +106,28 @@ function encode(bytes: Uint8Array, alphabet: string): string {
   return text;
 }
 
-/** Standard alphabet, padded (RFC 4648 §4): the form of RFC 8941 byte sequences. */
+/** Base64 in the standard alphabet, padded (RFC 4648 §4): the form of RFC 8941 byte sequences. */
 export function encodeBase64(bytes: Uint8Array): string {
   const text = encode(bytes, STANDARD);
   return text + '='.repeat((4 - (text.length % 4)) % 4);
 }
 
-/** URL-safe alphabet, unpadded (RFC 4648 §5): the form of this profile (contract.md §5.4). */
+/** Base64 in the URL-safe alphabet, unpadded (RFC 4648 §5): the form of this profile (contract.md §5.4). */
 export function encodeBase64Url(bytes: Uint8Array): string {
   return encode(bytes, URL_SAFE);
 }
 
 /**
- * Node's `Buffer`, where the runtime has one: it cuts short ones from a pool, in a third of the encoder's time, and what
- * OpenSSL is then given needs no memory of its own.
+ * Node's `Buffer`, if the runtime has one. It cuts short buffers from a pool, in a third of the encoder's
+ * time, and OpenSSL needs no memory of its own for them.
  */
 const pool: Pick<typeof Buffer, 'from'> | undefined = (globalThis as { readonly Buffer?: typeof Buffer })
   .Buffer;
 
-// One for all: it keeps nothing between two texts, and to make one costs as much as to use it.
+// Shared, because it keeps nothing between two texts, and making one costs as much as using it.
 const encoder: InstanceType<typeof TextEncoder> = new TextEncoder();
 
-/** The UTF-8 of a text; a lone surrogate becomes U+FFFD. */
+/** The UTF-8 bytes of a text; a lone surrogate becomes U+FFFD. */
 export function utf8(text: string): Uint8Array {
   return pool?.from(text) ?? encoder.encode(text);
 }

@@ -1,23 +1,23 @@
+// Finds the numbers of a JSON text that a double changes, with their exact values (verification.md §2.21).
+// Called once for each body that is read; most bodies end with the search for a suspect.
+
 import { nameOf, stringEnd } from './json-reader.ts';
 
-/**
- * Numbers of a JSON text that a double changes (9007199254740993 becomes …992): which they are, and what they are exactly.
- * Called once for each body that is read; all but the search for a suspect is for the few that have one.
- */
+/** Example: 9007199254740993 becomes …992. */
 
-/** By the object or list that holds them, and in it by name or place: the exact value in one spelling. */
+/** Exact values in one spelling, by the object or list that holds them, and in it by name or index. */
 export type InexactNumbers = ReadonlyMap<object, ReadonlyMap<string | number, string>>;
 
-/** What was found, and where the first of them stand. */
+/** Inexact numbers of a text, and the paths of the first few. */
 export interface InexactFound {
   readonly numbers: InexactNumbers;
   readonly paths: readonly (readonly (string | number)[])[];
 }
 
-/** Sixteen digits or more, or an exponent: every other number comes back from a double as it was written. */
+/** Matches sixteen digits or more, or an exponent: every other number survives a double as it was written. */
 const SUSPECT = /[[:,\s]-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
 
-/** Few are named in a warning. */
+/** Most paths that a warning names. */
 const MAX_PATHS = 5;
 
 interface Level {
@@ -36,7 +36,7 @@ interface Scan {
 }
 
 /**
- * @param value what the text was parsed to. Its own members are read, and nothing is changed.
+ * @param value the parsed text. Only its own members are read, and nothing is changed.
  * @returns undefined if every number of the text survives. Linear in the text.
  */
 export function inexactNumbers(text: string, value: object): InexactFound | undefined {
@@ -47,7 +47,7 @@ export function inexactNumbers(text: string, value: object): InexactFound | unde
   return numbers.size === 0 ? undefined : { numbers, paths };
 }
 
-/** @returns the last place that was looked at. */
+/** @returns the last index that was looked at. */
 function step(scan: Scan, at: number): number {
   const level = scan.levels.at(-1);
   const char = scan.text.charAt(at);
@@ -94,7 +94,7 @@ function number(scan: Scan, at: number): number {
   return at + token.length - 1;
 }
 
-/** One spelling for one value, which no other JSON text has; undefined if a double brings the number back as it is. */
+/** One spelling per value, which no other JSON text has; undefined if a double keeps the number as it is. */
 function exactText(token: string): string | undefined {
   const held = Number(token);
   const exact = decimal(token);
@@ -102,14 +102,14 @@ function exactText(token: string): string | undefined {
 }
 
 const NUMBER = /^(-?)0*(\d*)(?:\.(\d+))?(?:[eE](?:\+|(-))?0*(\d*))?$/;
-/** Digits of an exponent that a double counts exactly. With more of them only equal texts are equal. */
+/** Most digits of an exponent that a double counts exactly. With more, only equal texts are equal. */
 const MAX_EXPONENT = 15;
 
-/** Sign, digits without zeros around them, exponent. */
+/** Sign, digits without zeros around them, and exponent. */
 function decimal(token: string): string {
   const [, sign = '', whole = '', fraction = '', side = '', shift = ''] = NUMBER.exec(token) ?? [];
   const digits = whole + fraction;
-  // By hand: `/0+$/` is quadratic in digits like 1000…0001.
+  // A loop, because `/0+$/` is quadratic in digits like 1000…0001.
   let end = digits.length;
   while (end > 0 && digits.charAt(end - 1) === '0') end -= 1;
   const kept = digits.slice(0, end).replace(/^0+/, '');

@@ -1,22 +1,27 @@
+// Reads JSON without V8's `JSON.parse` for objects, because of a bug with escaped member names
+// (verification.md §2.14).
+// Called by `strict-json.ts` for text with an escaped name; its scanners serve the other readers too.
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** All that is not part of a number or a literal. */
+/** Characters that are not part of a number or a literal. */
 const SIGNS = ' \t\n\r,:[]{}"';
 
 interface Reader {
   readonly text: string;
-  /** Where it goes on. */
+  /** Index at which reading goes on. */
   at: number;
 }
 
 /**
- * `JSON.parse` by another way: takes the same texts and gives the same values, in linear time. For text in which a
- * member name is written with a backslash: `JSON.parse` of V8 in Node 24 and 26 and in Deno can give such a name as
- * another that the process has parsed before. After `{"a":1,"b\\":0}` it reads `{"a":1,"b\u0063":2}` with a member `b\`.
- * Here it gets strings, numbers and literals by themselves, which it reads as they are.
- * Recurses once a level: callers have to bound the depth.
- * @throws SyntaxError that says where, and quotes nothing.
+ * Accepts the same texts as `JSON.parse` and returns the same values, in linear time, for text with an
+ * escaped member name. V8's `JSON.parse` in Node 24 and 26 and in Deno can return such a name as another that
+ * the process parsed before. After `{"a":1,"b\\":0}` it reads `{"a":1,"b\u0063":2}` with a member `b\`. Here
+ * it is given only strings, numbers and literals by themselves, which it reads correctly.
+ *
+ * Recurses once per level: callers have to bound the depth.
+ * @throws SyntaxError that names the position and quotes nothing.
  */
 export function readJson(text: string): unknown {
   const reader: Reader = { text, at: 0 };
@@ -24,7 +29,10 @@ export function readJson(text: string): unknown {
   return next(reader) === '' ? value : fail(reader);
 }
 
-/** @param start place of its first quote. @returns place of its last, at least the text's length where it has none. */
+/**
+ * @param start index of the first quote. @returns index of the last one, or at least the text's length if
+ * there is none.
+ */
 export function stringEnd(text: string, start: number): number {
   let at = start + 1;
   for (; at < text.length; at += 1) {
@@ -61,7 +69,8 @@ function readObject(reader: Reader): object {
     reader.at += 1;
     members.push([name, readValue(reader)]);
   }
-  // Own members all of them, `__proto__` too; of those with one name the last, in the place of the first.
+  // All are own members, `__proto__` too. Of several with one name the last value counts, at the place of the
+  // first.
   return Object.fromEntries(members);
 }
 
@@ -72,7 +81,7 @@ function readArray(reader: Reader): unknown[] {
   return items;
 }
 
-/** Passes over the opening bracket. @returns false where `close` follows, and then over that as well. */
+/** Skips the opening bracket. @returns false if `close` follows, which is then skipped too. */
 function opens(reader: Reader, close: string): boolean {
   reader.at += 1;
   if (next(reader) !== close) return true;
@@ -80,7 +89,7 @@ function opens(reader: Reader, close: string): boolean {
   return false;
 }
 
-/** Passes over what stands behind a member or an item. @returns whether that was a comma, and not `close`. */
+/** Skips the sign after a member or an item. @returns true if that was a comma, false if it was `close`. */
 function goesOn(reader: Reader, close: string): boolean {
   const sign = next(reader);
   if (sign !== ',' && sign !== close) fail(reader);

@@ -1,15 +1,18 @@
+// Estimates if a value's JSON would be too long, before that text is made.
+// Called by `observe` and the poller.
+
 import { MAX_DEPTH } from './strict-json.ts';
 
 /**
- * Whether the JSON text of a value is certain to have more than `most` characters: before one is made of it. No more of the
- * value is looked at than it takes to know that. Escapes count as the characters that they stand for, and what is deeper
- * than `MAX_DEPTH` not at all, so a value that goes round in itself has an end.
+ * True if the JSON text of a value is certain to have more than `most` characters. Reads no more of the value
+ * than it takes to know. Escapes count as the characters that they stand for. Values deeper than `MAX_DEPTH`
+ * are not counted, so a circular value has an end.
  */
 export function isLongerJson(value: unknown, most: number): boolean {
   return roomAfter(value, most, 0) < 0;
 }
 
-/** @returns what is left of `room` behind the value; below 0 where it has none. */
+/** @returns the room that is left after the value; below 0 if there is none. */
 function roomAfter(value: unknown, room: number, level: number): number {
   if (typeof value === 'string') return room - value.length - 2;
   if (typeof value !== 'object' || value === null || level === MAX_DEPTH) return room - 1;
@@ -24,7 +27,7 @@ function roomAfter(value: unknown, room: number, level: number): number {
   for (const name of Object.keys(members)) {
     const member = members[name];
     if (member === undefined) continue;
-    // Quotes and a colon.
+    // Two quotes and a colon.
     left = roomAfter(member, left - name.length - 3 - commas, level + 1);
     commas = 1;
     if (left < 0) return left;

@@ -1,34 +1,37 @@
+// Makes any value printable and short where it leaves for a log, a hook, a span or a caller (verification.md
+// §2.30).
+// One place for all, so that code that builds a message need not think of a seller's text in it.
+
 import { textOf } from '../shared/errors.ts';
 import { isError, isPlainObject } from '../shared/realms.ts';
 import { printableText } from './printable.ts';
 
-/*
- * Whatever reaches a log, a hook, a span or a caller of ours may hold a seller's text, at any depth. One place makes it printable,
- * where it leaves: so no place that puts a message together has to think of it (verification.md §2.30).
- */
-
-/** Levels of objects, lists and causes. Nothing of ours has more. */
+/** Most levels of objects, lists and causes. Values of ours have fewer. */
 const MAX_DEPTH = 8;
-/** Members of an object, items of a list. */
+/** Most members of an object, or items of a list. */
 const MAX_MEMBERS = 200;
-/** Characters of all texts and names of one member of the value, and what each value in it counts beside its text. */
+/**
+ * Most characters of all texts and names in one member of the value; each value counts `A_VALUE` in addition
+ * to its text.
+ */
 const MAX_ALL = 16_384;
 const A_VALUE = 8;
 const MAX_FRAMES = 30;
 const MAX_FRAME = 512;
 
-/** Stands for what is too deep or too much, and for what throws where it is looked at. */
+/** Stands for a value that is too deep or too large, or that throws when it is read. */
 const LEFT_OUT = '…';
 
-/** Where in the value, and how much of it is still shown. */
+/** Position in the value, and the room that is left for it. */
 interface Place {
   depth: number;
   left: number;
 }
 
 /**
- * The same value with every text in it printable and short: of strings, lists, plain objects with their names, and errors with
- * message, stack and causes. What is so already is given back itself, and so is any other object.
+ * The same value with every text in it printable and short. Strings, lists, plain objects with their names,
+ * and errors with message, stack and causes are covered. A value that is already printable is returned
+ * itself, and so is any other object.
  */
 export function printableValue<T>(value: T): T {
   try {
@@ -63,7 +66,7 @@ function printedObject(value: Readonly<Record<string, unknown>>, place: Place): 
   if (names.length > MAX_MEMBERS) {
     return printedObject(Object.fromEntries(Object.entries(value).slice(0, MAX_MEMBERS)), place);
   }
-  /** Made where it has to differ: nearly every value is printable as it is. */
+  /** Made only if it differs: nearly every value is printable as it is. */
   let copy: [string, unknown][] | undefined;
   let at = 0;
   for (const name of names) {
@@ -78,8 +81,8 @@ function printedObject(value: Readonly<Record<string, unknown>>, place: Place): 
 }
 
 /**
- * A member that is shown costs its name too: a list of names alone can be as long as one of texts. Each member of the
- * value itself has room of its own: what one holds does not crowd out the others.
+ * The printable form of a member. Its name counts too, because a list of names can be as long as one of
+ * texts. Each member of the value itself has room of its own, so that one does not crowd out the others.
  */
 function printedMember(name: string, member: unknown, place: Place): unknown {
   if (place.depth === 0) place.left = MAX_ALL;
@@ -90,7 +93,7 @@ function printedMember(name: string, member: unknown, place: Place): unknown {
   return shown;
 }
 
-/** Of the same class. Its stack is its first line, from class and message, and the frames. */
+/** A copy of the same class. Its stack is one first line, made of class and message, and then the frames. */
 function printedError(error: Error, place: Place): Error {
   const { stack } = error;
   const message = textOf(error.message);
@@ -119,7 +122,7 @@ const isPrintableName = (name: PropertyKey): boolean =>
 
 const FRAME = /^ +at /;
 
-/** Whether it is as the runtime writes it: one line, and frames. */
+/** True if the stack has the runtime's form: one line, and frames. */
 function isOwnStack(stack: unknown): boolean {
   if (stack === undefined) return true;
   if (typeof stack !== 'string') return false;
@@ -130,7 +133,7 @@ function isOwnStack(stack: unknown): boolean {
   );
 }
 
-/** Behind the message: a text in it may look like a frame. */
+/** Frames after the message: a text in the message may look like a frame. */
 function framesOf(message: string, stack: unknown): readonly string[] {
   const text = typeof stack === 'string' ? stack : '';
   const at = text.indexOf(message);

@@ -1,16 +1,20 @@
-/** UTF-8 bytes of a name that a log line shows (verification.md §2.30). */
+// Makes names and texts of strangers safe for logs and terminals (verification.md §2.30).
+// Called for every name, URL and detail that a log, an alarm or an error shows.
+
+/** Most UTF-8 bytes of a name in a log line (verification.md §2.30). */
 const MAX_BYTES = 32;
-/** The same for a URL: a reader of the line has to be able to copy it. */
+/** Most UTF-8 bytes of a URL: a reader of the line has to be able to copy it. */
 export const MAX_URL_BYTES = 1_024;
 
-/** True if a URL is short enough to be kept beside an event. */
+/** True if a URL is short enough to be kept with an event. */
 export const isKeptUrl = (url: string): boolean => url.length <= MAX_URL_BYTES;
-/** Code points of a text of ours that has such names in it. */
+/** Most code points of a text of ours that contains such names. */
 export const MAX_TEXT = 4_096;
 
 /**
- * What may not reach a log or a terminal: C0, DEL, C1; bidi controls and isolates; zero-width and other invisible
- * format characters; line and paragraph separators; BOM; lone surrogates, which have no UTF-8.
+ * Matches characters that must not reach a log or a terminal. They are C0, DEL, C1, bidi controls and
+ * isolates, invisible format characters such as zero-width ones, line and paragraph separators, BOM. Lone
+ * surrogates too: they have no UTF-8.
  */
 const NOT_PRINTABLE =
   // oxlint-disable-next-line no-control-regex -- control characters are what it is for
@@ -32,8 +36,9 @@ export function printableName(name: string, maxBytes: number = MAX_BYTES): strin
 }
 
 /**
- * A name that stands twice in a body, as check 14b has it written (verification.md §2.30): one with a code point that is not printable
- * as `<sanitized:N>`, N the UTF-8 bytes before that; any other at most 32 bytes long.
+ * The form in which check 14b shows a name that occurs twice in a body (verification.md §2.30). A name with
+ * an unprintable code point becomes `<sanitized:N>`, with N the UTF-8 bytes before that point. Any other is
+ * at most 32 bytes long.
  */
 export function sanitizedName(name: string): string {
   let bytes = 0;
@@ -44,7 +49,10 @@ export function sanitizedName(name: string): string {
   return printableName(name);
 }
 
-/** Others' words in a message of ours: what is not printable as `?`, and at most `most` code points. */
+/**
+ * Foreign words in a message of ours: unprintable characters become `?`, and at most `most` code points
+ * remain.
+ */
 export function printableText(text: string, most: number = MAX_TEXT): string {
   if (text.length <= most && !NOT_PRINTABLE.test(text)) return text;
   let shown = '';
@@ -57,13 +65,13 @@ export function printableText(text: string, most: number = MAX_TEXT): string {
   return shown;
 }
 
-/** A sender's text in a `detail` or an alarm: quoted and short, whatever it holds. */
+/** A sender's text in a `detail` or an alarm: quoted, printable and short. */
 export function quoted(text: string): string {
   const printable = text.slice(0, 64).replace(/[^\x20-\x7e]/g, '?');
   return JSON.stringify(text.length > 64 ? `${printable}…` : printable);
 }
 
-/** Whether `text` has at most `max` code points, and each of them can be printed. */
+/** True if `text` has at most `max` code points, and each of them can be printed. */
 export function isPrintable(text: string, max: number): boolean {
   let count = 0;
   for (const codePoint of text) {

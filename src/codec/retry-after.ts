@@ -1,6 +1,9 @@
+// Reads the `Retry-After` header of an answer (RFC 9110 §10.2.3).
+// Called by calls to sellers and to the registry.
+
 /**
- * What a `Retry-After` header asks to wait, ms (RFC 9110 §10.2.3): seconds, or a date, which begins with the name of its
- * day. Undefined for what is neither.
+ * The wait that a `Retry-After` header asks for, in ms (RFC 9110 §10.2.3): seconds, or a date, which begins
+ * with a weekday's name. Undefined for anything else.
  * @param now Unix ms.
  */
 export function retryAfterMs(value: string | null, now: number): number | undefined {

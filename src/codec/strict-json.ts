@@ -1,3 +1,6 @@
+// Strict JSON: UTF-8, bounded depth, and no member name twice in an object (verification.md §2.14, check 14).
+// Called for every body of a seller, and for key documents, answers and stored rows.
+
 import { nameOf, readJson, stringEnd } from './json-reader.ts';
 import { sanitizedName } from './printable.ts';
 
@@ -6,22 +9,22 @@ const COLON = 0x3a;
 const BACKSLASH_BYTE = 0x5c;
 /** `[` and `{` differ in this bit alone, and so do `]` and `}`. */
 const BRACKET_BIT = 0x20;
-/** Digits, commas and white space are below the brackets: one comparison sends them on. */
+/** Digits, commas and white space are below the brackets: one comparison skips them. */
 const LAST_BEFORE_BRACKETS = 0x5a;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** What `countMembers` finds in a JSON text. */
+/** Result of `countMembers` for a JSON text. */
 export interface MemberCount {
-  /** Colons outside strings: in valid JSON text each of them is a member. */
+  /** Number of colons outside strings: in valid JSON each is a member. */
   readonly members: number;
-  /** Whether the name of a member is written with a backslash. */
+  /** True if a member's name contains a backslash. */
   readonly escapedNames: boolean;
 }
 
 /**
- * One pass over the bytes: every byte looked for is ASCII, so none occurs inside a longer UTF-8 sequence. Strings are
- * passed over in a loop of their own, here rather than in a function: that is half of the time.
+ * Counts members in one pass over the bytes. All bytes that it looks for are ASCII, so none occurs inside a
+ * longer UTF-8 sequence. Strings are skipped in a loop here, not in a function: that saves half of the time.
  * @returns undefined for text with more than `most` levels of brackets.
  */
 // oxlint-disable-next-line complexity -- one loop over every byte of a body: a call for each would be half of its time
@@ -62,9 +65,9 @@ export function countMembers(bytes: Uint8Array, most: number): MemberCount | und
 const QUOTE = '"';
 
 /**
- * Names that occur twice in one object, after unescaping, in order of their second occurrence. Slower than counting:
- * for text that is known to be valid JSON with a duplicate.
- * @param limit stop after so many different names.
+ * Names that occur twice in one object, after unescaping, in order of their second occurrence. Slower than
+ * counting: for text that is known to be valid JSON with a duplicate.
+ * @param limit stop after that many different names.
  */
 export function duplicateNames(text: string, limit: number): readonly string[] {
   const found = new Set<string>();
@@ -79,7 +82,7 @@ export function duplicateNames(text: string, limit: number): readonly string[] {
         at = end;
         break;
       }
-      // A colon outside strings: the string before it was a name.
+      // The string before a colon outside strings was a name.
       case ':': {
         const names = open.at(-1);
         const name = nameOf(lastString);
@@ -103,11 +106,13 @@ export function duplicateNames(text: string, limit: number): readonly string[] {
   return [...found];
 }
 
-/** `detail` is for the owner's log: it names members at most, sanitized, and never quotes the body. */
+/**
+ * A refusal. `detail` is for the owner's log: it names members at most, sanitized, and never quotes the body.
+ */
 interface Refused {
   readonly ok: false;
   readonly detail: string;
-  /** Where a name is there twice and nothing else is wrong: those names, quoted and sanitized. */
+  /** The repeated names, quoted and sanitized, if nothing else is wrong. */
   readonly twice?: string;
 }
 
@@ -115,18 +120,18 @@ type StrictJson =
   { readonly ok: true; readonly value: Record<string, unknown>; readonly text: string } | Refused;
 type StrictJsonValue = { readonly ok: true; readonly value: unknown; readonly text: string } | Refused;
 
-/** Objects and arrays around the innermost value, the body itself included. */
+/** Most objects and arrays around the innermost value, including the body itself. */
 export const MAX_DEPTH = 256;
 
-/** How many duplicate names a log line shows (verification.md §2.30). */
+/** Most duplicate names that a log line shows (verification.md §2.30). */
 const MAX_NAMES = 4;
 
-// `ignoreBOM` keeps a BOM in the text, where it is not JSON; the default would swallow it.
+// `ignoreBOM` keeps a BOM in the text, which then is no JSON; the default would swallow it.
 const UTF8: InstanceType<typeof TextDecoder> = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Check 14 (verification.md §2.14): UTF-8 JSON, an object, and no object in it at any depth has a name twice,
- * compared after unescaping. Linear in the size of the body, whatever it holds. Never throws. A member called
+ * Performs check 14 (verification.md §2.14): UTF-8 JSON, an object, and no object in it at any depth has a
+ * name twice, compared after unescaping. Linear in the size of the body. Never throws. A member called
  * `__proto__` becomes an own property like any other.
  * @param maxDepth objects and arrays around the innermost value.
  */
@@ -139,27 +144,28 @@ export function parseStrictObject(bytes: Uint8Array, maxDepth: number = MAX_DEPT
     : refuse('the body is not a JSON object');
 }
 
-/** The same for any JSON value. */
+/** As `parseStrictObject`, for any JSON value. */
 export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): StrictJsonValue {
   const read = parseUnchecked(bytes, maxDepth);
   return read.ok ? checkNames(read) : read;
 }
 
-/** JSON that has been parsed, and whose names have not been looked at yet. */
+/** Parsed JSON whose names have not been checked yet. */
 interface Unchecked {
   readonly ok: true;
   readonly value: unknown;
   readonly text: string;
-  /** As many as its text has. */
+  /** Number of members in the text. */
   readonly members: number;
 }
 
-/** The first of two steps of `parseStrictJson`, for who does something else between them. */
+/** The first of two steps of `parseStrictJson`, for callers that do something else between them. */
 export function parseUnchecked(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): Unchecked | Refused {
   const text = decodeUtf8(bytes);
   if (text === undefined) return refuse('the body is not UTF-8');
   const count = countMembers(bytes, maxDepth);
-  // Before the parse: some engines' JSON.parse recurses, and so does everything that reads the value later.
+  // Checked before the parse: some engines' JSON.parse recurses, and so does everything that reads the value
+  // later.
   if (count === undefined) return refuse(`the body nests deeper than ${maxDepth} levels`);
   const value = count.escapedNames ? parse(text, readJson) : parse(text, JSON.parse);
   if (value === undefined) {
@@ -168,7 +174,7 @@ export function parseUnchecked(bytes: Uint8Array, maxDepth: number = MAX_DEPTH):
   return { ok: true, value, text, members: count.members };
 }
 
-/** The second step. */
+/** The second step: no name occurs twice. */
 export function checkNames({ value, text, members }: Unchecked): StrictJsonValue {
   // In valid JSON each colon outside strings is a member; JSON.parse keeps one of those that share a name.
   if ((isObject(value) ? ownMembers(value) : 0) !== members) return refuseDuplicates(text);
@@ -187,7 +193,7 @@ function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Without the message of what is thrown, which may quote the body. No JSON text parses to undefined. */
+/** Drops the message of the error, which may quote the body. No JSON text parses to undefined. */
 function parse(text: string, read: (text: string) => unknown): unknown {
   try {
     return read(text);
@@ -201,8 +207,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Own members of every object in `value`; recursion is bounded by MAX_DEPTH. A `for-in` loop reads an object's shape
- * instead of making a list of its names; whatever somebody added to `Object.prototype` is not a member.
+ * Number of own members of every object in `value`; recursion is bounded by MAX_DEPTH. A `for-in` loop reads
+ * an object's shape instead of building a list of its names. Members that somebody added to
+ * `Object.prototype` are not counted.
  */
 function ownMembers(value: object): number {
   let count = 0;
@@ -212,7 +219,8 @@ function ownMembers(value: object): number {
   }
   const members = value as Readonly<Record<string, unknown>>;
   for (const name in members) {
-    // V8 leaves this very call out where the loop has just read the name from the shape; not `Object.hasOwn`.
+    // V8 skips this very call if the loop has just read the name from the shape; it does not skip
+    // `Object.hasOwn`.
     if (!Object.prototype.hasOwnProperty.call(members, name)) continue;
     const member = members[name];
     count += isObject(member) ? 1 + ownMembers(member) : 1;

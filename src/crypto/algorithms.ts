@@ -1,16 +1,16 @@
-/*
- * The signature algorithms of the profile, and how each is named elsewhere. What is particular to one (its checks, its calls of an
- * engine, a known answer) is a `Record<SignatureAlgorithm, …>` in the file that it belongs to: the compiler names those.
- */
+// The signature algorithms of the profile, and their names in JWK and JWS (verification.md §2.4, §2.8).
+// Used by checks, keys and signing. Each further property of an algorithm is a `Record<SignatureAlgorithm,
+// …>` in its own file.
+// The compiler then names every file that a new algorithm concerns.
 
 /** One of the two signature algorithms that webhooks may use, by its RFC 9421 name. `generateKey` takes one. */
 export type SignatureAlgorithm = 'ed25519' | 'ecdsa-p256-sha256';
 
 interface AlgorithmNames {
-  /** Members of a JWK: key type and curve. */
+  /** JWK members for key type and curve. */
   readonly kty: string;
   readonly crv: string;
-  /** `alg` of a JWK and of a JWS; the first is what this library writes. */
+  /** Values of `alg` in a JWK and a JWS; this library writes the first. */
   readonly algs: readonly [string, ...string[]];
 }
 
@@ -31,6 +31,6 @@ export const ALGORITHMS: Readonly<Record<SignatureAlgorithm, AlgorithmNames>> = 
 
 export const ALGORITHM_NAMES = Object.keys(ALGORITHMS) as readonly SignatureAlgorithm[];
 
-/** The algorithm of a JWK by its key type and curve; undefined where it is none of the profile's. */
+/** The algorithm of a JWK by its key type and curve; undefined for none of the profile's. */
 export const algorithmOfKey = (jwk: Readonly<Record<string, unknown>>): SignatureAlgorithm | undefined =>
   ALGORITHM_NAMES.find((name) => ALGORITHMS[name].kty === jwk['kty'] && ALGORITHMS[name].crv === jwk['crv']);

@@ -1,3 +1,7 @@
+// The interface of crypto engines and hashes, and the self-test that an engine must pass (verification.md
+// §3.5, §3.10).
+// Implemented by `native.ts`, `noble.ts`, `sodium.ts` and WebCrypto in `index.ts`; used by all that verifies.
+
 import { ALGORITHM_NAMES, ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts';
 
 interface KnownAnswer {
@@ -26,8 +30,9 @@ const KNOWN_ANSWERS: Readonly<Record<SignatureAlgorithm, KnownAnswer>> = {
 };
 
 /**
- * Whether the runtime really has both algorithms: a name in a namespace does not say so (FIPS builds, WebCrypto
- * before Ed25519), and an engine that lacks one would refuse honest sellers. One right answer, one wrong, for each.
+ * Tests with known answers that the runtime really has both algorithms. A name in a namespace does not prove
+ * it (FIPS builds, WebCrypto before Ed25519), and an engine without one would refuse honest sellers. Each
+ * algorithm must accept a right signature and reject a wrong one.
  */
 export async function engineWorks(engine: CryptoEngine): Promise<boolean> {
   try {

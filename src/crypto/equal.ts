@@ -1,4 +1,7 @@
-/** Compares in time that depends on the lengths alone, never on where the bytes first differ. */
+// Compares secrets without revealing their first difference by the time it takes.
+// Called by HMAC, by credentials, by secrets of registrations and by the JavaScript engine.
+
+/** Compares in time that depends on the lengths alone, never on the position of the first difference. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;

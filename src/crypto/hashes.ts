@@ -1,11 +1,14 @@
+// Synchronous hashes for callers that cannot wait for `loadHashes`, for example a sender.
+// They bring the JavaScript implementation into the bundle; `loadHashes` loads it on demand.
+
 import type { Hashes } from './engine.ts';
 import { nativeHashes } from './native-hashes.ts';
 import { nobleHashes } from './noble-hashes.ts';
 
 /**
- * SHA-256 and HMAC-SHA256, synchronous, for those who cannot wait for `loadHashes`: node:crypto's where the runtime has
- * it, else JavaScript.
- * @param source `noble` passes node:crypto over.
+ * SHA-256 and HMAC-SHA256, synchronous, for callers that cannot wait for `loadHashes`: node:crypto's if the
+ * runtime has it, else JavaScript.
+ * @param source `noble` ignores node:crypto.
  */
 export function createHashes(source?: 'noble'): Hashes {
   return (source === 'noble' ? undefined : nativeHashes()) ?? nobleHashes();

@@ -1,3 +1,7 @@
+// Chooses the crypto engine of a runtime: node:crypto, WebCrypto or JavaScript, with libsodium if it is
+// installed (verification.md §3.5, §3.9).
+// Loaded on demand by the receiver's startup; `createEngine` is also public.
+
 import { ConfigError, messageOf } from '../shared/errors.ts';
 import { type CryptoEngine, engineWorks, type Verification } from './engine.ts';
 import { installedSodium } from './installed-sodium.ts';
@@ -8,12 +12,15 @@ import { withPrechecks } from './public-key.ts';
 
 type Subtle = typeof globalThis.crypto.subtle;
 
-/** SubtleCrypto refuses bytes on shared memory, which the other engines take: a copy never is. */
+/** Copies the bytes: SubtleCrypto refuses bytes on shared memory, which the other engines accept. */
 function copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }
 
-/** The Web Cryptography API: Ed25519 as in the Secure Curves draft, ECDSA with r‖s as WebCrypto has it anyway. */
+/**
+ * An engine on the Web Cryptography API: Ed25519 by the Secure Curves draft, ECDSA with r‖s, WebCrypto's own
+ * form.
+ */
 export function webcryptoEngine(subtle: Subtle): CryptoEngine {
   return withPrechecks('webcrypto', {
     ed25519: async ({ point }) => {
@@ -49,7 +56,7 @@ function poolOf(crypto: NodeCrypto, { useThreadPool }: EngineOptions): NodeVerif
   return useThreadPool && hasThreadPool() ? pooledVerify(crypto, useThreadPool) : undefined;
 }
 
-/** Each gives undefined where the runtime lacks what it is built on. */
+/** Makers of engines. Each returns undefined if the runtime lacks its basis. */
 const MAKERS: Record<EngineName, Maker> = {
   native: (options) => {
     const crypto = nodeCrypto();
@@ -63,7 +70,7 @@ const MAKERS: Record<EngineName, Maker> = {
   noble: async () => (await import('./noble.ts')).nobleEngine(),
 };
 
-/** Fastest first: WebCrypto costs a third more a call, noble ten times as much. */
+/** The fastest first: a call of WebCrypto costs a third more, one of noble ten times as much. */
 const ORDER: readonly EngineName[] = ['native', 'webcrypto', 'noble'];
 
 /**
@@ -89,16 +96,16 @@ export async function createEngine(name?: EngineName, options: EngineOptions = {
   );
 }
 
-/** How a receiver verifies. */
+/** Options of a receiver's engine. */
 interface ReceiverEngineOptions extends EngineOptions {
   readonly verification: Verification;
-  /** Told why `sodium-native`, which is installed, is not used. */
+  /** Called with the reason if `sodium-native` is installed and not used. */
   readonly unusable: (reason: string) => void;
 }
 
 /**
- * The engine of a receiver: with Ed25519 by `sodium-native` where that is installed (verification.md §3.9).
- * @param name an engine as it is, without it.
+ * The engine of a receiver: Ed25519 by `sodium-native` if that is installed (verification.md §3.9).
+ * @param name the engine to use, without `sodium-native`.
  */
 export async function receiverEngine(
   name: EngineName | undefined,
@@ -106,7 +113,7 @@ export async function receiverEngine(
 ): Promise<CryptoEngine> {
   const engine = await createEngine(name, options);
   const crypto = nodeCrypto();
-  // It has no threads, which `pool` asks for.
+  // libsodium has no threads, which `pool` asks for.
   const usesIt = name === undefined && engine.name === 'native' && options.verification !== 'pool';
   const load = usesIt ? installedSodium() : undefined;
   if (!crypto || !load) return engine;

@@ -1,3 +1,6 @@
+// Finds the optional package `sodium-native` on Node (verification.md §3.9).
+// Called by the receiver's startup and by `receiverEngine`.
+
 import type { Sodium } from './engine.ts';
 
 interface NodeModule {
@@ -9,8 +12,8 @@ interface NodeModule {
 const NAME = 'sodium-native';
 
 /**
- * Looks for `sodium-native` (verification.md §3.9): on Node alone, and not where `PROTO_WEBHOOKS_SODIUM` is 0.
- * @returns what loads it, and throws what loading it throws; undefined where it is not installed.
+ * Looks for `sodium-native` (verification.md §3.9), on Node alone, unless `PROTO_WEBHOOKS_SODIUM` is 0.
+ * @returns a function that loads it, or throws the error of loading; undefined if it is not installed.
  */
 export function installedSodium(): (() => Sodium) | undefined {
   const { process } = globalThis;

@@ -1,12 +1,15 @@
+// Hashes of node:crypto, and `loadHashes`, which loads the JavaScript ones if the runtime has no node:crypto.
+// Called by the receiver's startup and by all that can wait for hashes.
+
 import type { Hashes, Sha256Stream } from './engine.ts';
 import { type NodeCrypto, nodeCrypto } from './node-crypto.ts';
 
-/** Node gives a Buffer; callers get the same plain view on every runtime. */
+/** Turns Node's Buffer into a plain view, which callers get on every runtime. */
 function plain(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Those of node:crypto; undefined where the runtime lacks it. */
+/** The hashes of node:crypto; undefined if the runtime lacks it. */
 export function nativeHashes(crypto: NodeCrypto | undefined = nodeCrypto()): Hashes | undefined {
   if (!crypto) return undefined;
   const digest = (data: Uint8Array): Uint8Array =>
@@ -34,7 +37,9 @@ export function nativeHashes(crypto: NodeCrypto | undefined = nodeCrypto()): Has
   };
 }
 
-/** SHA-256 and HMAC-SHA256, synchronous: node:crypto's, else plain JavaScript, loaded only where it is needed. */
+/**
+ * SHA-256 and HMAC-SHA256, synchronous: node:crypto's, or JavaScript's, which is loaded only if it is needed.
+ */
 export async function loadHashes(): Promise<Hashes> {
   return nativeHashes() ?? (await import('./noble-hashes.ts')).nobleHashes();
 }

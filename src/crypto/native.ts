@@ -1,9 +1,15 @@
+// The engine on node:crypto, that is OpenSSL or BoringSSL (verification.md §3.4 to §3.7).
+// Made by `index.ts`, and by `sodium.ts` with Ed25519 of its own.
+
 import type { CryptoEngine } from './engine.ts';
 import type { NodeCrypto } from './node-crypto.ts';
 import type { NodeVerify } from './pool.ts';
 import { type Primitives, withPrechecks } from './public-key.ts';
 
-/** Writes 32 bytes of a positive integer at `to` as a DER INTEGER: no leading zeros, one where the sign bit is set. */
+/**
+ * Writes 32 bytes of a positive integer at `to` as a DER INTEGER: without leading zeros, with one zero if the
+ * sign bit is set.
+ */
 function writeInteger(source: Uint8Array, from: number, target: Uint8Array, to: number): number {
   let first = from;
   while (first < from + 31 && source[first] === 0) first += 1;
@@ -11,14 +17,14 @@ function writeInteger(source: Uint8Array, from: number, target: Uint8Array, to: 
   const digits = from + 32 - first;
   target[to] = 0x02;
   target[to + 1] = pad + digits;
-  // The target is fresh, so the padding byte is 0 already.
+  // The target is fresh, so the padding byte is already 0.
   target.set(source.subarray(first, first + digits), to + 2 + pad);
   return to + 2 + pad + digits;
 }
 
 /**
- * r‖s as the SEQUENCE of two INTEGERs that OpenSSL reads (RFC 3279 §2.2.3). Written here because asking node:crypto
- * for `ieee-p1363` costs a third of a verification.
+ * Converts r‖s to the SEQUENCE of two INTEGERs that OpenSSL reads (RFC 3279 §2.2.3). Written here because
+ * asking node:crypto for `ieee-p1363` costs a third of a verification.
  * @param signature 64 bytes.
  */
 export function derSignature(signature: Uint8Array): Uint8Array {
@@ -29,15 +35,15 @@ export function derSignature(signature: Uint8Array): Uint8Array {
   return der.subarray(0, end);
 }
 
-/** What a native engine can be made of beside `node:crypto` as it is. */
+/** Replaceable parts of a native engine. */
 export interface NativeParts {
-  /** `crypto.verify`, at once, by default. */
+  /** Verifies; by default `crypto.verify`, at once. */
   readonly verify?: NodeVerify | undefined;
-  /** OpenSSL by default. */
+  /** Verifies Ed25519; OpenSSL by default. */
   readonly ed25519?: Primitives['ed25519'] | undefined;
 }
 
-/** OpenSSL or BoringSSL by way of node:crypto: synchronous unless `verify` is not, with keys that were parsed once. */
+/** An engine on node:crypto, with keys that are parsed once. Synchronous unless `verify` is not. */
 export function nativeEngine(crypto: NodeCrypto, parts: NativeParts = {}): CryptoEngine {
   const verify: NodeVerify =
     parts.verify ?? ((algorithm, data, key, signature) => crypto.verify(algorithm, data, key, signature));

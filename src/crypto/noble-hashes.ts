@@ -1,9 +1,12 @@
+// Hashes in JavaScript, for runtimes without node:crypto.
+// Loaded on demand by `loadHashes`; `createHashes` has them in its bundle.
+
 import { hmac } from '@noble/hashes/hmac.js';
 import { sha256 } from '@noble/hashes/sha2.js';
 import { hex, utf8 } from '../codec/encoding.ts';
 import type { Hashes, Sha256Stream } from './engine.ts';
 
-/** Plain JavaScript, for runtimes without node:crypto: WebCrypto has only asynchronous hashes. */
+/** Hashes in JavaScript: WebCrypto has only asynchronous ones. */
 export function nobleHashes(): Hashes {
   return {
     sha256,

@@ -1,3 +1,7 @@
+// The engine in JavaScript, for runtimes without node:crypto and without Ed25519 in WebCrypto
+// (verification.md §3.7).
+// Loaded on demand by `index.ts`, because it is slow and large.
+
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { p256 } from '@noble/curves/nist.js';
 import { bytesToNumberLE } from '@noble/curves/utils.js';
@@ -7,8 +11,9 @@ import { equalBytes } from './equal.ts';
 import { withPrechecks, type Verifier } from './public-key.ts';
 
 /**
- * RFC 8032 §5.1.7 with the cofactorless equation: the encoding of S·B − k·A is R's bytes. `ed25519.verify` multiplies
- * by the cofactor and would accept R = rB + T, which OpenSSL and BoringSSL refuse.
+ * Verifies by RFC 8032 §5.1.7 with the cofactorless equation: the encoding of S·B − k·A equals R's bytes.
+ * `ed25519.verify` multiplies by the cofactor and would accept R = rB + T, which OpenSSL and BoringSSL
+ * refuse.
  */
 function ed25519Verifier(encoded: Uint8Array): Verifier {
   const { Point } = ed25519;
@@ -22,7 +27,7 @@ function ed25519Verifier(encoded: Uint8Array): Verifier {
   };
 }
 
-/** Plain JavaScript, for runtimes without another engine: slow, loaded only when it is needed. */
+/** An engine in JavaScript, for runtimes without another one: slow, and loaded only if it is needed. */
 export function nobleEngine(): CryptoEngine {
   return withPrechecks('noble', {
     ed25519: ({ point }) => ed25519Verifier(point),

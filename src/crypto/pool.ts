@@ -1,3 +1,8 @@
+// Decides on which thread a signature is verified, and moves work back from a stalled thread pool
+// (verification.md §3.11).
+// Called by the receiver for its rule, and by `index.ts` for the native engine. The verdict is the same on
+// every thread.
+
 import type { Verification } from './engine.ts';
 import type { NodeCrypto } from './node-crypto.ts';
 
@@ -15,24 +20,24 @@ export interface PoolState {
  */
 export type UseThreadPool = (waiting: number, state: PoolState) => boolean;
 
-/** Available to this process; a container's share counts where the runtime knows it. */
+/** Processors available to this process, with a container's share if the runtime knows it. */
 function availableProcessors(): number {
   const os = globalThis.process?.getBuiltinModule?.('node:os') as
     { availableParallelism?: () => number } | undefined;
   return os?.availableParallelism?.() ?? 1;
 }
 
-/** The thread on which a receiver verifies (verification.md §3.11). */
+/** Decides on which thread a receiver verifies (verification.md §3.11). */
 export interface ThreadRule {
-  /** Undefined: always the main thread. */
+  /** Undefined if the main thread always verifies. */
   readonly useThreadPool: UseThreadPool | undefined;
-  /** To be called for each request at a door. */
+  /** Called for each request at a door. */
   readonly requestCame: () => void;
 }
 
 const nothing = (): void => {};
 
-/** @param inFlight deliveries from arrival to answer, the one that asks among them. */
+/** @param inFlight deliveries between arrival and answer, including the one that asks. */
 export function threadRule(
   verification: Verification,
   inFlight: () => number,
@@ -57,8 +62,8 @@ export function threadRule(
 }
 
 /**
- * Node and Bun. Deno takes the callback too, but verifies before it returns; workerd has no threads, and `''` for the
- * version of libuv.
+ * True on Node and Bun. Deno takes the callback too, but verifies before it returns. workerd has no threads,
+ * and `''` for libuv's version.
  */
 export function hasThreadPool(): boolean {
   const versions = globalThis.process?.versions;
@@ -72,24 +77,35 @@ type VerifyArguments = readonly [
   signature: Uint8Array,
 ];
 
-/** `crypto.verify`, on whichever thread. */
+/** `crypto.verify`, on any thread. */
 export type NodeVerify = (...what: VerifyArguments) => boolean | Promise<boolean>;
 
-/** Ms without anything back from the pool after which others are taken to fill it: 50 verifications' time. */
+/**
+ * Time without a result from the pool after which other work is assumed to fill it: that of 50 verifications.
+ * Ms.
+ */
 const STALL_MS = 5;
 
-/** Verifications of a stalled pool that the main thread does before it looks at its sockets again: about 2 ms. */
+/**
+ * Most verifications of a stalled pool that the main thread does before it serves its sockets again: about 2
+ * ms.
+ */
 const MOST_A_TURN = 20;
 
-/** `crypto.verify` on the pool's threads where `useThreadPool` says so, else at once. The verdict is the same. */
+/**
+ * Runs `crypto.verify` on the pool's threads if `useThreadPool` says so, else at once. The verdict is the
+ * same.
+ */
 export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): NodeVerify {
-  /** Those in the pool without a verdict yet, oldest first: each verifies its own on the main thread. */
+  /**
+   * Verifications in the pool without a verdict yet, oldest first: each can verify itself on the main thread.
+   */
   const waiting = new Set<() => void>();
   const state = { isStalled: false };
   let cameBack = 0;
   let watched = false;
 
-  /** The timer may be late, with verdicts there already: they are heard before the look. */
+  /** Waits one more turn, because a late timer may find verdicts that have arrived: they are heard first. */
   function watch(): void {
     if (watched || state.isStalled || waiting.size === 0) return;
     watched = true;
@@ -118,9 +134,9 @@ export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): 
     }
   }
 
-  /** The callback form: OpenSSL works on a thread of the pool, on copies of data and signature. */
+  /** Uses the callback form: OpenSSL works on a thread of the pool, on copies of data and signature. */
   function inPool([algorithm, data, key, signature]: VerifyArguments): Promise<boolean> {
-    // Copies for the main thread too: the caller may change its bytes meanwhile.
+    // Copied for the main thread too: the caller may change its bytes meanwhile.
     const what: VerifyArguments = [algorithm, data.slice(), key, signature.slice()];
     return new Promise((resolve, reject) => {
       const verifyHere = (): void => {
@@ -135,7 +151,7 @@ export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): 
         cameBack += 1;
         state.isStalled = false;
         if (waiting.delete(verifyHere)) {
-          // No thread, no memory: that says nothing of the signature.
+          // Without a thread or memory the pool has decided nothing about the signature.
           if (error) verifyHere();
           else resolve(verdict);
         }
@@ -144,7 +160,7 @@ export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): 
       waiting.add(verifyHere);
       try {
         const verdict = crypto.verify(...what, done);
-        // A runtime that knows no callback has answered already.
+        // A runtime that ignores the callback has answered already.
         if (typeof verdict === 'boolean') done(undefined, verdict);
       } catch (error) {
         done(error, false);

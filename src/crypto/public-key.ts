@@ -1,3 +1,7 @@
+// Checks keys and signatures before any engine sees them, so that all engines give one verdict
+// (verification.md §3.4 to §3.8).
+// Called by every engine through `withPrechecks`, and by the folder `keys` when a JWK is read.
+
 import { ALGORITHM_NAMES, algorithmOfKey, ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts';
 import type { CryptoEngine, Jwk, VerifyKey } from './engine.ts';
 
@@ -15,21 +19,30 @@ const L: readonly number[] = [
 /** y of two of the four points of order 8; the other two have −y. */
 const Y8 = 0x5fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n;
 
-/** The five y of the eight points whose order divides 8: 1, −1, 0, and the two of order 8. Both signs of x are one y. */
+/**
+ * The five y of the eight points whose order divides 8: 1, −1, 0, and two of order 8. Both signs of x have
+ * one y.
+ */
 const SMALL_ORDER_Y: readonly bigint[] = [1n, FIELD_25519 - 1n, 0n, Y8, FIELD_25519 - Y8];
 
 const SMALL_ORDER: readonly (readonly number[])[] = SMALL_ORDER_Y.map((y) =>
   Array.from({ length: 32 }, (_, i) => Number((y >> BigInt(8 * i)) & 0xffn)),
 );
 
-/** y < p, on bytes: only 2^255 − 19 … 2^255 − 1 are too large, and they share all bytes but the lowest. */
+/**
+ * True if y < p, compared on bytes: only 2^255 − 19 … 2^255 − 1 are too large, and they share all bytes but
+ * the lowest.
+ */
 function isCanonical(point: Uint8Array, at: number): boolean {
   if (((point[at + 31] ?? 0) & 0x7f) !== 0x7f || (point[at] ?? 0) < 0xed) return true;
   for (let i = 1; i < 31; i += 1) if (point[at + i] !== 0xff) return true;
   return false;
 }
 
-/** Whatever its sign bit: `x = 0` with the bit set is not an encoding at all, and refused here with the others. */
+/**
+ * True whatever the sign bit: `x = 0` with the bit set is no encoding at all, and is refused here with the
+ * others.
+ */
 function isSmallOrder(point: Uint8Array, at: number): boolean {
   return SMALL_ORDER.some((small) => {
     for (let i = 0; i < 31; i += 1) if (point[at + i] !== small[i]) return false;
@@ -37,7 +50,7 @@ function isSmallOrder(point: Uint8Array, at: number): boolean {
   });
 }
 
-/** S < L, or the same signature could be written a second way (RFC 8032 §5.1.7). */
+/** True if S < L. Otherwise the same signature could be written a second way (RFC 8032 §5.1.7). */
 function isReducedScalar(signature: Uint8Array, at: number): boolean {
   for (let i = 31; i >= 0; i -= 1) {
     const difference = (signature[at + i] ?? 0) - (L[i] ?? 0);
@@ -56,7 +69,10 @@ function power(base: bigint, exponent: bigint): bigint {
   return result;
 }
 
-/** x² = (y² − 1)/(dy² + 1) has a root: by Euler's criterion on u·v, which is a square where u/v is (RFC 8032 §5.1.3). */
+/**
+ * True if x² = (y² − 1)/(dy² + 1) has a root, by Euler's criterion on u·v, which is a square if u/v is (RFC
+ * 8032 §5.1.3).
+ */
 function isOnCurve(point: Uint8Array): boolean {
   let y = 0n;
   for (let i = 31; i >= 0; i -= 1) y = (y << 8n) | BigInt((point[i] ?? 0) & (i === 31 ? 0x7f : 0xff));
@@ -66,9 +82,9 @@ function isOnCurve(point: Uint8Array): boolean {
 }
 
 /**
- * What is wrong with an Ed25519 public key, once, at import. Engines differ here: some accept the identity as a key,
- * under which one signature fits every message (verification.md §3.8). A point of mixed order is not a flaw: the
- * cofactorless equation decides each of its signatures.
+ * The fault of an Ed25519 public key, found once at import. Engines differ here: some accept the identity as
+ * a key, under which one signature fits every message (verification.md §3.8). A point of mixed order is no
+ * fault: the cofactorless equation decides each of its signatures.
  * @param point 32 bytes.
  */
 export function ed25519InvalidReason(point: Uint8Array): string | undefined {
@@ -77,7 +93,10 @@ export function ed25519InvalidReason(point: Uint8Array): string | undefined {
   return isOnCurve(point) ? undefined : 'the Ed25519 public key is not a point of the curve';
 }
 
-/** R canonical and not of small order, S < L (verification.md §3.6): before any engine sees the signature. */
+/**
+ * True if R is canonical and not of small order, and S < L (verification.md §3.6). Checked before any engine
+ * sees the signature.
+ */
 export function ed25519SignatureFits(signature: Uint8Array): boolean {
   return (
     signature.length === 64 &&
@@ -102,7 +121,7 @@ function coordinate(point: Uint8Array, at: number): bigint {
   return value;
 }
 
-/** 1 ≤ value < n, big-endian. */
+/** True for a big-endian value with 1 ≤ value < n. */
 function isScalar(signature: Uint8Array, at: number): boolean {
   let some = 0;
   for (let i = 0; i < 32; i += 1) some |= signature[at + i] ?? 0;
@@ -115,8 +134,8 @@ function isScalar(signature: Uint8Array, at: number): boolean {
 }
 
 /**
- * What is wrong with a P-256 public key (SP 800-56A §5.6.2.3.3; the cofactor is 1, so every point of the curve but
- * infinity, which this form cannot write, has order n).
+ * The fault of a P-256 public key (SP 800-56A §5.6.2.3.3). The cofactor is 1, so every point of the curve but
+ * infinity has order n, and this form cannot write infinity.
  * @param point 65 bytes, `04 ‖ x ‖ y` (SEC 1 §2.3.3).
  */
 export function p256InvalidReason(point: Uint8Array): string | undefined {
@@ -128,14 +147,18 @@ export function p256InvalidReason(point: Uint8Array): string | undefined {
 }
 
 /**
- * 64 bytes r‖s (RFC 9421 §3.3.4), each in [1, n − 1] (FIPS 186-5 §6.4.2). DER has another length or, by chance of 64
- * bytes, other numbers. A high s is accepted: FIPS 186-5 knows no low-s rule and signers do not follow one.
+ * True for 64 bytes r‖s (RFC 9421 §3.3.4), each in [1, n − 1] (FIPS 186-5 §6.4.2). DER has another length or,
+ * if it happens to have 64 bytes, other numbers. A high s is accepted: FIPS 186-5 has no low-s rule, and
+ * signers do not follow one.
  */
 export function p256SignatureFits(signature: Uint8Array): boolean {
   return signature.length === 64 && isScalar(signature, 0) && isScalar(signature, 32);
 }
 
-/** The public part of a JWK and nothing else, as engines import it: `use`, `key_ops`, `d` would make them differ. */
+/**
+ * The public part of a JWK and nothing else, as engines import it: with `use`, `key_ops` or `d` they would
+ * differ.
+ */
 export interface PublicJwk {
   readonly kty: string;
   readonly crv: string;
@@ -143,7 +166,7 @@ export interface PublicJwk {
   readonly y?: string;
 }
 
-/** A public key that passed every check that does not need an engine. */
+/** A public key that passed every check for which no engine is needed. */
 interface PublicKey {
   readonly alg: SignatureAlgorithm;
   /** Ed25519: the 32 bytes of RFC 8032 §5.1.2. P-256: `04 ‖ x ‖ y`. */
@@ -151,7 +174,7 @@ interface PublicKey {
   readonly jwk: PublicJwk;
 }
 
-/** The point of an algorithm: its members of a JWK, the bytes before them, and what is wrong with one. */
+/** The point of an algorithm: its JWK members, the bytes before them, and the check of a point. */
 interface PointForm {
   readonly coordinates: readonly ('x' | 'y')[];
   readonly prefix: readonly number[];
@@ -163,10 +186,13 @@ const POINTS: Readonly<Record<SignatureAlgorithm, PointForm>> = {
   'ecdsa-p256-sha256': { coordinates: ['x', 'y'], prefix: [4], invalidReason: p256InvalidReason },
 };
 
-/** In words, for who reads why a key is refused. */
+/** Key types in words, for readers of a refusal. */
 const KEY_TYPES = ALGORITHM_NAMES.map((name) => `${ALGORITHMS[name].kty} and ${ALGORITHMS[name].crv}`);
 
-/** Unpadded base64url of exactly 32 bytes (RFC 7515 §2): the last of 43 characters has its two lowest bits clear. */
+/**
+ * Matches unpadded base64url of exactly 32 bytes (RFC 7515 §2): the last of 43 characters has its two lowest
+ * bits clear.
+ */
 const BASE64URL_32 = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 function decode32(text: string): number[] {
@@ -174,8 +200,8 @@ function decode32(text: string): number[] {
 }
 
 /**
- * Reads the public part of a JWK. Private members and members that state a purpose (check 8) are not looked at.
- * @returns what is wrong, in fixed words, where it is not an Ed25519 or P-256 public key fit for use. Never throws.
+ * Reads the public part of a JWK. Private members, and members that state a purpose (check 8), are ignored.
+ * @returns the fault in fixed words if it is no usable Ed25519 or P-256 public key. Never throws.
  */
 export function readPublicKey(jwk: Jwk): PublicKey | string {
   if (typeof jwk !== 'object' || jwk === null) return 'the JWK is not an object';
@@ -198,10 +224,12 @@ export function readPublicKey(jwk: Jwk): PublicKey | string {
   return invalidReason(point) ?? { alg, point, jwk: { kty, crv, x, ...rest } };
 }
 
-/** An imported key, ready to verify: only ever called with a signature that passed its algorithm's pre-check. */
+/**
+ * An imported key, ready to verify. It is only called with a signature that passed its algorithm's pre-check.
+ */
 export type Verifier = (data: Uint8Array, signature: Uint8Array) => boolean | Promise<boolean>;
 
-/** What an engine brings: for each algorithm, an importer of keys that passed the common checks. */
+/** The parts of an engine: for each algorithm, an importer of keys that passed the common checks. */
 export type Primitives = Record<SignatureAlgorithm, (key: PublicKey) => Verifier | Promise<Verifier>>;
 
 const SIGNATURE_FITS: Record<SignatureAlgorithm, (signature: Uint8Array) => boolean> = {
@@ -225,8 +253,8 @@ function verify(key: VerifyKey, data: Uint8Array, signature: Uint8Array): boolea
 }
 
 /**
- * Puts the checks that all engines share before one of them, so that no engine can be reached around them and what
- * is left to it is what all decide alike: the cofactorless equation, and plain ECDSA (verification.md §3.4, §3.7).
+ * Puts the common checks before an engine, so that none can be reached without them. The engine is left with
+ * questions that all decide alike: the cofactorless equation, and plain ECDSA (verification.md §3.4, §3.7).
  */
 export function withPrechecks(name: CryptoEngine['name'], primitives: Primitives): CryptoEngine {
   return { name, importKey: (jwk) => importKey(primitives, jwk), verify };

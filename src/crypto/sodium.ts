@@ -1,3 +1,6 @@
+// The native engine with Ed25519 by libsodium, which takes half of OpenSSL's time (verification.md §3.9).
+// Loaded on demand by `receiverEngine`. Builds of libsodium differ, so each is tested before it is used.
+
 import { decodeBase64 } from '../codec/encoding.ts';
 import type { CryptoEngine, Sodium } from './engine.ts';
 import { nativeEngine } from './native.ts';
@@ -12,10 +15,13 @@ interface SodiumResult {
   readonly expected: boolean;
 }
 
-/** A = aB + T with T of order 2: no flaw of the key (verification.md §3.5). */
+/** A key A = aB + T with T of order 2, which is no fault of the key (verification.md §3.5). */
 const MIXED_KEY = 'ZIyjP93BCeoVF-Wyoc1bHGstPR8HdcUbQDoYO5jEma4';
 
-/** Where libraries that all verify RFC 8032's own examples part: with the cofactor each of these would be true. */
+/**
+ * Signatures about which libraries differ even if they verify RFC 8032's own examples: with the cofactor each
+ * would be true.
+ */
 const VERDICTS: readonly SodiumResult[] = [
   // R = rB + T
   {
@@ -51,9 +57,10 @@ async function agrees(
 }
 
 /**
- * The native engine with Ed25519 by libsodium, which takes half of OpenSSL's time. P-256 stays OpenSSL's. Not every
- * build of libsodium gives the verdicts of the other engines, so each is asked where they part.
- * @throws Error (rejects) where its verdicts are others, or with what it throws itself.
+ * The native engine with Ed25519 by libsodium, which takes half of OpenSSL's time. P-256 stays with OpenSSL.
+ * Not every build of libsodium agrees with the other engines, so each is tested on the signatures about which
+ * they differ.
+ * @throws Error (rejects) if its verdicts differ, or its own error.
  */
 export async function sodiumEngine(
   crypto: NodeCrypto,
@@ -67,7 +74,7 @@ export async function sodiumEngine(
       (data, signature) => {
         const verdict: unknown = sodium.crypto_sign_verify_detached(signature, data, point);
         if (typeof verdict === 'boolean') return verdict;
-        // As libsodium itself answers: 0 for a good signature, and -1.
+        // libsodium itself answers 0 for a good signature, and -1.
         throw new Error(`libsodium answered ${typeof verdict} and no verdict`);
       },
   });

@@ -1,18 +1,26 @@
+// Finds the data part and the state of an agent-transport payload (verification.md §7.15, §7.16, §7.20).
+// Called by `agent.ts`, by `extractData`, and for answers of calls and polls.
+
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { type AgentPayload, hasState } from './format.ts';
 import { isTerminal, normaliseState, taskStatus } from './status.ts';
 
-/** The data part that the extraction rules choose, and whether it is the sender's wrapper mistake. */
+/** The data part that the extraction rules choose, and the sender's wrapper mistake, if it is one. */
 export interface AgentData {
-  /** Unchanged; undefined where there is none, and for the mistake. */
+  /** Unchanged; undefined if there is none, or for the mistake. */
   readonly data: unknown;
-  /** The part was only `{response: {…}}`. */
+  /** True if the part was only `{response: {…}}`. */
   readonly wrappedResponse: boolean;
-  /** A later artifact than the first has data too, which is `data` only where nothing else is (calls.md §1.7); absent: none has. */
+  /**
+   * Set if a later artifact than the first has data, which is `data` only if nothing else is (calls.md §1.7).
+   */
   readonly later?: 'taken' | 'left';
 }
 
-/** verification.md §7.16: which part holds the data, by state; none without a state, or with an unknown one (§7.20). */
+/**
+ * Finds the data by the state (verification.md §7.16). There is none without a state, or with an unknown one
+ * (§7.20).
+ */
 export function agentData({ form, body }: AgentPayload): AgentData {
   const found = hasState(form) ? statusData(body) : undefined;
   const later = hasState(form) ? laterData(body) : undefined;
@@ -26,7 +34,7 @@ export function agentData({ form, body }: AgentPayload): AgentData {
   };
 }
 
-/** The state of a status object, normalised; undefined where it is not a string. */
+/** The state of a status object, normalised; undefined if it is no string. */
 export function stateOf(status: unknown): string | undefined {
   const state = isJsonObject(status) ? status['state'] : undefined;
   return typeof state === 'string' ? normaliseState(state) : undefined;
@@ -40,7 +48,7 @@ function statusData({ status, artifacts }: JsonObject): JsonObject | undefined {
   return dataParts(Array.isArray(artifacts) ? artifacts[0] : undefined).at(-1) ?? interim;
 }
 
-/** The first data part behind the first artifact, of an end. */
+/** The first data part after the first artifact, for a terminal status. */
 function laterData({ status, artifacts }: JsonObject): JsonObject | undefined {
   const known = taskStatus(stateOf(status));
   if (known === undefined || !isTerminal(known) || !Array.isArray(artifacts)) return undefined;

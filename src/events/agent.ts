@@ -1,3 +1,6 @@
+// Reads an agent-transport payload (A2A) into a draft of an event (verification.md §7.12 to §7.22).
+// Called by `reading.ts` for bodies of that form.
+
 import { type AgentData, agentData, partsOf, stateOf } from './agent-data.ts';
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { isReportShaped } from './delivery-report.ts';
@@ -18,7 +21,7 @@ function firstText(message: unknown): string | undefined {
 
 /**
  * Reads an agent-transport payload (verification.md §7.12, §7.14 to §7.19, §7.22).
- * @param hash SHA-256 of the raw body, hex: the key of a payload that has none.
+ * @param hash SHA-256 of the raw body in hex: the key of a payload that has none.
  */
 export function readAgent(payload: JsonObject, hash: () => string): Draft | EnvelopeFailure {
   const found = agentPayload(payload);
@@ -53,13 +56,16 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
     notificationId: textIn(sources, 'notification_id'),
     taskEnvelope: otherFamily === undefined,
     family: otherFamily,
-    // Of an unknown state nothing is extracted, so that it cannot be told whether it is a good one.
+    // From an unknown state nothing is extracted, so nobody can tell if it has a report.
     reportShaped: told.taskStatus !== undefined && isReportShaped(taskType, extracted.data),
     warnings: warningsOf(key, extracted, body),
   };
 }
 
-/** The task that is told of: the Task, or where its call is over that in its data (calls.md §1.1, §1.9). */
+/**
+ * The task that the payload reports: the Task itself, or the one in its data once the Task is completed
+ * (calls.md §1.1). A completed Task with only an error has failed (calls.md §1.9).
+ */
 function taskTold(
   body: JsonObject,
   state: string | undefined,
@@ -76,7 +82,10 @@ function taskTold(
 
 type Key = Pick<Draft, 'idempotencyKey' | 'idempotencyKeySource'>;
 
-/** Where a member may stand, nearest to the top first: the body posted, the payload in it, their `metadata`. */
+/**
+ * Objects that may hold a member, nearest to the top first: the posted body, the payload in it, their
+ * `metadata`.
+ */
 function layers(payload: JsonObject, body: JsonObject): readonly JsonObject[] {
   return [payload, body, ...metadataOf(body), ...metadataOf(payload)];
 }
@@ -94,7 +103,7 @@ function textIn(sources: readonly JsonObject[], name: string): string | undefine
   return undefined;
 }
 
-/** A key that is there obeys the contract's alphabet; a native payload may have none. */
+/** The key. If present, it obeys the contract's alphabet; a native payload may have none. */
 function keyOf(payload: JsonObject, body: JsonObject, hash: () => string): Key | EnvelopeFailure {
   const top = present(payload, 'idempotency_key') ?? present(body, 'idempotency_key');
   const metadata = [...metadataOf(body), ...metadataOf(payload)].map((source) =>
@@ -106,7 +115,7 @@ function keyOf(payload: JsonObject, body: JsonObject, hash: () => string): Key |
   return { idempotencyKey: key, idempotencyKeySource: top === undefined ? 'metadata' : 'envelope' };
 }
 
-/** No status object with a state: absent, or of another type. */
+/** The failure of a body without a status object that has a state: it is absent, or of another type. */
 function unreadable(body: JsonObject): EnvelopeFailure {
   const status = present(body, 'status');
   return status === undefined || (isJsonObject(status) && present(status, 'state') === undefined)

@@ -1,3 +1,6 @@
+// Makes an event of a draft: decides its kind and adds the typed parts (verification.md §7.33 to §7.37).
+// Called by `reading.ts` after the envelope rules.
+
 import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
 import type { InexactNumbers } from '../codec/inexact-numbers.ts';
 import { isKeptUrl, printableName } from '../codec/printable.ts';
@@ -34,7 +37,7 @@ const NONE: Pick<Progress, 'warnings'> = { warnings: [] };
 const INVALID: Progress = { warnings: [eventWarning('invalid_progress')] };
 const none = (): Progress => NONE;
 
-/** `data` itself is handed on, typed: a schema's copy is not what was sent. */
+/** Types `data` itself: a schema's copy would not be the sent data. */
 const READ: Record<TaskStatus, (data: unknown) => Progress> = {
   working: (data) =>
     workingProgressSchema.safeParse(data).success
@@ -63,8 +66,9 @@ interface Reading {
 }
 
 /**
- * The typed payload of a known family (verification.md §7.36): the body itself, or where that does not fit the result or data part in it. As
- * sent: a schema's copy is not what was sent. What was pulled is the result: its envelope is our own.
+ * The typed payload of a known family (verification.md §7.36): the body itself, or the result or data part in
+ * it. It is the sent object, because a schema's copy would differ. A pulled payload is the result: its
+ * envelope is our own.
  */
 function notificationOf({ envelope, data, source }: Draft, family: string | undefined): Reading {
   const name = notificationFamily(family ?? '');
@@ -79,7 +83,7 @@ function notificationOf({ envelope, data, source }: Draft, family: string | unde
   return { warnings: [eventWarning('invalid_notification', placesOf(inner.error.issues, 'the payload'))] };
 }
 
-/** The data, or what stands in it under its family's name: `{impairment, health}`. */
+/** The data, or the object in it under its family's name: `{impairment, health}`. */
 function payloadIn(data: unknown, family: string): unknown {
   const own = family === 'impairment' && isJsonObject(data) ? present(data, family) : undefined;
   return isJsonObject(own) ? own : data;
@@ -113,7 +117,7 @@ type Base = Omit<
   'rawBody' | 'kind' | 'taskId' | 'status' | 'progress' | 'inputRequest' | 'parsed' | 'error'
 >;
 
-/** Where an event comes from. */
+/** The source of an event. */
 export interface EventOrigin {
   /** The authenticated seller's agent URL. */
   readonly sender: string;
@@ -124,7 +128,7 @@ export interface EventOrigin {
   readonly protocols: Protocols;
 }
 
-/** Decides an envelope's kind: another family, a delivery report, a task, else `other`. */
+/** Decides an envelope's kind: another family, a delivery report, a task, or else `other`. */
 export function assembleEvent(draft: Draft, origin: EventOrigin): AssembledEvent | EnvelopeFailure {
   if (!draft.taskEnvelope) return otherEvent(draft, origin);
   if (draft.reportShaped) return reportEvent(draft, origin);
@@ -142,7 +146,10 @@ function subscriptionIn(holder: unknown): EventSubscription | undefined {
   return { subscriberId, ...defined({ accountId: textMember(holder, 'account_id') }) };
 }
 
-/** Named in the body of a webhook, or in the payload of another family within it; of a pulled state, in our envelope. */
+/**
+ * Adds the subscription. A webhook names it in its body, or in the payload of another family within; a pulled
+ * state in our envelope.
+ */
 function nameSubscription(
   base: Writable<Pick<Event, 'kind' | 'source' | 'subscription'>>,
   { envelope, data, taskEnvelope }: Draft,
@@ -154,7 +161,10 @@ function nameSubscription(
   if (found !== undefined) base.subscription = found;
 }
 
-/** Optional members one by one, in one order: events that have the same ones are of one shape. */
+/**
+ * The members that all kinds share. Optional members are added one by one in one order, so that events with
+ * the same ones have one shape.
+ */
 function baseOf<K extends Event['kind']>(
   kind: K,
   draft: Draft,
@@ -187,7 +197,7 @@ function baseOf<K extends Event['kind']>(
   return withRawBody(base, rawBody);
 }
 
-/** Of task envelopes alone: a family's status is its own. */
+/** Warnings about the status of a task envelope; another family's status is its own. */
 function statusWarnings({ taskEnvelope, status, taskStatus }: Draft): readonly EventWarning[] {
   if (!taskEnvelope || status === undefined || taskStatus !== undefined) return [];
   return [eventWarning('unknown_status', JSON.stringify(printableName(status)))];
@@ -199,7 +209,7 @@ function instantOf({ timestamp }: Draft): Instant | undefined {
   return timestamp === undefined ? undefined : parseInstant(timestamp);
 }
 
-/** `observed_at` stands in the body of another family, or in the data of an envelope around it. */
+/** The `observed_at` in the body of another family, or in the data of an envelope around it. */
 function observedAt({ envelope, data }: Draft): Instant | undefined {
   const at = textMember(envelope, 'observed_at') ?? (isJsonObject(data) && textMember(data, 'observed_at'));
   return at ? parseInstant(at) : undefined;
@@ -220,7 +230,7 @@ function otherEvent(
   const instant = instantOf(draft);
   const warnings = [...statusWarnings(draft), ...timestampWarnings(draft, instant), ...added, ...misfit];
   const base = baseOf('other', draft, origin, warnings);
-  // The table of schemas says that family and notification fit. Not a spread, which would lose `rawBody`.
+  // The table of schemas ensures that family and notification fit. A spread would lose `rawBody`.
   const event = Object.assign(base, defined({ taskId, status, family, notification })) as OtherEvent;
   const at = instant ?? observedAt(draft);
   const { envelope, data } = draft;
@@ -253,8 +263,8 @@ function reportEvent(draft: Draft, origin: EventOrigin): AssembledEvent {
 }
 
 /**
- * The first error that an event reports (verification.md §7.35): in its data, else in its envelope. Of what did not fail
- * `error` and `errors[]` are its own, warnings say.
+ * The first error that an event reports (verification.md §7.35): in its data, or else in its envelope. In an
+ * event without failure, `error` and `errors[]` are members of the result, or warnings.
  */
 function errorOf(
   { data, envelope, transport }: Draft,
@@ -266,7 +276,7 @@ function errorOf(
   return own ?? (transport === 'tool' ? firstErrorIn(envelope, protocols, isFailure) : undefined);
 }
 
-/** Beside another status they are the result's own. */
+/** Members that report errors only with a failed status; with others they are the result's own. */
 const OF_FAILURES = ['error', 'errors'] as const;
 
 function firstErrorIn(holder: unknown, protocols: Protocols, isFailure: boolean): ReportedError | undefined {

@@ -1,11 +1,17 @@
+// The proof of control: its types, its recognition and the check of its members (verification.md §7.9).
+// Called for every body before its format is detected, and by the stage that answers it.
+
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 
-/** The body of a proof of control, as sent, unknown members too (verification.md §7.9). */
+/** The body of a proof of control as sent, with unknown members (verification.md §7.9). */
 export interface ChallengeBody {
   readonly type: 'webhook.challenge';
-  /** 32 to 255 characters of `[A-Za-z0-9_.:-]`; echoed where the answer is yes. */
+  /** 32 to 255 characters of `[A-Za-z0-9_.:-]`, echoed if the answer is yes. */
   readonly challenge: string;
-  /** The seller that activates, as it says. You are asked only where it is the verified sender's `agentUrl`. */
+  /**
+   * The seller that activates, by its own statement. You are asked only if it is the verified sender's
+   * `agentUrl`.
+   */
   readonly seller_agent_url: string;
   /** The account that the subscription belongs to. With `scope: 'agent'` it is yours with the whole agent. */
   readonly account_id?: string | null | undefined;
@@ -43,11 +49,11 @@ export interface ChallengeAuth {
   readonly [member: string]: unknown;
 }
 
-/** A larger body is none. */
+/** Largest proof of control; a larger body is none. */
 export const MAX_CHALLENGE_BYTES = 16_384;
 
 /**
- * Whether a body is a proof of control, which is decided before its format is looked for. With a key it is an ordinary
+ * True for a proof of control, which is decided before the format of a body. With a key it is an ordinary
  * body, and so is a larger one.
  */
 export function isChallenge(payload: JsonObject, bytes: number): boolean {
@@ -62,7 +68,7 @@ const CHALLENGE = /^[A-Za-z0-9_.:-]{32,255}$/;
 
 const isText = (value: unknown): boolean => typeof value === 'string';
 
-/** Optional members, and what they have to be where they are there. */
+/** Optional members, with a check for each that is present. */
 const OPTIONAL: Readonly<Record<string, (value: unknown) => boolean>> = {
   account_id: isText,
   scope: isText,
@@ -72,7 +78,7 @@ const OPTIONAL: Readonly<Record<string, (value: unknown) => boolean>> = {
     isJsonObject(value) && isText(value['mode']) && isText(present(value, 'credential_fingerprint') ?? ''),
 };
 
-/** @returns the challenge, or what is wrong with it. */
+/** @returns the challenge, or its fault. */
 export function readChallenge(payload: JsonObject): ChallengeBody | string {
   if (!CHALLENGE.test(textMember(payload, 'challenge') ?? '')) {
     return 'challenge is not 32 to 255 characters of [A-Za-z0-9_.:-]';

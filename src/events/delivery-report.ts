@@ -1,17 +1,21 @@
+// Recognises delivery reports and warns of their mistakes (contract.md §6.9, §6.10, owed.md §3.1).
+// Called while a body is read, for both transports.
+
 import { type JsonObject, isJsonObject, present } from '../codec/members.ts';
 import type { DeliveryReport, EventChannel, EventWarning } from './event.ts';
 import { MAX_REPORTED_WINDOWS, REPORT_TASK_TYPE } from './report-names.ts';
 import { deliveryReportSchema, REPORT_TYPES } from './schemas.ts';
 import { eventWarning } from './warnings.ts';
 
-/** In lower case, `-` as `_`: for nearly every `task_type` what it is already. */
+/** The name in lower case with `-` as `_`; nearly every `task_type` has that form already. */
 function plainName(text: string): string {
   return /^[0-9_a-z]*$/.test(text) ? text : text.toLowerCase().replaceAll('-', '_');
 }
 
 /**
- * Whether a result claims to be a delivery report: by its envelope's `task_type` or by its own members. Responses of
- * `get_media_buy_delivery` have `media_buy_deliveries` too, and `aggregated_totals`, which reports must not have.
+ * True if a result claims to be a delivery report, by its envelope's `task_type` or by its own members.
+ * Responses of `get_media_buy_delivery` have `media_buy_deliveries` too, and `aggregated_totals`, which
+ * reports must not have.
  */
 export function isReportShaped(taskType: string | undefined, result: unknown): boolean {
   if (taskType !== undefined && plainName(taskType) === REPORT_TASK_TYPE) return true;
@@ -24,19 +28,21 @@ export function isReportShaped(taskType: string | undefined, result: unknown): b
   );
 }
 
-/** A report's members at the top level of the body, without `result` around them (contract.md §6.10). */
+/**
+ * True for a report's members at the top level of the body, without `result` around them (contract.md §6.10).
+ */
 export function isBareReport(payload: JsonObject): boolean {
   if (present(payload, 'result') !== undefined) return false;
   return hasReportType(payload) || Array.isArray(present(payload, 'media_buy_deliveries'));
 }
 
-/** `data` itself, typed; undefined where it is not a delivery report. */
+/** `data` itself, typed; undefined if it is no delivery report. */
 export function reportOf(data: unknown): DeliveryReport | undefined {
-  // Only the verdict is taken: a schema's copy is not what was sent.
+  // Only the verdict is used: a schema's copy would not be the sent data.
   return deliveryReportSchema.safeParse(data).success ? (data as DeliveryReport) : undefined;
 }
 
-/** The warnings about a report that has too little, or too much (owed.md §3.1, §4.3). */
+/** Warnings about a report with too little or too much (owed.md §3.1, §4.3). */
 export function rowWarnings(
   { media_buy_deliveries: rows }: DeliveryReport,
   source: EventChannel | undefined,
@@ -48,7 +54,7 @@ export function rowWarnings(
   ];
 }
 
-/** What must not appear in a report's result (contract.md §6.9). */
+/** Warnings about members that must not be in a report's result (contract.md §6.9). */
 export function reportWarnings(data: unknown): readonly EventWarning[] {
   if (!isJsonObject(data)) return [];
   return [
@@ -59,7 +65,7 @@ export function reportWarnings(data: unknown): readonly EventWarning[] {
   ];
 }
 
-/** Its own `notification_type` is a report's. */
+/** True if its own `notification_type` is a report's. */
 export function hasReportType(payload: JsonObject): boolean {
   const type = present(payload, 'notification_type');
   return REPORT_TYPES.some((known) => known === type);

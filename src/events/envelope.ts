@@ -1,20 +1,24 @@
+// The common result of reading both transports: a draft of an event, or a failure of the envelope
+// (verification.md §7.5).
+// Made by `tool.ts`, `agent.ts` and `reading.ts`; taken by `assemble.ts`.
+
 import type { EnvelopeCode } from '../shared/codes.ts';
 import type { EventChannel, EventWarning, TaskStatus, Transport } from './event.ts';
 import type { JsonObject } from '../codec/members.ts';
 
-/** What both transports come to: an envelope that passed its rules, before its kind is decided. */
+/** An envelope of either transport that passed its rules, before its kind is decided. */
 export interface Draft {
   readonly ok: true;
   readonly transport: Transport;
-  /** Absent: a webhook. */
+  /** Absent for a webhook. */
   readonly source?: EventChannel;
   readonly envelope: JsonObject;
   readonly idempotencyKey: string;
   readonly idempotencyKeySource: 'envelope' | 'metadata' | 'derived';
   readonly data: unknown;
-  /** As sent; agent transport: normalised. */
+  /** The status as sent; for the agent transport, normalised. */
   readonly status: string | undefined;
-  /** The same where it is a task status of this transport. */
+  /** The same if it is a task status of this transport. */
   readonly taskStatus: TaskStatus | undefined;
   readonly taskId: string | undefined;
   readonly operationId: string | undefined;
@@ -24,11 +28,13 @@ export interface Draft {
   readonly context: unknown;
   readonly contextId: string | undefined;
   readonly notificationId: string | undefined;
-  /** It is one of a task, or of a delivery report: else of kind `other`, whatever its status. */
+  /**
+   * True for an envelope of a task or a delivery report; otherwise the kind is `other`, whatever the status.
+   */
   readonly taskEnvelope: boolean;
-  /** What it is called where it comes to be of kind `other`. */
+  /** The name of its family, if its kind becomes `other`. */
   readonly family: string | undefined;
-  /** It claims to be a delivery report. */
+  /** True if it claims to be a delivery report. */
   readonly reportShaped: boolean;
   readonly warnings: readonly EventWarning[];
 }

@@ -1,10 +1,13 @@
+// Tells an answer with only an error from one with a result (calls.md §1.9).
+// Called while events, answers of calls and polls are read.
+
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { ERROR_MEMBERS, errorsIn } from './error-object.ts';
 
-/** Members of an answer that are not part of a result without a member of its own. */
+/** Members of an answer that are never part of a result which has no member of its own. */
 export const BESIDE: ReadonlySet<string> = new Set(['status', 'task_id', 'context', 'message', 'replayed']);
 
-/** What may stand in any answer, so that it says nothing of a result. */
+/** Members that any answer may have, so they prove no result. */
 const ENVELOPE: ReadonlySet<string> = new Set([
   ...BESIDE,
   ...ERROR_MEMBERS,
@@ -20,13 +23,15 @@ const ENVELOPE: ReadonlySet<string> = new Set([
 export const isEmpty = (members: JsonObject): boolean =>
   Object.entries(members).every(([name, value]) => value === null || ENVELOPE.has(name));
 
-/** Whether something of the result is there: of a media buy its id, of others any member of their own. */
+/**
+ * True if part of the result is present: the id of a media buy, or for other tasks any member of their own.
+ */
 export const hasResult = (members: JsonObject, taskType: string): boolean =>
   taskType.endsWith('media_buy') ? (textMember(members, 'media_buy_id') ?? '') !== '' : !isEmpty(members);
 
 /**
- * Whether data has errors and nothing of a result (calls.md §1.9).
- * @param taskType absent: it is not known which members a result has.
+ * True if data has errors and nothing of a result (calls.md §1.9).
+ * @param taskType if absent, the members of a result are unknown.
  */
 export function isErrorAlone(data: unknown, taskType = ''): data is JsonObject {
   if (!isJsonObject(data)) return false;

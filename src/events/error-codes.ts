@@ -1,10 +1,13 @@
+// The protocol's error codes with their recovery (calls.md §2.2).
+// Used by `error-object.ts` and by the errors of calls to sellers.
+
 /**
  * The way in which you can recover from an error that a seller reports. `transient`: send the same call again.
  * `correctable`: change the request. `terminal`: ask a person.
  */
 export type Recovery = 'transient' | 'correctable' | 'terminal';
 
-/** calls.md §2.2: the codes of the protocol by their recovery, in the order of the editions that brought them. */
+/** The protocol's codes by recovery (calls.md §2.2), in the order of the editions that introduced them. */
 const CODES = {
   terminal: [
     'AUTH_INVALID',
@@ -17,7 +20,7 @@ const CODES = {
     'AGENT_SUSPENDED',
     'AGENT_BLOCKED',
     'CREDENTIAL_IN_ARGS',
-    // Of contract.md §3.8; the protocol's own name for it is PERMISSION_DENIED.
+    // From contract.md §3.8; the protocol's own name for it is PERMISSION_DENIED.
     'INSUFFICIENT_PERMISSIONS',
   ],
   transient: [
@@ -138,11 +141,14 @@ const RECOVERY_BY_CODE: ReadonlyMap<string, Recovery> = new Map(
 /** The recovery of a code by the protocol's table; undefined for a code that is not in it. */
 export const recoveryOfCode = (code: string): Recovery | undefined => RECOVERY_BY_CODE.get(code);
 
-/** Whether it is one of the protocol's three words. */
+/** True for one of the protocol's three words. */
 export const isRecovery = (value: unknown): value is Recovery =>
   typeof value === 'string' && Object.hasOwn(CODES, value);
 
-/** The `recovery` member of an error; a word that is none of the three is `terminal`, undefined where there is no word. */
+/**
+ * The `recovery` member of an error. A word that is none of the three counts as `terminal`; undefined without
+ * a word.
+ */
 export function recoveryMember(value: unknown): Recovery | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
   return isRecovery(value) ? value : 'terminal';

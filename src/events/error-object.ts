@@ -1,3 +1,7 @@
+// Reads the errors that sellers report, in any of their shapes, into one (verification.md §7.35, calls.md
+// §2).
+// Called for events, answers of calls and polls.
+
 import { defined, isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { type Recovery, recoveryMember, recoveryOfCode } from './error-codes.ts';
@@ -21,17 +25,17 @@ export interface ReportedError {
   readonly retryAfterMs?: number;
 }
 
-/** Members with which sellers report errors, the one that counts most first. */
+/** Members with which sellers report errors, in order of precedence. */
 export const ERROR_MEMBERS = ['adcp_error', 'proto_error', 'error', 'errors'] as const;
 
-/** The longest code that is one, characters. */
+/** Longest text that counts as a code, in characters. */
 const MAX_CODE = 64;
-/** Errors of a list that are read. */
+/** Most errors of a list that are read. */
 const MAX_ERRORS = 16;
 
 /**
- * The errors that an object reports, in the order in which they count. `null` is as good as absent.
- * @param names members that are looked at.
+ * The errors that an object reports, in order of precedence. `null` counts as absent.
+ * @param names the members to read.
  */
 export const errorsIn = (
   holder: JsonObject,
@@ -50,14 +54,14 @@ export function errorsOf(value: unknown): readonly ReportedError[] {
   return [...(isJsonObject(value) ? errorsInData(value) : []), ...(own ? [own] : [])];
 }
 
-/** Of a JSON-RPC error, whose own code is a number: what the operation says stands in `data`. */
+/** Errors within a JSON-RPC error, whose own code is a number: the operation's error is in `data`. */
 function errorsInData({ code, data }: JsonObject): readonly ReportedError[] {
   if (typeof code === 'string' || !isJsonObject(data)) return [];
   const found = errorsIn(data);
   return found.length > 0 || textMember(data, 'code') === undefined ? found : errorsOf(data);
 }
 
-/** One error object, or a text in its place; undefined for what says nothing. */
+/** One error object, or a text in its place; undefined if it says nothing. */
 function errorOf(value: unknown): ReportedError | undefined {
   const error = typeof value === 'string' ? { message: value } : value;
   if (!isJsonObject(error)) return undefined;
@@ -86,7 +90,7 @@ function codeIn(error: JsonObject): string | undefined {
   return code === '' || code.length > MAX_CODE ? undefined : printableText(code, MAX_CODE);
 }
 
-/** `field`, else where the first of its `issues` points. */
+/** `field`, or the pointer of the first of its `issues`. */
 function fieldIn(error: JsonObject): string | undefined {
   const issues = present(error, 'issues');
   const [first] = Array.isArray(issues) ? (issues as readonly unknown[]) : [];
@@ -96,11 +100,14 @@ function fieldIn(error: JsonObject): string | undefined {
 }
 
 const SECOND_MS = 1000;
-/** `retry_after` is a number of seconds between these two. */
+/** Bounds of `retry_after`, in seconds. */
 const LEAST_S = 1;
 const MOST_S = 3600;
 
-/** `retry_after` of an error, rounded up to whole seconds and put into its range, in ms; undefined for no number. */
+/**
+ * `retry_after` of an error in ms, rounded up to whole seconds and limited to its range; undefined if it is
+ * no number.
+ */
 export function retryAfterMsIn(error: JsonObject): number | undefined {
   const seconds = present(error, 'retry_after');
   if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return undefined;

@@ -1,3 +1,6 @@
+// The interface between a receiver and the registrations of calls to sellers.
+// Implemented by the folder `registrations`; called by the stages.
+
 import type { Logger, RaiseAlarm } from '../shared/alarms.ts';
 import type { Bases } from '../config/public-url.ts';
 import type { Sender } from '../config/sender-entry.ts';
@@ -7,7 +10,7 @@ import type { WebhookChallenge } from './challenge.ts';
 import type { Event, EventRegistration, TaskEvent } from './event.ts';
 import type { Observe } from './observation.ts';
 
-/** What the `senders` of registrations carries: a receiver that has it needs the registrations themselves. */
+/** Marks the `senders` of registrations: a receiver that has them needs the registrations themselves. */
 export const OF_REGISTRATIONS: unique symbol = Symbol.for('proto-webhooks.of-registrations') as never;
 
 /**
@@ -52,10 +55,10 @@ export interface EventRegistrations {
    */
   readonly subscriptionRef?: (sender: string, subscriberId: string) => Promise<string | undefined>;
   /**
-   * Notes that an authentic delivery of the sender came by a URL; `isPrevious` is whether it was the previous
-   * credentials there that matched, undefined if it was signed. It never throws, and no answer waits for it.
-   * @returns the URL, as registrations name it, and the write that this delivery began; undefined if it is none of
-   * theirs.
+   * Notes that an authentic delivery of the sender came by a URL. `isPrevious` is true if the previous
+   * credentials there matched, undefined if it was signed. It never throws, and no answer waits for it.
+   * @returns the URL, as registrations name it, and the write that this delivery began; undefined if it is
+   * none of theirs.
    */
   readonly heard?: (
     url: string,
@@ -88,5 +91,5 @@ export interface EventRegistrations {
   readonly observeBy?: (observe: Observe, raiseAlarm: RaiseAlarm, logger?: Logger) => void;
 }
 
-/** Options of a receiver that have to be those of its registrations. */
+/** Options of a receiver that must be those of its registrations. */
 export type ReceiverOfRegistrations = Parameters<NonNullable<EventRegistrations['requireTheirs']>>[0];

@@ -1,3 +1,6 @@
+// The types of events that handlers get: tasks, delivery reports, notifications (contract.md §6).
+// Made by `assemble.ts`; public as `proto-webhooks/events` and from the main entry.
+
 import type { WarningCode } from '../shared/codes.ts';
 import type { ReportedError } from './error-object.ts';
 import type { NotificationFamily, Notifications, WholesaleFeedFamily } from './notification.ts';
@@ -137,7 +140,10 @@ export type ResultSchemas = Readonly<Record<string, StandardSchema>>;
 type OutputOf<S> = S extends StandardSchema<infer Out> ? Out : never;
 
 type Name<K> = `${K & (string | number)}`;
-/** Mapped by `as`, so that what comes out is compared and not `S`: a receiver with schemas fits where any is wanted. */
+/**
+ * Mapped by `as`, so that the results are compared and not `S`: a receiver with schemas fits where any is
+ * wanted.
+ */
 type Results<S extends ResultSchemas> = {
   readonly [K in keyof S as Name<K>]: { readonly taskType: Name<K>; readonly data: OutputOf<S[K]> };
 };
@@ -358,8 +364,8 @@ export interface NotificationEvent<F extends NotificationFamily = NotificationFa
 }
 
 /**
- * An event whose payload this package does not type: of an unknown notification family or task status, or a message
- * or artifact of the agent transport. It goes to the handler `other`.
+ * An event whose payload this package does not type. It has an unknown notification family or task status, or
+ * is a message or artifact of the agent transport. It goes to the handler `other`.
  */
 export interface UntypedEvent extends OtherBase {
   /**

@@ -1,3 +1,7 @@
+// Decides the form and family of a body that names itself, or has the shape of a known family
+// (verification.md §7.6 to §7.8).
+// Called by `reading.ts` for every body, and by `agent.ts` for results.
+
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { hasReportType, isBareReport } from './delivery-report.ts';
 import type { Transport } from './event.ts';
@@ -12,7 +16,10 @@ type Family =
   | 'revocation-notification'
   | 'artifact_push';
 
-/** Other spellings are found by lower case, `-` as `_`, and dotted or slashed prefixes (`rights.…`) taken apart. */
+/**
+ * The names of each family. Other spellings are found by lower case, `-` as `_`, and without dotted or
+ * slashed prefixes (`rights.…`).
+ */
 const NAMES: Record<Family, readonly string[]> = {
   impairment: ['impairment'],
   collection_list_changed: ['collection_list_changed'],
@@ -32,21 +39,28 @@ const FAMILY_BY_NAME: ReadonlyMap<string, Family> = new Map(
   Object.entries(NAMES).flatMap(([family, names]) => names.map((name) => [name, family as Family])),
 );
 
-/** Members in which a payload that names itself nothing may still say it. Their shapes are not shown. */
+/**
+ * Members that may name the family of a payload without another name. The contract shows no shapes for these
+ * payloads.
+ */
 const DISCRIMINATORS = ['type', 'task_type'] as const;
 
-/** A whole task envelope says what it is by `task_type`; its `type` or `event` may be any word. */
+/** Members that name a family in a whole task envelope; its `type` or `event` may be any word. */
 const ENVELOPE_DISCRIMINATORS = ['event_type', 'notification_type', 'task_type'] as const;
 
-/** The same inside a task's result, whose own `type` may be any word; so may its `event` where the task is named. */
+/**
+ * Members that name a family in a task's result. Its own `type` may be any word; so may its `event` if the
+ * task is named.
+ */
 const NAMED_RESULT_DISCRIMINATORS = ['event_type', 'notification_type'] as const;
 const RESULT_DISCRIMINATORS = ['event', ...NAMED_RESULT_DISCRIMINATORS] as const;
 
 /**
- * Which of the families of contract.md §6.12 a payload belongs to, however that is spelt; undefined for task envelopes, delivery
- * reports and all that came later. Their payloads are not task envelopes, so they need neither `task_id` nor `status`.
- * @param names what the payload calls itself.
- * @param whole it is a task envelope by its members.
+ * The family of contract.md §6.12 that a payload belongs to, in any spelling. Undefined for task envelopes,
+ * delivery reports and all later families. Such payloads are no task envelopes, so they need neither
+ * `task_id` nor `status`.
+ * @param names names that the payload gives itself.
+ * @param whole true if it has the members of a task envelope.
  */
 function familyOf(payload: JsonObject, names: readonly string[], whole: boolean): Family | undefined {
   if (!whole && names.length > 0) return firstFamily(names);
@@ -57,14 +71,14 @@ function familyOf(payload: JsonObject, names: readonly string[], whole: boolean)
   return broken ? undefined : familyByShape(payload);
 }
 
-/** The family that a task's result, or a data part, says it belongs to. */
+/** The family that a task's result, or a data part, names. */
 export function familyOfResult(result: unknown, taskType: string | undefined): Family | undefined {
   if (!isJsonObject(result)) return undefined;
   const names = taskType === undefined ? RESULT_DISCRIMINATORS : NAMED_RESULT_DISCRIMINATORS;
   return familyNamed(result, names) ?? (isImpairment(result) ? 'impairment' : undefined);
 }
 
-/** An impairment in a member of its own, beside the health of its media buy, names itself nowhere. */
+/** True for an impairment in a member of its own, beside the health of its media buy: it has no name. */
 function isImpairment(result: JsonObject): boolean {
   const { impairment, health } = result;
   return typeof health === 'string' && isJsonObject(impairment) && !!textMember(impairment, 'impairment_id');
@@ -86,7 +100,7 @@ function firstFamily(names: readonly string[]): Family | undefined {
   return undefined;
 }
 
-/** What no spelling has to be undone in: nearly every `task_type`. */
+/** Matches text without anything to normalise: nearly every `task_type`. */
 const PLAIN = /^[0-9_a-z]*$/;
 
 /** The family of a discriminator's value, e.g. of a `task_type`. */
@@ -97,10 +111,10 @@ export function familyNamedBy(value: string | undefined): Family | undefined {
   return names.map((name) => FAMILY_BY_NAME.get(name)).find((family) => family !== undefined);
 }
 
-/** Artifact pushes and rights revocations have no member that names them. */
+/** The family of artifact pushes and rights revocations, which have no member that names them. */
 function familyByShape(payload: JsonObject): Family | undefined {
   const { artifacts } = payload;
-  // An agent-transport artifact has `parts`: a Task that lost its status is not an artifact push.
+  // An agent-transport artifact has `parts`: a Task that lost its status is no artifact push.
   if (
     Array.isArray(artifacts) &&
     !artifacts.some((item) => isJsonObject(item) && present(item, 'parts') !== undefined)
@@ -111,18 +125,19 @@ function familyByShape(payload: JsonObject): Family | undefined {
 }
 
 /**
- * What a body is that is none of the agent transport's (verification.md §7.7, §7.8): a task envelope, whole or broken; a
- * delivery report that lost its envelope; else a webhook of another family, which needs its key alone.
+ * Shape of a body that is not of the agent transport (verification.md §7.7, §7.8). `envelope`: a task
+ * envelope, whole or broken. `bare-result`: a delivery report without its envelope. `other`: a webhook of
+ * another family, which needs only its key.
  */
 export type ToolShape = 'envelope' | 'bare-result' | 'other';
 
-/** How a body is read. */
+/** The form by which a body is read. */
 export type Form =
   | { readonly transport: 'agent' }
   | {
       readonly transport: 'tool';
       readonly shape: ToolShape;
-      /** What it calls itself, a task envelope too. */
+      /** The name that the body gives itself, even a task envelope. */
       readonly family: string | undefined;
     };
 
@@ -142,25 +157,30 @@ export function formOf(payload: JsonObject, known: Transport | undefined): Form 
   return { transport: 'tool', shape, family: familyName(name) };
 }
 
-/** Of what names itself nothing: it is a task's, whether or not its members have the right types. */
+/** True if a body without a name is a task's, even if its members have wrong types. */
 function hasTask(payload: JsonObject): boolean {
   return present(payload, 'task_id') !== undefined && present(payload, 'status') !== undefined;
 }
 
-/** Of what names itself. */
+/** True if a body with a name is a whole task envelope. */
 function isTaskEnvelope(payload: JsonObject): boolean {
   const status = textMember(payload, 'status');
   const taskId = textMember(payload, 'task_id');
   return !!taskId && status !== undefined && !isMediaBuyWord(status);
 }
 
-/** What names itself is not a broken envelope: its `task_id`, `status` and `result` may be its own. */
+/**
+ * The shape of a body with a name, which is never a broken envelope: its `task_id`, `status` and `result` may
+ * be its own.
+ */
 function shapeOfNamed(payload: JsonObject, whole: boolean): ToolShape {
   if (whole) return 'envelope';
   return hasReportType(payload) ? 'bare-result' : 'other';
 }
 
-/** A media buy by itself, with nothing of an envelope: of what has a key it may be another family's. */
+/**
+ * True for a media buy by itself, without an envelope's members: a body with a key may be another family's.
+ */
 const isBareResult = (payload: JsonObject): boolean =>
   textMember(payload, 'media_buy_id') !== undefined &&
   ['idempotency_key', 'task_id', 'result'].every((name) => present(payload, name) === undefined);
@@ -173,7 +193,10 @@ function shapeOfNameless(payload: JsonObject): ToolShape {
   return TASK_MEMBERS.some((name) => present(payload, name) !== undefined) ? 'envelope' : 'other';
 }
 
-/** Of a sender of the agent transport: its payloads may lack the key, and then a Task that lost its status does too. */
+/**
+ * True for a broken Task from a sender of the agent transport. Its payloads may lack the key, and a Task that
+ * lost its status may too.
+ */
 function isBrokenTask(payload: JsonObject, shape: ToolShape): boolean {
   if (shape === 'envelope') return true;
   return shape === 'other' && present(payload, 'idempotency_key') === undefined;

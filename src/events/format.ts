@@ -1,11 +1,18 @@
+// Detects the transport of a body, and unwraps agent-transport payloads (verification.md §7.12, §7.13,
+// contract.md §6.6).
+// Called while bodies are read, and for answers of calls.
+
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { isPrintable } from '../codec/printable.ts';
 import type { Transport } from './event.ts';
 
-/** Members whose text names a body (verification.md §7.8), and which of them wins; `event.event_type` comes last. */
+/**
+ * Members whose text names a body (verification.md §7.8), in order of precedence; `event.event_type` comes
+ * last.
+ */
 const NAMING = ['notification_type', 'event', 'event_type'] as const;
 
-/** What a body calls itself, as sent, the name that counts first; none where it names itself nothing. */
+/** Names that a body gives itself, as sent, in order of precedence; empty if it has none. */
 export function namesOf(payload: JsonObject): readonly string[] {
   const names: string[] = [];
   for (const member of NAMING) {
@@ -18,24 +25,27 @@ export function namesOf(payload: JsonObject): readonly string[] {
   return names;
 }
 
-/** Characters of a name. Families are looked up by it, counted and logged: no sender makes it long. */
+/**
+ * Longest name in characters. Families are looked up, counted and logged by it, so no sender may make it
+ * long.
+ */
 const MAX_NAME = 128;
 
-/** The name where it can be a family's: undefined where it is too long or has something that cannot be printed. */
+/** The name if it can be a family's; undefined if it is too long or unprintable. */
 export function familyName(name: string | undefined): string | undefined {
   return name !== undefined && isPrintable(name, MAX_NAME) ? name : undefined;
 }
 
-/** What an agent-transport payload carries. A bare `Task` and a bare `TaskStatusUpdateEvent` are read alike. */
+/** Content of an agent-transport payload. A bare `Task` and a bare `TaskStatusUpdateEvent` are read alike. */
 export type AgentForm = 'task' | 'statusUpdate' | 'message' | 'artifactUpdate';
 
 export interface AgentPayload {
   readonly form: AgentForm;
-  /** Unwrapped. */
+  /** The payload without its wrapper. */
   readonly body: JsonObject;
 }
 
-/** By the wrapper's name: whether a task's state is in it. Messages and artifacts have none. */
+/** True for the forms that contain a task's state. Messages and artifacts have none. */
 const STATES: Record<AgentForm, boolean> = {
   task: true,
   statusUpdate: true,
@@ -50,8 +60,8 @@ export function hasState(form: AgentForm): boolean {
 }
 
 /**
- * Takes an agent-transport payload out of its one wrapper (verification.md §7.12, §7.13): `malformed` where there are
- * two, one in the other or side by side; undefined where the payload has nothing of that transport.
+ * Removes the one wrapper of an agent-transport payload (verification.md §7.12, §7.13). `malformed` if there
+ * are two, nested or side by side. Undefined if the payload has nothing of that transport.
  */
 export function agentPayload(payload: JsonObject): AgentPayload | 'malformed' | undefined {
   if (isJsonObject(payload['status'])) return { form: 'task', body: payload };
@@ -73,15 +83,18 @@ function wrapped(payload: JsonObject): readonly AgentPayload[] {
   });
 }
 
-/** `taskId`, else `id`: a real `TaskStatusUpdateEvent` has the former. Undefined where neither says anything. */
+/**
+ * `taskId`, or else `id`: a real `TaskStatusUpdateEvent` has the former. Undefined if both are empty or
+ * absent.
+ */
 export function agentTaskId(body: JsonObject): string | undefined {
   return textMember(body, 'taskId') || textMember(body, 'id') || undefined;
 }
 
 /**
- * A webhook of another family may have members of this transport's names. It is told by its key at the top level: with
- * one, a body that names itself is of this transport only as a task's status, whole; any other one by a status, or as a
- * form that has none.
+ * True for a payload of this transport. Webhooks of other families may use its members' names, and they have
+ * their key at the top level. A body with that key and a name is of this transport only with the whole status
+ * of a task. With a key and no name it needs a status, or a form that has none.
  */
 function isAgents(payload: JsonObject): boolean {
   const found = agentPayload(payload);
@@ -94,12 +107,12 @@ function isAgents(payload: JsonObject): boolean {
   return named ? hasStatus && agentTaskId(body) !== undefined : hasStatus || !hasState(form);
 }
 
-/** A status object that is not a task's. */
+/** True for a status object that is not a task's. */
 function isOtherStatus(status: unknown): boolean {
   return isJsonObject(status) && !Object.hasOwn(status, 'state');
 }
 
-/** contract.md §6.6. */
+/** Shapes of the transports (contract.md §6.6). */
 const FITS: Record<Transport, (payload: JsonObject) => boolean> = {
   tool: (payload) => typeof payload['status'] === 'string' && present(payload, 'task_id') !== undefined,
   agent: isAgents,

@@ -1,3 +1,6 @@
+// The types of the owner's handlers and of `onChallenge`.
+// Options of `createReceiver`; called by `dispatch` and by the stage for proofs of control.
+
 import type { Logger } from '../shared/alarms.ts';
 import type {
   DeliveryReportEvent,

@@ -1,3 +1,6 @@
+// The entry `proto-webhooks/events`: reads events and data from bodies, without a receiver.
+// It uses the same `readBody` as the receiver, with hashes of its own.
+
 import { protocolsFor } from '../shared/wire-names.ts';
 import { type JsonObject, isJsonObject } from '../codec/members.ts';
 import { createHashes } from '../crypto/hashes.ts';
@@ -34,7 +37,7 @@ const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
   agent: (payload) => {
     const found = agentPayload(payload);
     if (found === undefined || found === 'malformed') return undefined;
-    // The protocol's own rule looks at the first artifact alone.
+    // The protocol's own rule uses the first artifact alone.
     const { data, later } = agentData(found);
     return later === 'taken' ? undefined : data;
   },

@@ -1,3 +1,6 @@
+// Parses RFC 3339 timestamps into a sortable text and Unix ms (admission.md §5.2).
+// Called for the time of events, and for times in key documents and answers.
+
 /**
  * The time of an event in two forms: a text that sorts by time with all fraction digits, and Unix ms. `readEvent`
  * reads it from the body's RFC 3339 timestamp; stores order events by it.
@@ -16,7 +19,7 @@ export interface Instant {
 /** Seconds from year 0 to 1970, so that keys are never negative. */
 const EPOCH_OFFSET_S = 62_167_219_200 + 86_400;
 
-/** Days of each month; February's in a leap year. */
+/** Days of each month; February has those of a leap year. */
 const DAYS: readonly number[] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 function isDate(year: number, month: number, day: number): boolean {
@@ -27,14 +30,14 @@ function isDate(year: number, month: number, day: number): boolean {
 
 const DAY_S = 86_400;
 
-/** Unix seconds at which a day begins. `Date.UTC` takes years under 100 for those of the last century. */
+/** Unix seconds at which a day begins. `Date.UTC` reads years under 100 as those of the last century. */
 function startOfDay(year: number, month: number, day: number): number {
   if (year >= 100) return Date.UTC(year, month - 1, day) / 1000;
-  // 400 years are as many days, whichever they are.
+  // Any 400 years have the same number of days.
   return Date.UTC(year + 400, month - 1, day) / 1000 - 146_097 * DAY_S;
 }
 
-/** Reads an ISO 8601 / RFC 3339 date-time with a zone; undefined where it is none. */
+/** Parses an ISO 8601 / RFC 3339 date-time with a zone; undefined for other text. */
 export function parseInstant(text: string): Instant | undefined {
   const year = digits(text, 0, 4);
   const month = digits(text, 5, 2);
@@ -56,7 +59,7 @@ export function parseInstant(text: string): Instant | undefined {
   };
 }
 
-/** The number that so many digits make; NaN where anything else stands among them. */
+/** The number made of `count` digits; NaN if another character is among them. */
 function digits(text: string, from: number, count: number): number {
   let number = 0;
   for (let at = from; at < from + count; at += 1) {
@@ -66,7 +69,7 @@ function digits(text: string, from: number, count: number): number {
   return number;
 }
 
-/** `-  -  T  :  :`, where `T` may be small or a space (RFC 3339 §5.6). */
+/** True for the separators `-  -  T  :  :`; `T` may be in lower case or a space (RFC 3339 §5.6). */
 function hasSeparators(text: string): boolean {
   const between = text[10];
   return (
@@ -78,13 +81,17 @@ function hasSeparators(text: string): boolean {
   );
 }
 
-/** Behind the seconds, where a fraction or the zone begins. */
+/** Index after the seconds, at which a fraction or the zone begins. */
 const SECONDS_END = 19;
 
-/** Digits. Nanoseconds are 9; the stores keep the digits as text, so that there has to be a limit. */
+/**
+ * Most digits of a fraction. Nanoseconds have 9; stores keep the digits as text, so there has to be a limit.
+ */
 const MAX_FRACTION = 64;
 
-/** Behind the fraction, or behind the seconds where there is none; undefined where it has no digit, or too many. */
+/**
+ * Index after the fraction, or after the seconds if there is none; undefined if it has no digit, or too many.
+ */
 function fractionEnd(text: string): number | undefined {
   if (text[SECONDS_END] !== '.') return SECONDS_END;
   const from = SECONDS_END + 1;
@@ -99,7 +106,7 @@ function withoutTrailingZeros(fraction: string): string {
   return fraction.slice(0, end);
 }
 
-/** Offset from UTC that `Z`, `+hh:mm` or `+hhmm` say to the end of the text; undefined where there is none such. */
+/** Offset from UTC of a zone `Z`, `+hh:mm` or `+hhmm` that ends the text; undefined for anything else. */
 function zoneSeconds(text: string, at: number): number | undefined {
   const sign = text[at];
   if (sign === 'Z' || sign === 'z') return text.length === at + 1 ? 0 : undefined;

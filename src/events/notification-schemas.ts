@@ -1,7 +1,12 @@
+// Schemas of notification payloads, by family (verification.md §7.36, §7.37).
+// Called by `assemble.ts`; public for users of `proto-webhooks/events`.
+
 import * as z from 'zod/mini';
 import type { NotificationFamily, Notifications } from './event.ts';
 
-/** What identifies a payload has to be there. Of the rest the type is judged where there is one, never the presence. */
+/**
+ * Members that identify a payload have to be present. Others are optional; if present, their type is checked.
+ */
 const id = z.string().check(z.minLength(1));
 const text = z.nullish(z.string());
 const version = z.nullish(z.union([z.string(), z.number()]));

@@ -1,4 +1,7 @@
-/** Text that may be absent: `null` is how many senders write absence. */
+// Types of the notification payloads that this package knows (verification.md §7.36).
+// Validated by `notification-schemas.ts`, with one schema for each family.
+
+/** Optional text: many senders write `null` for absence. */
 type Text = string | null | undefined;
 
 /**

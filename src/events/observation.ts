@@ -1,3 +1,6 @@
+// Types of observations of other channels than webhooks, and their keys (admission.md §5.9, §5.10).
+// Called by `receiver.observe` and by whatever reads a stored observation.
+
 import type { Refusal } from '../shared/outcome.ts';
 import type { Event, EventChannel, TaskStatus } from './event.ts';
 
@@ -54,11 +57,11 @@ export type Observe = (observation: Observation) => Promise<Observed>;
 
 const KEY = 'observation';
 
-/** The key of an observation (admission.md §5.10). @param hash of which change it is. */
+/** The key of an observation (admission.md §5.10). @param hash identifies the change. */
 export const observationKey = (source: Observation['source'], hash: string): string =>
   `${KEY}/${source}/${hash}`;
 
-/** The channel of an observation, by its key; undefined for a webhook's, which has no `/`. */
+/** The channel of an observation, by its key; undefined for a webhook's key, which has no `/`. */
 export function observedBy(key: string): Observation['source'] | undefined {
   const [kind, source] = key.split('/');
   return kind === KEY && source !== undefined ? (source as Observation['source']) : undefined;

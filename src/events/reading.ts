@@ -1,3 +1,7 @@
+// Reads the raw body of an authentic delivery: strict JSON, format, envelope rules, event (verification.md
+// §7).
+// Called by the stage `read` and by `readEvent`. One chunk with the schemas, loaded by the startup check.
+
 import { isReportShaped } from './delivery-report.ts';
 import { type InexactFound, inexactNumbers } from '../codec/inexact-numbers.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -14,7 +18,7 @@ import { taskStatus } from './status.ts';
 import { readTool } from './tool.ts';
 import { eventWarning, placesOf } from './warnings.ts';
 
-/* In the same chunk: what few events need. */
+/** Exported here to be in the same chunk: few events need them. */
 export { parseResult } from './result-schemas.ts';
 export { eventWarning } from './warnings.ts';
 
@@ -56,14 +60,14 @@ export interface ChallengeReading {
   readonly payload: JsonObject;
 }
 
-/** `readEvent` where somebody else hashes, and answers a proof of control. */
+/** As `readEvent`, for a caller that hashes and answers proofs of control itself. */
 export type ReadBody = (
   bytes: Uint8Array,
   options: Pick<ReadOptions, 'edition' | 'format' | 'sender'> &
     Required<Pick<ReadOptions, 'hash'>> & {
       /** The accepted names. */
       readonly protocols: Protocols;
-      /** Of what `receiver.observe` has made; absent: a webhook. */
+      /** The channel of a body that `receiver.observe` made; absent for a webhook. */
       readonly source?: EventChannel | undefined;
       /** The URL by which it came, if one is known. */
       readonly url?: string | undefined;
@@ -72,7 +76,7 @@ export type ReadBody = (
 
 /**
  * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
- * Never throws for anything in `bytes`. `event.reemission` and the warnings that need memory are the store's to add.
+ * Never throws for anything in `bytes`. The store adds `event.reemission` and the warnings that need memory.
  */
 export const readBody: ReadBody = (
   bytes,
@@ -93,7 +97,7 @@ export const readBody: ReadBody = (
   return inexact ? inexactEvent(draft, inexact, origin) : assembleEvent(draft, origin);
 };
 
-/** The event of a body with numbers that a double changes: its owner is told which. */
+/** The event of a body with numbers that a double changes: a warning names them to the owner. */
 function inexactEvent(
   draft: Draft,
   { numbers, paths }: InexactFound,
@@ -108,10 +112,13 @@ function inexactEvent(
   return assembled.ok ? { ...assembled, inexact: numbers } : assembled;
 }
 
-/** A body that `receiver.observe` has made, in the members of a tool-transport envelope. Its task may have no id. */
+/**
+ * Reads a body that `receiver.observe` made, with the members of a tool-transport envelope. Its task may have
+ * no id.
+ */
 function readObservation(payload: JsonObject, source: EventChannel): Draft {
   const status = textMember(payload, 'status');
-  // A state that was asked for (owed.md §6.5). Whatever else is observed has no such member.
+  // A pulled state (owed.md §6.5). Other observations have no such member.
   const family = textMember(payload, 'notification_type');
   return {
     ok: true,
@@ -133,7 +140,7 @@ function readObservation(payload: JsonObject, source: EventChannel): Draft {
     notificationId: undefined,
     taskEnvelope: family === undefined,
     family,
-    // A report that was asked for (owed.md §4.3). A task's own result is never one.
+    // A pulled report (owed.md §4.3). A task's own result is never one.
     reportShaped: source === 'pull' && isReportShaped(textMember(payload, 'task_type'), payload['result']),
     warnings: [],
   };

@@ -1,7 +1,8 @@
-/* Of delivery reports what is needed before one comes: no schema is loaded for it. */
+// Constants of delivery reports that are needed before the schemas are loaded.
+// Used by the stages, `observe` and the readers of reports.
 
 /** `task_type` of a report's envelope. */
 export const REPORT_TASK_TYPE = 'media_buy_delivery';
 
-/** Rows of a report that are counted by the account of reports (owed.md §3.1). */
+/** Most rows of a report that the account of reports counts (owed.md §3.1). */
 export const MAX_REPORTED_WINDOWS = 10_000;

@@ -1,3 +1,6 @@
+// Validates results of ended tasks by the owner's schemas (option `resultSchemas`).
+// Called by `dispatch`; public as `parseResult`.
+
 import type { Event, ParsedResult, ResultSchemas, StandardSchema, TaskEvent } from './event.ts';
 import { withMembers } from './event-members.ts';
 import { placesOf, eventWarning } from './warnings.ts';
@@ -30,10 +33,10 @@ export async function parseResult<S extends ResultSchemas>(
   schemas: S | undefined,
 ): Promise<Event<S>> {
   if (event.kind !== 'task') return event;
-  // Of another S by its type alone: nothing is parsed yet.
+  // Another S in its type alone: nothing is parsed yet.
   const plain = event as unknown as TaskEvent<S>;
   const { taskType, data } = event;
-  // `hasOwn`: a task type called `constructor` is not a schema.
+  // `hasOwn`: a task type called `constructor` is no schema.
   const schema = taskType !== undefined && schemas && Object.hasOwn(schemas, taskType) && schemas[taskType];
   if (!schema || data === undefined || data === null || !isTerminal(event.status)) return plain;
   const { mismatch, value } = await validate(schema, data);
@@ -45,7 +48,7 @@ export async function parseResult<S extends ResultSchemas>(
 }
 
 interface Validation {
-  /** Why the value does not fit; undefined where it does. */
+  /** The reason why the value does not fit; undefined if it fits. */
   readonly mismatch?: string;
   readonly value?: unknown;
 }

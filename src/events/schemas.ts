@@ -1,12 +1,15 @@
+// Schemas of envelopes, reports and interim results, and the forms of ids (contract.md §6).
+// Called while events are read; public for users of `proto-webhooks/events`.
+
 import * as z from 'zod/mini';
 import type { DeliveryReport, InputRequest, WorkingProgress } from './event.ts';
 import { isMediaBuyWord } from './status.ts';
 import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from './wire.ts';
 
-/** `idempotency_key` (verification.md §7.2). */
+/** Form of `idempotency_key` (verification.md §7.2). */
 export const IDEMPOTENCY_KEY: RegExp = /^[A-Za-z0-9_.:-]{16,255}$/;
 
-/** `subscriber_id` (subscriptions.md §5.1). */
+/** Form of `subscriber_id` (subscriptions.md §5.1). */
 export const SUBSCRIBER_ID: RegExp = /^[A-Za-z0-9_.:-]{1,64}$/;
 
 const id = z.string().check(z.minLength(1));

@@ -1,10 +1,12 @@
+// Reads the state of a thing from a notification's payload, or makes such a payload for an end (owed.md §6.1,
+// §6.5).
+// Called by `assemble.ts` for webhooks and by the reconciler for snapshots.
+
 import { defined, isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_STATE_ID } from '../states/states.ts';
 import type { NotificationFamily } from './event.ts';
 import { parseInstant } from './instant.ts';
 import { notificationFamily } from './notification-family.ts';
-
-/* The state of a thing that a notification tells (owed.md §6.1): what its payload says. */
 
 /**
  * The state of a thing, e.g. of an impairment, as the payload of a notification tells it. A store keeps the newest of
@@ -23,21 +25,23 @@ export interface StateReading {
   readonly ended?: true;
 }
 
-/** Names of members, one within the other. */
+/** The names of members, from the outer to the inner. */
 type Path = readonly string[];
 
-/** Where a payload says of which thing it tells, what became of it, and when. */
+/** Members of a payload that name the thing, its new state, and the time. */
 interface StateMembers {
   readonly id: Path;
   readonly at: Path;
   readonly to?: Path;
-  /** Of a thing that has no state any more once it is again what it was. */
+  /** Set for a thing whose state is over once it is again as before. */
   readonly from?: Path;
-  /** The family says that the thing is gone. */
+  /** True if the family itself says that the thing is gone. */
   readonly isEnd?: (family: string) => boolean;
 }
 
-/** Families whose payload has the id of one thing. Others tell of a log, of a pair of things, or of the seller. */
+/**
+ * Families whose payload has the id of one thing. Others are about a log, a pair of things, or the seller.
+ */
 const STATES: { readonly [F in NotificationFamily]?: StateMembers } = {
   impairment: {
     id: ['impairment_id'],
@@ -62,7 +66,7 @@ const STATES: { readonly [F in NotificationFamily]?: StateMembers } = {
   },
 };
 
-/** The last member of a path, where it is a string. */
+/** The last member of a path if it is a string. */
 function textAt(payload: JsonObject, path: Path): string | undefined {
   const [name = '', ...rest] = path;
   if (rest.length === 0) return textMember(payload, name);
@@ -81,7 +85,7 @@ const membersOf = (family: string): StateMembers | undefined => {
   return Object.hasOwn(STATES, name) ? STATES[name as NotificationFamily] : undefined;
 };
 
-/** What is read of a body. */
+/** Parts of a body that are read. */
 interface Told {
   readonly family: string;
   /** The typed payload. */
@@ -105,23 +109,23 @@ export function stateReading(told: Told): StateReading | undefined {
   return { id, ...defined({ at, to, from }), ...(isOver && { ended: true }) };
 }
 
-/** Beside an impairment: its media buy has none any more. */
+/** True if the health beside an impairment says that its media buy has none any more. */
 const isHealthy = ({ family, data, envelope }: Told): boolean =>
   family === 'impairment' &&
   [data, envelope].some((one) => isJsonObject(one) && textMember(one, 'health') === 'ok');
 
-/** What an object of a snapshot was before, if that counts. */
+/** The earlier state of an object in a snapshot, if it counts. */
 export const originIn = (payload: JsonObject, family: string): string | undefined =>
   textIn(payload, membersOf(family)?.from);
 
-/** Whether payloads of a family tell of one thing each. */
+/** True if payloads of a family are about one thing each. */
 export const hasState = (family: string): boolean => membersOf(family) !== undefined;
 
-/** The new state in a payload, where it says one. */
+/** The new state in a payload, if it names one. */
 export const stateIn = (family: string, payload: JsonObject): string | undefined =>
   textIn(payload, membersOf(family)?.to);
 
-/** What is told of an end that no webhook brought (owed.md §6.5). @param from the state that has ended. */
+/** The payload for an end that no webhook reported (owed.md §6.5). @param from the state that has ended. */
 export function endPayload(
   family: string,
   { id, from, at }: { readonly id: string; readonly from?: string | undefined; readonly at: number },

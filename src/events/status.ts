@@ -1,6 +1,9 @@
+// The words of a task's status, in both transports (verification.md §7.10, §7.14).
+// Used wherever a status is read.
+
 import type { TaskStatus } from './event.ts';
 
-/** Whether nothing follows it. The words are the same in both transports. */
+/** True for each status that nothing follows. The words are the same in both transports. */
 const TERMINAL: Record<TaskStatus, boolean> = {
   submitted: false,
   working: false,
@@ -12,7 +15,7 @@ const TERMINAL: Record<TaskStatus, boolean> = {
   rejected: true,
 };
 
-/** Words of a media buy's life that some senders put where the task's status belongs: refused there. */
+/** Words of a media buy's life that some senders write as the task's status: refused there. */
 const MEDIA_BUY_WORDS: ReadonlySet<string> = new Set(['active', 'paused', 'reporting_delayed']);
 
 const AGENT_PREFIX = 'TASK_STATE_';
@@ -21,7 +24,7 @@ export function isTerminal(status: TaskStatus): boolean {
   return TERMINAL[status];
 }
 
-/** The status that `text` is, exactly as written; agent transport: normalised before. */
+/** The status that `text` is, exactly as written; for the agent transport, after `normaliseState`. */
 export function taskStatus(text: string | undefined): TaskStatus | undefined {
   return text !== undefined && isStatus(text) ? text : undefined;
 }
@@ -31,8 +34,8 @@ export function isMediaBuyWord(text: string): boolean {
 }
 
 /**
- * `TASK_STATE_INPUT_REQUIRED` → `input-required`. ASCII letters only: `toLowerCase` would also turn the Kelvin sign
- * into a k, and so another word into `working`.
+ * `TASK_STATE_INPUT_REQUIRED` → `input-required`. ASCII letters only: `toLowerCase` would also turn the
+ * Kelvin sign into a k, and so another word into `working`.
  */
 export function normaliseState(state: string): string {
   const name = state.startsWith(AGENT_PREFIX) ? state.slice(AGENT_PREFIX.length) : state;

@@ -1,3 +1,7 @@
+// Reads a tool-transport envelope (MCP), or a webhook of another family, into a draft of an event
+// (verification.md §7.1 to §7.8).
+// Called by `reading.ts` for bodies of that form.
+
 import { isBareReport, isReportShaped } from './delivery-report.ts';
 import type { Form, ToolShape } from './families.ts';
 import { type Draft, type EnvelopeFailure, envelopeFailure } from './envelope.ts';
@@ -8,7 +12,7 @@ import { IDEMPOTENCY_KEY } from './schemas.ts';
 import { isMediaBuyWord, taskStatus } from './status.ts';
 import { eventWarning } from './warnings.ts';
 
-/** What is wrong with a body, by its shape. A bare result is told before its key, because it lacks that as well. */
+/** Finds the fault of a body, by its shape. A bare result is reported before its missing key. */
 const PROBLEMS: Record<ToolShape, (payload: JsonObject) => EnvelopeFailure | undefined> = {
   envelope: envelopeProblem,
   'bare-result': () =>
@@ -52,12 +56,12 @@ export function readTool(
   };
 }
 
-/** `result`, unchanged. */
+/** The member `result`, unchanged. */
 export function toolData(payload: JsonObject): unknown {
   return payload['result'];
 }
 
-/** What is wrong with `idempotency_key`, if anything. */
+/** The fault of `idempotency_key`, if any. */
 export function keyProblem(payload: JsonObject): EnvelopeFailure | undefined {
   const key = present(payload, 'idempotency_key');
   if (key === undefined) {
@@ -77,7 +81,7 @@ export function badKey(): EnvelopeFailure {
   );
 }
 
-/** The key is looked at first, then the other members. */
+/** Checks the key first, then the other members. */
 function envelopeProblem(payload: JsonObject): EnvelopeFailure | undefined {
   const key = keyProblem(payload);
   if (key) return key;
@@ -98,7 +102,7 @@ function statusProblem(status: unknown): EnvelopeFailure | undefined {
     : undefined;
 }
 
-/** At the top level, else in `result` (verification.md §7.30). */
+/** The id at the top level, or else in `result` (verification.md §7.30). */
 function notificationId(payload: JsonObject, result: unknown): string | undefined {
   return (
     textMember(payload, 'notification_id') ??
@@ -106,7 +110,7 @@ function notificationId(payload: JsonObject, result: unknown): string | undefine
   );
 }
 
-/** Expected members: their absence is reported, not refused. */
+/** Warnings about absent members that are expected but not required. */
 function absences(payload: JsonObject, edition: Edition | undefined): readonly EventWarning[] {
   const warnings: EventWarning[] = [];
   const isExpected = edition?.operationId !== 'optional';

@@ -1,3 +1,6 @@
+// The sentences of warnings, and the places where a value does not fit its schema.
+// Called while events are read, and by the stages that add warnings.
+
 import { printableName } from '../codec/printable.ts';
 import type { WarningCode } from '../shared/codes.ts';
 import type { EventWarning } from './event.ts';
@@ -39,22 +42,23 @@ const SENTENCES: Record<WarningCode, string> = {
     'the call was answered with its result at once, and no webhook should follow that',
 };
 
-/** @param detail added in brackets; for the owner, and already sanitized where it comes from the body. */
+/** @param detail added in brackets; for the owner, and already sanitized if it comes from the body. */
 export function eventWarning(code: WarningCode, detail?: string): EventWarning {
   return { code, message: detail === undefined ? SENTENCES[code] : `${SENTENCES[code]} (${detail})` };
 }
 
-/** As Standard Schema and zod say where a value does not fit. */
+/** An issue in the form of Standard Schema and zod. */
 export interface Issue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** How many places of a mismatch a warning names. */
+/** Most places of a mismatch that a warning names. */
 const MAX_PLACES = 4;
 
 /**
- * Where a value does not fit its schema. Not why: messages of schemas may quote values, and the body is never logged.
- * @param whole the value's name where no member of it is to blame.
+ * Places where a value does not fit its schema. Without reasons: messages of schemas may quote values, and
+ * the body is never logged.
+ * @param whole the value's name, for an issue that concerns no member of it.
  */
 export function placesOf(issues: readonly Issue[], whole: string): string {
   const places = issues.slice(0, MAX_PLACES).map(({ path = [] }) => {

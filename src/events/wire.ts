@@ -1,3 +1,6 @@
+// Types of webhook bodies as sellers send them (contract.md §6).
+// Used by the schemas and by sample payloads; public for users of `proto-webhooks/events`.
+
 /**
  * The whole JSON body of a webhook about a task that was called by MCP, as the seller sends it and `samplePayloads`
  * builds it. Unknown members are kept.

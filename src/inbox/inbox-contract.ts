@@ -1,3 +1,6 @@
+// Types of `receiver.inbox` and of the option `worker`, as buyers see them (docs/operations.md).
+// Implemented by `operate.ts` and `worker.ts`; exported by the package's main entry.
+
 import type { InboxPage, InboxRecord } from '../stores/store.ts';
 
 /**
@@ -160,8 +163,9 @@ export interface ReceiverInbox {
   /** Ends a DEAD or queued event without handling it. Its duplicates are answered 200. `other`: it runs, or is done. */
   readonly discard: (sender: string, idempotencyKey: string) => Promise<DiscardResult>;
   /**
-   * Counts events by sender and state. The store counts them; one that cannot is read in pages of 1 000 records.
-   * @param query most: events of a state that are counted where pages are read; 100 000.
+   * Counts events by sender and state. The store counts them; a store that cannot is read in pages of 1 000
+   * records.
+   * @param query `most`: the number of events of one state after which reading pages ends. Default: 100 000.
    */
   readonly stats: (query?: { readonly most?: number }) => Promise<InboxStats>;
   /**

@@ -1,3 +1,6 @@
+// Lists, runs again and ends stored events for operators: `receiver.inbox` (admission.md §4.10).
+// Made by the receiver through `work.ts`; the command line's verb `inbox` uses its parts without a receiver.
+
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { deliveryId } from '../shared/delivery.ts';
 import { ConfigError, Fault } from '../shared/errors.ts';
@@ -39,7 +42,7 @@ import type {
   RedriveResult,
 } from './inbox-contract.ts';
 
-/** An event that its owner wants run, with what it was stored as. */
+/** A stored event that is to run now, with its body and what was read from it. */
 interface Kept {
   readonly sender: string;
   readonly key: string;
@@ -47,7 +50,7 @@ interface Kept {
   readonly copy: FirstCopy;
 }
 
-/** As a delivery of the same bytes would ask, but without a nonce: nobody signed this one. */
+/** The request that a delivery of the same bytes would make, but without a nonce: nobody signed this one. */
 function acceptRequest({ sender, body, copy }: Kept, context: ReadyContext): AcceptRequest {
   const { config, hashes, registrations } = context;
   const known = config.senders.fixed?.find(({ agentUrl }) => agentUrl === sender);
@@ -76,7 +79,7 @@ async function runHere(
   const arrivedAt = context.now();
   const log = boundLogger(context.logger, { sender, key, deliveryId: id });
   const origin = originOf(context.config, sender);
-  // No seller brings it again, and no worker: a failure must not leave it waiting for either.
+  // Neither a seller nor a worker brings it again, so a failure must not leave it waiting for one.
   const won: AdmittedEvent = {
     kind: 'won',
     origin,
@@ -94,7 +97,7 @@ async function runHere(
     return 'busy';
   }
   const result = await settle(await dispatch(run, context, log), context, { log, background, arrivedAt });
-  // Not settled: it runs on past its deadline, or somebody else has it.
+  // Not settled: the handler runs on past its deadline, or somebody else has the event.
   return result.kind === 'settled' ? result.state : 'busy';
 }
 
@@ -108,7 +111,7 @@ function resultOf(decision: Exclude<AcceptDecision, Win>): RedriveResult {
 
 /**
  * Mode `inline`: runs a DEAD or stuck event's handler in this process (admission.md §4.10).
- * @throws Fault `misconfigured` where the stored body cannot be read any more: then nothing has changed.
+ * @throws Fault `misconfigured` if the stored body cannot be read any more; nothing has changed then.
  */
 export async function redriveInline(
   { sender, key }: Pick<Kept, 'sender' | 'key'>,
@@ -120,7 +123,7 @@ export async function redriveInline(
   if (!record) return 'absent';
   const { body } = record;
   if (!body) return 'other';
-  // Its lease may be over, and what runs here is not started again here.
+  // Its lease may have ended, but an event that runs in this process is not started again here.
   const id = deliveryId(context.hashes, sender, key);
   if (context.running.has(id)) return 'busy';
   const kept = {
@@ -137,7 +140,7 @@ export async function redriveInline(
   return runHere(kept, decision, context, background);
 }
 
-/** A record with the ids by which alarms and log lines name it. */
+/** Adds the ids by which alarms and log lines name the event. */
 export function seenEvent(record: InboxRecord, context: ReadContext): SeenEvent {
   const { sender, key } = record;
   return {
@@ -148,18 +151,18 @@ export function seenEvent(record: InboxRecord, context: ReadContext): SeenEvent 
 }
 
 const STATES = ['queued', 'leased', 'dead'] as const;
-/** What becomes DEAD by a run is behind the pages of DEAD events by then. */
+/** DEAD events first: an event that its run makes DEAD is then not met a second time. */
 const DEAD_FIRST = ['dead', 'queued', 'leased'] as const;
 
-/** Records in one call of the store: what is held in memory at once. */
+/** Records in one call of the store, which is also the most held in memory at once. */
 const PAGE = 1_000;
-/** Events worked on at a time: more would fill a pool of connections, and deliveries would wait behind it. */
+/** Most events worked on at a time: more would fill a connection pool, and deliveries would wait. */
 export const WIDTH = 4;
 
 type Pages = Pick<StoreInbox, 'list'>;
 type Counted = Pick<StoreInbox, 'list' | 'counts'>;
 
-/** Oldest first. An event that changes its state meanwhile is seen at most once, and one that comes meanwhile maybe. */
+/** Oldest first. An event that changes its state meanwhile is seen at most once; a new one may be missed. */
 async function* pagesOf(inbox: Pages, query: Omit<InboxQuery, 'limit' | 'after'>) {
   let after: string | undefined;
   do {
@@ -177,10 +180,10 @@ async function* pagesOfStates(
   for (const state of states) yield* pagesOf(inbox, { state, ...(sender !== undefined && { sender }) });
 }
 
-/** Nobody brings it again, for its seller was told 200: an event that was given back to workers, or whose process died. */
+/** Nobody brings these again: the seller was told 200, then the process died or gave them to workers. */
 const isStuck = ({ acked, source = 'webhook' }: InboxRecord): boolean => acked && source === 'webhook';
 
-/** `ReceiverInbox.stats`. */
+/** Implements `ReceiverInbox.stats`. Without `counts`, pages are read until `most` of a state are counted. */
 export async function statsOf(inbox: Counted, most: number): Promise<InboxStats> {
   const counts = { queued: 0, leased: 0, dead: 0 };
   const found = await inbox.counts?.();
@@ -210,7 +213,7 @@ export async function statsOf(inbox: Counted, most: number): Promise<InboxStats>
 const byState = (one: InboxCount, other: InboxCount): number =>
   STATES.indexOf(one.state) - STATES.indexOf(other.state) || (one.sender < other.sender ? -1 : 1);
 
-/** @throws ConfigError for a limit that is none. */
+/** @throws ConfigError for an unknown member, or a limit that is not a whole number. */
 export function checkedStats(query: { readonly most?: number } = {}): number {
   onlyKnown('inbox.stats', query, { most: true });
   return wholeNumber('inbox.stats: most', query.most, 100_000);
@@ -218,21 +221,18 @@ export function checkedStats(query: { readonly most?: number } = {}): number {
 
 const FILTER_NAMES = { sender: true, before: true, error: true, dryRun: true } as const;
 
-/** Which events, checked. */
+/** Checked filter of `redriveMany` or `discardMany`. */
 export interface Filter {
   readonly state: 'dead' | 'queued';
   readonly sender?: string;
   readonly before: number;
   readonly error: string;
   readonly dryRun: boolean;
-  /** Also what is queued or leased and would wait for a worker: where handlers run before the reply there is none. */
+  /** True to include stuck events (`isStuck`): they wait for a worker, and mode `inline` may have none. */
   readonly withStuck?: boolean;
 }
 
-/**
- * Callers in JavaScript too: a filter that is misspelt would take every event.
- * @throws ConfigError
- */
+/** @throws ConfigError also for callers in JavaScript: a misspelt member would match every event. */
 export function checkedFilter(
   method: 'redriveMany' | 'discardMany',
   query: RedriveManyQuery | DiscardManyQuery | undefined,
@@ -254,10 +254,10 @@ export function checkedFilter(
 }
 
 /**
- * Each event that fits, once: what becomes DEAD again meanwhile is passed already. Where it rejects, those that were
- * changed are changed, and the next call takes the others.
- * @param width how many at a time.
- * @param act changes one, and says what came of it.
+ * Calls `act` once for each matching event; one that becomes DEAD again meanwhile has been passed already. If
+ * it rejects, changes made so far stay, and the next call takes the remaining events.
+ * @param width most events at a time.
+ * @param act changes one event and returns the result.
  */
 export async function actOnMany<R extends string>(
   inbox: Pages,
@@ -293,10 +293,10 @@ const LIST_DEFAULT = 100;
 const LIST_MOST = 1_000;
 const QUERY_NAMES = { state: true, sender: true, limit: true, after: true } as const;
 
-/** Callers in JavaScript too: a mistake must not look like an empty inbox. @throws ConfigError */
+/** Checks callers in JavaScript too: a mistake must not look like an empty inbox. @throws ConfigError */
 function checkedQuery(query: InboxListQuery | undefined): InboxQuery {
   const { limit, state, sender, after }: Partial<InboxListQuery> = query ?? {};
-  // `next` for `after` would give the first page again and again.
+  // The name `next` instead of `after` would return the first page again and again.
   onlyKnown('inbox.list', query ?? {}, QUERY_NAMES);
   if (state === undefined) throw new ConfigError(`inbox.list: state is missing: ${STATES.join(', ')}.`);
   oneOf('inbox.list: state', state, STATES);
@@ -314,7 +314,7 @@ function checkKey(method: string, sender: string, key: string): void {
   text(`inbox.${method}: idempotencyKey`, key);
 }
 
-/** As a delivery: `stop()` waits for it. */
+/** Counts as a delivery, so that `stop()` waits for it. */
 async function counted<T>({ arrived, answered }: Lifecycle, work: () => Promise<T>): Promise<T> {
   arrived();
   try {
@@ -324,11 +324,11 @@ async function counted<T>({ arrived, answered }: Lifecycle, work: () => Promise<
   }
 }
 
-/** `receiver.inbox`: an open store's, and redriving by the receiver's mode. */
+/** Creates `receiver.inbox`; a redrive depends on the receiver's mode. */
 export function createReceiverInbox(context: ReceiverContext, lifecycle: Lifecycle): ReceiverInbox {
   const { store, startup, config, wakeSignal } = context;
 
-  /** @throws ConfigError where the store has none, or is not usable; Fault where it cannot be reached. */
+  /** @throws ConfigError if the store has no inbox or fails the check; Fault if unreachable or stopping. */
   async function opened(): Promise<{ readonly inbox: StoreInbox; readonly ready: ReadyContext }> {
     if (!store.inbox) {
       throw new ConfigError(
@@ -350,7 +350,7 @@ export function createReceiverInbox(context: ReceiverContext, lifecycle: Lifecyc
     return result;
   }
 
-  /** One of many, while the receiver runs: `stop()` waits for those that have begun, and no others begin. */
+  /** Runs one of many. While the receiver stops none begins; `stop()` waits for those that have begun. */
   function unlessStopping<T>(work: () => Promise<T>): Promise<T> {
     if (lifecycle.stopping()) throw new Fault('shutting_down', 'the receiver stops');
     return counted(lifecycle, work);

@@ -1,9 +1,15 @@
-/** A sleep that can be ended early; a notification that comes before the sleep ends it too, so that none is lost. */
+// A sleep that can be ended early, so that an event queued in this process does not wait for the next poll.
+// Made once per receiver: the worker waits, and whatever queues an event or frees a handler notifies.
+
+/**
+ * A sleep that can be ended early. A notification that comes before the sleep ends it too, so that none is
+ * lost.
+ */
 export interface WakeSignal {
   readonly notify: () => void;
-  /** Whether a worker of this process was started. */
+  /** True once a worker of this process was started. */
   listened: boolean;
-  /** Resolves after `ms`, or at `notify`. For one that waits. */
+  /** Resolves after `ms` or at `notify`. Only one caller may wait at a time. */
   readonly wait: (ms: number) => Promise<void>;
 }
 

@@ -1,3 +1,7 @@
+// One round of a worker: decides whether to lease, leases due events and runs each (admission.md §4.6,
+// §4.12).
+// Called by `worker.ts`, which repeats it and decides how many events a round may take.
+
 import type { AlarmCode } from '../shared/codes.ts';
 import { deliveryId } from '../shared/delivery.ts';
 import { Fault, isOfKind, messageOf } from '../shared/errors.ts';
@@ -13,22 +17,25 @@ import { settle } from '../stages/settle.ts';
 import { originOf, readStored, type Started, type AdmittedEvent } from '../stages/admitted-event.ts';
 import type { LeasedEvent, LeaseDueRequest, StoreInbox } from '../stores/store.ts';
 
-/** A store that fails is asked again after `pollMs`, twice that, and so on up to this, with jitter. Ms. */
+/**
+ * Longest wait before a failing store is asked again, ms. Waits double from 2 `pollMs`, less up to half as
+ * jitter.
+ */
 const LONGEST_IDLE_MS = 30_000;
 
-/** What a worker is told by its store, and its owner has to mend. */
+/** Alarms for faults of the store that its owner has to mend. */
 const FAULT_ALARMS: Readonly<Partial<Record<UnavailableCode, AlarmCode>>> = {
   misconfigured: 'misconfigured',
   not_durable: 'durability_lowered',
 };
 
 interface Failures {
-  /** How long to wait before the next try, ms. */
+  /** Records the failure, and returns the wait before the next try, ms. */
   readonly delayAfter: (error: unknown, what: string) => number;
   readonly over: () => void;
 }
 
-/** The store may be away for a while; it is asked again until it answers. */
+/** Counts failed calls of the store, which may be unreachable for a while and is asked until it answers. */
 export function createFailures({
   config,
   logger,
@@ -61,7 +68,9 @@ export function createFailures({
   };
 }
 
-/** The pipeline's end, entered from the inbox. A sender that is no longer configured makes no difference. */
+/**
+ * The leased event as `dispatch` and `settle` take it. It runs even if its sender is no longer configured.
+ */
 export function wonOf(event: LeasedEvent, context: ReadyContext): AdmittedEvent {
   const { sender, key, lease, waitedMs, traceparent, url } = event;
   const origin = originOf(context.config, sender);
@@ -81,8 +90,9 @@ export function wonOf(event: LeasedEvent, context: ReadyContext): AdmittedEvent 
 }
 
 /**
- * Runs a leased event's handler and completes or fails it. Resolves when the handler has settled, or counts as
- * crashed; never rejects: what cannot be settled runs out, and is leased again.
+ * Runs a leased event's handler and completes or fails the event. Resolves when the handler has settled or
+ * counts as crashed. Never rejects: if the end cannot be stored, the lease runs out and the event is leased
+ * again.
  */
 export async function runLeased(run: Started, context: ReadyContext, abort: AbortController): Promise<void> {
   const { deliveryId: id, key, lease, origin } = run.won;
@@ -111,42 +121,46 @@ export async function runLeased(run: Started, context: ReadyContext, abort: Abor
   }
 }
 
-/** What is to be leased: whatever is due, or one suspect and nothing beside it (admission.md §4.6). */
+/** Events to lease in a round: whatever is due, or one suspect and nothing beside it (admission.md §4.6). */
 export type Next = 'any' | 'alone';
 
 interface RoundRequest {
-  /** Events at most. */
+  /** Most events to lease. */
   readonly max: number;
   readonly next: Next;
 }
 
 interface RoundResult {
-  /** How long to wait for the next round. Ms. */
+  /** Wait before the next round. Ms. */
   readonly idleMs: number;
-  /** What the next one is for. */
+  /** Events that the next round leases. */
   readonly next: Next;
 }
 
-/** A worker's calls of the store. */
+/** Calls of the store by one worker. */
 interface WorkCycle {
-  /** One of them; `take` is given each event. Never rejects. */
+  /** Makes one call and gives each leased event to `take`. Never rejects. */
   readonly lease: (
     request: RoundRequest,
     take: (event: LeasedEvent) => Promise<unknown>,
   ) => Promise<RoundResult>;
-  /** The worker has slept for so long because it wanted to: no gap with the store. Ms. */
+  /** Reports a sleep that the worker intended, which is no gap in contact with the store. Ms. */
   readonly wasIdle: (ms: number) => void;
 }
 
-/** However soon something is due, an idle worker does not look more often than this. Ms. */
+/** Shortest wait of an idle worker, however soon something is due. Ms. */
 const SHORTEST_IDLE_MS = 20;
 
 /**
- * How long the store has not been heard of, though it was asked, or the process stood still. After more than a lease
- * the leases of everybody may have run out, and each is given the time to renew them.
+ * Time since the store was last heard of, although it was asked or because the process stood still. After
+ * more than a lease, everybody's leases may have run out; their owners are given time to renew them
+ * (admission.md §4.6).
  */
 interface Gap {
-  /** @param at when the call began that was answered, on the clock of `performance.now()`. */
+  /**
+   * Reports an answered call.
+   * @param at start of the call, on the clock of `performance.now()`.
+   */
   readonly heard: (at: number) => void;
   readonly failed: () => void;
   readonly wasIdle: (ms: number) => void;
@@ -165,7 +179,7 @@ function createGap(leaseMs: number): Gap {
       isAway = true;
     },
     wasIdle(ms) {
-      // A timer is a little late each time; one that is a lease late stood still with its process.
+      // A timer is a little late each time; one that is more than a lease late stood still with its process.
       if (!isAway && performance.now() - since - ms <= leaseMs) since = performance.now();
     },
     ms: () => performance.now() - since,
@@ -179,10 +193,11 @@ export function createWorkCycle(context: ReadyContext, inbox: StoreInbox): WorkC
   const failures = createFailures(context);
   const gap = createGap(leaseMs);
   let quietUntil = -Infinity;
-  // Kept until a call is answered: what one gave that was not, and that nobody runs, is then known for the worker's own.
+  // Kept until a call is answered. If an answer is lost, the store knows its leases as this worker's own,
+  // which nobody runs.
   let owner = context.newId();
 
-  /** Ms until something may be leased. Rejects where the store is still away. */
+  /** Ms until something may be leased. Rejects if the store is still unreachable. */
   async function quietMs(): Promise<number> {
     if (gap.ms() > leaseMs) {
       const asked = performance.now();
@@ -235,11 +250,11 @@ export function createWorkCycle(context: ReadyContext, inbox: StoreInbox): WorkC
         const quiet = await quietMs();
         if (quiet > 0) return { idleMs: quiet, next: request.next };
         const result = await ask(request, take);
-        // The place for a suspect is kept for another one: the others have their turn.
+        // The place for suspects is taken or reserved, so other events have their turn.
         if (!result) return { idleMs: worker.pollMs, next: 'any' };
         const { events, died, suspectDue, nextDueMs = worker.pollMs } = result;
         failures.over();
-        // After a suspect, or where another worker has it, the others have their turn.
+        // After a suspect, or if another worker has it, the other events have their turn.
         const next = suspectDue && request.next === 'any' ? 'alone' : 'any';
         const hasMore = next === 'alone' || events.length + died.length > 0;
         const idleMs = hasMore ? 0 : Math.max(SHORTEST_IDLE_MS, Math.min(nextDueMs, worker.pollMs));

@@ -1,3 +1,6 @@
+// Leases due events again and again and runs their handlers, a bounded number at a time (admission.md §4.14).
+// Begun by `receiver.start()` through `work.ts`; `work-cycle.ts` makes the calls of the store.
+
 import { settledWithin } from '../shared/time-limits.ts';
 import { ConfigError, Fault, isOfKind } from '../shared/errors.ts';
 import type { ReadyContext, ReceiverContext } from '../receiver/context.ts';
@@ -8,21 +11,21 @@ import type { LeasedEvent, StoreInbox } from '../stores/store.ts';
 import type { WakeSignal } from './wake-signal.ts';
 import { createFailures, createWorkCycle, type Next, runLeased, wonOf } from './work-cycle.ts';
 
-/** Leases what is due and runs it, in this process. */
+/** Leases due events and runs them in this process. */
 export interface Worker {
-  /** Begins; called again, nothing. */
+  /** Begins. A second call does nothing. */
   readonly start: () => void;
   /**
-   * Leases nothing more, gives back what has not begun, and waits for the handlers that run, at most `graceMs`;
-   * when three quarters of it are over, their signals fire. Ms.
+   * Leases nothing more, gives back events that have not begun, and waits for running handlers, at most
+   * `graceMs`. After three quarters of it, their signals fire. Ms.
    */
   readonly stop: (graceMs: number) => Promise<void>;
 }
 
-/** How long workers leave alone what was given to one that runs it already. Ms. */
+/** Time for which workers leave an event alone that was leased to a process which already runs it. Ms. */
 const AGAIN_MS = 1_000;
 
-/** Handlers under way. */
+/** Handlers that are running. */
 interface Runs {
   readonly size: () => number;
   readonly begin: (run: Started) => void;
@@ -38,7 +41,7 @@ function createRuns(context: ReadyContext, wakeSignal: WakeSignal): Runs {
       const abort = new AbortController();
       const run = runLeased(one, context, abort).finally(() => {
         running.delete(abort);
-        // A handler is free, and perhaps a task.
+        // A handler is free again, and perhaps a task, so the worker looks at once.
         wakeSignal.notify();
       });
       running.set(abort, run);
@@ -50,14 +53,17 @@ function createRuns(context: ReadyContext, wakeSignal: WakeSignal): Runs {
   };
 }
 
-/** Waits for `over`, at most `graceMs`; `warn` is called when three quarters of that have passed. */
+/** Waits for `over`, at most `graceMs`; calls `warn` when three quarters of that have passed. */
 async function waitFor(over: Promise<unknown>, graceMs: number, warn: () => void): Promise<void> {
   const warning = setTimeout(warn, graceMs * 0.75);
   await settledWithin(over, graceMs);
   clearTimeout(warning);
 }
 
-/** @param inbox the store's. */
+/**
+ * Creates a worker that has not begun.
+ * @param inbox the store's inbox.
+ */
 export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSignal: WakeSignal): Worker {
   const { running } = context;
   const { concurrency, batch, pollMs } = context.config.worker;
@@ -70,16 +76,19 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
   async function take(event: LeasedEvent): Promise<void> {
     const { sender, key, lease } = event;
     const unstarted = { sender, key, owner: lease.owner };
-    // A suspect takes the place at once, under its own name.
+    // Frees the place for suspects that the worker reserved: a suspect takes it when it starts.
     running.release(WORKER);
     if (stopping) return giveBack(unstarted, context);
     const run = started(wonOf(event, context), running);
-    // Of a store that knows no `except`: what it gives a second time is not started a second time.
+    // Happens if the store ignores `except`: an event that runs here already is not started a second time.
     if (!run) return giveBack(unstarted, context, AGAIN_MS);
     runs.begin(run);
   }
 
-  /** How many events may be leased now: one and nothing beside it where it is to be a suspect (admission.md §4.6). */
+  /**
+   * Number of events that may be leased now; for a suspect one, and none while anything else runs
+   * (admission.md §4.6).
+   */
   function room(): number {
     if (next === 'alone') return running.all().length > 0 ? 0 : 1;
     return running.hasSuspect() ? 0 : Math.min(concurrency - runs.size(), batch);
@@ -112,7 +121,7 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
     async stop(graceMs) {
       stopping = true;
       wakeSignal.notify();
-      // A call of the store that is under way may bring events still; they are given back.
+      // A call of the store may still be under way and bring events; they are given back.
       const over = Promise.resolve(working).then(() => runs.settled());
       await waitFor(over, graceMs, () => runs.abort(new Fault('shutting_down', 'the worker stops')));
       const left = runs.size();
@@ -126,11 +135,11 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
 }
 
 /**
- * Begins the worker of a started receiver (admission.md §4.14). A store that is away is not a reason to give up: a process that starts
- * with its database would else have to be started again by somebody.
+ * Begins the worker of a started receiver (admission.md §4.14). An unreachable store is no reason to give up:
+ * a process that starts before its database would need somebody to start it again.
  * @param stopping ends the tries.
- * @param begin gets the worker that is to be begun.
- * @throws ConfigError (rejects) where the startup check throws one.
+ * @param begin receives the worker, and begins it.
+ * @throws ConfigError (rejects) if the startup check throws one.
  */
 export async function startWorker(
   context: ReceiverContext,

@@ -1,27 +1,30 @@
+// Follows the redirects of an adagents.json within its registrable domain (verification.md §5.10).
+// Called by `fetchDocument` for documents whose kind allows redirects.
+
 import { sameRegistrableDomain } from './registrable-domain.ts';
 import { urlRefusedReason } from './net/addresses.ts';
 
-/** RFC 9110 §15.4: those that name another place of the same document. */
+/** Statuses of RFC 9110 §15.4 that name another place of the same document. */
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 const MAX_HOPS = 3;
 
 interface RedirectRules {
-  /** One request, under all rules of a fetch. */
+  /** Makes one request, under all rules of a fetch. */
   readonly get: (url: string) => Promise<Response>;
   readonly allowLoopback: boolean;
 }
 
-/** The answer at the end of the redirects, or why they are not followed. */
+/** The answer at the end of the redirects, or the reason for not following them. */
 type RedirectEnd =
   | { readonly ok: true; readonly at: string; readonly response: Response }
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Follows redirects within the registrable domain that was asked first, over https, at most three (verification.md
- * §5.10). An answer that is none comes back as it is.
- * @param url that was asked, with its answer `first`.
- * @throws whatever `get` throws.
+ * Follows redirects within the registrable domain of the first URL, over https, at most three
+ * (verification.md §5.10). An answer that is no redirect is returned as it is.
+ * @param url the requested URL, with its answer `first`.
+ * @throws the errors of `get`.
  */
 export async function redirectedWithin(
   { get, allowLoopback }: RedirectRules,

@@ -1,3 +1,6 @@
+// Reads a publisher's adagents.json into the keys that it pins for agents (verification.md §5.5).
+// Called by `publisher-pins.ts`, as `parse` of its two kinds of documents.
+
 import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
 import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
@@ -6,16 +9,16 @@ import type { Parsed } from './document.ts';
 import { addKey, type KeySet, keySetOf, MAX_KEYS, noKeys } from './jwks.ts';
 import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED } from './pinned-jwks.ts';
 
-/** What a publisher's adagents.json says about keys (verification.md §5.5). */
+/** The part of a publisher's adagents.json about keys (verification.md §5.5). */
 export interface AdAgents {
   /**
-   * By agent URL, byte for byte, only agents with `signing_keys[]`: the keys, or what is wrong with that list. One
-   * agent's broken list is not a reason to distrust what the publisher says of another.
+   * Keys by agent URL, byte for byte, for agents with `signing_keys[]`; a string names the fault of that
+   * list. One agent's broken list is no reason to distrust the publisher's other entries.
    */
   readonly pinned: ReadonlyMap<string, KeySet | string>;
-  /** Where the list is instead, absolute: the file has `authoritative_location` only. */
+  /** Absolute URL of the list, if the file has `authoritative_location` only. */
   readonly next?: string;
-  /** The agents that it lists, of a file that was pointed to: it says nothing of any other. */
+  /** Agents listed in a file that was pointed to: it says nothing about any other. */
   readonly mustList?: ReadonlySet<string>;
 }
 
@@ -25,10 +28,10 @@ function pointerTo(location: unknown): Parsed<AdAgents> {
     : { ok: false, reason: 'authoritative_location is not an absolute URL' };
 }
 
-/** Characters of an agent's entry that are kept: of its URL, and of its keys as JSON. */
+/** Longest part of an agent's entry that is kept: its URL, and its keys as JSON. Characters. */
 const MAX_ENTRY = 16_384;
 
-/** Reads an adagents.json. Never throws. @param mustList it was pointed to. */
+/** Reads an adagents.json. Never throws. @param mustList true if another file pointed to it. */
 export function parseAdAgents(bytes: Uint8Array, mustList = false): Parsed<AdAgents> {
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, reason: json.detail };
@@ -57,7 +60,7 @@ function pinsOf(
   return { value: { pinned, ...listed }, ...warning };
 }
 
-/** Agents that a warning names. */
+/** Most agents that a warning names. */
 const MAX_WARNINGS = 4;
 
 type AgentEntry = JsonObject & { readonly url: string };
@@ -69,7 +72,10 @@ function agentEntries(agents: readonly unknown[]): AgentEntry[] {
   );
 }
 
-/** An agent may have several entries, each for some of the publisher's properties: their keys are one set. */
+/**
+ * Collects key lists by agent. An agent may have several entries, each for some of the publisher's
+ * properties: their keys are one set.
+ */
 function keyListsByAgent(agents: readonly AgentEntry[]): Map<string, unknown[]> {
   const lists = new Map<string, unknown[]>();
   for (const entry of agents) {
@@ -83,8 +89,8 @@ function keyListsByAgent(agents: readonly AgentEntry[]): Map<string, unknown[]> 
 }
 
 /**
- * Read strictly: an entry passed over would be a key of the seller's that is refused. Only keys that differ under one
- * `kid` take no other along. Undefined: nothing is pinned.
+ * Reads an agent's lists strictly: skipping an entry would refuse a key of the seller's. Only keys that
+ * differ under one `kid` do not spoil the others. Undefined if nothing is pinned.
  */
 function pinnedSet(lists: readonly unknown[]): Parsed<KeySet> | undefined {
   const broken = (reason: string): Parsed<KeySet> => ({ ok: false, reason });

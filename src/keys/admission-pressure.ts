@@ -1,3 +1,7 @@
+// Counts signing keys that come into use, and alarms if there are unusually many (option
+// `advanced.admissionPressure`).
+// Called by the key resolver for each candidate; refuses nothing. `receiver.health()` shows the counts.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 
 /**
@@ -44,12 +48,15 @@ interface PressureOptions {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** Key ids are counted over so many minutes: a mean of a shorter time jumps with each one. */
+/** Minutes over which key ids are counted: the mean of a shorter time would jump with each key. */
 const WINDOW_MIN = 5;
-/** A mean below one new key counts as one, or the first key after a quiet day would be an infinite multiple of it. */
+/**
+ * A mean below one new key counts as one. Otherwise the first key after a quiet day would be an infinite
+ * multiple of it.
+ */
 const LEAST_MEAN = 1;
 
-/** Minutes before the window that each ratio looks back on. */
+/** Minutes before the window that each ratio covers. */
 const LOOK_BACK: Readonly<Record<'shortRatio' | 'mediumRatio' | 'longRatio', number>> = {
   shortRatio: 60,
   mediumRatio: 360,
@@ -57,13 +64,13 @@ const LOOK_BACK: Readonly<Record<'shortRatio' | 'mediumRatio' | 'longRatio', num
 };
 const RATIOS = ['shortRatio', 'mediumRatio', 'longRatio'] as const;
 
-/** The mean in 5 minutes before those that are judged; undefined until the time that it is of was seen. */
+/** The mean per 5 minutes before the judged window; undefined until that much time was observed. */
 function meanOf(history: KeyHistory, back: number): number | undefined {
   if (history.minutes() < back + WINDOW_MIN) return undefined;
   return Math.max((history.count(WINDOW_MIN, back) * WINDOW_MIN) / back, LEAST_MEAN);
 }
 
-/** A threshold that was passed: its name, and how many key ids it allows in 5 minutes. */
+/** A threshold that was exceeded: its name, and the number of key ids that it allows in 5 minutes. */
 interface Tripped {
   readonly threshold: keyof AdmissionPressure;
   readonly limit: number;
@@ -84,9 +91,9 @@ function tripped(history: KeyHistory, thresholds: AdmissionPressure, count: numb
   return found.filter(({ limit }) => count > limit);
 }
 
-/** Counts key ids as they come into use. */
+/** Counts key ids when they come into use. */
 export interface PressureGauge {
-  /** To be called with each key that is found: one that is known costs two look-ups. */
+  /** Called with each key that is found: a known one costs two look-ups. */
   readonly note: (sender: string, keyid: string) => void;
   readonly state: () => PressureState;
 }
@@ -131,13 +138,13 @@ export function createPressureGauge({ thresholds, now, raiseAlarm }: PressureOpt
   };
 }
 
-/** When key ids were first seen, by the minute, over a day. Its size is bounded, whatever is noted. */
+/** First sightings of key ids by the minute, over a day. Bounded, whatever is noted. */
 interface KeyHistory {
-  /** Whether this sender's key id was noted. Nothing is made for the answer: each delivery asks. */
+  /** True if this sender's key id was noted. Allocates nothing, because each delivery asks. */
   knows(sender: string, keyid: string): boolean;
-  /** Time passes, also where no key id is noted. @param minute as of `note`. */
+  /** Lets time pass even if no key id is noted. @param minute as in `note`. */
   passTo(minute: number): void;
-  /** @returns whether this sender's key id is new. @param minute whole minutes of the receiver's clock. */
+  /** @returns true if this sender's key id is new. @param minute whole minutes of the receiver's clock. */
   note(sender: string, keyid: string, minute: number): boolean;
   /** Key ids first seen in the `minutes` that ended `ago` minutes before the end of the current one. */
   count(ago: number, minutes: number): number;
@@ -147,16 +154,19 @@ interface KeyHistory {
   minutes(): number;
 }
 
-/** A day before the window of 5 minutes that is judged. */
+/** One day before the judged window of 5 minutes. */
 const MINUTES = 1440 + 5;
-/** A clock that was set back by more minutes than this makes the counts meaningless: they start again. */
+/** If the clock was set back by more minutes than this, the counts are meaningless and start again. */
 const TOLERATED = 5;
-/** Some 10 MB. What is forgotten would count as new again. */
+/** Most key ids remembered, some 10 MB. A forgotten one would count as new again. */
 const MAX_KNOWN = 100_000;
-/** Of all key ids: a key id may have thousands. */
+/** Most characters of all key ids together: one id may have thousands. */
 const MAX_CHARACTERS = 5_000_000;
 
-/** Key ids by sender, within bounds. Whoever has too many loses its own oldest ones first, and no other sender's. */
+/**
+ * Key ids by sender, within bounds. A sender with too many loses its own oldest ones first, and no other
+ * sender's.
+ */
 function createKnownIds(): {
   readonly has: (sender: string, keyid: string) => boolean;
   readonly add: (sender: string, keyid: string) => void;

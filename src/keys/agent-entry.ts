@@ -1,15 +1,21 @@
+// Finds the entries of an agent in brand.json, by exact or canonical URL (verification.md §5.2).
+// Called by `agent-location.ts` for each copy of a brand.json.
+
 import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { AgentEntry, BrandJson } from './brand-json.ts';
 
-/** Characters of URLs that are made canonical for one agent, and so many more for each: at most some 40 ms. */
+/**
+ * Most characters of URLs that are canonicalised for one agent, with an extra for each URL: at most some 40
+ * ms.
+ */
 const MAX_COMPARED = 524_288;
 const EACH_COMPARED = 128;
 
 /**
- * The entries of an agent (verification.md §5.2): those with its very `url`, or with one of the same canonical form, as
- * the sender's edition says. Undefined where too many might have it: whoever publishes 2 MiB of them is not to hold the
- * event loop for a second.
+ * The entries of an agent (verification.md §5.2): those with exactly its `url`, or with the same canonical
+ * form, by the sender's edition. Undefined if too many might match: a publisher of 2 MiB of them must not
+ * block the event loop for a second.
  */
 export function entriesOf(
   { agentUrl, edition }: SenderEntry,
@@ -32,14 +38,14 @@ export function entriesOf(
 }
 
 /**
- * URLs that may have this canonical form: they have its host, in whatever case, and what is not encoded and has neither
- * dot segments nor a fragment ends as it does. Nearly all of a long list is passed over by that.
+ * URLs that may have this canonical form. They contain its host in any case. A URL without encoding, dot
+ * segments and fragment must also end like it. This skips nearly all of a long list.
  */
 function* spellings(wanted: string, listed: Iterable<string>): Iterable<string> {
   const begin = wanted.indexOf('//') + 2;
   const end = wanted.indexOf('/', begin);
   const [host, path] = [wanted.slice(begin, end), wanted.slice(end)];
-  // A root may go without its slash.
+  // A root may be written without its slash.
   const tail = path === '/' || path.startsWith('/?') ? path.slice(1) : path;
   // Ports are compared as numbers.
   const name = host.replace(/:\d+$/, '');
@@ -50,7 +56,10 @@ function* spellings(wanted: string, listed: Iterable<string>): Iterable<string> 
   }
 }
 
-/** Who compares makes no A-labels of what is published, and dots that are encoded have two readings. */
+/**
+ * True if the URL can be compared. A comparison makes no A-labels of published URLs, and encoded dots have
+ * two readings.
+ */
 const isComparable = (url: string): boolean => /^[\x21-\x7e]*$/.test(url) && !/%2e/i.test(url);
 
 function canonicalUrl(url: string): string | undefined {

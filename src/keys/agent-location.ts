@@ -1,3 +1,7 @@
+// Steps 1 to 3: from a sender to the URL of its JWKS, through brand.json (verification.md §5.1 to §5.3,
+// §5.20).
+// Called by `sender-keys.ts`; `keys check` of the command line shows its near misses.
+
 import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
 import { putBounded } from '../shared/bounded.ts';
 import { MAX_URL_BYTES, printableName, quoted } from '../codec/printable.ts';
@@ -7,16 +11,16 @@ import { type BrandJson, brandJsonKind } from './brand-json.ts';
 import type { CopyResult, DocumentKind, FetchMoment } from './document.ts';
 import { type BrandFiles, mayList, nextChange, registrableBrandJsonUrl } from './operators.ts';
 
-/** Enough to see the mistake. */
+/** Most near misses in a message: enough to see the mistake. */
 const MAX_SHOWN = 4;
-/** Listed URLs that are looked at for one that was meant: some 20 ms. */
+/** Most listed URLs that are compared in the search for near misses: some 20 ms. */
 const MAX_LOOKED_AT = 20_000;
 
 /** A listed URL that was probably meant. */
 interface NearMiss {
-  /** As listed, in pieces that a log can take. */
+  /** The URL as listed, made safe for a log. */
   readonly url: string;
-  /** In what it differs, e.g. `trailing slash`. */
+  /** Parts that differ, e.g. `trailing slash`. */
   readonly differsIn: readonly string[];
 }
 
@@ -29,10 +33,13 @@ interface UrlParts {
   readonly fragment: string;
 }
 
-/** RFC 3986, appendix B, with the port set apart: the text as it is, for what a parser repairs is what went wrong. */
+/**
+ * Matches RFC 3986, appendix B, with the port apart, on the text as written: a parser would repair the very
+ * mistake.
+ */
 const URL_PARTS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*?)(:\d*)?(\/[^?#]*)?(\?[^#]*)?(#.*)?$/i;
 
-/** Not by a pattern: `/\/+$/` takes quadratic time, and the text is a counterparty's. */
+/** Removes trailing slashes in a loop: `/\/+$/` takes quadratic time, and the text is a counterparty's. */
 function withoutSlashes(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end -= 1;
@@ -41,7 +48,7 @@ function withoutSlashes(path: string): string {
 
 const sameCase = (a: string, b: string): boolean => a === b || a.toLowerCase() !== b.toLowerCase();
 
-/** What people usually get wrong, and how it shows. */
+/** Usual mistakes in URLs, and how to recognise each. */
 const DIFFERENCES: readonly (readonly [string, (a: UrlParts, b: UrlParts) => boolean])[] = [
   ['scheme', (a, b) => a.scheme.toLowerCase() !== b.scheme.toLowerCase()],
   ['port', (a, b) => a.port !== b.port],
@@ -58,8 +65,8 @@ const DIFFERENCES: readonly (readonly [string, (a: UrlParts, b: UrlParts) => boo
 ];
 
 /**
- * URLs of a document that differ from the configured one by what people usually get wrong: a trailing slash, the scheme,
- * upper case, the port, the query. How an entry is matched: verification.md §5.2.
+ * URLs of a document that differ from the configured one by a usual mistake: a trailing slash, the scheme,
+ * upper case, the port, the query. Matching itself follows verification.md §5.2.
  */
 export function nearMisses(agentUrl: string, listed: Iterable<string>): NearMiss[] {
   const wanted = normalized(agentUrl);
@@ -74,12 +81,12 @@ export function nearMisses(agentUrl: string, listed: Iterable<string>): NearMiss
   return misses;
 }
 
-/** For a message: each URL with what it differs in. */
+/** Text for a message: each URL with the parts in which it differs. */
 export function nearMissText(misses: readonly NearMiss[]): string {
   return misses.map(({ url, differsIn }) => `${url} (differs in ${differsIn.join(', ')})`).join(', ');
 }
 
-/** Host and path without what is easily got wrong. */
+/** Host and path without the parts that are easily mistaken. */
 function normalized(url: string): string {
   if (!URL.canParse(url)) return url.trim().toLowerCase();
   const { hostname, pathname } = new URL(url);
@@ -89,7 +96,7 @@ function normalized(url: string): string {
 function differences(wanted: string, listed: string): string[] {
   const [a, b] = [partsOf(wanted), partsOf(listed)];
   const found = a && b ? DIFFERENCES.filter(([, differs]) => differs(a, b)).map(([name]) => name) : [];
-  // White space, percent-encoding, dot segments, a root dot: visible once the two are laid side by side.
+  // White space, percent-encoding, dot segments or a root dot: visible if the two are compared side by side.
   return found.length > 0 ? found : ['spelling'];
 }
 
@@ -100,7 +107,7 @@ function partsOf(url: string): UrlParts | undefined {
   return { scheme, host, port, path, query, fragment };
 }
 
-/** The whole where a log can take it: it is as long as the configured one, give or take a query. */
+/** The whole URL if a log can take it: it is as long as the configured one, give or take a query. */
 function loggable(url: string): string {
   return url.length <= 256 && printable(url) ? url : JSON.stringify(printableName(url));
 }
@@ -109,7 +116,7 @@ function printable(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
-/** Gives the brand.json at a URL, from the network or only from the cache: the caller's choice. */
+/** Loads the brand.json at a URL, from the network or from the cache alone, as the caller chooses. */
 export type LoadBrandJson = (
   kind: DocumentKind<BrandJson>,
   url: string,
@@ -117,33 +124,33 @@ export type LoadBrandJson = (
 
 type Locate = (sender: SenderEntry, load: LoadBrandJson) => Promise<Location>;
 
-/** Both ways to a sender's JWKS. */
+/** Two ways to a sender's JWKS: with and without waiting. */
 export interface Locator {
   readonly locate: Locate;
   /**
-   * The `jwks_uri` that `locate` gives for copies that it has judged before, without waiting; undefined where it has to
-   * be asked.
-   * @param cached the cached brand.json at a URL.
+   * The `jwks_uri` that `locate` found in copies that it has judged before, without waiting. Undefined if
+   * `locate` has to be asked.
+   * @param cached returns the cached brand.json at a URL.
    */
   readonly cachedUri: (
     sender: SenderEntry,
     cached: (url: string) => BrandJson | undefined,
   ) => string | undefined;
-  /** Gives the URL at which the search for the sender's brand.json began last, or will begin. */
+  /** Returns the URL at which the search for the sender's brand.json began last, or will begin. */
   readonly startOf: (sender: SenderEntry) => string | undefined;
 }
 
-/** The host's file, which the host answered with 404: the registrable domain's is in its place. */
+/** The host's file that was answered with 404: the registrable domain's replaces it. */
 interface AbsentFile {
   readonly url: string;
   readonly absence: FetchMoment;
 }
 
-/** The file where a search begins, and where it is. */
+/** The file where a search begins, and its URL. */
 interface Begun {
   readonly first: CopyResult<BrandJson>;
   readonly start: string;
-  /** Why it cannot be had, if two were asked for. */
+  /** The reason why no file could be fetched, if two were asked for. */
   readonly trouble?: string;
   readonly insteadOf?: AbsentFile;
 }
@@ -151,21 +158,22 @@ interface Begun {
 interface LocateOptions {
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
-  /** Unix ms: operators are authorized for a time. */
+  /** Unix ms; operators are authorized for a limited time. */
   readonly now: () => number;
 }
 
-/** How many senders' first `jwks_uri` are remembered: as many as documents are. */
+/** Most senders whose first `jwks_uri` is remembered: as many as documents. */
 const MAX_LEARNED = 10_000;
 
-/** See `createLocator`. */
+/** Makes `locate` alone; see `createLocator`. */
 export function createLocate(options: LocateOptions): Locate {
   return createLocator(options).locate;
 }
 
 /**
- * Steps 1 to 3 (verification.md §5.1 to §5.3): brand.json, followed once where it points elsewhere, the entry whose `url`
- * is the agent URL, its `jwks_uri`. What a copy says is judged once, and its alarms are raised once.
+ * Performs steps 1 to 3 (verification.md §5.1 to §5.3). A brand.json that points elsewhere is followed once.
+ * Then comes the entry with the agent URL, then its `jwks_uri`. Each copy is judged once, and its alarms are
+ * raised once.
  */
 export function createLocator(options: LocateOptions): Locator {
   const judgements = createLocationCache(options);
@@ -179,7 +187,7 @@ export function createLocator(options: LocateOptions): Locator {
   const declaredAt = ({ declared }: SenderEntry, start: string): string | undefined => declared && start;
   const noteMovedAt = (sender: SenderEntry, start: string, jwksUri: string): void =>
     noteMoved(sender.agentUrl, jwksUri, declaredAt(sender, start));
-  /** The first file: of the agent's host, or of its registrable domain. */
+  /** Loads the first file: that of the agent's host, or of its registrable domain. */
   const begun = async (sender: SenderEntry, own: string, load: LoadBrandJson): Promise<Begun> => {
     const asksOn = sender.brandJsonUrl === undefined && sender.edition.asksRegistrableDomain;
     const first = await load(asksOn ? wellKnown : named, own);
@@ -225,7 +233,10 @@ function missing(at: string, reason: string): Location {
   return { ok: false, renewable: false, reason: `brand.json at ${at}: ${reason}` };
 }
 
-/** Step 1: at the operator domain, which is the host of the agent URL, unless configuration names another place. */
+/**
+ * Step 1: the URL at the operator domain, which is the host of the agent URL, unless configuration names
+ * another place.
+ */
 export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): string | undefined {
   if (sender.brandJsonUrl !== undefined) return sender.brandJsonUrl;
   if (!URL.canParse(sender.agentUrl)) return undefined;
@@ -235,8 +246,9 @@ export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): strin
 }
 
 /**
- * Reports a URL other than the one first learned, once for each value it takes.
- * @param what has the URL. The function's `of` says which one, where a sender has several.
+ * Reports a URL other than the one first learned, once for each new value.
+ * @param what the document or member that has the URL. If a sender has several, the function's `of` says
+ * which one.
  */
 export function createMoveWatch(
   raiseAlarm: RaiseAlarm,
@@ -262,7 +274,7 @@ export function createMoveWatch(
   };
 }
 
-/** Where a sender's JWKS lies. `renewable`: brand.json could be had, and a newer one may say otherwise. */
+/** The location of a sender's JWKS. `renewable`: brand.json could be read, and a newer copy may differ. */
 export type Location =
   | { readonly ok: true; readonly jwksUri: string; readonly insteadOf?: AbsentFile }
   | { readonly ok: false; readonly renewable: boolean; readonly reason: string };
@@ -275,19 +287,19 @@ interface LocationFinding {
 interface CachedLocation {
   readonly configured: BrandJson;
   readonly location: Location;
-  /** Unix ms at which an operator's time begins or ends. */
+  /** Unix ms at which an operator's authorization begins or ends. */
   readonly until: number;
 }
 
-/** What brand.json says of a sender's JWKS, judged once a copy. */
+/** Locations that brand.json gives for a sender's JWKS, judged once per copy. */
 interface LocationCache {
-  /** The location that was found for these very copies before. @param start where the search began. */
+  /** The location that was found for exactly these copies before. @param start URL where the search began. */
   cached(
     sender: SenderEntry,
     files: Pick<BrandFiles, 'configured' | 'listing'>,
     start: string,
   ): Location | undefined;
-  /** The same, or a judgement made now, whose alarm is raised. */
+  /** As `cached`, or a new judgement, whose alarm is raised. */
   find(sender: SenderEntry, files: BrandFiles, start: string): Promise<Location>;
 }
 
@@ -305,7 +317,7 @@ function createLocationCache({ raiseAlarm, now }: LocateOptions): LocationCache 
       const known = before(sender, files, start);
       if (known !== undefined) return known;
       const { location, alarm } = await findLocation(sender, files, now());
-      // Others may have judged it meanwhile. The result is kept and no promise of it: where a request owns its I/O,
+      // Others may have judged it meanwhile. The result is kept, not its promise: if requests own their I/O,
       // none may wait for another's.
       if (alarm !== undefined && before(sender, files, start) === undefined) raiseAlarm(alarm);
       const locations = judged.get(files.listing) ?? new Map<string, CachedLocation>();
@@ -364,7 +376,7 @@ async function findLocation(sender: SenderEntry, files: BrandFiles, now: number)
   return { location: { ok: true, jwksUri } };
 }
 
-/** In words: the JWKS is at another host than the seller declares. */
+/** Explains that the JWKS is at another host than the seller declares. */
 function foreignOrigin({ declared }: SenderEntry, jwksUri: string): string | undefined {
   const { keyOrigin } = declared ?? {};
   const isForeign = keyOrigin !== undefined && new URL(jwksUri).host !== hostAndPort(keyOrigin);
@@ -374,7 +386,7 @@ function foreignOrigin({ declared }: SenderEntry, jwksUri: string): string | und
 const hostAndPort = (origin: string): string | undefined =>
   URL.canParse(origin) ? new URL(origin).host : undefined;
 
-/** Step 3: the entry's `jwks_uri`, else the well-known path at the origin of the agent URL. */
+/** Step 3: the entry's `jwks_uri`, or the well-known path at the origin of the agent URL. */
 function absoluteJwksUri(jwksUri: unknown, agentUrl: string): string | undefined {
   if (jwksUri !== undefined) {
     return typeof jwksUri === 'string' && URL.canParse(jwksUri) ? new URL(jwksUri).href : undefined;

@@ -1,3 +1,6 @@
+// Reads a brand.json: agents, operators, and the place that it points to (verification.md §5.1, §5.2).
+// Called as a document kind by `agent-location.ts` and the resolver.
+
 import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { parseInstant } from '../events/instant.ts';
@@ -5,35 +8,39 @@ import type { DocumentKind, Parsed } from './document.ts';
 
 /** An entry of `agents[]`, as published. */
 export interface AgentEntry {
-  /** Undefined where it has none or `null`. */
+  /** Undefined if the entry has none, or `null`. */
   readonly jwksUri: unknown;
   readonly type: unknown;
 }
 
-/** What a brand.json says about agents (verification.md §5.1, §5.2). */
+/** The part of a brand.json about agents (verification.md §5.1, §5.2). */
 export interface BrandJson {
-  /** Where the agents are listed instead, absolute: the file has `authoritative_location` or a `house` domain only. */
+  /**
+   * Absolute URL of the list of agents, if the file has only `authoritative_location` or a `house` domain.
+   */
   readonly next?: string;
-  /** By `url` as it is written. */
+  /** Entries by `url` as written. */
   readonly agents: ReadonlyMap<string, readonly AgentEntry[]>;
-  /** `authorized_operators[]` by `domain`, as `URL` writes hosts. */
+  /** Periods of `authorized_operators[]` by `domain`, in the form in which `URL` writes hosts. */
   readonly operators: ReadonlyMap<string, readonly Period[]>;
-  /** It is a house's portfolio: `house` is an object. */
+  /** True for a house's portfolio: `house` is an object. */
   readonly isHouse: boolean;
 }
 
-/** When an operator is authorized, Unix ms; always where absent. */
+/** Period in which an operator is authorized, Unix ms; unlimited where a bound is absent. */
 export interface Period {
   readonly from?: number;
-  /** The first instant at which it is no more. */
+  /** The first instant at which the authorization is over. */
   readonly until?: number;
 }
 
-/** 2 MiB, 32 levels: verification.md §5.13, §5.14. */
+/** 2 MiB and 32 levels (verification.md §5.13, §5.14). */
 const MAX_BYTES = 2_097_152;
 const MAX_DEPTH = 32;
 
-/** A host name with an optional port, and nothing that could turn the URL made of it into another one. */
+/**
+ * Matches a host name with an optional port, and nothing that could turn the URL made of it into another one.
+ */
 const DOMAIN = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/i;
 
 /** @param allowLoopback development: a `house` named by a file that came over http is asked over http. */
@@ -61,8 +68,8 @@ function parseBrandJson(bytes: Uint8Array, url: string, allowLoopback: boolean):
 }
 
 /**
- * Every list that the file has, or what is wrong with its shape: read leniently, a mistake would delist every agent. `null` is
- * not a mistake: many serialisers write it for "none".
+ * Every list of agents in the file, or the fault of its shape: read leniently, a mistake would delist every
+ * agent. `null` is no mistake, because many serialisers write it for "none".
  */
 function agentLists(root: JsonObject): unknown[][] | string {
   const [house, brands] = [present(root, 'house'), present(root, 'brands')];
@@ -75,15 +82,15 @@ function agentLists(root: JsonObject): unknown[][] | string {
     if (!Array.isArray(agents)) return 'agents is not an array';
     lists.push(agents as unknown[]);
   }
-  // `brands` or a `house` object without agents is a listing that lists none, not a pointer elsewhere.
+  // `brands` or a `house` object without agents is a list of no agents, not a pointer elsewhere.
   if (lists.length === 0 && (brands !== undefined || isJsonObject(house))) lists.push([]);
   return lists;
 }
 
-/** Characters of a member of an agent's entry that are kept. */
+/** Longest member of an agent's entry that is kept, in characters. */
 const MAX_ENTRY = 16_384;
 
-/** What cannot be a URL or a type anyway is not kept either. */
+/** Drops a value that cannot be a URL or a type anyway. */
 function kept(value: unknown): unknown {
   const isLong = typeof value === 'string' && value.length > MAX_ENTRY;
   return isLong || (typeof value === 'object' && value !== null) ? null : value;
@@ -115,7 +122,9 @@ function operatorDomains(operators: unknown): Map<string, Period[]> {
   return domains;
 }
 
-/** Undefined where it has a time that cannot be read: nobody knows when it is authorized. */
+/**
+ * The period of an operator. Undefined if a time cannot be read, because nobody knows when it is authorized.
+ */
 function periodOf(operator: JsonObject): Period | undefined {
   const [from, until] = [timeIn(operator, 'valid_from', 0), timeIn(operator, 'valid_until', DAY_MS)];
   if (Number.isNaN(from) || Number.isNaN(until)) return undefined;
@@ -124,7 +133,7 @@ function periodOf(operator: JsonObject): Period | undefined {
 
 const DAY_MS = 86_400_000;
 
-/** An instant, or a day in UTC and so much later. NaN for what cannot be read. */
+/** An instant. A day means its beginning in UTC plus `afterDayMs`. NaN for an unreadable value. */
 function timeIn(operator: JsonObject, name: string, afterDayMs: number): number | undefined {
   const value = present(operator, name);
   if (value === undefined) return undefined;
@@ -134,7 +143,7 @@ function timeIn(operator: JsonObject, name: string, afterDayMs: number): number 
   return isDay ? ms + afterDayMs : ms;
 }
 
-/** As `URL` writes hosts, so that the two compare: lower case, A-labels, no root dot. */
+/** The host in the form of `URL`, so that the two compare: lower case, A-labels, no root dot. */
 function asHost(domain: string): string {
   const ascii = /^[\x21-\x7e]*$/.test(domain);
   const url = `https://${domain}`;

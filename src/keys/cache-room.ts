@@ -1,23 +1,30 @@
+// Bounds the memory of the document cache: estimates, reservations, and dropping what was used least recently
+// (verification.md §5.18).
+// Called by `document-cache.ts` alone.
+
 import { type CacheState, type Entry, isWithin, runningFetch } from './document.ts';
 
-/** What a document that was read takes in memory, for each byte of its text: measured, the worst of its kinds. */
+/** Memory of a parsed document per byte of its text, measured for the worst kind. */
 const HEAP_PER_BYTE = 6;
 
-/** Looked at for each new document, least recently used first: so that many come and go without a look at all. */
+/**
+ * Documents examined for each new one, least recently used first: so many may come and go without a full
+ * scan.
+ */
 const MAX_SWEPT = 32;
 
-/** Ms for which a failure is remembered after its back-off, for the count of its alarm. */
+/** Time for which a failure is remembered after its back-off, so that its alarm can count. Ms. */
 const FAILURE_KEPT_MS = 10 * 60_000;
 
-/** Takes a document out. */
+/** Removes a document. */
 export function dropEntry(state: CacheState, key: string): void {
   state.heldBytes -= state.entries.get(key)?.heldBytes ?? 0;
   state.entries.delete(key);
 }
 
-/** Notes what a copy that was just kept takes, and drops the least recently used ones above the bound. */
+/** Notes the size of a copy that was just kept, and drops the least recently used ones above the bound. */
 export function noteSize(state: CacheState, key: string, entry: Entry<unknown>, bytes: number): void {
-  // Dropped while it was fetched: it is held by who waits for it alone.
+  // Dropped during its fetch: only those that wait for it hold it.
   if (state.entries.get(key) !== entry) return;
   const held = bytes * HEAP_PER_BYTE;
   state.heldBytes += held - entry.heldBytes;
@@ -25,7 +32,7 @@ export function noteSize(state: CacheState, key: string, entry: Entry<unknown>, 
   makeRoom(state, entry);
 }
 
-/** Drops the least recently used documents above the bound, which is at least half of what the owner set. */
+/** Drops the least recently used documents above the bound, which is at least half of the owner's limit. */
 function makeRoom(state: CacheState, keeping?: Entry<unknown>): void {
   const { maxBytes = Number.POSITIVE_INFINITY } = state.options.limits;
   const room = Math.max(maxBytes - state.reservedBytes, maxBytes / 2);
@@ -35,7 +42,10 @@ function makeRoom(state: CacheState, keeping?: Entry<unknown>): void {
   }
 }
 
-/** Notes what is held of a document beside the cache, and cannot be dropped. @param bytes 0: nothing any more. */
+/**
+ * Counts memory that a document needs beside the cache and that cannot be dropped. @param bytes 0 releases
+ * it.
+ */
 export function reserve(state: CacheState, key: string, bytes: number): void {
   state.reservedBytes += bytes - (state.reserved.get(key) ?? 0);
   if (bytes === 0) state.reserved.delete(key);
@@ -43,7 +53,10 @@ export function reserve(state: CacheState, key: string, bytes: number): void {
   makeRoom(state);
 }
 
-/** Of the least recently used documents those go that are past their hard limit, or that only failed, long ago. */
+/**
+ * Drops old documents among the least recently used: those past their hard limit, and those that only failed,
+ * long ago.
+ */
 export function dropExpired(state: CacheState): void {
   const now = state.options.now();
   let left = MAX_SWEPT;

@@ -1,3 +1,6 @@
+// Declarations of sellers about their keys and edition, as the store keeps them (verification.md §5.29).
+// Read by `places.ts` for every search; written by registrations, which ask sellers.
+
 import type { Logger } from '../shared/alarms.ts';
 import { putBounded } from '../shared/bounded.ts';
 import { utf8 } from '../codec/encoding.ts';
@@ -8,45 +11,45 @@ import { once, singleFlight } from '../shared/single-flight.ts';
 import type { RegistrationRow, RegistrationRows, Store } from '../stores/store.ts';
 import { isWithin } from './document.ts';
 
-/** What a seller declared in its capabilities, as far as keys and registrations need it (verification.md §5.29). */
+/** The part of a seller's declared capabilities that keys and registrations need (verification.md §5.29). */
 export interface Declared {
   /** `identity.brand_json_url`. */
   readonly brandJsonUrl?: string;
   /** `identity.key_origins.webhook_signing`. */
   readonly keyOrigin?: string;
-  /** The edition that it speaks, a release: `3.1`. */
+  /** The edition that the seller speaks, a release: `3.1`. */
   readonly edition?: string;
   /** `webhook_signing.delivery_retry_horizon_seconds`, in ms. */
   readonly horizonMs?: number;
-  /** `media_buy.propagation_surfaces`, of those that this version knows. */
+  /** The known surfaces in `media_buy.propagation_surfaces`. */
   readonly surfaces?: readonly Surface[];
 }
 
-/** Where a seller shows what impairs a media buy. */
+/** A way in which a seller shows impairments of a media buy. */
 export type Surface = (typeof SURFACES)[number];
 
 const SURFACES = ['snapshot', 'webhook', 'out_of_band'] as const;
 
-/** @returns undefined where it is no list. */
+/** @returns undefined if the value is no list. */
 export const surfacesIn = (value: unknown): readonly Surface[] | undefined =>
   Array.isArray(value) ? SURFACES.filter((one) => value.includes(one)) : undefined;
 
-/** As it is stored. */
+/** A declaration in its stored form. */
 export interface DeclaredRow extends Declared {
-  /** When it is to be asked again, on the store's clock, Unix ms. */
+  /** Time of the next question, on the store's clock in Unix ms. */
   readonly askAt: number;
 }
 
-/** A seller that is asked no more is forgotten. */
+/** Time after which a seller that is no longer asked is forgotten. Ms. */
 const KEPT_MS = 400 * 86_400_000;
 
-/** Of a row of no sender: no list has it, and no sender's share counts it. */
+/** Id of a row without a sender: no list contains it, and it counts towards no sender's share. */
 const declaredId = (hashes: Pick<Hashes, 'sha256Hex'>, agentUrl: string): string =>
   `declared ${hashes.sha256Hex(utf8(agentUrl))}`;
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** A row that cannot be read says nothing. */
+/** The stored declaration. A row that cannot be read counts as absent. */
 export function declaredIn(
   rows: Pick<RegistrationRows, 'get'>,
   hashes: Pick<Hashes, 'sha256Hex'>,
@@ -67,7 +70,7 @@ export function declaredIn(
   return { ...Object.fromEntries(given), ...horizon, askAt: typeof askAt === 'number' ? askAt : 0 };
 }
 
-/** @param now of the store, Unix ms. */
+/** @param now by the store's clock, Unix ms. */
 export function declaredRow(
   hashes: Pick<Hashes, 'sha256Hex'>,
   agentUrl: string,
@@ -79,18 +82,18 @@ export function declaredRow(
   return { kind: 'watch', sender: '', id, value, dueAt: null, list: null, expiresAt: now + KEPT_MS };
 }
 
-/** What the store has of sellers, held in this process. */
+/** Declarations from the store, held in this process. */
 export interface Declarations {
-  /** What was read last; nothing where it never was. The same object as long as it is the same. */
+  /** The declaration that was read last; empty if none was. The same object as long as it is equal. */
   of(agentUrl: string): Declared;
-  /** Whether it was read once. Begins to read it again where that is due: nobody waits for it. */
+  /** True if it was read once. Starts to read it again if that is due; nobody waits for it. */
   isRead(agentUrl: string): boolean;
   /** Reads it, unless it was read within the last `withinMs`. Never rejects. */
   read(agentUrl: string, withinMs?: number): Promise<'changed' | 'same' | 'failed'>;
 }
 
 interface DeclarationsOptions {
-  /** Absent, or one that keeps no rows: nothing is known of any seller. */
+  /** If absent, or without rows, nothing is known of any seller. */
   readonly store?: Pick<Store, 'registrations'> | undefined;
   readonly logger: Logger;
   /** Unix ms. */
@@ -104,7 +107,7 @@ interface Held {
 }
 
 const NOTHING: Declared = {};
-/** What is in use is read again after so long. Ms. */
+/** Time after which a declaration in use is read again. Ms. */
 const LIFE_MS = 5 * 60_000;
 const MAX_SELLERS = 10_000;
 

@@ -1,3 +1,7 @@
+// The cache of key documents: when a document is fetched, and how long a copy serves (verification.md §5.4,
+// §5.15 to §5.19).
+// Called by `sender-keys.ts`, `publisher-pins.ts` and `revocation.ts`; `document.ts` runs a single fetch.
+
 import { dropEntry, dropExpired, noteSize, reserve } from './cache-room.ts';
 import { settledWithin } from '../shared/time-limits.ts';
 import {
@@ -22,44 +26,53 @@ import {
 import { type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
 
 /**
- * Key documents by URL. One fetch in flight a URL, copies kept over failures until their hard limit, failures remembered
- * with back-off (verification.md §5.18, §5.19). URLs come from configuration and from the documents of
- * configured senders alone, so nothing that an unauthenticated caller sends makes an entry.
+ * Key documents by URL. Each URL has one fetch in flight. Copies are kept over failures until their hard
+ * limit, and failures are remembered with back-off (verification.md §5.18, §5.19). URLs come only from
+ * configuration and from the documents of configured senders, so no unauthenticated caller can create an
+ * entry.
  */
 export interface DocumentCache {
-  /** Documents held, and the bytes that they take, as estimated. */
+  /** Number of documents, and their estimated bytes. */
   held(): { readonly documents: number; readonly bytes: number };
-  /** How many fetches were begun: a copy with a higher number is of a fetch begun after this call. */
+  /** Number of fetches begun so far: a copy with a higher number is of a later fetch. */
   fetchCount(): number;
   /** The copy within its hard limit; nothing is fetched. */
   cached<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
   isFresh(copy: Copy<unknown>): boolean;
-  /** Gives the second place of a document, if its server answered 404 lately and is not asked again yet. */
+  /** Returns the second place of a document, if its server answered 404 lately and is not asked again yet. */
   elsewhere<T>(kind: DocumentKind<T>, url: string): Promise<Elsewhere>;
   /** Drops a document that no sender needs any more. */
   forget(kind: Pick<DocumentKind<unknown>, 'name'>, url: string): void;
-  /** Counts what is held of a document beside its copy, and is never dropped, in the bound of bytes; 0: nothing any more. */
+  /**
+   * Counts memory that a document needs beside its copy, and that is never dropped, towards the bound of
+   * bytes; 0 releases it.
+   */
   reserve(kind: Pick<DocumentKind<unknown>, 'name'>, url: string, bytes: number): void;
-  /** Notes that the cached copy was used: near the end of its lifetime a refresh begins in the background. */
+  /** Notes a use of the cached copy: near the end of its lifetime a refresh starts in the background. */
   noteUse<T>(kind: DocumentKind<T>, url: string, seller: string): void;
-  /** A fresh copy; where none can be had in time, the cached one. */
+  /** A fresh copy, or the cached one if no fresh one comes in time. */
   current<T>(kind: DocumentKind<T>, url: string, budget: FetchBudget): Promise<CopyResult<T>>;
-  /** A copy as fresh as asked for, fetched again where the cached one is not, at most once in the cooldown. */
+  /**
+   * A copy as fresh as required. If the cached one is not, it is fetched again, at most once per cooldown.
+   */
   renewed<T>(
     kind: DocumentKind<T>,
     url: string,
     freshness: Freshness<T>,
     budget: FetchBudget,
   ): Promise<CopyResult<T>>;
-  /** Aborts running fetches and begins no more; cached copies still serve. */
+  /** Aborts running fetches and starts no more; cached copies still serve. */
   stop(): void;
-  /** After `stop`, fetches are begun again. */
+  /** Allows fetches again after `stop`. */
   resume(): void;
 }
 
 type Elsewhere = Extract<CopyResult<unknown>, { ok: false }>['elsewhere'] | undefined;
 
-/** A URL can move to another fetch while a caller waits, but not without end. */
+/**
+ * Most rounds of one `renewed`: while it waits, the fetch of its URL may be replaced by another, but not
+ * without end.
+ */
 const MAX_ROUNDS = 3;
 
 export function createDocumentCache(options: CacheOptions): DocumentCache {
@@ -111,7 +124,7 @@ function isFresh(state: CacheState, copy: Copy<unknown>): boolean {
   return isWithin(state.options.now(), copy.fetchedAt, copy.freshUntil - copy.fetchedAt);
 }
 
-/** Why no fetch may be begun now. */
+/** The reason why no fetch may start now. */
 function blockedReason({ state, entry }: Pick<FetchRequest<unknown>, 'state' | 'entry'>): string | undefined {
   if (state.stopped) return 'stopped';
   const { failure } = entry;
@@ -119,7 +132,7 @@ function blockedReason({ state, entry }: Pick<FetchRequest<unknown>, 'state' | '
   return isBackingOff ? `the last fetch failed (${failure.reason})` : undefined;
 }
 
-/** At most one refetch in the cooldown (verification.md §5.4); the first fetch of a URL is not one. */
+/** Allows one refetch per cooldown (verification.md §5.4); the first fetch of a URL does not count. */
 function cooldownReason({ state, entry }: FetchRequest<unknown>): string | undefined {
   const { now, limits } = state.options;
   if (usableCopy(state, entry) === undefined || entry.refetched === undefined) return undefined;
@@ -139,8 +152,9 @@ function beginUnless<T>(
 }
 
 /**
- * At 80 % of a copy's lifetime, and only on its use: what nobody asks for is not fetched, and no timer has to be kept.
- * Where requests may not share, the moment at which the last fetch began is all that shows one is under way.
+ * Starts a refresh when its moment near 80 % of a copy's lifetime has come, and only on use. Unused documents
+ * are not fetched, and no timer is needed. If requests may not share, only the start of the last fetch shows
+ * that one is running.
  */
 function refreshEarly<T>(request: FetchRequest<T>): void {
   const { state, entry } = request;
@@ -165,7 +179,7 @@ async function current<T>(request: FetchRequest<T>): Promise<CopyResult<T>> {
   const result = await waitFor(running, Math.min(patienceMs, budget.waitMs()));
   if (result.ok) return result;
   const kept = usableCopy(state, entry);
-  // The fetch may have been begun for a sender that looks nowhere else.
+  // The fetch may have been started for a sender that looks nowhere else.
   return kept ? { ok: true, copy: kept } : await failureOf(request, result.reason);
 }
 
@@ -184,12 +198,12 @@ async function renewed<T>(
     }
     const result = await refetch(request, copy, freshness);
     if (!result.ok || freshness.hasWanted(result.copy) || freshness.isFreshEnough(result.copy)) return result;
-    // The fetch that was joined began too early: the cooldown decides whether there may be another.
+    // The joined fetch started too early: the cooldown decides if there may be another.
   }
   return { ok: false, reason: 'no fetch began after the delivery arrived' };
 }
 
-/** Joins the fetch that runs, or begins one; notes when, for the cooldown. */
+/** Joins the running fetch or starts one; notes the time for the cooldown. */
 async function refetch<T>(
   request: FetchRequest<T>,
   copy: Copy<T> | undefined,
@@ -209,18 +223,24 @@ async function refetch<T>(
   return result;
 }
 
-/** Counted from the begin of the fetch: who joins a slow refresh late does not wait the whole time again. */
+/**
+ * Counted from the start of the fetch: a caller that joins a slow refresh late does not wait the whole time
+ * again.
+ */
 function patienceFor(state: CacheState, running: Running<unknown>): number {
   const { now, limits } = state.options;
   return Math.max(0, limits.patienceMs - Math.max(0, now() - running.began));
 }
 
-/** Each caller has its own timer: where requests own their I/O, a fetch can end without settling. */
+/** Gives each caller its own timer: if requests own their I/O, a fetch can end without settling. */
 async function waitFor<T>({ result }: Running<T>, ms: number): Promise<CopyResult<T>> {
   return (await settledWithin(result, ms)) ?? { ok: false, reason: 'no answer in time' };
 }
 
-/** The entry, if there is one, which becomes the most recently used. It has what its kind's `parse` returned. */
+/**
+ * The entry, if there is one, which becomes the most recently used. It contains what its kind's `parse`
+ * returned.
+ */
 function findEntry<T>({ entries }: CacheState, kind: DocumentKind<T>, url: string): Entry<T> | undefined {
   const key = keyOf(kind, url);
   const entry = entries.get(key);

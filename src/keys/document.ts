@@ -1,3 +1,6 @@
+// One key document: its kind, its copies, and one fetch of it (verification.md §5.4, §5.18, §5.19).
+// Called by `document-cache.ts`, which decides when a fetch starts.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import { MAX_URL_BYTES, printableName, printableText } from '../codec/printable.ts';
@@ -15,50 +18,49 @@ import {
 import { type FetchBudget, fetchDocument, type Fetched, type FetchRules } from './safe-fetch.ts';
 import { conditions, type Validators, validatorsOf } from './validators.ts';
 
-/** What became of a document's bytes. `reason` is for the owner's log and quotes nothing of the document. */
+/** Result of parsing. `reason` is for the owner's log and quotes nothing of the document. */
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T; readonly warning?: string; readonly mixedUntil?: number }
   | { readonly ok: false; readonly reason: string };
 
-/** One kind of key document: how large it may be, how it is read, how long a copy serves. */
+/** A kind of key document: its largest size, its parser, and how long a copy serves. */
 export interface DocumentKind<T> {
   /** For logs and alarms, e.g. `JWKS`. */
   readonly name: string;
   readonly maxBytes: number;
-  /** Ms after the fetch began for which a copy may serve while refreshes fail; the cache's own limit where absent. */
+  /** Ms after its fetch began for which a copy may serve while refreshes fail. Default: the cache's. */
   readonly hardLimitMs?: number;
-  /** `KEY_DOCUMENT_LIFE` where absent. */
+  /** Default: `KEY_DOCUMENT_LIFE`. */
   readonly life?: LifeRules;
-  /** Its redirects are followed, within the registrable domain. */
+  /** True if its redirects are followed, within the registrable domain. */
   readonly redirects?: boolean;
-  /** Reads answers in its own way, e.g. one that says that there is no such document. */
+  /** Reads answers in its own way, e.g. one that says there is no such document. */
   readonly through?: (fetchUrl: KeyFetch) => KeyFetch;
-  /** Gives a second place of the document, for a 404 while no copy of it is held; such a 404 is no alarm. */
+  /** Returns a second place, for a 404 while no copy is held; such a 404 raises no alarm. */
   elsewhere?(url: string): Promise<string | undefined>;
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
-  /** `value` with what of the copy in force serves on beside it, why that is, and until when. Never throws. @param now Unix ms. */
+  /** Adds parts of the copy in force, with reason and end. Never throws. @param now Unix ms. */
   keeps?(
     value: T,
     inForce: Copy<T>,
     now: number,
   ): { readonly value: T; readonly warning: string; readonly mixedUntil: number } | undefined;
-  /** Unix ms at which the next copy is due, where the document says so itself; else `Cache-Control` decides. */
+  /** Unix ms of the next copy, if the document names it; otherwise `Cache-Control` decides. */
   dueAt?(value: T, began: number): number;
-  /** A copy takes the place of another, which may be past its hard limit. Never throws. */
+  /** Called when a copy replaces another, which may be past its hard limit. Never throws. */
   onReplaced?(copy: Copy<T>, before: Copy<T> | undefined): void;
 }
 
 /** One fetch among those of the cache. */
 export interface FetchMoment {
-  /** When it began, Unix ms. */
+  /** Start of the fetch, Unix ms. */
   readonly fetchedAt: number;
-  /** Place among all that the cache began: decides "before or after" where the clock cannot. */
+  /** Number among the cache's fetches: decides "before or after" if the clock cannot. */
   readonly fetchNumber: number;
   /**
-   * The server did not send the document again but said that it had not changed (304), or a cache on the way sent what
-   * it held. Good enough to serve on; too little to call a key unknown: validators can be as coarse as a second, caches
-   * half an hour behind, and a wrong "unknown" ends an event.
+   * A 304, or the answer of a cache on the way. It may serve on, but proves no key unknown: validators can be
+   * as coarse as a second, and caches half an hour behind. A wrong "unknown" ends an event.
    */
   readonly isRevalidated?: boolean;
 }
@@ -70,45 +72,45 @@ export interface Copy<T> extends FetchMoment {
   readonly freshUntil: number;
   /** Unix ms until which it may serve while refreshes fail. */
   readonly hardUntil: number;
-  /** Unix ms from which its next use begins a refresh in the background; none where absent. */
+  /** Unix ms from which its next use starts a background refresh; if absent, none. */
   readonly refreshAt?: number;
   readonly validators?: Validators;
 }
 
-/** A usable copy, or why there is none. */
+/** A usable copy, or the reason for having none. */
 export type CopyResult<T> =
   | { readonly ok: true; readonly copy: Copy<T> }
   | {
       readonly ok: false;
       readonly reason: string;
-      /** The server answered 404, and the document may be at `url`. */
+      /** Set after a 404 if the document may be at `url`. */
       readonly elsewhere?: { readonly url: string; readonly absence: FetchMoment };
     };
 
-/** How fresh a copy a caller needs, beyond the copy's own lifetime. */
+/** Freshness that a caller needs beyond the copy's own lifetime. */
 export interface Freshness<T> {
-  /** The copy has what is looked for, however old it is. */
+  /** True if the copy has what is looked for, however old it is. */
   readonly hasWanted: (copy: Copy<T>) => boolean;
-  /** The copy is recent enough to show that what is looked for does not exist. */
+  /** True if the copy is recent enough to prove that what is looked for is absent. */
   readonly isFreshEnough: (fetched: FetchMoment) => boolean;
-  /** For a caller that asks too seldom to need the cooldown, and leaves it as it is for others. */
+  /** For a caller that asks too seldom to need the cooldown; it stays unchanged for others. */
   readonly ignoresCooldown?: boolean;
 }
 
-/** Less than `span` ms since `then`. A clock that was set back says no: what it would hold up could last for hours. */
+/** True less than `span` ms after `then`. False after the clock was set back: no wait may last hours. */
 export function isWithin(now: number, then: number, span: number): boolean {
   return now >= then && now - then < span;
 }
 
 export interface CacheLimits {
-  /** Ms a copy may serve after its fetch began while refreshes fail. */
+  /** Ms after its fetch began for which a copy may serve while refreshes fail. */
   readonly hardLimitMs: number;
-  /** Ms between two refetches of one URL beyond its copies' own life. */
+  /** Ms between two refetches of one URL beyond its copies' own lifetime. */
   readonly cooldownMs: number;
   /** Ms that a delivery waits for the refresh of a copy that may still serve. */
   readonly patienceMs: number;
   readonly maxDocuments: number;
-  /** Bytes that all documents together may take in memory, as estimated by their text; the least recently used go. */
+  /** Most memory of all documents in bytes, estimated by text; the least recently used go. */
   readonly maxBytes?: number;
 }
 
@@ -119,24 +121,24 @@ export interface CacheOptions extends FetchRules {
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: SafeLogger;
   readonly instruments?: Pick<Instruments, 'fetched'>;
-  /** In [0, 1): spreads background refreshes. `Math.random` where absent. */
+  /** In [0, 1): spreads background refreshes. Default: `Math.random`. */
   readonly random?: () => number;
 }
 
-/** What the cache knows of one URL. */
+/** The cache's knowledge of one URL. */
 export interface Entry<T> {
   copy: Copy<T> | undefined;
   failure: Failure | undefined;
   /**
-   * When the last refetch began that somebody asked for beyond the copy's own life, whatever became of it, or the fetch
-   * of a first copy that lacked what was wanted; Unix ms.
+   * Start of the last refetch beyond the copy's own lifetime, whatever its result; Unix ms. Also that of a
+   * first copy's fetch, if the copy lacked what was wanted.
    */
   refetched: number | undefined;
-  /** When the last fetch began, whatever it was for; Unix ms. */
+  /** Start of the last fetch for any purpose, Unix ms. */
   lastBegan: number | undefined;
-  /** What the copy takes in memory, as estimated by its text. */
+  /** Memory of the copy, estimated by its text. */
   heldBytes: number;
-  /** The fetch that others may wait for; none where requests may not share (`requestsMayShare`). */
+  /** The fetch that others may wait for; none if requests may not share. */
   running: Running<T> | undefined;
 }
 
@@ -145,7 +147,7 @@ interface Failure {
   /** Unix ms. */
   readonly at: number;
   readonly backOffMs: number;
-  /** In a row. */
+  /** Failures in a row. */
   readonly count: number;
   /** The first of them, Unix ms. */
   readonly since: number;
@@ -160,7 +162,7 @@ interface Started {
   readonly controller: AbortController;
 }
 
-/** A fetch that is under way. */
+/** A fetch in progress. */
 export interface Running<T> extends Started {
   /** Never rejects. */
   readonly result: Promise<CopyResult<T>>;
@@ -168,12 +170,12 @@ export interface Running<T> extends Started {
 
 export interface CacheState {
   readonly options: CacheOptions;
-  /** Least recently used first. */
+  /** The least recently used comes first. */
   readonly entries: Map<string, Entry<unknown>>;
   fetchCount: number;
-  /** Of all entries. */
+  /** Sum over all entries. */
   heldBytes: number;
-  /** What is held of documents beside them, by document, and in all. */
+  /** Memory needed beside the documents: by document, and in all. */
   readonly reserved: Map<string, number>;
   reservedBytes: number;
   readonly noteSize: (key: string, entry: Entry<unknown>, bytes: number) => void;
@@ -181,8 +183,8 @@ export interface CacheState {
 }
 
 /**
- * A fetch that outlived three deadlines is lost: its request's runtime ended it without settling it. If it still counted
- * as in flight, its URL would never be fetched again.
+ * A fetch older than this many deadlines is lost: its request's runtime ended it unsettled. If it still
+ * counted as in flight, its URL would never be fetched again.
  */
 const GONE_AFTER_DEADLINES = 3;
 
@@ -190,12 +192,12 @@ const GONE_AFTER_DEADLINES = 3;
 const END_TO_END: Readonly<Record<string, string>> = { 'cache-control': 'no-cache' };
 
 /**
- * Why a fetch is made. `refresh`: the copy's life says so, and "not changed" is an answer. `renewal`: somebody needs
- * more than the copy says, so the whole document is asked for, from its origin.
+ * Purpose of a fetch. `refresh`: the copy's lifetime demands it, and "not changed" is an answer. `renewal`:
+ * more is needed than the copy has, so the whole document is asked of its origin.
  */
 export type Purpose = 'refresh' | 'renewal';
 
-/** One kind of document at one URL, what the cache knows of it, and what its caller may spend. */
+/** One kind of document at one URL, its cache entry, and its caller's budget. */
 export interface FetchRequest<T> {
   readonly state: CacheState;
   readonly kind: DocumentKind<T>;
@@ -204,7 +206,7 @@ export interface FetchRequest<T> {
   readonly budget: FetchBudget;
 }
 
-/** The fetch of this URL that is in flight and can be waited for, if one is. */
+/** The fetch of this URL that is in flight and can be waited for, if any. */
 export function runningFetch<T>(
   { now, deadlineMs }: CacheOptions,
   { running }: Entry<T>,
@@ -218,7 +220,7 @@ export function usableCopy<T>(state: CacheState, { copy }: Entry<T>): Copy<T> | 
   return copy !== undefined && state.options.now() < copy.hardUntil ? copy : undefined;
 }
 
-/** Begins a fetch; the caller has seen that none can be joined and that one is due. */
+/** Starts a fetch; the caller knows that none can be joined and that one is due. */
 export function begin<T>(request: FetchRequest<T>, purpose: Purpose): Running<T> {
   const { state, entry } = request;
   state.fetchCount += 1;
@@ -276,12 +278,12 @@ function logFetched({ state, kind, url }: FetchRequest<unknown>, warning: string
   raiseAlarm({ code: 'key_document_invalid', message, ...fields });
 }
 
-/** One URL may serve as several kinds of document. */
+/** The key of an entry: one URL may serve several kinds of document. */
 export function keyOf({ name }: Pick<DocumentKind<unknown>, 'name'>, url: string): string {
   return `${name} ${url}`;
 }
 
-/** A fetch that was overtaken by a later one changes nothing. */
+/** Keeps a copy. A fetch that a later one has overtaken changes nothing. */
 function keep<T>(
   { state, kind, url, entry }: FetchRequest<T>,
   copy: Copy<T>,
@@ -294,7 +296,7 @@ function keep<T>(
   if (notModified !== true) state.noteSize(keyOf(kind, url), entry, bytes.length);
 }
 
-/** Reads the document, with what of the copy in force serves on. */
+/** Parses the document, with the parts of the copy in force that still serve. */
 function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Array): Parsed<T> {
   const parsed = kind.parse(bytes, url);
   const inForce = usableCopy(state, entry);
@@ -305,13 +307,13 @@ function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Arra
 interface FetchedDocument<T> {
   readonly value: T;
   readonly headers: Extract<Fetched, { ok: true }>['headers'];
-  /** The copy that the server said was still the document. */
+  /** The copy that the server confirmed as unchanged. */
   readonly unchanged: Copy<T> | undefined;
   /** A cache on the way answered, and was not told to ask the server itself. */
   readonly fromCache: boolean;
-  /** None where it has something of an earlier copy, which a 304 would keep without end. */
+  /** None if it has parts of an earlier copy, which a 304 would keep without end. */
   readonly validators: Validators;
-  /** Until when it may have that, Unix ms: then it is fetched anew, or goes. */
+  /** End of those parts, Unix ms: then it is fetched anew, or dropped. */
   readonly mixedUntil?: number | undefined;
 }
 
@@ -323,7 +325,7 @@ function copyOf<T>(
   const { limits, random = Math.random } = state.options;
   const due = kind.dueAt?.(value, began);
   const rules = kind.life ?? KEY_DOCUMENT_LIFE;
-  // A 304 that says nothing of the lifetime leaves it as it was (RFC 9111 §4.3.4).
+  // A 304 without a lifetime leaves it as it was (RFC 9111 §4.3.4).
   const defaultMs = unchanged ? unchanged.freshUntil - unchanged.fetchedAt : rules.defaultMs;
   const freshUntil = Math.min(due ?? began + lifetimeMs(headers, { ...rules, defaultMs }), mixedUntil);
   return {
@@ -332,17 +334,17 @@ function copyOf<T>(
     fetchNumber,
     freshUntil,
     hardUntil: Math.min(began + (kind.hardLimitMs ?? limits.hardLimitMs), mixedUntil),
-    // A document that names the moment of its next issue has nothing new before it.
+    // A document that names the time of its next issue has nothing new before it.
     ...(due === undefined && { refreshAt: began + refreshAfterMs(freshUntil - began, random) }),
     ...(Object.keys(validators).length > 0 && { validators }),
     ...((unchanged !== undefined || fromCache) && { isRevalidated: true }),
   };
 }
 
-/** Code points of a reason, which may have a counterparty's words in it. */
+/** Most code points of a reason, which may contain a counterparty's words. */
 const MAX_REASON = 300;
 
-/** Why a fetch was aborted, where the cache was stopped. */
+/** Reason of an aborted fetch after the cache was stopped. */
 export const STOPPED: Error = new Error('stopped');
 
 async function recordFailure<T>(
@@ -352,7 +354,7 @@ async function recordFailure<T>(
   failed: { readonly reason: string; readonly isAbsent?: boolean },
 ): Promise<CopyResult<T>> {
   const { state, kind, url, entry } = request;
-  // Our own stop ended it, which is not a failure of the server.
+  // Our own stop ended it, which is no failure of the server.
   if (controller.signal.reason === STOPPED) return { ok: false, reason: 'stopped' };
   const { now, raiseAlarm, instruments } = state.options;
   instruments?.fetched?.(kind.name, code);
@@ -377,7 +379,7 @@ async function recordFailure<T>(
   return result;
 }
 
-/** The failure, with where else the document may be after a 404. */
+/** The failure, with the other place of the document after a 404. */
 export const failureOf = async <T>(
   { state, kind, url, entry }: Omit<FetchRequest<T>, 'budget'>,
   reason: string,

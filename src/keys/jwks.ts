@@ -1,3 +1,7 @@
+// Reads a JWKS into keys by `kid`, imports them once, and keeps sound keys over a seller's mistake
+// (verification.md §5.4).
+// Called for JWKS documents, configured pins and publishers' pins.
+
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { quoted } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -8,19 +12,19 @@ import type { SenderKey } from './key-resolver.ts';
 import type { Copy, DocumentKind, Parsed } from './document.ts';
 import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED, publicPart } from './pinned-jwks.ts';
 
-/** Makes or gives the engine that imports keys; asked only when a key is needed for the first time. */
+/** Makes or returns the engine that imports keys; a function is called when the first key is needed. */
 export type EngineSource = CryptoEngine | (() => CryptoEngine | Promise<CryptoEngine>);
 
 /** The keys of one document or of one sender's pins, by `kid`, public members only. */
 export interface KeySet {
   readonly jwks: ReadonlyMap<string, Jwk>;
-  /** Keys that differ under one `kid`, by `kid`: which of them is meant nobody can say, so none is in `jwks`. */
+  /** Keys that differ under one `kid`, by `kid`: nobody can say which is meant, so none is in `jwks`. */
   readonly ambiguous: ReadonlyMap<string, readonly Jwk[]>;
-  /** Key ids whose key in `jwks` is that of an earlier document, and until when; Unix ms. */
+  /** Key ids whose key in `jwks` comes from an earlier document, with its end in Unix ms. */
   readonly held: ReadonlyMap<string, number>;
-  /** Filled on first use: an import costs as much as a verification. Goes with the document it belongs to. */
+  /** Filled on first use, because an import costs as much as a verification. Dropped with its document. */
   readonly imported: Map<string, SenderKey>;
-  /** Imports that are under way. */
+  /** Imports in progress. */
   readonly importing: Map<string, Promise<SenderKey>>;
 }
 
@@ -34,16 +38,16 @@ export function newKeySet(
 
 const NONE: ReadonlyMap<string, never> = new Map<string, never>();
 
-/** All that a document has, those of ambiguous key ids too. */
+/** All keys of a document, including those of ambiguous key ids. */
 export function allKeys({ jwks, ambiguous }: KeySet): readonly (readonly [kid: string, jwk: Jwk])[] {
   const more = [...ambiguous].flatMap(([kid, keys]) => keys.map((jwk) => [kid, jwk] as const));
   return [...jwks, ...more];
 }
 
-/** More than any seller has; a set of ten thousand keys is an attack or a mistake. */
+/** Most keys of a set: no seller has more, and ten thousand keys are an attack or a mistake. */
 export const MAX_KEYS = 1000;
 
-/** A JSON Web Key Set (RFC 7517 §5), at most 64 KiB: verification.md §5.13. */
+/** A JSON Web Key Set (RFC 7517 §5), at most 64 KiB (verification.md §5.13). */
 export const JWKS: DocumentKind<KeySet> = {
   name: 'JWKS',
   maxBytes: 65_536,
@@ -59,7 +63,7 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
   if (keys.length > MAX_KEYS) return { ok: false, reason: `more than ${MAX_KEYS} keys` };
   const found = noKeys();
   for (const jwk of keys as unknown[]) {
-    // RFC 7517 §5: entries that cannot be used are ignored; one without `kid` can never be asked for.
+    // RFC 7517 §5: unusable entries are ignored; one without `kid` can never be asked for.
     if (!isJwk(jwk)) continue;
     if (hasPrivateHalf(jwk)) return { ok: false, reason: PRIVATE_HALF_PUBLISHED };
     const { kid } = jwk;
@@ -68,16 +72,19 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
   return keySetOf(found);
 }
 
-/** Keys as a document lists them, by what they say: one key a thousand times must not be compared a million times. */
+/**
+ * Keys as a document lists them, by content: one key listed a thousand times must not be compared a million
+ * times.
+ */
 export interface FoundKeys {
   readonly byKid: Map<string, Map<string, Jwk>>;
-  /** Of all keys that differ, as JSON. */
+  /** Length of all different keys as JSON. */
   characters: number;
 }
 
 export const noKeys = (): FoundKeys => ({ byKid: new Map(), characters: 0 });
 
-/** Takes the public part. */
+/** Adds the public part of a key. */
 export function addKey(found: FoundKeys, kid: string, jwk: Jwk): void {
   const key = publicPart(jwk);
   const text = canonicalJson(key);
@@ -87,7 +94,7 @@ export function addKey(found: FoundKeys, kid: string, jwk: Jwk): void {
   found.characters += text.length;
 }
 
-/** Key ids that a warning names. */
+/** Most key ids that a warning names. */
 const MAX_NAMED = 4;
 
 function namedKids(kids: readonly string[]): string {
@@ -95,7 +102,7 @@ function namedKids(kids: readonly string[]): string {
   return `${kids.slice(0, MAX_NAMED).map(quoted).join(', ')}${more}`;
 }
 
-/** The keys by `kid`; one that several keys have is nobody's, and takes no other along. */
+/** The keys by `kid`. A `kid` of several keys belongs to none of them, and spoils no other. */
 export function keySetOf(found: FoundKeys): Parsed<KeySet> {
   const jwks = new Map<string, Jwk>();
   const ambiguous = new Map<string, readonly Jwk[]>();
@@ -111,16 +118,18 @@ export function keySetOf(found: FoundKeys): Parsed<KeySet> {
   return { ok: true, value, warning };
 }
 
-/** Of keys that are held in a set, as JSON: as many as a document has. */
+/** Most JSON of held keys in a set, in characters: as much as a document has. */
 const MAX_HELD = 65_536;
 
 /**
- * The new set with the keys of the one in force whose `kid` now has a key that cannot verify (another `kty`, a point off the
- * curve), or several that differ: a mistake of the seller's that would end its events. They serve until the hard limit of
- * the copy that had them last, beside all that the new set says. A key that was no use from the start is for check 8, and one
- * that was taken out is the seller's decision.
+ * The new set, with keys of the one in force that the new one spoils. A key is spoilt if its `kid` now has a
+ * key that cannot verify (another `kty`, a point off the curve), or several different ones. Such a mistake of
+ * the seller's would end its events.
+ *
+ * Held keys serve beside the new set, until the hard limit of the copy that had them last. A key that was
+ * never usable is for check 8, and a removed one is the seller's decision.
  * @param now Unix ms.
- * @returns undefined where nothing is held.
+ * @returns undefined if nothing is held.
  */
 export function heldKeys(
   next: KeySet,
@@ -138,7 +147,7 @@ export function heldKeys(
     const odd = allUnder(next, kid);
     held.set(kid, until);
     jwks.set(kid, jwk);
-    // Whoever signs by another one is not refused for good.
+    // A delivery signed by another one is not refused for good.
     ambiguous.set(kid, [jwk, ...odd]);
   }
   if (held.size === 0) return undefined;
@@ -155,11 +164,13 @@ function isSpoilt(next: KeySet, kid: string, before: Jwk): boolean {
   if (next.ambiguous.has(kid)) return typeof readPublicKey(before) !== 'string';
   const after = next.jwks.get(kid);
   if (after === undefined || sameJwk(before, after)) return false;
-  // The new one first: it is sound as a rule, and to read a point costs a third of a millisecond.
+  // The new one first: as a rule it is sound, and reading a point costs a third of a millisecond.
   return typeof readPublicKey(after) === 'string' && typeof readPublicKey(before) !== 'string';
 }
 
-/** The key under `kid`, or undefined where the set has none. Imported once a set; an import that failed is tried again. */
+/**
+ * The key under `kid`, or undefined if the set has none. Imported once per set; a failed import is repeated.
+ */
 export async function importedKey(
   set: KeySet,
   kid: string,
@@ -180,7 +191,7 @@ async function importKey(kid: string, jwk: Jwk, source: EngineSource): Promise<S
   return { kid, jwk, verifyKey: await engine.importKey(jwk) };
 }
 
-/** Whether two JWKs say the same, whatever the order of their members. */
+/** True if two JWKs are equal, whatever the order of their members. */
 export function sameJwk(a: Jwk, b: Jwk): boolean {
   return a === b || canonicalJson(a) === canonicalJson(b);
 }

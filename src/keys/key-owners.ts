@@ -1,3 +1,7 @@
+// Finds the owner of a key if a URL has several senders, before the key is used for the first time
+// (verification.md §2.36).
+// Called by the resolver; the signature check asks `firstUse` after a key has verified.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { materialOf } from '../auth/rfc9421/revoked-at.ts';
 import { quoted } from '../codec/printable.ts';
@@ -21,39 +25,43 @@ export interface KeyOwnersContext {
   readonly keys: SenderKeys;
   readonly publishers: PublisherPins;
   readonly raiseAlarm: RaiseAlarm;
-  /** What was ever published, and verified. */
+  /** Records of published and verified keys. */
   readonly records: Pick<KeyRecords, 'of'>;
-  /** Of the delivery that waits. */
+  /** The budget of the delivery that waits. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
   readonly limits: {
-    /** Ms for one fetch. */
+    /** Time limit of one fetch. Ms. */
     readonly deadlineMs: number;
-    /** Ms until a sender that had no good answer is asked again. */
+    /** Time until a sender without a good answer is asked again. Ms. */
     readonly cooldownMs: number;
   };
   /** Unix ms. */
   readonly now: () => number;
 }
 
-/** Whose a key is, where a URL has several senders (verification.md §2.36). */
+/** Ownership of keys at URLs with several senders (verification.md §2.36). */
 export interface KeyOwners extends Pick<FirstSeen, 'onReplaced'> {
-  /** Whether all the others were asked, and none has the key. */
+  /** True if all other senders were asked and none has the key. */
   isOwn(candidate: Candidate, senders: readonly SenderEntry[]): boolean;
-  /** Why a signature of this key is not, or not yet, its sender's; undefined where it is. Never rejects. */
+  /**
+   * The reason why a signature of this key is not, or not yet, its sender's; undefined if it is. Never
+   * rejects.
+   */
   firstUse(candidate: Candidate, request: KeyRequest): Promise<string | undefined>;
   /** Asks in the background about candidates whose key is known to be another candidate's, for the alarm. */
   noteShared(candidates: readonly Candidate[], request: KeyRequest): void;
 }
 
 /**
- * `clear`: the key is not the other's. `shared`: both publish it, and who had it first is not known, or the other.
- * `unchecked`: the other could not be asked, and what it once published lacks the key. `blocked`: it never could be asked.
+ * Result for one other sender. `clear`: it does not own the key. `shared`: both publish it, and the other had
+ * it first or nobody knows who did. `unchecked`: it could not be asked, and its earlier keys lack this one.
+ * `blocked`: it could never be asked.
  */
 type Ownership = 'clear' | 'shared' | 'unchecked' | 'blocked';
 
-/** What is known of a key that a sender uses for the first time. */
+/** Facts about a key that a sender uses for the first time. */
 interface Claim extends NewKey {
-  /** What each of the other senders was found to have, by `placeName`, and when; Unix ms. */
+  /** Results for the other senders, by `placeName`, with their time in Unix ms. */
   readonly others: Map<string, { readonly ownership: Ownership; readonly at: number }>;
   readonly running: Map<string, Promise<void>>;
 }
@@ -62,7 +70,10 @@ interface KeyOwnersState extends KeyOwnersContext {
   readonly firstSeen: FirstSeen;
 }
 
-/** As many as the cache has documents; after a claim that is forgotten the others are asked again. */
+/**
+ * Most claims remembered: as many as the cache has documents. After a forgotten one the others are asked
+ * again.
+ */
 const MAX_CLAIMS = 10_000;
 
 export function createKeyOwners(context: KeyOwnersContext): KeyOwners {
@@ -112,7 +123,10 @@ function othersThan({ sender }: Candidate, senders: readonly SenderEntry[]): rea
   return senders.filter(({ agentUrl }) => agentUrl !== sender.agentUrl);
 }
 
-/** Asks one of the others where that is due. Waits only for its first answer: a later one is for the next delivery. */
+/**
+ * Asks one other sender if that is due. Waits only for its first answer: a later one serves the next
+ * delivery.
+ */
 async function ask(state: KeyOwnersState, claim: Claim, other: SenderEntry): Promise<void> {
   const { now, limits } = state;
   const name = placeName(other);
@@ -126,7 +140,7 @@ async function ask(state: KeyOwnersState, claim: Claim, other: SenderEntry): Pro
   if (known === undefined) await asking;
 }
 
-/** For the owner's log. */
+/** The reason for the owner's log. */
 function notOwnReason(claim: Claim, others: readonly SenderEntry[]): string | undefined {
   const { sender, key } = claim.candidate;
   const having = (ownership: Ownership | undefined): string =>
@@ -144,19 +158,20 @@ function notOwnReason(claim: Claim, others: readonly SenderEntry[]): string | un
 /** A key that a sender uses for the first time. */
 interface NewKey {
   readonly candidate: Candidate;
-  /** Fetches begun when that was noticed: used where no JWKS of its sender shows since when it has the key. */
+  /** Number of fetches begun at that time: used if no JWKS of its sender shows since when it has the key. */
   readonly fetchCount: number;
 }
 
-/** What is known of another sender's keys; `reason`: why that is not recent enough to say that one is not among them. */
+/** Known keys of another sender; `reason` says why they are too old to prove that one is missing. */
 interface KnownKeys {
   readonly sets: readonly KeySet[];
   readonly reason?: string | undefined;
 }
 
 /**
- * Whether another sender at the URL has the key too, by documents fetched after it was first seen. Never rejects.
- * @param again it was asked before, and what it published then may have changed.
+ * Finds out if another sender at the URL has the key too, by documents fetched after it was first seen. Never
+ * rejects.
+ * @param again it was asked before, and its published keys may have changed since.
  */
 async function askOther(
   state: KeyOwnersState,
@@ -166,7 +181,7 @@ async function askOther(
 ): Promise<Ownership> {
   const { kid, jwk } = newKey.candidate.key;
   const key = keyName(kid, jwk);
-  // What is configured needs no document, and nothing that is published takes it away.
+  // A configured key needs no document, and no published key takes it away.
   if (isConfigured(other, key)) return reportShared(state, newKey, other);
   if (isConfigured(newKey.candidate.sender, key)) return 'clear';
   if (isPinned(other) && other.publishers === undefined) return 'clear';
@@ -182,7 +197,7 @@ async function askOther(
   return reason === undefined ? 'clear' : await byRecords(state, newKey, other, reason);
 }
 
-/** Whether a signature of this key was taken as this sender's before, and none as the other's. */
+/** True if a signature of this key was accepted as this sender's before, and none as the other's. */
 async function hadItFirst(
   { records }: KeyOwnersState,
   { candidate }: NewKey,
@@ -196,7 +211,7 @@ async function hadItFirst(
   return own?.wasOwn(kid, jwk) === true && theirs?.wasOwn(kid, jwk) === false;
 }
 
-/** Where the other cannot be asked: what it published, and what verified, however long ago, says whose the key is. */
+/** Uses records if the other sender cannot be asked: its published and verified keys, however old. */
 async function byRecords(
   state: KeyOwnersState,
   newKey: NewKey,
@@ -227,7 +242,7 @@ async function seenAt(
   return (known && firstSeen.seen(known.copy, key)) ?? fetchCount;
 }
 
-/** A fault on our side counts as no answer: it must not end what other senders wait for. */
+/** Treats a fault on our side as no answer: it must not end what other senders wait for. */
 async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
@@ -247,7 +262,7 @@ async function currentKeys(state: KeyOwnersState, other: SenderEntry, after: num
   };
 }
 
-/** Bounded by what it is asked for: once for all keys that came with one fetch. */
+/** Bounded by its purpose: it runs once for all keys that came with one fetch. */
 async function refetchedKeys(
   { keys, publishers }: KeyOwnersState,
   other: SenderEntry,
@@ -286,7 +301,10 @@ function reportShared(
   return isFirst ? 'clear' : 'shared';
 }
 
-/** Raises the alarm of a sender that could not be asked whether a key is its own. `then` says why, and what follows. */
+/**
+ * Raises the alarm about a sender that could not be asked if a key is its own. `then` gives the reason and
+ * the consequence.
+ */
 function reportUnasked(
   { raiseAlarm }: KeyOwnersState,
   { candidate: { sender, key } }: NewKey,
@@ -316,40 +334,40 @@ function reportBlocked(state: KeyOwnersState, of: NewKey, other: SenderEntry, re
 }
 
 /**
- * When the keys of each JWKS were first seen here, which alone says whose a key is that two publish (verification.md
- * §2.36). In fetches that were begun: a fetch is later than an answer only where it was begun after the answer was there.
+ * First sightings of the keys of each JWKS, which alone tell who owns a key that two publish (verification.md
+ * §2.36). Counted in fetches begun: a fetch is later than an answer only if it began after that answer.
  */
 interface FirstSeen {
-  /** A copy takes the place of another. */
+  /** Called when a copy replaces another. */
   onReplaced(copy: Copy<KeySet>, before: Copy<KeySet> | undefined): void;
-  /** How many fetches had been begun when the key was first seen in this set; undefined where the set has none such. */
+  /** Number of fetches begun when the key was first seen in this set; undefined if the set lacks it. */
   seen(copy: Copy<KeySet>, key: string): number | undefined;
-  /** Whether a fetch begun after `since` others brought a set of this place without the key. */
+  /** True if a fetch that began after `since` others returned a set of this place without the key. */
   lackedSince(set: KeySet, key: string, since: number): boolean;
 }
 
 interface KeyHistory {
   readonly seen: number;
-  /** The fetch of the last copy without it; none where it was there from the first. */
+  /** Number of the fetch of the last copy without it; none if the key was there from the start. */
   readonly lacked: number;
 }
 
 interface SetHistory {
   readonly keys: ReadonlyMap<string, KeyHistory>;
-  /** The last fetch that the server itself answered with the document. */
+  /** Number of the last fetch that the server itself answered with the document. */
   readonly direct: number;
 }
 
 const NEVER = -1;
 
-/** What one signature verifies under, in canonical form. */
+/** Name of the material that a signature verifies under, with its kid, in canonical form. */
 function keyName(kid: string, jwk: Jwk): string {
   return JSON.stringify([materialOf(jwk), kid]);
 }
 
 /** @param fetchCount see `DocumentCache.fetchCount`. */
 function createFirstSeen(fetchCount: () => number): FirstSeen {
-  // By the set and not by its URL: the history goes with the document.
+  // Keyed by the set, not by its URL: the history is dropped with the document.
   const histories = new WeakMap<KeySet, SetHistory>();
   const note = (copy: Copy<KeySet>, before: SetHistory | undefined): SetHistory => {
     const lacked = before?.direct ?? NEVER;

@@ -1,3 +1,6 @@
+// Records thumbprints of the keys that senders published and used, for 400 days (verification.md §2.36).
+// Read by `key-owners.ts` if a sender cannot be asked. They tell who owns a key, and verify nothing.
+
 import type { Logger } from '../shared/alarms.ts';
 import { materialOf } from '../auth/rfc9421/revoked-at.ts';
 import { putBounded } from '../shared/bounded.ts';
@@ -10,25 +13,33 @@ import { once } from '../shared/single-flight.ts';
 import type { Store } from '../stores/store.ts';
 import { allKeys, type KeySet } from './jwks.ts';
 
-/** What is known of one sender's keys, however long ago; it verifies nothing. */
+/** Known keys of one sender, however old. They verify nothing. */
 export interface KeyRecord {
-  /** A copy of its keys was had once. */
+  /** True if a copy of its keys was ever fetched. */
   readonly isKnown: boolean;
-  /** Whether it published the key under this `kid`. */
+  /** True if it published the key under this `kid`. */
   hasPublished(kid: string, jwk: Jwk): boolean;
-  /** Whether a signature of this key was taken as its, after all others at the URL were found not to have the key. */
+  /**
+   * True if a signature of this key was accepted as its, after all others at the URL were found not to have
+   * the key.
+   */
   wasOwn(kid: string, jwk: Jwk): boolean;
-  /** The same, or at a URL of its own, where nobody else was asked. */
+  /** As `wasOwn`, or at a URL of its own, where nobody else was asked. */
   hasVerified(kid: string, jwk: Jwk): boolean;
 }
 
-/** Thumbprints of senders' keys, kept in the store where it keeps rows, else in this process (verification.md §2.36). */
+/**
+ * Thumbprints of senders' keys, in the store if it keeps rows, otherwise in this process (verification.md
+ * §2.36).
+ */
 export interface KeyRecords {
-  /** As the store has it now. Rejects where that cannot be read. */
+  /** The record as the store has it now. Rejects if it cannot be read. */
   of(agentUrl: string): Promise<KeyRecord>;
-  /** A copy of the sender's keys was had. Waits for nothing. */
+  /** Notes a fetched copy of the sender's keys. Waits for nothing. */
   readonly published: (agentUrl: string, set: KeySet) => void;
-  /** A signature was taken as the sender's. Waits for nothing. @param alone at a URL of its own. */
+  /**
+   * Notes a signature that was accepted as the sender's. Waits for nothing. @param alone at a URL of its own.
+   */
   verified(agentUrl: string, kid: string, jwk: Jwk, alone: boolean): void;
 }
 
@@ -37,15 +48,15 @@ interface KeyRecordsOptions {
   readonly logger: Logger;
 }
 
-/** Senders held in this process. */
+/** Most senders held in this process. */
 const MAX_SENDERS = 10_000;
-/** Thumbprints a sender, 32 bytes each: the newest are kept. As many as a JWKS may have keys. */
+/** Most thumbprints of a sender, 32 bytes each; the newest are kept. As many as a JWKS may have keys. */
 const MAX_PUBLISHED = 1_000;
 const MAX_VERIFIED = 100;
-/** A sender of which nothing new was seen for so long is forgotten. */
+/** Time after which a sender without anything new is forgotten. Ms. */
 const KEPT_MS = 400 * 86_400_000;
 
-/** Oldest first. */
+/** Sets of thumbprints, oldest first. */
 interface Thumbprints {
   readonly published: Set<string>;
   readonly verified: Set<string>;
@@ -53,7 +64,7 @@ interface Thumbprints {
 
 const newThumbprints = (): Thumbprints => ({ published: new Set(), verified: new Set() });
 
-/** Whether `to` lacked any of `from`; it has the newest of both now. */
+/** Merges `from` into `to` and keeps the newest. @returns true if `to` lacked any. */
 function addAll(to: Set<string>, from: Iterable<string>, most: number): boolean {
   const added = [...from].filter((one) => !to.has(one));
   for (const one of added) to.add(one);
@@ -72,7 +83,7 @@ function merge(to: Thumbprints, from: Thumbprints): boolean {
 const textsIn = (value: unknown): string[] =>
   Array.isArray(value) ? (value as unknown[]).filter((one) => typeof one === 'string') : [];
 
-/** A row that cannot be read says nothing. */
+/** The stored row; one that cannot be read counts as empty. */
 function readRow(value: string | undefined): Thumbprints {
   const json = value === undefined ? undefined : parseStrictObject(utf8(value));
   const row = json?.ok === true && isJsonObject(json.value) ? json.value : {};
@@ -90,10 +101,10 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
   const heldOf = (agentUrl: string): Thumbprints =>
     held.get(agentUrl) ?? putBounded(held, agentUrl, newThumbprints(), MAX_SENDERS);
 
-  /** The store has what is held, and what it had more is held. */
+  /** Exchanges thumbprints with the store: afterwards both have all. */
   const exchange = async (agentUrl: string, of: Hashes): Promise<Thumbprints> => {
     const own = heldOf(agentUrl);
-    // A row of no sender: no list has it, and no sender's share counts it.
+    // The row has no sender: no list contains it, and it counts towards no sender's share.
     const [kind, id] = ['watch', `keys ${of.sha256Hex(utf8(agentUrl))}`] as const;
     const stored = await rows?.run('', (step, now) => {
       const row = step.get(kind, id);
@@ -116,7 +127,7 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
       await exchange(agentUrl, loaded);
       unsaved.delete(agentUrl);
     } catch (error) {
-      // Held here, and told to the store with the sender's next copy.
+      // Held here, and stored with the sender's next copy.
       putBounded(unsaved, agentUrl, true, MAX_SENDERS);
       logger.debug({ err: error, agentUrl }, 'thumbprints of keys are not stored yet');
     }
@@ -147,7 +158,7 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
       if (!isFirst(seen, set, agentUrl)) return;
       void note(agentUrl, ({ published }, of) => {
         const found = allKeys(set).map(([kid, jwk]) => thumbprint(of, kid, jwk));
-        // That there was a copy is known, even of an empty set.
+        // Records that there was a copy, even of an empty set.
         return addAll(published, [EMPTY, ...found], MAX_PUBLISHED);
       });
     },
@@ -161,13 +172,13 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
   };
 }
 
-/** Before the thumbprint of a key that verified at a URL of one sender: nobody else was asked whose it is. */
+/** Marks the thumbprint of a key that verified at a URL of one sender: nobody else was asked about it. */
 const ALONE = '~';
 
 /** Stands for a copy without keys. */
 const EMPTY = '-';
 
-/** Of a key under its `kid`: 32 bytes, base64url. */
+/** Thumbprint of a key and its `kid`: 32 bytes in base64url. */
 function thumbprint(hashes: Hashes, kid: string, jwk: Jwk): string {
   return encodeBase64Url(hashes.sha256(utf8(JSON.stringify([materialOf(jwk), kid]))));
 }

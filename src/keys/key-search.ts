@@ -1,3 +1,7 @@
+// Searches a key id among the senders of a delivery: who is asked, in which order, and for how long
+// (verification.md §5.6, §5.7, §5.21).
+// Called by the resolver; `sender-search.ts` searches for one sender.
+
 import { putBounded } from '../shared/bounded.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { Candidate, KeyRequest, KeyResolver, KeySearch } from './key-resolver.ts';
@@ -10,7 +14,7 @@ interface KeySearchOptions {
   readonly cache: Pick<DocumentCache, 'fetchCount'>;
   readonly each: SenderSearch;
   readonly limits: GatherLimits;
-  /** Of the delivery that asks. */
+  /** The budget of the delivery that asks. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
   /** Sees every result before it is returned. */
   readonly finish: (found: KeySearch, request: KeyRequest) => KeySearch;
@@ -18,10 +22,10 @@ interface KeySearchOptions {
   readonly now: () => number;
 }
 
-/** Senders remembered for `whose`. */
+/** Most senders remembered for `whose`. */
 const MAX_KNOWN = 1_000;
 
-/** `find`, `findReplaced` and `whose` of the key resolver. */
+/** Makes `find`, `findReplaced` and `whose` of the key resolver. */
 export function createKeySearch({
   cache,
   each,
@@ -36,7 +40,7 @@ export function createKeySearch({
   const startSearch = (keyid: string, request: KeyRequest): Search => {
     const fetchCount = cache.fetchCount();
     const started = now();
-    // A clock that was set back puts earlier fetches after the arrival, and after the present too.
+    // A clock that was set back dates earlier fetches after the arrival, and after the present too.
     const isAfterArrival = (fetchedAt: number): boolean =>
       fetchedAt > request.arrivedAt && fetchedAt <= started;
     return {
@@ -47,7 +51,7 @@ export function createKeySearch({
     };
   };
 
-  /** Asks as many as the delivery's budget allows, those first that were fetched for least recently. */
+  /** Asks senders within the delivery's budget, least recently fetched first. */
   const searchInOrder = async (
     search: Search,
     senders: readonly SenderEntry[],
@@ -59,9 +63,10 @@ export function createKeySearch({
   };
 
   /**
-   * The senders that are known to have the key, without asking the others. Copies past their lifetime are refreshed
-   * first: a key that was taken out must not go on verifying, and where two senders publish one key, whose event it is
-   * must not depend on whose copy is the fresher. In the order of the configuration: the first that verifies is the sender.
+   * Finds senders that are known to have the key, without asking the others. Copies past their lifetime are
+   * refreshed first, because a removed key must not go on verifying. If two senders publish one key, the
+   * result must not depend on whose copy is fresher. The order is that of the configuration: the first that
+   * verifies is the sender.
    */
   const searchCached = async (search: Search, senders: readonly SenderEntry[]): Promise<KeySearch> => {
     const matches = new Map<SenderEntry, SenderMatch>();
@@ -85,7 +90,8 @@ export function createKeySearch({
     const cached = await searchCached(search, request.senders);
     const isFound = cached.candidates.length > 0;
     const found = isFound ? cached : await searchInOrder(search, request.senders, each.refetched);
-    // Senders that were not waited for are asked in `findReplaced`, if no candidate turns out to be the signer.
+    // Senders that were not waited for are asked in `findReplaced`, if no candidate turns out to be the
+    // signer.
     const { candidates } = found;
     return finish(candidates.length > 0 ? { candidates, undecided: [] } : found, request);
   };
@@ -97,7 +103,7 @@ export function createKeySearch({
       for (const sender of request.senders) putBounded(known, sender.agentUrl, sender, MAX_KNOWN);
       return find(keyid, request);
     },
-    // Every sender is asked, those of `tried` too: what they have now under the `keyid` may be another key.
+    // Every sender is asked, even those in `tried`: they may have another key under the `keyid` by now.
     findReplaced: async (keyid, request, tried) => {
       const search = startSearch(keyid, request);
       const ask = (sender: SenderEntry, own: Search): Promise<SenderMatch> =>
@@ -113,8 +119,8 @@ const NO_REASONS: readonly string[] = [];
 const NO_CANDIDATES: readonly Candidate[] = [];
 
 /**
- * The fast path, without a promise: every sender's cached keys decide, and one has the key; or no document could have
- * it.
+ * The fast path, without a promise: every sender's cached keys decide, and one has the key, or no document
+ * could have it.
  */
 function allCachedSync(
   each: SenderSearch,
@@ -137,9 +143,12 @@ function allCachedSync(
 interface GatherLimits {
   /** Senders asked at a time. */
   readonly width: number;
-  /** Ms after which senders that have not answered are undecided; none where absent. */
+  /** Time after which senders without an answer are undecided, ms; none if absent. */
   readonly deadlineMs?: number;
-  /** Ms for which other senders are waited for once there is a candidate: one slow seller must not hold up the rest. */
+  /**
+   * Time for which other senders are waited for once there is a candidate: one slow seller must not delay the
+   * rest. Ms.
+   */
   readonly graceMs: number;
 }
 
@@ -177,7 +186,10 @@ export async function gather(
   return summary(senders, matches);
 }
 
-/** A fault of ours with one sender (no engine, no suffix list) leaves that sender undecided and no other. */
+/**
+ * Asks one sender. A fault of ours with it (no engine, no suffix list) leaves this sender undecided and no
+ * other.
+ */
 async function attempt(
   sender: SenderEntry,
   ask: (sender: SenderEntry) => Promise<SenderMatch>,
@@ -201,21 +213,21 @@ function summary(senders: readonly SenderEntry[], matches: ReadonlyMap<SenderEnt
 }
 
 /**
- * Which senders are asked first where one delivery may not have all documents fetched: those fetched for least recently.
- * In a fixed order, the last of more senders than that would never be asked, and their keys never be found.
+ * Orders senders if one delivery may not fetch all their documents: least recently fetched first. In a fixed
+ * order the last of many senders would never be asked, and their keys never found.
  */
 interface FetchOrder {
-  /** `senders`, those that were never fetched for first, then by when they last were. */
+  /** `senders`, first those that were never fetched for, then by the time of the last fetch. */
   sorted(senders: readonly SenderEntry[]): readonly SenderEntry[];
-  /** The same budget; the first fetch that it grants moves the sender to the end. */
+  /** The same budget; its first granted fetch moves the sender to the end. */
   noting(sender: SenderEntry, fetchBudget: DeliveryBudget['fetchBudget']): DeliveryBudget['fetchBudget'];
 }
 
-/** As many as the cache has documents; a sender that is forgotten is asked first. */
+/** Most senders noted: as many as the cache has documents. A forgotten one is asked first. */
 const MAX_NOTED = 10_000;
 
 function createFetchOrder(): FetchOrder {
-  // By agent URL, from configuration alone: a `senders` function may give other objects each time.
+  // Keyed by agent URL, from configuration alone: a `senders` function may return other objects each time.
   const positions = new Map<string, number>();
   let position = 0;
   const positionOf = ({ agentUrl }: SenderEntry): number => positions.get(agentUrl) ?? 0;

@@ -1,38 +1,43 @@
+// Lifetimes of key documents, and the memory of failures (verification.md §5.17, §5.19).
+// Called by the document cache; `keys check` of the command line explains a receiver by it.
+
 /**
- * How long a copy of a key document is used (verification.md §5.17), and how long a failure is remembered (§5.19).
- * The document cache calls it, and `keys check` says by it what a receiver does.
+ * Bounds for the time, in ms, that a copy is used without asking again; the server's `Cache-Control` chooses
+ * within them.
  */
 
-/** How long a copy is used without asking again, in ms: what the server's `Cache-Control` may choose between. */
 export interface LifeRules {
   readonly minMs: number;
   readonly maxMs: number;
-  /** Where the server says nothing. */
+  /** Used if the server says nothing. */
   readonly defaultMs: number;
 }
 
-/** verification.md §5.17: `Cache-Control` is honoured within these. */
+/** Bounds within which `Cache-Control` counts (verification.md §5.17). */
 export const MIN_LIFE_MS: number = 60_000;
 export const MAX_LIFE_MS: number = 30 * 60_000;
 
 export const KEY_DOCUMENT_LIFE: LifeRules = {
   minMs: MIN_LIFE_MS,
   maxMs: MAX_LIFE_MS,
-  // Long enough to spare a server that says nothing, short enough that a removed key is gone soon.
+  // Long enough to spare a server that says nothing, short enough that a removed key is soon gone.
   defaultMs: 5 * 60_000,
 };
 
-/** A copy is refreshed in the background from here to 80 % of its life, each at a moment of its own. */
+/** Background refreshes start between here and 80 % of a copy's lifetime, each at a moment of its own. */
 const REFRESH_FROM = 0.72;
 const REFRESH_SPREAD = 0.08;
 
-/** verification.md §5.19: failures are remembered at most 60 s. The first one only 1 s, for sellers retry soon. */
+/**
+ * Failures are remembered at most 60 s (verification.md §5.19); the first one only 1 s, because sellers retry
+ * soon.
+ */
 const FIRST_BACK_OFF_MS = 1_000;
 const MAX_BACK_OFF_MS = 60_000;
 
 export const clampLifetime = (ms: number): number => Math.min(Math.max(ms, MIN_LIFE_MS), MAX_LIFE_MS);
 
-/** Ms for which an answer may be used without asking again (RFC 9111 §5.2.2, §5.1). */
+/** Time in ms for which an answer may be used without asking again (RFC 9111 §5.2.2, §5.1). */
 export function lifetimeMs(headers: Headers, rules: LifeRules = KEY_DOCUMENT_LIFE): number {
   const control = (headers.get('cache-control') ?? '').toLowerCase();
   if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/.test(control)) return rules.minMs;
@@ -41,21 +46,21 @@ export function lifetimeMs(headers: Headers, rules: LifeRules = KEY_DOCUMENT_LIF
   return Math.min(Math.max((Number(maxAge) - ageSeconds(headers)) * 1000, rules.minMs), rules.maxMs);
 }
 
-/** Seconds for which a cache on the way had held the answer (RFC 9111 §5.1); 0 where none says so. */
+/** Seconds for which a cache on the way has held the answer (RFC 9111 §5.1); 0 if none says so. */
 export function ageSeconds(headers: Headers): number {
   return Number(/^\d{1,10}$/.exec(headers.get('age') ?? '')?.[0] ?? '0');
 }
 
 /**
- * Ms of its life after which a copy is refreshed in the background. With jitter, so that replicas which started together
- * do not ask together each time.
+ * Time in ms of its lifetime after which a copy is refreshed in the background. Random, so that replicas that
+ * started together do not ask together each time.
  * @param random in [0, 1).
  */
 export function refreshAfterMs(lifeMs: number, random: () => number): number {
   return lifeMs * (REFRESH_FROM + REFRESH_SPREAD * random());
 }
 
-/** Ms during which a URL that failed `failures` times in a row is left alone. */
+/** Time in ms for which a URL that failed `failures` times in a row is not fetched. */
 export function backOffMs(failures: number): number {
   return Math.min(FIRST_BACK_OFF_MS * 2 ** (failures - 1), MAX_BACK_OFF_MS);
 }

@@ -1,3 +1,6 @@
+// One sender's search if publishers' pins narrow its JWKS, as in edition 3.3 (verification.md §5.5).
+// Called by `sender-search.ts` for senders for which `narrows` is true.
+
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { Candidate } from './key-resolver.ts';
@@ -8,7 +11,7 @@ import type { PinState, PublisherPins } from './publisher-pins.ts';
 import type { Search, SenderMatch, SenderSearch } from './key-search-contract.ts';
 import type { SenderKeys } from './sender-keys.ts';
 
-/** Whether what publishers pin narrows the sender's JWKS and adds no key (verification.md §5.5). */
+/** True if publishers' pins narrow the sender's JWKS and add no key (verification.md §5.5). */
 export function narrows({ edition, publishers }: SenderEntry): boolean {
   return edition.publisherPins === 'narrow' && publishers !== undefined;
 }
@@ -18,14 +21,14 @@ interface NarrowedSearchParts {
   readonly publishers: PublisherPins;
   readonly now: () => number;
   readonly cooldownMs: number;
-  /** The owner's pins of a sender, which are absolute. */
+  /** Matches the owner's pins of a sender, which are absolute. */
   readonly matchOwnPins: (sender: SenderEntry, keyid: string) => Promise<SenderMatch>;
   readonly matchKeys: (sender: SenderEntry, sets: readonly KeySet[], keyid: string) => Promise<SenderMatch>;
-  /** The matches as one, less the candidates that were tried. */
+  /** Merges matches, without the candidates that were tried. */
   readonly without: (tried: readonly Candidate[], matches: readonly SenderMatch[]) => SenderMatch;
 }
 
-/** The search of senders that `narrows` says: the JWKS has the key, and every publisher that pins has it too. */
+/** Searches for senders whose pins narrow: the JWKS has the key, and every publisher that pins has it too. */
 export function narrowedSearch({
   keys,
   publishers,
@@ -89,7 +92,10 @@ export function narrowedSearch({
   };
 }
 
-/** The freshness that a search for untried keys asks of a copy: no key in it ends the search, a recent one is not fetched again. */
+/**
+ * Freshness for a search for untried keys: no key in a copy ends the search, and a recent copy is not fetched
+ * again.
+ */
 export function untriedFreshness(
   search: Pick<Search, 'isFreshEnough'>,
   now: number,
@@ -103,13 +109,13 @@ export function untriedFreshness(
   };
 }
 
-/** The same key as a set pins it; undefined: it does not. */
+/** The same key in a set of pins; undefined if the set lacks it. */
 function pinsIn(set: KeySet, { key }: Candidate): readonly Candidate['key']['jwk'][] | undefined {
   const same = allKeys(set).flatMap(([, jwk]) => (sameMaterial(jwk, key.jwk) ? [jwk] : []));
   return same.length > 0 ? same : undefined;
 }
 
-/** The candidates that every publisher that pins has; nobody knows of them where a publisher could not be asked. */
+/** The candidates that every publisher that pins has. Undecided if a publisher could not be asked. */
 export function narrowed(match: SenderMatch, { sets, undecided }: PinState): SenderMatch {
   const { candidates, ...rest } = match;
   if (candidates === undefined) return match;

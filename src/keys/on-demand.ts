@@ -1,8 +1,12 @@
+// Loads the code for the keys of signing senders when the first such sender is used: it is half of the
+// package.
+// Called by the receiver and the verifier, which see a plain `KeyResolver`.
+
 import { once } from '../shared/single-flight.ts';
 import type { KeyResolver } from './key-resolver.ts';
 import type { KeyResolverOptions } from './resolver.ts';
 
-/** The keys of senders that sign. Their code, half of the package, is loaded when the first such sender is there. */
+/** A key resolver whose code is loaded when it is first needed. */
 export function keysOnDemand(options: KeyResolverOptions): KeyResolver {
   let stopped = false;
   let made: KeyResolver | undefined;
@@ -14,7 +18,7 @@ export function keysOnDemand(options: KeyResolverOptions): KeyResolver {
   });
   const loaded = async <T>(ask: (made: KeyResolver) => T | Promise<T>): Promise<T> => await ask(await keys());
   return {
-    // Once the code is loaded, what is cached is returned without a promise.
+    // Once the code is loaded, cached results are returned without a promise.
     find: (...args) => (made ? made.find(...args) : loaded((it) => it.find(...args))),
     findReplaced: async (...args) => (await keys()).findReplaced(...args),
     revocation: (...args) => (made ? made.revocation(...args) : loaded((it) => it.revocation(...args))),

@@ -1,18 +1,26 @@
+// Decides if a brand.json may speak for an agent of another domain, and finds the registrable domain's file
+// (verification.md §5.1).
+// Called by `agent-location.ts`.
+
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { BrandJson, Period } from './brand-json.ts';
 import { registrableDomain, sameRegistrableDomain } from './registrable-domain.ts';
 
-/** The brand.json where the search begins, and the one that lists agents: the same, or what the first points to. */
+/**
+ * The brand.json where the search begins, and the one that lists agents: the same one, or the target of its
+ * pointer.
+ */
 export interface BrandFiles {
   readonly configured: BrandJson;
   readonly listing: BrandJson;
-  /** Where `listing` is. */
+  /** URL of `listing`. */
   readonly at: string;
 }
 
 /**
- * A file that configuration puts at another registrable domain than the agent's has to name that domain, itself or in
- * the file that it points to. One that the agent's own domain points to needs no more than that.
+ * True if the file may list the agent. A file that is configured at another registrable domain has to name
+ * the agent's domain, itself or in the file that it points to. A file that the agent's own domain points to
+ * needs no more.
  */
 export async function mayList(
   sender: SenderEntry,
@@ -23,7 +31,7 @@ export async function mayList(
   const agent = hostOf(sender.agentUrl);
   if (await sameRegistrableDomain(hostOf(sender.brandJsonUrl), agent)) return true;
   if (await sameRegistrableDomain(hostOf(at), agent)) return true;
-  // Where the seller itself says where the file is, only a house's portfolio speaks for its operators.
+  // If the seller itself declares the file's place, only a house's portfolio may speak for its operators.
   const files = [configured, listing].filter(({ isHouse }) => isHouse || sender.declared === undefined);
   const named = (domain: string): boolean =>
     files.some(({ operators }) => operators.get(domain)?.some((period) => isWithinPeriod(period, now)));
@@ -37,7 +45,7 @@ const isWithinPeriod = (
   now: number,
 ): boolean => from <= now && now < until;
 
-/** The next time at which an operator's time begins or ends, Unix ms. */
+/** The next time at which an operator's authorization begins or ends, Unix ms. */
 export function nextChange({ configured, listing }: BrandFiles, now: number): number {
   let next = Number.POSITIVE_INFINITY;
   for (const { operators } of [configured, listing]) {
@@ -53,7 +61,8 @@ function hostOf(url: string): string {
 }
 
 /**
- * The well-known brand.json of the registrable domain (verification.md §5.1). Undefined if the host is that domain.
+ * The well-known brand.json of the registrable domain (verification.md §5.1). Undefined if the host is that
+ * domain.
  * @param url a well-known brand.json at an agent's host.
  */
 export async function registrableBrandJsonUrl(url: string): Promise<string | undefined> {

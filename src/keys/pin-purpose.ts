@@ -1,3 +1,6 @@
+// Gives a purpose to keys that publishers pin without one (verification.md §5.5).
+// Called by `sender-search.ts` for pinned candidates.
+
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { quoted } from '../codec/printable.ts';
@@ -8,11 +11,12 @@ import { allKeys, type KeySet } from './jwks.ts';
 
 /** Purposes of keys that publishers pin without one (verification.md §5.5). */
 export interface PinPurposes {
-  /** Whether the key states no purpose by any accepted name. */
+  /** True if the key states no purpose under any accepted name. */
   readonly lacks: (candidate: Candidate) => boolean;
   /**
-   * The pinned keys, each with a purpose: its own, or that of the same key in the seller's JWKS, else webhooks with an alarm.
-   * @param published the JWKS; undefined where it cannot be had.
+   * The pinned keys, each with a purpose: its own, that of the same key in the seller's JWKS, or webhooks
+   * with an alarm.
+   * @param published the JWKS; undefined if it cannot be fetched.
    */
   given(candidates: readonly Candidate[], published: KeySet | undefined): readonly Candidate[];
 }
@@ -22,12 +26,12 @@ interface PinPurposesOptions {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** What a key is for that states nothing, and of which the JWKS says nothing. */
+/** Purpose of a key that states none, and about which the JWKS says nothing. */
 const DEFAULT_PURPOSE = 'webhook-signing';
 
 export function createPinPurposes({ protocols, raiseAlarm }: PinPurposesOptions): PinPurposes {
   const members = protocols.map(({ purposeMember }) => purposeMember);
-  // A null is as good as none.
+  // A null counts as none.
   const statedIn = (jwk: Jwk): Jwk =>
     Object.fromEntries(members.flatMap((name) => (jwk[name] == null ? [] : [[name, jwk[name]]])));
   const states = (jwk: Jwk): boolean => members.some((name) => jwk[name] != null);

@@ -1,3 +1,6 @@
+// Alarms about pinned keys that are used and that the seller's own JWKS lacks (verification.md §5.5).
+// Called by `sender-search.ts` for every pinned candidate.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
 import { quoted } from '../codec/printable.ts';
@@ -9,14 +12,15 @@ import type { SenderKeys } from './sender-keys.ts';
 
 interface PinWatchOptions {
   readonly keys: Pick<SenderKeys, 'current'>;
-  /** The places of a sender's keys: any of them may have it. */
+  /** The places of a sender's keys: any of them may have the key. */
   readonly placesOf?: (sender: SenderEntry) => readonly SenderEntry[];
   readonly raiseAlarm: RaiseAlarm;
 }
 
 /**
- * Tells of keys that publishers pin, that are used, and that the seller's JWKS does not have (verification.md §5.5), once a copy of
- * the pin. Where the JWKS cannot be had it says nothing, and looks again with the next delivery. Nobody waits for it.
+ * Alarms about keys that publishers pin, that are used, and that the seller's JWKS lacks (verification.md
+ * §5.5), once per copy of the pin. If the JWKS cannot be fetched it raises nothing and looks again with the
+ * next delivery. Nobody waits for it.
  */
 export function createPinWatch({
   keys,
@@ -41,7 +45,7 @@ export function createPinWatch({
       const { sender, key } = candidate;
       if (sender.edition.publisherPins !== 'decide-told' || looked.has(key.jwk)) continue;
       looked.add(key.jwk);
-      // A fault on our side (no suffix list) is no news of the pin.
+      // A fault on our side (no suffix list) says nothing about the pin.
       look(candidate).catch(() => looked.delete(key.jwk));
     }
   };

@@ -1,3 +1,6 @@
+// Reads configured pins, and tells public members of a JWK from secret ones (verification.md §5.5).
+// Called at construction for each sender's pins, and for every published key.
+
 import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -6,10 +9,10 @@ import type { Sender } from '../config/sender-entry.ts';
 /** Members of the private half of a key pair (RFC 7518 §6.2.2, §6.3.2). */
 const PRIVATE_HALF: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth'];
 
-/** `k` too (RFC 7518 §6.4.1): none of them gets near a log. */
+/** Members that must never reach a log, including `k` (RFC 7518 §6.4.1). */
 const SECRET_MEMBERS: ReadonlySet<string> = new Set([...PRIVATE_HALF, 'k']);
 
-/** Anybody who read it can sign with it, so nothing in such a document may be believed. */
+/** Reason to distrust a document: anybody who read it can sign with that key. */
 export const PRIVATE_HALF_PUBLISHED = 'a key is published with its private half';
 
 export function hasPrivateHalf(jwk: Jwk): boolean {
@@ -26,15 +29,15 @@ export function publicPart(jwk: Jwk): Jwk {
 }
 
 /**
- * Checks what can be seen of a sender's pins without importing them: each is an object with a `kid` of its own, and
- * there is at least one.
+ * Checks a sender's pins as far as that works without importing them. Each is an object with a `kid` of its
+ * own, and there is at least one.
  * @throws ConfigError naming the sender and the `kid`.
  */
 export function checkPins(sender: Pick<Sender, 'agentUrl' | 'pins'>): void {
   if (sender.pins !== undefined) pinnedJwks(sender.agentUrl, sender.pins);
 }
 
-/** Pins by `kid`, public members only. @throws ConfigError where the list is none. */
+/** Pins by `kid`, public members only. @throws ConfigError if the list is invalid. */
 export function pinnedJwks(agentUrl: string, pins: readonly unknown[]): ReadonlyMap<string, Jwk> {
   const where = `pins of ${agentUrl}`;
   if (!Array.isArray(pins)) throw new ConfigError(`${where}: not an array. Pass an array of JWKs.`);

@@ -1,3 +1,6 @@
+// Pins that the owner configured for senders: read once, imported once (verification.md §5.5).
+// Called by the resolver and by each sender's search.
+
 import type { Jwk } from '../crypto/engine.ts';
 import { unfitReason } from '../auth/rfc9421/key-policy.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -10,32 +13,32 @@ import { pinnedJwks } from './pinned-jwks.ts';
 /** Pins of the senders in use; each list is read and each key imported once. */
 export interface Pins {
   /**
-   * The pinned key under `kid`, undefined where none is pinned under it; one that cannot be imported says so itself
-   * (check 8). A string says why the list is none.
+   * The pinned key under `kid`; undefined if there is none. A key that cannot be imported says so itself
+   * (check 8). A string says why the list is invalid.
    */
   key(sender: PinnedSender, kid: string): Promise<SenderKey | string | undefined>;
-  /** The same without waiting: undefined where it was not asked for before, or only under other key ids. */
+  /** As `key`, without waiting: undefined if the key was not imported before. */
   imported(sender: PinnedSender, kid: string): SenderKey | undefined;
-  /** Whether the list has been read and has nothing under `kid`. */
+  /** True if the list was read and has nothing under `kid`. */
   lacks(sender: PinnedSender, kid: string): boolean;
   /**
    * Imports every pin.
-   * @returns why some of them will never verify a delivery (check 8), for the owner: a set that is pinned as the seller
-   *   publishes it may have keys of other purposes.
-   * @throws ConfigError (rejects) where the list is none.
+   * @returns reasons why some will never verify a delivery (check 8), for the owner: a set pinned as
+   * published may have keys of other purposes.
+   * @throws ConfigError (rejects) if the list is invalid.
    */
   importAll(sender: PinnedSender): Promise<readonly string[]>;
 }
 
 export type PinnedSender = SenderEntry & { readonly pins: readonly Jwk[] };
 
-/** By configuration; publishers may pin more keys. */
+/** True if configuration pins the sender's keys; publishers may pin more. */
 export function isPinned(sender: SenderEntry): sender is PinnedSender {
   return sender.pins !== undefined;
 }
 
 export function createPins(engine: EngineSource, protocols: Protocols): Pins {
-  // By identity: a list of pins lives as long as the configuration that holds it.
+  // Keyed by identity: a list of pins lives as long as the configuration that holds it.
   const sets = new WeakMap<readonly Jwk[], KeySet | string>();
   const setOf = (sender: PinnedSender): KeySet | string => {
     const known = sets.get(sender.pins);
@@ -70,7 +73,7 @@ export function createPins(engine: EngineSource, protocols: Protocols): Pins {
   };
 }
 
-/** Why check 8 will refuse a key under every algorithm and every name. */
+/** The reason why check 8 will refuse a key under every algorithm and every name. */
 function unusableReason(
   key: SenderKey | undefined,
   { edition }: PinnedSender,
@@ -85,7 +88,7 @@ function unusableMessage(agentUrl: string, kid: string, reason: string): string 
   return `pins of ${agentUrl}: the key ${JSON.stringify(kid)} cannot be used: ${reason}. Pin the public JWK as the seller publishes it.`;
 }
 
-/** A `senders` function can return a list that was not checked at construction. */
+/** Reads a list that may be unchecked: a `senders` function returns lists after construction. */
 function readSet(sender: PinnedSender): KeySet | string {
   try {
     return pinnedSet(sender.agentUrl, sender.pins);

@@ -1,3 +1,7 @@
+// The places of a sender's keys: the well-known one, and the one that the seller declares (verification.md
+// §5.1a).
+// Called by the resolver around every search; each place is searched as a sender of its own.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { isThenable } from '../shared/realms.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
@@ -7,14 +11,18 @@ import type { KeyRequest, KeySearch } from './key-resolver.ts';
 import type { Declarations, Declared } from './declarations.ts';
 import { urlRefusedReason } from './net/addresses.ts';
 
-/** The places of a sender's keys (verification.md §5.1a), each as a sender with that place: the one that is asked first comes first. */
+/**
+ * The places of a sender's keys (verification.md §5.1a), each as a sender with that place, in the order in
+ * which they are asked.
+ */
 export interface Places {
-  /** By what is known now. @param sender as configured, or one of its places. */
+  /** The places by present knowledge. @param sender as configured, or one of its places. */
   readonly of: (sender: SenderEntry) => readonly SenderEntry[];
-  /** Reads what these senders declared. Undefined: it is known. */
+  /** Reads the declarations of these senders. Undefined if they are known. */
   ready(senders: readonly SenderEntry[], waitMs: () => number): Promise<void> | undefined;
   /**
-   * Searches the first place of each sender, then, where nobody has the key, the others, and what was declared since.
+   * Searches the first place of each sender. If nobody has the key, searches the others, and then what was
+   * declared since.
    * @param search one search over these senders.
    */
   find(
@@ -22,7 +30,7 @@ export interface Places {
     search: (request: KeyRequest) => KeySearch | Promise<KeySearch>,
     waitMs: () => number,
   ): KeySearch | Promise<KeySearch>;
-  /** The request of which `request` is a part: what it may fetch, and how long it waits, counts over all its parts. */
+  /** The request that `request` is a part of: fetches and waiting time count over all its parts. */
   whole(request: KeyRequest): KeyRequest;
   /** The same request over all places. */
   everywhere(request: KeyRequest): KeyRequest;
@@ -34,16 +42,18 @@ interface PlacesOptions {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** What a seller declared is read again so long after it was read, before a key is called unknown. Ms. */
+/** Minimum age of a declaration that is read again before a key is called unknown. Ms. */
 const REREAD_MS = 10_000;
 
-/** Whether what the seller declares can count: the owner names no place and no keys, and the edition has it. */
+/**
+ * True if the seller's declaration can count: the owner names no place and no keys, and the edition uses it.
+ */
 function mayDeclare({ auth, brandJsonUrl: configured, pins, edition }: SenderEntry): boolean {
   const isOpen = auth.scheme === 'signature' && configured === undefined && pins === undefined;
   return isOpen && edition.declaredPlace !== 'ignored';
 }
 
-/** Nothing else has to be asked. */
+/** True if no other place has to be asked. */
 const isFinal = ({ candidates }: KeySearch, { senders }: KeyRequest): boolean =>
   candidates.length > 0 || !senders.some(mayDeclare);
 
@@ -61,7 +71,7 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     const isNamed = url !== undefined && urlRefusedReason(url, allowLoopback) === undefined;
     if (!isNamed && !(isAlone && keyOrigin !== undefined)) return [sender];
     if (isNamed) noteMoved(sender.agentUrl, url);
-    // A seller that says where its file is has no second place beside it (verification.md §5.1).
+    // A seller that declares its file's place has no second place beside it (verification.md §5.1).
     const own = isNamed
       ? { ...sender, edition: { ...sender.edition, asksRegistrableDomain: false } }
       : sender;
@@ -88,7 +98,7 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     wholes.set(made, request);
     return made;
   };
-  /** Nearly every request: each sender has one place, which is itself. */
+  /** True for nearly every request: each sender has one place, which is itself. */
   const isWhole = ({ senders }: KeyRequest): boolean =>
     senders.every((sender) => {
       const places = of(sender);
@@ -106,7 +116,7 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     const reading = Promise.all(unread.map(({ agentUrl }) => declarations.read(agentUrl)));
     return settledWithin(reading, waitMs()).then(() => undefined);
   };
-  /** The senders whose declarations changed, and why others' are not known. */
+  /** The senders whose declarations changed, and the reasons why others' are unknown. */
   const reread = async (senders: readonly SenderEntry[], waitMs: number) => {
     const changed: SenderEntry[] = [];
     const undecided: string[] = [];

@@ -1,3 +1,7 @@
+// Keys that publishers pin for a sender in their adagents.json, with grace for invalid entries
+// (verification.md §5.5, §5.18, §5.28).
+// Called by each sender's search and by `key-owners.ts`.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { putBounded } from '../shared/bounded.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
@@ -9,34 +13,34 @@ import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
 import { heldKeys, type KeySet } from './jwks.ts';
 import { createMoveWatch, nearMisses, nearMissText } from './agent-location.ts';
 
-/** Which keys the publishers of a sender pin (verification.md §5.5): the union of what each one says. */
+/** Keys that the publishers of a sender pin (verification.md §5.5): the union of all. */
 export interface PinState {
-  /** None, and nothing undecided: no publisher pins. */
+  /** Empty, with nothing undecided, if no publisher pins. */
   readonly sets: readonly KeySet[];
-  /** Why other keys may be pinned than these; for the owner's log. */
+  /** The reason why other keys may be pinned than these; for the owner's log. */
   readonly undecided?: string;
 }
 
 interface CachedPins extends PinState {
-  /** The sets from copies within their life. */
+  /** The sets from copies within their lifetime. */
   readonly fresh: readonly KeySet[];
-  /** Some copy is past its lifetime. */
+  /** True if a copy is past its lifetime. */
   readonly hasExpired: boolean;
 }
 
-/** What is needed of a publisher's file that is fetched again beyond its own life. */
+/** Freshness needed of a publisher's file beyond its own lifetime. */
 interface PinFreshness extends Omit<Freshness<unknown>, 'hasWanted'> {
   readonly hasWanted: (set: KeySet) => boolean;
 }
 
 export interface PublisherPins {
-  /** From cached copies; nothing is fetched. */
+  /** The pins in cached copies; nothing is fetched. */
   cached(sender: SenderEntry): CachedPins;
   /** See `DocumentCache.noteUse`. */
   noteUse(sender: SenderEntry): void;
-  /** From copies within their lifetime, or the cached ones where those cannot be refreshed. */
+  /** The pins in copies within their lifetime, or in cached ones if those cannot be refreshed. */
   current(sender: SenderEntry, fetchBudget?: DeliveryBudget['fetchBudget']): Promise<PinState>;
-  /** From copies as fresh as asked for, fetched again if need be; undecided where one of them could not. */
+  /** The pins in copies as fresh as required, fetched again if needed; undecided if a fetch failed. */
   renewed(
     sender: SenderEntry,
     freshness: PinFreshness,
@@ -50,14 +54,14 @@ interface PublisherPinsOptions {
   readonly raiseAlarm: RaiseAlarm;
   /** Unix ms. */
   readonly now: () => number;
-  /** Told of every copy of what is pinned for an agent. */
+  /** Called with every copy of an agent's pinned keys. */
   readonly noteKeys?: (agentUrl: string, set: KeySet) => void;
   /** Files fetched at a time for one sender. */
   readonly width: number;
 }
 
 const NO_PINS: CachedPins = { sets: [], fresh: [], hasExpired: false };
-/** Enough to see what is wrong. */
+/** Most reasons in a message: enough to see what is wrong. */
 const MAX_REASONS = 4;
 
 export function createPublisherPins(options: PublisherPinsOptions): PublisherPins {
@@ -73,7 +77,10 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
     return first && copy && { copy, fresh: cache.isFresh(first) && cache.isFresh(copy) };
   };
 
-  /** A file that cannot be had might pin: undecided, beside what an older copy says. */
+  /**
+   * The listing of a file. One that cannot be fetched might pin, so it is undecided, with the pins of an
+   * older copy.
+   */
   const listingFrom = (agentUrl: string, url: string, result: CopyResult<AdAgents>): Listing => {
     if (result.ok) return listingOf(agentUrl, url, result.copy);
     const copy = cachedCopy(url)?.copy;
@@ -121,7 +128,7 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
       const ofDocument: Freshness<AdAgents> = {
         ...freshness,
         hasWanted: ({ value }) => {
-          // Refreshed by its own life alone: what it points to decides.
+          // A pointer is refreshed by its own lifetime alone: its target decides.
           if (value.next !== undefined) return true;
           const set = value.pinned.get(agentUrl);
           return typeof set === 'object' && hasWanted(set);
@@ -139,16 +146,16 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
   };
 }
 
-/** What counts at a publisher's URL, as it is held. */
+/** The file that counts at a publisher's URL, as it is cached. */
 interface CachedFile {
   readonly copy: Copy<AdAgents>;
-  /** It, and what points to it, are within their lives. */
+  /** True if the file, and the pointer to it, are within their lifetimes. */
   readonly fresh: boolean;
 }
 
 type LoadAdAgents = (kind: DocumentKind<AdAgents>, url: string) => Promise<CopyResult<AdAgents>>;
 
-/** The publisher's file, or the one that it points to. @param onNext told of the latter's URL. */
+/** Loads the publisher's file, or the one that it points to. @param onNext called with the latter's URL. */
 export async function followed(
   url: string,
   load: LoadAdAgents,
@@ -161,7 +168,10 @@ export async function followed(
   return await load(AUTHORITATIVE, next);
 }
 
-/** Where its publishers pin its keys. @param allowLoopback development: those of an agent over http are asked over http. */
+/**
+ * URLs at which publishers pin the sender's keys. @param allowLoopback development: those of an agent over
+ * http are asked over http.
+ */
 export function adagentsUrls(
   { agentUrl, publishers }: SenderEntry,
   allowLoopback: boolean,
@@ -181,13 +191,15 @@ function union(listings: readonly Listing[]): PinState {
   return { sets, ...(reasons.length > 0 && { undecided: reasons.join('; ') }) };
 }
 
-/** What one publisher's file says of one agent's keys. */
+/** One publisher's statement about one agent's keys. */
 export interface Listing {
-  /** The keys that are pinned; none where the file has no `signing_keys` for the agent. */
+  /** The pinned keys; absent if the file has no `signing_keys` for the agent. */
   readonly set?: KeySet;
-  /** Why there may be others, or why this is not known. */
+  /** The reason why there may be others, or why this is unknown. */
   readonly undecided?: string;
-  /** Why the newest copy does not count: the rest is an older one's, and cannot show that a key is missing. */
+  /**
+   * The reason why the newest copy is rejected; the keys are from an older copy, which cannot prove absence.
+   */
   readonly broken?: string;
 }
 
@@ -204,19 +216,19 @@ interface ValidListing {
   readonly set: KeySet | undefined;
 }
 
-/** As many as the cache has documents. */
+/** Most valid listings held: as many as the cache has documents. */
 const MAX_VALID_LISTINGS = 10_000;
 
 /**
- * Reads an agent's entry in a publisher's file. Where that entry is invalid the publisher's last valid one stays in force
- * until its own hard limit, as a whole document would, and an alarm is raised once a copy.
+ * Reads an agent's entry in a publisher's file. If it is invalid, the publisher's last valid one stays in
+ * force until its own hard limit, as a whole document would. An alarm is raised once per copy.
  */
 export function createPublisherListings(
   options: PublisherListingsOptions,
 ): (agentUrl: string, url: string, copy: Copy<AdAgents>) => Listing {
   const { raiseAlarm, now, noteKeys } = options;
   const lastValid = new Map<string, ValidListing>();
-  // A file has the keys of other agents too: only the cache holds it.
+  // A file has the keys of other agents too, so only the cache holds it.
   const takenFrom = new WeakMap<AdAgents, Map<string, ValidListing>>();
   const reportInvalid = createInvalidListingAlarm(raiseAlarm);
   const take = (agentUrl: string, url: string, copy: Copy<AdAgents>, set: KeySet | undefined): Listing => {
@@ -259,7 +271,10 @@ function listingWith(set: KeySet | undefined): Listing {
   return set ? { set } : {};
 }
 
-/** Whoever is pointed to speaks for the publisher only of agents that it lists. */
+/**
+ * The reason to reject a file that was pointed to: it speaks for the publisher only about agents that it
+ * lists.
+ */
 export function notListedReason({ mustList }: AdAgents, agentUrl: string): string | undefined {
   return mustList?.has(agentUrl) === false
     ? 'its authoritative_location leads to a file that does not list the agent'
@@ -280,11 +295,14 @@ function mixedWith(
   return next && before && inForce && heldKeys(next, { value: before, hardUntil: inForce.hardUntil }, now);
 }
 
-/** Whether it is of this file, and nothing that is held beside it is past a limit of its own: a 304 leaves the file as it is. */
+/** True if it comes from this file, and no held key is past its own limit. A 304 leaves the file as it is. */
 const isCurrent = (known: ValidListing, ofFile: ValidListing | undefined, now: number): boolean =>
   known === ofFile && [...(known.set?.held.values() ?? [])].every((until) => now < until);
 
-/** From here on the publisher decides whose signature counts, and not the seller (verification.md §5.28). */
+/**
+ * Alarms because from now on the publisher decides whose signature counts, not the seller (verification.md
+ * §5.28).
+ */
 function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {
   raiseAlarm({
     code: 'publisher_pins',
@@ -294,7 +312,7 @@ function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): 
   });
 }
 
-/** Reports what is wrong with an agent's entry, once a copy. */
+/** Reports the fault of an agent's entry, once per copy. */
 function createInvalidListingAlarm(
   raiseAlarm: RaiseAlarm,
 ): (agentUrl: string, url: string, value: AdAgents, reason: string) => void {
@@ -309,7 +327,7 @@ function createInvalidListingAlarm(
   };
 }
 
-/** Keys pinned for a URL that only looks like the agent's pin nothing: the owner should know. */
+/** Warns the owner: keys pinned for a URL that only resembles the agent's pin nothing. */
 function warnOfNearMisses(raiseAlarm: RaiseAlarm, agentUrl: string, url: string, { pinned }: AdAgents): void {
   const misses = nearMisses(agentUrl, pinned.keys());
   if (misses.length === 0) return;
@@ -324,13 +342,13 @@ function warnOfNearMisses(raiseAlarm: RaiseAlarm, agentUrl: string, url: string,
 
 const HOUR_MS = 3_600_000;
 
-/** An hour where the publisher says nothing, and at most: for that long a pin that was taken out still verifies. */
+/** An hour if the publisher says nothing, and at most: a removed pin still verifies for that long. */
 const LIFE: LifeRules = { minMs: 60_000, maxMs: HOUR_MS, defaultMs: HOUR_MS };
 
-/** The grace that a revocation list has too: four of its lives. */
+/** Four lifetimes, the grace that a revocation list has too. */
 const HARD_LIMIT_MS = 4 * HOUR_MS;
 
-/** At most 1 MiB: verification.md §5.13. */
+/** At most 1 MiB (verification.md §5.13). */
 export const ADAGENTS: DocumentKind<AdAgents> = {
   name: 'adagents.json',
   maxBytes: 1_048_576,
@@ -340,7 +358,7 @@ export const ADAGENTS: DocumentKind<AdAgents> = {
   parse: (bytes) => parseAdAgents(bytes),
 };
 
-/** What an adagents.json points to. */
+/** The target of an adagents.json that points elsewhere. */
 export const AUTHORITATIVE: DocumentKind<AdAgents> = {
   name: 'authoritative adagents.json',
   maxBytes: ADAGENTS.maxBytes,
@@ -353,7 +371,9 @@ export const AUTHORITATIVE: DocumentKind<AdAgents> = {
   },
 };
 
-/** What `ask` gives for each item, in their order, `width` at a time. Rejects with the first rejection. */
+/**
+ * The results of `ask` for all items, in their order, `width` at a time. Rejects with the first rejection.
+ */
 export async function mapConcurrently<T, R>(
   items: readonly T[],
   width: number,

@@ -1,7 +1,10 @@
+// Registrable domains by the public suffix list, which is loaded from the package when it is needed.
+// Called for brand.json of another domain and for redirects of adagents.json (verification.md §5.1, §5.10).
+
 /**
- * Compares the registrable domains of two host names by the public suffix list, its private part included: two customers
- * of one hosting service are strangers. The list is loaded only if the names differ, and from the package: nothing is
- * fetched.
+ * Compares the registrable domains of two host names by the public suffix list. Its private part counts too,
+ * because two customers of one hosting service are strangers. The list is loaded only if the names differ,
+ * and nothing is fetched.
  */
 export async function sameRegistrableDomain(a: string, b: string): Promise<boolean> {
   if (a === b) return true;

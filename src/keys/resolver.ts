@@ -1,3 +1,7 @@
+// Puts the folder together: `createKeyResolver` finds keys and revocations for deliveries (verification.md
+// §5).
+// Loaded on demand by `on-demand.ts`; the vectors and `explain` use it directly.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import type { Instruments } from '../receiver/instruments.ts';
@@ -29,17 +33,17 @@ import { createSenderKeys } from './sender-keys.ts';
 import { createSenderSearch } from './sender-search.ts';
 
 interface FirstUse {
-  /** JWKS that records when which key was first seen. */
+  /** JWKS kind that records the first sighting of each key. */
   readonly jwks: DocumentKind<KeySet>;
   /** The same search, with `firstUse` on candidates that are not known to be their sender's own. */
   readonly guard: (search: KeySearch, request: KeyRequest) => KeySearch;
-  /** Whether the key is known to be the candidate's own at a URL of these senders. */
+  /** True if the key is known to be the candidate's own at a URL of these senders. */
   readonly isOwn: (candidate: Candidate, senders: readonly SenderEntry[]) => boolean;
 }
 
 /**
- * A registered seller can publish another seller's key as its own. Where a URL has several senders, the others are asked
- * before a sender's key is used for the first time (verification.md §2.36).
+ * Guards the first use of a key. A registered seller can publish another seller's key as its own. So the
+ * other senders of a URL are asked before a sender's key is used for the first time (verification.md §2.36).
  */
 export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
   let made: KeyOwners | undefined;
@@ -66,59 +70,64 @@ export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
   };
 }
 
-/** The places of a sender's keys are no other senders. */
+/** True if all senders are one: the places of a sender's keys are no other senders. */
 const isAlone = ({ sender }: Candidate, senders: readonly SenderEntry[]): boolean =>
   senders.every(({ agentUrl }) => agentUrl === sender.agentUrl);
 
 interface KeyLimits extends CacheLimits {
-  /** Ms for one fetch. */
+  /** Time limit of one fetch. Ms. */
   readonly deadlineMs: number;
-  /** Ms that one delivery waits for documents in all; what it no longer waits for goes on, and serves the retry. */
+  /**
+   * Time that one delivery waits for documents in all, ms. A fetch that it no longer waits for goes on, and
+   * serves the retry.
+   */
   readonly deliveryMs: number;
-  /** The same where fetches end with the request that began them: nothing would be there for the retry. */
+  /**
+   * As `deliveryMs`, on runtimes where fetches end with their request: nothing would be there for the retry.
+   */
   readonly ownFetchMs: number;
   /** Fetches at a time for one delivery. */
   readonly width: number;
-  /** Senders, and publishers, whose documents one delivery may have fetched. */
+  /** Most senders and publishers whose documents one delivery may fetch. */
   readonly perDelivery: number;
-  /** Ms for which other senders are waited for once one has the key. */
+  /** Time for which other senders are waited for once one has the key. Ms. */
   readonly graceMs: number;
 }
 
 export interface KeyResolverOptions {
   readonly protocols: Protocols;
-  /** Imports keys; a function is asked when the first key is needed. */
+  /** Imports keys; a function is called when the first key is needed. */
   readonly engine: EngineSource;
-  /** The runtime's own where absent. */
+  /** Default: the runtime's own. */
   readonly fetch?: KeyFetch | undefined;
-  /** Of the runtime's own `fetch`. */
+  /** Look-ups of the runtime's own `fetch`. */
   readonly dns?: NameLookUp | undefined;
-  /** Above which new key ids raise an alarm; none where absent. */
+  /** Thresholds above which new key ids raise an alarm; none if absent. */
   readonly thresholds?: AdmissionPressure;
   /** Unix ms. */
   readonly now: () => number;
-  /** Development: http and private addresses. */
+  /** Development: allows http and private addresses. */
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: SafeLogger;
-  /** Told of each fetch of a key document that has ended. */
+  /** Called with each fetch of a key document that has ended. */
   readonly instruments?: Pick<Instruments, 'fetched'>;
-  /** What differs from `KEY_LIMITS`. */
+  /** Values that replace those of `KEY_LIMITS`. */
   readonly limits?: Partial<KeyLimits>;
-  /** In [0, 1): spreads background refreshes. `Math.random`. */
+  /** In [0, 1): spreads background refreshes. Default: `Math.random`. */
   readonly random?: () => number;
-  /** Where thumbprints of keys are kept; in this process alone where it keeps no rows, or is absent. */
+  /** Store of the thumbprints of keys. If it keeps no rows, or is absent, they stay in this process. */
   readonly store?: Pick<Store, 'registrations'> | undefined;
-  /** Timers of what is polled. They never hold the process open. */
+  /** Timers for polling. They never keep the process alive. */
   readonly schedule?: Schedule;
 }
 
-/** verification.md §5.4, §5.7, §5.13, §5.18. */
+/** Limits of verification.md §5.4, §5.7, §5.13 and §5.18. */
 export const KEY_LIMITS: KeyLimits = {
   hardLimitMs: MAX_LIFE_MS,
   cooldownMs: 30_000,
   patienceMs: 2_000,
-  // brand.json, JWKS and three lists of 10,000 senders.
+  // Room for brand.json, JWKS and three lists of 10,000 senders.
   maxDocuments: 50_000,
   maxBytes: 512 * 1_048_576,
   deadlineMs: 10_000,
@@ -129,7 +138,7 @@ export const KEY_LIMITS: KeyLimits = {
   graceMs: 250,
 };
 
-/** An owner's hook that throws must not break a fetch that many deliveries wait for. */
+/** Wraps the owner's hook: an error in it must not break a fetch that many deliveries wait for. */
 function harmlessAlarm({ raiseAlarm, logger }: KeyResolverOptions): RaiseAlarm {
   return (alarm) => {
     try {
@@ -146,7 +155,7 @@ async function importPins(sender: PinnedSender, pins: Pins, raiseAlarm: RaiseAla
   }
 }
 
-/** Who signed (verification.md §5), from documents that are fetched and cached here, and from pins. */
+/** Finds the signer's keys (verification.md §5) in pins and in documents that are fetched and cached here. */
 export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const { engine, now, allowLoopback, thresholds = {} } = options;
   const limits: KeyLimits = { ...KEY_LIMITS, ...options.limits };
@@ -224,7 +233,7 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     },
     verified: (candidate, { senders }) => {
       const { sender, key } = candidate;
-      // What is configured needs no record.
+      // A configured key needs no record.
       if (isPinned(sender) || !firstUse.isOwn(candidate, senders.flatMap(places.of))) return;
       records.verified(sender.agentUrl, key.kid, key.jwk, isAlone(candidate, senders));
     },
@@ -234,7 +243,7 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');
       for (const sender of signing.filter(isPinned)) await importPins(sender, pins, raiseAlarm);
-      // Not awaited: a seller that is down must not keep a receiver from starting. It never rejects.
+      // Not awaited: a seller that is down must not prevent a receiver from starting. It never rejects.
       void gather(signing, prefetch, { width, graceMs });
     },
     stop: () => {

@@ -1,3 +1,6 @@
+// Reads revocation lists in all their forms and verifies their signatures (verification.md §5.25).
+// Called by `revocation.ts` and by the command line.
+
 import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
 import { decodeBase64 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
@@ -14,35 +17,41 @@ import type { Register } from './revocation-registers.ts';
 import type { SenderKeys } from './sender-keys.ts';
 import type { RevocationList } from './revocation-registers.ts';
 
-/** A JWS in flattened form (RFC 7515 §7.2.2), whichever form it came in; not verified yet. */
+/** A JWS in flattened form (RFC 7515 §7.2.2), from any form; not verified yet. */
 interface ListSignature {
   readonly kid: string;
   readonly alg: string;
   readonly jws: { readonly protected: string; readonly payload: string; readonly signature: string };
 }
 
-/** What a URL served: a list, with the signature to be verified where it has one; or none. */
+/** Content of a URL: a list, with its signature if it has one, or no list. */
 export interface PublishedList {
   readonly list?: RevocationList;
   readonly signature?: ListSignature;
 }
 
-/** What the profile's keys can sign with (verification.md §2.8); never `none`, never a MAC. */
+/** Algorithms that the profile's keys can sign with (verification.md §2.8); never `none`, never a MAC. */
 const LIST_ALGORITHMS: readonly string[] = ALGORITHM_NAMES.flatMap((name) => ALGORITHMS[name].algs);
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
-/** RFC 7515 §7.1, the forms of an unsecured JWS and of a detached payload too: they are lists, and no good ones. */
+/**
+ * Matches a compact JWS (RFC 7515 §7.1), even an unsecured or detached one: those are lists too, but bad
+ * ones.
+ */
 const COMPACT = /^\s*([\w-]+)\.([\w-]*)\.([\w-]*)\s*$/;
-/** Members by which a JSON text sets up to be a list, however broken the rest of it is. */
+/** Matches members that mark a JSON text as a list, however broken the rest is. */
 const LIST_MEMBER = /^\s*\{[^]*"(?:revoked_kids|payload)"\s*:/;
 
-/** Whether bytes set up to be a list: then they switch revocation on, even where they cannot be read. */
+/** True if bytes look like a list: then they switch revocation on, even if they cannot be read. */
 export function claimsToBeList(bytes: Uint8Array): boolean {
   const text = new TextDecoder().decode(bytes);
   return COMPACT.test(text) || LIST_MEMBER.test(text);
 }
 
-/** Reads a list in any of its forms: plain JSON; compact, flattened or general JWS. The signature is verified elsewhere. */
+/**
+ * Reads a list in any form: plain JSON; compact, flattened or general JWS. The signature is verified
+ * elsewhere.
+ */
 export function parsePublished(bytes: Uint8Array, url: string): Parsed<PublishedList> {
   const [, head, payload, signature] = COMPACT.exec(new TextDecoder().decode(bytes)) ?? [];
   if (head !== undefined) return parseSigned({ protected: head, payload, signature }, url);
@@ -54,7 +63,9 @@ export function parsePublished(bytes: Uint8Array, url: string): Parsed<Published
   return typeof list === 'string' ? { ok: false, reason: list } : { ok: true, value: { list } };
 }
 
-/** RFC 7515 §7.2.1. Which of several signatures would have to verify is nowhere said. */
+/**
+ * Reads the general form of RFC 7515 §7.2.1. No rule says which of several signatures would have to verify.
+ */
 function parseGeneral(members: JsonObject, url: string): Parsed<PublishedList> {
   const { signatures, payload } = members;
   const [only, second] = Array.isArray(signatures) ? (signatures as unknown[]) : [];
@@ -76,7 +87,7 @@ function parseSigned(members: JsonObject, url: string): Parsed<PublishedList> {
   if (header === undefined)
     return { ok: false, reason: 'the protected header of the JWS is not a JSON object' };
   const { kid, alg } = header;
-  // Keys are named, never brought along: `jwk`, `jku`, `x5c` and `x5u` are not looked at (RFC 7515 §4.1.2 to §4.1.6).
+  // Keys are named, never supplied: `jwk`, `jku`, `x5c` and `x5u` are ignored (RFC 7515 §4.1.2 to §4.1.6).
   if (typeof kid !== 'string') return { ok: false, reason: 'the protected header of the JWS names no kid' };
   if (typeof alg !== 'string' || !LIST_ALGORITHMS.includes(alg)) {
     return { ok: false, reason: `the alg of the JWS is none of ${LIST_ALGORITHMS.join(', ')}` };
@@ -104,7 +115,7 @@ function parseList(content: JsonObject, url: string): RevocationList | string {
   const updatedAt = instant(updated);
   if (updatedAt === undefined) return 'updated is not a timestamp';
   if (!isStrings(kids)) return 'revoked_kids is not an array of strings';
-  // No webhook of this protocol has a jti; the member is read only to see that the list is one.
+  // No webhook of this protocol has a jti; the member is read only to recognise the list.
   if (jtis !== undefined && !isStrings(jtis)) return 'revoked_jtis is not an array of strings';
   return {
     kids: new Set(kids),
@@ -124,15 +135,19 @@ function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
-/** 256 KiB: verification.md §5.13. */
+/** 256 KiB (verification.md §5.13). */
 const MAX_BYTES = 262_144;
-/** Ms after which an origin that has no list is asked again: the first one may come with the first stolen key. */
+/**
+ * Time after which an origin without a list is asked again: the first list may come with the first stolen
+ * key. Ms.
+ */
 const NONE_LIFE_MS = 5 * 60_000;
 
 /**
- * Revocation lists as documents. Where none is required, whatever does not set up to be one (a web site's page for any
- * path, nothing at all) says that there is none. From the first that does, one is required, and its absence a failure.
- * @param registers what is known of the list at a URL; `required` is set when a list is first served.
+ * Revocation lists as documents. While none is required, anything that does not look like one (a web site's
+ * page for any path, or nothing) means that there is none. After the first list, one is required, and its
+ * absence is a failure.
+ * @param registers knowledge of the list at a URL; `required` is set when a list is first served.
  */
 export function revocationKind(registers: {
   get(url: string): { required: boolean } | undefined;
@@ -140,7 +155,7 @@ export function revocationKind(registers: {
   return {
     name: 'revocation list',
     maxBytes: MAX_BYTES,
-    // How old a list may be is decided by its own `next_update`, in `isFresh`.
+    // The list's own `next_update` decides how old it may be, in `isFresh`.
     hardLimitMs: Number.POSITIVE_INFINITY,
     parse: (bytes, url) => {
       const register = registers.get(url);
@@ -154,16 +169,16 @@ export function revocationKind(registers: {
   };
 }
 
-/** Statuses from 300 to 499 that do not say "there is no such thing": "not changed", and "not now". */
+/** Statuses from 300 to 499 that do not mean absence: "not changed", and "not now". */
 const NO_ABSENCE: ReadonlySet<number> = new Set([304, 408, 425, 429]);
 
 function saysThereIsNone({ status, type, redirected }: Response): boolean {
-  // As `fetch` shows a redirect that it did not follow, or that it did.
+  // The forms in which `fetch` shows a redirect that it did not follow, or did.
   if (type === 'opaqueredirect' || redirected) return true;
   return status >= 300 && status < 500 && !NO_ABSENCE.has(status);
 }
 
-/** Fetches lists: a server that answers that there is none gives an empty document, which is not a failure. */
+/** Fetches lists: a server that says there is none gives an empty document, which is no failure. */
 export function absentAsEmpty(fetchUrl: KeyFetch): KeyFetch {
   return async (url: string, init: KeyFetchInit): Promise<Response> => {
     const response = await fetchUrl(url, init);
@@ -173,7 +188,9 @@ export function absentAsEmpty(fetchUrl: KeyFetch): KeyFetch {
   };
 }
 
-/** `undecided`: keys could not be had, so the same copy is to be looked at again. */
+/**
+ * Result for a signature. `undecided`: keys could not be fetched, so the same copy has to be checked again.
+ */
 type SignatureCheck = 'good' | { readonly invalidReason: string; readonly undecided: boolean };
 
 /** Judges a copy's signature, if it has one, by the keys of the operator that serves it. */
@@ -200,7 +217,7 @@ export async function checkSignature(
   };
 }
 
-/** Undefined where one of them signed the list, or there is none. */
+/** Undefined if one of the keys signed the list, or there is no key. */
 async function invalidReasonUnder(
   jwks: readonly Jwk[],
   signature: ListSignature,
@@ -222,7 +239,7 @@ function isRevoked({ inForce, senders }: Register, kid: string): boolean {
 const pinOf = (sender: SenderEntry, kid: string): Jwk | undefined =>
   sender.pins?.find((jwk) => jwk['kid'] === kid);
 
-/** Pins, and keys of cached sets, of every agent of the operator that the list was asked for. */
+/** Pins, and keys of cached sets, of every agent of the operator for which the list was fetched. */
 async function knownKeys(keys: SenderKeys, { senders }: Register, kid: string): Promise<Jwk[]> {
   const known: Jwk[] = [];
   for (const sender of senders.values()) {
@@ -237,14 +254,14 @@ interface SignerQuery {
   readonly kid: string;
   /** Unix ms. */
   readonly listBegan: number;
-  /** Whose delivery asked for the list: asked first. */
+  /** The sender whose delivery needs the list: its keys are fetched first. */
   readonly sender: SenderEntry;
   readonly known: readonly Jwk[];
 }
 
 /**
- * A list may be signed by a key that was published with it, under a new `kid` or an old one: the sets are asked for
- * again, under their cooldown. Every agent's, for a list that is polled was asked for by none of them in particular.
+ * Fetches keys again, under their cooldown. A list may be signed by a key published together with it, under a
+ * new `kid` or an old one. All agents' sets are fetched: a polled list belongs to none in particular.
  */
 async function fetchedKeys(
   keys: SenderKeys,
@@ -259,7 +276,7 @@ async function fetchedKeys(
   const found: Jwk[] = [];
   let undecided: string | undefined;
   for (const agent of new Set([sender, ...register.senders.values()])) {
-    // What is pinned is the pin's key, and no JWKS can say otherwise.
+    // A pinned key is the pin's, and no JWKS can change that.
     if (pinOf(agent, kid) !== undefined) continue;
     const answer = await keys.renewed(agent, freshness, unlimitedBudget(agent.agentUrl));
     const jwk = answer.ok ? answer.copy.value.jwks.get(kid) : undefined;
@@ -270,10 +287,11 @@ async function fetchedKeys(
 }
 
 /**
- * Whether the key signed the list. Any key of the operator with `use` = `sig` may: a list speaks for
- * all its keys, so no one purpose is asked for. The header was read already, strictly: nothing here reads it again.
- * @param updated of the list, Unix ms: a key signs nothing from its `revoked_at` on.
- * @returns what is wrong, for the owner's log, or undefined.
+ * Verifies a list's signature under one key. Any key of the operator with `use` = `sig` may sign: a list
+ * speaks for all its keys, so no purpose is demanded. The header was read strictly before, and is not read
+ * again.
+ * @param updated time of the list, Unix ms: a key signs nothing from its `revoked_at` on.
+ * @returns the fault, for the owner's log, or undefined.
  */
 export async function invalidSignatureReason(
   { kid, alg, jws }: ListSignature,
@@ -284,13 +302,13 @@ export async function invalidSignatureReason(
   if (jwk['use'] !== 'sig') return `the key ${quotedKid} is not for signatures (use is not sig)`;
   if ((revokedSince(jwk) ?? Number.POSITIVE_INFINITY) <= updated / 1000)
     return `the key ${quotedKid} is revoked by its revoked_at`;
-  // Loaded where a list is signed, and nowhere else: most are not.
+  // Loaded only if a list is signed: most are not.
   const { createEngine } = await import('../crypto/index.ts');
   const engine = await createEngine();
   const key = await engine.importKey(jwk);
   if (typeof key === 'string') return `the key ${quotedKid} cannot be used: ${key}`;
   const signature = decodeBase64(jws.signature);
-  // RFC 7515 §5.2 step 8: over the header and the payload as they were sent.
+  // RFC 7515 §5.2 step 8: verified over header and payload as sent.
   const signed = new TextEncoder().encode(`${jws.protected}.${jws.payload}`);
   const verified =
     algorithmOfAlg(alg) === key.alg &&
@@ -306,7 +324,7 @@ const algorithmOfAlg = (alg: string): SignatureAlgorithm | undefined =>
 const algorithmOf = (name: unknown): unknown =>
   typeof name === 'string' ? (algorithmOfAlg(name) ?? name) : name;
 
-/** RFC 7517 §4.3 and §4.4: a key that says what it is for is for nothing else. */
+/** RFC 7517 §4.3 and §4.4: a key that states its use is for nothing else. */
 function permits({ alg: own, key_ops: operations }: Jwk, alg: string): boolean {
   if (own !== undefined && own !== null && algorithmOf(own) !== algorithmOf(alg)) return false;
   if (operations === undefined || operations === null) return true;

@@ -1,3 +1,7 @@
+// The revocation lists in force, by URL: which senders depend on each, when it is forgotten, and how lists
+// are united (verification.md §5.23).
+// Called by `revocation.ts` alone.
+
 import type { Protocols } from '../shared/wire-names.ts';
 import { placeName, type SenderEntry } from '../config/sender-entry.ts';
 import type { Locator } from './agent-location.ts';
@@ -7,49 +11,49 @@ import { type DocumentKind, isWithin } from './document.ts';
 import { MAX_LIFE_MS } from './lifetimes.ts';
 import { isPinned } from './pins.ts';
 
-/** What an operator publishes (verification.md §5.25), as far as check 9 needs it. */
+/** The published part of a list that check 9 needs (verification.md §5.25). */
 export interface RevocationList {
   readonly kids: ReadonlySet<string>;
   /** Unix ms. */
   readonly updated: number;
   /** Unix ms. */
   readonly nextUpdate: number;
-  /** Ms between `updated` and `next_update`, within [1 min, 30 min]. */
+  /** Time in ms between `updated` and `next_update`, within [1 min, 30 min]. */
   readonly interval: number;
 }
 
 /** Every list that senders depend on, or did. */
 export interface Registers {
-  /** What is known of the list at a URL. */
+  /** The register of the list at a URL. */
   get(url: string): Register | undefined;
   /** The registers of the lists that this sender depends on now; a delivery needs them. */
   use(sources: readonly ListSource[], sender: SenderEntry): readonly Register[];
-  /** Whether the list is refreshed without a delivery. */
+  /** True if the list is refreshed without a delivery. */
   isPolled(url: string): boolean;
 }
 
 interface RegistersOptions {
   /** Unix ms. */
   readonly now: () => number;
-  /** Where a sender's lists are, by cached documents. */
+  /** The places of a sender's lists, by cached documents. */
   readonly sourcesOf: (sender: SenderEntry) => readonly ListSource[];
-  /** A list is forgotten. */
+  /** Called when a list is forgotten. */
   readonly forget: (url: string) => void;
 }
 
-/** Ms without a delivery after which a list is no longer polled: reports come once a day. */
+/** Time without a delivery after which a list is no longer polled, ms: reports come once a day. */
 const IDLE_MS = 2 * 86_400_000;
-/** verification.md §5.23: ms for which a list is polled that no brand.json leads to any more. */
+/** Time for which a list is still polled after no brand.json leads to it (verification.md §5.23). Ms. */
 const GRACE_MS = 3_600_000;
 /**
- * Lists that their senders left, for the case that brand.json leads there again: those of 33 origins, of three each. A seller can name
- * another origin every minute; one list is some megabytes at most.
+ * Most lists that their senders left, kept in case brand.json leads there again: those of 33 origins, with
+ * three each. A seller can name another origin every minute, and one list is some megabytes at most.
  */
 const MAX_ABANDONED = 100;
 
 /**
- * Registers by URL. One that a sender depends on is never forgotten, or an outage would let a key through that it
- * revoked: there are as many of these as senders. Of those that were left the ones left last are kept.
+ * Registers by URL. One that a sender depends on is never forgotten, because an outage would let a revoked
+ * key through. There are as many of these as senders. Of those that were left, the latest are kept.
  */
 export function createRegisters({ now, sourcesOf, forget }: RegistersOptions): Registers {
   const registers = new Map<string, Register>();
@@ -90,9 +94,9 @@ export function createRegisters({ now, sourcesOf, forget }: RegistersOptions): R
 }
 
 interface AbandonedRegisters {
-  /** A sender has gone over to another list. */
+  /** Notes that a sender has switched to another list. */
   add(register: Register, now: number): void;
-  /** A sender has come, or come back. */
+  /** Notes that a sender has come, or come back. */
   remove(url: string): void;
 }
 
@@ -108,7 +112,7 @@ function createAbandoned(
       for (const [url, oldest] of abandoned) {
         if (abandoned.size <= MAX_ABANDONED) return;
         abandoned.delete(url);
-        // Another sender depends on it.
+        // Another sender may depend on it.
         if (oldest.register.usedAt <= oldest.at && !isNamed(oldest.register)) drop(url);
       }
     },
@@ -118,44 +122,44 @@ function createAbandoned(
 
 /** The list in force at one URL. */
 interface ListInForce extends RevocationList {
-  /** The register's own: what lists of the same `updated` revoke is added to it. */
+  /** The register's own set: lists with the same `updated` add their revoked kids to it. */
   readonly kids: Set<string>;
-  /** When the fetch that last confirmed it began, Unix ms. */
+  /** Start of the fetch that last confirmed it, Unix ms. */
   readonly confirmedAt: number;
-  /** The lists of this `updated` revoke too many keys to hold together: the newest counts alone. */
+  /** True if the lists of this `updated` revoke too many keys to hold together: only the newest counts. */
   readonly isOverflowed: boolean;
 }
 
-/** What is known of the list at one URL, beyond the copy that was fetched last. */
+/** Knowledge of the list at one URL, beyond the copy that was fetched last. */
 export interface Register {
   readonly url: string;
-  /** A list has to be had: configuration names it, or one was served once. */
+  /** True if there has to be a list: configuration names it, or one was served once. */
   required: boolean;
   inForce: ListInForce | undefined;
   /** Fetch number of the copy that was processed last. */
   processed: number;
-  /** Why the last copy was not taken. */
+  /** The reason why the last copy was rejected. */
   invalidReason: string | undefined;
-  /** The alarm `revocation_stale` was raised, and the list has not been fresh since. */
+  /** True if the alarm `revocation_stale` was raised, and the list has not been fresh since. */
   reported: boolean;
   /** Unix ms. */
   usedAt: number;
-  /** When a sender was last seen to depend on it, by a delivery or by a look at its brand.json; Unix ms. */
+  /** Last time that a sender was seen to depend on it, by a delivery or in its brand.json; Unix ms. */
   namedAt: number;
   /** Senders that share the list, by `placeName`: a key of any of them may sign it. */
   readonly senders: Map<string, SenderEntry>;
 }
 
-/** Enough for an operator's agents; more would be a `senders` function that invents them. */
+/** Most senders of a list: enough for an operator's agents. A `senders` function might invent more. */
 const MAX_SENDERS = 100;
-/** Key ids that the lists of one `updated` may revoke together: verification.md §5.23. */
+/** Most key ids that the lists of one `updated` may revoke together (verification.md §5.23). */
 export const MAX_KIDS = 10_000;
-/** Characters that these may have together: those of four lists of 256 KiB, the most that is read of one. */
+/** Most characters of these together: those of four lists of 256 KiB, the largest that is read. */
 export const MAX_KID_CHARACTERS = 1_048_576;
-/** What a key id takes in memory beside its characters: measured. Bytes. */
+/** Memory of a key id in addition to its characters, measured. Bytes. */
 const HEAP_PER_KID = 64;
 
-/** What the list in force takes in memory, as estimated. Bytes. */
+/** Estimated memory of the list in force. Bytes. */
 export function registerBytes({ inForce }: Pick<Register, 'inForce'>): number {
   return inForce === undefined ? 0 : charactersOf(inForce.kids) + inForce.kids.size * HEAP_PER_KID;
 }
@@ -166,7 +170,7 @@ function charactersOf(kids: Iterable<string>): number {
   return sum;
 }
 
-/** Intervals after `next_update` for which a list that could not be refreshed is still fresh enough. */
+/** Intervals after `next_update` for which a list that could not be refreshed still counts as fresh. */
 const GRACE_INTERVALS = 4;
 
 export function newRegister(url: string): Register {
@@ -192,26 +196,30 @@ function noteUse(register: Register, sender: SenderEntry, required: boolean, now
   const joins = !register.senders.has(name);
   if (joins && register.senders.size >= MAX_SENDERS) return;
   register.senders.set(name, sender);
-  // A list that none of the others' keys signed may be signed by this one's; else the first sender could block the rest.
+  // A list that none of the others' keys signed may be signed by this one's; otherwise the first sender could
+  // block the rest.
   if (joins && register.invalidReason !== undefined) register.processed = 0;
 }
 
-/** `overflow`: too many key ids with those of earlier lists of the same `updated`, which count no longer. */
+/**
+ * Result of taking a list. `overflow`: too many key ids together with earlier lists of the same `updated`,
+ * which no longer count.
+ */
 type TakeResult = 'taken' | 'overflow' | { readonly invalidReason: string };
 
 /**
- * Takes a list into force, unless a newer one is in force: an old one served again, by mistake or not, must
- * not make a revoked key valid.
+ * Puts a list into force, unless a newer one is in force. An old list that is served again, by mistake or
+ * not, must not make a revoked key valid.
  */
 export function take(register: Register, list: RevocationList, began: number): TakeResult {
   const { inForce } = register;
-  // As the list says it: a clock of ours that was set back must not make every new list an old one.
+  // Compared by the list's own time: if our clock was set back, new lists must not count as old.
   if (inForce !== undefined && list.updated < inForce.updated) {
     return { invalidReason: 'its updated is older than that of the list in force, which is kept' };
   }
-  // Kept as the future, it would shut out every later list.
+  // A time in the future would exclude every later list.
   const updated = Math.min(list.updated, began);
-  // Two lists of one instant: whichever is the later, no key that either revokes may verify.
+  // If two lists have one instant, no key that either revokes may verify, whichever is the later.
   const earlier = inForce?.updated === updated ? inForce : undefined;
   const merged = earlier?.isOverflowed === false && mergeInto(earlier.kids, list.kids);
   const kids = merged ? earlier.kids : new Set(list.kids);
@@ -228,7 +236,7 @@ export function take(register: Register, list: RevocationList, began: number): T
 const isTooMuch = (kids: ReadonlySet<string>, added: readonly string[]): boolean =>
   kids.size + added.length > MAX_KIDS || charactersOf(kids) + charactersOf(added) > MAX_KID_CHARACTERS;
 
-/** Adds what is new: a list that is fetched again every minute must not cost what all before it revoked. */
+/** Adds new key ids only: a list fetched every minute must not cost as much as all earlier ones. */
 function mergeInto(kids: Set<string>, found: ReadonlySet<string>): boolean {
   const added = [...found].filter((kid) => !kids.has(kid));
   if (added.length > 0 && isTooMuch(kids, added)) return false;
@@ -236,7 +244,10 @@ function mergeInto(kids: Set<string>, found: ReadonlySet<string>): boolean {
   return true;
 }
 
-/** Whether the list in force is fresh enough to say that a key is not revoked. A `next_update` far ahead is 30 min. */
+/**
+ * True if the list in force is fresh enough to prove that a key is not revoked. A `next_update` far ahead
+ * counts as 30 min.
+ */
 export function isFresh(
   { inForce }: { readonly inForce: Omit<ListInForce, 'kids' | 'isOverflowed'> | undefined },
   now: number,
@@ -246,16 +257,19 @@ export function isFresh(
   return now <= due + GRACE_INTERVALS * inForce.interval;
 }
 
-/** Where a sender's list lies. `required`: configuration says so; else it counts from when it is first served. */
+/**
+ * The place of a sender's list. `required`: configuration names it; otherwise it counts from the first time
+ * it is served.
+ */
 interface ListSource {
   readonly url: string;
   readonly required: boolean;
 }
 
 export interface ListSourceOptions {
-  /** The accepted names: a key that is revoked in the list of one is so under each. */
+  /** The accepted names: a key revoked in the list of one is revoked under each. */
   readonly protocols: Protocols;
-  /** Where the search for a sender's brand.json begins. */
+  /** URL where the search for a sender's brand.json begins. */
   readonly startOf: Locator['startOf'];
   /** Holds the brand.json files. */
   readonly documents: Pick<DocumentCache, 'cached'>;
@@ -263,22 +277,23 @@ export interface ListSourceOptions {
 }
 
 /**
- * The URL that configuration names, else the well-known paths at the origin of the brand.json in which the operator lists
- * its agents: the one that is pointed to, where the first only points. A sender with static pins has no brand.json, and
- * nothing is looked for.
+ * The URL that configuration names. Otherwise the well-known paths at the origin of the brand.json in which
+ * the operator lists its agents, after its pointer if it has one. A sender with static pins has no
+ * brand.json, so no list is looked for.
  */
 export function createListSources(
   options: ListSourceOptions,
 ): (sender: SenderEntry) => readonly ListSource[] {
   const { protocols, startOf, documents, brandJson } = options;
-  // URLs are parsed once a sender, not once a delivery.
+  // URLs are parsed once per sender, not once per delivery.
   const known = new WeakMap<SenderEntry, { listing: string; sources: readonly ListSource[] }>();
   const discovered = (sender: SenderEntry): readonly ListSource[] => {
     const last = known.get(sender);
     const start = startOf(sender);
     if (start === undefined) return [];
     const brand = documents.cached(brandJson, start);
-    // Not cached any more: its last version counts, or an outage would lead away from the list that revokes.
+    // No longer cached: its last version counts. Otherwise an outage would lead away from the list that
+    // revokes.
     const listing = brand === undefined ? (last?.listing ?? start) : (brand.value.next ?? start);
     if (last?.listing === listing) return last.sources;
     const sources = discoveredLists(protocols, listing).map((url) => ({ url, required: false }));
@@ -292,7 +307,10 @@ export function createListSources(
   };
 }
 
-/** Where an operator's lists may be (verification.md §5.24). @param listing URL of the brand.json that lists its agents. */
+/**
+ * URLs where an operator's lists may be (verification.md §5.24). @param listing URL of the brand.json that
+ * lists its agents.
+ */
 export function discoveredLists(protocols: Protocols, listing: string): readonly string[] {
   const paths = new Set(protocols.flatMap(({ revocationsPaths }) => revocationsPaths));
   return Array.from(paths, (path) => new URL(path, listing).href);

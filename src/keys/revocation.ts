@@ -1,3 +1,7 @@
+// Check 9: fetches and polls revocation lists, and says if a key is revoked (verification.md §2.9, §5.24 to
+// §5.26).
+// Called by the resolver; `revocation-list.ts` reads a list, `revocation-registers.ts` holds those in force.
+
 import type { AlarmCode } from '../shared/codes.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
@@ -30,19 +34,19 @@ interface RevocationOptions extends ListSourceOptions {
   /** Unix ms. */
   readonly now: () => number;
   readonly raiseAlarm: RaiseAlarm;
-  /** Ms for one fetch. */
+  /** Time limit of one fetch. Ms. */
   readonly deadlineMs: number;
   readonly limits: Pick<CacheLimits, 'patienceMs'>;
   readonly keys: SenderKeys;
-  /** Of the delivery that waits for a list. */
+  /** The budget of the delivery that waits for a list. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
-  /** Timers of the poll. `processTimer`. */
+  /** Timers for polling. Default: `processTimer`. */
   readonly schedule?: Schedule;
 }
 
-/** Check 9 (verification.md §2.9), by the lists of verification.md §5.24 to §5.26. */
+/** Performs check 9 (verification.md §2.9) by the lists of verification.md §5.24 to §5.26. */
 interface Revocations {
-  /** Never waits for a list that may not exist longer than for the refresh of one that does. */
+  /** Waits for an optional list no longer than for a refresh. */
   readonly check: KeyResolver['revocation'];
   /** Fetches the sender's list and keeps it fresh. Never rejects. */
   readonly warm: (sender: SenderEntry) => Promise<void>;
@@ -54,7 +58,7 @@ interface Context {
   readonly options: RevocationOptions;
   readonly cache: DocumentCache;
   readonly kind: DocumentKind<PublishedList>;
-  /** URLs come from configuration and from documents of configured senders. */
+  /** URLs come only from configuration and from documents of configured senders. */
   readonly registers: Registers;
   readonly poll: Poll;
 }
@@ -67,7 +71,7 @@ export function createRevocations(options: RevocationOptions): Revocations {
     cache.reserve(kind, url, 0);
   };
   const registers = createRegisters({ now, sourcesOf, forget });
-  // A list may not exist, which for any other document is a failure.
+  // A list may be absent, which is a failure for any other document.
   const kind = { ...revocationKind(registers), through: absentAsEmpty };
   const dueAt = (url: string): number | undefined =>
     registers.isPolled(url) ? (cache.cached(kind, url)?.freshUntil ?? now()) : undefined;
@@ -104,7 +108,7 @@ interface RevocationQuery {
   readonly request: KeyRequest | undefined;
 }
 
-/** What any list revokes is revoked. */
+/** The strictest of several states: a key that any list revokes is revoked. */
 export function strictest(states: readonly RevocationState[]): RevocationState {
   if (states.includes('revoked')) return 'revoked';
   return states.includes('stale') ? 'stale' : 'valid';
@@ -127,7 +131,7 @@ async function refreshedState(
 }
 
 function stateOf(context: Context, register: Register, sender: SenderEntry, keyid: string): RevocationState {
-  // A key once revoked stays so, however old the list is.
+  // A revoked key stays revoked, however old the list is.
   if (register.inForce?.kids.has(keyid) === true) return 'revoked';
   if (isFresh(register, context.options.now())) {
     register.reported = false;
@@ -139,7 +143,7 @@ function stateOf(context: Context, register: Register, sender: SenderEntry, keyi
   return 'stale';
 }
 
-/** The last copy is not due yet and was processed: the fast path, which costs no promise and no timer. */
+/** True if the last copy is not due yet and was processed: the fast path, without promise and timer. */
 function isCurrent({ cache, kind }: Context, { url, processed }: Register): boolean {
   const copy = cache.cached(kind, url);
   return copy !== undefined && copy.fetchNumber === processed && cache.isFresh(copy);
@@ -153,13 +157,13 @@ async function refresh(context: Context, register: Register, sender: SenderEntry
     if (answer.ok) await takeCopy(context, register, answer.copy, sender);
     else register.invalidReason = answer.reason;
   } catch (error) {
-    // E.g. a library that could not be loaded: a fault on our side, and the list in force stays so.
+    // For example a library that could not be loaded: a fault on our side, and the list in force stays.
     register.invalidReason = isError(error) ? error.message : 'failed';
   }
   poll.keep(register.url);
 }
 
-/** Processes a copy once, and takes its list into force if its signature is good. */
+/** Processes a copy once, and puts its list into force if its signature is good. */
 async function takeCopy(
   context: Context,
   register: Register,
@@ -173,7 +177,7 @@ async function takeCopy(
     return;
   }
   const verdict = await checkSignature(context.options.keys, register, copy, sender);
-  // Another delivery has processed this copy or a later one meanwhile.
+  // Another delivery has meanwhile processed this copy or a later one.
   if (copy.fetchNumber <= register.processed) return;
   if (verdict !== 'good' && verdict.undecided) {
     register.invalidReason = verdict.invalidReason;
@@ -206,12 +210,12 @@ function reportStale({ options }: Context, register: Register, sender: SenderEnt
   options.raiseAlarm({ code: 'revocation_stale', message, sender: sender.agentUrl, url });
 }
 
-/** Lists are asked for again when they are due, whether or not deliveries come; see `createPoll`. */
+/** Asks for lists when they are due, with or without deliveries; see `createPoll`. */
 interface Poll {
   /** Makes sure that the list at `url` is asked for when it is due. */
   keep(url: string): void;
   stop(): void;
-  /** Lists that were kept when it stopped are kept again. */
+  /** Keeps the lists again that were kept when it stopped. */
   readonly resume: () => void;
 }
 
@@ -219,15 +223,15 @@ interface PollOptions {
   /** Unix ms. */
   readonly now: () => number;
   readonly schedule: Schedule;
-  /** When the next copy is due, Unix ms; undefined: the list is no longer needed. */
+  /** Time of the next copy, Unix ms; undefined if the list is no longer needed. */
   readonly dueAt: (url: string) => number | undefined;
   /** Fetches it if it is due. Never rejects. */
   readonly refresh: (url: string) => Promise<void>;
 }
 
 /**
- * One timer a list, which never holds the process open. Where the runtime ends timers with the request that made them
- * nothing is lost: a list is refreshed on use too.
+ * Polls with one timer per list, which never keeps the process alive. If the runtime ends timers with their
+ * request, nothing is lost: a list is refreshed on use too.
  */
 function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
   const waiting = new Map<string, () => void>();
@@ -237,7 +241,7 @@ function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
     const due = dueAt(url);
     if (stopped || due === undefined || waiting.has(url)) return;
     const ms = due - now();
-    // An overdue list has just failed: once a minute, since a failure is remembered no longer than that.
+    // An overdue list has just failed. It is asked once a minute, because a failure is remembered no longer.
     waiting.set(
       url,
       schedule(() => void run(url), ms > 0 ? ms : MIN_LIFE_MS),

@@ -1,3 +1,7 @@
+// One fetch of a key document under all rules, and the budget of a delivery for such fetches (verification.md
+// §5.10 to §5.16, §5.21).
+// Called by the document cache, calls to sellers and the registry client; `net` makes the connection.
+
 import { printableName } from '../codec/printable.ts';
 import { limited, orAborted, untilRejected } from '../shared/time-limits.ts';
 import type { KeyRequest, KeyFetch, KeyFetchInit } from './key-resolver.ts';
@@ -5,39 +9,44 @@ import { urlRefusedReason } from './net/addresses.ts';
 import { isError } from '../shared/realms.ts';
 import { redirectedWithin } from './adagents-redirects.ts';
 
-/** What every fetch of a key document is held to (verification.md §5.10 to §5.16). */
+/** Rules for every fetch of a key document (verification.md §5.10 to §5.16). */
 export interface FetchRules {
   readonly fetch: KeyFetch;
   readonly allowLoopback: boolean;
-  /** Ms from the first byte sent to the last received: an idle timeout would not stop a drip. */
+  /** Time from the first byte sent to the last received, ms: an idle timeout would not stop a slow drip. */
   readonly deadlineMs: number;
 }
 
-/** What is fetched. */
+/** The document to fetch. */
 interface FetchTarget {
   readonly url: string;
   readonly maxBytes: number;
   /** Agent URL of the seller whose document it is. */
   readonly seller?: string;
-  /** Redirects are followed within the registrable domain (verification.md §5.10); none is where absent. */
+  /**
+   * True if redirects are followed within the registrable domain (verification.md §5.10); otherwise none is.
+   */
   readonly redirects?: boolean | undefined;
 }
 
-/** `reason` is for the owner's log. */
+/** Result of a fetch. `reason` is for the owner's log. */
 export type Fetched =
   | {
       readonly ok: true;
       readonly bytes: Uint8Array;
       readonly headers: Headers;
-      /** 304 to the conditions that were sent: there are no bytes, and the copy at hand is still the document. */
+      /**
+       * True for a 304 to the conditions that were sent: there are no bytes, and the held copy is still the
+       * document.
+       */
       readonly notModified?: boolean;
-      /** Where redirects led. */
+      /** URL at the end of redirects. */
       readonly at?: string;
     }
   | {
       readonly ok: false;
       readonly reason: string;
-      /** The server answered 404. */
+      /** True if the server answered 404. */
       readonly isAbsent?: boolean;
     };
 
@@ -45,15 +54,15 @@ const REQUEST_HEADERS: Readonly<Record<string, string>> = {
   accept: 'application/json',
   // 64 KiB of gzip can hold 50 MB: nothing encoded is asked for, and nothing encoded is read.
   'accept-encoding': 'identity',
-  // Some front doors answer 403 to a client without a name.
+  // Some front ends answer 403 to a client without a name.
   'user-agent': 'proto-webhooks',
 };
 
 /**
- * Fetches one document under the rules, whatever fetches it. Never rejects.
- * @param controller ends the fetch when aborted; it is aborted in any case before this settles, so that a refused or
- * endless answer holds no connection.
- * @param extraHeaders besides those of every request, such as the conditions under which a 304 will do.
+ * Fetches one document under the rules, with any `fetch`. Never rejects.
+ * @param controller ends the fetch when aborted. It is always aborted before this settles, so that a refused
+ * or endless answer holds no connection.
+ * @param extraHeaders added to those of every request, such as conditions for a 304.
  */
 export async function fetchDocument(
   rules: FetchRules,
@@ -162,46 +171,55 @@ function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
   return whole;
 }
 
-/** `fetch failed` says nothing; its cause does. */
+/** The text of a failure: `fetch failed` says nothing; its cause does. */
 export function fetchFailure(error: unknown): string {
   if (!isError(error)) return 'the fetch failed';
   const { cause } = error;
   return isError(cause) && cause.message !== '' ? `${error.message}: ${cause.message}` : error.message;
 }
 
-/** For whom documents are had, and how far that goes. */
+/** The seller whose documents are fetched, and how far that may go. */
 export interface FetchBudget {
   /** Agent URL of the seller whose documents they are. */
   readonly seller: string;
-  /** Asked right before a fetch is begun; false: this caller may begin no more. */
+  /** Called right before a fetch starts; false: this caller may start no more. */
   mayFetch(): boolean;
-  /** Ms for which this caller still waits. A fetch that it no longer waits for goes on to its own limits. */
+  /**
+   * Time in ms for which this caller still waits. A fetch that it no longer waits for goes on to its own
+   * limits.
+   */
   waitMs(): number;
 }
 
-/** For whatever no delivery waits for: bounded by the limits of each fetch alone. */
+/** Budget for work that no delivery waits for: only the limits of each fetch bound it. */
 export function unlimitedBudget(seller: string): FetchBudget {
   return { seller, mayFetch: () => true, waitMs: () => Number.POSITIVE_INFINITY };
 }
 
-/** What one delivery may have fetched, and how long it waits for documents in all (verification.md §5.21). */
+/**
+ * Bounds of one delivery: which fetches it may cause, and how long it waits for documents in all
+ * (verification.md §5.21).
+ */
 export interface DeliveryBudget {
-  /** The budget for one sender's chain, or for one publisher's file: it counts once, however many fetches that takes. */
+  /**
+   * The budget for one sender's chain, or for one publisher's file: it counts once, however many fetches that
+   * takes.
+   */
   readonly fetchBudget: (seller: string) => FetchBudget;
-  /** Ms that are left. */
+  /** Remaining time in ms. */
   readonly waitMs: () => number;
 }
 
 interface BudgetLimits {
   /** Unix ms. */
   readonly now: () => number;
-  /** Senders and publishers whose documents one delivery may have fetched. */
+  /** Most senders and publishers whose documents one delivery may fetch. */
   readonly perDelivery: number;
-  /** Ms that one delivery waits. */
+  /** Time that one delivery waits. Ms. */
   readonly deliveryMs: number;
 }
 
-/** By delivery: begun when the first thing is asked for that may have to be waited for. */
+/** Budgets by delivery. Each begins with the first question that may have to wait. */
 export function createDeliveryBudgets(limits: BudgetLimits): (request: KeyRequest) => DeliveryBudget {
   const budgets = new WeakMap<KeyRequest, DeliveryBudget>();
   return (request) => {

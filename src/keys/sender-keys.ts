@@ -1,3 +1,6 @@
+// The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md §5.1 to §5.4).
+// Called by each sender's search, by `key-owners.ts` and for signatures of revocation lists.
+
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { LoadBrandJson, Location, Locator } from './agent-location.ts';
 import type { BrandJson } from './brand-json.ts';
@@ -6,15 +9,20 @@ import type { DocumentCache } from './document-cache.ts';
 import type { KeySet } from './jwks.ts';
 import { type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
 
-/** The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md §5.1 to §5.4). */
+/** Steps from a sender to its key set (verification.md §5.1 to §5.4), with different needs of freshness. */
 export interface SenderKeys {
-  /** `cached` without a promise, where every copy is fresh and was used before; undefined where `cached` has to be asked. */
+  /**
+   * As `cached`, without a promise, if every copy is fresh and was used before; otherwise undefined, and
+   * `cached` has to be asked.
+   */
   cachedSync(sender: SenderEntry): CachedKeys | undefined;
-  /** From cached copies; nothing is fetched. */
+  /** The set from cached copies; nothing is fetched. */
   cached(sender: SenderEntry): Promise<CachedKeys | undefined>;
-  /** The set within its lifetime, or the cached one where it cannot be refreshed. */
+  /** The set within its lifetime, or the cached one if it cannot be refreshed. */
   current(sender: SenderEntry, budget?: FetchBudget): Promise<CopyResult<KeySet>>;
-  /** A set as fresh as asked for, fetched again if need be. brand.json is refreshed only by its own lifetime. */
+  /**
+   * A set as fresh as required, fetched again if needed. brand.json is refreshed only by its own lifetime.
+   */
   renewed(
     sender: SenderEntry,
     freshness: Freshness<KeySet>,
@@ -24,13 +32,13 @@ export interface SenderKeys {
 
 interface CachedKeys {
   readonly copy: Copy<KeySet>;
-  /** Every document on the way is within its lifetime. */
+  /** True if every document on the way is within its lifetime. */
   readonly fresh: boolean;
   /** See `DocumentCache.noteUse`. */
   noteUse(): void;
 }
 
-/** The documents on the way. */
+/** The kinds of documents on the way. */
 interface ChainKinds {
   readonly brandJson: DocumentKind<BrandJson>;
   readonly jwks: DocumentKind<KeySet>;
@@ -40,10 +48,13 @@ export function createSenderKeys(
   cache: DocumentCache,
   { brandJson, jwks }: ChainKinds,
   { locate, cachedUri }: Locator,
-  /** Told of every copy of a sender's keys. */
+  /** Called with every copy of a sender's keys. */
   noteKeys: (agentUrl: string, set: KeySet) => void = () => undefined,
 ): SenderKeys {
-  /** Where brand.json says nothing usable about this agent, it is fetched again under the cooldown. */
+  /**
+   * Finds the JWKS. If brand.json says nothing usable about this agent, it is fetched again under the
+   * cooldown.
+   */
   const find = async (sender: SenderEntry, budget: FetchBudget): Promise<Location> => {
     const fetchCount = cache.fetchCount();
     const location = await locate(sender, (kind, url) => cache.current(kind, url, budget));
@@ -121,7 +132,8 @@ export function createSenderKeys(
       const { jwksUri } = location;
       const result = noted(sender, jwksUri, await cache.renewed(jwks, jwksUri, freshness, budget));
       const { insteadOf } = location;
-      // The host may have its file again: only a 404 as recent as the JWKS has to be shows that a key does not exist.
+      // The host may have its file again. Only a 404 as recent as the JWKS has to be proves that a key does
+      // not exist.
       const isTooOld =
         insteadOf && freshness.ignoresCooldown !== true && !freshness.isFreshEnough(insteadOf.absence);
       if (!result.ok || freshness.hasWanted(result.copy) || !isTooOld) return result;
@@ -130,18 +142,18 @@ export function createSenderKeys(
   };
 }
 
-/** Senders whose JWKS is known: as many as `senders` are asked of at once. */
+/** Most senders whose JWKS is remembered. */
 const MAX_SENDERS = 100_000;
 
 /**
- * Lets go of the JWKS that a sender's brand.json named before, once the one that it names now is there, so that one
- * sender holds one JWKS of 64 KiB (verification.md §5.18); not where another sender has the same.
- * @returns to be told of the URL of each set that was had.
+ * Forgets the JWKS that a sender's brand.json named before, once the current one is there. So one sender
+ * holds one JWKS of 64 KiB (verification.md §5.18). A JWKS that another sender uses too is kept.
+ * @returns a function to be called with the URL of each fetched set.
  */
 function createLatestSets(forget: (url: string) => void): (agentUrl: string, url: string) => void {
   const latest = new Map<string, string>();
   const users = new Map<string, number>();
-  /** Whether nobody is left. */
+  /** Removes one user of a URL. True if nobody is left. */
   const leave = (url: string): boolean => {
     const left = (users.get(url) ?? 1) - 1;
     if (left > 0) users.set(url, left);

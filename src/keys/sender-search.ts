@@ -1,3 +1,6 @@
+// One sender's part in the search for a key: own pins, publishers' pins, JWKS (verification.md §5.4, §5.5).
+// Called by `key-search.ts`; `narrowed-search.ts` replaces it for senders of edition 3.3 with publishers.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { Candidate } from './key-resolver.ts';
@@ -32,7 +35,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
   const { keys, pins, publishers, purposes, engine, now, cooldownMs } = options;
   const notePinned = createPinWatch(options);
 
-  /** A list of pins that is invalid is a mistake of the owner: undecided. */
+  /** Matches the owner's pins. An invalid list of pins is a mistake of the owner: undecided. */
   const matchOwnPins = async (sender: SenderEntry, keyid: string): Promise<SenderMatch> => {
     if (!isPinned(sender)) return {};
     const key = await pins.key(sender, keyid);
@@ -40,7 +43,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     return key === undefined ? {} : { candidates: [{ sender, key }] };
   };
 
-  /** The keys under one `keyid` in all sets; one key that several sets have counts once. */
+  /** Matches the keys under one `keyid` in all sets; one key in several sets counts once. */
   const matchKeys = async (
     sender: SenderEntry,
     sets: readonly KeySet[],
@@ -60,7 +63,10 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     };
   };
 
-  /** A pin that cannot be imported is the publisher's mistake, for which the seller must not be answered 4xx. */
+  /**
+   * Matches publishers' pins. A pin that cannot be imported is the publisher's mistake, for which the seller
+   * must not be answered 4xx.
+   */
   const matchPublisherPins = async (
     sender: SenderEntry,
     sets: readonly KeySet[],
@@ -77,7 +83,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     };
   };
 
-  /** Pins that state no purpose have it by the JWKS. */
+  /** Gives pins without a purpose that of the JWKS. */
   const withPurposes = async (
     sender: SenderEntry,
     { candidates, ...match }: SenderMatch,
@@ -89,7 +95,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     return { ...match, candidates: purposes.given(candidates, published) };
   };
 
-  /** The same from the cached JWKS; `expired` where it has to be fetched. */
+  /** As `withPurposes`, from the cached JWKS; `expired` if it has to be fetched. */
   const cachedPurposes = async (
     sender: SenderEntry,
     match: SenderMatch,
@@ -181,7 +187,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
         published = await matchKeys(sender, [result.copy.value], keyid);
         if (published.candidates !== undefined) return published;
       }
-      // A publisher may have pinned a key since its file was fetched: it too has to say that there is none.
+      // A publisher may have pinned a key since its file was fetched: it too has to confirm that there is
+      // none.
       const after = await publishers.renewed(sender, { hasWanted: hasKey, isFreshEnough }, fetchBudget);
       const found = await matchPublisherPins(sender, after.sets, keyid);
       const late = await withPurposes(sender, found, fetchBudget);
@@ -207,7 +214,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
   };
 }
 
-/** Somebody pins, or may: then the JWKS is not consulted (verification.md §5.5). */
+/** True if somebody pins, or may: then the JWKS is not consulted (verification.md §5.5). */
 function isPinnedOnly(sender: SenderEntry, { sets, undecided }: PinState): boolean {
   return isPinned(sender) || (!narrows(sender) && (sets.length > 0 || undecided !== undefined));
 }
@@ -216,7 +223,7 @@ function undecidedOf({ undecided }: PinState): SenderMatch {
   return undecided === undefined ? {} : { undecided };
 }
 
-/** The matches as one, less the candidates that were tried in vain. */
+/** Merges the matches, without the candidates that were tried and failed. */
 function without(tried: readonly Candidate[], matches: readonly SenderMatch[]): SenderMatch {
   const candidates: Candidate[] = [];
   for (const candidate of matches.flatMap((match) => match.candidates ?? [])) {

@@ -1,13 +1,19 @@
-/** What a server gave to ask it by whether a copy is still the document (RFC 9110 §8.8). */
+// Validators of a fetched document, and the conditional headers made of them (RFC 9110 §8.8, §13.1).
+// Called by `document.ts` for refreshes.
+
+/** Values from a server by which it can be asked if a copy is still the document (RFC 9110 §8.8). */
 export interface Validators {
   readonly etag?: string;
   readonly lastModified?: string;
 }
 
-/** No honest validator is longer, and it is sent back with every refresh. */
+/** Longest validator: no honest one is longer, and it is sent back with every refresh. */
 const MAX_VALIDATOR = 1000;
 
-/** RFC 9110 §13.1: both, for servers that know only one; the tag decides where it is understood. */
+/**
+ * Conditional headers (RFC 9110 §13.1): both, for servers that know only one. A server that understands the
+ * tag uses it.
+ */
 export function conditions(validators: Validators | undefined): Record<string, string> {
   return {
     ...(validators?.etag !== undefined && { 'if-none-match': validators.etag }),
@@ -15,7 +21,10 @@ export function conditions(validators: Validators | undefined): Record<string, s
   };
 }
 
-/** Of an answer, and of the one before where it says that nothing has changed; what is too long is left out. */
+/**
+ * Validators of an answer, and those of the earlier one if nothing has changed; those that are too long are
+ * left out.
+ */
 export function validatorsOf(headers: Headers, before?: Validators): Validators {
   const etag = headers.get('etag');
   const lastModified = headers.get('last-modified');

@@ -1,3 +1,7 @@
+// Makes all parts of a receiver from its options, once: the store's, and those that it shares with a
+// verifier.
+// Called by `createReceiver`, and by the vectors, which choose the crypto engine.
+
 import { resolveOptions } from '../config/resolve-options.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
 import type { QueueWatch } from './queue-watch.ts';
@@ -16,7 +20,7 @@ import { createQueueWatch } from './queue-watch.ts';
 import { observedBy, type RunObserver } from '../stages/on-handled.ts';
 import { createVerifyingParts, type Loaded, type VerifyingContext } from './verifying.ts';
 
-/** Everything a receiver is made of, made once from its options. */
+/** Every part of a receiver, made once from its options. */
 export interface ReceiverContext extends VerifyingContext<ReadyContext> {
   readonly handlers: Handlers;
   readonly resultSchemas: ResultSchemas | undefined;
@@ -25,19 +29,19 @@ export interface ReceiverContext extends VerifyingContext<ReadyContext> {
   readonly waiting: Waiting;
   readonly running: Running;
   readonly startup: StoreStartup<ReadyContext>;
-  /** Notified when there is work for a worker of this process. */
+  /** Notified when a worker of this process has work. */
   readonly wakeSignal: WakeSignal;
-  /** Errors of handlers whose stack is logged. */
+  /** Thins handler errors whose stack is logged. */
   readonly handlerErrors: Thinning;
   readonly observed: RunObserver;
-  /** Takes bodies that are still coming. */
+  /** Takes bodies that are still arriving. */
   readonly tickets: Tickets;
   readonly random: () => number;
-  /** As of `Lifecycle`. */
+  /** `Lifecycle.closed`. */
   readonly closed: () => AbortSignal;
 }
 
-/** Everything that a delivery needs: the parts, and what was loaded by the check before the first one. */
+/** Every part that a delivery needs: the receiver's, and those that the startup check loaded. */
 export interface ReadyContext extends ReceiverContext, Loaded, QueueWatch {}
 
 async function makeReady(context: ReceiverContext, load: () => Promise<Loaded>): Promise<ReadyContext> {
@@ -47,8 +51,8 @@ async function makeReady(context: ReceiverContext, load: () => Promise<Loaded>):
 }
 
 /**
- * @param engineName the crypto engine to use, where the fastest of the runtime is not wanted: for tests.
- * @throws ConfigError where the options are wrong.
+ * @param engineName the crypto engine to use instead of the runtime's fastest: for tests.
+ * @throws ConfigError if the options are wrong.
  */
 export function createReceiverContext(
   options: ReceiverOptions,
@@ -88,7 +92,7 @@ export function createReceiverContext(
   return context;
 }
 
-/** A receiver as this package makes it. */
+/** A receiver that this package made. */
 export interface WithContext {
   readonly [CONTEXT]: ReceiverContext;
 }

@@ -1,3 +1,7 @@
+// Turns a verdict into the outcome: answers it, logs it, raises its alarms, and tells the owner's hooks
+// (admission.md §2.5, §2.14).
+// Called once per delivery by the receiver and the verifier, whatever the delivery's end.
+
 import { docsOf } from '../shared/alarms.ts';
 import { noteOutcome } from './health.ts';
 import { isKeptUrl, MAX_TEXT, printableText } from '../codec/printable.ts';
@@ -17,25 +21,31 @@ import type { OutcomeContext } from './refused.ts';
 import { idsOf } from '../stages/ids.ts';
 import { respond } from '../stages/respond.ts';
 
-/** A thrown fault as a verdict; anything else thrown is a mistake of ours, and no sender pays for it. */
+/**
+ * A thrown fault as a verdict. Any other error is a mistake of ours, and is answered 503 too, so that no
+ * sender pays for it.
+ */
 export function faultVerdict(error: unknown, { logger }: Pick<VerifyingParts, 'logger'>): Unavailability {
   if (isOfKind(error, Fault)) return unavailable(error.code, error.message);
   logger.error({ err: error }, 'an unexpected error was answered 503');
   return unavailable('misconfigured', `unexpected: ${textOf(error)}`);
 }
 
-/** A hook sees the outcome before it is answered, and must not be able to change the answer. */
+/** Freezes a reply: a hook sees the outcome before the answer is sent, and must not change it. */
 function frozen(reply: Reply): Reply {
   if (Object.isFrozen(reply)) return reply;
   return Object.freeze({ ...reply, headers: Object.freeze({ ...reply.headers }) });
 }
 
-/** A fault that anyone can bring about, before it is known who sent, is an alarm's business; a line each would flood. */
+/**
+ * The log level. A fault before the sender is known can be caused by anyone: it has an alarm, because a line
+ * for each would flood the log.
+ */
 function levelOf(outcome: Outcome): 'info' | 'error' {
   return outcome.kind === 'unavailable' && outcome.sender !== undefined ? 'error' : 'info';
 }
 
-/** What a log line tells of a verdict: everything but the event. */
+/** The members of a verdict for a log line: all but the event. */
 function loggable(verdict: Verdict): object {
   if (verdict.kind === 'stale' || verdict.kind === 'challenge') return { kind: verdict.kind };
   if (verdict.kind === 'unavailable') return { ...verdict, docs: docsOf(verdict.code) };
@@ -44,23 +54,24 @@ function loggable(verdict: Verdict): object {
   return { kind, state, changed };
 }
 
-/** What is said of a sender's words is for logs and terminals too, whatever was in them. */
+/** Makes a verdict's detail safe for logs and terminals, because it may repeat a sender's words. */
 function printable<V extends Verdict>(verdict: V): V {
   return 'detail' in verdict ? { ...verdict, detail: printableText(verdict.detail, MAX_TEXT) } : verdict;
 }
 
-/** Nobody waits for it: the answer has been decided. */
+/** Explains a refusal to the owner. Nobody waits for it, because the answer has been decided. */
 function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: VerifyingParts): void {
   import('./rare.ts')
     .then((it) => it.noteRefusal(outcome, known, context))
     .catch((error: unknown) => context.logger.error({ err: error }, 'a refusal could not be explained'));
 }
 
-/** What is an alarm by its outcome alone. */
+/** Raises the alarms that follow from an outcome alone. */
 function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: VerifyingParts): void {
   if (outcome.kind !== 'unavailable') return;
   if (outcome.code === 'store_unavailable') outages.store(outcome.detail);
-  // Found by the store, or nowhere foreseen; what is found before it is known who sent is an alarm where it is found.
+  // Found by the store, or at a place that nobody foresaw. Faults from before the sender is known are alarmed
+  // at their own place.
   if (outcome.code === 'misconfigured' && outcome.sender !== undefined) {
     raiseAlarm({ code: 'misconfigured', message: outcome.detail });
   }
@@ -69,13 +80,13 @@ function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: VerifyingParts):
   }
 }
 
-/** As long as an event's may be: it goes into logs. */
+/** The delivery's URL, if it is no longer than an event's may be: it goes into logs. */
 function urlOf({ selected }: OutcomeContext): Pick<Outcome, 'url'> {
   const url = selected?.target.targetUri;
   return url === undefined || !isKeptUrl(url) ? {} : { url };
 }
 
-/** The outcome of a verdict: answered, logged, counted by the owner's hooks. */
+/** Finishes a verdict: the reply is made, and logs, alarms and the owner's hooks are told. */
 export function finishOutcome<V extends Verdict>(
   raw: V,
   known: OutcomeContext,
@@ -84,7 +95,7 @@ export function finishOutcome<V extends Verdict>(
   const { who, event } = known;
   const verdict = printable(raw);
   const response = frozen(respond(verdict, context.config.retryAfterMs));
-  // Frozen: it is what the hook sees, and what the answer is read from after it.
+  // Frozen, because the hook sees it before the answer is read from it.
   const outcome: OutcomeOf<V> = { ...who, ...urlOf(known), ...(event && { event }), ...verdict, response };
   Object.freeze(outcome);
   const ids = event && { key: event.idempotencyKey, ...idsOf(event) };
@@ -98,7 +109,7 @@ export function finishOutcome<V extends Verdict>(
   return outcome;
 }
 
-/** Nothing is known of who sent. */
+/** For a delivery whose sender is unknown. */
 const NOBODY: OutcomeContext = { who: {} };
 
 /** Answers that adapters need besides those of `open` and `verifyAndDispatch`. */

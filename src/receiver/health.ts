@@ -1,3 +1,6 @@
+// `receiver.health()`: the state of the store, the worker and the senders, for balancers and dashboards.
+// Deliveries leave notes here; the store is asked at most once a second.
+
 import { putBounded } from '../shared/bounded.ts';
 import type { Config } from '../config/resolve-options.ts';
 import { Fault, isOfKind, messageOf } from '../shared/errors.ts';
@@ -25,19 +28,19 @@ interface SenderNote extends Writable<Omit<SenderHealth, 'keysFreshUntil'>> {
   readonly entry: SenderEntry | undefined;
 }
 
-/** What deliveries and the worker leave for `receiver.health()`. */
+/** Notes that deliveries and the worker leave for `receiver.health()`. */
 export interface HealthNotes {
-  /** By agent URL; none but senders that the owner configured. */
+  /** Keyed by agent URL; holds only senders that the owner configured. */
   readonly senders: Map<string, SenderNote>;
   readonly worker: Writable<Omit<WorkerHealth, 'handlers'>>;
-  /** Of a delivery, for the store's sake. */
+  /** A delivery's last fault that the store caused. */
   storeFault?: HealthFault | undefined;
 }
 
-/** Twice the 500 sellers that a large buyer has; they are listed by each `health()`. */
+/** Twice the 500 sellers of a large buyer; each `health()` lists them. */
 const MAX_SENDERS = 1_000;
 
-/** @param among where the sender's entry is found. */
+/** @param among senders in which the entry is looked up. */
 export function noteOf(
   { senders }: HealthNotes,
   agentUrl: string,
@@ -51,7 +54,7 @@ export function noteOf(
 
 const STORE_CODES: readonly unknown[] = ['store_unavailable', 'not_durable', 'misconfigured'];
 
-/** Notes an outcome of a delivery. Refusals are noted by `noteRefusal`, which looks whose key they name. */
+/** Notes the outcome of a delivery. `noteRefusal` notes refusals, because it looks up whose key they name. */
 export function noteOutcome(
   notes: HealthNotes,
   outcome: Outcome,
@@ -73,16 +76,22 @@ export function noteOutcome(
   }
 }
 
-/** A health check comes every few seconds, from a balancer many times as often: the store is asked once for all of these. Ms. */
+/**
+ * Minimum time between two questions to the store. A health check comes every few seconds, from a balancer
+ * many times as often: one answer serves all. Ms.
+ */
 const ASK_EVERY_MS = 1_000;
-/** Under the time-out that balancers begin with (Kubernetes 1 s is the shortest; it counts from the request). Ms. */
+/**
+ * Longest wait for the store. It is under the shortest time-out that balancers start with: Kubernetes has 1
+ * s, from the request on. Ms.
+ */
 const PATIENCE_MS = 800;
 
-/** What is looked at. */
+/** Parts whose health is reported. */
 interface HealthParts {
   readonly config: Pick<Config, 'senders'>;
   readonly store: Pick<Store, 'peek' | 'registrations'>;
-  /** Undefined: nothing is registered, and nobody reconciles. */
+  /** Undefined if nothing is registered, so that nobody reconciles. */
   readonly registrations?: unknown;
   readonly keys: Pick<KeyResolver, 'freshUntil' | 'pressure'>;
   readonly running: Pick<Running, 'all'>;
@@ -125,12 +134,12 @@ export function createHealth(context: HealthParts): () => Promise<Health> {
   };
 }
 
-/** Asked for all who want to know at once, and not again for a second. */
+/** Asks the store once for all concurrent callers, and not again for a second. */
 function createStoreProbe(context: HealthParts): () => Promise<StoreHealth> {
   const { notes, now, closed } = context;
   const asking = new Map<'store', Promise<StoreHealth>>();
   let last: StoreHealth | undefined;
-  /** The run of the receiver that it is of. */
+  /** The receiver's run in which `last` was found. */
   let run: AbortSignal | undefined;
 
   async function ask(): Promise<StoreHealth> {
@@ -158,8 +167,8 @@ const late = (at: number): HealthFault => ({
 });
 
 /**
- * Where it has not started, or was in trouble, the whole check: nothing else would make it, once a balancer that asks
- * here sends no deliveries. Never rejects.
+ * Runs the whole startup check if the receiver has not started or the store was in trouble. If a balancer
+ * waits for health, it sends no deliveries, so nothing else would check. Never rejects.
  */
 async function faultOf(
   { startup, store, now }: HealthParts,

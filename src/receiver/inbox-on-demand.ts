@@ -1,3 +1,6 @@
+// Loads the worker, `receiver.inbox` and `observe` when they are first used, so that the core stays small.
+// Called by the receiver; the code is `src/inbox/work.ts`.
+
 import type { Observe } from '../events/observation.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { ReceiverContext } from './context.ts';
@@ -5,13 +8,13 @@ import { once } from '../shared/single-flight.ts';
 import type { ReceiverInbox } from '../inbox/inbox-contract.ts';
 import type { Worker } from '../inbox/worker.ts';
 
-/** `Worker`, but that to begin takes a while, and that it may begin again after `stop`. */
+/** A `Worker` whose start takes a while, and which may start again after `stop`. */
 interface WorkerOnDemand extends Pick<Worker, 'stop'> {
-  /** Resolves when the worker runs, or is to stop. */
+  /** Resolves when the worker runs or has to stop. */
   readonly start: () => Promise<void>;
 }
 
-/** The worker of a process that calls `start`; the code of it is loaded then. */
+/** The worker of a process that calls `start`; its code is loaded then. */
 export function workerOnDemand(context: ReceiverContext): WorkerOnDemand {
   const { notes, wakeSignal } = context;
   let worker: Worker | undefined;
@@ -27,7 +30,7 @@ export function workerOnDemand(context: ReceiverContext): WorkerOnDemand {
     },
     stop: async (graceMs) => {
       stopping.abort();
-      // One that has not begun yet waits for the next try.
+      // Wakes a worker that still waits for its next try to begin.
       wakeSignal.notify();
       if (notes.worker.state !== 'off') notes.worker.state = 'stopped';
       await worker?.stop(graceMs);
@@ -36,7 +39,7 @@ export function workerOnDemand(context: ReceiverContext): WorkerOnDemand {
   };
 }
 
-/** `receiver.inbox`; the code of it is loaded when one of its methods is called. */
+/** `receiver.inbox`; its code is loaded when one of the methods is called. */
 export function inboxOnDemand(context: ReceiverContext, lifecycle: Lifecycle): ReceiverInbox {
   const inbox = async (): Promise<ReceiverInbox> =>
     (await import('../inbox/work.ts')).createReceiverInbox(context, lifecycle);
@@ -51,7 +54,7 @@ export function inboxOnDemand(context: ReceiverContext, lifecycle: Lifecycle): R
   };
 }
 
-/** `Receiver.observe`; the code of it is loaded when it is called. */
+/** `Receiver.observe`; its code is loaded with the first call. */
 export function observeOnDemand(context: ReceiverContext): Observe {
   const observe = once(async () => (await import('../inbox/work.ts')).observeWith(context));
   return async (observation) => (await observe())(observation);

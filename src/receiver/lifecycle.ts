@@ -1,23 +1,32 @@
+// Counts deliveries and late work, so that a receiver can stop without dropping any (admission.md §2.13).
+// Made once per receiver or verifier.
+
 import { settledWithin } from '../shared/time-limits.ts';
 
-/** Counts what is under way, so that a receiver can stop without dropping any of it. */
+/** Counts deliveries and background work, so that a receiver can stop without dropping any. */
 export interface Lifecycle {
-  /** From `drain` to `resume`. */
+  /** True from `drain` to `resume`. */
   readonly stopping: () => boolean;
-  /** Aborts when this run of the receiver is over, its store about to be closed; `resume` makes a new one. */
+  /**
+   * Aborts when this run of the receiver is over, just before its store is closed. `resume` makes a new
+   * signal.
+   */
   readonly closed: () => AbortSignal;
   /** Deliveries that have arrived and are not yet answered. */
   readonly inFlight: () => number;
-  /** A delivery has arrived. The caller calls `answered` once, however the delivery ends. */
+  /** Counts an arrived delivery. The caller calls `answered` once, whatever the delivery's end. */
   readonly arrived: () => void;
   readonly answered: () => void;
-  /** Work that goes on after the answer. Never rejects out of here. */
+  /** Adds work that goes on after the answer. Its rejection is swallowed here. */
   readonly background: (work: Promise<unknown>) => void;
-  /** Resolves when every delivery is answered, and background work is over or `graceMs` have passed since. */
+  /**
+   * Resolves when every delivery is answered, and when background work is over or `graceMs` have passed
+   * since.
+   */
   readonly drain: (graceMs: number) => Promise<void>;
-  /** Ends the run, once it is drained. */
+  /** Ends the run after it was drained. */
   readonly close: () => void;
-  /** Deliveries are taken again; nothing where they are. */
+  /** Takes deliveries again; does nothing if they are taken already. */
   readonly resume: () => void;
 }
 
@@ -36,7 +45,7 @@ export function createLifecycle(): Lifecycle {
     stopping: () => stopping,
     closed: () => closing.signal,
     inFlight: () => deliveries,
-    // Counted, and not kept: every delivery comes by here.
+    // Only counted, not kept: every delivery passes here.
     arrived: () => {
       deliveries += 1;
     },

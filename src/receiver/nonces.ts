@@ -1,3 +1,7 @@
+// A verifier's nonces: kept in this process by the rules of the stores, or burned by the owner's `burn`
+// (admission.md §2.19, §2.20).
+// In a chunk of its own, because a receiver has a store and does not need it.
+
 import type { Identity } from '../auth/auth-contract.ts';
 import type { Burn } from '../config/verifier-options.ts';
 import type { Hashes } from '../crypto/engine.ts';
@@ -10,22 +14,25 @@ import { memoryRows } from '../stores/memory/memory-rows.ts';
 import { accept, lookAtNonce } from '../stores/rules/accept-rules.ts';
 import type { AcceptResult, Store } from '../stores/store.ts';
 
-/* In a chunk of its own: a receiver has a store. */
-
 type Burning = Pick<Store, 'accept'>;
 
-/** Where a verifier's nonces are. */
+/** The place where a verifier's nonces are burned. */
 export interface Nonces {
-  /** Where the nonce of a delivery is burned. */
+  /** The store that burns the nonce of a delivery. */
   readonly of: (read: Identified) => Burning;
-  /** Says what burning would say; absent where nothing but burning tells. */
+  /** Predicts the result of burning; absent if only burning can tell. */
   readonly look?: Burning;
 }
 
-/** Ms, on a clock that nobody sets: were it set forward and back again, nonces would be forgotten that still verify. */
+/**
+ * Time in ms on a clock that cannot be set. If a clock were set forward and back again, nonces would be
+ * forgotten while signatures with them still verify.
+ */
 const now = (): number => performance.timeOrigin + performance.now();
 
-/** In this process, by the rules of the stores: bounded, and none is forgotten before its time. */
+/**
+ * Keeps nonces in this process by the rules of the stores: bounded, and none is forgotten before its time.
+ */
 function nonceMemory(): Nonces {
   const rows = memoryRows(createMemoryState());
   const memory: Burning = { accept: async (request) => accept(rows, request, now()) };
@@ -37,7 +44,10 @@ function nonceMemory(): Nonces {
   };
 }
 
-/** A store of the owner's that hangs would hold the delivery, and `stop()`, without end. Ms. */
+/**
+ * Longest wait for the owner's `burn`. Without a limit, one that hangs would hold the delivery and `stop()`.
+ * Ms.
+ */
 const DEADLINE_MS = 5_000;
 
 interface Claim extends Pick<NonNullable<Identity['nonce']>, 'keyid' | 'nonce'> {
@@ -77,6 +87,6 @@ function ownersNonces(owners: Burn, hashes: Hashes): Nonces {
   };
 }
 
-/** @param burn the owner's, where nonces are not kept in this process. */
+/** @param burn the owner's, if nonces are not kept in this process. */
 export const createNonces = (burn: Burn | undefined, hashes: Hashes): Nonces =>
   burn ? ownersNonces(burn, hashes) : nonceMemory();

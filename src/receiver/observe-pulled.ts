@@ -1,3 +1,6 @@
+// Makes an event of an answer that the buyer asked for, like one that was sent (owed.md §4.3, §6.5).
+// Called by `observe-report.ts` and `observe-state.ts`, which define the two kinds.
+
 import { utf8 } from '../codec/encoding.ts';
 import { isLongerJson } from '../codec/json-size.ts';
 import type { JsonObject } from '../codec/members.ts';
@@ -10,19 +13,20 @@ import type { EventClaim } from '../stores/store.ts';
 import type { ReadyContext, ReceiverContext } from './context.ts';
 import { admitObserved, kept } from './observe.ts';
 
-/* What was asked for becomes an event like one that came (owed.md §4.3, §6.5). */
-
-/** How one kind of answers becomes events. */
+/** One kind of answers, and its form as an event. */
 interface PulledKind<P> {
-  /** In messages: `the report`. */
+  /** Subject of error messages, for example `the report`. */
   readonly name: string;
-  /** The members of the envelope that is stored, beside its key. @throws ConfigError for what JSON cannot keep. */
+  /** The stored envelope's members, without its key. @throws ConfigError for values that JSON cannot keep. */
   readonly envelope: (pulled: P) => JsonObject;
-  /** What the store is told of it, where its event does not say so. */
+  /** Facts for the store that the event itself does not have. */
   readonly claim?: (pulled: P) => Pick<EventClaim, 'state'>;
 }
 
-/** @throws UnfitObservation (rejects) for what cannot be kept, Fault where the store cannot take it now. */
+/**
+ * @throws UnfitObservation (rejects) for an answer that cannot be kept, Fault if the store cannot take it
+ * now.
+ */
 export function observePulledWith<P extends { readonly sender: string }>(
   { lifecycle, startup }: ReceiverContext,
   kind: PulledKind<P>,
@@ -39,7 +43,9 @@ export function observePulledWith<P extends { readonly sender: string }>(
   };
 }
 
-/** Each has a key of its own: what it tells decides whether it is a duplicate. */
+/**
+ * Reads a pulled answer into an event with a key of its own. Its content decides whether it is a duplicate.
+ */
 async function readPulled<P extends { readonly sender: string }>(
   pulled: P,
   { name, envelope: envelopeOf, claim: claimOfPulled }: PulledKind<P>,

@@ -1,10 +1,13 @@
+// Hands a pulled delivery report to the handlers (owed.md §4.3).
+// Called by the reconciler for each window that it asked the seller for.
+
 import type { DeliveryReport } from '../events/event.ts';
 import type { Observed } from '../events/observation.ts';
 import { REPORT_TASK_TYPE } from '../events/report-names.ts';
 import type { ReceiverContext } from './context.ts';
 import { observePulledWith } from './observe-pulled.ts';
 
-/** A report of one media buy that the buyer asked for (owed.md §4.3): for one window. */
+/** A report of one media buy, for one window, that the buyer asked for (owed.md §4.3). */
 export interface PulledReport {
   /** The agent URL of the seller. */
   readonly sender: string;
@@ -15,7 +18,9 @@ export interface PulledReport {
 /** Hands a pulled report to the handlers. `duplicate`: its window came before (owed.md §3.2). */
 export type ObserveReport = (pulled: PulledReport) => Promise<Observed>;
 
-/** @throws UnfitObservation (rejects) for a report that cannot be kept, Fault where the store cannot take it now. */
+/**
+ * @throws UnfitObservation (rejects) for a report that cannot be kept, Fault if the store cannot take it now.
+ */
 export const observeReportWith = (context: ReceiverContext): ObserveReport =>
   observePulledWith(context, {
     name: 'the report',

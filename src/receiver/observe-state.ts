@@ -1,3 +1,6 @@
+// Hands a pulled state to the handlers, for example an impairment that a snapshot shows (owed.md §6.5).
+// Called by the reconciler.
+
 import { defined, type JsonObject } from '../codec/members.ts';
 import type { EventSubscription } from '../events/event.ts';
 import type { Observed } from '../events/observation.ts';
@@ -14,20 +17,25 @@ export interface PulledState extends Pick<ToldState, 'state' | 'seen'> {
   readonly sender: string;
   /** The family of the event, e.g. `impairment`. */
   readonly family: string;
-  /** Of an impairment. */
+  /** The media buy of an impairment. */
   readonly mediaBuyId?: string;
-  /** Of another state. */
+  /** The subscription of any other state. */
   readonly subscription?: EventSubscription;
-  /** The object of the snapshot; of an end what is told of that. */
+  /** The object in the snapshot; for an end, the facts that are known of it. */
   readonly payload: JsonObject;
-  /** The row that keeps it. */
+  /** The row that keeps the state. */
   readonly holder: { readonly kind: 'stream' | 'snapshot'; readonly id: string };
 }
 
-/** Hands a pulled state to the handlers. `duplicate`: another event of it came since it was judged (owed.md §6.6). */
+/**
+ * Hands a pulled state to the handlers. `duplicate`: another event of the state came after it was judged
+ * (owed.md §6.6).
+ */
 export type ObserveState = (pulled: PulledState) => Promise<Observed>;
 
-/** @throws UnfitObservation (rejects) for a state that cannot be kept, Fault where the store cannot take it now. */
+/**
+ * @throws UnfitObservation (rejects) for a state that cannot be kept, Fault if the store cannot take it now.
+ */
 export const observeStateWith = (context: ReceiverContext): ObserveState =>
   observePulledWith(context, {
     name: 'the state',

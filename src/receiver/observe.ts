@@ -1,3 +1,7 @@
+// `Receiver.observe`: makes an event of another channel's report on a task, in the form of a tool-transport
+// envelope (admission.md §5.9).
+// No seller sends it again, so it is acknowledged on insertion in both modes, and a worker runs it.
+
 import { utf8 } from '../codec/encoding.ts';
 import { isLongerJson } from '../codec/json-size.ts';
 import { isJsonObject } from '../codec/members.ts';
@@ -15,11 +19,6 @@ import type { FirstCopy } from '../stages/admitted-event.ts';
 import { toldBefore } from '../stages/second-terminal.ts';
 import type { AcceptResult, EventClaim } from '../stores/store.ts';
 import { turnAfter } from '../shared/time-limits.ts';
-
-/*
- * `Receiver.observe`: what another channel reported becomes an event like any other, stored as the members of a tool-transport
- * envelope. No seller sends it again, so it is acknowledged when it is inserted, in both modes, and a worker runs it.
- */
 
 const KNOWN: Readonly<Record<keyof Observation, true>> = {
   sender: true,
@@ -72,7 +71,7 @@ const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => bo
   ],
 };
 
-/** @throws ConfigError */
+/** @throws ConfigError if a member is missing, unknown or wrong. */
 function requireObservation(observation: Observation, allowLoopback: boolean): void {
   if (!isJsonObject(observation)) {
     fail('give an object like { sender, taskId, status, askedAt, source, observation }.');
@@ -87,7 +86,7 @@ function requireObservation(observation: Observation, allowLoopback: boolean): v
   }
 }
 
-/** What is done with the data alone: no store is asked. @throws UnfitObservation for whatever is thrown by it. */
+/** Runs work on the data alone, without the store. @throws UnfitObservation in place of every error of it. */
 export async function kept<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -96,7 +95,7 @@ export async function kept<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** @throws ConfigError for what JSON cannot keep. */
+/** @throws ConfigError for values that JSON cannot keep. */
 function requireJson({ data, context }: Observation): void {
   for (const [name, value] of Object.entries({ data, context })) {
     const wrong = value === undefined ? undefined : misfit(value, name, 0);
@@ -104,10 +103,10 @@ function requireJson({ data, context }: Observation): void {
   }
 }
 
-/** @throws ConfigError for what JSON cannot keep, or is over the limit. */
+/** @throws ConfigError for values that JSON cannot keep, or a body over the limit. */
 async function bodyOf(observation: Observation, key: string, maxBytes: number): Promise<Uint8Array> {
   const { data, context } = observation;
-  // No text is made of what is too long for one.
+  // Makes no text of data that is too long for one.
   const body = isLongerJson([data, context], maxBytes) ? undefined : utf8(textOf(observation, key));
   if (body === undefined || body.byteLength > maxBytes)
     return fail(`it is over maxBodyBytes (${maxBytes}) as JSON.`);
@@ -118,7 +117,7 @@ async function bodyOf(observation: Observation, key: string, maxBytes: number): 
   return body;
 }
 
-/** @throws ConfigError */
+/** @throws ConfigError for values that JSON cannot keep. */
 function textOf(observation: Observation, key: string): string {
   const { status, taskId, operationId, taskType, timestamp, data, context } = observation;
   try {
@@ -139,8 +138,9 @@ function textOf(observation: Observation, key: string): string {
 }
 
 /**
- * The same transition by the same channel has the same key. A seller can work it out, for it is a hash of what the seller knows; no
- * webhook can have it, for `/` is in no idempotency_key (admission.md §5.10).
+ * The event's key: the same transition on the same channel has the same key. A seller can compute it, because
+ * it hashes facts that the seller knows. No webhook can have it, because no idempotency_key contains `/`
+ * (admission.md §5.10).
  */
 function keyOf(
   { taskId, operationId, status, source, observation }: Observation,
@@ -150,15 +150,15 @@ function keyOf(
   return observationKey(source, hashes.sha256Hex(JSON.stringify([of, source, status, observation])));
 }
 
-/** @throws ConfigError where the body's reader refuses it, e.g. an envelope that is nested too deeply. */
+/** @throws ConfigError if the body's reader refuses it, e.g. for an envelope that is nested too deeply. */
 function readingOf({ sender, source }: Observation, body: Uint8Array, ready: ReadyContext): FirstCopy {
   const reading = readFrom({ agentUrl: sender }, body, ready, { source });
   return reading.ok ? reading : fail('detail' in reading ? reading.detail : 'is not an event.');
 }
 
 /**
- * When the question was asked, on the store's clock, and never later: a status that was applied since then is newer. The store's
- * clock is read after the answer.
+ * Time of the question on the store's clock, never too late: a status that was applied after it is newer. The
+ * store's clock is read after the answer.
  */
 async function askedAt({ askedAt: asked }: Observation, { store, now }: ReadyContext): Promise<number> {
   if (!store.clock) return asked;
@@ -166,7 +166,10 @@ async function askedAt({ askedAt: asked }: Observation, { store, now }: ReadyCon
   return storeNow - Math.max(0, now() - asked);
 }
 
-/** Adds to a status without a time when it was asked for: a newer one may have been applied since. */
+/**
+ * Adds the time of the question to a status that has no time, because a newer status may have been applied
+ * since.
+ */
 async function ordered(
   observation: Observation,
   claim: EventClaim,
@@ -194,7 +197,7 @@ async function observe(observation: Observation, ready: ReadyContext): Promise<O
   return await admitObserved(sender, { reading, claim }, ready);
 }
 
-/** Keeps what was observed, acknowledged: a worker runs it. */
+/** Stores an observation as an acknowledged event: a worker runs it. */
 export async function admitObserved(
   sender: string,
   { reading, claim }: { readonly reading: FirstCopy; readonly claim: EventClaim },
@@ -234,12 +237,15 @@ async function observed(
   if (kind !== 'queued' && kind !== 'done')
     throw new TypeError(`the store answered ${kind} to an observation`);
   if (kind === 'done' && result.first) await toldBefore(result.first, { reading, claim }, raiseAlarm);
-  // The observation may have made the first event safe: a worker runs that one now.
+  // The observation may have made the first event safe, so that a worker can run that one now.
   queued();
   return { kind: kind === 'queued' ? 'accepted' : 'duplicate', event };
 }
 
-/** @throws ConfigError (rejects) for the caller's mistakes, Fault where the store or the receiver cannot take it now. */
+/**
+ * @throws ConfigError (rejects) for the caller's mistakes, Fault if the store or the receiver cannot take it
+ * now.
+ */
 export function observeWith(context: ReceiverContext): Observe {
   const { config, registrations, store, lifecycle, startup } = context;
   return async (observation) => {

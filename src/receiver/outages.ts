@@ -1,26 +1,30 @@
+// Raises one alarm when the store or the handlers fail for long, and one when they work again (admission.md
+// §2.14).
+// Deliveries, workers, health checks and each run's end report here; nothing is asked, and no timer runs.
+
 import type { AlarmCode } from '../shared/codes.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 
 /**
- * The two commonest outages, each told once while it lasts and once when it is over: the store is away, every handler fails.
- * Deliveries, workers and the end of each run say what they saw; nothing is asked, and no timer runs (admission.md §2.14).
+ * The two commonest outages: the store does not answer, and every handler fails. Each is told once while it
+ * lasts and once when it is over (admission.md §2.14).
  */
 export interface Outages {
-  /** @param fault of a call that the store did not answer; absent: it answered. */
+  /** @param fault of a call that the store did not answer; absent if it answered. */
   readonly store: (fault?: string) => void;
-  /** @param failure of a handler's run; absent: it was done. */
+  /** @param failure of a handler's run; absent if the run succeeded. */
   readonly handler: (failure?: string) => void;
 }
 
-/** A failover, or a restart in order, takes less. Ms. */
+/** Time without an answer that counts as an outage. A failover or an orderly restart takes less. Ms. */
 const STORE_MS = 10_000;
-/** One bad event is repeated many times, a minute of nothing else is an outage. */
+/** One bad event is repeated many times; a minute without any success is an outage. */
 const HANDLER_MS = 60_000;
 const HANDLER_RUNS = 20;
 
 interface Kind {
   readonly code: Extract<AlarmCode, 'store_away' | 'handlers_failing'>;
-  /** An outage is told after so long, and so many failures in a row. */
+  /** Time, and failures in a row, after which an outage is told. */
   readonly afterMs: number;
   readonly afterFailures: number;
   readonly begun: (failures: number, seconds: number, last: string) => string;
@@ -52,12 +56,12 @@ export function createOutages(now: () => number, raiseAlarm: RaiseAlarm): Outage
 
 function watch(kind: Kind, now: () => number, raiseAlarm: RaiseAlarm): (fault?: string) => void {
   const { code, afterMs, afterFailures, begun, over } = kind;
-  /** Since the last success. */
+  /** Failures since the last success. */
   let failures = 0;
   let since = 0;
   let isTold = false;
   return (fault) => {
-    // Most calls by far.
+    // The case of nearly all calls.
     if (fault === undefined && failures === 0) return;
     if (failures === 0) since = now();
     const durationMs = Math.max(0, Math.round(now() - since));

@@ -1,3 +1,6 @@
+// Raises an alarm if no worker leases the events that are queued (admission.md §4.13).
+// Called when an event is queued or a worker looks for one, even in a process that only receives.
+
 import { processTimer } from '../shared/single-flight.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -5,7 +8,7 @@ import type { SafeLogger } from '../shared/logging.ts';
 import type { Store } from '../stores/store.ts';
 import type { WakeSignal } from '../inbox/wake-signal.ts';
 
-/** One look never follows another sooner than after this share of `queueUnattendedMs`. */
+/** Shortest time between two looks, as a share of `queueUnattendedMs`. */
 const SHORTEST_SHARE = 0.1;
 
 interface WatchedParts {
@@ -18,18 +21,19 @@ interface WatchedParts {
   readonly store: Pick<Store, 'inbox'>;
 }
 
-/** Hears of what is queued. */
+/** Hears of queued events. */
 export interface QueueWatch {
-  /** An event was queued: a worker has something to do. */
+  /** Called after an event was queued: wakes the worker. */
   readonly queued: () => void;
-  /** A worker is about to look for events: where it does not come to lease them, somebody is told. */
+  /** Called before a worker looks for events: if it never leases them, an alarm is raised. */
   readonly watchQueue: () => void;
 }
 
 /**
- * Says so where nobody leases what is queued (admission.md §4.13), in a process that only receives too. A look is set for
- * `queueUnattendedMs` after an event was queued, or a worker looked for one: one at a time, none where nothing comes, and
- * no delivery waits for it. No looks where a timer ends with the request that set it (`processTimer`).
+ * Raises an alarm if nobody leases queued events (admission.md §4.13), even in a process that only receives.
+ * One look is scheduled `queueUnattendedMs` after an event was queued or a worker looked for one. There is
+ * one at a time, none without events, and no delivery waits for it. If a timer ends with its request
+ * (`processTimer`), there are no looks.
  */
 export function createQueueWatch(context: WatchedParts): QueueWatch {
   const { wakeSignal, closed, config, logger, raiseAlarm, store } = context;
@@ -43,9 +47,10 @@ export function createQueueWatch(context: WatchedParts): QueueWatch {
   }
 
   async function look(): Promise<void> {
-    // Before it asks: what is queued meanwhile may not be in the answer, and sets the next look.
+    // Cleared before the store is asked: an event that is queued meanwhile may not be in the answer, and sets
+    // the next look.
     isSet = false;
-    // A store that cannot say is heard of by deliveries and workers.
+    // Deliveries and workers report a store that cannot answer.
     const overdueMs = await (async () => store.inbox?.overdueMs?.())().catch(() => undefined);
     if (overdueMs === undefined || closed().aborted) return;
     if (overdueMs >= limitMs) raise(overdueMs);

@@ -1,6 +1,8 @@
+// One chunk for the code that few deliveries need, loaded on demand by the receiver and the verifier.
+
 /**
- * One chunk for what few deliveries need: what the owner is told of a refusal (each is answered before), what is tried if
- * it may be our own fault, a proof of control, a token beside a signature; and for several bases, or retired URLs.
+ * Explanations of refusals (after the answer), trials of our own set-up, proofs of control, tokens beside a
+ * signature, several bases, retired URLs.
  */
 export { createBodySampling, noteRefusal } from './refused.ts';
 export { retiredOr } from './retired-url.ts';

@@ -1,3 +1,7 @@
+// `createReceiver`: connects the stages, from the arrival of headers to the answer (admission.md §2.1).
+// `proceed` has the stages behind the body, `verify.ts` those before; adapters call `open`, other callers
+// `verifyAndDispatch`.
+
 import type { WholeBody } from '../auth/auth-contract.ts';
 import type {
   Readiness,
@@ -42,20 +46,23 @@ import type { OutcomeContext } from './refused.ts';
 import type { Upload } from './ticket.ts';
 import { arrival, challenged, enter, type Entered, faulted, passed, readWhole } from './verify.ts';
 
-/** An event that is to be run by another process takes along whose work it is. */
+/** Adds the trace of a delivery to its event, for the process that will run it. */
 function withTraceparent(body: Read, { watch }: OutcomeContext): Read {
   const traceparent = watch?.traceparent;
   if (traceparent === undefined || !body.claim) return body;
   return { ...body, claim: { ...body.claim, traceparent } };
 }
 
-/** It runs here already, or is a suspect and another one runs: one at a time (admission.md §4.6). */
+/**
+ * Gives back an event that already runs here, or a suspect while another one runs: suspects run one at a time
+ * (admission.md §4.6).
+ */
 async function notStarted({ origin, key, lease }: AdmittedEvent, context: ReadyContext): Promise<Verdict> {
   await giveBack({ sender: origin.agentUrl, key, owner: lease.owner }, context);
   return unavailable('in_flight', 'this process cannot run the event now');
 }
 
-/** With the body: authenticate, read, admit, dispatch, settle. */
+/** Takes a delivery with its body through authenticate, read, admit, dispatch and settle. */
 async function proceed(
   entered: Entered<ReadyContext>,
   whole: WholeBody,
@@ -85,13 +92,13 @@ async function proceed(
   return isRejection(settled) ? settled : handled(admitted, dispatched, settled.state);
 }
 
-/** The event as its handler got it, where one ran. */
+/** The verdict with the event as its handler got it, if one ran. */
 function handled(admitted: WonDelivery, { run }: Dispatched, state: 'applied' | 'dead'): Verdict {
   const { event, changed } = admitted;
   return { kind: 'accepted', state, event: run.event ?? event, changed };
 }
 
-/** `ready`, `start` and `stop`: the checks, the worker where there is one, and the end of everything. */
+/** `ready`, `start` and `stop`: the checks, the worker if there is one, and the end of everything. */
 function running(
   context: ReceiverContext,
 ): Pick<Receiver, 'ready' | 'start' | 'stop' | typeof Symbol.asyncDispose> {
@@ -147,7 +154,10 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
   return receiverOf(createReceiverContext(options as unknown as ReceiverOptions)) as unknown as Receiver<S>;
 }
 
-/** The receiver that parts make. By itself only for `vectors/`, whose parts have the crypto engine that is to be tested. */
+/**
+ * Makes a receiver of parts. Called directly only for `vectors/`, whose parts contain the crypto engine under
+ * test.
+ */
 export function receiverOf(context: ReceiverContext): Receiver {
   const { lifecycle } = context;
 
@@ -180,7 +190,10 @@ export function receiverOf(context: ReceiverContext): Receiver {
     }
   }
 
-  /** The second half of what came by `open`. A body that is still coming holds up no `stop()`. */
+  /**
+   * Runs the second half of a delivery that came by `open`. A body that is still arriving does not delay
+   * `stop()`.
+   */
   async function finish(
     entered: Entered<ReadyContext>,
     whole: WholeBody,
@@ -200,7 +213,7 @@ export function receiverOf(context: ReceiverContext): Receiver {
     }
   }
 
-  /** What is done about the body of a delivery whose headers passed. */
+  /** The steps for the body of a delivery whose headers passed. */
   function uploadOf(entered: Entered<ReadyContext>, known: OutcomeContext): Upload {
     const { parts, proof, selected } = entered;
     return {
@@ -217,7 +230,7 @@ export function receiverOf(context: ReceiverContext): Receiver {
     };
   }
 
-  /** The body of a delivery that its headers refused is read all the same where `onRefused` wants it. */
+  /** Reads the body of a delivery that its headers refused, if `onRefused` wants it. */
   async function sampled(
     verdict: Refusal | Unavailability,
     known: OutcomeContext,

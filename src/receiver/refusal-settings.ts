@@ -1,3 +1,7 @@
+// Names the setting of ours that may have caused a refusal, and the advice for its alarm (verification.md
+// §2.37).
+// Called by `refused.ts` after the answer; the table `SETTINGS` has a row for every code.
+
 import type { AlarmCode, SettingCode } from '../shared/codes.ts';
 import { bearerToken, hmacSecretsOf, PUSH_TOKEN_FIELD } from '../auth/credentials.ts';
 import { signingField } from '../auth/mode.ts';
@@ -13,15 +17,15 @@ import type { Protocols } from '../shared/wire-names.ts';
 import type { Sender, SenderEntry } from '../config/sender-entry.ts';
 import { AGENT_PUSH, mediaName } from '../stages/guard.ts';
 
-/** A setting that may have made a refusal. */
+/** A setting that may have caused a refusal. */
 export interface Suspect {
-  /** Of the receiver or of a sender; absent: none, but something else of ours. */
+  /** The option, of the receiver or of a sender. Absent if the cause is something else of ours. */
   readonly option?: keyof ReceiverOptions | keyof Sender;
-  /** One or more sentences: what to change. */
+  /** One or more sentences that say what to change. */
   readonly advice: string;
 }
 
-/** Parts of the receiver that a refusal may be due to. */
+/** Parts of the receiver that may have caused a refusal. */
 export interface SettingParts {
   readonly config: Config;
   readonly protocols: Protocols;
@@ -29,12 +33,12 @@ export interface SettingParts {
   readonly notes: HealthNotes;
 }
 
-/** A refused delivery, as far as it was looked at. */
+/** A refused delivery, as far as it was examined. */
 export interface RefusedCase {
   readonly headers: HeaderFields;
-  /** Its key id, where it names one. */
+  /** Its key id, if it names one. */
   readonly keyid: string | undefined;
-  /** Of its URL; empty where none is registered there, or nobody asked. */
+  /** The senders of its URL; empty if none is registered there or they were not looked up. */
   readonly senders: readonly SenderEntry[];
   readonly parts: SettingParts;
 }
@@ -44,7 +48,7 @@ type Find = (refused: RefusedCase) => Suspect | undefined;
 const hasBearer = (headers: HeaderFields): boolean =>
   (headers.get('authorization') ?? []).some((line) => bearerToken(line) !== undefined);
 
-/** Whether it was meant to be a delivery: it is signed, or has a token. */
+/** True if it was meant to be a delivery: it is signed or has a token. */
 const isCredentialed = ({ headers, parts: context }: RefusedCase): boolean =>
   signingField(headers, context.protocols) !== undefined ||
   hasBearer(headers) ||
@@ -56,7 +60,7 @@ const mediaType: Find = (refused) => {
   const isPush = media === AGENT_PUSH && senders.length > 0;
   if (!isCredentialed(refused) && !isPush) return undefined;
   const isOpen = isAdmissible(media) && !context.config.contentTypes.has(media);
-  // What a stranger wrote is repeated only where the option takes it.
+  // A stranger's text is repeated only if the option would take it.
   return isOpen
     ? {
         option: 'contentTypes',
@@ -77,7 +81,7 @@ const bodySize: Find = ({ parts: context }) => ({
 
 const TOKEN_FIELD = "auth: { bearer: { token, header: 'X-A2A-Notification-Token' } }";
 
-/** A token that came in another field than the one where it is looked for. */
+/** Finds a token in another header than the one that is read. */
 function tokenElsewhere({ headers }: RefusedCase, auth: SenderEntry['auth']): Suspect | undefined {
   const own = auth.scheme === 'bearer' ? (auth.header ?? 'authorization') : undefined;
   if (own !== undefined && headers.has(own)) return undefined;
@@ -91,7 +95,7 @@ function tokenElsewhere({ headers }: RefusedCase, auth: SenderEntry['auth']): Su
   };
 }
 
-/** HMAC fields that are there by a name of the protocol which is not accepted. */
+/** The protocol name in HMAC header names, if that protocol is not accepted. */
 function unknownHmacName({ headers, parts: context }: RefusedCase): string | undefined {
   for (const field of headers.keys()) {
     const name = /^x-([a-z][a-z0-9-]{0,31})-signature$/.exec(field)?.[1];
@@ -101,7 +105,7 @@ function unknownHmacName({ headers, parts: context }: RefusedCase): string | und
   return undefined;
 }
 
-/** Where nothing of the registered scheme is there. */
+/** Looks for another scheme, if the delivery has nothing of the registered one. */
 function otherScheme(refused: RefusedCase, auth: SenderEntry['auth']): Suspect | undefined {
   const name = unknownHmacName(refused);
   if (name === undefined) return tokenElsewhere(refused, auth);
@@ -130,7 +134,7 @@ const fields: Find = (refused) => {
   return isSigned ? undefined : otherScheme(refused, sender.auth);
 };
 
-/** The name of the protocol in another tag of webhooks: as a rule one that is not accepted here. */
+/** Finds the protocol name in a webhook tag of another protocol, which as a rule is not accepted here. */
 const tag: Find = ({ headers }) => {
   const parsed = readSignatureFields(headers);
   const said = parsed.kind === 'parsed' ? (parsed.input.parameters.tag ?? '') : '';
@@ -170,7 +174,7 @@ const unknownKey: Find = (refused) => {
 const pinsIt = ({ pins = [] }: SenderEntry, keyid: string | undefined): boolean =>
   pins.some((jwk) => jwk['kid'] === keyid);
 
-/** By the owner's own word: what an operator's list revokes is nobody's to take back here. */
+/** Considers revocations by the owner alone: one on an operator's list cannot be undone here. */
 const revokedKey: Find = ({ keyid = '', senders }) => {
   const listing = senders.find(({ revocation }) => revocation?.revokedKids?.includes(keyid));
   if (listing) {
@@ -228,8 +232,9 @@ const scheme: Find = () => ({
 });
 
 /**
- * Every refusal, and what of ours may have made it (verification.md §2.37): found by what is known already; the code of
- * the alarm that tells it, where it is found; or nothing, where no setting would have accepted it.
+ * The cause of every refusal on our side (verification.md §2.37). A function finds the setting from facts
+ * that are known already. A code names the alarm that was raised where the cause was found. Undefined: no
+ * setting would have accepted the delivery.
  */
 export const SETTINGS: {
   readonly [C in RefusedCode]: C extends SettingCode ? Find : AlarmCode | undefined;
@@ -267,7 +272,7 @@ export const SETTINGS: {
 
 const isSettingCode = (code: RefusedCode): code is SettingCode => typeof SETTINGS[code] === 'function';
 
-/** The setting that may have made this refusal, and the code of its alarm. */
+/** The setting that may have caused this refusal, and the code of its alarm. */
 export function suspectOf(
   code: RefusedCode,
   refused: RefusedCase,

@@ -1,3 +1,8 @@
+// Tells the owner about a refusal: a log line, an alarm if a setting may be the cause, and `onRefused`
+// (verification.md §2.37).
+// Loaded on demand, and called after the answer was decided. A sample of refused bodies is read for
+// `onRefused`.
+
 import { type Alarm, docsOf } from '../shared/alarms.ts';
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
@@ -16,36 +21,36 @@ import { declaredLength } from '../stages/guard.ts';
 import type { Selected } from '../stages/selected.ts';
 import type { Upload } from './ticket.ts';
 
-/** What became known of a delivery on its way, whatever its end. */
+/** Facts of a delivery that became known on its way, whatever its end. */
 export interface OutcomeContext {
   readonly watch?: DeliveryWatch | undefined;
   who: Pick<Outcome, 'sender' | 'deliveryId'>;
   event?: Event;
-  /** Agent URL of the sender that its headers prove, whatever its body is. */
+  /** Agent URL of the sender that the headers prove, whatever the body is. */
   proved?: string | undefined;
-  /** Absent where nothing of it is known. */
+  /** Absent if nothing of it is known. */
   readonly delivery?: Head;
   /** Aborts a wait for another copy. */
   readonly signal?: AbortSignal | undefined;
-  /** Where it was there. */
+  /** The body, if it was there. */
   rawBytes?: Uint8Array | undefined;
   selected?: Pick<Selected, 'target' | 'senders'>;
 }
 
-/** Parts of the receiver that the owner is told by. */
+/** Parts of the receiver that inform the owner. */
 export interface RefusalParts extends SettingParts {
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: SafeLogger;
-  /** Refusals that are a line at level warn. */
+  /** Thins refusals to one line at level warn. */
   readonly refusals: Thinning;
   readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
-  /** The most that `onRefused` wants of a body that was not read. Bytes. */
+  /** Largest body, in bytes, that `onRefused` wants of a delivery whose body was not read. */
   readonly refusedBodyBytes: number;
   /** Unix ms. */
   readonly now: () => number;
 }
 
-/** UTF-8 bytes of a key id in a log. */
+/** Longest key id in a log, in UTF-8 bytes. */
 const MAX_KEYID_BYTES = 128;
 
 function keyidOf(headers: HeaderFields): string | undefined {
@@ -53,14 +58,14 @@ function keyidOf(headers: HeaderFields): string | undefined {
   return fields.kind === 'parsed' ? fields.input.parameters.keyid : undefined;
 }
 
-/** Whose it is, as far as that is known: who it is proved to be of, else who has the key that it names. */
+/** The sender: the proved one, or the one that has the key that the delivery names. */
 function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: RefusalParts): string | undefined {
   if (who.sender !== undefined) return who.sender;
   const keyid = delivery && keyidOf(delivery.headers);
   return keyid === undefined ? undefined : keys.whose(keyid, selected?.senders);
 }
 
-/** What the owner is told of a refusal, beside the line at level info that each has. */
+/** Tells the owner of a refusal, in addition to the log line at level info that each has. */
 export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: RefusalParts): void {
   const { delivery, rawBytes } = known;
   if (!delivery) return;
@@ -77,7 +82,7 @@ export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, c
   context.onRefused?.({ headers, method, url, targetUri, sender, outcome, ...(rawBytes && { rawBytes }) });
 }
 
-/** The URL that was asked for, as far as it is known; as it is configured where that is exact. */
+/** The requested URL, as far as it is known: the configured one if that is exact. */
 const urlOf = (known: OutcomeContext, context: RefusalParts): string | undefined =>
   targetOf(known, context) ?? known.delivery?.url;
 
@@ -87,7 +92,9 @@ function targetOf({ selected }: OutcomeContext, { config }: RefusalParts): strin
   return (selected?.target ?? exact)?.targetUri;
 }
 
-/** Whom an alarm of a refusal is about: the sender that is proved, or those who are registered, of whom nobody is. */
+/**
+ * Subject of a refusal's alarm: the proved sender, or else all that are registered, none of whom is proved.
+ */
 function aboutOf(
   known: OutcomeContext,
   senders: readonly SenderEntry[],
@@ -101,8 +108,9 @@ function aboutOf(
 }
 
 /**
- * A refusal that another setting of ours would not have made (verification.md §2.37). Where nothing is proved it is once a
- * minute for those who are registered at the URL, whose spelling anybody can vary.
+ * Raises an alarm for a refusal that another setting of ours would have avoided (verification.md §2.37). If
+ * no sender is proved, there is one alarm a minute for all that are registered at the URL, because anybody
+ * can vary its spelling.
  */
 function raiseSettingAlarm(
   { code, detail, response, challenge }: Outcome & Refusal,
@@ -127,8 +135,9 @@ function raiseSettingAlarm(
 }
 
 /**
- * The first refusal of a sender with a code in a minute is a line that its owner should see. Whose it is, is what it
- * says of itself where a sender has such a key: a sender without one has no line of its own, and cannot hide another's.
+ * Logs a sender's first refusal with a code in a minute, for its owner. The sender is taken from the key id,
+ * if a configured sender has that key. Without such a key it has no line of its own, so that it cannot hide
+ * another's.
  */
 function logFirst(
   { code, detail }: Refusal,
@@ -152,17 +161,17 @@ function logFirst(
   logger.warn(fields, `a delivery was refused: ${detail}`);
 }
 
-/** Enough for an example of each fault; a flood of refusals costs no more than one body a second. */
+/** One body a second: enough for an example of each fault, and a flood of refusals costs no more. */
 const SAMPLE_EVERY_MS = 1_000;
 
 type Finish = (raw: Verdict, known: OutcomeContext) => Outcome;
 
-/** What a refusal by the headers comes to: the refusal at once, or when the body is there. */
+/** Returns the refusal at once, or an upload that leads to it when the body is there. */
 export type BodySampling = (refusal: Refusal, known: OutcomeContext) => Promise<Refusal | Upload>;
 
 /**
- * Whether the body of a delivery that its headers refused is read all the same, for `onRefused`: one a second, of who
- * names a key of a known sender. It decides nothing: the answer is the refusal, with or without the body.
+ * Reads the body of a header-refused delivery for `onRefused`, at most once a second, and only if its key id
+ * is a known sender's. It decides nothing: the answer is the refusal, with or without the body.
  */
 export function createBodySampling(context: RefusalParts, finish: Finish): BodySampling {
   const maxBytes = context.onRefused ? context.refusedBodyBytes : 0;

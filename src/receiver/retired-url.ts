@@ -1,18 +1,21 @@
+// Answers 503 instead of 401 if a seller still uses credentials that the owner has retired (told.md §4.2).
+// Loaded on demand, for receivers with registrations.
+
 import type { EventRegistrations } from '../events/event-registration.ts';
 import type { RefusedCode } from '../shared/codes.ts';
 import { type Refusal, type Unavailability, unavailable } from '../shared/outcome.ts';
 import type { Selected } from '../stages/selected.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
-/** The codes of a delivery under credentials that do not count: where others do, and where none do. */
+/** Codes for credentials that do not count: while others do, and when none do. */
 const OF_CREDENTIALS: ReadonlySet<RefusedCode> = new Set([
   'webhook_signature_invalid',
   'webhook_mode_mismatch',
 ]);
 
 /**
- * What a refusal comes to by credentials that the owner has retired (told.md §4.2): the seller cannot know, and is not to lose the
- * event. What is signed is judged as ever.
+ * Replaces a refusal by 503 if its credentials were retired (told.md §4.2): the seller cannot know, and must
+ * not lose the event. A signed delivery is judged as ever.
  */
 export function retiredOr<R extends Refusal | Unavailability>(
   rejection: R,

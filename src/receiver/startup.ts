@@ -1,3 +1,7 @@
+// Checks store, schema, durability, identity and keys before the first delivery, and loads what deliveries
+// need (admission.md §2.13, §7).
+// Called by `ready()`, `start()`, the first delivery, the worker and health checks.
+
 import { singleFlight } from '../shared/single-flight.ts';
 import { settledWithin } from '../shared/time-limits.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -12,8 +16,8 @@ import { isLess } from '../stores/durability.ts';
 import { toldIdentity } from '../stores/identity.ts';
 
 /**
- * What the store's settings keep, or what its owner declared where they cannot be read.
- * @param lowered told where it is less later on, and still enough.
+ * Checks that the store's settings keep enough; if they cannot be read, the owner's declaration counts.
+ * @param lowered called if less is kept later on, but still enough.
  */
 async function checkDurability(
   store: Store,
@@ -35,14 +39,14 @@ async function checkDurability(
   );
 }
 
-/** @throws ConfigError where it is another store than `expectStoreId` says. */
+/** @throws ConfigError if the store is not the one that `expectStoreId` names. */
 async function checkIdentity(options: ReceiverOptions, raiseAlarm: RaiseAlarm): Promise<string | undefined> {
   const id = await toldIdentity(options.store, raiseAlarm);
   if (id !== undefined) requireExpected(options, id);
   return id;
 }
 
-/** @throws ConfigError */
+/** @throws ConfigError if another store was expected. */
 function requireExpected({ store, expectStoreId }: ReceiverOptions, id: string): void {
   if (expectStoreId === undefined || expectStoreId === id) return;
   throw new ConfigError(
@@ -52,38 +56,41 @@ function requireExpected({ store, expectStoreId }: ReceiverOptions, id: string):
 
 const noop = (): void => undefined;
 
-/** @typeParam T What a receiver, or a verifier, works with once it has started. */
+/** @typeParam T The parts with which a receiver or a verifier works once it has started. */
 export interface Startup<T> {
-  /** Checks again, whatever the last check gave. */
+  /** Checks again, whatever the last result. */
   readonly check: () => Promise<T>;
-  /** Resolves when a check has succeeded; else checks. @throws what `check` throws. */
+  /** Resolves when a check has succeeded; checks if none has. @throws the errors of `check`. */
   readonly passed: () => Promise<T>;
   /**
-   * The same for deliveries. No promise once a check has succeeded.
+   * As `passed`, for deliveries. Returns no promise once a check has succeeded.
    * @throws Fault (rejects) `misconfigured` or `store_unavailable`.
    */
   readonly ready: () => T | Promise<T>;
   readonly hasPassed: () => boolean;
-  /** What has passed counts no more: it is stopped. Resolves when no check is under way, at most after `graceMs`. */
+  /**
+   * Forgets that a check has passed, because the receiver stops. Resolves when no check is in progress, at
+   * most after `graceMs`.
+   */
   readonly reset: (graceMs: number) => Promise<void>;
 }
 
-/** A receiver's: it has a store. */
+/** The startup of a receiver, which has a store. */
 export interface StoreStartup<T> extends Startup<T> {
-  /** Which store the last check that succeeded found. */
+  /** Id of the store that the last successful check found. */
   readonly storeId: () => string | undefined;
 }
 
 interface CheckParts {
   readonly raiseAlarm: RaiseAlarm;
-  /** Then nothing is checked: a store that was closed stays so until the receiver starts. */
+  /** If true, nothing is checked: a store that was closed stays closed until the receiver starts. */
   readonly isStopped: () => boolean;
 }
 
 interface LoadParts<T> extends CheckParts {
   readonly config: Pick<Config, 'senders' | 'durability'>;
   readonly keys: Pick<KeyResolver, 'warm'>;
-  /** Loads what is not needed before the first delivery. */
+  /** Loads the code that is not needed before the first delivery. */
   readonly load: () => Promise<T>;
 }
 
@@ -98,13 +105,16 @@ async function loadAndWarm<T>({ config, keys, load }: LoadParts<T>): Promise<T> 
   return loaded;
 }
 
-/** Keys, and what is loaded, without a store: before the first delivery; again after a failure, one at a time. */
+/**
+ * Loads keys and code for a verifier, which has no store. Runs before the first delivery, and again after a
+ * failure, one at a time.
+ */
 export const startupWithout = <T>(context: LoadParts<T>): Startup<T> =>
   startupBy(() => loadAndWarm(context), context, 'the verifier was stopped. Call start().');
 
 /**
- * @param checkAll what has to hold. The first that it gives is kept.
- * @param stopped what a caller is told after a stop.
+ * @param checkAll the check of everything. Its first result is kept.
+ * @param stopped message for a caller after a stop.
  */
 function startupBy<T>(
   checkAll: () => Promise<T>,
@@ -112,7 +122,7 @@ function startupBy<T>(
   stopped: string,
 ): Startup<T> {
   let loaded: T | undefined;
-  /** `loaded`, where a check of this run has succeeded. */
+  /** `loaded`, if a check of this run has succeeded. */
   let usable: T | undefined;
   let runs = 0;
   const running = new Map<'check', Promise<T>>();
@@ -157,7 +167,10 @@ function startupBy<T>(
 
 const STOPPED = 'the receiver was stopped. Call start(): it opens the store again and accepts deliveries.';
 
-/** Store, schema, settings and keys: before the first delivery; again after a failure, one at a time. */
+/**
+ * Checks store, schema, settings and keys. Runs before the first delivery, and again after a failure, one at
+ * a time.
+ */
 export function createStartup<T>(context: StartupParts<T>): StoreStartup<T> {
   const { options, raiseAlarm, outages, storeHold } = context;
   let storeId: string | undefined;
@@ -177,7 +190,7 @@ export function createStartup<T>(context: StartupParts<T>): StoreStartup<T> {
     await checkDurability(options.store, context.config.durability, lowered);
     storeId = await checkIdentity(options, raiseAlarm);
     const loaded = await loadAndWarm(context);
-    // Later on its accepts say so: a check writes nothing.
+    // Later its accepts report success; a check writes nothing.
     if (!startup.hasPassed()) outages.store();
     return loaded;
   }

@@ -1,15 +1,20 @@
+// Closes a store only when the last receiver of the process that opened it has stopped (admission.md §2.13).
+// Made once per receiver.
+
 import type { Store } from '../stores/store.ts';
 
-/** By store: who has opened it and has not stopped. Weak: a store that nobody has is forgotten. */
+/**
+ * Receivers that opened a store and have not stopped, by store. Weak, so that an unused store is forgotten.
+ */
 const holders = new WeakMap<Store, Set<object>>();
 
-/** A receiver's use of its store: several receivers of one process may have the same. */
+/** A receiver's hold on its store, which several receivers of one process may share. */
 export interface StoreHold {
-  /** Before the store is opened: nobody else closes it from now on. */
+  /** Called before the store is opened: nobody else closes it from now on. */
   readonly take: () => void;
-  /** The store was not opened. */
+  /** Called if the store could not be opened. */
   readonly drop: () => void;
-  /** Closes the store, unless another receiver has it. */
+  /** Closes the store, unless another receiver holds it. */
   readonly close: () => Promise<void>;
 }
 

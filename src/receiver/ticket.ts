@@ -1,3 +1,7 @@
+// Takes the body of a delivery whose headers passed, chunk by chunk, within bounds of memory and time
+// (verification.md §2.33).
+// Adapters call `add`, `end` and `abort` on the ticket that `receiver.open` returned.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Proof, WholeBody } from '../auth/auth-contract.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -8,20 +12,20 @@ import { type Outcome, type Refusal, type Unavailability, unavailable } from '..
 import { guardBody } from '../stages/guard.ts';
 import { isBytes } from '../shared/realms.ts';
 
-/** Chunks under this size are copied into blocks of it. Bytes. */
+/** Smaller chunks are copied into blocks of this size. Bytes. */
 const BLOCK_BYTES = 4096;
 
-/** A body in the order of its bytes, in no more pieces than its size accounts for. */
+/** A body in the order of its bytes, in no more pieces than its size justifies. */
 export interface Pieces {
   add(chunk: Uint8Array): void;
-  /** What there is, once. */
+  /** Returns the pieces, once. */
   take(): readonly Uint8Array[];
 }
 
 /**
- * Keeps chunks. A `Uint8Array` weighs hundreds of bytes beside what it holds, and the uploader chooses how much that
- * is: an upload of single bytes, each kept as it came, would take many times what is counted. So small chunks are
- * copied. The first is not: most bodies are one chunk.
+ * Collects chunks. A `Uint8Array` costs hundreds of bytes beside its content, and the uploader chooses the
+ * size of the content. An upload of single bytes, kept as they came, would take many times the counted
+ * memory, so small chunks are copied. The first is not, because most bodies are one chunk.
  */
 export function createPieces(): Pieces {
   const pieces: Uint8Array[] = [];
@@ -62,18 +66,20 @@ export function createPieces(): Pieces {
   };
 }
 
-/** Room for bodies that are being read or not yet answered: what uploads can take of this process. */
+/**
+ * Memory for bodies that are being read or not yet answered: the most that uploads may take of this process.
+ */
 export interface BufferBudget {
-  /** False: no room for that many bytes more; nothing was counted. */
+  /** False if there is no room for that many more bytes; nothing was counted then. */
   readonly reserve: (sender: string, bytes: number) => boolean;
   readonly release: (sender: string, bytes: number) => void;
 }
 
 /**
- * A sender gets as much as it leaves free for the others, and what is assured in any case: however many uploads one of
- * them holds open, there is room for the next sender.
- * @param maxBytes of all of them.
- * @param assured bytes: one body; all, where there are no others.
+ * A sender may hold as much as it leaves free for the others, and at least the assured amount. However many
+ * uploads one sender holds open, there is room for the next sender.
+ * @param maxBytes of all senders together.
+ * @param assured bytes for each sender: one body, or all if there is only one sender.
  */
 export function createBufferBudget(maxBytes: number, assured: number): BufferBudget {
   let held = 0;
@@ -96,21 +102,21 @@ export function createBufferBudget(maxBytes: number, assured: number): BufferBud
   };
 }
 
-/** Headers that passed, and what is done about their body. */
+/** Headers that passed, and the steps for their body. */
 export interface Upload {
   readonly kind: 'upload';
   readonly proof: Pick<Proof, 'sender' | 'nonce'>;
   readonly hashes: Hashes;
-  /** Bytes as announced; undefined where nothing was. */
+  /** Announced bytes; undefined if none were announced. */
   readonly declared: number | undefined;
   readonly maxBytes: number;
   /** Never rejects. */
   readonly finish: (body: WholeBody) => Promise<Outcome>;
-  /** The answer where no whole body comes. */
+  /** Makes the answer if no whole body comes. */
   readonly fail: (verdict: Refusal | Unavailability) => Outcome;
 }
 
-/** A ticket for a body, or why it cannot come now. */
+/** Gives a ticket for a body, or the reason why it cannot come now. */
 export type Tickets = (upload: Upload) => Ticket | Unavailability;
 
 interface TicketParts {
@@ -120,7 +126,7 @@ interface TicketParts {
   readonly now: () => number;
 }
 
-/** What is known of nobody's: all such bodies share a room of this part of `maxBufferedBytes`. */
+/** All bodies of unproved senders share this part of `maxBufferedBytes`: one eighth. */
 const UNPROVED_SHARE = 8;
 
 const NOT_BYTES =
@@ -142,19 +148,19 @@ function misused(): never {
   throw new ConfigError('ticket: end() was called after abort(). Open another one for another request.');
 }
 
-/** A body as it comes. */
+/** A body as it arrives. */
 interface Body {
   /** Bytes so far. */
   size: number;
-  /** Most bodies have no other chunk. */
+  /** The first chunk; most bodies have no other. */
   first: Uint8Array | undefined;
-  /** All of it, from the second chunk on. */
+  /** All chunks, from the second on. */
   pieces: Pieces | undefined;
-  /** Its hash so far, from the second chunk on: a single one is hashed twice as fast by itself. */
+  /** The hash so far, from the second chunk on: a single chunk is hashed twice as fast in one call. */
   stream: Sha256Stream | undefined;
 }
 
-/** @param hashes where the body is to be hashed. */
+/** @param hashes if the body is to be hashed. */
 function addChunk(body: Body, chunk: Uint8Array, hashes: Hashes | undefined): void {
   if (chunk.byteLength === 0) return;
   body.size += chunk.byteLength;
@@ -173,8 +179,8 @@ function addChunk(body: Body, chunk: Uint8Array, hashes: Hashes | undefined): vo
 }
 
 /**
- * Takes bodies of deliveries whose headers passed: counts them, keeps them while there is room, and lets one body at a
- * time come for a nonce, so that headers that were captured hold no more than one.
+ * Takes the bodies of deliveries whose headers passed: counts them, and keeps them while there is room. Each
+ * nonce may have one body in progress, so that captured headers hold no more than one.
  */
 export function createTickets(context: TicketParts): Tickets {
   const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs, senders } = context.config;
@@ -199,7 +205,8 @@ export function createTickets(context: TicketParts): Tickets {
     const { proof, hashes, maxBytes, finish, fail } = upload;
     const owner = proof.sender?.agentUrl ?? '';
     const budget: BufferBudget = proof.sender ? proved : unproved;
-    // Only looked at: what surely does not fit need not come. Counted is what has come, and not what was announced.
+    // Checked and released at once: a body that surely does not fit need not come. Bytes are counted when
+    // they come, not when they are announced.
     const { declared = 0 } = upload;
     if (!budget.reserve(owner, declared)) return bufferFull();
     budget.release(owner, declared);
@@ -214,7 +221,7 @@ export function createTickets(context: TicketParts): Tickets {
     let ended = false;
     const { promise: outcome, resolve: settle, reject } = Promise.withResolvers<Outcome | undefined>();
     const release = (): void => budget.release(owner, held);
-    /** No body comes any more. */
+    /** Ends the body: no more chunks are taken. */
     const close = (): void => {
       ended = true;
       clearTimeout(deadline);
@@ -226,7 +233,7 @@ export function createTickets(context: TicketParts): Tickets {
       settle(fail(verdict));
       return false;
     };
-    // One deadline for all of it: an idle timeout does not stop a drip.
+    // One deadline for the whole body, because an idle timeout does not stop a slow drip.
     const deadline: ReturnType<typeof setTimeout> = setTimeout(() => {
       failed(unavailable('body_timeout', `the body was not complete after ${bodyDeadlineMs} ms`));
     }, bodyDeadlineMs);

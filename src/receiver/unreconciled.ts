@@ -1,23 +1,23 @@
+// Finds media buys whose reports nobody reconciles, because no process does or none keeps up (owed.md §5.3).
+// Called by `receiver.health`, if there are registrations.
+
 import type { Health } from '../config/reports.ts';
 import { settledWithin } from '../shared/time-limits.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
 import { hasReports, streamIn } from '../windows/stream.ts';
 
-/*
- * Media buys whose account of reports nobody keeps up to date (owed.md §5.3): no process runs a reconciler, or none that
- * keeps up. Looked up for `receiver.health`.
- */
-
 type Unreconciled = NonNullable<Health['unreconciled']>;
 
-/** A stream is looked at within seconds of when it is due. Ms. */
+/**
+ * A reconciler looks at a stream within seconds of its due time, so an hour late means that none does. Ms.
+ */
 const OVERDUE_MS = 3_600_000;
-/** If nobody reconciles, the first ones are overdue like all others. */
+/** Streams that are read: if nobody reconciles, the first ones are overdue like all others. */
 const MOST_READ = 100;
-/** It changes slowly, and health is asked for often. Ms. */
+/** Minimum time between two look-ups: the result changes slowly, and health is asked often. Ms. */
 const ASK_EVERY_MS = 60_000;
 
-/** @returns those of the last lookup if the store does not answer within the time. */
+/** @returns the last result if the store does not answer within the time. */
 export function createUnreconciled(
   rows: StoreRegistrations,
   now: () => number,
@@ -40,7 +40,7 @@ export function createUnreconciled(
   return async () => {
     if (Math.abs(now() - askedAt) >= ASK_EVERY_MS) {
       askedAt = now();
-      // What is wrong with the store `store` says.
+      // Faults of the store are reported in `store`.
       await settledWithin(
         ask().catch(() => undefined),
         patienceMs,

@@ -1,3 +1,7 @@
+// `createVerifier`: a receiver's checks without its store; the owner stores events and commits them
+// (admission.md §2.18, §2.19).
+// It shares the stages up to `read` with the receiver, through `verify.ts`.
+
 import type { Readiness, RequestInfo } from '../config/receiver-options.ts';
 import {
   type Committed,
@@ -43,7 +47,7 @@ const burning = (read: Identified, ready: ReadyVerifier): ReadyVerifier & BurnCo
   store: ready.nonces.of(read),
 });
 
-/** What a delivery comes to whose event the owner has stored. */
+/** Commits a delivery whose event the owner has stored: burns its nonce and finishes its outcome. */
 async function committed(
   read: ReadEvent,
   known: OutcomeContext,
@@ -61,10 +65,10 @@ async function committed(
   });
 }
 
-/** A delivery that is to be stored by its owner, and then committed. */
+/** A delivery that its owner stores and then commits. */
 function verified(read: ReadEvent, known: OutcomeContext, ready: ReadyVerifier): VerifiedDelivery {
   let ended: Promise<Committed> | undefined;
-  // A call before may have burned the nonce, and its answer was lost.
+  // An earlier call may have burned the nonce and lost its answer.
   let mayBeBurned = false;
   return {
     kind: 'verified',

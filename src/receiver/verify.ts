@@ -1,3 +1,7 @@
+// The stages that a receiver and a verifier share: `enter` judges the headers, `readWhole` the body
+// (admission.md §2.1).
+// Between the two a ticket may wait for the body.
+
 import type { Proof, WholeBody } from '../auth/auth-contract.ts';
 import type { RequestInfo } from '../config/receiver-options.ts';
 import { headerFields, type HeaderFields, methodOf, type Head } from '../shared/delivery.ts';
@@ -25,14 +29,14 @@ import type { ReadyVerifying, VerifyingContext, VerifyingParts } from './verifyi
 
 type Rejection = Refusal | Unavailability;
 
-/** What is known of a delivery as it arrives. */
+/** Facts of a delivery at its arrival. */
 export interface Arrival extends OutcomeContext {
   readonly delivery: Head;
 }
 
 /**
- * @param rawBytes the body, where it is there.
- * @throws ConfigError for the caller's mistakes: unusable headers, no `url` where it is needed.
+ * @param rawBytes the body, if it is there.
+ * @throws ConfigError for the caller's mistakes: unusable headers, or no `url` if one is needed.
  */
 export function arrival(
   { config }: VerifyingParts,
@@ -47,7 +51,7 @@ export function arrival(
   return { watch, who: {}, delivery, signal, rawBytes };
 }
 
-/** A fault is an outcome too. */
+/** Finishes a thrown fault as an outcome. */
 export function faulted(
   error: unknown,
   known: OutcomeContext,
@@ -56,7 +60,7 @@ export function faulted(
   return finishOutcome(faultVerdict(error, context), known, context);
 }
 
-/** Counts it as under way until it is answered. */
+/** Counts the work as in progress until it is answered. */
 export async function counted<T>(
   context: VerifyingParts,
   known: OutcomeContext,
@@ -73,7 +77,7 @@ export async function counted<T>(
   }
 }
 
-/** A delivery whose headers passed: what the second half begins with. */
+/** A delivery whose headers passed; the second half begins with it. */
 export interface Entered<R> {
   readonly kind: 'entered';
   readonly parts: R;
@@ -88,7 +92,7 @@ export function passed({ watch }: OutcomeContext, what: Parameters<DeliveryWatch
 
 const loadRare = (): Promise<typeof import('./rare.ts')> => import('./rare.ts');
 
-/** Up to the body: guard, select, authenticate. */
+/** Judges the headers: guard, select, authenticate. */
 export async function enter<R extends ReadyVerifying>(
   context: VerifyingContext<R>,
   known: Arrival,
@@ -100,7 +104,7 @@ export async function enter<R extends ReadyVerifying>(
   const guarded = guard(head, context, known.rawBytes);
   if (isRejection(guarded)) return guarded;
 
-  // What is there already is not waited for.
+  // A value that is already there is not awaited, which would cost a turn.
   const checked = context.startup.ready();
   const ready = isThenable(checked) ? await checked : checked;
   const found = select(guarded, ready, loadRare);
@@ -120,12 +124,12 @@ export async function enter<R extends ReadyVerifying>(
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
 }
 
-/** What a refusal comes to where more senders were given than are considered. */
+/** Converts a refusal if more senders were configured than are considered. */
 function explained(rejection: Rejection, { refused }: Selected): Rejection {
   return refused && rejection.kind === 'refused' ? refused(rejection) : rejection;
 }
 
-/** Only registrations know which credentials were retired. */
+/** Asks registrations, which alone know the credentials that were retired. */
 function rejected(
   proof: Rejection,
   selected: Selected,
@@ -139,8 +143,8 @@ function rejected(
 type Whole = Rejection | Read | ReadChallenge;
 
 /**
- * With the body: authenticate, read. What is read is an event, a question to the owner, or neither. No promise where
- * nothing is waited for.
+ * Authenticates and reads the body. The result is an event, a question to the owner, or neither. Returns a
+ * promise only if something has to be waited for.
  */
 export function readWhole(
   entered: Entered<ReadyVerifying>,
@@ -163,7 +167,7 @@ function readAuthentic(
   passed(known, 'verified');
   const { sender, target } = authentic.identity;
   known.who = { sender: sender.agentUrl };
-  // For another base than the first that it may have been for.
+  // The delivery is for another base than the first that was tried.
   if (target && target !== selected.target) known.selected = { target, senders: selected.senders };
   announceLegacy(authentic.identity, context.legacySeen, context.raiseAlarm);
 
@@ -176,7 +180,7 @@ function readAuthentic(
   return isThenable(checked) ? checked.then((body) => noted(known, body)) : noted(known, checked);
 }
 
-/** Checks the token of senders that have one beside their signature. */
+/** Checks the token of senders that have one in addition to their signature. */
 function withToken<R extends Read | ReadChallenge>(
   body: R,
   { headers }: Head,
@@ -199,7 +203,7 @@ async function tokenChecked<R extends Read | ReadChallenge>(
   return policy ? checkToken(body, headers, policy, context) : body;
 }
 
-/** What is known of an event before it is admitted. */
+/** Notes the facts of an event before it is admitted. */
 function noted(known: OutcomeContext, body: Whole): Whole {
   if (isRejection(body) || !body.claim) return body;
   known.event = body.reading.event;
@@ -207,7 +211,7 @@ function noted(known: OutcomeContext, body: Whole): Whole {
   return body;
 }
 
-/** A proof of control is a question to the owner. */
+/** Answers a proof of control, which asks the owner a question. */
 export async function challenged(
   body: ReadChallenge,
   context: ReadyVerifying & BurnContext,

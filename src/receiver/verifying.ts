@@ -1,3 +1,6 @@
+// Makes the parts that a receiver and a verifier share: logs, alarms, keys, crypto engine, lifecycle.
+// Code that only deliveries need is loaded by the startup check, so that importing the package stays quick.
+
 import { refusedHook } from '../config/refused-hook.ts';
 import type { AuthContext } from '../auth/auth-contract.ts';
 import { printableValue } from '../codec/printable-value.ts';
@@ -21,45 +24,47 @@ import { createOutages, type Outages } from './outages.ts';
 import type { RefusalParts } from './refused.ts';
 import type { Startup } from './startup.ts';
 
-/** What verifying deliveries and answering them takes: a receiver and a verifier both have it. */
+/** Parts for verifying and answering deliveries, which a receiver and a verifier both have. */
 export interface VerifyingParts extends RefusalParts {
   readonly onChallenge: ReceiverOptions['onChallenge'];
   readonly registrations: EventRegistrations | undefined;
   readonly lifecycle: Lifecycle;
-  /** As of `ThreadRule`. */
+  /** `ThreadRule.requestCame`. */
   readonly requestCame: () => void;
   readonly instruments: Instruments;
   readonly onOutcome: (outcome: Outcome) => void;
   readonly outages: Outages;
-  /** Agent URLs of senders of whose legacy authentication the owner was told. */
+  /** Agent URLs of senders about whose legacy authentication the owner was told. */
   readonly legacySeen: Set<string>;
   readonly newId: () => string;
 }
 
-/** @typeParam R What deliveries need, once it is loaded. */
+/** @typeParam R Parts that deliveries need, once they are loaded. */
 export interface VerifyingContext<R> extends VerifyingParts {
   readonly startup: Startup<R>;
 }
 
-/** What was loaded before the first delivery. */
+/** Parts that were loaded before the first delivery. */
 export interface Loaded {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
-  /** The engine is chosen at first use. No promise once it is. */
+  /** Chooses the engine at first use. Returns no promise after that. */
   readonly authContext: () => AuthContext | Promise<AuthContext>;
 }
 
-/** Everything that verifying a delivery needs. */
+/** Every part that verifying a delivery needs. */
 export type ReadyVerifying = VerifyingParts & Loaded;
 
-/** The code of the engines. The startup check asks for it too, so that the first delivery does not wait for it. */
+/**
+ * Loads the code of the engines. The startup check loads it too, so that the first delivery does not wait.
+ */
 const loadCrypto = (): Promise<typeof import('../crypto/index.ts')> => import('../crypto/index.ts');
 
 type Engine = () => Promise<CryptoEngine>;
 
 /**
- * Node puts a UUID together from pieces, and the tree of them takes ten times the text's room for as long as a store
- * keeps it; to look at a character makes one text of it.
+ * A random UUID as one flat string. Node builds a UUID of pieces, and their tree takes ten times the text's
+ * memory for as long as a store keeps it. Reading a character flattens it.
  */
 function newId(): string {
   const id = globalThis.crypto.randomUUID();
@@ -67,19 +72,19 @@ function newId(): string {
   return id;
 }
 
-/** What the owner's options say beside `Config`: those that a receiver and a verifier have in common. */
+/** Options that a receiver and a verifier have in common and that are not in `Config`. */
 type Options = Pick<ReceiverOptions, 'onHandled' | 'registrations'> & VerifierOptions;
 
-/** What is given beside the options. */
+/** Arguments in addition to the options. */
 interface Given {
   readonly config: Config;
-  /** Where thumbprints of keys are kept, and what has a clock of its own; none at a verifier. */
+  /** Keeps thumbprints of keys and has a clock of its own. A verifier has none. */
   readonly store?: Pick<Store, 'name' | 'clock' | 'registrations'> | undefined;
-  /** The crypto engine to use, where the fastest of the runtime is not wanted: for tests. */
+  /** The crypto engine to use instead of the runtime's fastest: for tests. */
   readonly engineName?: CryptoEngine['name'] | undefined;
 }
 
-/** @returns the parts, and what loads the rest of them. */
+/** @returns the parts, and a function that loads the rest of them. */
 export function createVerifyingParts(
   options: Options,
   { config, store, engineName }: Given,
@@ -140,7 +145,9 @@ export function createVerifyingParts(
   return { parts, load: () => loadFor(parts, engine, store) };
 }
 
-/** The reader of bodies has the schemas with it, a fifth of the package. */
+/**
+ * Loads hashes, the reader of bodies and the engines. The reader brings the schemas, a fifth of the package.
+ */
 async function loadFor(parts: VerifyingParts, engine: Engine, store: Given['store']): Promise<Loaded> {
   const [hashes, { readBody }, { installedSodium }] = await Promise.all([
     loadHashes(),
@@ -153,7 +160,7 @@ async function loadFor(parts: VerifyingParts, engine: Engine, store: Given['stor
   const context = { protocols, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
   let auth: AuthContext | undefined;
   const chosen = async (): Promise<AuthContext> => (auth ??= { ...context, engine: await engine() });
-  // What is found on the machine is looked at before the first delivery.
+  // An installed sodium-native is examined before the first delivery.
   if (config.verification !== 'pool' && installedSodium()) await engine();
   return { hashes, readBody, authContext: () => auth ?? chosen() };
 }

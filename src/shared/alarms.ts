@@ -1,9 +1,13 @@
+// The types of alarms and loggers, and the page of the documents that explains each code (admission.md
+// §2.14).
+// Used by everything that raises an alarm; `alarmRaiser` in `logging.ts` delivers them.
+
 import type { AlarmCode, RefusedCode, UnavailableCode } from './codes.ts';
 
 /** Names the heading of docs/errors.md about the code of an answer. */
 export const docsOf = (code: RefusedCode | UnavailableCode): string => `docs/errors.md#${code}`;
 
-/** Codes of alarms that are codes of answers too: docs/errors.md has them. */
+/** Codes of alarms that are also codes of answers: docs/errors.md explains them. */
 const OF_ANSWERS: Readonly<Record<AlarmCode & (RefusedCode | UnavailableCode), true>> = {
   unsupported_media_type: true,
   unsupported_content_encoding: true,
@@ -22,7 +26,10 @@ const OF_ANSWERS: Readonly<Record<AlarmCode & (RefusedCode | UnavailableCode), t
   misconfigured: true,
 };
 
-/** Codes of alarms about what sellers are asked and owe: docs/call-alarms.md has them, docs/alarms.md the others. */
+/**
+ * Codes of alarms about calls to sellers and what sellers owe: docs/call-alarms.md explains them,
+ * docs/alarms.md the others.
+ */
 const OF_CALLS: ReadonlySet<AlarmCode> = new Set([
   'operation_orphaned',
   'answer_refused',

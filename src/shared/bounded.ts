@@ -1,4 +1,6 @@
-/** Puts an entry last; where there are `most` already, the one that was put longest ago is forgotten. */
+// Keeps a map within a bound by forgetting its oldest entry, for everything that strangers could make grow.
+
+/** Puts an entry last. If the map is full, the entry that was put longest ago is forgotten. */
 export function putBounded<K, V>(map: Map<K, V>, key: K, value: V, most: number): V {
   map.delete(key);
   const [oldest] = map.keys();

@@ -1,12 +1,15 @@
-/*
- * Every stable code of this library, once, with how its owner meets it. The public unions of codes are made of this table; all
- * but warnings have an entry in docs/errors.md, docs/alarms.md, docs/call-alarms.md or docs/thrown-errors.md. Imported as a type alone, so no bundle contains it.
- */
+// Every stable code of this library, once, with the places where its owner meets it (admission.md §2.2,
+// §2.3).
+// The public unions of codes are derived from this table, which is imported as a type alone, so no bundle
+// contains it.
+// All but warnings have an entry in docs/errors.md, docs/alarms.md, docs/call-alarms.md or
+// docs/thrown-errors.md.
 
 /**
- * How a code shows. `refused`, `authentication` and `envelope`: of a 4xx (the sender's doing). `unavailable`: of a 503 (a
- * fault on our side). `alarm`: of `onAlarm`; `setting`: of an alarm too, about a refusal of the same code. `warning`: of
- * `event.warnings`. `thrown`, `registration`, `registry`: of an error that is thrown to the caller.
+ * The places where a code appears. `refused`, `authentication` and `envelope`: a 4xx answer (the sender's
+ * fault). `unavailable`: a 503 (a fault on our side). `alarm`: `onAlarm`; `setting`: an alarm about a refusal
+ * with the same code. `warning`: `event.warnings`. `thrown`, `registration`, `registry`: an error that is
+ * thrown to the caller.
  */
 type CodeKind =
   | 'refused'
@@ -20,7 +23,7 @@ type CodeKind =
   | 'registration'
   | 'registry';
 
-/** Code → where it shows. */
+/** Maps a code to the places where it appears. */
 export const CODES = {
   // The request
   method_not_allowed: ['refused'],
@@ -28,7 +31,7 @@ export const CODES = {
   unsupported_content_encoding: ['refused', 'setting'],
   payload_too_large: ['refused', 'setting'],
 
-  // Authentication: all answered 401 but for `…_rate_abuse` (429)
+  // Authentication: all answered 401, except `…_rate_abuse` (429)
   webhook_signature_header_malformed: ['authentication', 'setting'],
   webhook_signature_params_incomplete: ['authentication'],
   webhook_signature_tag_invalid: ['authentication', 'setting'],
@@ -58,14 +61,17 @@ export const CODES = {
   payload_changed: ['refused', 'alarm'],
   /** A second terminal status of a task that says something else: 409 in edition 3.2. */
   task_already_final: ['refused'],
-  /** A proof of control that the owner did not say yes to, or could not be asked about: 403. The alarm says what is missing. */
+  /**
+   * A proof of control that the owner did not accept, or could not be asked about: 403. The alarm says what
+   * is missing.
+   */
   challenge_refused: ['refused', 'alarm'],
   sender_over_limit: ['refused'],
 
   // On our side: always 503, never 4xx
   keys_unavailable: ['unavailable'],
   store_unavailable: ['unavailable'],
-  /** The signature's window does not hold by this receiver's clock, and it is that clock which is wrong. */
+  /** The signature's window does not hold by this receiver's clock, and that clock is wrong. */
   clock_skew: ['unavailable', 'alarm'],
   not_durable: ['unavailable'],
   in_flight: ['unavailable'],
@@ -75,19 +81,22 @@ export const CODES = {
   handler_timeout: ['unavailable'],
   body_timeout: ['unavailable'],
   body_consumed: ['unavailable'],
-  /** Bodies held at once reached `maxBufferedBytes`. */
+  /** Bodies in memory reached `maxBufferedBytes`. */
   overloaded: ['unavailable', 'alarm'],
   shutting_down: ['unavailable'],
   misconfigured: ['unavailable', 'alarm'],
   webhook_signature_revocation_stale: ['unavailable'],
 
-  // Alarms: what the owner should look at. None changes an answer
+  // Alarms for the owner. None changes an answer
   dead: ['alarm'],
   cap_near: ['alarm'],
   cap_reached: ['alarm'],
   /** Another terminal status of the task came before, under another key (admission.md §5.4a). */
   second_terminal_status: ['alarm', 'warning'],
-  /** A task's terminal status came under a key that was used before for something else: it is not handled (admission.md §5.4a). */
+  /**
+   * A task's terminal status came under a key that was used before for something else: it is not handled
+   * (admission.md §5.4a).
+   */
   end_dropped: ['alarm', 'warning'],
   timestamp_ahead: ['alarm'],
   nonconforming_sender: ['alarm'],
@@ -97,77 +106,101 @@ export const CODES = {
   clock_stepped: ['alarm'],
   legacy_auth_used: ['alarm'],
   host_rewritten: ['alarm'],
-  /** A signature verified for another URL than `publicUrl`: deliveries get 503 (verification.md §2.34). */
+  /**
+   * A signature verified for another URL than `publicUrl`: deliveries are answered 503 (verification.md
+   * §2.34).
+   */
   public_url_mismatch: ['alarm'],
   /** brand.json has no entry for the agent URL, or several that differ (verification.md §2.28). */
   agent_not_listed: ['alarm'],
-  /** Another edition accepts the purpose of the key that a delivery names: the sender may speak that one. */
+  /**
+   * Another edition accepts the purpose of the key that a delivery names: the sender may speak that edition.
+   */
   key_purpose_refused: ['alarm'],
-  /** Two senders of one URL publish one key: it is one's that had it first, or nobody's (verification.md §2.36). */
+  /**
+   * Two senders of one URL publish one key: it belongs to the one that had it first, or to nobody
+   * (verification.md §2.36).
+   */
   key_shared: ['alarm'],
-  /** Another sender could not be asked whether a new key is its own. */
+  /** Another sender could not be asked if a new key is its own. */
   key_owner_unchecked: ['alarm'],
   jwks_uri_moved: ['alarm'],
-  /** A publisher's adagents.json begins to pin an agent's keys, for this process: they decide from here on. */
+  /**
+   * A publisher's adagents.json begins to pin an agent's keys, for this process: from now on the pins decide.
+   */
   publisher_pins: ['alarm'],
   /** A publisher pins a key for an agent that is not in the agent's JWKS, and a delivery used it. */
   pin_not_published: ['alarm'],
   key_document_invalid: ['alarm'],
   key_fetch_failing: ['alarm'],
   revocation_stale: ['alarm'],
-  /** Lists of one `updated` revoke too many keys together: the newest counts alone (verification.md §5.23). */
+  /**
+   * Lists with one `updated` revoke too many keys together: only the newest counts (verification.md §5.23).
+   */
   revocation_overflow: ['alarm'],
   admission_pressure: ['alarm'],
   senders_failed: ['alarm'],
   /** Events are due that no worker leases (admission.md §4.13). */
   queue_unattended: ['alarm'],
-  /** A call that nobody has settled cannot be repeated any more: what came of it is not known. */
+  /** A call that nobody has settled cannot be repeated any more: its result is unknown. */
   operation_orphaned: ['alarm'],
-  /** Two channels tell that a task has ended, and what they say of it differs: the first is kept. */
+  /** Two channels report the end of a task differently: the first is kept. */
   terminal_differs: ['alarm'],
-  /** A seller's answer was not taken: too large, too deep, not to be kept (calls.md §4.10). */
+  /** A seller's answer was refused: too large, too deep, or impossible to keep (calls.md §4.10). */
   answer_refused: ['alarm', 'thrown'],
   /** A seller has refused a repeated call for good. */
   operation_refused: ['alarm'],
-  /** A task was polled for `giveUpMs`, or its seller says `completed` without a result: it is polled no more. */
+  /**
+   * A task was polled for `giveUpMs`, or its seller says `completed` without a result: it is no longer
+   * polled.
+   */
   task_unresolved: ['alarm'],
   /** Report windows of a media buy did not come, and the first pull failed. */
   report_missing: ['alarm'],
-  /** They cannot be pulled, or were in vain for a week. */
+  /** Report windows cannot be pulled, or pulls have failed for a week. */
   report_unrecoverable: ['alarm'],
-  /** A snapshot has told an impairment, or its end, of which the seller's webhook did not come (owed.md §6.7). */
+  /**
+   * A snapshot showed an impairment, or its end, and the seller's webhook about it did not come (owed.md
+   * §6.7).
+   */
   impairment_missed: ['alarm'],
-  /** Which windows a media buy owes cannot be known. */
+  /** The windows that a media buy owes cannot be determined. */
   stream_unverifiable: ['alarm'],
   /** A media buy has ended, and its `final` report did not come. */
   final_absent: ['alarm'],
-  /** What the owner has booked for a media buy that has ended, and its seller's totals differ. */
+  /** The totals of the seller differ from those that the owner booked for a media buy that has ended. */
   totals_differ: ['alarm'],
-  /** A seller has paused or dropped a subscription, or somebody else's is gone after a change (subscriptions.md §4). */
+  /**
+   * A seller has paused or dropped a subscription, or somebody else's is gone after a change
+   * (subscriptions.md §4).
+   */
   subscription_lost: ['alarm'],
   /** A seller has refused a subscription, or it cannot be sent, and nobody waits for it. */
   subscription_refused: ['alarm'],
   /** A seller sends to a URL that its owner has retired (told.md §4.2). */
   retired_url_used: ['alarm'],
-  /** A seller shows that it sends to another URL than it was told (told.md §2.2). */
+  /** A seller shows that it sends to another URL than the one it was given (told.md §2.2). */
   registration_drift: ['alarm'],
   /** The seller does not know a task that it has begun. */
   task_unknown: ['alarm', 'thrown'],
-  /** A seller refuses to be asked about its tasks, or gives no answer again and again. */
+  /** A seller refuses questions about its tasks, or fails to answer again and again. */
   poll_failing: ['alarm'],
-  /** The store has not answered for 10 s; once more when it does again (`over`). */
+  /** The store has not answered for 10 s; raised again when it answers (`over`). */
   store_away: ['alarm'],
-  /** The last 20 runs of handlers failed, over a minute at least; once more when one is done (`over`). */
+  /** The last 20 runs of handlers failed, over at least a minute; raised again when one succeeds (`over`). */
   handlers_failing: ['alarm'],
-  /** Of `serve`: the sink has taken no event for 10 s; once more each hour. */
+  /** From `serve`: the sink has taken no event for 10 s; raised again each hour. */
   sink_unavailable: ['alarm'],
-  /** The store was made just now: where an older one should be there, its volume may not be. */
+  /** The store was made just now. If an older one should be there, its volume may be missing. */
   store_created: ['alarm'],
-  /** `serve` has read its configuration again and not taken it: the former one holds (serve.md §1.8). */
+  /** `serve` has read its configuration again and rejected it: the former one stays (serve.md §1.8). */
   config_rejected: ['alarm'],
-  /** What is answered survives less than `ready()` found, or than `durability.require` says: then deliveries get 503. */
+  /**
+   * An answer survives less than `ready()` found, or than `durability.require` demands: in that case
+   * deliveries are answered 503.
+   */
   durability_lowered: ['alarm'],
-  /** `sodium-native` is installed, and cannot be used: OpenSSL verifies (verification.md §3.9). */
+  /** `sodium-native` is installed but cannot be used: OpenSSL verifies (verification.md §3.9). */
   sodium_unusable: ['alarm'],
 
   // Warnings of an event: reported, not refused
@@ -193,11 +226,11 @@ export const CODES = {
   report_too_wide: ['warning'],
   /** A pulled window without `by_package` (owed.md §4.3). */
   pulled_without_packages: ['warning'],
-  /** It says that it is a delivery report and is none by its members: handed to `other`. */
+  /** The body claims to be a delivery report and its members do not fit: handed to `other`. */
   invalid_delivery_report: ['warning'],
   /**
-   * Of a sender with `notificationToken`: the delivery carries none (`token_mismatch`: another one). Of the delivery, so only
-   * on what is handled with it: a worker, and `redrive`, read the stored body.
+   * The sender has a `notificationToken`, and the delivery carries none (`token_mismatch`: another one). It
+   * is a fact of the delivery, so only its own run shows it: a worker and `redrive` read the stored body.
    */
   token_missing: ['warning'],
   /** The payload of a known family lacks what identifies it, or has a member of the wrong type: handed to `other`. */
@@ -208,13 +241,22 @@ export const CODES = {
   invalid_progress: ['warning'],
   /** An agent-transport payload without `idempotency_key`: derived from the bytes. */
   derived_idempotency_key: ['warning'],
-  /** A number has more digits than a double holds: `data` and `envelope` have it changed, `rawBody` exactly. */
+  /**
+   * A number has more digits than a double holds: `data` and `envelope` have it changed, `rawBody` has it
+   * exactly.
+   */
   inexact_number: ['warning'],
-  /** With `registrations`: no operation of this seller has the `operation_id` (any more), and none has the task. */
+  /**
+   * With `registrations`: no operation of this seller has the `operation_id` (any more), and none has the
+   * task.
+   */
   operation_id_unknown: ['warning'],
-  /** With `registrations`: the event names one operation, and its task is another one's. */
+  /** With `registrations`: the event names one operation, and its task belongs to another. */
   operation_id_mismatch: ['warning'],
-  /** With `registrations`: `context` is not what the call was given (compared as canonical JSON). */
+  /**
+   * With `registrations`: `context` differs from the one that was given to the call (compared as canonical
+   * JSON).
+   */
   context_mismatch: ['warning'],
   /** With `registrations`: the call was answered with the result at once, and no webhook should have followed. */
   webhook_after_terminal_response: ['warning'],
@@ -225,15 +267,18 @@ export const CODES = {
   /** `CompareError`: the totals of a media buy cannot be compared now. */
   compare_failed: ['thrown'],
   vector_error: ['thrown'],
-  /** `CallNotMadeError`: what has to be known before a call was refused. */
+  /** `CallNotMadeError`: a fact that is needed before a call was refused. */
   call_not_made: ['thrown'],
-  /** The agent has no question of the transport about its tasks: the profile extension's skill takes its place. */
+  /**
+   * The agent has no question of the transport about its tasks: the profile extension's skill takes its
+   * place.
+   */
   no_operation: ['thrown'],
   redirect_refused: ['thrown'],
   /** 429, or 503 with `Retry-After`. */
   seller_busy: ['thrown'],
   session_lost: ['thrown'],
-  /** Of the command line: exit code 2. */
+  /** From the command line: exit code 2. */
   usage_error: ['thrown'],
 
   // `RegistrationError`
@@ -252,9 +297,9 @@ export const CODES = {
   /** The stored ciphertext was changed, cut, or belongs to another row. */
   sealed_text_invalid: ['registration'],
 
-  /** A subscription of somebody else has credentials, which are not known (subscriptions.md §2.3). */
+  /** Somebody else's subscription has credentials that are unknown (subscriptions.md §2.3). */
   foreign_credentials: ['registration'],
-  /** A subscription of the whole agent replaces all others of it. */
+  /** A subscription of the whole agent replaces all its others. */
   exclusive_required: ['registration'],
   /** The seller does not offer the event types for the account, or for the agent. */
   event_types_not_offered: ['registration'],
@@ -273,9 +318,9 @@ export const CODES = {
   rate_limited: ['registry'],
   /** 5xx. */
   server: ['registry'],
-  /** 2xx whose body is not what the contract says, or a redirect, which is not followed. */
+  /** 2xx with a body that the contract does not allow, or a redirect, which is not followed. */
   invalid_answer: ['registry'],
-  /** No whole answer: connection, time, size, or the caller's signal. */
+  /** No complete answer: connection, time, size, or the caller's signal. */
   unreachable: ['registry'],
 } as const;
 

@@ -1,3 +1,7 @@
+// The delivery as an adapter hands it over, and the forms of headers and body that callers may pass
+// (admission.md §2.8).
+// Called at the arrival of every delivery, and by signing and the tools that read captured requests.
+
 import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError } from './errors.ts';
 import { isBytes } from './realms.ts';
@@ -9,9 +13,9 @@ import { isBytes } from './realms.ts';
 export type HeaderFields = ReadonlyMap<string, readonly string[]>;
 
 /**
- * The forms in which you can pass the headers of a request, e.g. to `receiver.verifyAndDispatch`: `Headers`, an
- * object, a map, Node's `rawHeaders`, or a list of pairs. `rawHeaders` and lists of pairs keep repeated lines
- * visible; the other forms may not.
+ * The forms in which you can pass the headers of a request, e.g. to `receiver.verifyAndDispatch`. They are
+ * `Headers`, an object, a map, Node's `rawHeaders`, or a list of pairs. `rawHeaders` and lists of pairs keep
+ * repeated lines visible; the other forms may not.
  */
 export type HeadersInput =
   | Headers
@@ -20,25 +24,25 @@ export type HeadersInput =
   | readonly (readonly [string, string])[]
   | ReadonlyMap<string, readonly string[]>;
 
-/** One HTTP request up to its body, as an adapter hands it over: nothing decoded, nothing normalised. */
+/** One HTTP request without its body, as an adapter hands it over: nothing decoded, nothing normalised. */
 export interface Head {
   /** Upper case, e.g. `POST`. */
   readonly method: string;
-  /** Request target as received (`/path?query` or absolute), or undefined for the two-argument call. */
+  /** Request target as received (`/path?query` or absolute); undefined for the two-argument call. */
   readonly url: string | undefined;
-  /** `url` is as a platform writes it (`RequestInfo.urlNormalised`). */
+  /** True if a platform has rewritten `url` (`RequestInfo.urlNormalised`). */
   readonly urlNormalised?: boolean;
   readonly headers: HeaderFields;
 }
 
-/** One HTTP request, whole. */
+/** One HTTP request with its body. */
 export interface Delivery extends Head {
   readonly rawBody: Uint8Array;
 }
 
 type Fields = Map<string, string[]>;
 
-/** Spellings that nearly every delivery has, with the one string for each that the checks ask for later. */
+/** Spellings that nearly every delivery has, each with the one string that the checks ask for later. */
 const COMMON_NAMES: ReadonlyMap<string, string> = new Map(
   [
     'Host',
@@ -61,7 +65,7 @@ function addLine(fields: Fields, name: string, value: string): void {
   else lines.push(trimmed(value));
 }
 
-/** Names and values, alternating, as in `rawHeaders`; false where it is anything else. */
+/** Reads alternating names and values, as in `rawHeaders`; false for anything else. */
 function addFlat(fields: Fields, input: readonly unknown[]): boolean {
   if (input.length % 2 !== 0) return false;
   for (let i = 0; i < input.length; i += 2) {
@@ -73,7 +77,7 @@ function addFlat(fields: Fields, input: readonly unknown[]): boolean {
   return true;
 }
 
-/** Pairs of a name and a value; false where it is anything else. */
+/** Reads pairs of a name and a value; false for anything else. */
 function addPairs(fields: Fields, input: readonly unknown[]): boolean {
   for (const pair of input) {
     if (!Array.isArray(pair) || pair.length !== 2) return false;
@@ -103,8 +107,8 @@ const SPACE = 0x20;
 const TAB = 0x09;
 
 /**
- * RFC 9110 §5.5: optional white space (SP, HTAB) around a field value is not part of it. By index: a regular
- * expression for the end takes quadratic time on white space inside.
+ * Removes the optional white space (SP, HTAB) around a field value, which is not part of it (RFC 9110 §5.5).
+ * By index, because a regular expression for the end takes quadratic time on white space inside.
  */
 function trimmed(value: string): string {
   let start = 0;
@@ -118,7 +122,7 @@ const isBlank = (code: number): boolean => code === SPACE || code === TAB;
 
 /**
  * Reads any of the accepted header shapes into one map that keeps repeated lines.
- * @throws ConfigError where `input` is none of them.
+ * @throws ConfigError if `input` has none of them.
  */
 export function headerFields(input: unknown): HeaderFields {
   if (typeof input !== 'object' || input === null) {
@@ -133,9 +137,9 @@ export function headerFields(input: unknown): HeaderFields {
 }
 
 /**
- * Upper case, as `@method` is (verification.md §4.10), `POST` where none is given. ASCII only: no other letter
- * becomes one of them.
- * @throws ConfigError where it is not a string.
+ * The method in upper case, as `@method` is (verification.md §4.10); `POST` if none is given. Only ASCII
+ * letters change, so no other letter becomes one of them.
+ * @throws ConfigError if it is not a string.
  */
 export function methodOf(given: unknown): string {
   const method = given ?? 'POST';
@@ -143,14 +147,14 @@ export function methodOf(given: unknown): string {
   return method === 'POST' ? method : method.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
 }
 
-/** All lines of a field joined as RFC 9110 §5.3 and RFC 9421 §2.1 say, or undefined where it is absent. */
+/** All lines of a header joined as RFC 9110 §5.3 and RFC 9421 §2.1 say; undefined if it is absent. */
 export function fieldValue(fields: HeaderFields, name: string): string | undefined {
   const lines = fields.get(name);
   return lines?.length === 1 ? lines[0] : lines?.join(', ');
 }
 
 /**
- * Checks that the body is the bytes as received.
+ * Checks that the body is the received bytes.
  * @throws ConfigError for a string or an object: re-serialised bytes never verify.
  */
 export function requireRawBytes(rawBytes: unknown): Uint8Array {
@@ -165,8 +169,8 @@ export function requireRawBytes(rawBytes: unknown): Uint8Array {
 }
 
 /**
- * UUID version 8 (RFC 9562 §5.8) of SHA-256(sender, NUL, idempotency key): the same on every retry, so that it
- * serves as a job id or an upsert key anywhere.
+ * UUID version 8 (RFC 9562 §5.8) of SHA-256(sender, NUL, idempotency key). It is the same on every retry, so
+ * it serves as a job id or an upsert key anywhere.
  */
 export function deliveryId(hashes: Hashes, sender: string, idempotencyKey: string): string {
   const digest = hashes.sha256Hex(`${sender}\0${idempotencyKey}`);

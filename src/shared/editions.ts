@@ -1,3 +1,7 @@
+// The table of protocol editions: each row says what is accepted and how some cases are answered
+// (verification.md §2.17).
+// Looked up once per sender; code takes the row and never compares names.
+
 import { ConfigError } from './errors.ts';
 import { EITHER_PURPOSE, type Protocol, WEBHOOKS_ALONE } from './wire-names.ts';
 
@@ -9,37 +13,55 @@ export type EditionName = '3.0' | '3.1' | '3.2' | '3.3';
 
 /** One row of policy: code takes the row and never looks at `name`. */
 export interface Edition {
-  /** Of the row with no edition: the one whose answers it has. */
+  /** The name; in the row for no edition, the edition whose answers it has. */
   readonly name: EditionName;
-  /** Values of `<protocol>_use` whose keys may sign webhooks; absent: those of the protocol's name. */
+  /**
+   * Values of `<protocol>_use` whose keys may sign webhooks; absent if those of the protocol's name count.
+   */
   readonly keyPurposes?: readonly string[];
-  /** How the agent's entry in brand.json is told: by `url` as it is, by that first, or by its canonical form alone. */
+  /**
+   * Comparison of the agent's entry in brand.json: by the exact `url`, by that first, or by its canonical
+   * form alone.
+   */
   readonly agentMatch: 'exact' | 'exact-first' | 'canonical';
   /**
-   * What keys that publishers pin do (verification.md §5.5): `decide` alone; the same, and one that the seller's JWKS lacks
-   * is told; `narrow` the JWKS and add nothing.
+   * Effect of keys that publishers pin (verification.md §5.5). `decide`: they alone count. `decide-told`: the
+   * same, and a pinned key that the seller's JWKS lacks is reported. `narrow`: they narrow the JWKS and add
+   * nothing.
    */
   readonly publisherPins: 'decide' | 'decide-told' | 'narrow';
-  /** The registrable domain is asked for the brand.json that the agent's host answers with 404 (verification.md §5.1). */
+  /**
+   * True if the registrable domain is asked for a brand.json that the agent's host answers with 404
+   * (verification.md §5.1).
+   */
   readonly asksRegistrableDomain: boolean;
-  /** The brand.json that the seller declares (verification.md §5.1a): beside the one at the well-known path, or in its place. */
+  /**
+   * Effect of a brand.json that the seller declares (verification.md §5.1a): none, in addition to the
+   * well-known path, or instead of it.
+   */
   readonly declaredPlace: 'ignored' | 'added' | 'alone';
-  /** Same `idempotency_key`, other payload: `duplicate` answers 2xx and drops it, `conflict` answers 409. */
+  /**
+   * The answer to another payload under the same `idempotency_key`: `duplicate` answers 2xx and drops it,
+   * `conflict` answers 409.
+   */
   readonly changedPayload: 'duplicate' | 'conflict';
-  /** What "changed" compares: the raw bytes, or the canonical JSON (RFC 8785). */
+  /** The compared form for "changed": the raw bytes, or the canonical JSON (RFC 8785). */
   readonly fingerprint: 'raw' | 'canonical';
-  /** An identical delivery while the first is still in progress: wait for it, or 503 at once. */
+  /** The answer to an identical delivery during the first one: wait for it, or 503 at once. */
   readonly inFlight: 'wait' | 'unavailable';
-  /** A second terminal status of a task, under another key: applied, or 409 where it says something else. */
+  /**
+   * The fate of a second terminal status of a task, under another key: applied, or 409 if its content
+   * differs.
+   */
   readonly secondTerminal: 'applied' | 'refused';
-  /** `operation_id` of a task envelope: 3.0 does not have the member. */
+  /** The `operation_id` of a task envelope: 3.0 does not have the member. */
   readonly operationId: 'optional' | 'expected';
 }
 
 type Discovery = 'agentMatch' | 'publisherPins' | 'asksRegistrableDomain' | 'declaredPlace';
 type Answers = Omit<Edition, 'name' | 'keyPurposes' | Discovery>;
 
-/** Before edition 3.3. */
+/** Discovery before edition 3.3. */
 const EARLIER: Pick<Edition, Discovery> = {
   agentMatch: 'exact',
   publisherPins: 'decide',
@@ -84,10 +106,10 @@ const EDITIONS: Record<EditionName, Edition & Required<Pick<Edition, 'keyPurpose
   },
 };
 
-/** All of them, the oldest first. */
+/** All editions, the oldest first. */
 export const EDITION_NAMES = Object.keys(EDITIONS) as readonly EditionName[];
 
-/** Nothing is narrowed that nobody asked for; what is answered is the contract's. */
+/** The row for no edition: it narrows nothing that nobody asked for, and answers as the contract says. */
 const NO_EDITION: Edition = {
   name: '3.0',
   agentMatch: 'exact-first',
@@ -98,7 +120,7 @@ const NO_EDITION: Edition = {
   operationId: 'optional',
 };
 
-/** Values of `<protocol>_use` whose keys may sign webhooks of this name. */
+/** Values of `<protocol>_use` whose keys may sign webhooks under this protocol name. */
 export function purposesOf(
   { keyPurposes }: Pick<Edition, 'keyPurposes'>,
   protocol: Protocol,
@@ -106,12 +128,12 @@ export function purposesOf(
   return keyPurposes ?? protocol.keyPurposes;
 }
 
-/** The earliest edition in which keys of this purpose may sign webhooks; undefined where none has it. */
+/** The earliest edition in which keys of this purpose may sign webhooks; undefined if none accepts it. */
 export function editionAccepting(purpose: string): EditionName | undefined {
   return Object.values(EDITIONS).find(({ keyPurposes }) => keyPurposes.includes(purpose))?.name;
 }
 
-/** Of conformance vectors that name none. */
+/** The edition of conformance vectors that name none. */
 export const DEFAULT_EDITION: EditionName = '3.0';
 
 /**

@@ -1,3 +1,7 @@
+// The errors that this package throws, and safe ways to classify and print anything that was thrown
+// (admission.md §1.3).
+// A `Fault` becomes a 503, a `ConfigError` is the owner's mistake.
+
 import type { UnavailableCode } from './codes.ts';
 import { isError } from './realms.ts';
 
@@ -11,7 +15,10 @@ export class ConfigError extends Error {
   readonly code = 'config_error';
 }
 
-/** What was observed cannot be kept: a mistake of who observes it by hand, the fault of the answer where one was observed. */
+/**
+ * Thrown for an observation that cannot be kept: a mistake of a caller of `observe`, or a fault of the
+ * observed answer.
+ */
 export class UnfitObservation extends ConfigError {}
 
 /**
@@ -40,10 +47,12 @@ export class Fault extends Error {
   }
 }
 
-/** A handler's `PermanentError`, of whichever copy of this package it was made; none where its code cannot be read. */
+/** True for a handler's `PermanentError`, from any copy of this package; false if its code cannot be read. */
 export const isPermanent = (error: unknown): boolean => hasCode(error, 'permanent_error');
 
-/** Nothing is wrong with the event: what its handler needs is not there (serve.md §2.6). */
+/**
+ * True if nothing is wrong with the event, and something that its handler needs is missing (serve.md §2.6).
+ */
 export const isGivenBack = (error: unknown): boolean => hasCode(error, 'given_back');
 
 function hasCode(error: unknown, code: string): boolean {
@@ -54,7 +63,7 @@ function hasCode(error: unknown, code: string): boolean {
   }
 }
 
-/** `instanceof` for anything thrown, a Proxy whose traps throw among it. */
+/** `instanceof` for anything thrown, even a Proxy whose traps throw. */
 export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]) => E): error is E {
   try {
     return error instanceof kind;
@@ -63,10 +72,10 @@ export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]
   }
 }
 
-/** What was thrown, without its class. */
+/** The message of a thrown value, without its class. */
 export const messageOf = (error: unknown): string => (isError(error) ? error.message : textOf(error));
 
-/** Anything thrown as text, for the owner's log: a conversion that throws must not take the answer with it. */
+/** Anything thrown as text, for the owner's log. A conversion that throws must not prevent the answer. */
 export function textOf(error: unknown): string {
   try {
     return String(error);

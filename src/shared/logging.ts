@@ -1,3 +1,7 @@
+// Makes the owner's logger and hooks harmless, thins repeated messages, and delivers alarms (admission.md
+// §2.14, verification.md §2.30).
+// Made once per receiver, registrations or poller.
+
 import type { AlarmCode } from './codes.ts';
 import { type Alarm, alarmDocsOf, type Logger, type RaiseAlarm } from './alarms.ts';
 import { putBounded } from './bounded.ts';
@@ -6,21 +10,21 @@ import { printableValue } from '../codec/printable-value.ts';
 import { isThenable } from './realms.ts';
 
 /**
- * Lets what is said of a subject through once in a minute.
+ * Lets the first message about a subject in a minute pass.
  * @param at receiver's clock, Unix ms.
- * @returns how often it was held back before, where it is let through; undefined where it is not.
+ * @returns the number held back before, if this one passes; undefined if it is held back.
  */
 export type Thinning = (subject: string, at: number) => number | undefined;
 
-/** One line a minute of a fault that lasts is enough to see it, and too few to fill a log. */
+/** One line a minute about a lasting fault is enough to see it, and too few to fill a log. */
 const EVERY_MS = 60_000;
-/** Subjects remembered. One that is forgotten is let through early. */
+/** Most subjects remembered. A forgotten one passes early. */
 const MAX_SUBJECTS = 10_000;
 
 /**
- * Its size is bounded, whatever the subjects are.
+ * Makes a thinning of bounded size, whatever the subjects are.
  * @param everyMs Infinity: once, as long as the subject is remembered.
- * @param most so many of a subject in that time.
+ * @param most messages about one subject that pass in that time.
  */
 export function createThinning(everyMs: number = EVERY_MS, most = 1): Thinning {
   const last = new Map<string, { readonly at: number; said: number; suppressed: number }>();
@@ -39,7 +43,9 @@ export function createThinning(everyMs: number = EVERY_MS, most = 1): Thinning {
 
 const silent = (): void => {};
 
-/** Where no logger is given: warnings and errors go to the console, so that a handler's exception is never silent. */
+/**
+ * The default logger: warnings and errors go to the console, so that a handler's exception is never silent.
+ */
 export function consoleLogger(): Logger {
   const write =
     (level: 'warn' | 'error') =>
@@ -50,7 +56,10 @@ export function consoleLogger(): Logger {
   return { debug: silent, info: silent, warn: write('warn'), error: write('error') };
 }
 
-/** A hook or logger of the owner's can neither change an answer nor break one: what it throws, or rejects with, goes to `failed`. */
+/**
+ * Wraps a hook or logger of the owner's, so that it can neither change nor break an answer. Its errors and
+ * rejections go to `failed`.
+ */
 export function harmless<A extends readonly unknown[]>(
   hook: ((...args: A) => unknown) | undefined,
   failed: (error: unknown) => void = silent,
@@ -67,11 +76,11 @@ export function harmless<A extends readonly unknown[]>(
 }
 
 /**
- * A logger of the owner's as the package uses it: it never throws, and what is written by it is printable and short, whoever's words
- * are in it. No other logger has its type, so that none can be used instead.
+ * The owner's logger as the package uses it: it never throws, and all that it writes is printable and short,
+ * even a stranger's words. No other logger has this type, so none can be used instead.
  */
 export interface SafeLogger extends Logger {
-  /** For the owner's own lines, which are written as they are. */
+  /** For the owner's own lines, which are written unchanged. */
   readonly own: Logger;
 }
 
@@ -85,7 +94,7 @@ const loggerOf = (write: (level: Level) => Write): Logger =>
   Object.fromEntries(LEVELS.map((level) => [level, write(level)])) as unknown as Logger;
 
 export function safeLogger(logger: Logger): SafeLogger {
-  // What nobody reads is not made printable.
+  // A level that nobody reads is not made printable.
   const isSilent = (level: Level): boolean => logger[level] === silent;
   const own = loggerOf((level) =>
     isSilent(level) ? silent : harmless((fields: object, message: string) => logger[level](fields, message)),
@@ -99,15 +108,16 @@ export function safeLogger(logger: Logger): SafeLogger {
 }
 
 /**
- * Where nobody is proved, anybody can make one: it is about those who are registered, and hides neither one of a proved
- * sender nor one that names another setting.
+ * Subject of alarms about refusals without a proved sender, which anybody can cause. They are about the
+ * registered senders, and hide neither an alarm of a proved sender nor one that names another setting.
  */
 const REFUSED: readonly string[] = ['sender', 'option', 'registered'];
 
 /**
- * What an alarm is about, by its members: of one subject one is raised in a minute, the next with the number of those
- * left out. Those that anybody can cause before it is known who sent are about nothing: a flood of them is one.
- * `each`: never left out, for its owner has to decide on every one, or it is rare by itself. `once`: one of a subject.
+ * Members that make up an alarm's subject. Each subject is raised once a minute, and the next one carries the
+ * number left out. Alarms that anybody can cause before the sender is known have no members, so that a flood
+ * is one. `each`: never left out, because the owner has to decide on every one, or it is rare. `once`: one
+ * per subject.
  */
 const SUBJECTS: Readonly<
   Record<AlarmCode, readonly string[] | 'each' | { readonly once: readonly string[] }>
@@ -127,13 +137,13 @@ const SUBJECTS: Readonly<
   cap_reached: ['sender', 'limit'],
   host_rewritten: ['sender'],
   public_url_mismatch: ['sender'],
-  // A finding of ours must not be left out for what a stranger sent.
+  // A stranger's delivery must not suppress a finding of ours.
   clock_skew: ['proved'],
   agent_not_listed: ['sender', 'url'],
   key_purpose_refused: ['sender'],
   key_shared: ['sender', 'keyid'],
   key_owner_unchecked: ['sender', 'other'],
-  // Raised once for each value: what is left out is never told.
+  // Raised once for each value: one that is left out would never be told.
   jwks_uri_moved: ['sender', 'jwksUri', 'url'],
   publisher_pins: ['sender', 'url'],
   pin_not_published: ['sender', 'keyid'],
@@ -141,7 +151,7 @@ const SUBJECTS: Readonly<
   key_fetch_failing: ['url'],
   revocation_stale: ['sender', 'url'],
   revocation_overflow: ['url'],
-  // Ours, and few: what is wrong is what it says.
+  // Ours, and few: the message says what is wrong.
   misconfigured: ['message'],
   durability_lowered: [],
   store_away: 'each',
@@ -182,25 +192,26 @@ const SUBJECTS: Readonly<
   webhook_mode_mismatch: REFUSED,
 };
 
-/** Alarms of one code and sender in a minute: a sender makes as many subjects as it likes. */
+/** Most alarms of one code and sender in a minute, because a sender can make any number of subjects. */
 const MOST_OF_SENDER = 100;
 
-/** What anybody can make longer is cut. */
+/** Longest subject in characters: anybody could make some longer. */
 const MAX_SUBJECT = 512;
 
 function subjectOf(alarm: Alarm, members: readonly string[]): string {
   return JSON.stringify([alarm.code, ...members.map((name) => alarm[name])]).slice(0, MAX_SUBJECT);
 }
 
-/** What the owner gave. */
+/** The owner's options for alarms. */
 interface AlarmOptions {
   readonly logger?: Logger | undefined;
   readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
 }
 
 /**
- * Every alarm is a line in the log and a call of the hook; floods are thinned, with the number left out. Beside a hook the
- * console has a line only of what the hook could not take: an owner who prints alarms would read each twice.
+ * Writes every alarm to the log and calls the hook; floods are thinned, with the number left out. If the
+ * owner has a hook and logs to the console, the console gets only alarms that the hook failed to take. An
+ * owner who prints alarms would otherwise read each twice.
  */
 export function alarmRaiser(
   logger: SafeLogger,
@@ -227,12 +238,12 @@ export function alarmRaiser(
     const { message, ...fields } = alarm;
     const line = (): void => logger.warn({ ...fields, docs: alarmDocsOf(raised.code) }, message);
     if (isLogged) line();
-    // One that its hook could not take is not lost.
+    // An alarm whose hook failed is logged instead.
     harmless(onAlarm, isLogged ? undefined : line)(alarm);
   };
 }
 
-/** Member by member: each delivery makes one for its handler. */
+/** Written member by member, because each delivery makes one for its handler. */
 const withFields = (to: Logger, bound: object): Logger => ({
   debug: (fields, message) => to.debug({ ...bound, ...fields }, message),
   info: (fields, message) => to.info({ ...bound, ...fields }, message),
@@ -240,7 +251,7 @@ const withFields = (to: Logger, bound: object): Logger => ({
   error: (fields, message) => to.error({ ...bound, ...fields }, message),
 });
 
-/** A logger whose every line carries `bound`. */
+/** A logger that adds `bound` to every line. */
 export const boundLogger = (logger: SafeLogger, bound: object): SafeLogger => ({
   ...withFields(logger, bound),
   own: withFields(logger.own, bound),

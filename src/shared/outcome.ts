@@ -1,10 +1,13 @@
+// The results of a delivery: verdicts of the stages, and outcomes with their answer (admission.md §2.5).
+// Made by the stages and `finishOutcome`; callers and hooks get the outcome.
+
 import type { RefusedCode, UnavailableCode } from './codes.ts';
 import type { WebhookChallenge } from '../events/challenge.ts';
 import type { Event } from '../events/event.ts';
 
 /**
- * The number of a check that a delivery has to pass, in their order: 1 to 13 for the signature and its nonce, 14 for
- * the JSON of the body. It is the member `check` of a refused outcome.
+ * The number of a check that a delivery has to pass, in their order. 1 to 13 concern the signature and its
+ * nonce, 14 the JSON of the body. It is the member `check` of a refused outcome.
  */
 export type CheckId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | '9a' | 10 | 11 | 12 | 13 | 14;
 
@@ -30,7 +33,7 @@ export interface Refusal {
   readonly detail: string;
   /** The number of the check that failed, if one did. */
   readonly check?: CheckId;
-  /** The form of the 401: `bearer` has a form of its own. */
+  /** The form of the 401 if it is not the usual one: `bearer`. */
   readonly challenge?: 'bearer';
 }
 
@@ -60,7 +63,10 @@ export const unavailable = (code: UnavailableCode, detail: string): Unavailabili
   detail,
 });
 
-/** `applied`: the handler's work is done. `queued`: durable, a worker will run it. `dead`: kept for the owner. */
+/**
+ * State of an accepted event. `applied`: the handler's work is done. `queued`: durable, and a worker will run
+ * it. `dead`: kept for the owner.
+ */
 export type EventState = 'applied' | 'queued' | 'dead';
 
 /**
@@ -81,8 +87,8 @@ export interface Acceptance<E = Event> {
 }
 
 /**
- * The outcome of a delivery that repeats an event which was accepted before, or the end of a task which was reported
- * before, answered with 200. No handler runs for it. `state` is that of the first one; `changed` is true if its body
+ * The outcome of a delivery that repeats an accepted event, or the end of a task that was reported before,
+ * answered with 200. No handler runs for it. `state` is that of the first one; `changed` is true if its body
  * differs from the first.
  */
 export interface Duplication<E = Event> {
@@ -115,7 +121,7 @@ export interface ChallengeEcho {
   readonly challenge: WebhookChallenge;
 }
 
-/** What the pipeline decided, before `respond` makes an answer of it. */
+/** The decision of the pipeline, before `respond` turns it into an answer. */
 export type Verdict<E = Event> =
   Acceptance<E> | Duplication<E> | Staleness<E> | ChallengeEcho | Refusal | Unavailability;
 
@@ -123,11 +129,11 @@ interface Answered<E> {
   readonly response: Reply;
   /** The authenticated sender's agent URL. */
   readonly sender?: string;
-  /** The URL that it was judged by, as the event has it; absent where it was decided before that was known. */
+  /** The URL that it was judged by, as in the event; absent if it was decided before that was known. */
   readonly url?: string;
   /** UUID version 8 of (sender, idempotency key): stable over every retry. */
   readonly deliveryId?: string;
-  /** Present where the body was authentic and readable. */
+  /** Present if the body was authentic and readable. */
   readonly event?: E;
   readonly code?: RefusedCode | UnavailableCode;
 }

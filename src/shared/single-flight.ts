@@ -1,17 +1,20 @@
+// Shares one piece of work among concurrent callers, on runtimes that allow it.
+// Called for key fetches, chunks loaded on demand, health checks and the startup check.
+
 import { backgroundTimer, type Schedule } from './time-limits.ts';
 
 /**
- * Whether one request may wait for a promise that another one made. Not on workerd, where a promise dies with the request
- * that made it: another request that awaits it never resumes.
+ * True if a request may wait for a promise that another one made. False on workerd, where a promise dies with
+ * its request: another request that awaits it never resumes.
  */
 export function requestsMayShare(): boolean {
   return globalThis.navigator?.userAgent !== 'Cloudflare-Workers';
 }
 
 /**
- * Runs `work` once for all callers that ask under one key while it runs. Where requests may not share, each caller runs
- * its own; what the result is kept in is up to `work`.
- * @param running what is under way, by key; kept by the caller.
+ * Runs `work` once for all callers that ask under one key while it runs. If requests may not share, each
+ * caller runs its own; `work` itself decides where the result is kept.
+ * @param running work in progress, by key; kept by the caller.
  */
 export function singleFlight<K, T>(running: Map<K, Promise<T>>, key: K, work: () => Promise<T>): Promise<T> {
   const joined = running.get(key);
@@ -22,8 +25,8 @@ export function singleFlight<K, T>(running: Map<K, Promise<T>>, key: K, work: ()
 }
 
 /**
- * A value made at first use and kept. An attempt that failed is made again at the next use. Where requests may not
- * share, each makes its own until one is there, and the first is kept.
+ * A value that is made at first use and kept. A failed attempt is repeated at the next use. If requests may
+ * not share, each makes its own until one is there, and the first is kept.
  */
 export function once<T>(make: () => T | Promise<T>): () => Promise<T> {
   let made: { readonly value: T } | undefined;
@@ -39,8 +42,8 @@ export function once<T>(make: () => T | Promise<T>): () => Promise<T> {
 }
 
 /**
- * A background timer of the process, for what no request waits for. None is set where a request owns its I/O (workerd):
- * it would end with that request, or fire where nothing may be fetched.
+ * A background timer of the process, for work that no request waits for. None is set if a request owns its
+ * I/O (workerd). It would end with that request, or fire where nothing may be fetched.
  */
 export const processTimer: Schedule = (task, ms) =>
   requestsMayShare() ? backgroundTimer(task, ms) : () => undefined;

@@ -1,11 +1,14 @@
-/** `start` and `stop`, as a receiver, registrations and a poller have them. */
+// Orders overlapping calls of `start` and `stop`: the last call decides (admission.md §2.13).
+// Used by receivers, verifiers, registrations, pollers and reconcilers.
+
+/** `start` and `stop` of a receiver, registrations or a poller. */
 export interface StartStop {
   /**
-   * Begins; called again, the same promise. After a `stop` that is under way it begins when that is over. One that rejected may
-   * be called again.
+   * Begins; a repeated call returns the same promise. During a `stop` it begins when that is over. After a
+   * rejection it may be called again.
    */
   readonly start: () => Promise<void>;
-  /** Ends, at once where a start is still under way; called again, the same promise. */
+  /** Ends, at once if a start is still in progress; a repeated call returns the same promise. */
   readonly stop: () => Promise<void>;
 }
 
@@ -15,9 +18,10 @@ interface Change {
 }
 
 /**
- * The last call decides, however many are under way.
- * @param begin is not called before the last `end` has settled. Where `end` is called meanwhile it resolves soon.
- * @param end is called at once, before anything was begun too.
+ * Makes `start` and `stop`. The last call decides, however many are in progress.
+ * @param begin not called before the last `end` has settled. It has to resolve soon if `end` is called
+ * meanwhile.
+ * @param end called at once, even before anything has begun.
  */
 export function startStop(begin: () => Promise<void>, end: () => Promise<void>): StartStop {
   let last: Change | undefined;

@@ -1,7 +1,10 @@
+// Waits with limits: time-outs, signals, pauses, retries, and turns of the event loop.
+// Called by everything that waits; timers that nobody waits for do not keep the process alive.
+
 import { Fault, isOfKind } from './errors.ts';
 import { isError } from './realms.ts';
 
-/** What `promise` settles with, or undefined where it takes longer than `ms`, or the signal fires. */
+/** The result of `promise`, or undefined if it takes longer than `ms` or the signal fires. */
 export async function settledWithin<T>(
   promise: Promise<T>,
   ms: number,
@@ -21,7 +24,7 @@ export async function settledWithin<T>(
   }
 }
 
-/** What `promise` settles with; rejects with what `late` gives where it takes longer than `ms`. */
+/** The result of `promise`; rejects with the error of `late` if it takes longer than `ms`. */
 export async function orLate<T>(promise: Promise<T>, ms: number, late: () => Error): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const over = new Promise<never>((_resolve, reject) => {
@@ -34,7 +37,7 @@ export async function orLate<T>(promise: Promise<T>, ms: number, late: () => Err
   }
 }
 
-/** Resolves after `ms`; early where the signal fires. */
+/** Resolves after `ms`, or earlier if the signal fires. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) {
@@ -42,7 +45,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
       return;
     }
     const timer = setTimeout(done, ms);
-    // The signal may live as long as the process: nothing stays with it.
+    // The signal may live as long as the process, so no listener stays on it.
     const takeBack = signal && onAbort(signal, done);
     function done(): void {
       clearTimeout(timer);
@@ -52,12 +55,15 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Why the signal fired, always as an `Error`. */
+/** The reason of the signal, always as an `Error`. */
 export function abortReason(signal: AbortSignal): Error {
   return isError(signal.reason) ? signal.reason : new Error('aborted');
 }
 
-/** Calls back once when the signal fires, at once where it has. Gives what takes the call back. */
+/**
+ * Calls back once when the signal fires, or at once if it has fired. Returns a function that cancels the
+ * call.
+ */
 export function onAbort(signal: AbortSignal, call: (reason: Error) => void): () => void {
   const listener = (): void => {
     call(abortReason(signal));
@@ -69,7 +75,7 @@ export function onAbort(signal: AbortSignal, call: (reason: Error) => void): () 
   };
 }
 
-/** A signal of its own that fires with the given one until that is taken back. */
+/** A signal that fires with the given one until that is cancelled. */
 export function followed(signal: AbortSignal): {
   readonly signal: AbortSignal;
   readonly takeBack: () => void;
@@ -81,7 +87,10 @@ export function followed(signal: AbortSignal): {
   return { signal: own.signal, takeBack };
 }
 
-/** Does not rely on `promise` heeding the signal: a name lookup cannot be stopped, a passed transport may not care. */
+/**
+ * The result of `promise`, or a rejection when the signal fires. Works even if `promise` ignores the signal:
+ * a name lookup cannot be stopped, and a transport of the owner's may not care.
+ */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   let takeBack = (): void => undefined;
   const aborted = new Promise<never>((_resolve, reject) => {
@@ -95,8 +104,9 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Pr
 }
 
 /**
- * Runs `work`, a `fetch` that may be the platform's, under a signal that fires with the given one until `work` has rejected. Node's own
- * ends the process where its signal fires after that: an answer with too many content encodings leaves a stream whose error nobody hears.
+ * Runs `work`, a `fetch` that may be the platform's, under a signal that fires with the given one until
+ * `work` has rejected. If its signal fires after that, Node's own `fetch` ends the process. An answer with
+ * too many content encodings leaves a stream, and nobody hears its error.
  */
 export async function untilRejected<T>(
   signal: AbortSignal,
@@ -111,7 +121,7 @@ export async function untilRejected<T>(
   }
 }
 
-/** Begins nothing where the signal has fired already; else as `orAborted`. */
+/** As `orAborted`, but begins nothing if the signal has already fired. */
 export async function unlessAborted<T>(signal: AbortSignal, start: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
   return await orAborted(start(), signal);
@@ -134,10 +144,10 @@ export async function limited<T>(
   }
 }
 
-/** Runs `task` once after `ms`; what it gives back cancels that. */
+/** Runs `task` once after `ms`; the returned function cancels it. */
 export type Schedule = (task: () => void, ms: number) => () => void;
 
-/** A timer that does not hold the process open, where the runtime has such timers. */
+/** A timer that does not keep the process alive, if the runtime has such timers. */
 export const backgroundTimer: Schedule = (task, ms) => {
   const timer: unknown = setTimeout(task, ms);
   (timer as { readonly unref?: () => unknown }).unref?.();
@@ -146,23 +156,26 @@ export const backgroundTimer: Schedule = (task, ms) => {
   };
 };
 
-/** Bytes or characters above which a step that looks at all of an answer is followed by a turn of the event loop. */
+/** Bytes or characters above which a step over a whole answer is followed by a turn of the event loop. */
 const LARGE = 65_536;
 
-/** The event loop's turn, behind a step that has looked at all of an answer of that size (calls.md §4.13); at once for a small one. */
+/**
+ * Gives the event loop a turn after a step over a whole answer of that size (calls.md §4.13); resolves at
+ * once for a small one.
+ */
 export async function turnAfter(size: number): Promise<void> {
   if (size > LARGE) await sleep(0);
 }
 
-/** Between two tries, ms: at first, and at most. */
+/** First and longest pause between two tries. Ms. */
 const PAUSE_MS = 100;
 const MOST_PAUSE_MS = 1_000;
 
 /**
- * Tries until it succeeds, for as long as what fails is a server that may come back. A deploy starts programs and their
- * database together.
- * @param isOver when nobody waits for it any more.
- * @throws what the last try threw: a mistake of the owner at once, a `Fault` after `ms`.
+ * Repeats `attempt` until it succeeds, as long as it fails by a server that may come back. A deploy starts
+ * programs and their database together.
+ * @param isOver true when nobody waits any more.
+ * @throws the error of the last try: the owner's mistake at once, a `Fault` after `ms`.
  */
 export async function tryFor<T>(
   ms: number,

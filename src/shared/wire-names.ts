@@ -1,3 +1,7 @@
+// Every wire identifier that contains the protocol's name, derived from that name (verification.md §1.1 to
+// §1.3).
+// Used by signing, checks, keys and events; no other file spells such an identifier.
+
 import { ConfigError } from './errors.ts';
 
 /** One name of the protocol, with every wire identifier that carries it (verification.md §1.2). */
@@ -7,7 +11,9 @@ export interface Protocol {
   readonly signatureTag: string;
   /** JWK member that states a key's purpose, e.g. `proto_use`. */
   readonly purposeMember: string;
-  /** Its values whose keys may sign webhooks, where no edition is set (verification.md §2.17). */
+  /**
+   * Values of the purpose member whose keys may sign webhooks, if no edition is set (verification.md §2.17).
+   */
   readonly keyPurposes: readonly string[];
   /** Lower-case header names of the legacy HMAC scheme, e.g. `x-proto-signature`. */
   readonly hmacSignatureHeader: string;
@@ -16,36 +22,39 @@ export interface Protocol {
   readonly errorMember: string;
   /** Member that carries the protocol's version, e.g. `proto_version`. */
   readonly versionMember: string;
-  /** Paths of an operator's revocation lists: its own, e.g. `/.well-known/proto-revocations.json`, and the one of all its keys. */
+  /**
+   * Paths of an operator's revocation lists: the one with this name, e.g.
+   * `/.well-known/proto-revocations.json`, and the one of all its keys.
+   */
   readonly revocationsPaths: readonly [own: string, governance: string];
 }
 
 export const DEFAULT_PROTOCOL = 'proto';
 
-/** The contract's name, and the one that the sellers of AdCP write (verification.md §1.1). */
+/** The contract's name, and the name that sellers of AdCP write (verification.md §1.1). */
 const KNOWN_NAMES = [DEFAULT_PROTOCOL, 'adcp'] as const;
 
 /** Purposes of keys that may sign webhooks before edition 3.1. */
 export const WEBHOOKS_ALONE: readonly string[] = ['webhook-signing'];
-/** From edition 3.1 on: what new signers use, and what is deprecated. */
+/** Purposes from edition 3.1 on: the one of new signers, and a deprecated one. */
 export const EITHER_PURPOSE: readonly string[] = ['webhook-signing', 'request-signing'];
 
 /**
- * The names that are accepted, the contract's first. Each is whole: what a delivery says by one name is judged by that
- * one's identifiers alone (verification.md §1.3).
+ * The accepted names, the contract's first. Each stands alone: a delivery under one name is judged by that
+ * name's identifiers alone (verification.md §1.3).
  */
 export type Protocols = readonly [Protocol, ...Protocol[]];
 
 /**
- * The accepted names: both that are known, or the one that is given.
- * @throws ConfigError for what is not a name.
+ * The accepted names: both known ones, or the given one.
+ * @throws ConfigError for text that is no name.
  */
 export function protocolsFor(name?: string): Protocols {
   const [first, ...others] = KNOWN_NAMES;
   return name === undefined ? [protocolFor(first), ...others.map(protocolFor)] : [protocolFor(name)];
 }
 
-/** The first that is there, by the name that comes first. */
+/** The first result that is found, in the order of names. */
 export function firstNamed<T>(
   protocols: Protocols,
   find: (protocol: Protocol) => T | undefined,

@@ -1,3 +1,7 @@
+// Asks the store to admit one verified delivery, and turns its decision into a won event or an answer
+// (admission.md §3).
+// Called by the receiver's `proceed`; a redrive of mode `inline` uses `acceptAlone` and `acceptRequest`.
+
 import type { Event } from '../events/event.ts';
 import { withMembers } from '../events/event-members.ts';
 import type { Outages } from '../receiver/outages.ts';
@@ -29,9 +33,9 @@ interface AcceptAloneContext {
 }
 
 /**
- * `Store.accept`, and once more where the event is a suspect: then the one place of this process is kept for it before it
- * is leased, so that it is the only suspect that a crash can be charged to (admission.md §4.6). Where the place is taken,
- * what the store said at first: `in-flight` with `suspect`.
+ * Calls `Store.accept`, and once more if the event is a suspect (admission.md §4.6). The second call first
+ * reserves this process's one place for suspects, so that a crash is charged to one suspect only. If the
+ * place is taken, the first result stands: `in-flight` with `suspect`.
  */
 export async function acceptAlone(
   request: AcceptRequest,
@@ -78,18 +82,22 @@ function taskRunning({ claim, identity }: ReadEvent, running: Running): string |
   return claim.task && running.keyOf(identity.sender.agentUrl, claim.task.id);
 }
 
-/** Its event, or another one of its task, perhaps on a lease that has run out: it must not be started beside that. */
+/**
+ * True if this process already runs the event or another one of its task, even if that lease has run out. A
+ * second run must not start beside it.
+ */
 function runsHere(read: ReadEvent, running: Running): boolean {
   return running.has(read.deliveryId) || taskRunning(read, running) !== undefined;
 }
 
-/** What the store is asked for one delivery. */
+/** The request to `Store.accept` for one delivery. */
 export function acceptRequest(read: Read | ReadChallenge, context: AcceptContext): AcceptRequest {
   const { config, running } = context;
   const request = bareRequest(read, context);
   if (!read.claim) return request;
   request.event = read.claim;
-  // Whose lease it is to be, and what runs here already of its event and its task. In the inbox a door leases nothing.
+  // Lets the store name the leasing process and see what already runs here. In mode `inbox` a delivery leases
+  // nothing.
   if (config.mode === 'inbox') return request;
   request.process = running.process();
   if (running.has(read.deliveryId)) request.isRunning = true;
@@ -102,9 +110,9 @@ type Win = Extract<AcceptDecision, { kind: 'won' }>;
 
 /** An event that is leased to this delivery. */
 export interface WonDelivery extends AdmittedEvent {
-  /** As this delivery brought it. */
+  /** The event as this delivery brought it, which may differ from the first copy. */
   readonly event: Event;
-  /** The payload differs from the first copy, which is what is handled. */
+  /** The payload differs from the first copy, and the handler gets the first copy. */
   readonly changed: boolean;
 }
 
@@ -112,11 +120,11 @@ interface AdmitContext extends EndedContext, BurnContext, AcceptContext {
   readonly store: Store;
   readonly outages: Outages;
   readonly waiting: Waiting;
-  /** An event was queued: a worker of this process has something to do. */
+  /** Tells the worker of this process that an event was queued. */
   readonly queued: () => void;
 }
 
-/** Checks 12, 13 and 9a, deduplication, ordering and caps: one atomic call of the store. */
+/** Performs checks 12, 13 and 9a, deduplication, ordering and caps in one atomic call of the store. */
 export async function admit(
   read: Read,
   context: AdmitContext,
@@ -128,12 +136,14 @@ export async function admit(
   const rare = afterFirst(first, request, read.deliveryId, context);
   const result = rare ? await rare : first;
   const decided = afterAccept(result, read, context);
-  // An ordinary delivery makes no promise for it.
+  // An ordinary delivery gets its decision without a promise.
   const verdict = isThenable(decided) ? await decided : decided;
   return verdict ?? waitForOther(result, read, context, signal);
 }
 
-/** What an accept brought to light is told, and what it means: undefined where another delivery has to be waited for. */
+/**
+ * Raises the alarms for the result and decides. Undefined if another delivery's handler has to be waited for.
+ */
 function afterAccept(
   result: AcceptResult,
   read: ReadEvent,
@@ -189,7 +199,7 @@ function won(win: Win, read: ReadEvent, context: AdmitContext): WonDelivery {
   };
 }
 
-/** A suspect, and the one place of this process for such is taken: it is not waited for. */
+/** True for a suspect if this process's one place for suspects is taken. Such a delivery does not wait. */
 function isPutOff(result: AcceptDecision): boolean {
   return result.kind === 'in-flight' && result.suspect === true;
 }
@@ -197,12 +207,12 @@ function isPutOff(result: AcceptDecision): boolean {
 type Done = Extract<AcceptDecision, { kind: 'done' }>;
 type ToldBefore = Done & Required<Pick<Done, 'first'>>;
 
-/** Another channel has told of the task's end. */
+/** True if another channel has already reported the end of the task. */
 function isToldBefore(result: AcceptDecision): result is ToldBefore {
   return result.kind === 'done' && result.first !== undefined;
 }
 
-/** What the store's decision means; undefined where another delivery's handler has to be waited for. */
+/** Translates the store's decision. Undefined if another delivery's handler has to be waited for. */
 function decide(
   result: AcceptDecision,
   read: ReadEvent,
@@ -243,7 +253,9 @@ function decide(
   }
 }
 
-/** Another delivery, or a worker, runs the event or one of its task. */
+/**
+ * Answers a delivery whose event, or another one of its task, is being run by another delivery or a worker.
+ */
 function besideAnother(
   result: Extract<AcceptDecision, { kind: 'in-flight' | 'task-busy' }>,
   event: Event,
@@ -251,18 +263,18 @@ function besideAnother(
 ): Verdict | undefined {
   if (isPutOff(result))
     return unavailable('in_flight', 'another event that may crash the process is running alone');
-  // In the inbox it is safe, whichever process works on it.
+  // In mode `inbox` the event is stored safely, whichever process works on it.
   return config.mode === 'inbox'
     ? { kind: 'duplicate', state: 'queued', event, changed: result.changed }
     : undefined;
 }
 
-/** The most that `Retry-After` may say. */
+/** Longest delay that `Retry-After` may name. */
 const LONGEST_RETRY_AFTER_MS = 86_400_000;
 
 /**
- * Bytes that came before, of an event that failed: who recorded them could else make it fail until it is DEAD. Or an event
- * under which its process has ended more than once.
+ * Answers a replay of an event that failed, or of one whose process ended more than once. Without the delay,
+ * a recorder of the bytes could drive the event to DEAD.
  */
 function backingOff(leftMs: number): Unavailability {
   const retryAfterMs = Math.min(leftMs, LONGEST_RETRY_AFTER_MS);
@@ -279,8 +291,8 @@ const busyBecause = ({ kind }: AcceptDecision): Unavailability =>
     : unavailable('in_flight', 'another delivery of the same event is being handled');
 
 /**
- * A 2xx for an event whose first copy is still running would lose it if that one then failed. So: wait, answer 200
- * once it is finished, take it over once it is free, else 503.
+ * Waits for the first copy's handler: a 2xx before its end would lose the event if that handler failed.
+ * Answers 200 once it is finished, takes the event over once its lease is free, and answers 503 otherwise.
  */
 async function waitForOther(
   first: AcceptDecision,
@@ -316,7 +328,7 @@ async function waitForOther(
   }
 }
 
-/** The nonce is bound by the first accept; a takeover is another accept of the same event without it. */
+/** The first accept has bound the nonce, so a takeover accepts the same event again without it. */
 async function takeOver(
   read: ReadEvent,
   context: AdmitContext,

@@ -1,3 +1,7 @@
+// An event that is leased to this process, and the first copy of its body.
+// Made by `admit`, the worker and the operator; taken by `dispatch`, which is one for all three (admission.md
+// §4.7).
+
 import type { Config } from '../config/resolve-options.ts';
 import { Fault } from '../shared/errors.ts';
 import { observedBy } from '../events/observation.ts';
@@ -6,17 +10,20 @@ import type { AcceptDecision, Lease, LeasedEvent } from '../stores/store.ts';
 import { type Origin, type ReadContext, readFrom } from './read.ts';
 import type { Running } from './running.ts';
 
-/** The first copy of an event: what every run of its handler gets. */
+/** The first copy of an event, which every run of its handler gets. */
 export type FirstCopy = Extract<EventReading, { ok: true }>;
 
-/** A stored event's sender; one that is no longer configured, or named by a function of the URL, has no format. */
+/**
+ * Finds the configured sender of a stored event. If it is no longer configured, or comes from a function of
+ * the URL, its format is unknown.
+ */
 export function originOf({ senders }: Pick<Config, 'senders'>, agentUrl: string): Origin {
   return senders.fixed?.find((sender) => sender.agentUrl === agentUrl) ?? { agentUrl };
 }
 
 /**
- * Reads a body that was read before, at its admission: the same bytes give the same event.
- * @throws Fault `misconfigured` where they do not any more, say in another version of the package.
+ * Reads a stored body again: the same bytes give the same event.
+ * @throws Fault `misconfigured` if they no longer do, for example after a change of the package's version.
  */
 export function readStored(
   origin: Origin,
@@ -28,37 +35,39 @@ export function readStored(
   throw new Fault('misconfigured', `the stored first copy of ${key} cannot be read any more`);
 }
 
-/** An event that is leased to this process, by a delivery, a worker or a redrive: its handler is to run. */
+/**
+ * An event that is leased to this process by a delivery, a worker or a redrive, and whose handler has to run.
+ */
 export interface AdmittedEvent {
   readonly kind: 'won';
   readonly origin: Origin;
   readonly key: string;
-  /** Of sender and key. */
+  /** Derived from sender and key. */
   readonly deliveryId: string;
-  /** Of a delivery: as the store was told. */
+  /** Task id as the store was told it. Only deliveries have it. */
   readonly taskId?: string | undefined;
   readonly lease: Lease;
-  /** How long a worker's was stored, by the store's clock. Ms. */
+  /** Time in the store until a worker leased the event, by the store's clock, in ms. Only workers have it. */
   readonly waitedMs?: number;
-  /** `event.url`. */
+  /** Becomes `event.url`. */
   readonly url?: string | undefined;
-  /** A worker's: of the delivery that brought it. W3C `traceparent`. */
+  /** W3C `traceparent` of the delivery that brought the event. Only workers have it. */
   readonly traceparent?: string | undefined;
   readonly flags: AdmissionFlags;
-  /** @throws Fault `misconfigured` where the stored body cannot be read any more. */
+  /** @throws Fault `misconfigured` if the stored body cannot be read any more. */
   readonly firstCopy: () => FirstCopy;
-  /** Nobody would bring it again: if it fails, it is DEAD. */
+  /** True if nobody would send the event again: if it fails, it becomes DEAD. */
   readonly once: boolean;
 }
 
-/** One that this process may run, and counts as running (admission.md §4.7). */
+/** An event that this process may run and counts as running (admission.md §4.7). */
 export interface Started {
   readonly won: AdmittedEvent;
-  /** As `Running.begin` gives it. */
+  /** The function that `Running.begin` returned. */
   readonly over: () => void;
 }
 
-/** Undefined where this process must not start it: its lease is to be given back. */
+/** Undefined if this process must not start the event: its lease has to be given back. */
 export function started(won: AdmittedEvent, running: Running): Started | undefined {
   const { origin, key, deliveryId, taskId, lease } = won;
   const suspect = lease.suspect === true;
@@ -66,7 +75,7 @@ export function started(won: AdmittedEvent, running: Running): Started | undefin
   return over && { won, over };
 }
 
-/** What the store knows of an event beside its body. */
+/** Facts that the store knows about an event in addition to its body. */
 type AdmissionFlags = Pick<
   Extract<AcceptDecision, { kind: 'won' }>,
   'reemission' | 'afterTerminal' | 'afterFinal' | 'windows' | 'claimedState'

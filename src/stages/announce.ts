@@ -1,17 +1,21 @@
+// Raises alarms for the owner about what a delivery or an event brought to light. None of them changes an
+// answer.
+// Called by the stages, the inbox, `observe` and the verifier; admission.md §2.14 says which alarms repeat.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { WarningCode } from '../shared/codes.ts';
 import type { Event } from '../events/event.ts';
 import type { Identity } from '../auth/auth-contract.ts';
 import type { AcceptResult } from '../stores/store.ts';
 
-/** Caps, and which option raises each. */
+/** The option, or options, to raise for each cap. */
 const CAPS = {
   records: { option: 'maxRecordsPerSender', options: 'maxRecordsPerSender' },
   'pending-bytes': { option: 'maxPendingBytesPerSender', options: 'maxPendingBytesPerSender' },
   nonces: { option: 'maxNoncesPerKey', options: 'maxNoncesPerKey, maxNoncesPerSender or maxNonces' },
 } as const;
 
-/** What the store refused, or would have in another edition. */
+/** Raises alarms for a refusal of the store, and for what another edition would refuse. */
 function announceRefusal(
   result: AcceptResult,
   { sender, key }: { readonly sender: string; readonly key: string | undefined },
@@ -68,12 +72,15 @@ export function announce(
   }
 }
 
-/** This accept found that no run is left to the event: to be told by `tellEnded`. */
+/** True if this accept found that the event has no run left. The caller then calls `tellEnded`. */
 export function hasDied(result: AcceptResult): boolean {
   return result.kind === 'done' && result.died;
 }
 
-/** What waits until an instant is bounded by the store's rules (admission.md §4.11); that signatures hold is the owner's. */
+/**
+ * Alarms if the store's clock was set back. The store's rules bound the delay of waiting events (admission.md
+ * §4.11); validity of signatures depends on the owner's clock.
+ */
 export function announceStep(
   { clockSteppedMs }: { readonly clockSteppedMs?: number },
   raiseAlarm: RaiseAlarm,
@@ -83,14 +90,14 @@ export function announceStep(
   raiseAlarm({ code: 'clock_stepped', steppedMs: clockSteppedMs, message });
 }
 
-/** What an event is known by, and how often it has run: as log lines and `receiver.inbox` say it too. */
+/** Names a dead event and its runs with the members that log lines and `receiver.inbox` use too. */
 export interface DeadEvent {
   readonly sender: string;
   readonly key: string;
   readonly deliveryId: string;
   readonly taskId?: string;
   readonly operationId?: string;
-  /** As `ctx.run` and `ctx.chargedAttempts`. */
+  /** Same numbers as `ctx.run` and `ctx.chargedAttempts`. */
   readonly run: number;
   readonly chargedAttempts: number;
   readonly lastError?: string;
@@ -100,7 +107,10 @@ export function raiseDead(event: DeadEvent, why: string, raiseAlarm: RaiseAlarm)
   raiseAlarm({ code: 'dead', ...event, message: `an event is DEAD and kept for you: ${why}` });
 }
 
-/** Legacy authentication is removed in version 4.0: said once per sender, but where it was asked for reports. */
+/**
+ * Warns once per sender that legacy authentication is removed in version 4.0. Silent if the receiver itself
+ * asked for HMAC on reports.
+ */
 export function announceLegacy(
   { sender, scheme }: Identity,
   seen: Set<string>,
@@ -117,7 +127,7 @@ export function announceLegacy(
   });
 }
 
-/** Warnings that are the seller's mistakes: on the event, and an alarm. */
+/** Warnings about the seller's mistakes. They are shown on the event and raise an alarm too. */
 const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
   'wrapped_response',
   'report_has_aggregated_totals',
@@ -134,13 +144,13 @@ const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
   'context_mismatch',
 ]);
 
-/** What is wrong with an event that is about to be handled. */
+/** Raises alarms for the mistakes of an event that is about to be handled. */
 export function announceEvent(event: Event, raiseAlarm: RaiseAlarm): void {
   const { sender, idempotencyKey: key } = event;
   for (const { code, message } of event.warnings) {
     if (NONCONFORMING.has(code))
       raiseAlarm({ code: 'nonconforming_sender', sender, key, warning: code, message });
-    // Of a token that registrations have asked for: nobody has raised it yet.
+    // A mismatch with a token of `registrations`; no other place has raised it yet.
     if (code === 'token_mismatch') raiseAlarm({ code, sender, key, message });
   }
 }

@@ -1,3 +1,7 @@
+// Proves the sender of a delivery by its registered scheme: RFC 9421 signature, HMAC or bearer
+// (verification.md §2.22).
+// Called by the receiver's `enter` with the headers; the returned proof is completed with the body.
+
 import type {
   AuthContext,
   AuthResult,
@@ -22,7 +26,7 @@ export interface Authentic {
   readonly kind: 'authentic';
   readonly rawBody: Uint8Array;
   readonly identity: Identity;
-  /** The URL that it was judged by. */
+  /** The URL that the delivery was judged by. */
   readonly url: string;
 }
 
@@ -35,8 +39,9 @@ const SCHEMES: Readonly<Record<AuthPolicy['scheme'], Prove>> = {
 };
 
 /**
- * The registered scheme and no other, the one of the fields where HMAC counts for reports: there is never a second attempt (verification.md §2.22), but for what a legacy
- * sender may sign. By headers alone; `complete` is for the body.
+ * Uses the registered scheme only and never makes a second attempt (verification.md §2.22). Two exceptions:
+ * the scheme that the headers show if HMAC counts for reports, and the proof of control that a legacy sender
+ * signs. Judges headers alone; the proof's `complete` judges the body.
  */
 export function authenticate(selected: Selected, context: AuthContext, arrivedAt: number): ReturnType<Prove> {
   const { delivery, base, target, senders, others } = selected;
@@ -45,12 +50,14 @@ export function authenticate(selected: Selected, context: AuthContext, arrivedAt
   const request: HeadRequest = { delivery, base, target, senders, others, arrivedAt };
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocols);
   if (!mismatch) return SCHEMES[scheme](context, request);
-  // A proof of control is signed (verification.md §7.9) if its sender is registered with a legacy scheme, too.
+  // A sender with a legacy scheme signs its proof of control (verification.md §7.9) too.
   const here = scheme === 'signature' ? mismatch : proveChallenge(context, request, mismatch);
   return others ? elsewhere(here, others, context, arrivedAt) : here;
 }
 
-/** By the senders of other bases that are registered with the scheme of the delivery (verification.md §4.16). */
+/**
+ * Tries the senders of other bases that are registered with the delivery's scheme (verification.md §4.16).
+ */
 async function elsewhere(
   here: Proof | Refusal,
   others: NonNullable<Selected['others']>,
@@ -63,7 +70,7 @@ async function elsewhere(
   });
   if (!first) return here;
   const found = await authenticate({ ...first, others: async () => rest }, context, arrivedAt);
-  // By its body it may be a proof of control.
+  // The body may still show that it is a proof of control.
   if (found.kind === 'refused' && here.kind === 'proof') return here;
   if (found.kind !== 'proof') return found;
   const judged = (result: AuthResult): AuthResult =>
@@ -71,7 +78,10 @@ async function elsewhere(
   return { ...found, complete: async (body) => judged(await found.complete(body)) };
 }
 
-/** What is left of it once the body is there: check 11, or the HMAC. No promise where nothing is waited for. */
+/**
+ * Completes a proof with the body: check 11, or the HMAC. Returns a promise only if something has to be
+ * waited for.
+ */
 export function authenticateBody(
   proof: Proof,
   body: WholeBody,

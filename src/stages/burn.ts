@@ -1,3 +1,7 @@
+// Uses up the nonce of a delivery that brings no event, so that its bytes cannot be replayed (verification.md
+// §2.13).
+// Called by `admit` for unreadable bodies, by proofs of control, and by a verifier's `commit`.
+
 import type { Identity } from '../auth/auth-contract.ts';
 import type { Config } from '../config/resolve-options.ts';
 import type { Hashes } from '../crypto/engine.ts';
@@ -9,11 +13,11 @@ import { announce } from './announce.ts';
 import { storedNonce } from './ids.ts';
 import type { Read, ReadEvent } from './read.ts';
 
-/** What a request to a store is made with. */
+/** Parts from which a request to a store is made. */
 export interface RequestContext {
   readonly config: Config;
   readonly hashes: Hashes;
-  /** Random id per call. */
+  /** Returns a random id for each call. */
   readonly newId: () => string;
   /** Receiver's clock, Unix ms. */
   readonly now: () => number;
@@ -25,24 +29,24 @@ export interface BurnContext extends RequestContext {
   readonly outages: Pick<Outages, 'store'>;
 }
 
-/** A body whose sender is proved, whatever it says. */
+/** A body whose sender is proved, whatever it contains. */
 export interface Identified {
   readonly identity: Identity;
 }
 
-/** A seller chooses keyid and nonce, how long they are, and how many. */
+/** Bounds key id and nonce: a seller chooses both, their length and their number. */
 function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: RequestContext): NonceClaim {
   const { keyid, nonce: stored } = storedNonce(nonce, hashes);
   return {
     keyid,
     nonce: stored,
-    // Check 5 passes at that very millisecond, and stores forget at the instant that they are given.
+    // Check 5 passes at exactly that millisecond, and stores forget at the instant they are given.
     expiresAtMs: nonce.expiresAtMs + 1,
     nowMs: now(),
   };
 }
 
-/** What the store is asked for a delivery, but for its event: for the nonce alone. */
+/** The request to a store for a delivery's nonce alone. `acceptRequest` adds the event. */
 export function bareRequest({ identity }: Identified, context: RequestContext): Writable<AcceptRequest> {
   const { config } = context;
   const { sender, nonce } = identity;
@@ -66,14 +70,17 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 export const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
 export const rateAbuse = (): Refusal => refused('webhook_signature_rate_abuse', 'too many live nonces', '9a');
 
-/** Why the body gave no event. */
+/** Explains why the body gave no event. */
 export function unreadable({ reading }: Exclude<Read, ReadEvent>): Refusal {
   return refused(reading.code, reading.detail, reading.code === 'webhook_body_malformed' ? 14 : undefined);
 }
 
-/** Burns the nonce of a delivery without its event: one atomic call of the store. Undefined: it was new, and there was room. */
+/**
+ * Burns the nonce of a delivery without its event, in one atomic call of the store. Undefined if the nonce
+ * was new and there was room.
+ */
 export async function nonceRefusal(read: Identified, context: BurnContext): Promise<Refusal | undefined> {
-  // Legacy schemes have no nonce to burn: nothing of such a body needs the store.
+  // Legacy schemes have no nonce to burn, so such a body needs no store.
   if (!read.identity.nonce) return undefined;
   const request = bareRequest(read, context);
   const result = await context.store.accept(request);
@@ -85,7 +92,7 @@ export async function nonceRefusal(read: Identified, context: BurnContext): Prom
 
 /**
  * Burns a nonce together with an answer.
- * @param answer the verdict, unless the nonce was used before or there is no room for it.
+ * @param answer returned unless the nonce was used before or there is no room for it.
  */
 export async function burn<V extends Verdict>(
   read: Identified,

@@ -1,3 +1,7 @@
+// Answers a seller's proof of control, by registrations first and then by the owner's `onChallenge`
+// (verification.md §7.9).
+// Loaded on demand by `src/receiver/verify.ts`, in place of `admit`.
+
 import type { SafeLogger } from '../shared/logging.ts';
 import { comparedWith, hmacSecretsOf } from '../auth/credentials.ts';
 import { quoted } from '../codec/printable.ts';
@@ -24,23 +28,26 @@ export interface ChallengeParts extends BurnContext {
   readonly registrations: Pick<EventRegistrations, 'answersChallenge'> | undefined;
 }
 
-/** What belongs to one delivery. */
+/** Functions that belong to one delivery. */
 export interface ChallengeDelivery {
   readonly log: SafeLogger;
-  /** Keeps the receiver from stopping under a question that is answered too late. */
+  /** Keeps the receiver from stopping while a question is answered late. */
   readonly background: (work: Promise<unknown>) => void;
 }
 
-/** A seller waits for the answer. Ms. */
+/** Time limit of the answer, because the seller waits for it. Ms. */
 const DEADLINE_MS = 5_000;
 
-/** A no, and the setting that may be wrong, if one may. */
+/** A refusal, and the setting that may be wrong, if any. */
 interface No {
   readonly reason: string;
   readonly option?: 'registrations' | 'onChallenge';
 }
 
-/** A fingerprint that is absent says nothing of a credential, so it does not match. */
+/**
+ * True if the challenge describes the credential that is registered here. A missing fingerprint says nothing
+ * of a credential, so it does not match.
+ */
 function authMatches(
   { delivery_auth: deliveryAuth }: ChallengeBody,
   auth: AuthPolicy,
@@ -56,13 +63,13 @@ function authMatches(
 }
 
 interface Question {
-  /** Frozen: what is echoed is read from it after it was handed out. */
+  /** Frozen, because the echo is read from it after the owner's function had it. */
   readonly challenge: WebhookChallenge;
   /** Agent URL. */
   readonly sender: string;
 }
 
-/** What is to be asked, or what keeps it from being asked. */
+/** The question to ask, or the reason not to ask it. */
 function questionOf({ identity, reading }: ReadChallenge, hashes: Hashes): Question | No {
   const { agentUrl: sender, auth } = identity.sender;
   if (identity.scheme !== 'signature')
@@ -83,7 +90,10 @@ interface Asking extends Question {
   readonly ownerAsked: () => void;
 }
 
-/** Says yes, no, or that the owner's function has failed. Rejects where the store of registrations cannot answer. */
+/**
+ * Answers yes or no, or reports that the owner's function failed. Rejects if the store of registrations
+ * cannot answer.
+ */
 async function answerOf(
   { challenge, sender, signal, log, ownerAsked }: Asking,
   { registrations, onChallenge }: ChallengeParts,
@@ -108,7 +118,7 @@ async function answerOf(
   }
 }
 
-/** Nobody answers it. */
+/** The reason if neither registrations nor the owner answers. */
 function missing(
   { subscriber_id: subscriberId }: WebhookChallenge,
   registrations: ChallengeParts['registrations'],
@@ -117,7 +127,7 @@ function missing(
   return `registrations have no subscription of subscriber_id ${quoted(subscriberId ?? '')}, and onChallenge is missing: make subscriptions by registrations.subscribe, or give onChallenge for those that you make yourself`;
 }
 
-/** All of it within one time limit: the seller waits. */
+/** Puts all of it under one time limit, because the seller waits. */
 async function asked(
   question: Question,
   parts: ChallengeParts,
@@ -140,9 +150,9 @@ async function asked(
 }
 
 /**
- * Answers a proof of control (verification.md §7.9). The nonce is burned together with a yes or a no, and not where
- * nothing was decided: the seller may then send the same again.
- * @throws Fault (rejects) where a store cannot answer.
+ * Answers a proof of control (verification.md §7.9). Burns the nonce together with a yes or a no. If nothing
+ * was decided it burns nothing, so that the seller may send the same bytes again.
+ * @throws Fault (rejects) if a store cannot answer.
  */
 export async function answerChallenge(
   body: ReadChallenge,

@@ -1,3 +1,8 @@
+// Finds out whether this machine's clock is wrong when a signature is outside its window (verification.md
+// §2.35).
+// Made by `misconfiguration.ts` when the first delivery fails check 5. Accepts nothing: a wrong clock turns
+// 401 into 503.
+
 import type { LateDelivery, SetUpWatch, SignatureWindow } from '../auth/auth-contract.ts';
 import { windowHolds } from '../auth/rfc9421/checks.ts';
 import type { Candidate } from '../keys/key-resolver.ts';
@@ -5,47 +10,50 @@ import type { Unavailability } from '../shared/outcome.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { SetUpKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
 
-/** The store's clock is asked at most once in so many ms. */
+/** Minimum time between two questions to the store's clock. */
 const STORE_CLOCK_MS = 10_000;
-/** Clocks that are less apart agree: to ask the store takes time, and a window may end in between. Ms. */
+/** Clocks closer than this agree: asking the store takes time, and a window may end meanwhile. Ms. */
 const AGREE_MS = 1_000;
-/** One that was inside its window speaks for this clock so long. Ms. */
+/** A delivery inside its window vouches for this clock for this long. Ms. */
 const INSIDE_MS = 600_000;
-/** Deliveries in a row that speak against it. */
+/** Deliveries in a row that it takes to speak against this clock. */
 const ROW = 3;
-/** How far apart two of a row are at most. Ms. */
+/** Largest difference between two deliveries of one row. Ms. */
 const ALIKE_MS = 60_000;
 
-/** Authentic deliveries outside their windows, by a like amount, with none inside between them. */
+/** Authentic deliveries that are outside their windows by similar amounts, with none inside between them. */
 interface Row {
-  /** `SetUpKnowledge.insideAt`, as it was. */
+  /** `SetUpKnowledge.insideAt` at the row's beginning. */
   readonly insideAt: number | undefined;
-  /** By how much the last one was signed ahead of this clock. Ms. */
+  /** Time by which the last one was signed ahead of this clock. Ms. */
   offsetMs: number;
   count: number;
   readonly operators: Set<string>;
 }
 
-/** Instants are this process' own, Unix ms. */
+/** Instants are of this process's clock, in Unix ms. */
 interface ClockTrialContext extends SetUpParts {
   readonly known: SetUpKnowledge;
-  /** The store's clock, as it was asked last. */
+  /** The last answer of the store's clock. */
   asked: { readonly offsetMs: number; readonly at: number } | undefined;
   row: Row | undefined;
-  /** What was found last. */
+  /** The last finding. */
   found: Finding | undefined;
 }
 
 interface Finding {
-  /** What has to be added to this clock. Ms. */
+  /** Correction to be added to this clock. Ms. */
   readonly offsetMs: number;
-  /** The store whose clock says so; absent: what was signed alone says so. */
+  /** The store whose clock showed it; absent if signatures alone did. */
   readonly store?: string;
 }
 
 const within = (a: number, b: number, ms: number): boolean => Math.abs(a - b) < ms;
 
-/** How far the store's clock is ahead of this one; undefined where it has none of its own. @throws what the store throws. */
+/**
+ * The time by which the store's clock is ahead of this one; undefined if the store has no clock of its own.
+ * @throws the store's errors.
+ */
 async function storeOffset(context: ClockTrialContext): Promise<number | undefined> {
   const { store, asked, now } = context;
   if (!store.clock) return undefined;
@@ -58,7 +66,7 @@ async function storeOffset(context: ClockTrialContext): Promise<number | undefin
   return offsetMs;
 }
 
-/** The window does not hold here, and does by a clock that is not this machine's. */
+/** Finds an error if the window holds by the store's clock but not by this machine's. */
 async function byStore(
   context: ClockTrialContext,
   window: SignatureWindow,
@@ -70,12 +78,15 @@ async function byStore(
   return { offsetMs, store: context.store.name };
 }
 
-/** The operator that publishes the keys: several agents of one operator have one clock. */
+/** The operator that publishes the keys: several agents of one operator share one clock. */
 function operatorOf({ brandJsonUrl, agentUrl }: SenderEntry): string {
   return new URL(brandJsonUrl ?? agentUrl).host;
 }
 
-/** By those who sign. A store whose clock agrees with this one takes three of them to be wrong too. */
+/**
+ * Finds an error by a row of signed deliveries. If the store's clock agrees with this one, the row needs
+ * three operators.
+ */
 function byRow(
   context: ClockTrialContext,
   { created }: SignatureWindow,
@@ -96,12 +107,15 @@ function byRow(
   return shown < ROW ? undefined : { offsetMs };
 }
 
-/** An authentic delivery, and what it shows of this clock. */
+/** An authentic delivery, and what it shows about this clock. */
 interface Tried {
   readonly found: Finding | undefined;
 }
 
-/** One delivery, whose key is found and tried. Undefined: it is not known to be authentic, and shows nothing. */
+/**
+ * Judges one delivery after its key was found and tried. Undefined if it is not known to be authentic: then
+ * it shows nothing.
+ */
 async function tryClock(
   context: ClockTrialContext,
   late: LateDelivery,
@@ -123,7 +137,7 @@ async function tryClock(
 
 const OUR_CLOCK = 'deliveries are answered 503 until it is corrected (NTP)';
 
-/** A row may be the seller's doing, or anybody's who has recorded what it sent. */
+/** A row may also be the seller's doing, or that of anybody who recorded its deliveries. */
 function told({ offsetMs, store }: Finding): string {
   const seconds = Math.abs(Math.round(offsetMs / 1000));
   if (store !== undefined) {
@@ -141,29 +155,32 @@ function skewed({ raiseAlarm }: ClockTrialContext, found: Finding): Unavailabili
   return { kind: 'unavailable', code: 'clock_skew', check: 5, detail: message };
 }
 
-/** By what was found before: the sender that signed it. */
+/** Applies an earlier finding to this delivery, without a new trial. */
 function asKnown(
   context: ClockTrialContext,
   late: LateDelivery,
   arrivedAt: number,
 ): Unavailability | undefined {
   const { known, found } = context;
-  // One that is inside has forgotten it.
+  // A delivery inside its window has cleared the finding.
   if (!found || known.offsetMs === undefined) return undefined;
   return windowHolds(late.window, arrivedAt + known.offsetMs) ? skewed(context, found) : undefined;
 }
 
-/** Whom a trial is counted for. Where keys could not be had, nobody: one trial for all of those. */
+/**
+ * The senders for which a trial is counted. If no keys could be fetched, one shared trial counts for all of
+ * them.
+ */
 function names({ candidates, undecided }: Awaited<ReturnType<LateDelivery['find']>>): Iterable<string> {
   if (candidates.length > 0) return new Set(candidates.map(({ sender }) => sender.agentUrl));
   return undecided.length > 0 ? [''] : [];
 }
 
 /**
- * After check 5 failed: whether this receiver's clock is what is wrong (verification.md §2.35). Accepts nothing. Keys are
- * looked for as for any delivery; of a sender no signature is verified for a second after a wrong one. Where keys cannot be
- * had (by a clock that is years off no certificate holds) the store's clock alone can say it. Rejects with a Fault where that clock cannot
- * be had: then nobody can.
+ * Decides, after check 5 failed, whether this receiver's clock is wrong (verification.md §2.35). Accepts
+ * nothing. Finds keys as for any delivery. After a wrong signature, verifies none of that sender for a
+ * second. If keys cannot be fetched, only the store's clock can decide: under a clock that is years off, no
+ * certificate is valid. Rejects with a Fault if that clock does not answer: then nothing can be decided.
  */
 export function clockTrial(
   parts: SetUpParts,
@@ -180,12 +197,12 @@ export function clockTrial(
     for (const name of names(search)) {
       const own = search.candidates.filter(({ sender }) => sender.agentUrl === name);
       const tried = await pace.once(name, arrivedAt, async () => {
-        // Perhaps by a trial that was waited for.
+        // Another trial may have found it while this one waited.
         const before = asKnown(context, late, arrivedAt);
         return before ? { found: undefined } : tryClock(context, late, arrivedAt, own);
       });
       const ours = tried?.found ? skewed(context, tried.found) : asKnown(context, late, arrivedAt);
-      // An authentic one counts once, whoever else has its key.
+      // An authentic delivery counts once, even if other senders publish the same key.
       if (ours || tried) return ours;
     }
     return undefined;

@@ -1,3 +1,7 @@
+// Runs the handler of an admitted event under its lease, until it settles or its deadline is over
+// (admission.md §4.8).
+// Called by the receiver (mode `inline`), the worker and redrives; `settle` takes what it returns.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -33,15 +37,15 @@ interface HandleContext extends ReadContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** The sentences are in the chunk of the schemas, which is there. */
+/** Adds warnings to an event. Their sentences are in the chunk of the schemas, which is already loaded. */
 async function warned(event: Event, codes: readonly WarningCode[]): Promise<Event> {
   const { eventWarning } = await import('../events/reading.ts');
   return withMembers(event, { warnings: [...event.warnings, ...codes.map((code) => eventWarning(code))] });
 }
 
 /**
- * The event as its handler gets it: the first copy, with what the store knows, and what was registered. Rejects where that
- * cannot be looked up now: no handler has run.
+ * The event for its handler: the first copy, with what the store and registrations know. Rejects if
+ * registrations cannot be looked up: then no handler has run.
  */
 function eventToHandle(won: AdmittedEvent, context: HandleContext): Event | Promise<Event> {
   const { reemission, afterTerminal, afterFinal } = won.flags;
@@ -53,7 +57,7 @@ function eventToHandle(won: AdmittedEvent, context: HandleContext): Event | Prom
   return copy.event;
 }
 
-/** What the store says of the event by warnings. */
+/** The store's flags of an event, as warnings. */
 function codesOf(
   { afterTerminal, afterFinal }: AdmittedEvent['flags'],
   { source }: Event,
@@ -61,7 +65,7 @@ function codesOf(
 ): WarningCode[] {
   const codes: WarningCode[] = [];
   if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
-  // What was asked for may well come after the end (owed.md §7.5).
+  // A pulled report may well come after the final one (owed.md §7.5).
   if (afterFinal && source !== 'pull') codes.push('report_after_final');
   return codes;
 }
@@ -89,7 +93,10 @@ async function eventWithMore(
   return parseResult(event, resultSchemas);
 }
 
-/** What the accounts of media buys and subscriptions say of it: windows of a report, the state of a notification. */
+/**
+ * Facts from the accounts of media buys and subscriptions: the windows of a report, the state of a
+ * notification.
+ */
 function accountOf(
   event: Event,
   { windows, claimedState }: AdmittedEvent['flags'],
@@ -98,7 +105,7 @@ function accountOf(
   return claimedState && event.kind === 'other' ? { state: notificationState(claimedState) } : {};
 }
 
-/** The subscription that the event names, with the owner's `ref` where it is ours (subscriptions.md §5.1). */
+/** The subscription that the event names, with the owner's `ref` if it is ours (subscriptions.md §5.1). */
 async function subscriptionOf(
   { sender, subscription }: Event,
   registrations: EventRegistrations | undefined,
@@ -109,8 +116,8 @@ async function subscriptionOf(
 }
 
 /**
- * Kind `other` (verification.md §7.38): by its exact name, else as one of the wholesale feed; none where its payload
- * does not fit.
+ * Handler for kind `other` (verification.md §7.38): by its exact name, then by its wholesale feed family.
+ * None if the payload does not fit.
  */
 function notificationHandler(
   notifications: NotificationHandlers,
@@ -122,7 +129,10 @@ function notificationHandler(
   return name === undefined ? undefined : notifications[name];
 }
 
-/** By the kind of event: its own handler, if any. The tables' types say that handler and event fit. */
+/**
+ * The handler for each kind of event, if the owner gave one. The table's types ensure that handler and event
+ * fit.
+ */
 const HANDLER: {
   readonly [K in Event['kind']]: (
     handlers: Handlers,
@@ -134,7 +144,7 @@ const HANDLER: {
   other: ({ notifications }, event) => notifications && notificationHandler(notifications, event),
 };
 
-/** A handler of its own, or `other`. */
+/** The event's own handler, or `other`. */
 function handlerFor(handlers: Handlers, event: Event): Handler<never> {
   return HANDLER[event.kind](handlers, event as never) ?? handlers.other;
 }
@@ -143,12 +153,12 @@ function handlerFor(handlers: Handlers, event: Event): Handler<never> {
 export interface HandledRun {
   readonly won: AdmittedEvent;
   readonly complete: CompleteRequest;
-  /** Of the handler's signal. */
+  /** Controls the handler's signal. */
   readonly abort: AbortController;
   readonly transaction: RunTransaction;
-  /** As the handler gets it, once it was read. */
+  /** The event as the handler gets it, once it was read. */
   event: Event | undefined;
-  /** When it began: on the clock of `performance.now()`, and on the receiver's, Unix ms. */
+  /** Start of the run: on the clock of `performance.now()`, and on the receiver's clock in Unix ms. */
   readonly began: number;
   readonly beganAt: number;
 }
@@ -158,7 +168,7 @@ export interface Dispatched {
   readonly kind: 'dispatched';
   readonly run: HandledRun;
   readonly end: RunEnd | DeadlineExceeded;
-  /** It is completed, failed or nobody's: its lease is renewed no more. To be called once. */
+  /** Ends the renewal of the lease, once the run is completed, failed or given up. To be called once. */
   readonly stop: () => void;
 }
 
@@ -173,7 +183,10 @@ interface DispatchContext extends HandleContext {
   readonly closed: () => AbortSignal;
 }
 
-/** A transaction that was neither awaited nor noticed leaves its writes out of an event that is done. */
+/**
+ * Logs writes that are missing: a transaction that failed unnoticed leaves its writes out of an event that is
+ * done.
+ */
 function warnOfLostWrites(transaction: RunTransaction, { log }: HandlerContext): void {
   const { failure } = transaction;
   if (!failure || isCommitted(transaction)) return;
@@ -186,8 +199,9 @@ function warnOfLostWrites(transaction: RunTransaction, { log }: HandlerContext):
 const RETURNED: RunEnd = { kind: 'returned' };
 
 /**
- * The handler's work: reads what it is to get, calls it, waits for a transaction that it did not await. Never rejects.
- * @param end told how it ended: a promise of it would be one more for each delivery.
+ * Reads the event, calls the handler, and waits for a transaction that the handler did not await. Never
+ * rejects.
+ * @param end called with the result; a callback saves one promise per delivery.
  */
 async function work(
   run: HandledRun,
@@ -208,7 +222,7 @@ async function work(
     warnOfLostWrites(transaction, ctx);
     end(RETURNED);
   } catch (error) {
-    // What the handler threw is what counts.
+    // The handler's own error counts, not that of its transaction.
     await settledTransaction(transaction)?.catch(() => {});
     end({ kind: 'threw', error });
   }

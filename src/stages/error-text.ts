@@ -1,11 +1,14 @@
+// Turns whatever a handler threw into a short text that every store can keep.
+// Called by `settle`; the owner reads the text in logs, alarms and `receiver.inbox`.
+
 import { isError } from '../shared/realms.ts';
 
-/** `FailRequest.error`: UTF-16 code units. */
+/** Longest `FailRequest.error`, in UTF-16 code units. */
 const MOST = 1_000;
 
 /**
- * What a handler's error says of itself, for the event's owner: its message alone. Well-formed and without NUL, so
- * that every backend can keep it.
+ * A handler error's message, for the event's owner. Well-formed and without NUL, so that every backend can
+ * keep it.
  */
 export function errorText(error: unknown): string {
   return messageOf(error).slice(0, MOST).toWellFormed().replaceAll('\0', '\uFFFD');

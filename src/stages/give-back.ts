@@ -1,3 +1,6 @@
+// Returns a leased event to the queue without running it, so that no attempt is counted (admission.md §4.3).
+// Called by the receiver, the worker and the operator, for example if `started` says no.
+
 import type { Config } from '../config/resolve-options.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import type { Store } from '../stores/store.ts';
@@ -15,8 +18,8 @@ interface Unstarted extends EventName {
 }
 
 /**
- * Gives an event back that was leased for nothing: no attempt is counted. Never rejects.
- * @param backoffMs how long workers leave it alone.
+ * Gives back an event whose handler was not called; no attempt is counted. Never rejects.
+ * @param backoffMs time for which workers leave the event alone.
  */
 export async function giveBack(
   { sender, key, owner }: Unstarted,

@@ -1,10 +1,14 @@
+// Refuses a delivery by its method, media type, encoding or size, before anything else is looked at
+// (verification.md §7.23 to §7.26).
+// Called first for every delivery by `enter`; the receiver's ticket counts a streamed body with `guardBody`.
+
 import { quoted } from '../codec/printable.ts';
 import type { Config } from '../config/resolve-options.ts';
 import { fieldValue, type Head, type HeaderFields } from '../shared/delivery.ts';
 import { type Refusal, refused } from '../shared/outcome.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 
-/** A delivery whose method, content type, encoding and size may be looked at further. Touches nothing. */
+/** A delivery whose method, content type, encoding and size are acceptable. */
 export interface Guarded {
   readonly kind: 'guarded';
   readonly delivery: Head;
@@ -14,16 +18,19 @@ export interface GuardContext {
   readonly config: Pick<Config, 'maxBodyBytes' | 'contentTypes'>;
 }
 
-/** What kits of the agent transport post: taken of senders with a token in a header of their own (verification.md §6.8). */
+/**
+ * Media type that kits of the agent transport post. Accepted from senders with a token in a header of their
+ * own (verification.md §6.8).
+ */
 export const AGENT_PUSH = 'application/a2a+json';
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"';
-/** RFC 9110 §8.3.1: the type; its parameters are read one by one behind it. */
+/** Matches the type (RFC 9110 §8.3.1); its parameters are then read one by one. */
 const MEDIA_TYPE = /^[^ \t;]*/;
 /**
- * The next parameter; empty ones are tolerated as RFC 9110 §5.6.6 says. One at a time: an expression for all of them
- * could share out the white space between semicolons in exponentially many ways, on a header that anybody can send.
+ * Matches the next parameter; empty ones are tolerated (RFC 9110 §5.6.6). One expression for all parameters
+ * could split white space in exponentially many ways, on a header that anybody can send.
  */
 const PARAMETER = new RegExp(`^[ \\t]*;[ \\t]*(?:(${TOKEN})=(${TOKEN}|${QUOTED}))?`);
 
@@ -41,7 +48,7 @@ function unquoted(value: string): string {
   return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
 }
 
-/** Type and subtype of a `Content-Type`, lower case; empty where it begins with neither. */
+/** Type and subtype of a `Content-Type`, in lower case; empty if it begins with neither. */
 export function mediaName(type: string): string {
   return (MEDIA_TYPE.exec(type)?.[0] ?? '').toLowerCase();
 }
@@ -68,8 +75,8 @@ function parametersProblem(parameters: string): string | undefined {
 }
 
 /**
- * The agent transport's own push, where the senders of the URL are not those that send it, and `contentTypes` lacks it
- * (verification.md §7.25). Of headers that `guardHeaders` has passed.
+ * Refuses the agent transport's own media type if the URL's senders do not send it and `contentTypes` lacks
+ * it (verification.md §7.25). For headers that `guardHeaders` has passed.
  */
 export function guardAgentPush(
   headers: HeaderFields,
@@ -83,7 +90,7 @@ export function guardAgentPush(
   return refused('unsupported_media_type', notTaken(type));
 }
 
-/** What headers alone decide (verification.md §7.23 to §7.26). */
+/** Checks that headers alone decide (verification.md §7.23 to §7.26). */
 export function guardHeaders(
   method: string,
   headers: HeaderFields,
@@ -99,26 +106,26 @@ export function guardHeaders(
   return undefined;
 }
 
-/** Bytes of the body as announced; undefined where nothing that is a length was. */
+/** The announced length of the body in bytes; undefined if the header holds no number. */
 export function declaredLength(headers: HeaderFields): number | undefined {
   const declared = fieldValue(headers, 'content-length') ?? '';
   return /^[0-9]+$/.test(declared) ? Number(declared) : undefined;
 }
 
-/** A declared length over the limit, before a byte is read. The body is counted all the same. */
+/** Refuses a declared length over the limit before a byte is read. The body is still counted. */
 export function guardDeclaredLength(headers: HeaderFields, maxBodyBytes: number): Refusal | undefined {
   const declared = declaredLength(headers);
   if (declared === undefined || declared <= maxBodyBytes) return undefined;
   return refused('payload_too_large', `Content-Length is over ${maxBodyBytes} bytes`);
 }
 
-/** A body as it was read. */
+/** Refuses a body that is over the limit as read. */
 export function guardBody(bytes: number, maxBodyBytes: number): Refusal | undefined {
   if (bytes <= maxBodyBytes) return undefined;
   return refused('payload_too_large', `body of ${bytes} bytes, over ${maxBodyBytes}`);
 }
 
-/** @param rawBody where it is there as a whole: whatever length the delivery declares, this is it. */
+/** @param rawBody the whole body, if it is there: its length counts, whatever the delivery declares. */
 export function guard(head: Head, context: GuardContext, rawBody?: Uint8Array): Guarded | Refusal {
   const { method, headers } = head;
   const { maxBodyBytes } = context.config;

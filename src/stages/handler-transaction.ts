@@ -1,8 +1,12 @@
+// `ctx.transaction`: commits the handler's writes and the event's completion together, once per run
+// (admission.md §2.16).
+// Made by `dispatch` for each run; `settle` asks whether it committed.
+
 import { ConfigError, Fault } from '../shared/errors.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import type { CompleteRequest, Store, TransactionRequest } from '../stores/store.ts';
 
-/** In which a run's transactions are. `idle`: one may begin. */
+/** The state of a run's transactions. `idle`: one may begin. */
 type Phase = 'idle' | 'under way' | 'committed' | 'settled';
 
 const REFUSED: Readonly<Record<Exclude<Phase, 'idle'>, string>> = {
@@ -25,7 +29,10 @@ function refuseWhere(
   if (phase !== 'idle') throw new ConfigError(REFUSED[phase]);
 }
 
-/** Runs `work` with a signal that aborts when the run is over: a function that never ends must not keep a connection. */
+/**
+ * Runs `work` with a signal that aborts when the run is over, so that a function that never ends holds no
+ * connection.
+ */
 async function withSignal<T>(of: RunTransaction, work: (over: AbortSignal) => Promise<T>): Promise<T> {
   const { closed } = of;
   const over = new AbortController();
@@ -41,7 +48,7 @@ async function withSignal<T>(of: RunTransaction, work: (over: AbortSignal) => Pr
   }
 }
 
-/** `ctx.transaction` of one run: at most one commit, which is the event's completion too. */
+/** `ctx.transaction` of one run: at most one commit, which also completes the event. */
 export interface RunTransaction {
   readonly store: Store;
   readonly complete: CompleteRequest;
@@ -50,14 +57,17 @@ export interface RunTransaction {
   readonly closed: AbortSignal;
   readonly log: SafeLogger;
   phase: Phase;
-  /** What the last one that did not commit threw. */
+  /** The error of the last transaction that did not commit. */
   failure: { readonly error: unknown } | undefined;
-  /** The one under way, and the last that was asked for while it was. */
+  /** The open transaction, and the last one that was asked for while it was open. */
   current: Promise<unknown> | undefined;
   last: Promise<unknown> | undefined;
-  /** Why the run was ended from outside: then its transaction is. Its deadline does not: it may commit late. */
+  /**
+   * Reason for which the run was ended from outside: that ends its transaction too. A deadline does not, so a
+   * transaction may commit late.
+   */
   givenUp: Fault | undefined;
-  /** The one under way is told of it. */
+  /** Tells the open transaction of it. */
   onGivenUp: ((why: Fault) => void) | undefined;
 }
 
@@ -75,7 +85,7 @@ export function newTransaction(
   };
 }
 
-/** The lease is over, and what the handler has under way is to be given up. */
+/** Gives up what the handler has open, because the lease is over. */
 export function giveUp(of: RunTransaction, why: Fault): void {
   of.givenUp = why;
   of.onGivenUp?.(why);
@@ -105,27 +115,27 @@ async function commit<T>(of: RunTransaction, fn: (tx: unknown) => T | Promise<T>
   }
 }
 
-/** @throws ConfigError (rejects) where the store has no transactions, or none may begin. */
+/** @throws ConfigError (rejects) if the store has no transactions, or none may begin. */
 export function transact<T>(of: RunTransaction, fn: (tx: unknown) => T | Promise<T>): Promise<T> {
   const begins = of.phase === 'idle';
   const next = commit(of, fn);
   if (begins) of.current = next;
   of.last = next;
-  // Where the handler does not await it, `settledTransaction` does, or the log says so.
+  // If the handler does not await it, `settledTransaction` does, or the log reports the failure.
   next.catch((error: unknown) => {
     of.failure = { error };
   });
   return next;
 }
 
-/** The handler's writes and the completion are committed. */
+/** True if the handler's writes and the completion are committed. */
 export function isCommitted({ phase }: RunTransaction): boolean {
   return phase === 'committed';
 }
 
 /**
- * For a handler that has settled: no other begins; waits where one is under way (it may not have been awaited).
- * Rejects with what such a one threw: nobody else has seen it.
+ * Closes the run's transactions after the handler settled, and waits for an open one, which may not have been
+ * awaited. Rejects with the error of such a transaction, because nobody else has seen it.
  */
 export function settledTransaction(of: RunTransaction): Promise<void> | undefined {
   if (of.phase === 'under way') return whenOver(of);

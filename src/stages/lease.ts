@@ -1,10 +1,16 @@
+// Watches one run: renews its lease, and ends the wait for the handler at its deadline (admission.md §4.8).
+// Called by `dispatch` alone; one timer serves deadline, renewal and `maxRunMs`.
+
 import type { SafeLogger } from '../shared/logging.ts';
 import { Fault } from '../shared/errors.ts';
 import type { CompleteRequest, Store } from '../stores/store.ts';
 import { backgroundTimer } from '../shared/time-limits.ts';
 import type { Config } from '../config/resolve-options.ts';
 
-/** How a handler's run ended. `lost`: the store says that another owner has the event. `abandoned`: `maxRunMs` is over. */
+/**
+ * End of a handler's run. `lost`: the store says that another owner has the event. `abandoned`: `maxRunMs` is
+ * over.
+ */
 export type RunEnd =
   | { readonly kind: 'returned' }
   | { readonly kind: 'threw'; readonly error: unknown }
@@ -14,50 +20,54 @@ export type RunEnd =
 /** The deadline is over, and the handler still runs. */
 export interface DeadlineExceeded {
   readonly kind: 'overrun';
-  /** How it ends. Never rejects. */
+  /** Resolves with the run's end. Never rejects. */
   readonly finished: Promise<RunEnd>;
 }
 
-/** What a run needs: its lease renewed, and an end to the wait for it. */
+/** Parts of a watched run: the lease to renew, the limits, and whom to tell. */
 export interface WatchRequest {
   readonly store: Pick<Store, 'renew'>;
-  /** Whose lease of which event it is. */
+  /** Owner and event of the lease. */
   readonly complete: Pick<CompleteRequest, 'sender' | 'key' | 'owner'>;
   readonly config: Pick<Config, 'leaseMs' | 'renewMs' | 'maxRunMs' | 'handlerDeadlineMs'>;
   readonly log: SafeLogger;
   /** Aborts when the receiver has stopped: its store is closed. */
   readonly closed: AbortSignal;
-  /** As of `Running`. */
+  /** `Running.beat`. */
   readonly beat: () => void;
-  /** When the run began, on the clock of `performance.now()`. */
+  /** Start of the run, on the clock of `performance.now()`. */
   readonly began: number;
   readonly abort: AbortController;
-  /** The lease is over, and what the handler has under way is to be given up: with this, as its signal. */
+  /**
+   * Called if the lease is over: the handler's open transaction has to be given up, with this as its signal's
+   * reason.
+   */
   readonly givenUp: (why: Fault) => void;
-  /** Called once: how the run ended, or that it goes on past its deadline. */
+  /** Called once, with the run's end or the news that it goes on past its deadline. */
   readonly tell: (end: RunEnd | DeadlineExceeded) => void;
 }
 
-/** A run that is being watched. Times are of `performance.now()`; Infinity: never. */
+/** A run that is being watched. Times are of `performance.now()`; Infinity means never. */
 export interface Watch {
   readonly request: WatchRequest;
   /**
-   * JavaScript cannot stop a handler, and a lease released under one that runs would let two overlap; so it is renewed past
-   * the handler's deadline, up to `maxRunMs` (a crash, for the store).
+   * Time of the next renewal. Renewal goes on past the deadline up to `maxRunMs`. JavaScript cannot stop a
+   * handler, and a lease released under a running one would let two overlap. At `maxRunMs` the store counts a
+   * crash.
    */
   renewAt: number;
   limitAt: number;
   deadlineAt: number;
-  /** When its one timer fires. */
+  /** Time at which its one timer fires. */
   dueAt: number;
   cancel: () => void;
   isRenewing: boolean;
   hasEnded: boolean;
-  /** Told of the end, or of the overrun; after an overrun, of the end that comes then. */
+  /** Called with the end or the overrun; after an overrun it is replaced and called with the later end. */
   tell: (end: RunEnd | DeadlineExceeded) => void;
 }
 
-/** Renews the lease, and ends the wait for the handler at its deadline, or when the lease is over. */
+/** Renews the lease, and ends the wait for the handler at its deadline or when the lease is over. */
 export function watchRun(request: WatchRequest): Watch {
   const { began, tell } = request;
   const { renewMs, maxRunMs, handlerDeadlineMs } = request.config;
@@ -78,7 +88,7 @@ export function watchRun(request: WatchRequest): Watch {
 
 const nothing = (): void => {};
 
-/** A handler that never settles must not hold a process that is stopping; one at work has its own I/O. */
+/** Starts a timer that does not keep a stopping process alive: a handler at work has I/O of its own. */
 function schedule(watch: Watch, now: number): void {
   const { renewAt, limitAt, deadlineAt } = watch;
   watch.dueAt = Math.min(renewAt, limitAt, deadlineAt);
@@ -86,13 +96,13 @@ function schedule(watch: Watch, now: number): void {
   watch.cancel = backgroundTimer(() => look(watch), Math.max(0, watch.dueAt - now));
 }
 
-/** At each time at which something may be due. */
+/** Runs whenever something may be due. */
 function look(watch: Watch): void {
   const { request, dueAt } = watch;
-  // A timer may come a little early.
+  // A timer may fire a little early.
   const now = Math.max(dueAt, performance.now());
   if (now >= watch.deadlineAt) overrun(watch);
-  // A listener for the receiver's end would be one more for each delivery.
+  // Polled here, because a listener for the receiver's end would be one more per delivery.
   if (request.closed.aborted) release(watch);
   else if (now >= watch.limitAt) giveUp(watch, 'abandoned');
   else if (now >= watch.renewAt) {
@@ -102,25 +112,25 @@ function look(watch: Watch): void {
   schedule(watch, now);
 }
 
-/** One at a time. */
+/** Renews one at a time. */
 async function renew(watch: Watch): Promise<void> {
   watch.request.beat();
   if (watch.isRenewing) return;
   watch.isRenewing = true;
   const isHeld = await isStillHeld(watch.request);
   watch.isRenewing = false;
-  // A renewal that was under way when the run was settled finds the lease gone, as it should be.
+  // A renewal in flight while the run is settled rightly finds the lease gone.
   if (!isHeld && watch.limitAt !== Infinity && !watch.request.closed.aborted) giveUp(watch, 'lost');
 }
 
-/** Renews once; says whether the lease may still be ours. */
+/** Renews once; true if the lease may still be ours. */
 async function isStillHeld({ store, log, complete, config }: WatchRequest): Promise<boolean> {
   const { sender, key, owner } = complete;
   try {
     return (await store.renew({ sender, key, owner, leaseMs: config.leaseMs })) === 'renewed';
   } catch (error) {
-    // The lease may run out meanwhile. A store that was away for everybody still takes the renewal of its owner, and
-    // what somebody else has by then is lost when the store says so, by its owner.
+    // The lease may run out meanwhile. If the store was unreachable for everybody, it still takes the owner's
+    // renewal. If somebody else has the lease by then, the store says so.
     log.warn({ err: error }, 'a lease could not be renewed');
     return true;
   }
@@ -146,12 +156,12 @@ function giveUp(watch: Watch, kind: 'lost' | 'abandoned'): void {
   endWatch(watch, { kind });
 }
 
-/** The lease is renewed no more, and stays as it is. */
+/** Ends the renewal and leaves the lease as it is. */
 function release(watch: Watch): void {
   watch.renewAt = watch.limitAt = Infinity;
 }
 
-/** To be called by what runs the handler, when it is done: there is no deadline any more. */
+/** Called by the runner when the handler is done: the deadline no longer applies. */
 export function endWatch(watch: Watch, end: RunEnd): void {
   if (watch.hasEnded) return;
   watch.hasEnded = true;
@@ -159,7 +169,7 @@ export function endWatch(watch: Watch, end: RunEnd): void {
   watch.tell(end);
 }
 
-/** The run is settled, or will not be: nothing of it is looked at any more. */
+/** Ends the watch, because the run is settled or never will be. */
 export function stopWatch(watch: Watch): void {
   release(watch);
   watch.deadlineAt = Infinity;

@@ -1,16 +1,22 @@
+// Remembers the proof by verified deliveries that URL and clock are right, and tries both if a signature
+// fails.
+// Builds verification.md §2.34 and §2.35.
+// Made once per receiver; `src/auth/rfc9421/verify.ts` calls it. The trials are loaded for the first delivery
+// that fails.
+
 import type { HeadRequest, SetUpWatch } from '../auth/auth-contract.ts';
 import { once } from '../shared/single-flight.ts';
 import { type BaseKnowledge, createTrialPace, type SetUpKnowledge, type SetUpParts } from './trial-pace.ts';
 
-/** The trials of what failed by what may be our own fault. */
+/** The trials that tell our own faults from the sender's. */
 type Trials = Pick<typeof import('./clock-trial.ts'), 'clockTrial'> &
   Pick<typeof import('./url-trial.ts'), 'reencoded' | 'urlTrial'>;
 
-/** Senders remembered. One that is forgotten may be tried once more. */
+/** Most senders remembered. A forgotten one may be tried once more. */
 const MAX_SENDERS = 10_000;
 
 /**
- * Made once a receiver. For a delivery that verifies it takes two notes.
+ * Made once per receiver. A delivery that verifies costs two notes.
  * @param load called for the first delivery that fails.
  */
 export function createSetUpWatch(parts: SetUpParts, load: () => Promise<Trials>): SetUpWatch {
@@ -41,7 +47,7 @@ export function createSetUpWatch(parts: SetUpParts, load: () => Promise<Trials>)
       const { url, urlNormalised } = request.delivery;
       const of = ofBase(request);
       const isOpen = urlNormalised || candidates.some(({ sender }) => !of.urlRight.has(sender.agentUrl));
-      // The call with two arguments has no evidence.
+      // `verifyAndDispatch` without a request URL gives no evidence.
       if (url === undefined || !isOpen) return undefined;
       const { reencoded, byForms } = await trials();
       return (

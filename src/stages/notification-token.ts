@@ -1,3 +1,6 @@
+// Compares the token that a webhook carries with the one that was registered (verification.md §6.9).
+// Loaded on demand by `src/receiver/verify.ts`, after the sender is proved and before `admit`.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { comparedWith, PUSH_TOKEN_FIELD } from '../auth/credentials.ts';
 import { present } from '../codec/members.ts';
@@ -17,16 +20,22 @@ export interface TokenContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** Of kind `other` the task envelopes are those whose status nobody knows. */
+/** True for a task envelope. Among those of kind `other`, only envelopes with an unknown status are tasks. */
 const isTaskEnvelope = ({ kind, transport, warnings }: Event): boolean =>
   transport === 'tool' && (kind !== 'other' || warnings.some(({ code }) => code === 'unknown_status'));
 
-/** Other families' `token` is their own, named or not; `null` is how many senders write absence. */
+/**
+ * The token of a task envelope. In other families `token` is a member of their own. `null` counts as absent,
+ * as many senders write it.
+ */
 function tokenOf(event: Event): unknown {
   return isTaskEnvelope(event) ? present(event.envelope, 'token') : undefined;
 }
 
-/** Every token that the delivery carries, wherever; of an unreadable one those of its headers. */
+/**
+ * Every token that the delivery carries, in headers and body; only those of the headers if the body is
+ * unreadable.
+ */
 function tokensOf(headers: HeaderFields, { reading }: Read | ReadChallenge): readonly unknown[] {
   const carried = [fieldValue(headers, PUSH_TOKEN_FIELD), reading.ok ? tokenOf(reading.event) : undefined];
   return carried.filter((token) => token !== undefined);
@@ -39,7 +48,10 @@ function warned<R extends Read | ReadChallenge>(read: R, code: WarningCode): R {
   return { ...read, reading: { ...read.reading, event: withMembers(event, { warnings }) } };
 }
 
-/** What the operation of an agent's push was registered with: other transports have the token in the body, which is read later. Asks the store. */
+/**
+ * The token that the operation of an agent's push was registered with. Other transports carry the token in
+ * the body, which is read later. Asks the store.
+ */
 export async function registeredToken(
   { reading }: Read | ReadChallenge,
   registrations: EventRegistrations | undefined,
@@ -50,8 +62,8 @@ export async function registeredToken(
 }
 
 /**
- * Compares the tokens that a delivery of a proved sender carries with the one that is registered (verification.md §6.9).
- * Before admission: what is refused here burns no nonce.
+ * Compares the tokens of a proved sender's delivery with the registered one (verification.md §6.9). Runs
+ * before admission: a refusal here burns no nonce.
  */
 export function checkToken<R extends Read | ReadChallenge>(
   read: R,

@@ -1,3 +1,6 @@
+// Tells `onHandled`, instruments and alarms that an event has ended (admission.md §2.14).
+// Called by `admit`, `settle` and the inbox after the store knows the end.
+
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import { deliveryId } from '../shared/delivery.ts';
@@ -11,25 +14,25 @@ import { idsOf, runOf } from './ids.ts';
 import { readFrom, type ReadContext } from './read.ts';
 import type { EventName } from './running.ts';
 
-/** How a run ended. */
+/** End of a run. */
 export interface RanTo {
   readonly state: Exclude<Handled['state'], 'stale'>;
   readonly error: string | undefined;
-  /** On the clock of `performance.now()`. */
+  /** End of the run, on the clock of `performance.now()`. */
   readonly endedAt: number;
-  /** When its delivery arrived, on the receiver's clock, Unix ms; absent: a worker's. */
+  /** Arrival of the delivery, on the receiver's clock in Unix ms. Absent for a worker's run. */
   readonly arrivedAt: number | undefined;
 }
 
-/** Who is told of what happens inside. Absent where nobody listens: then nothing is made for it. */
+/** Listeners for ended runs. Members are absent when nobody listens, so that nothing is built for them. */
 export interface RunObserver {
-  /** A run of this process has ended, and the store knows. */
+  /** Called when a run of this process has ended and the store knows. */
   readonly ran?: (run: HandledRun, to: RanTo) => void;
-  /** An event is older than its task's mark, as its delivery brought it: there was no run. */
+  /** Called for an event that is older than its task's mark, as its delivery brought it: there was no run. */
   readonly stale?: (event: Event, deliveryId: string) => void;
 }
 
-/** What `Handled` says of an event. */
+/** The members of `Handled` that describe the event. */
 function factsOf(
   event: Event | undefined,
 ): Pick<Handled, 'url' | 'taskId' | 'operationId' | 'kind' | 'family' | 'status'> {
@@ -44,7 +47,7 @@ function factsOf(
   };
 }
 
-/** A run of this process has ended, and the store knows. */
+/** The report of a run of this process that has ended, once the store knows. */
 function ranOf(run: HandledRun, { state, error, endedAt, arrivedAt }: RanTo): Handled {
   const { won, event, complete } = run;
   const waitedMs = won.waitedMs ?? (arrivedAt === undefined ? 0 : Math.max(0, run.beganAt - arrivedAt));
@@ -61,7 +64,7 @@ function ranOf(run: HandledRun, { state, error, endedAt, arrivedAt }: RanTo): Ha
   });
 }
 
-/** What `onHandled` and instruments listen to. */
+/** Connects `onHandled` and instruments to the run's end. */
 export function observedBy({ instruments }: Pick<EndedContext, 'instruments'>): RunObserver {
   return {
     ran: (run, to) => instruments.handled?.(ranOf(run, to)),
@@ -78,7 +81,9 @@ export interface EndedContext extends ReadContext {
   readonly now: () => number;
 }
 
-/** An event that is older than its task's mark, as its delivery brought it: there was no run. */
+/**
+ * The report of an event that is older than its task's mark, as its delivery brought it: there was no run.
+ */
 function staleOf(event: Event, id: string): Handled {
   const { sender, idempotencyKey: key } = event;
   const facts = factsOf(event);
@@ -95,7 +100,7 @@ function staleOf(event: Event, id: string): Handled {
   });
 }
 
-/** The stored event; undefined where its body is dropped or cannot be read any more. */
+/** The stored event; undefined if its body was dropped or cannot be read any more. */
 export function storedEvent(
   { sender, body, source, url }: Pick<InboxRecord, 'sender' | 'body' | 'source' | 'url'>,
   context: ReadContext,
@@ -117,8 +122,8 @@ async function recordOf(
 }
 
 /**
- * The store has found that an event is over: its runs are used up, or its task has a newer status. The alarm and the hook
- * are told what it keeps of it. Never rejects.
+ * Reports the end of an event that the store found: its runs are used up, or its task has a newer status.
+ * Alarm and hook get the facts of the stored record. Never rejects.
  */
 export async function tellEnded(
   name: EventName,
@@ -131,13 +136,13 @@ export async function tellEnded(
   const event = record && storedEvent(record, context);
   const { waitedMs, ...told } = endOf(name, record, event, context);
   if (state === 'dead') raiseDead(told, 'its runs are used up', context.raiseAlarm);
-  // Of a stale event the last error is that of a run that was to be repeated.
+  // A stale event's last error came from a run that was to be repeated, so it is left out.
   const { lastError, ...facts } = told;
   const why = state === 'dead' && lastError !== undefined && { error: lastError };
   handled?.(Object.freeze({ ...facts, ...factsOf(event), state, waitedMs, durationMs: 0, ...why }));
 }
 
-/** What is known of an event's end: nothing but its name where the store cannot say. */
+/** Known facts of an event's end; only its name if the store cannot tell. */
 function endOf(
   { sender, key }: EventName,
   record: InboxRecord | undefined,

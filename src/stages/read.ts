@@ -1,3 +1,8 @@
+// Reads an authentic body into an event, and into the claim that the store compares and keeps
+// (verification.md §7).
+// Called by the receiver after `authenticate`. No I/O: an unreadable body is answered only after `admit`
+// burned its nonce.
+
 import type { Identity } from '../auth/auth-contract.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import type { InexactNumbers } from '../codec/inexact-numbers.ts';
@@ -19,12 +24,12 @@ import { storedId } from './ids.ts';
 import { windowsOf } from './reported-windows.ts';
 import { stateClaim } from './notified-states.ts';
 
-/** What differs between two deliveries that say the same, wherever it stands. */
+/** Members that differ between two deliveries with the same content, at any depth. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['idempotency_key', 'timestamp', 'metadata']);
 
 /**
- * SHA-256 of what a terminal status says, lower-case hex (verification.md §2.19): status and data; where there is no data
- * the payload less its keys, timestamps and metadata.
+ * SHA-256 of a terminal status's content, in lower-case hex (verification.md §2.19). The content is status
+ * and data. Without data it is the payload, without its keys, timestamps and metadata.
  */
 export function terminalHash(
   { status, data, envelope }: TaskEvent,
@@ -44,12 +49,12 @@ interface ReadBase {
   readonly rawBody: Uint8Array;
 }
 
-/** What is known of bytes beside who sent them. */
+/** Facts about bytes in addition to their sender. */
 interface Known {
-  /** Their SHA-256 in hex. */
+  /** SHA-256 of the bytes in hex. */
   readonly hash?: string | undefined;
   readonly source?: EventChannel | undefined;
-  /** By which URL they came. */
+  /** The URL by which they came. */
   readonly url?: string | undefined;
 }
 
@@ -58,7 +63,7 @@ type Readable = Extract<EventReading, { ok: true }>;
 /** A body that gave an event. */
 export interface ReadEvent extends ReadBase {
   readonly reading: Readable;
-  /** What the store compares and keeps. */
+  /** The facts that the store compares and keeps. */
   readonly claim: EventClaim;
   readonly deliveryId: string;
 }
@@ -72,12 +77,15 @@ interface Unreadable extends Eventless {
   readonly reading: Exclude<EventReading, Readable>;
 }
 
-/** A proof of control: no event, and a question to the owner. */
+/** A proof of control: it has no event and asks the owner a question. */
 export interface ReadChallenge extends Eventless {
   readonly reading: ChallengeReading;
 }
 
-/** An authentic body, read; or why it gives no event. Which it is gets answered only after `admit`. */
+/**
+ * An authentic body after reading: an event, or the reason for having none. The reason is answered only after
+ * `admit`.
+ */
 export type Read = ReadEvent | Unreadable;
 
 export interface ReadContext {
@@ -87,7 +95,7 @@ export interface ReadContext {
   readonly readBody: ReadBody;
 }
 
-/** Who sent it, and in which format where registration told. */
+/** The sender, with its format if registration told it. */
 export type Origin = Pick<SenderEntry, 'agentUrl' | 'format'> & Partial<Pick<SenderEntry, 'edition'>>;
 
 /** Reads bytes of a known sender: this delivery's, or a stored first copy's. */
@@ -108,7 +116,10 @@ export function readFrom(
   });
 }
 
-/** Looked up in the store, each of them: of those that follow it is not noticed that they go on after their last report. */
+/**
+ * Most media buys of one report that the store looks up, one by one. For those after it, reports that come
+ * after the final one go unnoticed.
+ */
 const MAX_REPORTED_BUYS = 100;
 
 function reportClaim(
@@ -126,10 +137,13 @@ function reportClaim(
   };
 }
 
-/** It is told at any time, also after the last report (owed.md §7.5). */
+/** True for a pulled state, which may be told at any time, even after the last report (owed.md §7.5). */
 const isPulledState = ({ kind, source }: Event): boolean => kind === 'other' && source === 'pull';
 
-/** Where an event names its media buy: in its data, or in the body where that is the payload of another family. */
+/**
+ * Row of the media buy that an event names: in its data, or in the body itself if that is the payload of
+ * another family.
+ */
 function mediaBuyRow({ data, envelope }: Event, hashes: Hashes): string | undefined {
   const named = isJsonObject(data) ? textMember(data, 'media_buy_id') : undefined;
   const id = named ?? textMember(envelope, 'media_buy_id');
@@ -141,7 +155,7 @@ function claimMediaBuy(claim: Writable<EventClaim>, event: Event, instant: strin
   if (id !== undefined) claim.mediaBuy = { id, instant };
 }
 
-/** The media buys that an event is about, but for those whose windows it reports. */
+/** Media buys that an event is about, except those whose windows it reports. */
 function streamsOf(event: Event, { report }: EventClaim, hashes: Hashes): readonly string[] {
   if (!report) return [mediaBuyRow(event, hashes) ?? []].flat();
   const windows = new Set(report.windows?.map(({ id }) => id));
@@ -174,11 +188,17 @@ function operationRow({ operationId }: TaskEvent, hashes: Hashes): string | unde
   return operationId === undefined ? undefined : operationRowId(storedId(operationId, hashes));
 }
 
-/** An error is told in several shapes, and in other words: its code is what they have in common. */
+/**
+ * The comparable part of a result. Channels word and shape the same error differently, so its code is
+ * compared.
+ */
 const saysOf = (data: unknown, error: TaskEvent['error']): object =>
   error === undefined ? { data: data ?? null } : { error: error.code ?? error.message };
 
-/** What channels tell of a task is compared across them: of a terminal status its data, wherever that stood. */
+/**
+ * The claim of a task's status for comparison across channels. A terminal status is compared by its data,
+ * wherever the channel put it.
+ */
 function toldClaim(
   { source, status, data, error }: TaskEvent,
   { operation, terminal }: { readonly operation: string | undefined; readonly terminal: boolean },
@@ -196,18 +216,21 @@ function toldClaim(
   };
 }
 
-/** How an event is claimed. */
+/** Parts that a claim is made with. */
 export interface ClaimContext extends Pick<ReadContext, 'hashes'> {
-  /** Where there are any, other channels than webhooks may tell of a task. */
+  /** If present, channels other than webhooks may report on a task. */
   readonly registrations: EventRegistrations | undefined;
   readonly edition: Pick<Edition, 'changedPayload' | 'fingerprint' | 'secondTerminal'>;
   /** The URL of registrations by which it came. */
   readonly via?: OurUrl | undefined;
-  /** By another channel than webhooks: nothing of it is compared with a copy that a seller sends again. */
+  /**
+   * True for an observation by a channel other than webhooks. It is never compared with a copy that a seller
+   * sends again.
+   */
   readonly isObserved?: boolean;
 }
 
-/** By what a delivery is compared with others of its event, and of its task's end. */
+/** Hashes that compare a delivery with other copies of its event, and with other ends of its task. */
 function comparedHashes(
   { event, terminal, inexact }: Readable,
   { edition, hashes }: ClaimContext,
@@ -221,7 +244,10 @@ function comparedHashes(
   };
 }
 
-/** By its kind. Reports and other families are neither ordered nor serialised (admission.md §5.1). */
+/**
+ * Adds the claim for the event's kind. Reports and other families are neither ordered nor serialised
+ * (admission.md §5.1).
+ */
 function claimKind(claim: Writable<EventClaim>, reading: Readable, context: ClaimContext): void {
   const { event, at = reading.instant } = reading;
   const { hashes } = context;
@@ -236,8 +262,8 @@ function claimKind(claim: Writable<EventClaim>, reading: Readable, context: Clai
 }
 
 /**
- * What the store compares and keeps of an event.
- * @param rawHash SHA-256 of the body in hex, where it is known.
+ * The claim of an event: the facts that the store compares and keeps.
+ * @param rawHash SHA-256 of the body in hex, if it is known.
  */
 export function claimOf(
   rawBody: Uint8Array,
@@ -261,7 +287,7 @@ export function claimOf(
   return claim;
 }
 
-/** Apart, for the types: each reading with its own kind of `Read`. */
+/** Separate because of the types: each reading has its own kind of `Read`. */
 function unreadable(
   base: ReadBase,
   reading: Exclude<EventReading, Readable> | ChallengeReading,
@@ -273,13 +299,13 @@ export function isChallenge(body: Read | ReadChallenge): body is ReadChallenge {
   return !body.reading.ok && body.reading.code === 'challenge';
 }
 
-/** A report that does not fit is one all the same, for the handler `other`. */
+/** True for a report, even one that does not fit the schema and goes to the handler `other`. */
 export const isReport = ({ kind, warnings }: Event): boolean =>
   kind === 'delivery-report' || warnings.some(({ code }) => code === 'invalid_delivery_report');
 
 /**
- * The refusal of an event that is no delivery report and came by HMAC where that counts for reports alone
- * (verification.md §2.22): whoever knows that secret is not to end a task with it.
+ * Refuses other events than delivery reports by HMAC, if HMAC counts for reports alone (verification.md
+ * §2.22). The report secret must not be enough to end a task.
  */
 export function beyondReports({ identity, reading }: Read | ReadChallenge): Refusal | undefined {
   const { scheme, sender } = identity;
@@ -288,7 +314,7 @@ export function beyondReports({ identity, reading }: Read | ReadChallenge): Refu
   return refused('webhook_mode_mismatch', 'HMAC came with another event than a delivery report');
 }
 
-/** Check 14, then the envelope rules of verification.md §7. No I/O. */
+/** Performs check 14, then the envelope rules of verification.md §7. No I/O. */
 export function read(
   { rawBody, identity, url }: Authentic,
   context: ReadContext & Pick<ClaimContext, 'registrations'>,

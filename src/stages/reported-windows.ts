@@ -1,3 +1,7 @@
+// Windows that a delivery report has data for: the claim for the store, and the form for the handler (owed.md
+// §3.1).
+// `read` makes the claim, `dispatch` the handler's form; pulls of the reconciler use both parts.
+
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import type { Hashes } from '../crypto/engine.ts';
@@ -8,25 +12,23 @@ import type { ClaimedWindow, WindowClaim } from '../stores/store.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 import { storedId } from './ids.ts';
 
-/* The windows that a delivery report has data of: as the store is told of them, and as a handler is (owed.md §3.1). */
-
-/** Types that change what was reported before. */
+/** Types of reports that change earlier data. */
 const REVISIONS: ReadonlySet<DeliveryReport['notification_type']> = new Set(['adjusted', 'window_update']);
 
 /** Statuses of a row that has no data yet. */
 export const WITHOUT_DATA: ReadonlySet<unknown> = new Set(['reporting_delayed', 'failed']);
 
-/** @returns none for a report without a valid period. */
+/** @returns no windows for a report without a valid period. */
 export function windowsOf(report: DeliveryReport, hashes: Hashes): readonly WindowClaim[] {
   const [start, end] = [msIn(report.reporting_period?.start), msIn(report.reporting_period?.end)];
   if (start === undefined || end === undefined) return [];
   const windows = new Map<string, WindowClaim>();
   for (const row of (report.media_buy_deliveries ?? []).slice(0, MAX_REPORTED_WINDOWS)) {
-    // Their accounts have the id as it is.
+    // Accounts keep the id unchanged.
     if (row.media_buy_id.length > MAX_TEXT) continue;
     const id = storedId(row.media_buy_id, hashes);
     const window = windowOf(report, row);
-    // Of two rows the one that has data counts.
+    // If a media buy has two rows, the one with data counts.
     if (!(window.isLate && windows.has(id))) windows.set(id, { id, start, end, ...window });
   }
   return [...windows.values()];
@@ -52,10 +54,10 @@ function windowOf(
 const msIn = (text: string | null | undefined): number | undefined =>
   typeof text === 'string' ? parseInstant(text)?.ms : undefined;
 
-/** A stage's name is a seller's text, and kept with each account. */
+/** Longest stage name in characters: it is a seller's text, kept with each account. */
 const MAX_STAGE = 64;
 
-/** The measurement window of its packages, else its own. */
+/** The measurement window of the row's packages, or the row's own. */
 function stageOf({ by_package: packages, measurement_window: own }: MediaBuyDelivery): string {
   const named = packages?.flatMap((one) =>
     isJsonObject(one) ? (textMember(one, 'measurement_window') ?? []) : [],
@@ -64,7 +66,10 @@ function stageOf({ by_package: packages, measurement_window: own }: MediaBuyDeli
   return stage.slice(0, MAX_STAGE);
 }
 
-/** For the handler: those that are known to be windows of their media buy. @param report the one that claimed them. */
+/**
+ * The windows in the form for the handler, without those that are not known as windows of their media buy.
+ * @param report the one that claimed them.
+ */
 export function reportWindows(
   claimed: readonly ClaimedWindow[],
   { media_buy_deliveries: rows }: DeliveryReport,

@@ -1,7 +1,10 @@
+// Turns a verdict into status, headers and body; the table of answers is here (admission.md §2.2).
+// Called by `finishOutcome` for every answer. Pure, and without exception text, key ids or reasons.
+
 import type { RefusedCode } from '../shared/codes.ts';
 import type { Refusal, Reply, Unavailability, Verdict } from '../shared/outcome.ts';
 
-/** How a refusal is answered: which status, and which headers and body go with it. */
+/** Answer to a refusal: the status, and the headers and body that go with it. */
 type RefusalReply =
   | { readonly status: 400 | 403 | 409; readonly message: string }
   | { readonly status: 401 }
@@ -12,7 +15,7 @@ type RefusalReply =
 const UNAUTHENTIC: RefusalReply = { status: 401 };
 const LIMITED: RefusalReply = { status: 429 };
 
-/** Total: a code without its row does not compile. The README's table of answers is this one. */
+/** Total: a code without its row does not compile. The README's table of answers matches it. */
 export const ANSWERS: Readonly<Record<RefusedCode, RefusalReply>> = {
   method_not_allowed: { status: 405, allow: 'POST' },
   unsupported_media_type: { status: 415 },
@@ -66,7 +69,7 @@ const reply = (status: number, headers: Readonly<Record<string, string>> = {}, b
 const jsonReply = (status: number, body: object): Reply =>
   reply(status, { 'Content-Type': 'application/json' }, JSON.stringify(body));
 
-/** Whole seconds: who waits a little longer finds what it was told to wait for. */
+/** Rounded up to whole seconds: a sender that waits a little longer finds what it was told to wait for. */
 const retryAfter = (ms: number): Reply['headers'] => ({ 'Retry-After': String(Math.ceil(ms / 1000)) });
 
 function refusalReply(refusal: Refusal, retryAfterMs: number): Reply {
@@ -78,7 +81,7 @@ function refusalReply(refusal: Refusal, retryAfterMs: number): Reply {
     case 409:
       return jsonReply(answer.status, { error: { code, message: answer.message } });
     case 401:
-      // Sellers retry a bearer 401 and take a `Signature` one as the end of the event (verification.md §6.4).
+      // Sellers retry after a bearer 401, and end the event after a `Signature` one (verification.md §6.4).
       return refusal.challenge === 'bearer'
         ? reply(401, { 'WWW-Authenticate': 'Bearer error="invalid_token"' })
         : reply(401, { 'WWW-Authenticate': `Signature error="${code}"` });
@@ -92,10 +95,10 @@ function refusalReply(refusal: Refusal, retryAfterMs: number): Reply {
   }
 }
 
-/** The same for all: nobody can change it. */
+/** Shared by all answers, and frozen. */
 const OK_REPLY: Reply = Object.freeze({ status: 200, headers: Object.freeze({}), body: '' });
 
-/** Pure: what goes back to the sender. No exception text, key id or reason is in it, by construction. */
+/** The reply to the sender. Pure. By construction it holds no exception text, key id or reason. */
 export function respond(verdict: Verdict, retryAfterMs: number): Reply {
   switch (verdict.kind) {
     case 'accepted':
@@ -111,7 +114,7 @@ export function respond(verdict: Verdict, retryAfterMs: number): Reply {
   }
 }
 
-/** Narrows a stage's result: a refusal or a fault ends the run. */
+/** True if a stage's result is a refusal or a fault, which ends the run. */
 export function isRejection(result: { readonly kind: string }): result is Refusal | Unavailability {
   return result.kind === 'refused' || result.kind === 'unavailable';
 }

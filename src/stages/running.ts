@@ -1,3 +1,7 @@
+// Knows which events this process is running, so that none starts twice and suspects run one at a time
+// (admission.md §4.6, §4.7).
+// Made once per receiver; used by `admit`, `dispatch`, the worker and redrives.
+
 import { requestsMayShare } from '../shared/single-flight.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -11,28 +15,33 @@ export interface EventName {
 
 /** An event whose handler is about to be called. */
 export interface RunStart extends EventName {
-  /** Of sender and key. */
+  /** Derived from sender and key. */
   readonly deliveryId: string;
-  /** A lease of it ended with its process (admission.md §4.6). */
+  /** True if a lease of the event ended with its process (admission.md §4.6). */
   readonly suspect: boolean;
-  /** Of a delivery. */
+  /** Known for deliveries only. */
   readonly taskId?: string | undefined;
 }
 
-/** What this process runs, however it was leased: by a delivery, a worker, a redrive (admission.md §4.7). */
+/**
+ * Events that this process runs, by whatever lease: a delivery's, a worker's or a redrive's (admission.md
+ * §4.7).
+ */
 export interface Running {
   /** Id of this process, for the leases that it takes. */
   readonly process: () => string;
   readonly has: (deliveryId: string) => boolean;
-  /** Key of the delivery of this task that runs here. */
+  /** Key of the event of this task that runs here. */
   readonly keyOf: (sender: string, taskId: string) => string | undefined;
   readonly all: () => readonly EventName[];
   readonly hasSuspect: () => boolean;
   /**
-   * Asks for a suspect's lease, and keeps this process's one place for a suspect first: of two that are leased at once each
-   * would be charged with the other's crash. Resolves with `undefined`, and asks nothing, where a suspect runs or the place
-   * is kept for one. Where `isLeased` says so of the answer, the place stays kept until `begin` or `release`, at most for a
-   * lease. Where `ask` rejects, the lease may have been given all the same: the place stays kept for one lease.
+   * Asks for a suspect's lease after reserving this process's one place for suspects. If two were leased at
+   * once, each would be charged with the other's crash. Resolves with `undefined` and asks nothing if a
+   * suspect runs or the place is reserved.
+   *
+   * If `isLeased` accepts the answer, the place stays reserved until `begin` or `release`, at most for one
+   * lease. If `ask` rejects, the lease may still have been given, so the place stays reserved for one lease.
    * @param holder a delivery id, or `WORKER`.
    */
   readonly askAlone: <T>(
@@ -40,21 +49,23 @@ export interface Running {
     ask: () => Promise<T>,
     isLeased: (answer: T) => boolean,
   ) => Promise<T | undefined>;
-  /** Frees the place, if it is kept for `holder`. */
+  /** Frees the place if it is reserved for `holder`. */
   readonly release: (holder: string) => void;
   /**
-   * Undefined where it runs here already, or is a suspect and another one runs: it must not be started. Else to be
-   * called twice: when its handler has settled, and when the store knows, or will not be told. Until both, and at
-   * most for `maxRunMs`, it counts as running.
+   * Undefined if the event runs here already, or is a suspect while another one runs: it must not be started.
+   * The returned function is to be called twice: when the handler has settled, and when the store knows or
+   * will not be told. Until both calls, and at most for `maxRunMs`, the event counts as running.
    */
   readonly begin: (start: RunStart) => (() => void) | undefined;
-  /** A lease is renewed about now: keeps the process's row alive, one call for all leases. Never rejects. */
+  /**
+   * Keeps the process's row alive around the renewal of a lease; one call serves all leases. Never rejects.
+   */
   readonly beat: () => void;
-  /** Tells the store at once that this process is alive. Rejects where the store cannot be reached. */
+  /** Tells the store at once that this process is alive. Rejects if the store cannot be reached. */
   readonly announce: () => Promise<void>;
 }
 
-/** Holder of the place for a suspect of which a worker does not know yet which event it is; no delivery id. */
+/** Holder of the place while a worker does not yet know which suspect it will lease; no delivery id. */
 export const WORKER = 'worker';
 
 export interface RunningOptions {
@@ -70,22 +81,25 @@ interface RunningEvent extends EventName {
   readonly until: number;
   /** Name of its task. */
   readonly task: string | undefined;
-  /** Of the two ends of `begin`. */
+  /** Calls of `begin`'s function that are still to come. */
   left: number;
 }
 
-/** Timers come a little early: the one lease of a process is to bring a beat with each renewal. */
+/**
+ * Share of `renewMs` after which a beat is sent. Timers fire a little early, and each renewal of a lone lease
+ * should bring a beat.
+ */
 const BEAT_SHARE = 0.9;
 
 const taskName = (sender: string, taskId: string): string => `${sender} ${taskId}`;
 
 export function createRunning({ store, config, logger, newId }: RunningOptions): Running {
-  // Where a request can end without an end of its own, what it ran would count as running for `maxRunMs`: nothing is
-  // remembered there.
+  // If a request can die without reaching its end, its runs would count as running for `maxRunMs`. Such a
+  // runtime remembers nothing.
   const remembers = requestsMayShare();
   const { leaseMs, renewMs, maxRunMs } = config;
   const runs = new Map<string, RunningEvent>();
-  /** Delivery ids of those that run, by their tasks. */
+  /** Delivery ids of running events, by task. */
   const tasks = new Map<string, string>();
   let beatenAt = -Infinity;
   let reserved = { holder: '', until: -Infinity };
@@ -127,15 +141,15 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
     if (reserved.holder === holder) reserved = { holder: '', until: -Infinity };
   }
 
-  /** Whether another suspect runs, or is about to. */
+  /** True if another suspect runs or is about to. */
   function isSuspectTaken(deliveryId: string): boolean {
     return hasSuspect() || (isReserved() && reserved.holder !== deliveryId);
   }
 
   async function announce(): Promise<void> {
     beatenAt = performance.now();
-    // Every lease that is kept was renewed within the last `renewMs`: of a process that dies, the row is over no later
-    // than its leases, so that none of them looks like one that a living process has let go.
+    // Every held lease was renewed within the last `renewMs`. So a dead process's row ends no later than its
+    // leases, and none of them looks released by a living process.
     await store.alive?.({ process: process(), forMs: leaseMs - renewMs });
   }
 
@@ -174,7 +188,8 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
     beat() {
       if (!store.alive || performance.now() - beatenAt < BEAT_SHARE * renewMs) return;
       announce().catch((error: unknown) => {
-        // No run ends for it: a crash that is charged wrongly is taken back once this process is heard again.
+        // No run ends because of this: a crash that is charged wrongly is taken back once this process is
+        // heard again.
         logger.warn({ err: error }, 'the store could not record that this process is alive');
       });
     },

@@ -1,3 +1,7 @@
+// Reports a second end of a task: by another channel, or under another idempotency key (verification.md
+// §2.19, admission.md §5.4a).
+// Called by `admit` and `observe`, after the store decided.
+
 import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
 import type { WarningCode } from '../shared/codes.ts';
 import type { Event } from '../events/event.ts';
@@ -8,7 +12,10 @@ import type { ReadEvent } from './read.ts';
 
 type First = NonNullable<Extract<AcceptDecision, { kind: 'done' }>['first']>;
 
-/** Of an event of a task whose end another channel has told before: never a second run, whatever it says. */
+/**
+ * Answers an event of a task whose end another channel reported first. It never causes a second run, whatever
+ * it says.
+ */
 export async function toldBefore(
   { source, hash }: First,
   { reading, claim }: Pick<ReadEvent, 'reading' | 'claim'>,
@@ -45,7 +52,9 @@ const idsIn = ({ taskId, operationId }: Event): object => ({
   ...(operationId !== undefined && { operationId }),
 });
 
-/** What became of a second end, by the store's decision; of the others nothing is told (verification.md §2.19). */
+/**
+ * Fate of a second end, by the store's decision. Other decisions are not reported (verification.md §2.19).
+ */
 const SECOND: Partial<Record<AcceptDecision['kind'], string>> = {
   won: 'its handler runs',
   queued: 'its handler will run',
@@ -61,7 +70,10 @@ const ABOUT_KEYS =
 const HOW_TO_LEARN =
   'Its handler does not run. Poll the task (docs/poll.md), or ask for it by get_task_status. Ask the seller to use a key for one event only';
 
-/** The ends of tasks that an accept brought to light (admission.md §5.4a), as alarms. @returns the warnings for the event. */
+/**
+ * Raises alarms for the ends of tasks that an accept brought to light (admission.md §5.4a). @returns the
+ * warnings for the event.
+ */
 export function tellEnds(result: AcceptResult, event: Event, raiseAlarm: RaiseAlarm): readonly WarningCode[] {
   const of = { sender: event.sender, key: event.idempotencyKey, taskId: event.taskId };
   const told: Alarm[] = [];
@@ -79,7 +91,7 @@ export function tellEnds(result: AcceptResult, event: Event, raiseAlarm: RaiseAl
   return told.map(({ code }) => code as WarningCode);
 }
 
-/** A verdict whose event has them. An event that is to be handled gets them by the store's flags. */
+/** Adds the warnings to the verdict's event. An event that will be handled gets them by the store's flags. */
 export async function withWarnings(verdict: Verdict, codes: readonly WarningCode[]): Promise<Verdict> {
   if (!('event' in verdict)) return verdict;
   const { eventWarning } = await import('../events/reading.ts');

@@ -1,3 +1,8 @@
+// Selects the canonical URL of a delivery and the senders that may call it, by configuration alone
+// (admission.md §2.10).
+// Called by `enter` after `guard`. Several bases, and paths under no base, are handled by files that are
+// loaded on demand.
+
 import type { Bases, PublicUrl } from '../config/public-url.ts';
 import type { Head } from '../shared/delivery.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -5,11 +10,11 @@ import type { Refusal } from '../shared/outcome.ts';
 import type { Guarded } from './guard.ts';
 import { NO_FORM, selectAt, type SelectContext, type Selected, targetAt, urlAt } from './selected.ts';
 
-/** For what few receivers are set up for, or few deliveries need. */
+/** Parts that few receivers and few deliveries need. */
 type Unusual = Pick<typeof import('./several-bases.ts'), 'selectAmong'> &
   Pick<typeof import('./stray.ts'), 'refuseStray'>;
 
-/** @throws ConfigError where `publicUrl` is a prefix and the caller gave no `url`. */
+/** @throws ConfigError if `publicUrl` is a prefix and the caller gave no `url`. */
 export function requireUrl(bases: Bases, url: string | undefined): void {
   if (typeof url === 'string' || bases.every(({ kind }) => kind === 'exact')) return;
   throw new ConfigError(
@@ -18,9 +23,9 @@ export function requireUrl(bases: Bases, url: string | undefined): void {
 }
 
 /**
- * No promise where the senders are at hand.
+ * Returns a promise only if the senders have to be waited for.
  * @param load called for the first delivery that needs it.
- * @throws Fault (rejects) `misconfigured` where the owner's own parts do not fit or fail.
+ * @throws Fault (rejects) `misconfigured` if the owner's own parts do not fit or fail.
  */
 export function select(
   { delivery }: Guarded,

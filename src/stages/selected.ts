@@ -1,3 +1,7 @@
+// The URL that a delivery is for, and who may call it: the parts that every way of selecting shares
+// (admission.md §2.10).
+// Called by `select`, `several-bases.ts`, `stray.ts` and `url-trial.ts`.
+
 import { orLate } from '../shared/time-limits.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Target } from '../auth/auth-contract.ts';
@@ -14,20 +18,21 @@ import type { SenderEntry } from '../config/sender-entry.ts';
 import { isThenable } from '../shared/realms.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 
-/* The URL that a delivery is for, and who may call it. */
-
-/** A delivery whose URL, possible senders and scheme are known: from configuration, never from headers or body. */
+/**
+ * A delivery whose URL, possible senders and scheme are known, from configuration and never from headers or
+ * body.
+ */
 export interface Selected {
   readonly kind: 'selected';
   readonly delivery: Head;
-  /** The one that it is judged by first. */
+  /** The base by which it is judged first. */
   readonly base: PublicUrl;
   readonly target: Target;
   /** Not empty; all of one scheme. */
   readonly senders: readonly [SenderEntry, ...SenderEntry[]];
-  /** The others that it may be for, where there are several bases. Rejects as `select` does. */
+  /** The other selections that are possible, if there are several bases. Rejects as `select` does. */
   readonly others?: () => Promise<readonly Selected[]>;
-  /** What a refusal comes to where it may be another's than that of whom was considered. */
+  /** Converts a refusal if the delivery may be from a sender that was not considered. */
   readonly refused?: (refusal: Refusal) => Refusal | Unavailability;
 }
 
@@ -40,11 +45,11 @@ export interface SelectContext {
   readonly now: () => number;
 }
 
-/** The URL that a request is for, if it is for that base; undefined where its target has no canonical form. */
+/** The URL of a request under that base; undefined if its target has no canonical form. */
 export const targetAt = (base: PublicUrl, url: string | undefined): Target | undefined =>
   base.kind === 'exact' ? base.target : canonicalOrUndefined(base.origin + pathAndQuery(url ?? '/'));
 
-/** The same; undefined where the path is not under it, too. */
+/** As `targetAt`, and undefined if the path is not under the base. */
 export function urlAt(base: PublicUrl, url: string | undefined): Target | undefined {
   const target = targetAt(base, url);
   return target && (base.kind === 'exact' || target.targetUri.startsWith(base.prefix)) ? target : undefined;
@@ -59,7 +64,7 @@ export const NO_FORM: Refusal = refused(
 /** A URL that a delivery may be for. */
 export type UrlOfBase = Pick<Selected, 'base' | 'target'>;
 
-/** Who may call the URL; a refusal where it is nobody. */
+/** Selects who may call the URL; a refusal if nobody may. */
 export function selectAt(
   delivery: Head,
   at: UrlOfBase,
@@ -80,7 +85,10 @@ function isWithinLimit(senders: readonly SenderEntry[]): senders is Selected['se
   return senders.length > 0 && senders.length <= MAX_SENDERS;
 }
 
-/** A look-up that hangs would hold the delivery, and `stop()`, without end. Ms. */
+/**
+ * Longest wait for the senders function. Without a limit, a look-up that hangs would hold the delivery and
+ * `stop()`. Ms.
+ */
 const SENDERS_DEADLINE_MS = 5_000;
 
 export const inTime = <T>(work: Promise<T>): Promise<T> =>
@@ -88,7 +96,7 @@ export const inTime = <T>(work: Promise<T>): Promise<T> =>
 
 const nameOf = ({ targetUri }: Target): string => printableName(targetUri, MAX_URL_BYTES);
 
-/** @throws Fault, always: `misconfigured`, or what the store of registrations says of itself. */
+/** @throws Fault, always: `misconfigured`, or the fault of the store of registrations. */
 function sendersFailed(error: unknown, target: Target, { raiseAlarm }: SelectContext): never {
   if (isOfKind(error, Fault) && error.code !== 'misconfigured') throw error;
   const message = `the senders function failed for ${nameOf(target)}: ${textOf(error)}`;
@@ -113,7 +121,7 @@ function selectedOf(
 
 const TOO_MANY = `the senders function returned more than ${MAX_SENDERS} senders for one URL: only the first ${MAX_SENDERS} are considered, and a delivery that none of them explains is answered 503. Give each seller its own path (publicUrl: '…/*').`;
 
-/** Refusals that say of the senders that were considered that it is none of theirs. */
+/** Refusals that mean: the delivery is from none of the senders that were considered. */
 export const UNEXPLAINED: ReadonlySet<RefusedCode> = new Set([
   'webhook_signature_key_unknown',
   'webhook_signature_key_purpose_invalid',
@@ -122,7 +130,10 @@ export const UNEXPLAINED: ReadonlySet<RefusedCode> = new Set([
   'webhook_signature_invalid',
 ]);
 
-/** What the first of them do not explain may be another's: our owner's fault, and not the seller's (verification.md §5.9). */
+/**
+ * Beyond the limit the delivery may be from a sender that was not considered: our owner's fault, not the
+ * seller's (verification.md §5.9).
+ */
 function ofAnother(refusal: Refusal): Refusal | Unavailability {
   if (!UNEXPLAINED.has(refusal.code)) return refusal;
   return unavailable('misconfigured', `${TOO_MANY} Here: ${refusal.detail}`);

@@ -1,3 +1,7 @@
+// Completes or fails an event after its run, by the owner of its lease, until the store has answered
+// (admission.md §4).
+// Called by the receiver, the worker and redrives with what `dispatch` returned.
+
 import { sleep } from '../shared/time-limits.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -19,10 +23,10 @@ import type { AdmittedEvent } from './admitted-event.ts';
 import type { Outages } from '../receiver/outages.ts';
 
 /**
- * The back-off step after run `attempt` (from 1) failed, for which workers leave an event alone: `baseMs` after the
- * first, twice that after the second, and so on up to `maxMs`, or down to half of that at random, so that what failed
- * together does not come back together. Not less: attempts, and runs for bytes that came before, are counted by steps. A
- * seller's retry does not wait. Whole ms.
+ * Time in whole ms for which workers leave an event alone after run `attempt` (from 1) failed. It is `baseMs`
+ * after the first and doubles up to `maxMs`. A random part of up to half is subtracted, so that events that
+ * failed together do not return together. Not shorter, because attempts, and runs for bytes that came before,
+ * are counted by steps. A seller's retry does not wait.
  * @param random in [0, 1).
  */
 export function backoffMs(
@@ -41,7 +45,7 @@ interface SettleContext {
   readonly raiseAlarm: RaiseAlarm;
   readonly observed: RunObserver;
   readonly registrations: EventRegistrations | undefined;
-  /** What handlers throw, by its text: of each the stack is logged once in a minute. */
+  /** Thins handler errors by their text: the stack of each is logged once a minute. */
   readonly handlerErrors: Thinning;
   readonly outages: Outages;
   /** Unix ms. */
@@ -52,18 +56,21 @@ interface SettleContext {
   readonly closed: () => AbortSignal;
 }
 
-/** What belongs to one delivery. */
+/** Facts and functions that belong to one delivery. */
 export interface SettleDelivery {
   readonly log: SafeLogger;
-  /** Keeps the receiver from closing its store under work that goes on after the reply. */
+  /** Keeps the receiver from closing its store while work goes on after the reply. */
   readonly background: (work: Promise<unknown>) => void;
   /** Nobody waits for an answer: a worker's run. */
   readonly isUnattended?: boolean;
-  /** When the delivery arrived, or the owner asked: Unix ms on the receiver's clock. Absent: a worker's run. */
+  /**
+   * Arrival of the delivery, or time of the owner's redrive: Unix ms on the receiver's clock. Absent for a
+   * worker's run.
+   */
   readonly arrivedAt?: number;
 }
 
-/** How a run ended: its work is done, or it is DEAD. */
+/** End of a run: its work is done, or it is DEAD. */
 interface Settled {
   readonly kind: 'settled';
   readonly state: 'applied' | 'dead';
@@ -72,25 +79,25 @@ interface Settled {
 interface Settling extends SettleDelivery {
   readonly parts: SettleContext;
   readonly outages: Outages;
-  /** The waiting caller is told that the store has not answered; it is asked on. Called again, nothing. */
+  /** Answers the waiting caller while the store is asked again. A second call does nothing. */
   replyWith: ((error: unknown) => void) | undefined;
-  /** The completion was sent once, and what came in place of an answer. */
+  /** The completion was sent once and failed with this error. */
   unanswered: { readonly error: unknown } | undefined;
 }
 
 const APPLIED: Settled = { kind: 'settled', state: 'applied' };
 const DEAD: Settled = { kind: 'settled', state: 'dead' };
 
-/** The first pause before an unanswered completion is sent again, and the longest, ms; each is 4 × the one before. */
+/** First and longest pause between repeated completions, in ms; each is 4 × the one before. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
-/** 50, 200 and 800: a seller waits for the answer. */
+/** Pauses of 50, 200 and 800 before a waiting seller is answered. Ms. */
 const PATIENCE_MS = 1_050;
 
 /**
- * A store that is away must not turn work that was done into work that is done twice: completions and failures are
- * idempotent by their owner and may count after the lease's end too, the lease is renewed meanwhile, and the event
- * counts as running here. So they are sent until the store answers, at most for `maxRunMs`.
+ * Repeats a completion or failure until the store answers, at most for `maxRunMs`: a store outage must not
+ * make finished work run again. Both are idempotent by owner and may count after the lease's end. Meanwhile
+ * the lease is renewed and the event counts as running here.
  */
 function persist<T>(operation: () => Promise<T>, context: Settling): Promise<T> {
   return operation().catch((error: unknown) => persistAgain(operation, error, context));
@@ -102,7 +109,7 @@ async function persistAgain<T>(operation: () => Promise<T>, first: unknown, cont
   let pausedMs = 0;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(4 * pauseMs, LONGEST_PAUSE_MS)) {
     if (!(error instanceof Fault) || error.code !== 'store_unavailable') throw error;
-    // It answers nobody any more.
+    // A stopped receiver's store answers nobody.
     if (closed().aborted || pausedMs >= config.maxRunMs) throw error;
     if (pausedMs >= PATIENCE_MS) context.replyWith?.(error);
     pausedMs += pauseMs;
@@ -128,14 +135,14 @@ function completed(done: CompleteResult): Settled | Unavailability {
     : APPLIED;
 }
 
-/** A worker that stops has aborted it: it is the next one's at once, and the attempt is not counted. */
+/** True if a stopping worker aborted the run: it may be leased at once, and no attempt is counted. */
 function isInterrupted({ abort: { signal } }: HandledRun): boolean {
   return signal.reason instanceof Fault && signal.reason.code === 'shutting_down';
 }
 
 /**
- * A fault of the store's own, which is no event's doing: what was registered for the event could not be looked up, so that
- * no handler was called; or `ctx.transaction` could not begin or commit. The attempt is not counted (admission.md §4.3).
+ * The store's own fault. Either the event's registration could not be looked up, so no handler ran, or
+ * `ctx.transaction` could not begin or commit. The attempt is not counted (admission.md §4.3).
  */
 function faultOfStore({ event, transaction }: HandledRun, error: unknown): Fault | undefined {
   const { failure } = transaction;
@@ -167,7 +174,7 @@ async function failed(run: HandledRun, error: unknown, context: Settling): Promi
   return DEAD;
 }
 
-/** A delivery that is answered has a line of its own, with the text. */
+/** Logs the failure. A delivery that is answered has a line of its own, with the text. */
 function logFailure(
   error: unknown,
   text: string,
@@ -175,7 +182,7 @@ function logFailure(
   { log, parts, isUnattended }: Settling,
 ): void {
   const fields = { ...idsOf(event), ...runOf(lease) };
-  // Many may be, for one reason, which whoever gives them back tells.
+  // Many events may be given back for one reason, which is reported by whoever gives them back.
   if (isGivenBack(error)) return log.info({ error: text, ...fields }, 'an event was given back');
   const suppressed = parts.handlerErrors(text, parts.now());
   if (suppressed !== undefined) {
@@ -188,7 +195,7 @@ function deadEvent({ complete: { sender, key }, won, event }: HandledRun, lastEr
   return { sender, key, deliveryId, ...idsOf(event), ...runOf(lease), lastError };
 }
 
-/** @param step of the back-off. Absent: due at once. */
+/** @param step of the back-off. If absent, the event is due at once. */
 function failLease(
   { complete }: HandledRun,
   end: Pick<FailRequest, 'permanent' | 'unstarted' | 'overrun' | 'error'>,
@@ -208,7 +215,7 @@ function whyDead(error: unknown, { once, lease }: AdmittedEvent): string {
 
 const overrunText = ({ maxRunMs }: Config): string => `the handler ran over maxRunMs (${maxRunMs} ms)`;
 
-/** The process says itself what counts as a crash, and its lease is not left to run out. */
+/** Ends a run over `maxRunMs`: the process reports the crash, and does not let the lease run out. */
 async function overran(run: HandledRun, context: Settling): Promise<Settled | Unavailability> {
   const error = overrunText(context.parts.config);
   const fields = { ...idsOf(run.event), ...runOf(run.won.lease) };
@@ -221,7 +228,7 @@ async function overran(run: HandledRun, context: Settling): Promise<Settled | Un
   return DEAD;
 }
 
-/** Settles a run by its end, and tells of it once the store knows it. */
+/** Settles a run by its end, and tells of it once the store knows. */
 async function close(
   dispatched: Dispatched,
   end: RunEnd,
@@ -238,7 +245,7 @@ async function close(
   return closed(dispatched, { end, endedAt, result }, context);
 }
 
-/** It runs here no more, as those who wait for it see. */
+/** Ends the run here, and wakes the deliveries that wait for it. */
 function letGo({ run, stop }: Dispatched, { parts }: Settling): void {
   stop();
   parts.waiting.wake(run.complete.sender);
@@ -269,7 +276,7 @@ function closed(
   return result;
 }
 
-/** After the answer: who polls the task sees for itself that it has ended, so nothing is lost where this fails. */
+/** Ends the task's watch after the answer. If that fails, the poller still sees that the task has ended. */
 function endWatch({ event }: HandledRun, { parts, background, log }: Settling): void {
   if (!event?.registration || event.kind !== 'task' || !isTerminal(event.status)) return;
   const ended = parts.registrations?.ended?.(event);
@@ -308,14 +315,14 @@ function settleBy(
   }
 }
 
-/** Behind the answer. */
+/** Continues after the answer. */
 function goOn(late: Promise<unknown>, { background, log }: Settling): void {
   background(
     late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
   );
 }
 
-/** For a run past its deadline, which has counted as a failure: that it fails later is no other one. */
+/** For a run past its deadline: it already counted as a failure, so a later one does not. */
 const onlyDone =
   ({ handler }: Outages): Outages['handler'] =>
   (failure) => {
@@ -323,9 +330,9 @@ const onlyDone =
   };
 
 /**
- * Every path after `admit` ends here: complete or fail, by owner. A handler past its deadline is answered 503 and
- * settled when it ends; so is one whose end the store does not take while somebody waits. The sender's retry is then
- * told 200.
+ * Completes or fails by owner; every path after `admit` ends here. A handler past its deadline, or an end
+ * that the store does not take while somebody waits, is answered 503 and settled later. The sender's retry is
+ * then answered 200.
  */
 export async function settle(
   dispatched: Dispatched,
@@ -337,7 +344,7 @@ export async function settle(
   const context: Settling = { ...delivery, parts, outages, replyWith: undefined, unanswered: undefined };
   if (end.kind === 'overrun') return overrun(dispatched, end, context);
   if (end.kind !== 'returned') return outlast(dispatched, end, context);
-  // Nearly every run: its transaction has completed it, or the store answers.
+  // The way of nearly every run: its transaction has completed it, or the store answers at once.
   const endedAt = performance.now();
   let result: Settled | Unavailability = APPLIED;
   try {
@@ -349,7 +356,7 @@ export async function settle(
   return closed(dispatched, { end, endedAt, result }, context);
 }
 
-/** It is settled behind the answer, when it ends. */
+/** Answers now, and settles the run after the answer, when it ends. */
 function overrun(
   dispatched: Dispatched,
   { finished }: DeadlineExceeded,
@@ -367,7 +374,7 @@ function overrun(
   return unavailable('handler_timeout', over);
 }
 
-/** Who waits for an answer is given one while a store that is away is asked on. */
+/** Answers a waiting caller even while an unreachable store is asked again. */
 function outlast(dispatched: Dispatched, end: RunEnd, context: Settling): Promise<Settled | Unavailability> {
   if (context.isUnattended) return close(dispatched, end, context);
   return new Promise((resolve, reject) => {

@@ -1,3 +1,6 @@
+// Decides for which of several bases a delivery is (verification.md §4.16).
+// Loaded on demand by `select`, if `publicUrl` is a list.
+
 import type { Target } from '../auth/auth-contract.ts';
 import { compareHost } from '../auth/rfc9421/host.ts';
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl } from '../config/public-url.ts';
@@ -15,19 +18,17 @@ import {
 } from './selected.ts';
 import { type Prefix, refuseStray, strayMessage } from './stray.ts';
 
-/* For which of several bases a delivery is (verification.md §4.16). */
-
 /** The URL of a base by itself. */
 const placeOf = (base: PublicUrl): Target =>
   base.kind === 'exact'
     ? base.target
     : { targetUri: base.prefix, authority: base.origin.slice(base.origin.indexOf('//') + 2) };
 
-/** Whether the request names the base's authority, or none. */
+/** True if the request names the base's authority, or none. */
 const isNamed = (delivery: Head, base: PublicUrl): boolean =>
   compareHost(delivery, placeOf(base), 'strict').kind === 'same';
 
-/** Whether the request's path and query are those of the URL, which those under a prefix are. */
+/** True if path and query of the request are those of the URL. Under a prefix they always are. */
 function hasPath({ url }: Head, { base, target: { targetUri } }: UrlOfBase): boolean {
   if (base.kind === 'prefix') return true;
   const origin = targetUri.slice(0, targetUri.indexOf('/', 'https://'.length));
@@ -40,8 +41,8 @@ interface Ranked extends UrlOfBase {
 }
 
 /**
- * The URLs that it may be for, each once: first those whose authority it names, among them and among the others those
- * whose path it has, then as they are listed.
+ * The URLs that the delivery may be for, each once. First come those whose authority it names. Within each
+ * group, those with its path come first, then the order of the list.
  */
 export function urlsOf(delivery: Head, bases: readonly PublicUrl[]): readonly Ranked[] {
   const found = new Map<string, Ranked>();
@@ -56,8 +57,8 @@ export function urlsOf(delivery: Head, bases: readonly PublicUrl[]): readonly Ra
 }
 
 /**
- * The bases whose authority it names, where its path is under none of them: a router or proxy of ours may have cut or
- * added one (verification.md §4.15).
+ * Bases whose authority the request names, if its path is under none of them. A router or proxy of ours may
+ * have changed the path (verification.md §4.15).
  */
 function strayedFrom(
   delivery: Head,
@@ -83,7 +84,7 @@ export async function selectAmong(delivery: Head, context: SelectContext): Promi
   }
   if (strayed.length > 0) return refuseStray(delivery, strayed, context);
   if (nobody) return nobody;
-  // One URL is never left out: all of them are prefixes.
+  // A base with one exact URL is always in `urls`, so here all bases are prefixes.
   return refuseStray(
     delivery,
     bases.filter((base) => base.kind === 'prefix'),
@@ -108,7 +109,7 @@ function withOthers(selected: Selected, { urls, strayed }: Rest, context: Select
   const refused: Selected['refused'] = (refusal) => {
     if (strayed.length === 0 || !UNEXPLAINED.has(refusal.code)) return ofAnother?.(refusal) ?? refusal;
     const message = strayMessage(strayed);
-    // A key of a registered sender: strangers raise none.
+    // The key belongs to a registered sender, so strangers cannot raise this alarm.
     if (refusal.code !== 'webhook_signature_key_unknown')
       context.raiseAlarm({ code: 'misconfigured', message });
     return unavailable('misconfigured', message);

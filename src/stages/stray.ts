@@ -1,3 +1,7 @@
+// Answers a request whose path is under no base 503, because a proxy of ours may have changed the path
+// (verification.md §4.15).
+// Loaded on demand by `select` and `several-bases.ts`.
+
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl, written } from '../config/public-url.ts';
 import type { Head } from '../shared/delivery.ts';
 import { Fault } from '../shared/errors.ts';
@@ -7,11 +11,9 @@ import { hmacSecretsOf } from '../auth/credentials.ts';
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
 import { inTime, type SelectContext } from './selected.ts';
 
-/* A request whose path is under no base (verification.md §4.15). */
-
 export type Prefix = Extract<PublicUrl, { kind: 'prefix' }>;
 
-/** Whether it has the field of a legacy scheme that a sender is registered with. */
+/** True if the request has the header of a legacy scheme that one of the senders is registered with. */
 function hasLegacyField({ headers }: Head, senders: readonly SenderEntry[], protocols: Protocols): boolean {
   return senders.some(({ auth }) => {
     if (auth.scheme === 'bearer') return headers.has(auth.header ?? 'authorization');
@@ -20,7 +22,7 @@ function hasLegacyField({ headers }: Head, senders: readonly SenderEntry[], prot
   });
 }
 
-/** Whether it names a key of a registered sender; looked for as for any delivery. */
+/** True if it names a key of a registered sender; keys are found as for any delivery. */
 async function hasKnownKey(
   { headers }: Head,
   senders: readonly SenderEntry[],
@@ -34,7 +36,10 @@ async function hasKnownKey(
   return candidates.length > 0;
 }
 
-/** What sellers can have been given: the path as received, or that with as much of the prefix as can have been cut off. */
+/**
+ * URLs that sellers may have been given: the received path alone, or with as much of the prefix as a proxy
+ * may have cut off.
+ */
 function meantUrls({ url = '/' }: Head, { origin, prefix }: Prefix): ReadonlySet<string> {
   const received = pathAndQuery(url);
   const path = prefix.slice(origin.length);
@@ -45,7 +50,7 @@ function meantUrls({ url = '/' }: Head, { origin, prefix }: Prefix): ReadonlySet
   return new Set(meant.filter((target) => target !== undefined));
 }
 
-/** Who may have sent it: a function of the owner's knows them by the URL that they were given. */
+/** Senders that may have sent it. A function of the owner's knows them by the URL that they were given. */
 async function possibleSenders(
   delivery: Head,
   bases: readonly Prefix[],
@@ -53,7 +58,7 @@ async function possibleSenders(
 ): Promise<readonly SenderEntry[]> {
   const { fixed, forUrl } = config.senders;
   if (fixed) return fixed;
-  // One that throws for a path that it does not know says the same as one that gives nobody.
+  // A function that throws for an unknown path counts as returning [].
   const ask = async (targetUri: string): Promise<readonly SenderEntry[]> =>
     inTime((async () => forUrl(targetUri))()).catch(() => []);
   const urls = new Set(bases.flatMap((base) => [...meantUrls(delivery, base)]));
@@ -61,8 +66,9 @@ async function possibleSenders(
 }
 
 /**
- * A request whose path is not under `publicUrl` (verification.md §4.15). A router or proxy of ours cut or added one, and the seller must not lose
- * the event by it: 503. It is an alarm only where a registered sender may have sent it, so that strangers raise none.
+ * Answers 503 to a request whose path is not under `publicUrl` (verification.md §4.15). A router or proxy of
+ * ours changed the path, and the seller must not lose the event by it. Alarms only if a registered sender may
+ * have sent it, so that strangers cannot raise alarms.
  * @throws Fault (rejects) `misconfigured`, always.
  */
 export async function refuseStray(

@@ -1,3 +1,7 @@
+// Bounds the trials of `clock-trial.ts` and `url-trial.ts` to one a second per name (verification.md §2.34,
+// §2.35).
+// Made by `misconfiguration.ts`, one for each kind of trial and base.
+
 import type { PublicUrl } from '../config/public-url.ts';
 import type { Config } from '../config/resolve-options.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -5,20 +9,24 @@ import { putBounded } from '../shared/bounded.ts';
 import { singleFlight } from '../shared/single-flight.ts';
 import type { Store } from '../stores/store.ts';
 
-/** What signatures that verified have shown of a receiver's set-up. */
+/** Facts about the receiver's set-up that verified signatures have shown. */
 export interface SetUpKnowledge {
-  /** When one was inside its window last. Receiver's clock, Unix ms. */
+  /** Arrival of the last delivery inside its window. Receiver's clock, Unix ms. */
   insideAt: number | undefined;
-  /** What has to be added to the clock, where it was found to be wrong. Ms. Holds until one is inside without it. */
+  /**
+   * Correction to be added to the clock, if it was found to be wrong. Ms. Holds until a delivery is inside
+   * its window without it.
+   */
   offsetMs: number | undefined;
 }
 
-/** What they have shown of one base. */
+/** Facts that verified signatures have shown about one base. */
 export interface BaseKnowledge {
   readonly base: PublicUrl;
   /**
-   * Agent URLs of senders one of whose signatures verified for it. With one that ends in `/*` too: its paths are
-   * the request's, without end, and all that can be wrong about it is its origin, which one under any of them proves.
+   * Agent URLs of senders with a signature that verified for this base. One URL per sender is enough, even if
+   * the base ends in `/*`. Its paths come from the request, so only its origin can be wrong, and any verified
+   * path proves the origin.
    */
   readonly urlRight: Set<string>;
 }
@@ -32,24 +40,25 @@ export interface SetUpParts {
 }
 
 /**
- * Trials that accept nothing: one in a second for each name, or a forger would cause more verifications than he sends requests.
- * One that finds something is not counted: what was found holds, and may be looked for again once it does not.
+ * Allows at most one trial a second per name, so that forged requests cannot multiply signature checks.
+ * Trials accept nothing. One with a finding is not counted: the finding holds, and may be looked for again
+ * once it does not.
  */
 export interface TrialPace {
   /**
-   * Runs `find`, unless a trial of that name has found nothing within the second before `at` (receiver's clock, Unix
-   * ms). A delivery that comes while one is under way waits for its end.
+   * Runs `find`, unless a trial of that name found nothing within the second before `at` (receiver's clock,
+   * Unix ms). A delivery that comes during a trial waits for its end.
    */
   readonly once: <T>(name: string, at: number, find: () => Promise<T | undefined>) => Promise<T | undefined>;
 }
 
-/** What a sender may cause at most: a few verifications a second. */
+/** Minimum time between two trials of one name: a sender causes at most a few verifications a second. */
 const EVERY_MS = 1_000;
-/** Names remembered. One that is forgotten may be tried once more. */
+/** Most names remembered. A forgotten one may be tried once more. */
 const MAX_NAMES = 10_000;
 
 export function createTrialPace(): TrialPace {
-  /** When a name was last tried; noted before the trial begins, and forgotten where that finds something. */
+  /** Time of each name's last trial, noted before it begins and removed if it finds something. */
   const tried = new Map<string, number>();
   const running = new Map<string, Promise<unknown>>();
 
@@ -58,7 +67,7 @@ export function createTrialPace(): TrialPace {
     at: number,
     find: () => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    // What keeps one from being decided keeps those from it too that wait for its end.
+    // If the trial that is waited for cannot decide, those that wait fail with it.
     for (let under = running.get(name); under; under = running.get(name)) await under;
     const last = tried.get(name);
     if (last !== undefined && Math.abs(at - last) < EVERY_MS) return undefined;

@@ -1,3 +1,7 @@
+// Finds the URL that was signed if a signature fails under a known key, to tell a wrong `publicUrl` from a
+// forgery (verification.md §2.34).
+// Made by `misconfiguration.ts`. Accepts nothing and fetches nothing: a finding turns 401 into 503.
+
 import type { HeadRequest, SetUpWatch, VerifiesFor } from '../auth/auth-contract.ts';
 import { receivedAuthority } from '../auth/rfc9421/host.ts';
 import { putBounded } from '../shared/bounded.ts';
@@ -16,26 +20,26 @@ import type { Unavailability } from '../shared/outcome.ts';
 import { urlAt } from './selected.ts';
 import type { BaseKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
 
-/** What was found by one sender's signatures. */
+/** Findings by the signatures of one sender. */
 interface Trials {
-  /** Several keys of one sender under one `kid` take turns. */
+  /** Index of the key to try next: several keys of one sender under one `kid` take turns. */
   nextKey: number;
   /** The form under which a signature verified. Holds until one verifies as configured. */
   found: UrlForm | undefined;
 }
 
-/** Senders remembered. One that is forgotten is tried anew. */
+/** Most senders remembered. A forgotten one is tried anew. */
 const MAX_SENDERS = 10_000;
 
 interface UrlTrialContext {
   readonly parts: SetUpParts;
   readonly known: BaseKnowledge;
   readonly pace: TrialPace;
-  /** By agent URL. */
+  /** Keyed by agent URL. */
   readonly trials: Map<string, Trials>;
 }
 
-/** The URL that was signed, and whose key says so. */
+/** The URL that was signed, and the key that verified it. */
 interface Signed {
   readonly form: UrlForm;
   readonly url: FormedUrl;
@@ -50,7 +54,9 @@ interface Delivered {
   readonly verifies: VerifiesFor;
 }
 
-/** The first of the forms for which a key verifies. Forms that come to one URL are tried once, the configured one never. */
+/**
+ * The first form for which a key verifies. Forms with the same URL are tried once, the configured one never.
+ */
 async function firstSigned(
   { known, evidence, verifies }: Delivered,
   forms: readonly UrlForm[],
@@ -67,7 +73,9 @@ async function firstSigned(
   return undefined;
 }
 
-/** All forms. Publishers may pin several keys under one `kid`: one a trial. */
+/**
+ * Tries all forms with one key. Publishers may pin several keys under one `kid`: each trial takes the next.
+ */
 async function tryForms(
   delivered: Delivered,
   trials: Trials,
@@ -86,12 +94,12 @@ async function trySender(
   agentUrl: string,
   own: readonly Candidate[],
 ): Promise<Signed | undefined> {
-  // What was found before one verified as configured holds no more.
+  // A finding is void once a signature has verified as configured.
   if (known.urlRight.has(agentUrl)) return undefined;
   const its =
     trials.get(agentUrl) ?? putBounded(trials, agentUrl, { nextKey: 0, found: undefined }, MAX_SENDERS);
   if (!its.found) {
-    // Perhaps by a trial that was waited for.
+    // Another trial may have found it while this one waited.
     const find = (): Promise<Signed | undefined> =>
       its.found ? firstSigned(delivered, [its.found], own) : tryForms(delivered, its, own);
     const signed = await pace.once(agentUrl, delivered.request.arrivedAt, find);
@@ -111,7 +119,10 @@ function bySender(candidates: readonly Candidate[]): ReadonlyMap<string, readonl
   return groups;
 }
 
-/** Says which URL was signed. It may be another receiver's, too: only the owner knows which URL the seller was given. */
+/**
+ * Reports the signed URL. It may also be another receiver's: only the owner knows which URL the seller was
+ * given.
+ */
 function mismatch(
   { parts }: UrlTrialContext,
   { target }: HeadRequest,
@@ -128,8 +139,8 @@ function mismatch(
 }
 
 /**
- * After check 10 failed under these keys: tries the signature for the URLs that the request gives evidence of
- * (verification.md §2.34). Accepts nothing and fetches nothing.
+ * Tries the signature, after check 10 failed under these keys, for the URLs that the request gives evidence
+ * of (verification.md §2.34). Accepts nothing and fetches nothing.
  */
 export function urlTrial(
   parts: SetUpParts,
@@ -154,9 +165,9 @@ export function urlTrial(
 }
 
 /**
- * After check 10 failed under these keys, of a URL as a platform writes it: whether the signature is for one that the platform has
- * percent-encoded (verification.md §2.34). At most seven verifications a key, of whatever carries a known key id: without a budget,
- * for a sender that verified before may use such a URL at any time.
+ * Tries, after check 10 failed under these keys, the URL as it was before a platform percent-encoded it
+ * (verification.md §2.34). Costs at most seven verifications per key, for any request that carries a known
+ * key id. There is no budget, because a sender that verified before may use such a URL at any time.
  */
 export async function reencoded(
   { base, raiseAlarm }: Pick<SetUpParts, 'raiseAlarm'> & Pick<BaseKnowledge, 'base'>,

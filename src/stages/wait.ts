@@ -1,33 +1,43 @@
+// Makes a delivery wait while another copy of its event, or another event of its task, is being handled
+// (admission.md §3.11).
+// Called by `admit`; the `wake` of `settle` ends a wait early.
+
 import { requestsMayShare } from '../shared/single-flight.ts';
 import { Fault } from '../shared/errors.ts';
 import { settledWithin, sleep } from '../shared/time-limits.ts';
 import type { PeekResult, Store } from '../stores/store.ts';
 
 /**
- * Deliveries whose event, or whose task, another delivery's handler is working on. One poll a record in a process;
- * a handler that settles in this process wakes them at once. (admission.md §3.11.)
+ * Deliveries that wait for a handler of another delivery, of the same event or task (admission.md §3.11). A
+ * process has one poll per record. A handler that settles in this process wakes them at once.
  */
 export interface Waiting {
   /**
    * Resolves when the record is finished or can be leased, or with `busy` at the deadline.
-   * @throws Fault `overloaded` where too many deliveries wait already.
+   * @throws Fault `overloaded` if too many deliveries wait already.
    */
   readonly until: (request: WaitRequest) => Promise<PeekResult>;
-  /** A handler of this sender's settled here: look again now. */
+  /** Makes the deliveries of this sender look again now, because a handler settled here. */
   readonly wake: (sender: string) => void;
 }
 
 interface WaitRequest {
   readonly sender: string;
   readonly key: string;
-  /** On the clock of `setTimeout`: ms that are left. */
+  /** Remaining time in ms, on the clock of `setTimeout`. */
   readonly leftMs: number;
   readonly signal: AbortSignal | undefined;
-  /** The event's handler, or one of its task, runs in this process: on a lease that may be over, and yet it is waited for. */
+  /**
+   * True if the event's handler, or one of its task, runs in this process: it is waited for even if its lease
+   * is over.
+   */
   readonly isRunning: () => boolean;
 }
 
-/** Waiting deliveries of one process; more get 503 at once. Not counted where a request can die without an end. */
+/**
+ * Most waiting deliveries of one process; more are answered 503 at once. Not counted if a request can die
+ * without reaching its end.
+ */
 const MAX_WAITING = 1_000;
 const POLL_MS = 200;
 
@@ -36,7 +46,7 @@ interface Poll {
   waiters: number;
 }
 
-/** Short sleeps, by sender, that can be ended early. */
+/** Short sleeps by sender, which can be ended early. */
 interface Sleeper {
   readonly sleep: (sender: string) => Promise<void>;
   readonly wake: (sender: string) => void;
@@ -59,7 +69,7 @@ function createSleeper(): Sleeper {
   };
 }
 
-/** One poll a record, shared by all who may wait for each other; it ends when nobody does. */
+/** One poll per record, shared by all that may wait for each other; it ends when nobody waits. */
 function createPolls(
   store: Pick<Store, 'peek'>,
   sleeper: Sleeper,
@@ -94,7 +104,7 @@ function createPolls(
   };
 }
 
-/** Where one delivery may not wait for what another began (`requestsMayShare`), each polls for itself. */
+/** If deliveries may not wait for each other's promises (`requestsMayShare`), each polls for itself. */
 export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
   const shared = requestsMayShare();
   const sleeper = createSleeper();

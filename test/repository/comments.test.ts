@@ -18,6 +18,17 @@ const FOLDERS: readonly string[] = [
   'src/stores/redis',
   'src/stores/sqlite',
   'src/stores/memory',
+  'src/stages',
+  'src/receiver',
+  'src/auth',
+  'src/auth/rfc9421',
+  'src/crypto',
+  'src/codec',
+  'src/shared',
+  'src/keys',
+  'src/keys/net',
+  'src/events',
+  'src/inbox',
 ];
 
 const filesOf = (folder: string): string[] =>

@@ -1,3 +1,6 @@
+// Tries the candidate keys of a signature one by one: checks 8 to 10 (verification.md §2.8 to §2.10).
+// Called by `verify.ts`, and by `refusal-cause.ts` for what is tried before a refusal.
+
 import { utf8 } from '../../codec/encoding.ts';
 import type { VerifyKey } from '../../crypto/engine.ts';
 import type { Candidate, RevocationState } from '../../keys/key-resolver.ts';
@@ -22,7 +25,7 @@ export interface Trial {
   readonly host: HostComparison;
 }
 
-/** The signature base for a URL, encoded; undefined where it cannot be built. */
+/** The signature base for a URL, encoded; undefined if it cannot be built. */
 export function baseFor(
   target: Target,
   { delivery }: HeadRequest,
@@ -33,7 +36,7 @@ export function baseFor(
   return text === undefined ? undefined : utf8(text);
 }
 
-/** Everything that the candidates are tried on, or undefined where the base cannot be built. */
+/** Makes the trial of a delivery; undefined if the base cannot be built. */
 export function trialOf(
   context: AuthContext,
   request: HeadRequest,
@@ -44,14 +47,14 @@ export function trialOf(
   return base && { context, request, signed, base, host: compareHost(delivery, target, context.hostCheck) };
 }
 
-/** The key did not verify, could not be asked about, or could not be tried. */
+/** Result for a key that did not verify, could not be decided, or could not be tried. */
 export type Failure =
   | Refusal
   | Unavailability
-  /** Something on our side threw while this candidate was tried. */
+  /** An error of ours was thrown while this candidate was tried. */
   | { readonly kind: 'faulted'; readonly error: unknown };
 
-/** Whose key verified. */
+/** The candidate whose key verified. */
 export type Verified = {
   readonly kind: 'verified';
   readonly candidate: Candidate;
@@ -78,7 +81,7 @@ function signatureRefusal(host: HostComparison): Refusal {
     : refused('webhook_signature_invalid', 'The signature does not verify.', 10);
 }
 
-/** Checks 8 to 10 for one candidate. */
+/** Performs checks 8 to 10 for one candidate. */
 function tryCandidate(
   trial: Trial,
   candidate: Candidate,
@@ -99,7 +102,7 @@ function tryCandidate(
     : (unfit(revocation) ?? verifyWith(trial, candidate, usable));
 }
 
-/** Checks 9 and 10, where the list is still being asked for. */
+/** Performs checks 9 and 10 while the revocation list is still being fetched. */
 async function tryMeanwhile(
   trial: Trial,
   candidate: Candidate,
@@ -109,13 +112,13 @@ async function tryMeanwhile(
   if (trial.request.senders.length === 1) {
     return unfit(await revocation) ?? verifyWith(trial, candidate, usable);
   }
-  // The seller that signed, if not this one, must not wait for this one's list (verification.md §5.21).
+  // If another seller signed, it must not wait for this one's list (verification.md §5.21).
   revocation.catch(() => undefined);
   const result = await verifyWith(trial, candidate, usable);
   return result.kind === 'verified' ? (unfit(await revocation) ?? result) : result;
 }
 
-/** Check 9. */
+/** The answer of check 9, if it fails. */
 function unfit(revocation: RevocationState): Refusal | Unavailability | undefined {
   if (revocation === 'valid') return undefined;
   return revocation === 'stale'
@@ -124,8 +127,9 @@ function unfit(revocation: RevocationState): Refusal | Unavailability | undefine
 }
 
 /**
- * Check 10. No promise where the main thread verifies.
- * @throws Fault (or rejects with it) where the engine fails: that says nothing of the signature (verification.md §3.10).
+ * Performs check 10. Returns no promise if the main thread verifies.
+ * @throws Fault (or rejects with it) if the engine fails: that says nothing of the signature (verification.md
+ * §3.10).
  */
 function verifyWith(
   { context, base, signed, host }: Trial,
@@ -151,19 +155,19 @@ function engineFailed(error: unknown, { raiseAlarm }: AuthContext): never {
   throw new Fault('misconfigured', message, { cause: error });
 }
 
-/** How much a failure says. One that might have been a success comes before any refusal: 503, never 401. */
+/** Order of failures. One that might have been a success comes before any refusal: 503, never 401. */
 const WEIGHT: Record<Failure['kind'], (failure: Failure) => number> = {
   faulted: () => 102,
   unavailable: () => 101,
   refused: (failure) => (failure.kind === 'refused' ? Number(failure.check) : 0),
 };
 
-/** Of two failures the one that came further, or that leaves the question open. */
+/** The later of two failures: the one that passed more checks, or leaves the question open. */
 export function laterFailure(a: Failure | undefined, b: Failure): Failure {
   return a && WEIGHT[a.kind](a) >= WEIGHT[b.kind](b) ? a : b;
 }
 
-/** An error that is thrown here is our side's: `faulted`. */
+/** Turns an error that is thrown here into `faulted`: it is our side's. */
 function tryOne(
   trial: Trial,
   candidate: Candidate,
@@ -181,10 +185,10 @@ function tryOne(
 type Tried = TrialResult | undefined;
 
 /**
- * Tries one candidate after another until one verifies: a `kid` that two senders publish must not let one of them
- * shadow or block the other (verification.md §5.6), so no failure ends the search. No promise where the first verifies
- * and nothing is waited for, as for most deliveries.
- * @returns the first that verifies, or the failure of the latest check; undefined where there was no candidate.
+ * Tries one candidate after another until one verifies. No failure ends the search: if two senders publish
+ * one `kid`, neither may shadow or block the other (verification.md §5.6). Returns no promise if the first
+ * verifies and nothing is waited for, as for most deliveries.
+ * @returns the first that verifies, or the failure of the latest check; undefined if there was no candidate.
  */
 export function tryCandidates(trial: Trial, candidates: readonly Candidate[]): Tried | Promise<Tried> {
   const [candidate] = candidates;

@@ -1,3 +1,7 @@
+// Checks 1 to 6 of a signature: all that headers and a clock decide, without a key (verification.md §2.1 to
+// §2.6).
+// Called by `verify.ts`, by `verifySignature`, and for advice about refusals.
+
 import { decodeBase64, fastBytes } from '../../codec/encoding.ts';
 import { quoted } from '../../codec/printable.ts';
 import { ALGORITHMS, type SignatureAlgorithm } from '../../crypto/algorithms.ts';
@@ -21,12 +25,15 @@ export const MAX_VALIDITY_S = 300;
 /** Tolerance between two clocks. Seconds. */
 export const SKEW_S = 60;
 
-/** The end of check 5. */
+/** True if the end of check 5's window has passed. */
 export function windowEnded({ expires }: Pick<SignatureWindow, 'expires'>, nowMs: number): boolean {
   return expires * 1000 < nowMs - SKEW_S * 1000;
 }
 
-/** Check 5. Compared in ms: a nonce is kept until just after the last instant, and nothing may be accepted then. */
+/**
+ * Performs check 5. Compares in ms, because a nonce is kept until just after the last instant, and nothing
+ * may be accepted then.
+ */
 export function windowHolds(window: SignatureWindow, nowMs: number): boolean {
   const { created, expires } = window;
   return (
@@ -37,19 +44,19 @@ export function windowHolds(window: SignatureWindow, nowMs: number): boolean {
   );
 }
 
-/** The three fields, parsed: check 1 passed. */
+/** The three headers, parsed: check 1 passed. */
 export interface SignatureFields {
   readonly kind: 'parsed';
   readonly input: SignatureInput;
   readonly signature: Uint8Array;
-  /** Undefined where the request has no `Content-Digest`, which check 6 refuses. */
+  /** Undefined if the request has no `Content-Digest`, which check 6 refuses. */
   readonly digest: ContentDigest | undefined;
 }
 
-/** Headers that passed checks 1 to 6: nothing about them is wrong but perhaps the signature. */
+/** Headers that passed checks 1 to 6: only the signature may still be wrong. */
 export interface CheckedSignature {
   readonly kind: 'checked';
-  /** The name that the tag says: the key's purpose is read by it. */
+  /** The protocol name in the tag; it selects the key's purpose member. */
   readonly protocol: Protocol;
   readonly components: readonly string[];
   /** `@signature-params` as received. */
@@ -63,7 +70,9 @@ const MIN_NONCE_BYTES = 16;
 
 const malformed = (detail: string): Refusal => refused('webhook_signature_header_malformed', detail, 1);
 
-/** Reads `sig1` of `Signature`, a dictionary of byte sequences (RFC 9421 §4.2); a string says what is wrong. */
+/**
+ * Reads `sig1` of `Signature`, a dictionary of byte sequences (RFC 9421 §4.2). A string names the mistake.
+ */
 function readSignature(field: string): Uint8Array | string {
   const fast = fastBytes(field, FAST_SIGNATURE);
   if (fast !== undefined) return fast;
@@ -80,12 +89,12 @@ function readSignature(field: string): Uint8Array | string {
 const FAST_SIGNATURE = `${LABEL}=:`;
 
 /**
- * Characters of the three fields together: four times what Node's server takes of all fields. A caller's own server may
- * take megabytes, and to parse them would hold the event loop for seconds.
+ * Most characters of the three headers together: four times what Node's server accepts for all headers. A
+ * caller's own server may accept megabytes, and parsing them would block the event loop for seconds.
  */
 const MAX_FIELDS = 65_536;
 
-/** Check 1: the three fields are there and parse. */
+/** Performs check 1: the three headers are there and parse. */
 export function readSignatureFields(headers: HeaderFields): SignatureFields | Refusal {
   const inputField = fieldValue(headers, 'signature-input');
   const signatureField = fieldValue(headers, 'signature');
@@ -107,7 +116,7 @@ export function readSignatureFields(headers: HeaderFields): SignatureFields | Re
 
 type Complete = Required<SignatureParameters>;
 
-/** Check 2, first half: all six parameters. */
+/** Performs the first half of check 2: all six parameters are there. */
 function isComplete(parameters: SignatureParameters): parameters is Complete {
   const { created, expires, nonce, keyid, alg, tag } = parameters;
   return (
@@ -120,7 +129,10 @@ function isComplete(parameters: SignatureParameters): parameters is Complete {
   );
 }
 
-/** Unpadded base64url. A nonce is compared as text and never decoded, so its trailing bits do not matter. */
+/**
+ * True for unpadded base64url. A nonce is compared as text and never decoded, so its trailing bits do not
+ * matter.
+ */
 function isNonce(nonce: string): boolean {
   const bytes = Math.floor((nonce.length * 3) / 4);
   return /^[A-Za-z0-9_-]*$/.test(nonce) && nonce.length % 4 !== 1 && bytes >= MIN_NONCE_BYTES;
@@ -136,7 +148,7 @@ function broken(check: 2 | 3 | 4, code: AuthenticationCode, got: string): Refusa
   return refused(code, `Got ${quoted(got)}.`, check);
 }
 
-/** Checks 2 (second half) to 5, in their order. @returns the name that the tag says. */
+/** Performs checks 2 (second half) to 5, in their order. @returns the protocol name in the tag. */
 function nameOf(found: Complete, protocols: Protocols, nowMs: number): Protocol | Refusal {
   if (!isNonce(found.nonce)) return broken(2, 'webhook_signature_header_malformed', found.nonce);
   const protocol = protocols.find(({ signatureTag }) => signatureTag === found.tag);
@@ -149,7 +161,7 @@ function nameOf(found: Complete, protocols: Protocols, nowMs: number): Protocol 
 
 const incomplete = (detail: string): Refusal => refused('webhook_signature_components_incomplete', detail, 6);
 
-/** A list that has a component twice, or lacks one. */
+/** Refuses a list that has a component twice or lacks one. */
 function listRefusal(components: readonly string[]): Refusal | undefined {
   const distinct = new Set(components);
   if (distinct.size !== components.length) return incomplete('A component is covered twice.');
@@ -157,9 +169,9 @@ function listRefusal(components: readonly string[]): Refusal | undefined {
   return missing === undefined ? undefined : incomplete(`${missing} is not covered.`);
 }
 
-/** Check 6. A component with parameters is not a name of a field, so that `isCoverable` refuses it. */
+/** Performs check 6. A component with parameters is no header name, so `isCoverable` refuses it. */
 function componentsRefusal(components: readonly string[], headers: HeaderFields): Refusal | undefined {
-  // The fast path gives this very list.
+  // The fast path returns this very list.
   const isRequired = components === REQUIRED_COMPONENTS;
   if (isRequired && coversRequired(headers)) return undefined;
   const refusal = isRequired ? undefined : listRefusal(components);
@@ -169,7 +181,7 @@ function componentsRefusal(components: readonly string[], headers: HeaderFields)
 }
 
 /**
- * Checks 2 to 6, in their order; the first that fails decides.
+ * Performs checks 2 to 6 in their order; the first that fails decides.
  * @param nowMs receiver's clock, Unix ms.
  */
 export function checkSignatureFields(
@@ -196,10 +208,10 @@ export function checkSignatureFields(
     protocol,
     components,
     signatureParams,
-    // Check 4 passed: the algorithm is one of the table's.
+    // Check 4 passed, so the algorithm is one of the table's.
     parameters: parameters as CheckedSignature['parameters'],
     signature,
-    // Check 6 passed: the covered Content-Digest is there.
+    // Check 6 passed, so the covered Content-Digest is there.
     digest: digest ?? NO_DIGEST,
   };
 }
@@ -207,9 +219,9 @@ export function checkSignatureFields(
 const NO_DIGEST: ContentDigest = { sha256: undefined };
 
 /**
- * Checks 1 to 6 (verification.md §2.1 to §2.6): all that headers and a clock decide. Pure; the first that fails, in
- * the order of the table, decides. Never throws.
- * @param headers as from `headerFields`.
+ * Performs checks 1 to 6 (verification.md §2.1 to §2.6): all that headers and a clock decide. Pure. The first
+ * that fails, in the table's order, decides. Never throws.
+ * @param headers made by `headerFields`.
  * @param nowMs receiver's clock, Unix ms.
  */
 export function checkSignatureHeaders(

@@ -1,8 +1,14 @@
+// Reads `Content-Digest` and compares it with the body: check 11 (verification.md §2.11, RFC 9530).
+// Called by `checks.ts` for the header and by `verify.ts` for the body.
+
 import type { Hashes } from '../../crypto/engine.ts';
 import { decodeBase64, isHexOf, fastBytes } from '../../codec/encoding.ts';
 import { readDictionary } from './signature-input.ts';
 
-/** What `Content-Digest` says. Members other than `sha-256` are ignored; without it nothing can match. */
+/**
+ * The digest in `Content-Digest`. Members other than `sha-256` are ignored; without `sha-256` nothing can
+ * match.
+ */
 export interface ContentDigest {
   readonly sha256: Uint8Array | undefined;
 }
@@ -17,9 +23,9 @@ function fromBase64(base64: string | undefined): ContentDigest | string {
 }
 
 /**
- * Reads `Content-Digest` (RFC 9530 §2; the part of check 1 that concerns it).
- * @param lines the field's lines; repeated ones are refused.
- * @returns the digest, or what is wrong: a predicate whose subject is the field. Never throws.
+ * Reads `Content-Digest` (RFC 9530 §2), which is a part of check 1.
+ * @param lines the header's lines; repeated ones are refused.
+ * @returns the digest, or the mistake as a predicate with the header as its subject. Never throws.
  */
 export function readContentDigest(lines: readonly string[]): ContentDigest | string {
   const [line = ''] = lines;
@@ -33,15 +39,16 @@ export function readContentDigest(lines: readonly string[]): ContentDigest | str
 }
 
 /**
- * Check 11: the `sha-256` member equals the digest of the raw bytes. Both are public, time may leak.
+ * Performs check 11: the `sha-256` member equals the digest of the raw bytes. Both are public, so the time
+ * may reveal them.
  * @param actual SHA-256 of the body in hex.
- * @returns it, which the store wants too; undefined where they differ.
+ * @returns `actual`, which the store needs too; undefined if the two differ.
  */
 export function matchingHash(digest: ContentDigest, actual: string): string | undefined {
   return digest.sha256 && isHexOf(actual, digest.sha256) ? actual : undefined;
 }
 
-/** Check 11, where the digest itself is of no further use. */
+/** Performs check 11 for callers that do not need the hash. */
 export function digestMatches(digest: ContentDigest, body: Uint8Array, hashes: Hashes): boolean {
   return matchingHash(digest, hashes.sha256Hex(body)) !== undefined;
 }

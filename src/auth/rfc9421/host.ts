@@ -1,3 +1,7 @@
+// Canonical authorities, and the comparison of `Host` with the configured URL (verification.md §4.2 to §4.4,
+// §4.11 to §4.14).
+// Called for check 10, for the choice among several bases, and by trials of our own URL.
+
 import type { Head } from '../../shared/delivery.ts';
 import type { Target } from '../auth-contract.ts';
 import { PrintableError } from '../../codec/printable-value.ts';
@@ -16,16 +20,16 @@ export class TargetUriError extends PrintableError {
 export type Scheme = 'https' | 'http';
 const DEFAULT_PORTS: Record<Scheme, number> = { https: 443, http: 80 };
 
-/** RFC 3986 §3.2.2 `IPv4address`: no leading zeros. */
+/** Matches an `IPv4address` of RFC 3986 §3.2.2: no leading zeros. */
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?=\d)|$)){4}$/;
 
-/** RFC 3986 §3.2.2 `IPv6address`, lower case. */
+/** True for an `IPv6address` of RFC 3986 §3.2.2, in lower case. */
 function isIpv6(text: string): boolean {
   const halves = text.split('::');
   if (halves.length > 2) return false;
   const groups = halves.flatMap((half) => (half === '' ? [] : half.split(':')));
   const last = groups.at(-1) ?? '';
-  // The dotted form may only stand at the very end, where it takes the place of two groups.
+  // The dotted form may only be at the very end, where it takes the place of two groups.
   const dotted = text.endsWith(last) && IPV4.test(last);
   const hex = dotted ? groups.slice(0, -1) : groups;
   if (!hex.every((group) => /^[0-9a-f]{1,4}$/.test(group))) return false;
@@ -34,9 +38,9 @@ function isIpv6(text: string): boolean {
 }
 
 /**
- * UTS-46, non-transitional, by the platform's URL host parser: the one part of `URL` that is used.
- * What else that parser does to a host (percent-decoding, IPv4 numbers, dropped tabs) must not happen here, so
- * only letters, digits, `-`, `_`, `.` and non-ASCII go in, and what comes out as a number is refused.
+ * UTS-46, non-transitional, by the platform's URL host parser, the only part of `URL` that is used. That
+ * parser also decodes percent signs, reads IPv4 numbers and drops tabs, which must not happen here. So only
+ * letters, digits, `-`, `_`, `.` and non-ASCII go in, and a result that is a number is refused.
  */
 function toAscii(host: string): string {
   if (!/^(?:[A-Za-z0-9._-]|\P{ASCII})+$/u.test(host))
@@ -56,7 +60,7 @@ function canonicalName(host: string): string {
   const ascii = /^\p{ASCII}*$/u.test(host) ? host.toLowerCase() : toAscii(host);
   const name = ascii.endsWith('.') ? ascii.slice(0, -1) : ascii;
   if (name === '') throw new TargetUriError('Host is empty.');
-  // RFC 3986 would let a reg-name hold percent-encodings and sub-delims; no name that resolves has them.
+  // RFC 3986 allows percent-encodings and sub-delims in a reg-name; no name that resolves has them.
   if (!/^[a-z0-9._-]+$/.test(name)) throw new TargetUriError('Host has a forbidden character.');
   if (name.split('.').includes('')) throw new TargetUriError('Host has an empty label.');
   return name;
@@ -81,7 +85,7 @@ function portSuffix(text: string, scheme: Scheme): string {
 }
 
 /**
- * Canonical `host[:port]`, the form of `@authority` (verification.md §4.2 to §4.4).
+ * The canonical `host[:port]`, the form of `@authority` (verification.md §4.2 to §4.4).
  * @param text `uri-host [":" port]` as in a `Host` field or a URL without userinfo.
  * @param scheme decides which port is the default.
  * @throws TargetUriError
@@ -98,19 +102,19 @@ export function canonicalAuthority(text: string, scheme: Scheme): string {
 }
 
 /**
- * What the request says of its own authority, against the configured URL (verification.md §4.11 to §4.13).
- * `differs` is decided by the signature: only the seller can have signed our URL, so where it verifies a proxy of
- * ours rewrote `Host`. `contradiction` is refused whatever the signature says.
+ * Compares the request's own authority with the configured URL (verification.md §4.11 to §4.13). `differs` is
+ * decided by the signature. Only the seller can have signed our URL, so if it verifies, a proxy of ours
+ * rewrote `Host`. `contradiction` is refused whatever the signature says.
  */
 export type HostComparison =
   | { readonly kind: 'same' }
   | { readonly kind: 'differs'; readonly received: string }
   | { readonly kind: 'contradiction'; readonly detail: string };
 
-/** An absolute-form request target (RFC 9112 §3.2.2); userinfo has no place in it. */
+/** Matches an absolute-form request target (RFC 9112 §3.2.2); userinfo is not allowed in it. */
 const ABSOLUTE_FORM = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#]*)/;
 
-/** Canonical, or as it came where it has no canonical form: then it equals no configured authority. */
+/** The canonical form, or the text itself if it has none: then it equals no configured authority. */
 function authorityOf(text: string, scheme: Scheme): string {
   try {
     return canonicalAuthority(text, scheme);
@@ -119,17 +123,19 @@ function authorityOf(text: string, scheme: Scheme): string {
   }
 }
 
-/** `:authority` and `Host`, in the order of their weight. */
+/** Lines of `:authority` and `Host`, in order of precedence. */
 function hostLines({ headers }: Head): readonly string[] {
   return [...(headers.get(':authority') ?? []), ...(headers.get('host') ?? [])];
 }
 
-/** The authority that the request was sent to, by its own word, as it came. Never of `X-Forwarded-*`. */
+/** The authority that the request itself names, as received. Never taken from `X-Forwarded-*`. */
 export function receivedAuthority(delivery: Head): string | undefined {
   return hostLines(delivery)[0] ?? ABSOLUTE_FORM.exec(delivery.url ?? '')?.[2];
 }
 
-/** Every authority that the request names: `:authority`, `Host`, absolute-form target, in the order of their weight. */
+/**
+ * Every authority that the request names, in order of precedence: `:authority`, `Host`, absolute-form target.
+ */
 function authoritiesOf(delivery: Head, scheme: Scheme): readonly string[] {
   const authorities = hostLines(delivery).map((line) => authorityOf(line, scheme));
   const absolute = ABSOLUTE_FORM.exec(delivery.url ?? '');
@@ -141,13 +147,13 @@ function authoritiesOf(delivery: Head, scheme: Scheme): readonly string[] {
   return authorities;
 }
 
-/** An authority under another scheme is none of ours, and has no default port to compare it by. */
+/** True for an authority under another scheme: it is never ours, and has no default port to compare by. */
 function isForeign(url: string | undefined): boolean {
   const scheme = ABSOLUTE_FORM.exec(url ?? '')?.[1]?.toLowerCase();
   return scheme !== undefined && scheme !== 'https' && scheme !== 'http';
 }
 
-/** More than one line, or lines that `Headers` joined: no host name holds a comma. */
+/** True for more than one line, or lines that `Headers` joined: no host name contains a comma. */
 function isRepeated(delivery: Head, name: 'host' | ':authority'): boolean {
   const lines = delivery.headers.get(name) ?? [];
   return lines.length > 1 || lines.some((line) => line.includes(','));
@@ -156,7 +162,7 @@ function isRepeated(delivery: Head, name: 'host' | ':authority'): boolean {
 export const SAME: HostComparison = { kind: 'same' };
 
 /**
- * The request names no authority, or one: in one line of `Host` or `:authority`, and it is ours as it is written in
+ * True if the request names no authority, or only ours: in one line of `Host` or `:authority`, already in
  * canonical form.
  */
 function isPlainHost({ headers, url }: Head, { authority }: Target): boolean {
@@ -168,8 +174,8 @@ function isPlainHost({ headers, url }: Head, { authority }: Target): boolean {
 }
 
 /**
- * The part of check 10 that needs no key. Nothing is ever derived from `X-Forwarded-*`.
- * @param hostCheck `off`: the configured URL stands alone; contradictions inside the request remain.
+ * Performs the part of check 10 that needs no key. Nothing is ever derived from `X-Forwarded-*`.
+ * @param hostCheck `off`: the configured URL alone counts; contradictions inside the request remain.
  */
 export function compareHost(delivery: Head, target: Target, hostCheck: 'strict' | 'off'): HostComparison {
   if (isPlainHost(delivery, target)) return SAME;

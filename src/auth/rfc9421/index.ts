@@ -1,7 +1,8 @@
-/**
- * `proto-webhooks/rfc9421`: the signature profile by itself (RFC 9421 as narrowed by contract.md §5.2 to
- * §5.10), for tools that sign, inspect or verify single messages.
- */
+// The entry `proto-webhooks/rfc9421`: the signature profile for tools that sign, inspect or verify single
+// messages.
+// The profile is RFC 9421, narrowed by contract.md §5.2 to §5.10; `verifySignature` performs its checks with
+// one key.
+
 import { utf8 } from '../../codec/encoding.ts';
 import type { SignatureAlgorithm } from '../../crypto/algorithms.ts';
 import type { CryptoEngine, Hashes, Jwk } from '../../crypto/engine.ts';
@@ -96,7 +97,7 @@ function targetOf(url: string): Target | undefined {
   }
 }
 
-/** Check 10 up to the signature: the target, `Host`, and the base, encoded. */
+/** Performs check 10 up to the signature: the target, `Host`, and the base, encoded. */
 function baseOf(
   delivery: Delivery,
   url: string,
@@ -156,7 +157,7 @@ export async function verifySignature(
   const key = usableKey(jwk, await engine.importKey(jwk), policy);
   if (typeof key === 'string') return refused('webhook_signature_key_purpose_invalid', `The JWK: ${key}.`, 8);
   const { method, url, body } = message;
-  // Without a request target of its own the message cannot contradict itself; `Host` still has to fit.
+  // Without a request target of its own the message cannot contradict itself; `Host` still has to match.
   const delivery = { method, url: undefined, headers, rawBody: body ?? new Uint8Array() };
   const base = baseOf(delivery, url, components, signed.signatureParams);
   if ('kind' in base) return base;

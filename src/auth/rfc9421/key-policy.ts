@@ -1,9 +1,12 @@
+// Check 8: a JWK may verify webhooks of this protocol name, edition and algorithm (verification.md §2.8).
+// Called for each candidate key, and for pins when they are configured.
+
 import { algorithmOfKey, ALGORITHMS, type SignatureAlgorithm } from '../../crypto/algorithms.ts';
 import type { Jwk, VerifyKey } from '../../crypto/engine.ts';
 import { type Edition, purposesOf } from '../../shared/editions.ts';
 import type { Protocol, Protocols } from '../../shared/wire-names.ts';
 
-/** What check 8 compares a key with. */
+/** The facts that check 8 compares a key with. */
 export interface KeyPolicy {
   readonly protocol: Protocol;
   /** Accepted values of `<protocol>_use`, from the sender's edition. */
@@ -13,9 +16,9 @@ export interface KeyPolicy {
 }
 
 /**
- * Check 8: the JWK may verify this signature.
- * @param verifyKey the imported key, or why it could not be imported.
- * @returns the key, or what is wrong with it. Never throws: a JWK may hold anything.
+ * Performs check 8: the JWK may verify this signature.
+ * @param verifyKey the imported key, or the reason why it could not be imported.
+ * @returns the key, or its fault. Never throws: a JWK may contain anything.
  */
 export function usableKey(jwk: Jwk, verifyKey: VerifyKey | string, policy: KeyPolicy): VerifyKey | string {
   if (typeof verifyKey === 'string') return verifyKey;
@@ -34,8 +37,8 @@ export function usableKey(jwk: Jwk, verifyKey: VerifyKey | string, policy: KeyPo
 }
 
 /**
- * Why a key may verify no delivery of an edition, whichever accepted name the delivery's tag has; undefined where it may.
- * Under several names the reason is that of the name whose purpose member the key has.
+ * The reason why a key may verify no delivery of an edition, under any accepted protocol name; undefined if
+ * it may. Under several names the reason is for the name whose purpose member the key has.
  */
 export function unfitReason(
   jwk: Jwk,

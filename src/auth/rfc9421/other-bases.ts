@@ -1,3 +1,7 @@
+// Tries a signed delivery for the other bases that it may be for, if the first does not explain it
+// (verification.md §4.16).
+// Called by `refusal-cause.ts`. Bounds the verifications that one sender's deliveries may cost.
+
 import type { KeySearch } from '../../keys/key-resolver.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
 import type { Unavailability } from '../../shared/outcome.ts';
@@ -5,9 +9,7 @@ import { putBounded } from '../../shared/bounded.ts';
 import type { HeadRequest, Unexplained } from '../auth-contract.ts';
 import { type Trial, trialOf } from './candidates.ts';
 
-/* A signed delivery that may be for several bases, of which the first does not explain it (verification.md §4.16). */
-
-/** A delivery as it is for one of the URLs that it may be for, and the keys of that URL's senders. */
+/** A delivery as it is for one possible URL, with the keys of that URL's senders. */
 export interface Attempt {
   readonly trial: Trial;
   readonly search: KeySearch;
@@ -17,13 +19,16 @@ export interface Attempt {
 const isSameSenders = (some: readonly SenderEntry[], others: readonly SenderEntry[]): boolean =>
   some.length === others.length && some.every((entry, i) => entry === others[i]);
 
-/** One for each other URL that it may be for. @throws as `KeyResolver.find` (rejects) */
+/**
+ * The attempts for the other URLs that the delivery may be for, one each. @throws as `KeyResolver.find`
+ * (rejects)
+ */
 export async function otherAttempts({ trial, search }: Attempt): Promise<readonly Attempt[]> {
   const { context, request, signed } = trial;
   if (!request.others || trial.host.kind === 'contradiction') return [];
   const attempts: Attempt[] = [];
   for (const { base, target, senders } of await request.others()) {
-    // One that is registered with another scheme there may not sign.
+    // A sender that is registered with another scheme there may not sign.
     if (senders[0]?.auth.scheme !== request.senders[0]?.auth.scheme) continue;
     const its: HeadRequest = { ...request, ...(base && { base }), target, senders, others: undefined };
     const known = isSameSenders(senders, request.senders) ? search : undefined;
@@ -34,16 +39,16 @@ export async function otherAttempts({ trial, search }: Attempt): Promise<readonl
   return attempts;
 }
 
-/** Deliveries of a sender within a second: each costs a verification a base. */
+/** Most unexplained deliveries of a sender within a second: each costs a verification for each base. */
 const MOST_UNEXPLAINED = 20;
 const WITHIN_MS = 1_000;
-/** Senders remembered. One that is forgotten may cause as many again. */
+/** Most senders remembered. A forgotten one may cause as many again. */
 const MOST_SENDERS = 10_000;
 
-/** Those that are counted with it: of the sender whose key is named, or else of the first that may call. */
+/** The count for the sender whose key the delivery names, or else for the first that may call. */
 function countOf({ trial: { context, request, host }, search }: Attempt): Counted | undefined {
   const known = context.setUp?.unexplained;
-  // Nothing else is tried.
+  // No other base is tried, so nothing is counted.
   if (!known || !request.others || host.kind === 'contradiction') return undefined;
   const { agentUrl: name = '' } = search.candidates[0]?.sender ?? request.senders[0] ?? {};
   const { arrivedAt: at } = request;
@@ -56,7 +61,7 @@ interface Counted extends Unexplained {
   readonly add: () => void;
 }
 
-/** Refuses to try a delivery any further, if so many failed before it; undefined otherwise. */
+/** Refuses to try a delivery any further if too many failed before it; undefined otherwise. */
 export function notTried(first: Attempt): Unavailability | undefined {
   if ((countOf(first)?.count ?? 0) < MOST_UNEXPLAINED) return undefined;
   return { kind: 'unavailable', code: 'overloaded', check: 10, detail: NOT_TRIED };
@@ -65,5 +70,5 @@ export function notTried(first: Attempt): Unavailability | undefined {
 const NOT_TRIED =
   'The signature does not verify for the first URL that the request may be for, and so many deliveries of this sender verified for none within a second that the others were not tried.';
 
-/** Counts one whose key is known and that is accepted for none. */
+/** Counts a delivery with a known key that no base accepted. */
 export const countFailure = (first: Attempt): void => countOf(first)?.add();

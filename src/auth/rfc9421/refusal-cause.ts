@@ -1,3 +1,8 @@
+// Takes the last steps before a signed delivery is refused: other bases, a replaced key, our own URL or
+// clock.
+// Loaded on demand by `verify.ts`, because deliveries that verify need none of it (verification.md §2.27,
+// §2.34 to §2.36, §4.16).
+
 import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { quoted } from '../../codec/printable.ts';
 import { Fault } from '../../shared/errors.ts';
@@ -23,9 +28,9 @@ import { type Attempt, countFailure, notTried, otherAttempts } from './other-bas
 import type { SignatureParameters } from './signature-input.ts';
 
 /**
- * What `tryCandidates` gives, where the key that verifies is that sender's own too (verification.md §2.36). One
- * that is not, or not yet known to be, is a fault on our side and blocks no other.
- * @param tried what trying the candidates gave already.
+ * Tries the candidates, and accepts only a key that is the sender's own (verification.md §2.36). A key that
+ * is not, or not yet known to be, is a fault on our side and blocks no other.
+ * @param tried the result of trying the candidates, if there is one already.
  */
 export async function tryOwners(
   trial: Trial,
@@ -54,8 +59,8 @@ function undecided(senders: readonly string[]): Fault {
 }
 
 /**
- * `tryOwners` for each of them in turn: the first that verifies, with its trial.
- * @param failed what others came to before.
+ * Runs `tryOwners` for each attempt in turn: the first that verifies, with its trial.
+ * @param failed the failure of earlier attempts.
  */
 async function tryAttempts(attempts: readonly Attempt[], failed?: Failure): Promise<TrialResult | undefined> {
   let failure = failed;
@@ -74,15 +79,16 @@ interface Replaced {
 }
 
 /**
- * After no candidate verified, once: a seller may have replaced a key under its old kid, or another sender, whose
- * set was not asked because this one's has the kid, may be who signed (verification.md §2.27 and §5.6).
+ * Searches once more after no candidate verified. A seller may have replaced a key under its old kid. Or the
+ * signer is another sender, whose key set was not fetched because the kid was found elsewhere
+ * (verification.md §2.27 and §5.6).
  */
 async function findReplaced(attempts: readonly Attempt[], failure: Failure): Promise<Replaced> {
   const found = new Map<KeySearch, KeySearch>();
   const anew: Attempt[] = [];
   for (const { trial, search } of attempts) {
     const { request } = trial;
-    // Check 8 too: a key replaced under its kid may be of another algorithm than the one that is held.
+    // Check 8 counts too: a key replaced under its kid may have another algorithm than the one that is held.
     const ofTheKey = failure.kind === 'refused' && (failure.check === 8 || failure.check === 10);
     const helps = trial.host.kind !== 'contradiction' && (ofTheKey || request.senders.length > 1);
     if (!helps) continue;
@@ -96,7 +102,7 @@ async function findReplaced(attempts: readonly Attempt[], failure: Failure): Pro
   return { result, attempts: result.kind === 'verified' ? [] : anew };
 }
 
-/** The same delivery tried for other URLs. */
+/** Tries the same delivery for other URLs. */
 function verifierOf(trial: Trial): VerifiesFor {
   return async (target, candidates) => {
     const base = baseFor(target, trial.request, trial.signed);
@@ -106,7 +112,7 @@ function verifierOf(trial: Trial): VerifiesFor {
   };
 }
 
-/** Where check 10 failed, and perhaps by our own `publicUrl`: the answer, if that is proved. */
+/** The answer after a failed check 10, if our own `publicUrl` is proved to be the cause. */
 async function signedElsewhere(
   attempts: readonly Attempt[],
   failure: Failure,
@@ -122,8 +128,9 @@ async function signedElsewhere(
 }
 
 /**
- * A key that this sender's edition does not accept and another one does: the sender may speak that edition, and gets
- * a 401 for everything until its owner says so. Raised before the signature is verified, hence stateless.
+ * Alarms if another edition than this sender's accepts the key's purpose. The sender may speak that edition,
+ * and is answered 401 until the owner sets it. Raised before the signature is verified, so nothing is
+ * remembered.
  */
 function raisePurposeAlarm({ context, signed }: Trial, tried: readonly Attempt[]): void {
   const { raiseAlarm } = context;
@@ -137,7 +144,7 @@ function raisePurposeAlarm({ context, signed }: Trial, tried: readonly Attempt[]
     const where = edition.keyPurposes
       ? `in edition ${edition.name}`
       : `under the name ${policy.protocol.name}`;
-    // Only where nothing else is wrong with it: else the advice would not help.
+    // Alarms only if nothing else is wrong with the key; otherwise the advice would not help.
     if (!other || typeof usableKey(key.jwk, key.verifyKey, { ...policy, purposes: [purpose] }) === 'string')
       continue;
     raiseAlarm({
@@ -150,8 +157,8 @@ function raisePurposeAlarm({ context, signed }: Trial, tried: readonly Attempt[]
 }
 
 /**
- * What is left to do before it is refused, where no key verified that is known to be its sender's own.
- * @throws Fault where something on our side keeps it from being decided.
+ * Takes the remaining steps before a refusal, if no key verified that is known to be its sender's own.
+ * @throws Fault if an error of ours keeps it from being decided.
  */
 export async function afterNoneVerified(
   trial: Trial,
@@ -175,7 +182,7 @@ export async function afterNoneVerified(
   }
 }
 
-/** The same, where it is tried for each base. */
+/** Decides over all bases. */
 async function decided(
   own: Attempt,
   failed: Failure | undefined,
@@ -185,7 +192,7 @@ async function decided(
   if (first?.kind === 'verified') return first;
   const attempts = [own, ...others];
   if (!first) return unknownKey(attempts);
-  // Before anything is fetched again for it.
+  // Tried before anything is fetched again.
   const ours = await signedElsewhere(attempts, first);
   if (ours) return ours;
   const second = await findReplaced(attempts, first);
@@ -200,13 +207,13 @@ async function decided(
   return result;
 }
 
-/** @throws Fault where some keys could not be had. */
+/** @throws Fault if some keys could not be fetched. */
 function requireDecided(attempts: readonly Attempt[]): void {
   const open = attempts.flatMap(({ search }) => search.undecided);
   if (open.length > 0) throw undecided(open);
 }
 
-/** @throws Fault where some keys could not be had. */
+/** @throws Fault if some keys could not be fetched. */
 function unknownKey(attempts: readonly Attempt[]): Refusal {
   requireDecided(attempts);
   const keyid = attempts[0]?.trial.signed.parameters.keyid ?? '';
@@ -214,8 +221,8 @@ function unknownKey(attempts: readonly Attempt[]): Refusal {
 }
 
 /**
- * The signature covers our URL and `Host` names another: only the seller can have signed it, so a proxy of ours
- * rewrote `Host` (verification.md §4.12). A fault on our side, hence 503.
+ * Answers 503: the signature covers our URL and `Host` names another. Only the seller can have signed it, so
+ * a proxy of ours rewrote `Host` (verification.md §4.12).
  */
 export function rewrittenHost(
   raiseAlarm: RaiseAlarm,
@@ -232,12 +239,12 @@ export function rewrittenHost(
   return { kind: 'unavailable', code: 'webhook_target_uri_malformed', check: 10, detail };
 }
 
-/** Unix seconds reach this in the year 5138, Unix milliseconds reached it in 1973. */
+/** Unix seconds reach this in the year 5138; Unix milliseconds reached it in 1973. */
 const LOOKS_LIKE_MS = 1e11;
 
 /**
- * Says that two clocks disagree, where a window failed by more than any honest delay. Raised before the signature
- * is verified, hence stateless: nothing that anybody can send grows here.
+ * Alarms that two clocks disagree, if a window failed by more than any honest delay. Raised before the
+ * signature is verified, so nothing is remembered that anybody could make grow.
  */
 function raiseSkewAlarm(
   raiseAlarm: RaiseAlarm,
@@ -263,13 +270,13 @@ function signerOf(result: TrialResult | undefined): Candidate | 'undecided' | un
   return result.kind === 'verified' ? result.candidate : 'undecided';
 }
 
-/** The delivery as it would be checked at a moment inside its window; undefined where no clock could put it right. */
+/** The delivery as it would be checked inside its window; undefined if no clock could make it valid. */
 function lateDelivery(
   context: AuthContext,
   request: HeadRequest,
   fields: SignatureFields,
 ): LateDelivery | undefined {
-  // Check 2 passed: all of them are there.
+  // Check 2 passed, so all of them are there.
   const { created = 0, expires = 0, keyid = '' } = fields.input.parameters;
   if (created >= LOOKS_LIKE_MS) return undefined;
   const { headers } = request.delivery;
@@ -288,7 +295,7 @@ function lateDelivery(
   };
 }
 
-/** After check 5 failed: whether it is this receiver's clock that is wrong (verification.md §2.35). */
+/** Decides, after check 5 failed, whether this receiver's clock is wrong (verification.md §2.35). */
 export async function outsideWindow(
   context: AuthContext,
   request: HeadRequest,

@@ -1,10 +1,13 @@
+// Reads `revoked_at` of a JWK, and compares keys by their material (verification.md §2.9).
+// Called for each candidate key, and by the folder `keys` for pins and published keys.
+
 import type { Jwk } from '../../crypto/engine.ts';
 import { parseInstant } from '../../events/instant.ts';
 import type { Candidate } from '../../keys/key-resolver.ts';
 
 /**
- * Since when a JWK says that it is revoked, Unix seconds rounded down: since ever where what it says cannot be read.
- * Undefined where it says nothing.
+ * Time from which a JWK is revoked by its own `revoked_at`, in Unix seconds rounded down. An unreadable value
+ * revokes it from the beginning. Undefined without `revoked_at`.
  */
 export function revokedSince({ revoked_at: at }: Jwk): number | undefined {
   if (at === undefined || at === null) return undefined;
@@ -12,12 +15,12 @@ export function revokedSince({ revoked_at: at }: Jwk): number | undefined {
   return instant === undefined ? Number.NEGATIVE_INFINITY : Math.floor(instant.ms / 1000);
 }
 
-/** Whether a signature that verifies under one verifies under the other: the members of a JWK that an engine reads. */
+/** True if two JWKs verify the same signatures: their members that an engine reads are equal. */
 export function sameMaterial(a: Jwk, b: Jwk): boolean {
   return a === b || materialOf(a) === materialOf(b);
 }
 
-/** What a signature verifies under: those members, in canonical form. */
+/** The members of a JWK that a signature verifies under, in canonical form. */
 export function materialOf({ kty, crv, x, y }: Jwk): string {
   return JSON.stringify([kty, crv, x, kty === 'EC' ? y : '']);
 }
@@ -25,7 +28,10 @@ export function materialOf({ kty, crv, x, y }: Jwk): string {
 const isRevokedAt = (jwk: Jwk, created: number): boolean =>
   created >= (revokedSince(jwk) ?? Number.POSITIVE_INFINITY);
 
-/** Whether the key, or the same key as another of the sender's publishers pins it, was revoked when this was signed. */
+/**
+ * True if the key was revoked when this was signed, by its own JWK or by another publisher's pin of the same
+ * key.
+ */
 export function isRevokedKey(
   { sender, key }: Candidate,
   candidates: readonly Candidate[],

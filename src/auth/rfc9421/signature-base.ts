@@ -1,3 +1,7 @@
+// Builds the signature base and the canonical target URI of a request (RFC 9421 §2.5, verification.md §4.1 to
+// §4.10).
+// Called by verification, by signing, and for every configured URL.
+
 import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
 import type { Target } from '../auth-contract.ts';
 import { canonicalAuthority, type Scheme, TargetUriError } from './host.ts';
@@ -14,7 +18,7 @@ export interface RequestFacts {
   readonly headers: HeaderFields;
 }
 
-/** The five that every signature of the profile covers (contract.md §5.5). */
+/** The five components that every signature of the profile covers (contract.md §5.5). */
 export const REQUIRED_COMPONENTS: readonly string[] = Object.freeze([
   '@method',
   '@target-uri',
@@ -23,14 +27,17 @@ export const REQUIRED_COMPONENTS: readonly string[] = Object.freeze([
   'content-digest',
 ]);
 
-/** Scheme, path and query (with its `?`) of a canonical target URI. */
+/** Matches scheme, path and query (with its `?`) of a canonical target URI. */
 const CANONICAL_URI = /^(https?):\/\/[^/]*([^?]*)(.*)$/s;
 
 function uriPart(facts: RequestFacts, part: 1 | 2 | 3): string {
   return CANONICAL_URI.exec(facts.target.targetUri)?.[part] ?? '';
 }
 
-/** RFC 9421 §2.2. All but the method come from the configured URL: proxies rewrite what a request says of itself. */
+/**
+ * Derived components (RFC 9421 §2.2). All but the method come from the configured URL, because proxies
+ * rewrite the request's own.
+ */
 const DERIVED: ReadonlyMap<string, (facts: RequestFacts) => string> = new Map([
   ['@method', (facts: RequestFacts) => facts.method.toUpperCase()],
   ['@target-uri', (facts) => facts.target.targetUri],
@@ -45,13 +52,13 @@ const DERIVED: ReadonlyMap<string, (facts: RequestFacts) => string> = new Map([
 /** RFC 9421 §2: a component name is a field name in lower case. */
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 
-/** Whether `name`, in lower case, can be a field's. */
+/** True if `name`, in lower case, can be the name of a header. */
 export const isFieldName = (name: string): boolean => FIELD_NAME.test(name);
 
 /** RFC 9421 §2.5: the base is ASCII, and a line feed in a value would forge one of its lines. */
 const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
 
-/** Value of a plain header field as the base holds it, or undefined where the request has no usable one. */
+/** Value of a plain header as the base holds it; undefined if the request has no usable one. */
 function plainField(name: string, headers: HeaderFields): string | undefined {
   return isFieldName(name) ? textOf(name, headers) : undefined;
 }
@@ -61,12 +68,12 @@ function textOf(name: string, headers: HeaderFields): string | undefined {
   return value !== undefined && FIELD_VALUE.test(value) ? value : undefined;
 }
 
-/** `isCoverable` of each of the required five. */
+/** True if `isCoverable` holds for each of the required five. */
 export function coversRequired(headers: HeaderFields): boolean {
   return textOf('content-type', headers) !== undefined && textOf('content-digest', headers) !== undefined;
 }
 
-/** The lines of the required five, at once: what `componentValue` gives for each of them. */
+/** The lines of the required five at once, equal to those that `componentValue` returns. */
 function requiredLines({ method, target, headers }: RequestFacts): string | undefined {
   const type = textOf('content-type', headers);
   const digest = textOf('content-digest', headers);
@@ -74,23 +81,26 @@ function requiredLines({ method, target, headers }: RequestFacts): string | unde
   return `"@method": ${method.toUpperCase()}\n"@target-uri": ${target.targetUri}\n"@authority": ${target.authority}\n"content-type": ${type}\n"content-digest": ${digest}\n`;
 }
 
-/** Whether `component` can be part of this request's base; without parameters, as check 6 wants it. */
+/** True if `component` can be part of this request's base; without parameters, as check 6 demands. */
 export function isCoverable(component: string, headers: HeaderFields): boolean {
   return DERIVED.has(component) || plainField(component, headers) !== undefined;
 }
 
-/** Value of a component (RFC 9421 §2.1, §2.2), or undefined where the request has none. */
+/** Value of a component (RFC 9421 §2.1, §2.2); undefined if the request has none. */
 function componentValue(component: string, facts: RequestFacts): string | undefined {
   return DERIVED.get(component)?.(facts) ?? plainField(component, facts.headers);
 }
 
-/** Scheme, authority, path, query with its `?`; the fragment is matched and dropped (RFC 3986, appendix B). */
+/**
+ * Matches scheme, authority, path, and query with its `?`; the fragment is matched and dropped (RFC 3986,
+ * appendix B).
+ */
 const URI = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?$/s;
 
-/** RFC 3986 §3.2.1. */
+/** Matches the userinfo of RFC 3986 §3.2.1. */
 const USERINFO = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:]|%[0-9A-Fa-f]{2})*$/;
 
-/** RFC 3986 §5.2.4 for a path that is empty or starts with a slash; consecutive slashes stay as they are. */
+/** Applies RFC 3986 §5.2.4 to a path that is empty or starts with a slash; consecutive slashes stay. */
 function removeDotSegments(path: string): string {
   const segments = path.split('/').slice(1);
   const output: string[] = [];
@@ -104,7 +114,10 @@ function removeDotSegments(path: string): string {
   return `/${output.join('/')}`;
 }
 
-/** RFC 3986 §6.2.2.1 and §6.2.2.2: hex upper case, unreserved characters decoded, everything else as it is. */
+/**
+ * Applies RFC 3986 §6.2.2.1 and §6.2.2.2: hex in upper case, unreserved characters decoded, everything else
+ * unchanged.
+ */
 function normalizePercent(path: string): string {
   return path.replace(/%[0-9A-Fa-f]{2}/g, (triplet) => {
     const char = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
@@ -113,13 +126,14 @@ function normalizePercent(path: string): string {
 }
 
 function canonicalPath(path: string): string {
-  // RFC 3986 has no place for it, and many a parser of URLs takes it for a slash.
+  // RFC 3986 does not allow it, and many URL parsers read it as a slash.
   if (path.includes('\\')) throw new TargetUriError('Path has a backslash.');
   const normal = normalizePercent(removeDotSegments(path));
   // `%%34%31` would decode to `%41`, which would decode again: no form of it is canonical.
   if (normalizePercent(normal) !== normal)
     throw new TargetUriError('Path has an ambiguous percent-encoding.');
-  // `%2E%2E` has become a dot segment by now; without this a canonical form would have another canonical form.
+  // `%2E%2E` has become a dot segment by now; without this step a canonical form would have another canonical
+  // form.
   return removeDotSegments(normal);
 }
 
@@ -152,7 +166,8 @@ function withoutUserinfo(authority: string): string {
  * ```
  */
 export function canonicalTargetUri(url: string): Target {
-  // No URI holds white space, controls or lone surrogates; a line feed would forge a line of the signature base.
+  // No URI has white space, controls or lone surrogates; a line feed would forge a line of the signature
+  // base.
   // oxlint-disable-next-line no-control-regex
   if (/[\u0000-\u0020\u007f]|\p{Surrogate}/u.test(url))
     throw new TargetUriError('URL has a forbidden character.');
@@ -189,7 +204,7 @@ export function signatureBase(
   signatureParams: string,
 ): string | undefined {
   if (!/^[\x20-\x7e]*$/.test(signatureParams)) return undefined;
-  // The fast path gives this very list: see `parseSignatureInputFast`.
+  // The fast path returns this very list: see `parseSignatureInputFast`.
   const isRequired = components === REQUIRED_COMPONENTS;
   const lines = isRequired ? requiredLines(facts) : linesOf(components, facts);
   return lines === undefined ? undefined : `${lines}"@signature-params": ${signatureParams}`;

@@ -1,12 +1,11 @@
+// Parses `Signature-Input`, and any dictionary field, strictly (verification.md §2.1, §3.2, §3.3).
+// A scanner precedes `structured-headers`, which silently keeps the last of two labels or parameters, reads
+// `1.0` as 1, and knows only standard base64.
+// Nothing here throws: the input is a dictionary, or a sentence says why not.
+
 import { type InnerList, isInnerList, type Item, parseDictionary } from 'structured-headers';
 import { type Refusal, refused } from '../../shared/outcome.ts';
 import { REQUIRED_COMPONENTS } from './signature-base.ts';
-
-/*
- * A scanner in front of `structured-headers` (verification.md §3.2), which alone keeps the last of two labels
- * or parameters silently, gives `1.0` as the integer 1, and knows only the standard base64 alphabet. Nothing here
- * throws: what a sender sends is either a dictionary or a sentence that says why not.
- */
 
 /** One member of a dictionary field (RFC 8941 §3.2). */
 export interface Member {
@@ -14,16 +13,16 @@ export interface Member {
   /** The value's text as received, byte for byte: from its first character to its last parameter. */
   readonly raw: string;
   readonly value: Item | InnerList;
-  /** Text of each of the value's own parameters as received, after the `=`; empty for a lone `;name`. */
+  /** Text of each parameter of the value itself, as received after the `=`; empty for a lone `;name`. */
   readonly rawParameters: ReadonlyMap<string, string>;
-  /** Where the value is a byte sequence: the text between its colons as received, in either alphabet. */
+  /** Text between the colons of a byte sequence, as received, in either alphabet. */
   readonly base64?: string;
 }
 
 /**
- * Splits at `separator` outside quoted strings. In valid text a comma outside strings ends a member and a semicolon
- * starts a parameter, wherever they stand; undefined where a string does not end, and where a bare item of RFC 9651
- * begins that RFC 8941 has not: dates (`@1`), and display strings (`%"…"`), in which a backslash escapes nothing.
+ * Splits at `separator` outside quoted strings. In valid text a comma outside strings ends a member, and a
+ * semicolon starts a parameter. Undefined if a string does not end, or at a bare item that only RFC 9651 has.
+ * These are dates (`@1`) and display strings (`%"…"`), in which a backslash escapes nothing.
  */
 function splitOutsideStrings(text: string, separator: ',' | ';'): string[] | undefined {
   const parts: string[] = [];
@@ -43,7 +42,9 @@ function splitOutsideStrings(text: string, separator: ',' | ';'): string[] | und
   return quoted ? undefined : parts;
 }
 
-/** Without optional white space at either end. A regular expression would take quadratic time on inner runs. */
+/**
+ * Removes optional white space at both ends. A regular expression would take quadratic time on inner runs.
+ */
 function trimSpace(text: string): string {
   let start = 0;
   let end = text.length;
@@ -52,7 +53,7 @@ function trimSpace(text: string): string {
   return text.slice(start, end);
 }
 
-/** A member whose value is a byte sequence, in either alphabet. */
+/** Matches a member whose value is a byte sequence, in either alphabet. */
 const BYTE_SEQUENCE = /^([a-z*][a-z0-9_.*-]*=:)([A-Za-z0-9+/_=-]*):/;
 
 function parseAlone(text: string): readonly [string, Item | InnerList] | undefined {
@@ -64,13 +65,13 @@ function parseAlone(text: string): readonly [string, Item | InnerList] | undefin
   }
 }
 
-/** Counts and names parameters in the raw text; undefined where one stands twice, which the parsed map hides. */
+/** Counts and names parameters in the raw text; undefined if one occurs twice, which the parsed map hides. */
 function rawParametersOf(text: string, value: Item | InnerList): ReadonlyMap<string, string> | undefined {
   const pieces = splitOutsideStrings(text, ';') ?? [];
   const inner = isInnerList(value) ? value[0] : [];
   const distinct = inner.reduce((sum, [, parameters]) => sum + parameters.size, value[1].size);
   if (pieces.length - 1 !== distinct) return undefined;
-  // Those of the components of an inner list come first in the text, those of the value itself last.
+  // Parameters of an inner list's components come first in the text, those of the value itself last.
   const own = value[1].size === 0 ? [] : pieces.slice(-value[1].size).map(trimSpace);
   return new Map(
     own.map((piece) => {
@@ -93,13 +94,16 @@ function readMember(text: string): Member | string {
   return bytes ? { label, raw, value, rawParameters, base64 } : { label, raw, value, rawParameters };
 }
 
-/** Members of one dictionary: what RFC 8941 §3.2 wants parsers to take at least (verification.md §2.1). */
+/**
+ * Most members of one dictionary: the number that RFC 8941 §3.2 wants parsers to accept at least
+ * (verification.md §2.1).
+ */
 const MAX_MEMBERS = 1_024;
 
 /**
- * Reads a dictionary field (RFC 8941 §4.2.2) in which no label and no parameter stands twice.
+ * Reads a dictionary field (RFC 8941 §4.2.2) in which no label and no parameter occurs twice.
  * @param field all lines of the field, joined with `, `.
- * @returns its members by label, or what is wrong with it: a predicate whose subject is the field. Never throws.
+ * @returns its members by label, or the mistake as a predicate with the field as its subject. Never throws.
  */
 export function readDictionary(field: string): ReadonlyMap<string, Member> | string {
   const texts = splitOutsideStrings(field, ',');
@@ -115,22 +119,23 @@ export function readDictionary(field: string): ReadonlyMap<string, Member> | str
   return members;
 }
 
-/** Whether a member is an inner list, as every member of `Signature-Input` is (RFC 9421 §4.1). */
+/** The inner list of a member, if it is one, as every member of `Signature-Input` is (RFC 9421 §4.1). */
 function innerListOf(member: Member): InnerList | undefined {
   return isInnerList(member.value) ? member.value : undefined;
 }
 
 const START = 'sig1=(';
 
-/** As the profile's own examples list them, and most senders. */
+/** The order of the profile's own examples and of most senders. */
 const FAST_LIST = REQUIRED_COMPONENTS.map((name) => `"${name}"`).join(' ');
 const FAST_START = `${START}${FAST_LIST})`;
 
 const PLAIN_LIST = /^"[a-z0-9@-]+"(?: "[a-z0-9@-]+")*$/;
 
 /**
- * What senders write: the label `sig1` alone, plain components, the six parameters in any order without escapes or
- * white space, each once, nothing else. In a tenth of the full parser's time; undefined sends the field there.
+ * Parses the usual form in a tenth of the full parser's time; undefined sends the field to that. The usual
+ * form has the label `sig1` alone, plain components, and the six parameters in any order. Each occurs once,
+ * without escapes or white space, and nothing else is there.
  */
 export function parseSignatureInputFast(field: string): SignatureInput | undefined {
   const isRequired = field.startsWith(FAST_START);
@@ -152,15 +157,15 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface ParameterForm {
   readonly name: keyof Parameters;
-  /** What stands between the semicolon and the value's digits or characters. */
+  /** Text between the semicolon and the value's digits or characters. */
   readonly start: string;
-  /** Its bit among those that were seen. */
+  /** Bit of the parameter in the set of those seen. */
   readonly bit: number;
 }
 
 const NAMES = ['created', 'expires', 'nonce', 'keyid', 'alg', 'tag'] as const;
 
-/** By the code of the first letter: no two names share one. */
+/** Keyed by the first letter's code: no two names share one. */
 const PLACES: ReadonlyMap<number, ParameterForm> = new Map(
   NAMES.map((name, index) => {
     const start = name === 'created' || name === 'expires' ? `${name}=` : `${name}="`;
@@ -173,7 +178,10 @@ const SEMICOLON = 0x3b;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** The six; undefined where one is missing, stands twice, is unknown or escaped, or anything is between them. */
+/**
+ * The six parameters. Undefined if one is missing, repeated, unknown or escaped, or if anything is between
+ * them.
+ */
 function readParameters(field: string, start: number): Parameters | undefined {
   const found: Mutable<Parameters> = { created: 0, expires: 0, nonce: '', keyid: '', alg: '', tag: '' };
   let seen = 0;
@@ -199,10 +207,10 @@ function readParameters(field: string, start: number): Parameters | undefined {
   return seen === ALL ? found : undefined;
 }
 
-/** Longest integer (RFC 8941 §3.3.1). */
+/** Longest integer in digits (RFC 8941 §3.3.1). */
 const MAX_DIGITS = 15;
 
-/** Behind the digits that begin at `from`; -1 where there are none, or too many. */
+/** Index after the digits that begin at `from`; -1 if there are none, or too many. */
 function digitsEnd(field: string, from: number): number {
   let at = from;
   while (isDigit(field.charCodeAt(at))) at += 1;
@@ -213,7 +221,10 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** Where the closing quote of a string without escapes stands; -1 where there is none, or anything but printable ASCII. */
+/**
+ * Index of the closing quote of a string without escapes; -1 if there is none, or anything but printable
+ * ASCII.
+ */
 function stringEnd(field: string, from: number): number {
   for (let at = from; at < field.length; at += 1) {
     const code = field.charCodeAt(at);
@@ -223,7 +234,7 @@ function stringEnd(field: string, from: number): number {
   return -1;
 }
 
-/** The one label that is processed; others are ignored (verification.md §2.16). */
+/** The only label that is processed; others are ignored (verification.md §2.16). */
 export const LABEL = 'sig1';
 
 /**
@@ -268,7 +279,10 @@ const TYPES: Record<keyof SignatureParameters, BareType> = {
   tag: 'string',
 };
 
-/** The library gives `1.0` as 1, so that only the raw text tells an integer (RFC 8941 §3.3.1) from a decimal. */
+/**
+ * Types of parameters. The library returns 1 for `1.0`, so only the raw text tells an integer (RFC 8941
+ * §3.3.1) from a decimal.
+ */
 const IS: Record<BareType, (value: unknown, raw: string) => boolean> = {
   integer: (value, raw) => typeof value === 'number' && /^-?[0-9]{1,15}$/.test(raw),
   string: (value) => typeof value === 'string',
@@ -277,7 +291,7 @@ const IS: Record<BareType, (value: unknown, raw: string) => boolean> = {
 const malformed = (detail: string): Refusal =>
   refused('webhook_signature_header_malformed', `Signature-Input ${detail}.`, 1);
 
-/** Names are enough for a component with parameters: check 6 refuses it whatever their values. */
+/** A component with parameters keeps only their names: check 6 refuses it whatever their values. */
 function readComponent([name, parameters]: Item): string | undefined {
   if (typeof name !== 'string') return undefined;
   const tail = [...parameters.keys()].map((parameter) => `;${parameter}`);
@@ -304,9 +318,7 @@ function readInput(member: Member): SignatureInput | Refusal {
   return { kind: 'signature-input', components, parameters, raw: member.raw };
 }
 
-/**
- * Any valid `Signature-Input`. Exported for the test that holds the fast path to the same results.
- */
+/** Parses any valid `Signature-Input`. Exported for the test that compares the fast path with it. */
 export function parseSignatureInputFull(field: string): SignatureInput | Refusal {
   const members = readDictionary(field);
   if (typeof members === 'string') return malformed(members);

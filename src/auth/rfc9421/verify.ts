@@ -1,3 +1,7 @@
+// Proves the sender of a delivery by its signature: checks 1 to 10 by headers, check 11 by the body
+// (verification.md §2).
+// Called by `authenticate`. The steps before a refusal are in `refusal-cause.ts`, which is loaded on demand.
+
 import type { Candidate, KeySearch } from '../../keys/key-resolver.ts';
 import { type Unavailability, refused } from '../../shared/outcome.ts';
 import {
@@ -21,7 +25,9 @@ import type { outsideWindow as OutsideWindow } from './refusal-cause.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
 import { isThenable } from '../../shared/realms.ts';
 
-/** A string of its own: a slice would keep the whole header alive for as long as a store keeps the nonce. */
+/**
+ * A string of its own: a slice would keep the whole header in memory for as long as a store keeps the nonce.
+ */
 function copy(text: string): string {
   return ` ${text}`.slice(1);
 }
@@ -40,7 +46,9 @@ interface Signer {
   readonly nonce: NonNullable<Proof['nonce']>;
 }
 
-/** The end of check 5 once more, for a body that took its time: a nonce is kept until then. Then check 11. */
+/**
+ * Performs the end of check 5 again, for a body that took long: a nonce is kept until then. Then check 11.
+ */
 function identified(
   { context, request, signed }: Trial,
   { sender, nonce }: Signer,
@@ -68,7 +76,7 @@ function proofOf(trial: Trial, candidate: Candidate): Proof {
   };
 }
 
-/** The sender is proved; left is its body. */
+/** Proves the sender; the body remains. */
 function proved(trial: Trial, { candidate }: Verified): Proof | Promise<Unavailability> {
   const { context, request, host } = trial;
   context.keys.verified?.(candidate, request);
@@ -86,12 +94,11 @@ async function rewritten(
 }
 
 /**
- * Checks 1 to 10 (verification.md §2.1 to §2.10), in that order, for senders registered with signatures. Whether the
- * request carries another scheme's headers was decided before.
- * @returns who signed, with the nonce that is to be claimed and check 11; a refusal; or, where the receiver's own
- * surroundings failed a check, an unavailability.
- * No promise where nothing is waited for.
- * @throws Fault (or rejects with it) `keys_unavailable` where no key decides and some could not be had.
+ * Performs checks 1 to 10 (verification.md §2.1 to §2.10) in that order, for senders registered with
+ * signatures. Headers of another scheme were refused before. Returns no promise if nothing is waited for.
+ * @returns the signer, with the nonce to claim and check 11; a refusal; or an unavailability if the
+ * receiver's own surroundings failed a check.
+ * @throws Fault (or rejects with it) `keys_unavailable` if no key decides and some could not be fetched.
  */
 export const proveSignature: Prove = (context, request) => {
   const { headers } = request.delivery;
@@ -102,7 +109,7 @@ export const proveSignature: Prove = (context, request) => {
     return signed.check === 5 ? outsideWindow(context, request, fields, signed) : signed;
   }
   const trial = trialOf(context, request, signed);
-  // Check 6 saw a value for every component, so that this is only what the types cannot say.
+  // Check 6 saw a value for every component, so this is only for the types.
   if (!trial) return refused('webhook_signature_components_incomplete', 'The signature base has no text.', 6);
   const found = context.keys.find(signed.parameters.keyid, request);
   return isThenable(found) ? found.then((search) => signedBy(trial, search)) : signedBy(trial, found);
@@ -111,7 +118,7 @@ export const proveSignature: Prove = (context, request) => {
 const outsideWindow: typeof OutsideWindow = async (...given) =>
   (await import('./refusal-cause.ts')).outsideWindow(...given);
 
-/** Checks 7 to 10: whose key verifies. */
+/** Performs checks 7 to 10: finds the candidate whose key verifies. */
 function signedBy(trial: Trial, search: KeySearch): ReturnType<Prove> {
   const first = tryCandidates(trial, search.candidates);
   return !isThenable(first) && isDecided(first) ? proved(trial, first) : undecided(trial, search, first);
@@ -132,5 +139,5 @@ async function undecided(
   return signer.kind === 'verified' ? proved(signer.trial ?? trial, signer) : signer;
 }
 
-/** Checks 1 to 11 of a delivery that is there as a whole. */
+/** Performs checks 1 to 11 of a delivery whose body is there. */
 export const authenticateSignature: Authenticate = whole(proveSignature);

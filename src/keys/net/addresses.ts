@@ -1,12 +1,16 @@
-/** An IP address as bytes: 4 or 16. */
+// Judges addresses and URLs that counterparties chose: only globally routable hosts over https pass
+// (verification.md §5.10, §5.11).
+// Called before every fetch and for every resolved address.
+
+/** An IP address as 4 or 16 bytes. */
 type Address = Uint8Array;
 
 const IPV4 = /^(?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;
 
 /**
- * Strict: four decimal parts without leading zeros, or the text forms of RFC 4291 §2.2. No zone, no brackets, no octal,
- * no short forms: programs read those in more than one way.
+ * Parses an address strictly: four decimal parts without leading zeros, or the text forms of RFC 4291 §2.2.
+ * Zones, brackets, octal and short forms are refused, because programs read those in more than one way.
  */
 export function parseAddress(text: string): Address | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text);
@@ -22,7 +26,7 @@ function parseIpv6(text: string): Address | undefined {
   const halves = text.split('::');
   if (halves.length > 2) return undefined;
   const [headText = '', tailText] = halves;
-  // A dotted quad may only be what the address ends with.
+  // A dotted quad may only be at the end of the address.
   const head = groupBytes(headText, tailText === undefined);
   const tail = tailText === undefined ? [] : groupBytes(tailText, true);
   if (head === undefined || tail === undefined) return undefined;
@@ -51,7 +55,7 @@ function groupBytes(text: string, atEnd: boolean): number[] | undefined {
   return bytes.length <= 16 ? bytes : undefined;
 }
 
-/** The first `prefix` bits are the same; addresses of the two families have none in common. */
+/** True if the first `prefix` bits are equal; addresses of different families share none. */
 export function sharesPrefix(a: Address, b: Address, prefix: number): boolean {
   if (a.length !== b.length) return false;
   const whole = prefix >> 3;
@@ -62,31 +66,31 @@ export function sharesPrefix(a: Address, b: Address, prefix: number): boolean {
 
 const MAPPED: Address = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0);
 
-/** Sockets that speak both families report an IPv4 peer in its mapped form. */
+/** Converts a mapped address: sockets of both families report an IPv4 peer in that form. */
 function unmapped(address: Address): Address {
   return sharesPrefix(address, MAPPED, 96) ? address.subarray(12) : address;
 }
 
-/** One host, however the two texts are spelled. */
+/** True if two texts name one host, however they are spelled. */
 export function sameAddress(a: string, b: string): boolean {
   const left = parseAddress(a);
   const right = parseAddress(b);
-  // One that cannot be read (a zone) is only itself.
+  // An address that cannot be read (with a zone) equals only itself.
   if (left === undefined || right === undefined) return a === b;
   return sharesPrefix(unmapped(left), unmapped(right), unmapped(left).length * 8);
 }
 
-/** A block of addresses that no counterparty's host lies in, or whose addresses stand for others. */
+/** A block of addresses that no counterparty's host is in, or whose addresses stand for others. */
 export interface Block {
   readonly network: string;
   readonly prefix: number;
-  /** As the registry names it. */
+  /** Name in the registry. */
   readonly name: string;
-  /** Where it is defined. */
+  /** Document that defines it. */
   readonly source: string;
   /**
-   * Where the bytes of an IPv4 address lie inside: such an address is judged by the one that it stands for. Several
-   * where the block leaves the place open.
+   * Places of an embedded IPv4 address: such an address is judged by the one that it stands for. Several
+   * places if the block leaves it open.
    */
   readonly embeds?: readonly ByteOffsets[];
 }
@@ -106,7 +110,7 @@ function block(
 
 const LAST_FOUR: ByteOffsets = [12, 13, 14, 15];
 
-/** Every row of the IANA IPv4 Special-Purpose Address Registry, the globally reachable ones too. */
+/** Every row of the IANA IPv4 Special-Purpose Address Registry, even the globally reachable ones. */
 export const IPV4_SPECIAL: readonly Block[] = [
   block('0.0.0.0', 8, '"This network"', 'RFC 791 §3.2'),
   block('0.0.0.0', 32, '"This host on this network"', 'RFC 1122 §3.2.1.3'),
@@ -136,10 +140,10 @@ export const IPV4_SPECIAL: readonly Block[] = [
   block('255.255.255.255', 32, 'Limited Broadcast', 'RFC 919 §7'),
 ];
 
-/** What that registry leaves out (verification.md §5.11). */
+/** Blocks that this registry lacks (verification.md §5.11). */
 export const IPV4_BEYOND: readonly Block[] = [
   block('224.0.0.0', 4, 'Multicast', 'RFC 5771'),
-  // Inside each machine of a large cloud it is the machine's own host, with secrets to give.
+  // Inside each machine of a large cloud this is the machine's own host, which reveals secrets.
   block('168.63.129.16', 32, 'Cloud host service', 'verification.md §5.11'),
 ];
 
@@ -149,7 +153,8 @@ export const IPV6_SPECIAL: readonly Block[] = [
   block('::', 128, 'Unspecified Address', 'RFC 4291 §2.5.2'),
   block('::ffff:0:0', 96, 'IPv4-mapped Address', 'RFC 4291 §2.5.5.2', LAST_FOUR),
   block('64:ff9b::', 96, 'IPv4-IPv6 Translat.', 'RFC 6052 §2.1', LAST_FOUR),
-  // A site picks a prefix of its own inside: the IPv4 address lies where RFC 6052 §2.2 puts it for /48, /56, /64, /96.
+  // A site picks a prefix of its own inside: the IPv4 address is where RFC 6052 §2.2 puts it for /48, /56,
+  // /64, /96.
   block(
     '64:ff9b:1::',
     48,
@@ -180,14 +185,14 @@ export const IPV6_SPECIAL: readonly Block[] = [
   block('fe80::', 10, 'Link-Local Unicast', 'RFC 4291 §2.5.6'),
 ];
 
-/** What that registry leaves out: a form that embeds, and a part of 2000::/3 that was taken back. */
+/** Blocks that this registry lacks: a form that embeds, and a part of 2000::/3 that was returned. */
 export const IPV6_BEYOND: readonly Block[] = [
   block('::', 96, 'IPv4-compatible Address', 'RFC 4291 §2.5.5.1', LAST_FOUR),
-  // Nobody holds it, so that what answers there is a leftover of somebody's own network.
+  // Nobody holds it, so a host that answers there is a leftover of somebody's own network.
   block('3ffe::', 16, 'Returned (6bone)', 'RFC 3701'),
 ];
 
-/** The whole of what IANA gives out for global unicast: what lies outside of it is refused, named above or not. */
+/** All that IANA assigns for global unicast: any address outside it is refused, named above or not. */
 const IPV6_GLOBAL: Block = block('2000::', 3, 'Global Unicast', 'RFC 4291 §2.4');
 
 interface ParsedBlock extends Block {
@@ -200,7 +205,7 @@ function parsed(block: Block): ParsedBlock {
   return { ...block, first };
 }
 
-/** Most specific first: a block's name is then the one that fits best. */
+/** The most specific first: a block's name is then the one that fits best. */
 const BLOCKS: readonly ParsedBlock[] = [...IPV4_SPECIAL, ...IPV4_BEYOND, ...IPV6_SPECIAL, ...IPV6_BEYOND]
   .map(parsed)
   .sort((a, b) => b.prefix - a.prefix);
@@ -210,7 +215,7 @@ const GLOBAL: ParsedBlock = parsed(IPV6_GLOBAL);
 const contains = (block: ParsedBlock, address: Address): boolean =>
   sharesPrefix(block.first, address, block.prefix);
 
-/** IPv4 by what is not public, IPv6 by what is: verification.md §5.11. */
+/** Judges IPv4 by the blocks that are not public, IPv6 by the one that is (verification.md §5.11). */
 function notPublicReason(address: Address): string | undefined {
   const block = BLOCKS.find((candidate) => contains(candidate, address));
   if (block?.embeds !== undefined) return embeddedNotPublicReason(address, block, block.embeds);
@@ -224,8 +229,8 @@ function embeddedNotPublicReason(
   places: readonly ByteOffsets[],
 ): string | undefined {
   const inside = places.map((place) => Uint8Array.from(place, (index) => address[index] ?? 0));
-  // With several places the unused ones mostly begin with zeros, and 0.0.0.0/8 is nothing a translator forwards to.
-  // If all begin so, no IPv4 address is embedded.
+  // With several places the unused ones mostly begin with zeros, and no translator forwards to 0.0.0.0/8. If
+  // all begin so, no IPv4 address is embedded.
   const read = inside.filter((ipv4) => places.length === 1 || ipv4[0] !== 0);
   if (read.length === 0) return `${block.name}, ${block.source}`;
   for (const ipv4 of read) {
@@ -236,28 +241,32 @@ function embeddedNotPublicReason(
 }
 
 /**
- * Judges one address, as a resolver gives it or a URL carries it without brackets.
- * @returns why it is not globally routable, for the owner's log; undefined where it is.
+ * Judges one address, as a resolver returns it or a URL has it without brackets.
+ * @returns the reason why it is not globally routable, for the owner's log; undefined if it is.
  */
 export function addressNotPublicReason(text: string): string | undefined {
   const address = parseAddress(text);
   return address === undefined ? 'not an IP address' : notPublicReason(address);
 }
 
-/** Names that never lead out of the machine or its network (RFC 6761 §6.3, RFC 6762 §3, ICANN's `.internal`). */
+/**
+ * Matches names that never lead out of the machine or its network (RFC 6761 §6.3, RFC 6762 §3, ICANN's
+ * `.internal`).
+ */
 const LOCAL_NAME = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/;
 
-/** The host as it stands in the URL, before any parser has touched it. */
+/** Matches the host as written in the URL, before any parser has changed it. */
 const AS_WRITTEN = /^[^/?#]*\/\/([^/?#]*?)(?::\d*)?(?:[/?#]|$)/;
 
 /**
- * `hostname` as `URL` gives it: the parser has turned every textual form of an IPv4 address (decimal, octal, hex, short,
- * full-width, percent-encoded, with a trailing dot) into four decimal parts, and IPv6 into its canonical form.
+ * Judges a `hostname` from `URL`. That parser has turned every textual form of an IPv4 address into four
+ * decimal parts: decimal, octal, hex, short, full-width, percent-encoded, with a trailing dot. IPv6 is in its
+ * canonical form.
  */
 function hostNotPublicReason(hostname: string, url: string): string | undefined {
   if (hostname.startsWith('[')) return literalNotPublicReason(hostname, hostname.slice(1, -1));
   if (parseAddress(hostname) !== undefined) {
-    // Others read the same text as another address, or as a name.
+    // Other programs read the same text as another address, or as a name.
     const written = AS_WRITTEN.exec(url)?.[1] === hostname;
     return (
       literalNotPublicReason(hostname, hostname) ??
@@ -265,7 +274,7 @@ function hostNotPublicReason(hostname: string, url: string): string | undefined 
     );
   }
   const name = hostname.replace(/\.$/, '');
-  // A name that ends in a number does not get through the URL parser, but with an empty label behind it.
+  // A name that ends in a number passes the URL parser only with an empty label after it.
   const odd = name.split('.').includes('');
   return odd || LOCAL_NAME.test(name) || !name.includes('.') ? `${hostname} is not a public host` : undefined;
 }
@@ -276,10 +285,10 @@ function literalNotPublicReason(hostname: string, address: string): string | und
 }
 
 /**
- * Judges a URL that a counterparty chose, before anything is fetched from it: https only, no userinfo, no host that is
- * visibly not public (verification.md §5.10, §5.11).
- * @param allowLoopback development: http and private hosts too.
- * @returns why it is refused, for the owner's log, or undefined where it may be fetched.
+ * Judges a URL that a counterparty chose, before anything is fetched: https only, no userinfo, no host that
+ * is visibly not public (verification.md §5.10, §5.11).
+ * @param allowLoopback development: allows http and private hosts too.
+ * @returns the reason for refusing it, for the owner's log; undefined if it may be fetched.
  */
 export function urlRefusedReason(url: string, allowLoopback: boolean): string | undefined {
   if (!URL.canParse(url)) return 'not an absolute URL';

@@ -1,8 +1,12 @@
+// Connects to a judged address and makes one HTTP request over that connection (verification.md §5.12,
+// §5.13).
+// Called by `document-fetch.ts`, and by calls to sellers, on runtimes with Node's modules.
+
 import { abortReason, onAbort, settledWithin } from '../../shared/time-limits.ts';
 import { sameAddress } from './addresses.ts';
 import { isError } from '../../shared/realms.ts';
 
-/** Node's modules that connections are made of. */
+/** Node's modules that connections are made with. */
 export interface NetModules {
   readonly dns: typeof import('node:dns');
   readonly http: typeof import('node:http');
@@ -13,23 +17,25 @@ export interface NetModules {
 export type Socket = import('node:net').Socket;
 type IncomingMessage = import('node:http').IncomingMessage;
 
-/** Its `node:http` runs over its own `fetch`, which does its own connecting. */
+/** Bun's `node:http` runs over its own `fetch`, which connects by itself. */
 const BUN = /^Bun\b/;
 
-/** No private network is within its reach, its names resolve by requests, and its sockets leave out many addresses. */
+/** workerd reaches no private network, resolves names by requests, and its sockets exclude many addresses. */
 const WORKERD = /^Cloudflare-Workers\b/;
 
 const userAgent = (): string => globalThis.navigator?.userAgent ?? '';
 
-/** Its `node:dns` asks its own resolver, without time-outs, and its look-ups by the system wait for no thread. */
+/** Deno's `node:dns` asks its own resolver without time-outs, and its system look-ups need no thread. */
 const DENO = /^Deno\b/;
 
-/** Whether `dns.Resolver` is c-ares, and look-ups by the system share few threads: Node. */
+/** True on Node, where `dns.Resolver` is c-ares and system look-ups share few threads. */
 export function hasDirectDns(): boolean {
   return !DENO.test(userAgent());
 }
 
-/** The modules where the runtime has them (Node, Deno) and they do what they are named for, without an import. */
+/**
+ * Node's modules, without an import, if the runtime has them (Node, Deno) and they work as their names say.
+ */
 export function netModules(): NetModules | undefined {
   if (BUN.test(userAgent())) return undefined;
   const dns = dnsModule();
@@ -39,7 +45,7 @@ export function netModules(): NetModules | undefined {
   return dns && http && net && tls ? { dns, http, net, tls } : undefined;
 }
 
-/** Resolves names, where the runtime can do that beside its `fetch` (Node, Deno, Bun). */
+/** Resolves names, if the runtime can do that apart from its `fetch` (Node, Deno, Bun). */
 export function dnsModule(): NetModules['dns'] | undefined {
   return WORKERD.test(userAgent()) ? undefined : globalThis.process?.getBuiltinModule?.('node:dns');
 }
@@ -47,17 +53,17 @@ export function dnsModule(): NetModules['dns'] | undefined {
 /** A socket that is being connected, and the address that it reached. */
 interface Dialed {
   readonly socket: Socket;
-  /** The address at the other end, asked once the socket is connected; undefined where it has none. */
+  /** The address at the other end, asked once the socket is connected; undefined if it has none. */
   readonly peerAddress: () => string | undefined;
 }
 
-/** Begins a connection to an address that was judged; never sees a name. */
+/** Starts a connection to a judged address; never sees a name. */
 export type Dial = (address: string, port: number) => Dialed;
 
-/** RFC 8305 §8: how long an address is tried alone before the next one is tried beside it. */
+/** Time for which an address is tried alone before the next is tried beside it (RFC 8305 §8). */
 const STAGGER_MS = 250;
 
-/** A hostile answer can list thousands. */
+/** Most addresses tried: a hostile answer can list thousands. */
 const MAX_TRIED = 4;
 
 export function systemDial(net: NetModules['net']): Dial {
@@ -68,8 +74,9 @@ export function systemDial(net: NetModules['net']): Dial {
 }
 
 /**
- * Resolves when `event` says that the socket is ready; else destroys it and rejects, on the signal too. Errors after
- * that are for the next owner of the socket. One listener always stays: an `error` without a listener ends the process.
+ * Resolves when `event` says that the socket is ready. Otherwise destroys it and rejects, on the signal too.
+ * Later errors are for the next owner of the socket. One listener always stays, because an `error` without a
+ * listener ends the process.
  */
 export async function whenReady(
   socket: Socket,
@@ -104,7 +111,7 @@ async function connect(address: string, port: number, dial: Dial, signal: AbortS
   throw new Error(`the connection went to ${at ?? 'nowhere'} instead of ${address}, which was checked`);
 }
 
-/** RFC 8305 §4: families alternate, so that a name with many addresses of the one is tried at the other too. */
+/** Alternates families (RFC 8305 §4), so that a name with many addresses of one is tried at the other too. */
 function alternateFamilies(addresses: readonly string[]): string[] {
   const isIpv6 = (address: string): boolean => address.includes(':');
   const [first = ''] = addresses;
@@ -131,7 +138,7 @@ export async function connectAny(
   try {
     for (const address of alternateFamilies(addresses)) {
       attempts.push(connect(address, port, dial, limit));
-      // Rejects once all that were begun have failed: then the next address is tried.
+      // Rejects once all attempts so far have failed: then the next address is tried.
       first = await settledWithin(Promise.any(attempts), STAGGER_MS).catch(() => undefined);
       if (first !== undefined || signal.aborted) break;
     }
@@ -145,7 +152,7 @@ export async function connectAny(
   }
 }
 
-/** Two may have been connected in the same moment. */
+/** Destroys a losing attempt: two may have connected at the same moment. */
 async function destroyUnless(first: Socket | undefined, attempt: Promise<Socket>): Promise<void> {
   const socket = await attempt.catch(() => undefined);
   if (socket !== first) socket?.destroy();
@@ -159,21 +166,24 @@ interface HttpRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | undefined;
-  /** Bytes of the answer's body that its reader takes at most. */
+  /** Most bytes of the answer's body that its reader takes. */
   readonly maxBytes: number;
-  /** Firing it destroys the socket; its reason is then what the body fails with. */
+  /** Aborting destroys the socket; the body then fails with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
-/** Bytes of all header names and values together. */
+/** Most bytes of all header names and values together. */
 const MAX_HEADER_BYTES = 16_384;
-/** A line can be empty but for its colon. Node drops those beyond 2000 silently, so the limit is below that. */
+/**
+ * Most header lines: a line can be empty but for its colon. Node silently drops those beyond 2000, so the
+ * limit is lower.
+ */
 const MAX_HEADER_LINES = 256;
 
 /**
- * Ends the connection once it has brought more than is right for a body of `maxBytes`: head, trailers and the framing of
- * small chunks fit. Interim answers (100, 103), extensions of chunks, empty lines before an answer and zeros before the
- * size of a chunk do not count as bytes of the body, and some servers never end them.
+ * Ends the connection once it has brought more than a body of `maxBytes` justifies, with head, trailers and
+ * the framing of small chunks. Interim answers (100, 103), chunk extensions, empty lines before an answer and
+ * zeros before a chunk's size are not counted as body. Some servers never end them.
  */
 function capBytes(socket: Socket, maxBytes: number): void {
   const limit = 2 * maxBytes + 65_536;
@@ -182,15 +192,15 @@ function capBytes(socket: Socket, maxBytes: number): void {
   });
 }
 
-/** Says why an answer could not be had. */
+/** Explains why no answer came. */
 type Explain = (error: unknown) => Error;
 
-/** What Node reads and the constructor of `Response` does not take. */
+/** Statuses that Node accepts with a body and the constructor of `Response` does not. */
 const NULL_BODY = new Set([204, 205, 304]);
 
 /**
- * One request over one connection that exists already, and is used for nothing else: no agent, so `Connection: close`,
- * no pool, and no proxy from the environment. Rejects where no head of an answer comes.
+ * Makes one request over an existing connection that is used for nothing else. There is no agent, so
+ * `Connection: close`, no pool, and no proxy from the environment. Rejects if no head of an answer comes.
  */
 export async function exchange(
   http: NetModules['http'],
@@ -201,27 +211,27 @@ export async function exchange(
   return await new Promise<Response>((resolve, reject) => {
     let taken = false;
     let first: Error | undefined;
-    // The body only reports that its connection is gone; the reason was reported to the request before.
+    // The body only reports that its connection is gone; the request heard the reason before.
     const explain: Explain = (error) => (signal.aborted ? abortReason(signal) : plainFailure(first ?? error));
     const request = http.request({
       createConnection: () => {
         taken = true;
         return socket;
       },
-      // Only for a runtime that does its own connecting all the same: even then no name is looked up again.
+      // For a runtime that connects by itself anyway: even then no name is looked up again.
       host: asked.address,
       path: `${url.pathname}${url.search}`,
       method,
       headers: { ...asked.headers, host: url.host },
       maxHeaderSize: MAX_HEADER_BYTES,
-      // Whatever the process was started with.
+      // Overrides the flags with which the process was started.
       insecureHTTPParser: false,
     });
     request.on('error', (error) => {
       first ??= error;
       reject(explain(error));
     });
-    // Not before it is read by the request: what came until then would be lost.
+    // Not before the request reads it: bytes that came until then would be lost.
     request.once('socket', () => {
       capBytes(socket, asked.maxBytes);
     });
@@ -243,7 +253,7 @@ export async function exchange(
 }
 
 function asResponse(message: IncomingMessage, explain: Explain): Response {
-  // Its failures are reported to the reader of the body, if there is one.
+  // The reader of the body, if there is one, hears its failures.
   message.on('error', () => undefined);
   const { statusCode: status = 0, rawHeaders } = message;
   if (status < 200 || status > 599) throw new Error(`answered ${status}`);
@@ -253,12 +263,13 @@ function asResponse(message: IncomingMessage, explain: Explain): Response {
     headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '');
   }
   if (!NULL_BODY.has(status)) return new Response(bodyOf(message, explain), { status, headers });
-  // What comes behind such a head all the same need not end: nobody reads it, and the connection is used for nothing else.
+  // Bytes that follow such a head need not end: nobody reads them, and the connection is used for nothing
+  // else.
   message.destroy();
   return new Response(null, { status, headers });
 }
 
-/** Reads from the connection only what is asked for: an endless answer waits in the sender's buffers, not in ours. */
+/** Reads from the connection only on demand: an endless answer waits in the sender's buffers, not in ours. */
 function bodyOf(message: IncomingMessage, explain: Explain): ReadableStream<Uint8Array> {
   const chunks = message[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   return new ReadableStream<Uint8Array>(
@@ -282,7 +293,10 @@ function bodyOf(message: IncomingMessage, explain: Explain): ReadableStream<Uint
 
 const CONNECTION_CLOSED = 'the connection was closed before the whole answer had come';
 
-/** Said plainer than the runtime does, and in no words of the counterparty's: the names in a certificate are its own. */
+/**
+ * Clearer than the runtime's messages, and without a counterparty's words: the names in a certificate are its
+ * own.
+ */
 const PLAIN_MESSAGES: Readonly<Record<string, string>> = {
   ECONNRESET: CONNECTION_CLOSED,
   EPIPE: CONNECTION_CLOSED,

@@ -1,3 +1,7 @@
+// The `fetch` for counterparties' URLs: own connections on Node and Deno, the platform's `fetch` elsewhere
+// (verification.md §5.12).
+// Made by the key resolver, calls to sellers and the registry client, unless the owner passes a `fetch`.
+
 import { limited, onAbort, orAborted } from '../../shared/time-limits.ts';
 import type { AnyFetch, AnyFetchInit, NameLookUp } from '../key-resolver.ts';
 import { parseAddress, urlRefusedReason } from './addresses.ts';
@@ -17,12 +21,15 @@ import {
 import { directResolve, publicAddresses, type Resolve, systemResolve } from './name-lookup.ts';
 
 /**
- * Connections of our own where the runtime lets us make them, its `fetch` elsewhere: what each enforces is said there.
- * @param allowLoopback development: http and private addresses.
- * @param lookUp how Node looks names up. A platform's `fetch` does it as the system does, and so do what judges before it.
+ * Uses connections of our own if the runtime allows them, and its `fetch` otherwise; each function below says
+ * what it enforces.
+ * @param allowLoopback development: allows http and private addresses.
+ * @param lookUp the way in which Node looks up names. A platform's `fetch`, and the judgement before it, use
+ * the system's.
  */
 export function defaultFetch(allowLoopback: boolean, lookUp: NameLookUp = 'direct'): AnyFetch {
-  // By the first fetch: a receiver whose senders are all pinned needs none, and Node's `dns`, `http` and `tls` take 10 ms.
+  // Made with the first fetch: a receiver with pinned senders needs none, and Node's `dns`, `http` and `tls`
+  // take 10 ms to load.
   let made: AnyFetch | undefined;
   return (url, init) => (made ??= runtimeTransport(allowLoopback, lookUp))(url, init);
 }
@@ -40,17 +47,22 @@ function runtimeTransport(allowLoopback: boolean, lookUp: NameLookUp): AnyFetch 
 
 interface PlatformFetchOptions {
   readonly allowLoopback: boolean;
-  /** Where the runtime can resolve names: the addresses are then judged before its `fetch` resolves them again. */
+  /**
+   * Present if the runtime can resolve names: the addresses are then judged before its `fetch` resolves them
+   * again.
+   */
   readonly resolve?: Resolve;
 }
 
 /**
- * The platform's `fetch` behind what can be enforced in front of it: https, no userinfo, no literal address that is not
- * public in whatever spelling, no name that says it is local, no redirect followed; and, where names can be resolved
- * here, none with an address that is not public. What cannot be: `fetch` does not say where it connects, so a name
- * that answers otherwise the second time is not caught, and a proxy of the environment may be used. On a platform whose
- * `fetch` reaches no private network (workers at the edge) nothing is lost by that; elsewhere an owner whose network
- * has inner hosts to protect passes a `fetch` that goes out through an egress proxy.
+ * The platform's `fetch` behind all that can be enforced in front of it. That is https, no userinfo, no
+ * redirect followed, no literal address that is not public in any spelling, no local name. If names can be
+ * resolved here, none may have an address that is not public.
+ *
+ * One thing cannot be enforced: `fetch` does not say where it connects. A name that answers differently the
+ * second time is not caught, and a proxy of the environment may be used. If `fetch` reaches no private
+ * network (workers at the edge), nothing is lost by that. Elsewhere, an owner with inner hosts to protect
+ * passes a `fetch` that uses an egress proxy.
  */
 export function platformFetch({ allowLoopback, resolve }: PlatformFetchOptions): AnyFetch {
   return async (url, init) => {
@@ -67,15 +79,17 @@ export function platformFetch({ allowLoopback, resolve }: PlatformFetchOptions):
 
 /** Options of fetching over the runtime's own sockets. */
 export interface NodeFetchOptions {
-  /** Development: http and private addresses. Default false. */
+  /** Development: allows http and private addresses. Default false. */
   readonly allowLoopback?: boolean;
-  /** Addresses of a host name; as DNS servers give them by default. What it gives is judged. */
+  /** Returns the addresses of a host name, which are then judged. Default: asks DNS servers. */
   readonly resolve?: Resolve;
-  /** Connects to a judged address; the system's by default. Where it leads is compared with what was judged. */
+  /** Connects to a judged address; the reached address is compared with it. Default: the system's sockets. */
   readonly dial?: Dial;
   /** PEM certificates that are trusted instead of the runtime's own. */
   readonly ca?: string | readonly string[];
-  /** Ms for the connection and its TLS handshake; the whole is bounded by the caller's signal. Default 5000. */
+  /**
+   * Time for the connection and its TLS handshake, ms; the caller's signal bounds the whole. Default 5000.
+   */
   readonly connectMs?: number;
 }
 
@@ -88,14 +102,14 @@ interface TransportContext {
   readonly connectMs: number;
 }
 
-/** verification.md §5.13. */
+/** Default of `connectMs` (verification.md §5.13). */
 const CONNECT_MS = 5_000;
 
 /**
- * Fetches URLs that counterparties chose, so that none of them leads into the owner's network: the name is resolved
- * once, all its addresses are judged, and the connection goes to one of those and is compared with it
- * (verification.md §5.12). Each fetch has a connection of its own; redirects are handed back, bodies are not
- * decoded, proxy variables are not read. Rejects with the reason, for the owner's log.
+ * Fetches URLs that counterparties chose, so that none of them leads into the owner's network. The name is
+ * resolved once, all its addresses are judged, and the connection goes to one of them and is compared with it
+ * (verification.md §5.12). Each fetch has a connection of its own. Redirects are returned, bodies are not
+ * decoded, and proxy variables are not read. Rejects with the reason, for the owner's log.
  */
 export function nodeFetch(modules: NetModules, options: NodeFetchOptions = {}): AnyFetch {
   const parts: TransportContext = {
@@ -124,7 +138,7 @@ async function fetchOnce(parts: TransportContext, url: URL, init: AnyFetchInit):
   const addresses = await orAborted(judging, signal);
   const limit = { ms: parts.connectMs, reason: `no connection within ${parts.connectMs} ms` };
   const socket = await limited(limit, signal, (within) => open(parts, url, addresses, within));
-  // It goes on to hold for the body, which is read after this has settled.
+  // Stays for the body, which is read after this has settled.
   const takeBack = onAbort(signal, (reason) => socket.destroy(reason));
   socket.once('close', takeBack);
   return await exchange(parts.modules.http, socket, {
@@ -160,12 +174,12 @@ async function handshake(
   const { ca } = parts;
   const secure = parts.modules.tls.connect({
     socket,
-    // The certificate has to be for this, name or address.
+    // The certificate has to be for this name or address.
     host,
     // RFC 6066 §3: names only, without the root dot.
     servername: parseAddress(host) === undefined ? host : '',
     ALPNProtocols: ['http/1.1'],
-    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+    // Overrides NODE_TLS_REJECT_UNAUTHORIZED.
     rejectUnauthorized: true,
     ...(ca !== undefined && { ca: typeof ca === 'string' ? ca : [...ca] }),
   });

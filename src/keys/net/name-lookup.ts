@@ -1,24 +1,34 @@
+// Looks up host names in turns by seller, and judges all their addresses (verification.md §5.11, §5.22).
+// Called by `document-fetch.ts`: `directResolve` asks DNS servers (Node), `systemResolve` the operating
+// system.
+
 import { abortReason, limited, onAbort, orAborted, settledWithin } from '../../shared/time-limits.ts';
 import { addressNotPublicReason, parseAddress } from './addresses.ts';
 import type { NetModules } from './connection.ts';
 import { isError } from '../../shared/realms.ts';
 
-/** For whom a name is looked up, and until when. */
+/** The seller for which a name is looked up, and the end of the wait. */
 interface LookUp {
-  /** Whose document it is: look-ups are queued by seller. */
+  /** The seller whose document it is: look-ups are queued by seller. */
   readonly seller: string;
   readonly signal: AbortSignal;
 }
 
-/** Every address of a host name, in the order of preference. Rejects where there is none, and when the signal fires. */
+/**
+ * Every address of a host name, in order of preference. Rejects if there is none, and when the signal fires.
+ */
 export type Resolve = (host: string, lookUp: LookUp) => Promise<readonly string[]>;
 
-/** libuv looks up as many at a time in its four threads; more would wait there, in order of arrival and not by seller. */
+/**
+ * libuv runs this many look-ups at a time in its four threads. More would wait there in order of arrival, not
+ * by seller.
+ */
 const SYSTEM_LIMITS = { perSeller: 1, inAll: 2 };
 
 /**
- * As the operating system resolves: hosts file, search list, split DNS. Such a look-up takes a thread and cannot be
- * stopped, so that two sellers whose name servers are silent hold up the others for as long as the system waits.
+ * Resolves as the operating system does: hosts file, search list, split DNS. Such a look-up takes a thread
+ * and cannot be stopped. Two sellers with silent name servers therefore delay the others for as long as the
+ * system waits.
  */
 export function systemResolve(dns: NetModules['dns']): Resolve {
   const inTurn = createSellerQueue(SYSTEM_LIMITS);
@@ -31,11 +41,11 @@ export function systemResolve(dns: NetModules['dns']): Resolve {
 }
 
 /**
- * What a URL's host stands for, asked once: who answers a second question otherwise (DNS rebinding) is not asked one.
- * All addresses have to be public, or none is used: one that chooses what a mixed answer gives first would choose where
- * the connection goes.
- * @param hostname as `URL` gives it; a literal address takes the same way as a resolved one.
- * @throws Error that says for the owner's log which address is not public, and why.
+ * The addresses of a URL's host, asked once: a server that would answer a second question differently (DNS
+ * rebinding) is not asked one. All addresses have to be public, or none is used. Otherwise the order of a
+ * mixed answer would choose where the connection goes.
+ * @param hostname in the form of `URL`; a literal address is judged like a resolved one.
+ * @throws Error that names the address that is not public, and the reason, for the owner's log.
  */
 export async function publicAddresses(
   hostname: string,
@@ -55,31 +65,37 @@ export async function publicAddresses(
 }
 
 interface DirectOptions {
-  /** DNS servers, `address:port`; those of the system where absent. For tests. */
+  /** DNS servers, `address:port`. Default: those of the system. For tests. */
   readonly servers?: readonly string[];
-  /** Ms for one look-up. 5000. */
+  /** Time for one look-up, ms. Default 5000. */
   readonly timeoutMs?: number;
 }
 
-/** verification.md §5.22. A look-up is two questions and one socket: what bounds all of them is only to be bounded. */
+/**
+ * Limits of verification.md §5.22. A look-up is two questions and one socket; the bound on all only has to
+ * exist.
+ */
 const DIRECT_LIMITS = { perSeller: 2, inAll: 64 };
 const TIMEOUT_MS = 5_000;
-/** Ms for an answer until the question is repeated, then twice that. */
+/** Time until a question is repeated, then twice that. Ms. */
 const TRY_MS = 1_500;
 const TRIES = 2;
-/** Ms for which the other family is waited for once the one has addresses: some name servers drop its questions. */
+/**
+ * Time for which the other family is waited for once one has addresses: some name servers drop its questions.
+ * Ms.
+ */
 const FAMILY_MS = 250;
 
 /** RFC 6761 §6.3: never asked of a server. */
 const LOCALHOST = /(?:^|\.)localhost\.?$/;
 
-/** For names that no DNS server knows. */
+/** Advice for names that no DNS server knows. */
 const HINT =
   "only DNS servers were asked: if only the system knows the name (hosts file, split DNS, a container's network), set dns: 'system' (of createReceiver: advanced: { dns: 'system' })";
 
 /**
- * Asks DNS servers (c-ares), with a time-out and so that it can be stopped: the system's look-ups wait in few threads,
- * where one seller's silent name server would keep every other seller's name from being looked up.
+ * Asks DNS servers (c-ares), with a time-out and so that it can be stopped. The system's look-ups wait in few
+ * threads, and one seller's silent name server would block every other seller's look-up.
  */
 export function directResolve(dns: NetModules['dns'], options: DirectOptions = {}): Resolve {
   const { servers, timeoutMs = TIMEOUT_MS } = options;
@@ -88,7 +104,7 @@ export function directResolve(dns: NetModules['dns'], options: DirectOptions = {
   return async (host, { seller, signal }) => {
     if (LOCALHOST.test(host)) return ['127.0.0.1', '::1'];
     return await inTurn(seller, signal, async () => {
-      // One each: its `cancel` ends no other's questions.
+      // One per look-up: its `cancel` ends no other's questions.
       const resolver = new dns.promises.Resolver({ timeout: TRY_MS, tries: TRIES });
       if (servers !== undefined) resolver.setServers(servers);
       try {
@@ -106,7 +122,9 @@ export function directResolve(dns: NetModules['dns'], options: DirectOptions = {
 
 type Resolver = InstanceType<NetModules['dns']['promises']['Resolver']>;
 
-/** Both families. One that fails or is late is left out where the other has addresses: the connection goes to these. */
+/**
+ * Asks for both families. If one fails or is late and the other has addresses, the connection goes to those.
+ */
 async function addressesOf(
   resolver: Resolver,
   host: string,
@@ -124,27 +142,27 @@ async function addressesOf(
   }
 }
 
-/** That there is no address of one family says nothing where the other one's question failed. */
+/** The most informative error: a missing family says nothing if the other one's question failed. */
 function mostTelling(errors: readonly unknown[]): unknown {
   const [first] = errors;
   return errors.find((error) => (error as { readonly code?: unknown }).code !== 'ENODATA') ?? first;
 }
 
-/** How much runs at a time. */
+/** Most tasks that run at a time. */
 interface QueueLimits {
   readonly perSeller: number;
   readonly inAll: number;
 }
 
 /**
- * Runs `work` when the seller's turn has come. Rejects with the signal's reason as soon as it fires; what has begun by
- * then keeps its place until it has ended, for it may not heed the signal.
+ * Runs `work` when the seller's turn has come. Rejects with the signal's reason as soon as it fires. Work
+ * that has started keeps its slot until it ends, because it may ignore the signal.
  */
 type SellerQueue = <T>(seller: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
 
 /**
- * Sellers take turns, each with few things at a time: one whose name server is silent holds up itself
- * (verification.md §5.22).
+ * Lets sellers take turns, each with few tasks at a time: a seller with a silent name server delays only
+ * itself (verification.md §5.22).
  */
 export function createSellerQueue(limits: QueueLimits): SellerQueue {
   const places = createSlots(limits);
@@ -172,16 +190,19 @@ export function createSellerQueue(limits: QueueLimits): SellerQueue {
 }
 
 interface Slots {
-  /** Lines up; `start` is called by `startNext` when the turn has come. Gives what leaves the line. */
+  /**
+   * Joins the line; `startNext` calls `start` when the turn has come. Returns a function that leaves the
+   * line.
+   */
   take(seller: string, start: () => void): () => void;
   startNext(): void;
-  /** One that has started has ended. */
+  /** Frees the slot of a task that has ended. */
   give(seller: string): void;
 }
 
 function createSlots({ perSeller, inAll }: QueueLimits): Slots {
   const running = new Map<string, number>();
-  /** By seller, whose turn is next first. */
+  /** Lines by seller, the next one first. */
   const waiting = new Map<string, Set<() => void>>();
   let total = 0;
   const count = (seller: string, change: 1 | -1): void => {
@@ -198,7 +219,7 @@ function createSlots({ perSeller, inAll }: QueueLimits): Slots {
       waiting.delete(seller);
       if (start === undefined) continue;
       queue.delete(start);
-      // Behind the others.
+      // Moves the seller behind the others.
       if (queue.size > 0) waiting.set(seller, queue);
       count(seller, 1);
       start();
