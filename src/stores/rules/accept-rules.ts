@@ -160,7 +160,9 @@ function insertEvent(
   const record = newRecord(step, event, startOf(step, event, task, { reemission, windows, claimedState }));
   rows.insertRecord(record, event.body);
   if (event.task) {
-    const holder = record.state === 'leased' ? record.key : undefined;
+    // A free task is held from here on: workers that look at once then keep the order.
+    const isNext = record.acked && record.parkedUntil === 0;
+    const holder = record.state === 'leased' || isNext ? record.key : undefined;
     const of = { sender: request.sender, id: event.task.id };
     const terminal = terminalAtInsert(event, first);
     const expiresAt = markExpiry(now, request.retentionMs);

@@ -40,7 +40,7 @@ export const PARKED_MS = 600_000;
 
 /**
  * Returns the other record that holds the task, if there is one. It holds the task by a live lease: handlers of one
- * task never overlap. It also holds it if it was handed out and is undecided by no fault of its own. Then nothing of
+ * task never overlap. It also holds it if it is acknowledged, the next one, and undecided by no fault of its own. Then nothing of
  * its task goes before it (admission.md §5.5). If nobody takes it though it is due, as without a worker, the task
  * waits for it only for `PARKED_MS`.
  */
@@ -58,17 +58,23 @@ export function holderOf(
 
 function holds(holder: RecordRow, now: number, { key, runsHere }: Asker): boolean {
   if (isLive(holder, now) || (holder.state === 'leased' && runsHere?.(holder) === true)) return true;
-  return holder.key !== key && isOwedItsTurn(holder, now);
+  return holder.key !== key && isOwedItsTurn(holder, now, runsHere?.(holder) === true);
 }
 
 /**
- * Acknowledged, handed out, and not charged: given back, or its lease has run out, also before anybody has looked at it. A
- * suspect whose lease has run out ran alone: the next look charges it.
+ * True for an acknowledged event that is to run next. It has not run yet, was given back, or its lease has run out. A
+ * suspect whose lease has run out ran alone: the next look charges it, and so it holds nothing.
+ *
+ * @param isHere true if the asking process runs it; its own look takes the mark of the acknowledgement away meanwhile.
  */
-function isOwedItsTurn({ state, acked, suspect, ...record }: RecordRow, now: number): boolean {
+function isOwedItsTurn(
+  { state, acked, suspect, ...record }: RecordRow,
+  now: number,
+  isHere: boolean,
+): boolean {
   const since = state === 'leased' ? record.leaseUntil : record.notBefore;
   const isOpen = state === 'queued' || (state === 'leased' && !suspect);
-  return acked && isOpen && now < Math.max(since, record.parkedUntil) + PARKED_MS;
+  return (acked || isHere) && isOpen && now < Math.max(since, record.parkedUntil) + PARKED_MS;
 }
 
 /** Makes the test for a record that the asking process runs, by the key that it named. */

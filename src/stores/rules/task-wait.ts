@@ -35,8 +35,8 @@ export function parkedUntil(holder: RecordRow, now: number): number {
 }
 
 /**
- * Releases the task of a record, and wakes the next record that waits for it. The task's row says that it is free, so
- * an accept need not read the record that held it last.
+ * Releases the task of a record. The next record that waits for it holds it, and is due. If none waits, the task's row
+ * says that it is free, so an accept need not read the record that held it last.
  *
  * An index finds the next record (`Write.waitsFor`). Two ways without it were measured on Postgres, with 300 events
  * of a task in three processes. An end that wakes all takes 26 statements an event instead of 4, and gives a tenth of
@@ -56,9 +56,11 @@ export function freeTask(
   const known = rows.task(sender, task.id, now);
   const isHolder = known?.holder === key;
   const change = mark?.(known) ?? (isHolder && { expiresAt: known.expiresAt });
-  if (change)
-    rows.saveTask(taskRow(known, { sender, id: task.id }, isHolder ? { ...change, holder: null } : change));
   const next = rows.parked(sender, task.id);
+  if (change) {
+    const holder = isHolder && { holder: next?.acked === true ? next.key : null };
+    rows.saveTask(taskRow(known, { sender, id: task.id }, { ...change, ...holder }));
+  }
   if (next) rows.updateRecord({ ...next, parkedUntil: 0 });
 }
 

@@ -213,6 +213,31 @@ export const inboxTaskCases: Cases = {
       kit.advance(600_000);
       assert.equal(await kit.peek({ key: key(2) }), 'free');
     },
+  'the first event of a task is the next one from its acceptance on, and those behind it follow in order':
+    async (kit) => {
+      const third = { ...INBOX, key: key(3), task: 't', at: NEW };
+      await kit.accept({ ...first, at: OLD });
+      await kit.accept({ ...second, at: OLD });
+      assert.equal(await kit.peek({ key: key(2) }), 'busy');
+      // A process that runs the first one still leases nothing else of its task. Others leave alone for a moment what it saw.
+      await leaseNone(kit, { except: [key(1)] });
+      kit.advance(60_000);
+      assert.equal((await leaseOne(kit, { owner: 'one' })).key, key(1));
+      assert.equal(await kit.complete('one', { key: key(1) }), 'done');
+      await kit.accept(third);
+      assert.equal(await kit.peek({ key: key(3) }), 'busy', 'behind the one that waited');
+      assert.equal((await leaseOne(kit, { owner: 'two' }, kit.b)).key, key(2));
+      assert.equal(await kit.complete('two', { key: key(2) }), 'done');
+      assert.equal((await leaseOne(kit)).key, key(3));
+    },
+  'an event that nobody takes holds its task for ten minutes': async (kit) => {
+    await kit.accept(first);
+    await kit.accept(second);
+    kit.advance(600_001);
+    assert.equal(await kit.peek({ key: key(2) }), 'free');
+    const inline = await kit.accept({ key: key(3), task: 't', at: NEW, id: 'inline' });
+    assert.equal(inline.kind, 'won');
+  },
   'an older event does not go behind a newer one that was handed out, and is stale once that is done': async (
     kit,
   ) => {

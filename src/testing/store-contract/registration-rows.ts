@@ -297,6 +297,9 @@ export const registrationCases: Cases = {
     const end = { ...tells('webhook', 'completed', { at: '2026-01-01T12:00:00Z' }), mode: 'inbox' } as const;
     assert.equal((await kit.accept(end)).kind, 'queued');
     assert.equal(await taskEnd(kit.b), 'safe');
+    // A failure that its handler reports frees the task.
+    await lease(kit, { owner: 'worker' });
+    assert.equal(await kit.fail('worker', { ...end, backoffMs: 0 }), 'queued');
     await kit.apply(tells('webhook', 'working', { at: '2026-01-01T12:00:01Z' }));
     assert.equal((await lease(kit)).events.length, 0);
     assert.equal(await kit.peek(end), 'stale');

@@ -73,7 +73,7 @@ const PLAYED: Readonly<Record<string, readonly [readonly Scenario[], number]>> =
   'by one handle': [byOneHandle([...inAll(WATCHED, PAIRS), ...(LONG ? inAll(RUNNING, PAIRS) : [])]), 580],
   'with a look after them': [
     [...inAll(NOTHING, THEN_LOOKS), ...inAll(WATCHED, THEN_LOOKS), ...inAll(RUNNING, THEN_LOOKS)],
-    380,
+    360,
   ],
   'three at once': [inAll(RUNNING, THREE), 410],
 };
