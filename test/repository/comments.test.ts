@@ -18,6 +18,7 @@ const FOLDERS: readonly string[] = [
   'src/stores/redis',
   'src/stores/sqlite',
   'src/stores/memory',
+  'src/states',
 ];
 
 const filesOf = (folder: string): string[] =>
