@@ -19,6 +19,7 @@ const FOLDERS: readonly string[] = [
   'src/stores/sqlite',
   'src/stores/memory',
   'src/states',
+  'src/windows',
 ];
 
 const filesOf = (folder: string): string[] =>
