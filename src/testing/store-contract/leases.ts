@@ -1,5 +1,4 @@
-// Cases of the store contract: complete, fail and renew, and reports after the final one (admission.md §4.1 to §4.4,
-// §5.7, §5.8).
+// Cases of the store contract: complete, fail, renew, and reports after the final one (admission.md §4.1 to §4.4, §5.7).
 // Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { LONGEST_LEASE_MS } from '../../stores/constants.ts';
