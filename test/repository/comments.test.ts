@@ -29,6 +29,9 @@ const FOLDERS: readonly string[] = [
   'src/keys/net',
   'src/events',
   'src/inbox',
+  'src/states',
+  'src/windows',
+  'src/testing/store-contract',
 ];
 
 const filesOf = (folder: string): string[] =>
