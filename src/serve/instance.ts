@@ -30,6 +30,10 @@ export interface Instance {
   readonly handler: ReturnType<typeof webhookHandler>;
   readonly sink: Sink;
   readonly sinkState: Forwarder['state'];
+  /** The identity of its store, once that was opened. */
+  readonly storeId: () => string | undefined;
+  /** Starts the receiver. @throws as `receiver.start` and `receiver.ready` do */
+  readonly start: () => Promise<void>;
   /** Ends what runs within `graceMs`, gives back the rest, and closes the store. */
   readonly stop: () => Promise<void>;
 }
@@ -72,6 +76,8 @@ const deadlineMs = (timeoutMs: number): number => 120_000 + 2 * timeoutMs;
 /** No lease lasts longer (admission.md §4.11). Ms. */
 const LONGEST_LEASE_MS = 600_000;
 const SHORTEST_LEASE_MS = 10_000;
+/** No back-off is longer (admission.md §4.3). Ms. */
+const LONGEST_BACKOFF_MS = 3_600_000;
 
 /**
  * What a killed process held is due again when the lease is over, of which three quarters are left at least. The sink may be at
@@ -82,9 +88,15 @@ export const leaseMsFor = (timeoutMs: number): number =>
 
 const DAY_MS = 86_400_000;
 
+/** A module of the owner's may wait for something before it exports anything. Ms. */
+const LOAD_MS = 30_000;
+
+/** @throws ConfigError (rejects) for a module that throws, or whose own `await` does not end within `LOAD_MS` */
 async function loaded(url: URL, name: string): Promise<unknown> {
+  const loading = import(url.href) as Promise<unknown>;
   try {
-    return (await import(url.href)) as unknown;
+    if (await endsWithin(loading, LOAD_MS)) return await loading;
+    throw new Error(`it is not loaded within ${LOAD_MS / 1000} s`);
   } catch (error) {
     const message = `${name}: cannot be loaded: ${messageOf(error)}. Correct it: it is loaded as Node loads any module.`;
     throw new ConfigError(message, { cause: error });
@@ -123,7 +135,8 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
     durability: { ...(require && { require }), ...(declared && { declared }) },
     mode: 'inbox',
     worker: { concurrency: sink.concurrency },
-    retry: { attempts: sink.attempts },
+    // A sink that takes some events while its database is away must not make the others DEAD: the last tries are hours apart.
+    retry: { attempts: sink.attempts, maxMs: LONGEST_BACKOFF_MS },
     leaseMs: leaseMsFor(sink.timeoutMs),
     handlerDeadlineMs: deadlineMs(sink.timeoutMs),
   };
@@ -173,7 +186,8 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
   const sink = await makeSink(config.sink, loads);
   sinks.push(sink);
   const { store, end, sweep } = await makeStore(config.store, [config.folder, parts.cwd]);
-  const forwarder = createForwarder(sink, { onAlarm: log.alarm, logger: log.logger });
+  const { concurrency } = config.sink;
+  const forwarder = createForwarder(sink, { onAlarm: log.alarm, logger: log.logger, concurrency });
   const runs = stoppable(forwarder.handle);
   const isForwarded = forwards(config.events);
   const handle = (event: Event, ctx: HandlerContext): Promise<void> | undefined => {
@@ -192,9 +206,15 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
   const sweeping = setInterval(() => {
     sweep?.().catch((error: unknown) => log.logger.warn({ err: error }, 'expired rows were not deleted'));
   }, DAY_MS).unref();
+  let storeId: string | undefined;
   return {
     config,
     receiver,
+    storeId: () => storeId,
+    start: async () => {
+      await receiver.start();
+      ({ storeId } = await receiver.ready());
+    },
     handler: webhookHandler(receiver),
     sink,
     sinkState: forwarder.state,
@@ -205,6 +225,8 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
       clearTimeout(late);
       off?.();
       await end();
+      // A module is closed with the process: the one that is loaded anew may share what it uses.
+      if (config.sink.kind === 'http') await sink.close();
     },
   };
 }

@@ -26,7 +26,13 @@ async function load({ source, current, ...parts }: ReloadParts, loads: number): 
   }
   const next = await createInstance(read.config, { ...parts, loads });
   try {
-    await next.receiver.ready();
+    const { storeId } = await next.receiver.ready();
+    const former = current().storeId();
+    if (former !== undefined && storeId !== former) {
+      throw new Error(
+        `${source.file}: store is another one, and events may wait in the former. Start the process anew once \`inbox stats\` shows that nothing waits there.`,
+      );
+    }
     return next;
   } catch (error) {
     await ended(next.stop(), parts);

@@ -84,7 +84,7 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
 
   const server = createServer((req, res) => current.handler(req, res));
   const health = healthServer({ current: () => current, metrics: telemetry?.metrics });
-  const begin = (instance: Instance): void => void instance.receiver.start().catch(failed);
+  const begin = (instance: Instance): void => void instance.start().catch(failed);
   reload = createReload({
     ...parts,
     source,
@@ -113,7 +113,7 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
   log.logger.info({}, 'stopping');
   server.close();
   await Promise.all([ended(current.stop(), parts), former]);
-  await ended(Promise.all(sinks.map((sink) => sink.close())), parts);
+  await Promise.all(sinks.map((sink) => ended(sink.close(), parts)));
   await Promise.all([close(server), close(health), telemetry?.end()]);
   log.logger.info({ code: end.code }, 'stopped');
   each('off');

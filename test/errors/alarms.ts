@@ -770,6 +770,7 @@ export const ALARMS: Readonly<Record<AlarmCode, Row<Alarms>>> = {
       const url = `http://127.0.0.1:${await freePort()}/events`;
       const forwarder = createForwarder(httpSink({ url, secrets: [SECRET], timeoutMs: 5_000 }), {
         logger: SILENT_LOGGER,
+        concurrency: 16,
         onAlarm: (alarm) => {
           alarms.push(alarm);
           told.abort();

@@ -96,6 +96,7 @@ describe('a mistake is one line with file, line, column, path, what is wrong and
       `${HEAD}store: { sqlite: a.db, redis: { url: { env: LEGACY } } }\n`,
       /^webhooks\.yaml:5:1 store: is not one store\. Write one of/,
     ],
+    ['another YAML', `%YAML 1.1\n---\n${HEAD}`, /^webhooks\.yaml:1:1 is YAML 1\.1\. Write 1\.2/],
     ['no store', `${HEAD}store: {}\n`, /^webhooks\.yaml:5:1 store: is not one store\. Write one of/],
     [
       'a store that is not known',
@@ -215,8 +216,8 @@ describe('values that the library refuses', () => {
     ],
     [
       'an agent URL',
-      HEAD.replace('https://seller.example', 'http://user:pass-word@seller.example'),
-      /^webhooks\.yaml:3:5 sellers\[0\]\.agentUrl: "http:\/\/…@seller\.example\/mcp" is not https/,
+      HEAD.replace('https://seller.example', 'http://user:pass/word@seller.example'),
+      /^webhooks\.yaml:3:5 sellers\[0\]\.agentUrl: "http:\/\/…@seller\.example\/mcp" is not an absolute URL/,
     ],
     [
       'a domain',
@@ -317,6 +318,16 @@ describe('secrets', () => {
       '{ file: away }',
       /^webhooks\.yaml:4:56 sink\.secrets\[0\]\.file: the file away cannot be read: there is no such file\./,
     ],
+    [
+      'a secret for the name of its variable',
+      `{ env: ${SECRET} }`,
+      /^webhooks\.yaml:4:56 sink\.secrets\[0\]\.env: the environment variable is not set\. Set it to the secret\.$/,
+    ],
+    [
+      'a URL for the path of a file',
+      "{ file: 'postgres://user:pass-word@host/db' }",
+      /^webhooks\.yaml:4:56 sink\.secrets\[0\]\.file: the file cannot be read: there is no such file\. Write/,
+    ],
     ['a folder', '{ file: . }', /sink\.secrets\[0\]\.file: the file \. cannot be read: it is a folder\./],
     ['an empty file', '{ file: none }', /sink\.secrets\[0\]\.file: the file none is empty\./],
     ['two line ends', '{ file: two }', /^webhooks\.yaml:4:54 sink\.secrets\[0\]: is not base64/],
@@ -400,7 +411,7 @@ it('all of the file with every default, paths relative to it, and sellers by pat
         headers: {},
         timeoutMs: 15_000,
         concurrency: 16,
-        attempts: 12,
+        attempts: 20,
       },
       store: { kind: 'sqlite', path: join(at.path, 'data/webhooks.db'), isDefault: true },
       listen: { host: '127.0.0.1', port: 8080 },

@@ -37,8 +37,14 @@ export async function httpSink(): Promise<{
   readonly url: string;
   readonly posted: Posted[];
   status: number;
+  readonly connections: () => Promise<number>;
 }> {
-  const sink = { url: '', posted: [] as Posted[], status: 200 };
+  const sink = {
+    url: '',
+    posted: [] as Posted[],
+    status: 200,
+    connections: () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count))),
+  };
   const server = createServer((req, res) => {
     const answer = (body: Buffer): void => {
       if (req.method === 'POST') {

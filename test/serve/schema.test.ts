@@ -47,7 +47,7 @@ sink:
   headers: { Authorization: { file: /run/secrets/sink } }
   timeoutMs: 15000
   concurrency: 16
-  attempts: 12
+  attempts: 20
 events: [task.completed, deliveryReport]
 limits: { maxBodyBytes: 1048576, maxRecordsPerSender: 1000000, maxPendingBytesPerSender: 268435456, retentionMs: 86400000 }
 hostCheck: off

@@ -416,6 +416,33 @@ export function close() { pool.isOpen = false; writeFileSync(new URL('closed', i
     expect(JSON.parse((await at.health('/readyz')).text)).toMatchObject({ sink: { paused: false } });
   });
 
+  it('another store is refused: events may wait in the former one', async () => {
+    const at = await world();
+    const process = await served(at);
+    at.sink.status = 503;
+    expect(await deliver(at, 'completed')).toBe(200);
+    at.folder.file('webhooks.yaml', at.yaml('store: { sqlite: other.db }\n'));
+    process.signals.emit('SIGHUP');
+    await expect.poll(() => process.alarms('config_rejected'), LONG).toHaveLength(1);
+    expect(process.alarms('config_rejected')[0]?.msg).toContain('store is another one');
+    at.sink.status = 200;
+    await expect.poll(() => types(at.sink).includes('proto.task.completed'), LONG).toBe(true);
+  });
+
+  it('connections to a former sink are closed', async () => {
+    const at = await world();
+    const process = await served(at);
+    const again = async (n: number): Promise<void> => {
+      expect(await deliver(at, 'completed')).toBe(200);
+      await expect.poll(() => at.sink.posted.length, LONG).toBe(n);
+      process.signals.emit('SIGHUP');
+      const read = (): number => process.lines.filter(({ msg }) => msg.includes('was read again')).length;
+      await expect.poll(read, LONG).toBe(n);
+    };
+    for (let n = 1; n <= 3; n += 1) await again(n);
+    await expect.poll(() => at.sink.connections(), LONG).toBe(0);
+  });
+
   it('another store than the expected one is refused', async () => {
     const at = await world();
     const process = await served(at);

@@ -176,7 +176,7 @@ const store: z.ZodType<StoreInFile> = z
   .describe('Where events are kept.');
 
 /** Of every sink, by default. */
-export const SINK_NUMBERS: SinkNumbers = { timeoutMs: 15_000, concurrency: 16, attempts: 12 };
+export const SINK_NUMBERS: SinkNumbers = { timeoutMs: 15_000, concurrency: 16, attempts: 20 };
 
 const sinkNumbers = {
   // A lease is half as long again (`instance.ts`), and none lasts longer than ten minutes.
@@ -240,7 +240,7 @@ const STATUSES = [
 const EVENTS = 'Write task, task.completed, deliveryReport, other or a family.';
 
 /** What looks like a kind, and is the name of none: another spelling, a report's type, the `type` of a CloudEvent. */
-const ALMOST_A_KIND = /^(?:proto\..*|(?:task|other|delivery[-_]?report)(?:\..*)?)$/i;
+const ALMOST_A_KIND = /^(?:proto\..*|(?:tasks?|other|delivery[-_]?reports?)(?:\..*)?)$/i;
 const KINDS: ReadonlySet<string> = new Set(['task', 'deliveryReport', 'delivery-report', 'other']);
 
 const eventName = text('A kind, a status of tasks, or a family.', EVENTS)

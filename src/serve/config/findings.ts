@@ -34,7 +34,11 @@ export const UNREADABLE: Readonly<Record<string, string>> = {
 };
 
 /** A URL of a message may have a password in it. */
-const withoutPassword = (text: string): string => text.replaceAll(/\/\/[^/\s"']*@/g, '//…@');
+const withoutPassword = (text: string): string => text.replaceAll(/\/\/[^\s"']*@/g, '//…@');
+
+/** What was written for the name of a variable or a file may be the secret itself: then it is not shown. */
+const shown = (name: string): string =>
+  /^[\w./@-]{1,200}$/.test(name) && !/^whsec_/.test(name) ? `${name} ` : '';
 
 /** Collects mistakes. Nothing of a secret is in one. */
 export function findings({ env, folder }: SecretSource): Findings {
@@ -44,7 +48,7 @@ export function findings({ env, folder }: SecretSource): Findings {
   function ofVariable(name: string, path: Path): string | undefined {
     const value = env[name] ?? '';
     return value === ''
-      ? wrong(path, `the environment variable ${name} is not set. Set it to the secret.`)
+      ? wrong(path, `the environment variable ${shown(name)}is not set. Set it to the secret.`)
       : value;
   }
 
@@ -52,15 +56,15 @@ export function findings({ env, folder }: SecretSource): Findings {
     try {
       // One line end at the end is no part of it.
       const value = readFileSync(resolve(folder, file), 'utf8').replace(/\r?\n$/, '');
-      if (value === '') return wrong(path, `the file ${file} is empty. Write the secret into it.`);
+      if (value === '') return wrong(path, `the file ${shown(file)}is empty. Write the secret into it.`);
       return value.length <= MAX_CHARACTERS
         ? value
-        : wrong(path, `the file ${file} is too long for a secret. Write the path of the right one.`);
+        : wrong(path, `the file ${shown(file)}is too long for a secret. Write the path of the right one.`);
     } catch (error) {
       const { code = '' } = error as NodeJS.ErrnoException;
       return wrong(
         path,
-        `the file ${file} cannot be read: ${UNREADABLE[code] ?? code}. Write the path of a readable one.`,
+        `the file ${shown(file)}cannot be read: ${UNREADABLE[code] ?? code}. Write the path of a readable one.`,
       );
     }
   }

@@ -91,6 +91,9 @@ export function readYaml(source: string): YamlText {
     position: at(pos[0]),
     text: WRONG[code] ?? UNREADABLE,
   }));
+  const { explicit = false, version } = document.directives.yaml;
+  if (explicit && version !== '1.2')
+    wrong.push({ path: [], position: at(0), text: `is YAML ${version}. Write 1.2, without %YAML.` });
   const mistakes = wrong.length > 0 ? wrong : refusals(document, at);
   return {
     value: mistakes.length > 0 ? undefined : document.toJS(),

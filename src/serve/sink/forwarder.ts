@@ -16,6 +16,8 @@ import { printable, type Sink, type SinkAttempt } from './sink.ts';
 export interface ForwarderOptions {
   readonly onAlarm: RaiseAlarm;
   readonly logger: Logger;
+  /** Events that are under way at most. */
+  readonly concurrency: number;
   readonly clock?: Clock;
 }
 
@@ -46,9 +48,9 @@ const REAL_CLOCK: Clock = {
 
 export function createForwarder(
   sink: Sink,
-  { onAlarm, logger, clock = REAL_CLOCK }: ForwarderOptions,
+  { onAlarm, logger, concurrency, clock = REAL_CLOCK }: ForwarderOptions,
 ): Forwarder {
-  const pause = createPause(clock, hooksOf(sink, onAlarm, logger, clock));
+  const pause = createPause(clock, hooksOf(sink, onAlarm, logger, clock), concurrency);
 
   /** False for a fault. */
   async function attempt(run: SinkRun, one: SinkAttempt): Promise<boolean> {
@@ -71,15 +73,19 @@ export function createForwarder(
 
   return {
     async handle(event, { deliveryId: id, run: number, signal, log }) {
-      const run = pause.begin();
+      const run = pause.begin(id);
+      let isGivenBack = false;
       try {
         for (let repeated = number > 1; ; repeated = true) {
           await pause.turn(run, signal);
           if (run.proven >= PROVEN) throw new Error(run.fault);
           if (await attempt(run, { event, id, run: number, repeated, signal, log })) return;
         }
+      } catch (error) {
+        isGivenBack = error instanceof GivenBack;
+        throw error;
       } finally {
-        pause.end(run);
+        pause.end(run, isGivenBack);
       }
     },
     state: pause.state,

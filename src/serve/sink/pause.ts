@@ -13,12 +13,20 @@ export interface Clock {
 const EVERY_MS = 1_000;
 /** An event waits so long for the end of pauses; the sink is left alone for so long at its own wish. Ms. */
 const LONGEST_MS = 60_000;
+/** During a pause a place is made so often at most: each time the store gives one event back and another one out. Ms. */
+const PLACE_EVERY_MS = 5_000;
 /** The first alarm of a pause, and the ones behind it. Ms. */
 const TELL_AFTER_MS = 10_000;
 const TELL_EVERY_MS = 3_600_000;
 
+/** The faults of an event that was given back count for so long in its next run. Ms. */
+const KEPT_MS = 600_000;
+/** Of so many events at most; those given back first are forgotten. */
+const KEPT_MOST = 10_000;
+
 /** A run of an event, as the sink's pause knows it. Instants are ticks: attempts and faults, counted. */
 export interface SinkRun {
+  readonly id: string;
   /** When its last attempt began; 0 before the first one. */
   triedAt: number;
   /** When its last attempt failed, until another event passes. */
@@ -27,6 +35,9 @@ export interface SinkRun {
   proven: number;
   /** The last one. */
   fault: string;
+  /** When that was, and until when the sink asked not to be given this event. Unix ms. */
+  faultMs: number;
+  notBefore: number;
   /** Until when it waits: Unix ms, from its first wait on. */
   until: number | undefined;
 }
@@ -55,8 +66,9 @@ export interface PauseState {
 
 /** The pause of a sink (serve.md §2.6): who may make an attempt, and when. */
 export interface Pause {
-  readonly begin: () => SinkRun;
-  readonly end: (run: SinkRun) => void;
+  /** @param id of the event. What is known of its faults goes on if it was given back. */
+  readonly begin: (id: string) => SinkRun;
+  readonly end: (run: SinkRun, isGivenBack: boolean) => void;
   /** Resolves when the run may make an attempt. Rejects with `GivenBack` where it has waited too long, or `signal` fires. */
   readonly turn: (run: SinkRun, signal: AbortSignal) => Promise<void>;
   /** One of these ends each attempt. */
@@ -79,8 +91,10 @@ interface Paused {
   /** Attempts so far, and when the last one began; at first the pause itself. Unix ms. */
   tries: number;
   triedAt: number;
-  /** The sink asked to be left alone until then. Unix ms. */
+  /** The sink asked for it with more than one event: it is left alone until then. Unix ms. */
   notBefore: number;
+  /** No place is made before. Unix ms. */
+  placeAt: number;
   tellAt: number;
   isTold: boolean;
 }
@@ -92,8 +106,12 @@ interface Waiting {
   readonly giveBack: () => void;
 }
 
-export function createPause(clock: Clock, hooks: PauseHooks): Pause {
-  const runs = new Set<SinkRun>();
+/** @param places events that are under way at most. */
+export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pause {
+  /** Runs whose last fault has no pass of another event behind it yet. */
+  const unproven = new Set<SinkRun>();
+  /** Given back with faults, by the event's id. */
+  const kept = new Map<string, SinkRun>();
   const waiting = new Set<Waiting>();
   let tick = 0;
   let paused: Paused | undefined;
@@ -118,6 +136,7 @@ export function createPause(clock: Clock, hooks: PauseHooks): Pause {
       admit(next);
       next = undefined;
     }
+    if (!paused.trying) makePlace(paused, now);
     let earliest = Infinity;
     for (const one of waiting) {
       const at = one === next ? endOfNext(one, paused) : one.until;
@@ -130,6 +149,17 @@ export function createPause(clock: Clock, hooks: PauseHooks): Pause {
     if (waiting.size === 0 && !paused.trying) return;
     tell(paused, now);
     void wakeAt(Math.min(earliest, paused.tellAt), now);
+  }
+
+  /** If all that wait have failed in this pause, another event gets a place: that of the one that failed first. */
+  function makePlace(outage: Paused, now: number): void {
+    if (waiting.size < places || now < outage.placeAt) return;
+    const all = [...waiting];
+    if (all.some(({ run }) => run.faultedAt === undefined || run.faultedAt < outage.tick)) return;
+    outage.placeAt = now + PLACE_EVERY_MS;
+    const first = all.reduce((one, other) => (other.run.triedAt < one.run.triedAt ? other : one));
+    waiting.delete(first);
+    first.giveBack();
   }
 
   /** An outage is told of where events wait for its end: else nobody knows whether it goes on. */
@@ -154,6 +184,16 @@ export function createPause(clock: Clock, hooks: PauseHooks): Pause {
     hooks.over(clock.now() - since, isTold);
   }
 
+  function keep(run: SinkRun): void {
+    kept.set(run.id, run);
+    if (kept.size <= KEPT_MOST) return;
+    for (const [id, oldest] of kept) {
+      kept.delete(id);
+      unproven.delete(oldest);
+      break;
+    }
+  }
+
   function stopped(run: SinkRun): void {
     if (paused?.trying === run) paused.trying = undefined;
     stir();
@@ -169,6 +209,7 @@ export function createPause(clock: Clock, hooks: PauseHooks): Pause {
       tries: 0,
       triedAt: now,
       notBefore: now,
+      placeAt: now,
       tellAt: now + TELL_AFTER_MS,
       isTold: false,
     };
@@ -199,22 +240,35 @@ export function createPause(clock: Clock, hooks: PauseHooks): Pause {
   }
 
   return {
-    begin() {
-      const run = { triedAt: 0, faultedAt: undefined, proven: 0, fault: '', until: undefined };
-      runs.add(run);
-      return run;
+    begin(id) {
+      const known = kept.get(id);
+      kept.delete(id);
+      if (known && clock.now() - known.faultMs <= KEPT_MS) return Object.assign(known, { until: undefined });
+      if (known) unproven.delete(known);
+      return {
+        id,
+        triedAt: 0,
+        faultedAt: undefined,
+        proven: 0,
+        fault: '',
+        faultMs: 0,
+        notBefore: 0,
+        until: undefined,
+      };
     },
-    end(run) {
-      runs.delete(run);
+    end(run, isGivenBack) {
+      if (isGivenBack && run.fault !== '') keep(run);
+      else unproven.delete(run);
       // However it ended: the next one has its turn.
       if (paused?.trying === run) stopped(run);
     },
     turn,
     passed(run) {
-      for (const other of runs) {
-        if (other === run || other.faultedAt === undefined || other.faultedAt > run.triedAt) continue;
+      for (const other of unproven) {
+        if (other === run || (other.faultedAt ?? Infinity) > run.triedAt) continue;
         other.proven += 1;
         other.faultedAt = undefined;
+        unproven.delete(other);
       }
       // What began before says nothing of the sink as it is now.
       if (paused && run.triedAt > paused.tick) open(paused);
@@ -224,10 +278,14 @@ export function createPause(clock: Clock, hooks: PauseHooks): Pause {
       const now = clock.now();
       run.faultedAt = tick += 1;
       run.fault = fault;
+      run.faultMs = now;
+      run.notBefore = now + Math.min(retryAfterMs, LONGEST_MS);
+      unproven.add(run);
       const isNew = !paused;
       paused ??= newPause(run, fault, now);
       paused.fault = fault;
-      paused.notBefore = Math.max(paused.notBefore, now + Math.min(retryAfterMs, LONGEST_MS));
+      // One event alone may be what the sink does not take: others need not wait for it.
+      if (paused.by !== run) paused.notBefore = Math.max(paused.notBefore, run.notBefore);
       if (isNew) hooks.begun(fault);
       stopped(run);
     },
@@ -251,7 +309,7 @@ const isBeginner = (run: SinkRun, { tries, by }: Paused): boolean => tries === 0
 function dueAt({ run }: Waiting, paused: Paused): number {
   const { tries, since, triedAt, notBefore } = paused;
   const at = tries === 0 && !isBeginner(run, paused) ? since : triedAt + EVERY_MS;
-  return Math.max(at, notBefore);
+  return Math.max(at, notBefore, run.notBefore);
 }
 
 /** Who makes the next attempt is not given back just before it: an outage of a sink with few events would be tried less often. */

@@ -147,7 +147,12 @@ export function describeSink(name: string, make: MakeBackend): void {
     it('is given the event again by a forwarder until it takes it, under the same id', async () => {
       const deeds: Deed[] = ['fault', 'later', 'fault'];
       const { sink, received } = await open(() => deeds.shift() ?? 'done');
-      const forwarder = createForwarder(sink, { onAlarm: () => {}, logger: SILENT_LOGGER, clock: FAST });
+      const forwarder = createForwarder(sink, {
+        onAlarm: () => {},
+        logger: SILENT_LOGGER,
+        concurrency: 16,
+        clock: FAST,
+      });
       const { signal } = new AbortController();
       const ctx = { deliveryId: idOf(7), signal, log: SILENT_LOGGER };
       const handle = (run: number): Promise<void> =>

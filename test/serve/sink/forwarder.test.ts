@@ -39,7 +39,7 @@ beforeEach(() => {
 afterEach(() => clock.end());
 
 /** @param send what the sink makes of an attempt. */
-function bench(send: (attempt: SinkAttempt) => unknown): Bench {
+function bench(send: (attempt: SinkAttempt) => unknown, concurrency = 16): Bench {
   const attempts: string[] = [];
   const given: SinkAttempt[] = [];
   const alarms: Alarm[] = [];
@@ -62,6 +62,7 @@ function bench(send: (attempt: SinkAttempt) => unknown): Bench {
     {
       onAlarm: (alarm) => void alarms.push(alarm),
       logger: { debug() {}, info: line('info'), warn: line('warn'), error: line('error') },
+      concurrency,
       clock: { now: clock.now, sleep: (ms, signal) => clock.sleep(ms, signal) },
     },
   );
@@ -124,7 +125,7 @@ describe('a paused sink is tried by one attempt at a time', () => {
     expect(at.attempts).toEqual(['0 a', '0 b', '15 b', '30 a', '45 b']);
   });
 
-  it('not before the sink wants it, but no later than in a minute', async () => {
+  it('not before the sink wants it by more than one event, but no later than in a minute', async () => {
     const wishes = [30_000, 3_600_000, undefined];
     const at = bench(() => {
       throw down({ retryAfterMs: wishes.shift() });
@@ -134,8 +135,9 @@ describe('a paused sink is tried by one attempt at a time', () => {
     at.handle('b');
     await clock.pass(65_000);
     at.handle('c');
-    await clock.pass(6_000);
-    expect(at.attempts).toEqual(['0 a', '30 b', '90 c', '91 c']);
+    await clock.pass(2_000);
+    // What the first one is answered holds for that one alone: it may be all that the sink does not take.
+    expect(at.attempts).toEqual(['0 a', '20 b', '80 b', '85 c', '86 c', '87 c']);
   });
 
   it('until one passes: then all that wait are tried', async () => {
@@ -306,6 +308,57 @@ describe('a run is charged', () => {
     expect(at.forwarder.state().paused).toBe(false);
   });
 
+  it('if it has the only place: it is given back at once, and its faults count in its next run', async () => {
+    const at = bench(({ id }) => {
+      if (id === 'poison') throw down({ message: 'the sink answered 500', retryAfterMs: 60_000 });
+    }, 1);
+    const runs: Ended[] = [];
+    for (const [n, other] of ['a', 'b'].entries()) {
+      runs.push(at.handle('poison', n + 1));
+      await clock.settled();
+      const passing = at.handle(other);
+      await clock.pass(1_000);
+      expect(hows(passing)).toEqual(['done']);
+      await clock.pass(5_000);
+    }
+    runs.push(at.handle('poison', 3));
+    await clock.settled();
+    expect(hows(...runs)).toEqual(['given_back', 'given_back', 'charged']);
+    expect(at.attempts.map((line) => line.replace(/^\S+ /, ''))).toEqual(['poison', 'a', 'poison', 'b']);
+  });
+
+  it('not by faults of a run that are older than ten minutes', async () => {
+    const at = bench(({ id }) => {
+      if (id === 'poison') throw down();
+    }, 1);
+    at.handle('poison');
+    await clock.settled();
+    at.handle('a');
+    await clock.pass(601_000);
+    const second = at.handle('poison', 2);
+    await clock.settled();
+    at.handle('b');
+    await clock.pass(1_000);
+    const third = at.handle('poison', 3);
+    await clock.settled();
+    expect(hows(second, third)).toEqual(['given_back', 'given_back']);
+  });
+
+  it('and while its kind has all the places, others get one each 5 s', async () => {
+    const at = bench(({ id }) => {
+      if (id.startsWith('poison')) throw down();
+    }, 2);
+    const [one, two] = [at.handle('poison 1'), at.handle('poison 2')];
+    await clock.pass(300);
+    expect(hows(one, two)).toEqual(['given_back', undefined]);
+    const three = at.handle('poison 3');
+    await clock.pass(5_000);
+    expect([hows(two, three)].flat().filter(Boolean)).toEqual(['given_back']);
+    const good = at.handle('good');
+    await clock.pass(1_000);
+    expect(hows(good)).toEqual(['done']);
+  });
+
   it('never, if it is the only event', async () => {
     const at = bench(() => {
       throw down();
@@ -468,7 +521,12 @@ describe('what the owner is told', () => {
         check: async () => {},
         close: async () => {},
       },
-      { onAlarm: heard.hear, logger: heard.logger, clock: { now: clock.now, sleep: clock.sleep } },
+      {
+        onAlarm: heard.hear,
+        logger: heard.logger,
+        concurrency: 16,
+        clock: { now: clock.now, sleep: clock.sleep },
+      },
     );
     const { signal } = new AbortController();
     const handled = forwarder.handle(EVENT, { deliveryId: 'a', run: 1, signal, log: heard.logger });
@@ -484,13 +542,13 @@ describe('what the owner is told', () => {
 
 it('a run that ends in its turn without an attempt leaves the turn to the next one', async () => {
   const none = (): void => undefined;
-  const pause = createPause(clock, { begun: none, lasting: none, over: none });
+  const pause = createPause(clock, { begun: none, lasting: none, over: none }, 16);
   const { signal } = new AbortController();
-  const [first, second, third] = [pause.begin(), pause.begin(), pause.begin()];
+  const [first, second, third] = [pause.begin('a'), pause.begin('b'), pause.begin('c')];
   await pause.turn(first, signal);
   pause.faulted(first, 'down', undefined);
   await pause.turn(second, signal);
-  pause.end(second);
+  pause.end(second, false);
   let had = false;
   void pause.turn(third, signal).then(() => (had = true));
   await clock.pass(2_000);

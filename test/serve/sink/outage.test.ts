@@ -115,6 +115,7 @@ async function world(
     {
       onAlarm: (alarm) => void alarms.push(alarm),
       logger: SILENT_LOGGER,
+      concurrency: CONCURRENCY,
       clock: {
         now: () => Date.now(),
         sleep: (ms, signal) =>
