@@ -20,6 +20,8 @@ const FOLDERS: readonly string[] = [
   'src/keys/net',
   'src/events',
   'src/inbox',
+  'src/queues',
+  'src/adapters',
 ];
 
 const filesOf = (folder: string): string[] =>
