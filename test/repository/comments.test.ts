@@ -22,6 +22,9 @@ const FOLDERS: readonly string[] = [
   'src/inbox',
   'src/queues',
   'src/adapters',
+  'src/otel',
+  'src/sender',
+  'src/registry',
 ];
 
 const filesOf = (folder: string): string[] =>
