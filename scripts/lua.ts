@@ -13,7 +13,8 @@ const lines = files.map(
 );
 writeFileSync(
   join(redis, 'lua.ts'),
-  `/** \`lua/*.lua\`, written by \`npm run lua\`. */
+  `// The Lua scripts of \`lua/*.lua\`, written by \`npm run lua\`. Called by scripts.ts.
+// Change the Lua files instead of this one. A comment in them is sent to Redis too, and changes the script's hash.
 export const LUA = {
 ${lines.join('')}} as const;
 `,

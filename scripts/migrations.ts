@@ -14,7 +14,8 @@ for (const store of ['postgres', 'mysql']) {
   const lines = files.map((name) => `  ${JSON.stringify(readFileSync(join(folder, name), 'utf8'))},\n`);
   writeFileSync(
     join(place, `${store}-migrations.ts`),
-    `/** \`migrations/*.sql\`, written by \`npm run migrations\`: the first makes a schema, each next one the next version of it. */
+    `// The migrations of \`migrations/*.sql\`, written by \`npm run migrations\`: the first makes a schema, each next one its next version.
+// Loaded by \`migrate\` alone. Change the SQL files instead of this one (README.md in \`migrations\`).
 export const MIGRATIONS: readonly string[] = [
 ${lines.join('')}];
 `,

@@ -1,71 +1,72 @@
+// Judges the states that are kept of a media buy or a subscription by a snapshot (owed.md §6.4 to §6.7). Pure.
+// Called by the reconciler; states.ts has the states as events change them.
 import type { KeptState } from './states.ts';
 
-/*
- * What a snapshot makes of the states that are kept (owed.md §6.4). Pure.
+/**
+ * The time after which the webhook of a state must have come: five minutes for coalescence, five for the way. Ms: 10
+ * min.
  */
-
-/** By then the webhook of a state has come: five minutes for coalescence, five for the way. Ms. */
 export const SETTLE_MS = 600_000;
 
 /** A state as a snapshot has it. */
 export interface SnapshotEntry {
   readonly id: string;
-  /** Its last transition, on the seller's clock, Unix ms; absent: the snapshot does not say. */
+  /** The time of its last transition, on the seller's clock, Unix ms; absent if the snapshot names none. */
   readonly at?: number;
   readonly to?: string;
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
-/** What a snapshot says of one holder of states. */
+/** The content of a snapshot about one holder of states. */
 export interface SnapshotAnswer {
-  /** Each id once. */
+  /** The entries, each id once. */
   readonly entries: readonly SnapshotEntry[];
-  /** Some entry could not be read: what is absent may be that one. */
+  /** True if some entry could not be read: a state that seems absent may be that one. */
   readonly isPartial?: boolean;
-  /** Of a media buy that is terminal: nothing of it is impaired. */
+  /** True for a media buy that is terminal: nothing of it is impaired. */
   readonly isTerminal: boolean;
-  /** The instant that the seller says it is of, on its clock, Unix ms; absent: when it was asked. */
+  /** The instant that the seller names for it, on its clock, Unix ms; absent: it is the time of the question. */
   readonly asOf?: number;
-  /** On the store's clock, Unix ms. */
+  /** The time of the question on the store's clock, Unix ms. */
   readonly askedAt: number;
 }
 
 /** A state that handlers are to be told. */
 export interface ToldState {
-  /** Absent: it has ended. */
+  /** Absent if the state has ended. */
   readonly entry?: SnapshotEntry;
   readonly state: {
     readonly id: string;
-    /** Later than what it replaces, on the seller's clock. Unix ms. */
+    /** Later than the instant that it replaces, on the seller's clock. Unix ms. */
     readonly at: number;
     readonly to?: string;
     readonly ended: boolean;
   };
-  /** What was kept of it when it was judged. */
+  /** The kept state when this one was judged. */
   readonly seen: KeptState | undefined;
-  /** Its webhook should have come by now. */
+  /** True if its webhook should have come by now. */
   readonly isMissed: boolean;
 }
 
-/** What a snapshot comes to. */
+/** The result of a snapshot. */
 export interface Judged {
   readonly told: readonly ToldState[];
-  /** Those that were kept, with what the snapshot marks of them. The same list where it marks nothing. */
+  /** The kept states, with the marks of the snapshot. It is the same list if there are none. */
   readonly states: readonly KeptState[];
-  /** There is no room for some that the snapshot has: they are not told. */
+  /** True if there is no room for some states of the snapshot: these are not told. */
   readonly isFull: boolean;
 }
 
 export interface JudgeLimits {
-  /** States that are kept. */
+  /** The most states that are kept. */
   readonly most: number;
-  /** States have been kept since then: what is older came when nobody kept it. Unix ms. */
+  /** The time since which states have been kept: nobody kept an older one. Unix ms. */
   readonly since: number;
-  /** Whether an event is gone that no handler has completed: then nobody knows of its state. @param key of the event. */
+  /** True if an event is gone that no handler has completed: then nobody knows of its state. @param key of the event. */
   readonly isGone: (key: string) => boolean;
 }
 
-/** One that is kept, as the snapshot leaves it. */
+/** A kept state as the snapshot leaves it. */
 interface One {
   readonly state: KeptState;
   readonly told?: ToldState;
@@ -94,16 +95,19 @@ export function judged(
   };
 }
 
-/** Whether a snapshot marks what was kept. */
+/** True if a snapshot marks the kept state. */
 const isMarkedAnew = (state: KeptState, before: KeptState | undefined): boolean =>
   state.absentAt !== before?.absentAt || state.wasOpen !== before?.wasOpen;
 
 const timeOf = ({ asOf, askedAt }: SnapshotAnswer): number => asOf ?? askedAt;
 
-/** By then webhooks had their time, also where the answer is an old one. A seller's clock may be ahead. */
+/**
+ * Returns the time by which webhooks are judged to have come, even if the answer is an old one. A seller's clock may be
+ * ahead.
+ */
 const latestOf = ({ asOf = -Infinity, askedAt }: SnapshotAnswer): number => Math.max(asOf, askedAt);
 
-/** An entry that is not kept. */
+/** Judges an entry that is not kept. */
 function first(entry: SnapshotEntry, answer: SnapshotAnswer, since: number): ToldState | undefined {
   const at = entry.at ?? timeOf(answer) - SETTLE_MS;
   if (at + SETTLE_MS > latestOf(answer)) return undefined;
@@ -122,14 +126,14 @@ const toldOpen = (
   isMissed,
 });
 
-/** Its webhook has had its time. @param entryAt of what the snapshot has of it. */
+/** True if its webhook has had its time. @param entryAt the instant that the snapshot has of it. */
 const isSettled = ({ at, keptAt }: KeptState, answer: SnapshotAnswer, entryAt = at): boolean =>
   Math.max(at, entryAt) + SETTLE_MS <= latestOf(answer) && keptAt + SETTLE_MS <= answer.askedAt;
 
-/** A state that follows the kept one has a later instant than that. */
+/** Returns an instant for the state that follows the kept one: it is later than that. */
 const after = ({ at }: KeptState, { asOf = -Infinity }: SnapshotAnswer): number => Math.max(asOf, at + 1);
 
-/** The snapshot has one that is kept. @param isKnown handlers know of it, or will. */
+/** Judges a kept state that the snapshot has. @param isKnown true if handlers know of it, or will. */
 function present(state: KeptState, entry: SnapshotEntry, answer: SnapshotAnswer, isKnown: boolean): One {
   const isSame = isSameWord(entry.to, state.to);
   const at = entry.at ?? (isSame ? state.at : timeOf(answer) - SETTLE_MS);
@@ -147,13 +151,13 @@ function present(state: KeptState, entry: SnapshotEntry, answer: SnapshotAnswer,
 const isSameWord = (one: string | undefined, other: string | undefined): boolean =>
   one === undefined || other === undefined || one === other;
 
-/** Of the same transition: nothing came behind it. A pull may have told it with a later instant than its own. */
+/** True for the same transition, with none behind it. A pull may have told it with a later instant than its own. */
 const isStill = ({ isEnded, at: keptAt, by }: KeptState, at: number): boolean =>
   !isEnded && (at === keptAt || by === 'pull');
 
 /**
- * Whether an answer is newer than what is kept, though its entry is not later: it says so; it has the very transition by which a webhook
- * ended it; or nothing but an answer ended it.
+ * True if an answer is newer than the kept state, although its entry is not later. Either the answer says so; or it has
+ * the very transition by which a webhook ended the state; or only an answer ended it.
  */
 function isNewer(state: KeptState, at: number, { asOf }: SnapshotAnswer): boolean {
   if (asOf !== undefined && asOf >= state.at + SETTLE_MS) return true;
@@ -167,11 +171,11 @@ function seenOpen(state: KeptState): KeptState {
   return { ...is, wasOpen: true };
 }
 
-/** An answer from before a state, or soon after it, need not have it. */
+/** True if an answer proves absence: one from before a state, or soon after it, need not have it. */
 const saysAbsent = (state: KeptState, answer: SnapshotAnswer): boolean =>
   isSettled(state, answer) && state.at + SETTLE_MS <= timeOf(answer);
 
-/** The snapshot does not have one that is kept. */
+/** Judges a kept state that the snapshot does not have. */
 function absent(state: KeptState, answer: SnapshotAnswer, isKnown: boolean): One {
   const { isTerminal, isPartial, askedAt } = answer;
   const isOver = state.isEnded && isKnown;
@@ -183,6 +187,6 @@ function absent(state: KeptState, answer: SnapshotAnswer, isKnown: boolean): One
   return { state, told: { state: is, seen: state, isMissed: !isTerminal && isKnown && wasOpen(state) } };
 }
 
-/** Where no snapshot had it since, the last webhook may have told its end. */
+/** True if the state was open. If no snapshot had it since, the last webhook may have told its end. */
 const wasOpen = (state: KeptState): boolean =>
   !state.isEnded && (state.by === 'pull' || state.wasOpen === true);

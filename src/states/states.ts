@@ -1,65 +1,63 @@
+// The states of things as they are kept, and their change by an event (owed.md §6.1). Pure.
+// Called by the rules of the store, inside their step, and by the reconciler.
 import { MARK_AHEAD_MS } from '../stores/constants.ts';
 import type { KeptState, StateClaim } from '../stores/store-accounts.ts';
 
 export type { KeptState } from '../stores/store-accounts.ts';
-
-/*
- * The states of things as they are kept (owed.md §6.1), and how an event that comes changes them. Pure: the rules of the store run
- * it inside their step.
- */
 
 /** A row that keeps states. */
 export interface StateHolder {
   readonly states?: readonly KeptState[];
 }
 
-/** An end is remembered for so long: what was sent before it and comes behind it changes nothing. Ms: 30 days. */
+/** The time for which an end is remembered: an event sent before it that comes behind it changes nothing. Ms: 30 days. */
 const ENDED_MS = 30 * 86_400_000;
 
-/** States that are kept of a media buy, and of a subscription and type (owed.md §6.8). */
+/** The most states that are kept of a media buy, and of a subscription and type (owed.md §6.8). */
 export const MOST_STATES = { stream: 100, snapshot: 1000 } as const;
 
-/** An id that is longer is not kept: sellers make ids of at most 255 characters. */
+/** The longest id of which a state is kept: sellers make ids of at most 255 characters. */
 export const MAX_STATE_ID = 255;
 
-/** `KeptState.to` is a seller's text. */
+/** The longest name of a state, because `KeptState.to` is a seller's text. */
 const MAX_WORD = 64;
 
-/** A state's name as it is kept and compared. */
+/** Cuts a state's name as it is kept and compared. */
 export const stateWord = (word: string): string => word.slice(0, MAX_WORD);
 
 /**
- * The instant that a seller gives, as far as it counts: one that lies well ahead of the store's clock would hide all that follows.
+ * Returns a seller's instant, if it counts: one well ahead of the store's clock would hide all that follow.
+ *
  * @param now the store's clock. Unix ms.
  */
 export const countedInstant = (at: number | undefined, now: number): number | undefined =>
   at !== undefined && at <= now + MARK_AHEAD_MS ? at : undefined;
 
-/** What has ended is forgotten at last. */
+/** False for a state that ended long ago. */
 const isRemembered = ({ isEnded, keptAt }: KeptState, now: number): boolean =>
   !isEnded || keptAt + ENDED_MS > now;
 
-/** The states that count at a time. @param now the store's clock. Unix ms. */
+/** Returns the states that count at a time. @param now the store's clock. Unix ms. */
 export const statesIn = ({ states = [] }: StateHolder, now: number): readonly KeptState[] =>
   states.filter((one) => isRemembered(one, now));
 
 export const keptState = (holder: StateHolder, id: string, now: number): KeptState | undefined =>
   statesIn(holder, now).find((one) => one.id === id);
 
-/** What an event does to what is kept. */
+/** The result of an event for the kept states. */
 export interface Noted<S extends StateHolder> {
   readonly holder: S;
   /** The time of the event, as it counts. Unix ms. */
   readonly at: number;
-  /** The state is over. */
+  /** True if the state is over. */
   readonly isEnded: boolean;
-  /** A pull told the same change before; of an end that a pull tells, a webhook may have. */
+  /** True if a pull told the same change before. For an end that a pull tells: true if a webhook may have told it. */
   readonly isRepeated: boolean;
-  /** There were too many: one that has not ended is kept no longer. */
+  /** True if there were too many, so that a state that has not ended is no longer kept. */
   readonly isDropped: boolean;
 }
 
-/** An event tells a state (owed.md §6.1). @param key of the event. @param now the store's clock. Unix ms. */
+/** Keeps the state that an event tells (owed.md §6.1). @param key of the event. @param now the store's clock. Unix ms. */
 export function noted<S extends StateHolder>(
   holder: S,
   claim: StateClaim,
@@ -94,7 +92,7 @@ export function noted<S extends StateHolder>(
 const isPulled = ({ seen }: StateClaim): boolean => seen !== undefined;
 const wasPulled = ({ by }: KeptState): boolean => by === 'pull';
 
-/** What an event says. A state that is pulled, and has not ended, is one that a snapshot has. */
+/** Makes the state of an event. A pulled state that has not ended is one that a snapshot has. */
 function told(
   claim: StateClaim,
   kept: KeptState | undefined,
@@ -115,26 +113,32 @@ function told(
   };
 }
 
-/** The last webhook may have told the end that a pull tells: nothing in it says so (owed.md §6.4). */
+/** True if the last webhook may have told the end that a pull tells: it shows neither (owed.md §6.4). */
 const mayHaveEnded = (kept: KeptState | undefined): boolean =>
   kept?.by === 'webhook' && kept.origin === undefined && !kept.isFirst && !kept.wasOpen;
 
 const kindOf = ({ holder }: StateClaim): keyof typeof MOST_STATES =>
   holder?.kind === 'snapshot' ? 'snapshot' : 'stream';
 
-/** A pull replaces what it was judged by, whatever instant that has (owed.md §6.5). */
+/**
+ * Returns the instant of a change. A pull replaces the state that it was judged by, whatever instant that has (owed.md
+ * §6.5).
+ */
 function instantOf({ at, seen }: StateClaim, kept: KeptState | undefined, now: number): number {
   const said = countedInstant(at, now) ?? now;
   return seen !== undefined && kept ? Math.max(said, kept.at + 1) : said;
 }
 
-/** Whether an event tells the change that is kept once more. */
+/** True if an event tells the kept change once more. */
 const isSameChange = (
   kept: KeptState,
   { at, to, isEnded }: Pick<KeptState, 'at' | 'to' | 'isEnded'>,
 ): boolean => kept.at === at && kept.to === to && kept.isEnded === isEnded;
 
-/** Of too many the ended ones go first, then the oldest: they stand in the order in which they were kept. */
+/**
+ * Drops states if there are too many: ended ones first, then the oldest. They stand in the order in which they were
+ * kept.
+ */
 function fitted(
   states: readonly KeptState[],
   most: number,
@@ -147,7 +151,7 @@ function fitted(
   return { states: states.filter((one) => !gone.has(one)), isDropped: open.length > 0 };
 }
 
-/** Whether no event came between two looks at what is kept (owed.md §6.6). What snapshots note in it does not count. */
+/** True if no event came between two looks at a kept state (owed.md §6.6). The marks of snapshots do not count. */
 export function isUnchanged(one: KeptState | null | undefined, other: KeptState | null | undefined): boolean {
   if (!one || !other) return !one && !other;
   return COMPARED.every((name) => one[name] === other[name]);
@@ -162,7 +166,7 @@ const COMPARED = [
   'isEnded',
 ] as const satisfies readonly (keyof KeptState)[];
 
-/** The event of a key is done. @returns undefined where no state waits for it. */
+/** Notes that the event of a key is done. @returns undefined if no state waits for it. */
 export function stateDone<S extends StateHolder>(holder: S, id: string, key: string): S | undefined {
   const { states = [] } = holder;
   const at = states.findIndex((one) => one.id === id && one.key === key);
@@ -170,5 +174,5 @@ export function stateDone<S extends StateHolder>(holder: S, id: string, key: str
   return at < 0 ? undefined : { ...holder, states: states.with(at, state as KeptState) };
 }
 
-/** What `states` are kept with. @param value of the row: JSON. */
+/** Reads the row that keeps `states`. @param value of the row: JSON. */
 export const holderIn = (value: string): StateHolder => JSON.parse(value) as StateHolder;

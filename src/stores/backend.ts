@@ -1,3 +1,5 @@
+// The interface that a database implements for `storeOf`: rows, versions and times, without any rule (admission.md §8.1).
+// Implemented by Postgres, MySQL and Redis, and by users; called by the optimistic store alone. Types only.
 import type { Durability, InboxQuery, RegistrationKind, StoreIdentity, TransactionRequest } from './store.ts';
 
 /**
@@ -12,8 +14,8 @@ import type { Durability, InboxQuery, RegistrationKind, StoreIdentity, Transacti
  *
  * - A *row* is an event's record, the state of a task, a nonce, or another item of `RowKind`. It is named by its
  *   scope, kind and id. It has a version, which its writer chooses and never reuses.
- * - A *scope* is a set of rows that is counted, and cleared of expired rows, by itself: the rows of one sender, or
- *   the nonces of one of its key ids.
+ * - A *scope* is a set of rows that is counted, and cleared of expired rows, by itself. It is the rows of one sender,
+ *   or the nonces of one of its key ids.
  * - A *unit* is a group of changes that take effect together or not at all.
  * - A row is *due* when its `dueAt` has come: a worker may then run its event.
  * - A *suspect* is an event whose run ended by a crash. It is due separately, because it must run alone.
@@ -148,8 +150,8 @@ export interface Row extends RowId {
 }
 
 /**
- * The version that a row of a `Backend` must still have for a unit of a commit to take effect (optimistic locking):
- * a member of `Unit.expects`. If `version` is undefined, the row must not exist.
+ * The version that a row of a `Backend` must still have for a unit of a commit to take effect (optimistic locking).
+ * It is a member of `Unit.expects`. If `version` is undefined, the row must not exist.
  */
 export interface Expected extends RowId {
   readonly version: number | undefined;

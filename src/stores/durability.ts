@@ -1,8 +1,10 @@
+// Compares levels of durability (admission.md §7.2).
+// Called by the startup check, and by stores that watch the durability of their commits.
 import type { Durability } from './store.ts';
 
 const STRENGTH: Readonly<Record<Durability, number>> = { process: 0, disk: 1, failover: 2 };
 
-/** Whether what survives as `one` says does not survive all that `other` says. */
+/** True if data with durability `one` do not survive all failures that data with `other` survive. */
 export function isLess(one: Durability, other: Durability): boolean {
   return STRENGTH[one] < STRENGTH[other];
 }

@@ -1,7 +1,12 @@
+// Asks a store for its identity and tells of a new one (admission.md §7.5).
+// Called when a receiver, or registrations, are started.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Store } from './store.ts';
 
-/** A store's identity, where it says one. That it was made just now is told to who asks first: the alarm `store_created`. */
+/**
+ * Returns a store's identity; undefined if the store has none. If the store was made just now, the first caller
+ * raises the alarm `store_created`.
+ */
 export async function toldIdentity(
   store: Pick<Store, 'identity' | 'name'>,
   raiseAlarm: RaiseAlarm,

@@ -1,5 +1,8 @@
+// The public entry `proto-webhooks/store`: the contract of a store, and `storeOf` for a database without one.
+// Imported by users who write a store or a backend; nothing in `src` imports it.
+
 /**
- * Defines what a store has to do (`Store`), and creates one for a database that this package has no store for
+ * Defines the tasks of a store (`Store`), and creates one for a database that this package has no store for
  * (`storeOf`). Receivers and workers call the methods of `Store`; a database implements the smaller `Backend`.
  *
  * - A *sender* is the seller's agent URL. A *record* is one event of it, named by its idempotency key.

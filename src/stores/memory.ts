@@ -1,3 +1,6 @@
+// The public entry `proto-webhooks/memory`: a store whose rows are in this process, for tests and development
+// (admission.md §9.1).
+// Called by users and by tests; each method runs a rule of `rules` in one synchronous step.
 import { Fault } from '../shared/errors.ts';
 import { requireOptions } from './text.ts';
 import type { Store, StoreOptions } from './store.ts';
@@ -65,7 +68,7 @@ export function memoryStore(
   const state = stateOf(options);
   const rows = memoryRows(state);
   const watch = stepWatch();
-  // Its rows stay over a close, as those of every store do.
+  // The rows stay over a close, as those of every store do.
   let closed = false;
   const now = (): number => {
     if (closed) throw new Fault('store_unavailable', 'The memory store is closed.');
@@ -76,7 +79,7 @@ export function memoryStore(
   const close = async (): Promise<void> => {
     closed = true;
   };
-  // Each method runs to its end without yielding, so that steps never overlap, whichever handle they come from.
+  // Each method runs to its end without yielding, so that steps never overlap, by whichever handle they come.
   const atomic = async <T>(step: (rows: MemoryRows, now: number) => T): Promise<T> => step(rows, now());
   return {
     name: 'memory',
@@ -98,5 +101,5 @@ export function memoryStore(
   };
 }
 
-/** Every state is one that `createMemoryState` made. */
+/** Every state was made by `createMemoryState`. */
 const stateOf = ({ state = createMemoryState() }: MemoryStoreOptions): State => state as State;

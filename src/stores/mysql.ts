@@ -1,3 +1,5 @@
+// The public entry `proto-webhooks/mysql`: a store on MariaDB and MySQL (admission.md §9.6).
+// Called by users; made by `storeOf` of the backend in `mysql/mysql-backend.ts`.
 import { ConfigError } from '../shared/errors.ts';
 import type { AcceptRequest, Store, StoreInbox, StoreOptions } from './store.ts';
 import { storeOf } from './optimistic/optimistic-store.ts';
@@ -82,7 +84,7 @@ export function mysqlStore(options: MysqlStoreOptions): MysqlStore {
   const accept = store.accept.bind(store);
   return Object.assign(store, {
     sweep: async () => sweep(await backend.scopes()),
-    // Before they come together with others: no call fails for another one's sender.
+    // Checked before the call joins a batch, so that no call fails for another one's sender.
     accept: async (request: AcceptRequest) => {
       checkSender(request.sender);
       return accept(request);
@@ -107,10 +109,10 @@ const OPTION_NAMES: Readonly<Record<keyof MysqlStoreOptions, true>> = {
   clockOffsetMs: true,
 };
 
-/** The server's own most. */
+/** The server's own longest time-out. Ms: a year. */
 const MOST_IDLE_MS = 31_536_000_000;
 
-/** What callers in JavaScript may give. @throws ConfigError */
+/** Checks the options, which callers in JavaScript may give wrong. @throws ConfigError */
 function check(options: Partial<MysqlStoreOptions> | undefined): void {
   requirePool('mysqlStore', 'mysqlStore({ pool })', options?.pool);
   requireOptions('mysqlStore', options, OPTION_NAMES);

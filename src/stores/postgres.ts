@@ -1,3 +1,5 @@
+// The public entry `proto-webhooks/postgres`: a store on PostgreSQL (admission.md §9.3).
+// Called by users; made by `storeOf` of the backend in `postgres/postgres-backend.ts`.
 import { ConfigError } from '../shared/errors.ts';
 import type { Store, StoreInbox, StoreOptions } from './store.ts';
 import { storeOf } from './optimistic/optimistic-store.ts';
@@ -91,10 +93,10 @@ const OPTION_NAMES: Readonly<Record<keyof PostgresStoreOptions, true>> = {
   clockOffsetMs: true,
 };
 
-/** The server's own most. */
+/** The server's own longest time-out. Ms. */
 const MOST_IDLE_MS = 2 ** 31 - 1;
 
-/** What callers in JavaScript may give. @throws ConfigError */
+/** Checks the options, which callers in JavaScript may give wrong. @throws ConfigError */
 function check(options: Partial<PostgresStoreOptions> | undefined): void {
   requirePool('postgresStore', 'postgresStore({ pool })', options?.pool);
   requireOptions('postgresStore', options, OPTION_NAMES);

@@ -1,3 +1,5 @@
+// The public entry `proto-webhooks/redis`: a store on Redis, single, with Sentinels or Cluster (admission.md §9.5).
+// Called by users; made by `storeOf` of the backend in `redis/redis-backend.ts`.
 import { ConfigError } from '../shared/errors.ts';
 import type { Store, StoreInbox, StoreOptions } from './store.ts';
 import { storeOf } from './optimistic/optimistic-store.ts';

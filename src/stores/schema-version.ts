@@ -1,29 +1,31 @@
+// Versions of schemas: the one that this package works on, and changes that are noticed while a store runs (admission.md §7.7).
+// Called by SQLite, Postgres, MySQL and Redis when they open, migrate, and are used.
 import { ConfigError, Fault } from '../shared/errors.ts';
 
 /**
- * The first version of every store's schema that was released. Builds before that release made stores of lower numbers: no
- * step leads here from one.
+ * The first version of every store's schema that was released. Builds before that release made stores of lower
+ * numbers. No step leads here from one.
  */
 export const FIRST_VERSION = 4;
 
-/** Whose schema it is, and what a process does that cannot be upgraded at once. */
+/** A schema as messages name it, with the way out for a process that cannot be upgraded at once. */
 export interface VersionedStore {
-  /** e.g. `postgresStore`. */
+  /** The store's name, e.g. `postgresStore`. */
   readonly store: string;
-  /** What has the version. */
+  /** The thing that has the version. */
   readonly place: string;
-  /** What another store of the same kind would have for itself. */
+  /** The thing that another store of the same kind would have for itself. */
   readonly own: string;
 }
 
-/** Steps lead from a version to `known`; 0: there is nothing yet. */
+/** True if steps lead from a version to `known`; version 0: there is nothing yet. */
 export const leadsTo = (known: number, version: number): boolean =>
   version === 0 || (version >= FIRST_VERSION && version <= known);
 
 const refused = ({ store, place }: VersionedStore, version: unknown, what: string): ConfigError =>
   new ConfigError(`${store}: ${place} schema version ${String(version)}, this package ${what}`);
 
-/** The error for a version from which nothing leads to `known`, the one of this package. */
+/** Makes the error for a version from which nothing leads to `known`, the version of this package. */
 export function wrongVersion(at: VersionedStore, known: number, version: unknown): ConfigError {
   const fix =
     typeof version === 'number' && version > 0 && version < known
@@ -33,9 +35,12 @@ export function wrongVersion(at: VersionedStore, known: number, version: unknown
 }
 
 /**
- * @param at whose schema; `where` it has no tables.
+ * Checks that a store has the version of this package.
+ *
+ * @param at the schema; `where` names the place that may have no tables.
  * @param known the version of this package.
- * @throws ConfigError with what to do, unless it is the version of this package. 0: there are no tables.
+ * @param version the store's; 0: there are no tables.
+ * @throws ConfigError with the fix for every other version.
  */
 export function checkVersion(at: VersionedStore, known: number, version: number, where: string): void {
   if (version === known) return;
@@ -45,13 +50,17 @@ export function checkVersion(at: VersionedStore, known: number, version: number,
   throw new ConfigError(`${at.store}: ${where} has no tables of the store. ${fix}`);
 }
 
-/** The version that steps lead to: the first makes `FIRST_VERSION` where there is nothing, each next one the next version. */
+/**
+ * Returns the version to which steps lead. The first step makes `FIRST_VERSION` of nothing, each further one the next
+ * version.
+ */
 export const newest = (steps: readonly unknown[]): number => FIRST_VERSION + steps.length - 1;
 
 /**
- * The steps that a store lacks: the last one makes the version `newest(steps)`.
+ * Returns the steps that a store lacks; the last one makes the version `newest(steps)`.
+ *
  * @param version the store's; 0: there is nothing.
- * @throws ConfigError where no step leads from it.
+ * @throws ConfigError if no step leads from it.
  */
 export function missingSteps(
   at: VersionedStore,
@@ -63,28 +72,32 @@ export function missingSteps(
   return steps.slice(Math.max(0, version - FIRST_VERSION + 1));
 }
 
-/** What `ready()` would refuse, seen while running: 503 `misconfigured` until it is mended. All else passes. */
+/**
+ * Converts a ConfigError that is met while the store runs to 503 `misconfigured`, until it is mended. Other errors
+ * pass as they are.
+ */
 export function whileRunning(error: unknown): unknown {
   if (!(error instanceof ConfigError)) return error;
   return new Fault('misconfigured', error.message, { cause: error });
 }
 
-/** Looks again, as it is used, whether something is still as it was when the store was opened. */
+/** Looks again, while a store is used, at something that was right when it was opened. */
 export interface LookAgain {
   /**
-   * Looks every 10 s; once something is wrong, with each call until it is mended. Else undefined: there is nothing to wait
-   * for. Calls that come during a look wait for that one.
-   * @throws what the look throws.
+   * Looks every 10 s; once something is wrong, with each call until it is mended. Otherwise undefined: there is
+   * nothing to wait for. Calls that come during a look wait for that one.
+   *
+   * @throws the error of the look.
    */
   readonly passed: () => Promise<void> | undefined;
-  /** The next call looks. */
+  /** Makes the next call look. */
   readonly due: () => void;
 }
 
-/** For so long a change may go unseen; oftener, and every delivery would pay for the look. */
+/** The longest time for which a change may go unseen. Ms: 10 s. More looks would cost every delivery their time. */
 const LOOK_AGAIN_MS = 10_000;
 
-/** @param now ms; begins now. */
+/** Makes a look that is repeated. @param now ms; the first interval begins now. */
 export function lookAgain(look: () => Promise<void>, now: () => number): LookAgain {
   let lookedAt = now();
   let isDue = false;

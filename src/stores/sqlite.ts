@@ -1,9 +1,13 @@
+// The public entry `proto-webhooks/sqlite`: a store in one file (admission.md §9.2).
+// Called by users; each method runs a rule of `rules` over its rows, inside the transaction that writes them.
 /*
- * SQLite runs the rules over its rows, in the transaction that writes them. As a `Backend`, like the other stores, it was
- * tried and measured in turns, in processor time an event, 12 pairs each: 64 callers inline 0.97 to 1.00 of today's rate, one
- * caller 0.70 (memory) to 0.89 (disk); mode inbox 0.47 to 0.80, and 2.3 times the commits beside accepts, for a lease reads
- * its rows before its transaction and unpacks them for the plan. No line was saved: `ctx.transaction` is synchronous, so
- * plans would need a second, synchronous runner, and memory needs the rules over rows anyway.
+ * SQLite was tried as a `Backend`, like the other stores. It was measured in turns, in processor time an event, 12
+ * pairs each.
+ *
+ * Inline, 64 callers reach 0.97 to 1.00 of today's rate, and one caller 0.70 (memory) to 0.89 (disk). Mode inbox
+ * reaches 0.47 to 0.80, with 2.3 times the commits beside accepts. The cause is that a lease reads its rows before its
+ * transaction, and unpacks them for the plan. No line was saved. `ctx.transaction` is synchronous, so plans would need
+ * a second, synchronous runner. Memory needs the rules over rows anyway.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError } from '../shared/errors.ts';
@@ -21,8 +25,8 @@ import { stepWatch } from './step-watch.ts';
 import { requireOptions } from './text.ts';
 
 /**
- * The owner's writes and the completion as one step, to be run in a transaction of its own: the lease is looked at
- * before (a paused process must not begin) and by `complete` at the end (nor finish).
+ * Runs the owner's writes and the completion as one step, in a transaction of its own. The lease is checked before,
+ * so that a paused process does not begin, and by `complete` at the end, so that it does not finish.
  */
 function transactionStep<T>(
   db: SqliteHandle,
@@ -35,7 +39,8 @@ function transactionStep<T>(
   inStore(() => db.exec('SAVEPOINT webhook_fn'));
   const result = fn(db);
   if (isThenable(result)) {
-    // It goes on after the rollback: what it writes then is not ours, what it throws has no other listener.
+    // The function goes on after the rollback. Its later writes are not part of the store, and nobody else listens to
+    // its error.
     Promise.resolve(result).catch(() => undefined);
     throw new ConfigError(
       'ctx.transaction: SQLite transactions are synchronous, but the function returned a promise; its writes were rolled back. ' +
@@ -47,7 +52,10 @@ function transactionStep<T>(
   return result;
 }
 
-/** A COMMIT or ROLLBACK inside `fn` ends the savepoint too: its writes would stand, or fall, without the completion. */
+/**
+ * Checks that `fn` has not ended the transaction. A COMMIT or ROLLBACK in it ends the savepoint too, so its writes
+ * would stand or fall without the completion.
+ */
 function checkStillOpen(db: SqliteHandle): void {
   try {
     db.exec('RELEASE webhook_fn');
@@ -60,7 +68,7 @@ function checkStillOpen(db: SqliteHandle): void {
   }
 }
 
-/** The store's own statements fail as faults; what `fn` throws is the caller's and goes through as it is. */
+/** Makes faults of errors of the store's own statements. An error of `fn` is the caller's, and passes as it is. */
 function inStore<T>(step: () => T): T {
   try {
     return step();
@@ -144,7 +152,7 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
     peek: (sender, key) => step((rows, now) => peek(rows, sender, key, now)),
     transaction: async (request, fn) => {
       const { db, rows, commits } = connection.current();
-      // The connection is the one that was handed in, or our own.
+      // The connection is the handle that was passed in, or the store's own.
       return commits.runAlone(() => transactionStep(db, rows, request, (tx) => fn(tx as Handle), now));
     },
     inbox: inboxOf(step, watch),
@@ -172,13 +180,18 @@ function requireDatabase(database: unknown): void {
 const WITHOUT_FILE: ReadonlySet<string> = new Set([':memory:', '']);
 
 interface SqliteConnection extends Pick<State, 'open'> {
-  /** @throws Fault `store_unavailable` before `open` and after `close`. */
+  /**
+   * Returns the open database.
+   *
+   * @throws Fault `store_unavailable` before `open` and after `close`.
+   */
   readonly current: () => OpenDatabase;
   readonly close: () => Promise<void>;
 }
 
 function connectionOf(fileOrHandle: string | SqliteHandle, options: BusyOptions): SqliteConnection {
-  // A handle that was passed in stays its owner's to close; a database without a file is its connection's, and opens again.
+  // A handle that was passed in is closed by its owner. A database without a file belongs to its connection, and
+  // opens again.
   const isFile = typeof fileOrHandle === 'string' && !WITHOUT_FILE.has(fileOrHandle);
   let only: SqliteHandle | undefined;
   const connect = (): SqliteHandle => {

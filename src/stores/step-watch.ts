@@ -1,20 +1,26 @@
-/** What an answer says of a clock that was set back. */
+// Notices a store's clock that was set back, for the alarm `clock_stepped` (admission.md §4.11).
+// Called by every store of this package, with each time that its clock tells.
+
+/** The part of an answer that tells of a clock that was set back. */
 export interface StepTold {
   readonly clockSteppedMs?: number;
 }
 
-/** Whether a store's clock was set back, as one process sees it: for the alarm alone (admission.md §4.11). */
+/** Sees if a store's clock was set back, as one process notices it. It serves the alarm alone (admission.md §4.11). */
 export interface StepWatch {
   /**
-   * What the store's clock said, at a moment since `since`; so much of this process's own clock, which is never set back,
-   * has passed. Unix ms, with the offset; `performance.now()`.
+   * Takes the time that the store's clock told at a moment after `since`. It is compared with this process's own
+   * clock, which is never set back. `now` is Unix ms, with the offset; `since` is of `performance.now()`.
    */
   readonly seen: (now: number, since?: number) => void;
-  /** The answer, with what was seen since the last one. */
+  /** Returns the answer, with the step that was seen since the last answer. */
   readonly told: <A extends StepTold>(answer: A) => A;
 }
 
-/** Nodes of a cluster differ by so much, and two clocks drift apart by this share of what passes. */
+/**
+ * Differences that are no step. Nodes of a cluster differ by up to 1 s, and two clocks drift apart by a thousandth of
+ * the time.
+ */
 const NODES_MS = 1000;
 const DRIFT = 0.001;
 
@@ -23,7 +29,7 @@ export function stepWatch(): StepWatch {
   let backMs = 0;
   return {
     seen: (now, since) => {
-      // Where nothing is said of when, only what is behind the last word itself counts.
+      // Without `since`, only a time behind the last one itself counts.
       const passed = last && since !== undefined ? since - last.at : 0;
       const behindMs = last ? last.now + passed - now : 0;
       if (behindMs > NODES_MS + Math.abs(passed) * DRIFT) backMs = Math.max(backMs, behindMs);

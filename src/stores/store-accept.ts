@@ -1,3 +1,5 @@
+// The request and the decisions of `Store.accept` (admission.md §3).
+// Made by `src/stages/admit.ts`, decided by `rules/accept-rules.ts`. Types only.
 import type { EventChannel } from '../events/event.ts';
 import type { ClaimedState, ClaimedWindow, StateClaim, UrlClaim, WindowClaim } from './store-accounts.ts';
 
@@ -173,8 +175,9 @@ export interface TaskClaim {
 }
 
 /**
- * The status of a task as one channel reported it (a webhook, the answer of a call, or a poll): the member `told` of
- * a `TaskClaim`. With it the store recognises a status that arrives by several channels and applies it once.
+ * The status of a task as one channel reported it: a webhook, the answer of a call, or a poll. It is the member
+ * `told` of a `TaskClaim`. With it the store recognises a status that arrives by several channels and applies it
+ * once.
  */
 export interface ToldClaim {
   readonly source: EventChannel;
@@ -199,8 +202,8 @@ export interface ToldClaim {
 }
 
 /**
- * The largest numbers of records, body bytes and nonces that a store keeps, per sender, per key id, and in total:
- * the member `limits` of an `AcceptRequest`. Above them `Store.accept` answers `over-cap` or `rate-abuse`.
+ * The largest numbers of records, body bytes and nonces that a store keeps, per sender, per key id, and in total. It
+ * is the member `limits` of an `AcceptRequest`. Above them `Store.accept` answers `over-cap` or `rate-abuse`.
  * Deliveries that are in progress at the same time may exceed them.
  */
 export interface StoreLimits {
@@ -258,7 +261,7 @@ export type AcceptResult = AcceptDecision & {
    */
   readonly endDropped?: true;
   /**
-   * Present for a report whose windows were not all kept: it names media buys that nobody has registered, and the
+   * Present for a report whose windows were not all kept. It names media buys that nobody has registered, and the
    * sender has named too many of these.
    */
   readonly claimsDropped?: true;
@@ -333,8 +336,8 @@ export type AcceptDecision =
   /** Inline: another event of the same task is running. This one is stored (QUEUED), but not acknowledged. */
   | { readonly changed: boolean; readonly kind: 'task-busy'; readonly replay?: boolean }
   /**
-   * Inline: the event must not run for another `leftMs`, ms. The same request came again during its back-off, and
-   * nothing was written; or the event is a suspect whose wait after a charged crash is not over.
+   * Inline: the event must not run for another `leftMs`, ms. Either the same request came again during its back-off,
+   * and nothing was written. Or the event is a suspect whose wait after a charged crash is not over.
    */
   | { readonly changed: boolean; readonly kind: 'backing-off'; readonly leftMs: number }
   /** The event is older than its task's mark. It is stored as DONE(stale) if the limits allow. */

@@ -1,4 +1,5 @@
-/* What events bring to the accounts of media buys and subscriptions: windows of reports, and states of things. */
+// The facts of events for the accounts of media buys and subscriptions: windows of reports, states of things (owed.md §3, §6).
+// Made by `src/stages`, kept by `rules/report-windows.ts` and `rules/states.ts`. Types only.
 
 /** The period for which a report has data of one media buy. */
 export interface WindowClaim {

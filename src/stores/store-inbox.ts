@@ -1,3 +1,5 @@
+// The store's operations for workers and operators, `Store.inbox` (admission.md §4).
+// Called by `src/inbox`, decided by `rules/claim.ts`. Types only.
 import type { Lease, RetryLimits } from './store-accept.ts';
 import type { ClaimedState, ClaimedWindow } from './store-accounts.ts';
 import type { EventChannel } from '../events/event.ts';

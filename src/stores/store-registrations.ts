@@ -1,8 +1,6 @@
-/*
- * What is kept of registrations, in the store that has their events: an operation that a seller was asked for, a route by
- * which it sends, a task that is watched. A store knows no more of a row than this file says; what its value means, its
- * writer knows.
- */
+// The rows that registrations, pollers and the reconciler keep beside the events: `Store.registrations`.
+// Called by `src/registrations`, `src/poll` and `src/reconcile`. A value has a meaning for its writer alone;
+// the rules of reports and states read those of streams, snapshots and operations too.
 
 /**
  * The kind of a row that `createRegistrations` or a poller keeps in a store. `operation`: a call to a seller.

@@ -1,3 +1,5 @@
+// The contract of a store: one record per `(sender, idempotency key)`, and the operations on it (admission.md §1 to §7).
+// Called by the stages, the receiver and workers; every store implements it. Types only.
 import type { StoreInbox } from './store-inbox.ts';
 import type { AcceptRequest, AcceptResult, RetryLimits } from './store-accept.ts';
 import type { StoreRegistrations } from './store-registrations.ts';
@@ -25,8 +27,8 @@ export type * from './store-accounts.ts';
  *
  * - A *lease* is the right of one *owner* to run an event's handler until a time. The owner is the `acceptId` of a
  *   delivery, or the token of a worker.
- * - An event is *acknowledged* when the seller was or may be answered 2xx: in mode `inbox` once it is stored, in
- *   mode `inline` once it is DONE or DEAD. From then on it does not expire before it is handled.
+ * - An event is *acknowledged* when the seller was or may be answered 2xx. In mode `inbox` it is so once it is stored,
+ *   in mode `inline` once it is DONE or DEAD. From then on it does not expire before it is handled.
  * - The *mark* of a task is the time of its newest status that was applied. An older status is *stale*: it ends as
  *   DONE without a run.
  * - A lease *holds* its event's task, so that handlers of one task never overlap.
@@ -114,9 +116,8 @@ export interface Store<Tx = unknown> {
    *    - The request has `terminalHash`, and the task has another terminal status. If that one is not
    *      acknowledged: `final-unsafe`. If its hash differs: `already-final`. In both cases nothing is written, not
    *      even the nonce. If its hash is the same and nothing was applied since: `done`, stored as DONE(stale).
-   * 4. The limits leave no room for the record or its body: `over-cap`, and nothing is written. The rows that come
-   *    with a record (its task, its notification id, the media buys of a final report) count too, and may exceed
-   *    the limit.
+   * 4. The limits leave no room for the record or its body: `over-cap`, and nothing is written. Rows that come with
+   *    a record count too, and may exceed the limit: its task, its notification id, the media buys of a final report.
    * 5. Otherwise record, nonce and notification id are stored. Mode `inbox`: acknowledged, `queued`. Mode `inline`:
    *    `task-busy` if another event holds the task, and the record is QUEUED; else leased, `won`.
    *

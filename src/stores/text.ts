@@ -1,6 +1,12 @@
+// Text of senders as a column keeps it, and the check of option names.
+// Called by every store of this package.
 import { ConfigError } from '../shared/errors.ts';
 
-/** @throws ConfigError for options that are none, or one that does not exist: misspelt, it would silently do nothing. */
+/**
+ * Checks the names of options. A misspelt one would silently do nothing.
+ *
+ * @throws ConfigError for options that are no object, or have a name that does not exist.
+ */
 export function requireOptions(who: string, options: unknown, known: Readonly<Record<string, true>>): void {
   const names = Object.keys(known);
   if (typeof options !== 'object' || options === null) {
@@ -12,18 +18,24 @@ export function requireOptions(who: string, options: unknown, known: Readonly<Re
   }
 }
 
-/** Marks a text that was encoded, and texts that begin with it, so that no two texts share a form. */
+/** Marks a text that was encoded, and texts that begin with the mark, so that no two texts share a form. */
 const MARK = '\u0001';
 
-/** A text that a database or a driver would change: NUL (PostgreSQL refuses it), lone surrogates (become U+FFFD in UTF-8). */
+/**
+ * True for a text that a database or a driver would change: NUL (PostgreSQL refuses it), lone surrogates (become
+ * U+FFFD in UTF-8).
+ */
 const isUnsafe = (text: string): boolean => text.includes('\0') || !text.isWellFormed();
 
-/** Keys and ids come from senders: any string keeps its identity as a column's text, distinct ones stay distinct. */
+/**
+ * Encodes a key or id for a column. They come from senders: any string keeps its identity, and distinct ones stay
+ * distinct.
+ */
 export function columnText(text: string): string {
   return isUnsafe(text) || text.startsWith(MARK) ? MARK + JSON.stringify(text) : text;
 }
 
-/** The text that `columnText` encoded. */
+/** Returns the text that `columnText` encoded. */
 export function fromColumnText(column: string): string {
   return column.startsWith(MARK) ? (JSON.parse(column.slice(MARK.length)) as string) : column;
 }

@@ -1,9 +1,7 @@
-/*
- * The calendar of report windows (owed.md §2): the hours, days and months of a clock, each with a number on the scale of its
- * frequency. Pure: the rules of the store and the reconciler count by it.
- */
+// The calendar of report windows: hours, days and months of a clock, each with a number on its frequency's scale (owed.md §2).
+// Called by the rules of the store, registrations and the reconciler. Pure.
 
-/** How often a seller reports. */
+/** The frequency of a seller's reports. */
 export type Frequency = 'hourly' | 'daily' | 'monthly';
 
 export const FREQUENCIES: readonly Frequency[] = ['hourly', 'daily', 'monthly'];
@@ -21,13 +19,13 @@ export interface Period {
 export interface Clock {
   /** The name of its time zone, e.g. `America/New_York`. */
   readonly zone: string;
-  /** How far the clock is ahead of UTC at an instant, ms. */
+  /** Returns the ms by which the clock is ahead of UTC at an instant. */
   readonly offsetMs: (instant: number) => number;
 }
 
 export const UTC: Clock = { zone: 'UTC', offsetMs: () => 0 };
 
-/** The clock of a time zone; undefined where the runtime knows none of that name. */
+/** Makes the clock of a time zone; undefined if the runtime knows none of that name. */
 export function clockOf(zone: string): Clock | undefined {
   if (zone === 'UTC') return UTC;
   const format = formatOf(zone);
@@ -37,9 +35,9 @@ export function clockOf(zone: string): Clock | undefined {
 }
 
 interface Scale {
-  /** The number of the window in which an instant lies. */
+  /** Returns the number of the window in which an instant lies. */
   readonly numberAt: (instant: number, clock: Clock) => number;
-  /** When the window of a number begins, Unix ms. */
+  /** Returns the beginning of a window by its number, Unix ms. */
   readonly startOf: (number: number, clock: Clock) => number;
 }
 
@@ -58,25 +56,25 @@ const SCALES: Readonly<Record<Frequency, Scale>> = {
   },
 };
 
-/** The number of the window in which an instant lies. */
+/** Returns the number of the window in which an instant lies. */
 export function windowAt(frequency: Frequency, clock: Clock, instant: number): number {
   return SCALES[frequency].numberAt(instant, clock);
 }
 
-/** The period of a window. */
+/** Returns the period of a window. */
 export function windowPeriod(frequency: Frequency, clock: Clock, number: number): Period {
   const { startOf } = SCALES[frequency];
   return { start: startOf(number, clock), end: startOf(number + 1, clock) };
 }
 
-/** The calendar day of an instant, as days since 1 January 1970. */
+/** Returns the calendar day of an instant, as days since 1 January 1970. */
 function dayAt(instant: number, { offsetMs }: Clock): number {
   return Math.floor((instant + offsetMs(instant)) / DAY_MS);
 }
 
 /**
- * When a calendar day begins: at its first midnight, or, where the clock leaps over midnight, at the instant of the leap. The
- * clock may change on that day or the day before, so the offsets of both sides are tried.
+ * Returns the beginning of a calendar day: its first midnight. If the clock leaps over midnight, it is the instant of
+ * the leap. The clock may change on that day or the day before, so the offsets of both sides are tried.
  */
 function midnight(day: number, { offsetMs }: Clock): number {
   const local = day * DAY_MS;
@@ -87,7 +85,7 @@ function midnight(day: number, { offsetMs }: Clock): number {
   return found ?? before;
 }
 
-/** What the clock on the wall shows, as if it were UTC. */
+/** Returns the time that the clock on the wall shows, as if it were UTC. */
 function localOf(format: Intl.DateTimeFormat, instant: number): number {
   const parts: Partial<Record<Intl.DateTimeFormatPartTypes, number>> = {};
   for (const { type, value } of format.formatToParts(instant)) parts[type] = Number(value);

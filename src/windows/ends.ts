@@ -1,11 +1,8 @@
+// The end of a media buy, as its seller tells it elsewhere than in an answer about it (owed.md §7.1, §7.3). Pure.
+// Called by the rules of reports inside their step, by registrations and the reconciler.
 import type { EndSaid, Reported, Stream } from './stream.ts';
 
-/*
- * The end of a media buy, as its seller says it by other channels than an answer about it (owed.md §7.1, §7.3). Pure: the rules of the
- * store run it inside their step.
- */
-
-/** After these a media buy has no package that is active. */
+/** The statuses after which a media buy has no active package. */
 const TERMINAL: ReadonlySet<unknown> = new Set(['completed', 'rejected', 'canceled']);
 
 type TerminalStatus = 'completed' | 'rejected' | 'canceled';
@@ -13,8 +10,8 @@ type TerminalStatus = 'completed' | 'rejected' | 'canceled';
 export const isTerminalBuy = (status: unknown): status is TerminalStatus => TERMINAL.has(status);
 
 /**
- * The stream with an end that was said: its seller is asked about it. Of several the earliest counts; those that follow ask for nothing
- * more, for else a seller that goes on saying so would never be asked to the end.
+ * Returns the stream with an end that was told, so that its seller is asked about it. Of several ends the earliest
+ * counts. Later ones ask for nothing more. Otherwise the question would begin anew each time that a seller repeats its end.
  */
 export function withEndSaid<S extends Stream>(stream: S, { status, at }: EndSaid, now: number): S {
   if (isTerminalBuy(stream.status)) return stream;
@@ -24,7 +21,9 @@ export function withEndSaid<S extends Stream>(stream: S, { status, at }: EndSaid
 }
 
 /**
- * What a report says of the end, beside its data. A correction tells of a period that is long over: it was written now.
+ * Returns the stream with the end that a report tells beside its data. A correction is about a period that is long
+ * over: its end counts from now.
+ *
  * @param now the store's clock, Unix ms.
  */
 export function withReportedEnd<S extends Stream>(

@@ -1,6 +1,5 @@
-/*
- * Sets of window numbers, as runs of consecutive ones (owed.md §2.1). Pure.
- */
+// Sets of window numbers, as runs of consecutive ones (owed.md §2.1). Pure.
+// Called by stream.ts and terms.ts, and by the reconciler.
 
 /** Consecutive numbers: the first, and the one behind the last. */
 export type Run = readonly [first: number, end: number];
@@ -16,7 +15,7 @@ export function count(runs: Runs): number {
   return runs.reduce((sum, [first, end]) => sum + end - first, 0);
 }
 
-/** The numbers of either. */
+/** Returns the numbers that are in one of both. */
 export function union(a: Runs, b: Runs): Runs {
   const joined: [number, number][] = [];
   for (const [first, end] of [...a, ...b].toSorted((one, other) => one[0] - other[0])) {
@@ -28,7 +27,7 @@ export function union(a: Runs, b: Runs): Runs {
   return joined;
 }
 
-/** The numbers of `a` that are not in `b`. */
+/** Returns the numbers of `a` that are not in `b`. */
 export function without(a: Runs, b: Runs): Runs {
   const left: Run[] = [];
   let at = 0;
@@ -44,7 +43,7 @@ export function without(a: Runs, b: Runs): Runs {
   return left;
 }
 
-/** The runs from a place on that begin before a number. */
+/** Yields the runs from a place on that begin before a number. */
 function* overlapping(runs: Runs, at: number, end: number): Generator<Run> {
   for (let next = at; next < runs.length; next += 1) {
     const run = runs[next];
@@ -53,12 +52,15 @@ function* overlapping(runs: Runs, at: number, end: number): Generator<Run> {
   }
 }
 
-/** The numbers of both. */
+/** Returns the numbers that are in both. */
 export function common(a: Runs, b: Runs): Runs {
   return without(a, without(a, b));
 }
 
-/** As it is stored: the first run as it is, what follows as bits of hexadecimal digits. A year of hours has 2.2 KB at most. */
+/**
+ * The stored form: the first run as it is, all others as bits of hexadecimal digits. A year of hours has at most 2.2
+ * KB.
+ */
 export type PackedRuns = readonly [first: number, end: number, bits?: string];
 
 export function packRuns(runs: Runs): PackedRuns {

@@ -1,3 +1,5 @@
+// The account of one media buy as it is stored (owed.md §1.1), and its change by a report (§2, §3). Pure.
+// Called by the rules of reports inside their step, by registrations and the reconciler.
 import {
   type Clock,
   clockOf,
@@ -14,38 +16,33 @@ import type { Terms } from './terms.ts';
 import type { Told } from './told.ts';
 import type { StateHolder } from '../states/states.ts';
 
-/*
- * The account of one media buy as it is stored (owed.md §1.1), and how a report that comes changes it (§2, §3). Pure: the rules of
- * the store run it inside their step.
- */
-
 /** The clock of a stream. */
 export interface StreamClock {
   readonly zone: string;
-  /** `reports`: two periods running fitted UTC and not the declared zone. */
+  /** The origin of the zone. `reports`: two consecutive periods fitted UTC and not the declared zone. */
   readonly source: 'product' | 'reports' | 'default';
-  /** The zone that was declared, where another one is used. */
+  /** The declared zone, if another one is used. */
   readonly declared?: string;
-  /** The alarm about it was raised. */
+  /** Present once the alarm about it was raised. */
   readonly isAnnounced?: true;
 }
 
 /** Numbers of windows, by frequency. */
 export type Windows = Partial<Readonly<Record<Frequency, PackedRuns>>>;
 
-/** Windows of one stage. Its name is a seller's text, and no member of an object. */
+/** The windows of one stage. Its name is a seller's text, so it is no member name of an object. */
 export interface StageWindows {
   readonly stage: string;
   readonly windows: Windows;
 }
 
-/** The claim of an event that is not done: its window counts by the event's record. */
+/** The claim of an event that is not done. Whether its window counts depends on the event's record. */
 export interface Claim {
   readonly frequency: Frequency;
   readonly number: number;
-  /** '' where the report names none. */
+  /** The stage; '' if the report names none. */
   readonly stage: string;
-  /** Of the event. */
+  /** The key of the event. */
   readonly key: string;
 }
 
@@ -58,41 +55,41 @@ export interface Unplaced extends Period {
 
 /** The end of a media buy that nobody has asked about yet. */
 export interface EndSaid {
-  /** A terminal one. */
+  /** The status, a terminal one. */
   readonly status: string;
-  /** When the media buy ended, as far as the word says it, on the store's clock. Unix ms. */
+  /** The time at which the media buy ended, as far as it was told, on the store's clock. Unix ms. */
   readonly at: number;
 }
 
-/** What a store needs to know of a stream; its writer keeps more in it. */
+/** The members of a stream that the store needs; its writer keeps more in it. */
 export interface Stream extends StateHolder {
   readonly mediaBuyId: string;
   readonly terms: readonly Terms[];
   readonly clock: StreamClock;
-  /** By stage. */
+  /** The windows that are had, by stage. */
   readonly had: readonly StageWindows[];
   readonly claims: readonly Claim[];
   readonly unplaced: readonly Unplaced[];
-  /** The seller said when it will report: what ends behind `after` is not expected before `until`. Unix ms. */
+  /** The seller said when it will report: a window that ends behind `after` is not expected before `until`. Unix ms. */
   readonly later?: { readonly after: number; readonly until: number };
-  /** Windows whose rows were late, and when the seller expects their data. Unix ms. */
+  /** The windows whose rows were late, with the time at which the seller expects their data. Unix ms. */
   readonly late?: readonly (Place & { readonly until: number })[];
   readonly counts: Counts;
-  /** By which URLs its seller was told to send (told.md §1.1). */
+  /** The URLs that its seller was told to send to (told.md §1.1). */
   readonly told?: readonly Told[];
-  /** The seller is asked what the media buy has become: since then it may be another. Unix ms. */
+  /** The time since which the media buy may have become another, so that its seller is asked. Unix ms. */
   readonly changedAt?: number;
-  /** An event that was emitted again has set `changedAt` last then. Unix ms. */
+  /** The time at which an event that was emitted again last set `changedAt`. Unix ms. */
   readonly reemittedAt?: number;
-  /** As the seller gave it when it was asked last. */
+  /** The status by the seller's last answer. */
   readonly status?: string;
-  /** Nobody has been able to ask about it since. */
+  /** The end that was told, as long as nobody has been able to ask about it. */
   readonly endSaid?: EndSaid;
   /** The `final` report; absent: it is not known yet (owed.md §7.3). */
   readonly final?: 'received' | 'absent';
 }
 
-/** How windows came to be had, and how often one came again. */
+/** The number of windows by the channel that brought them, and of windows that came again. */
 export interface Counts {
   readonly byWebhook: number;
   readonly byPull: number;
@@ -103,38 +100,38 @@ export interface Counts {
 export interface Reported extends Period {
   readonly stage: string;
   readonly key: string;
-  /** It corrects or widens what came before, and repeats nothing. */
+  /** True if it corrects or widens an earlier row, and so repeats nothing. */
   readonly isRevision: boolean;
-  /** The row has no data yet: it says that there will be some. */
+  /** Present if the row has no data yet, and says that there will be some. */
   readonly isLate?: true | undefined;
-  /** When the seller expects its next data. Unix ms. */
+  /** The time at which the seller expects its next data. Unix ms. */
   readonly nextAt?: number | undefined;
-  /** The report is the last of its media buys. */
+  /** True if the report is the last of its media buys. */
   readonly isFinal?: boolean;
-  /** The row's status, where it is terminal. */
+  /** The row's status, if it is terminal. */
   readonly ending?: string | undefined;
 }
 
-/** What a report has done to a stream. */
+/** The result of a report for a stream. */
 export interface Claimed {
   readonly stream: Stream;
-  /** The window that it is of, whole; undefined where it fits none. */
+  /** The whole window that it is of; undefined if it fits none. */
   readonly window?: Period;
-  /** The window came before, by another event. */
+  /** True if the window came before, by another event. */
   readonly isRepeated: boolean;
 }
 
-/** Before anything is known of a buy its reports wait here: hours of eight days. */
+/** The most periods that wait before anything is known of a buy: hours of eight days. */
 const MOST_WAITING = 200;
-/** Late windows of a stream: hours of four days. */
+/** The most late windows of a stream: hours of four days. */
 const MOST_LATE = 96;
-/** Those that fit nothing: to look at. */
+/** The most periods kept that fit nothing, for an operator to look at. */
 const MOST_UNALIGNED = 20;
-/** A seller's report ends so long before a boundary at most, and means the boundary. Ms. */
+/** The longest time by which a report may end short of a boundary and mean the boundary. Ms: 1 min. */
 const SHORT_MS = 60_000;
-/** A stage is a seller's word. */
+/** The most stages, because a stage is a seller's word. */
 const MOST_STAGES = 8;
-/** Events that are not done, of one window and stage: those that follow repeat it, and claim nothing. */
+/** The most claims of one window and stage by events that are not done. Further events repeat it, and claim nothing. */
 const MOST_CLAIMS = 8;
 
 export const emptyStream = (mediaBuyId: string): Stream => ({
@@ -147,7 +144,7 @@ export const emptyStream = (mediaBuyId: string): Stream => ({
   counts: { byWebhook: 0, byPull: 0, repeated: 0 },
 });
 
-/** @param value as `streamText` gave it. */
+/** Reads a stream. @param value as `streamText` gave it. */
 export function streamIn(value: string): Stream {
   const stream = JSON.parse(value) as Stream;
   // JSON has no Infinity.
@@ -162,7 +159,7 @@ export const streamText = (stream: Stream): string => JSON.stringify(stream);
 
 export const clockIn = ({ clock: { zone } }: Pick<Stream, 'clock'>): Clock => clockOf(zone) ?? UTC;
 
-/** The frequencies that a stream's terms name, the latest first. */
+/** Returns the frequencies that a stream's terms name, the latest first. */
 export function frequenciesIn({ terms }: Pick<Stream, 'terms'>): readonly Frequency[] {
   const named = terms.toReversed().flatMap(({ frequency }) => frequency ?? []);
   return FREQUENCIES.filter((one) => named.includes(one)).toSorted(
@@ -170,7 +167,7 @@ export function frequenciesIn({ terms }: Pick<Stream, 'terms'>): readonly Freque
   );
 }
 
-/** Whether reports of a media buy are asked for, or were. */
+/** True if reports of a media buy are asked for, or were. */
 export const hasReports = ({
   terms,
   frequency = null,
@@ -183,15 +180,18 @@ export interface Place {
   readonly number: number;
 }
 
-/** Whether an end says a boundary: that, or at most a minute before it. */
+/** True if an end means a boundary: it is the boundary, or lies at most a minute before it. */
 export const saysEnd = (end: number, boundary: number): boolean =>
   end <= boundary && boundary - end <= SHORT_MS;
 
-/** A seller could name any year: what lies further before the flight is no window of the buy, nor what lies further ahead. Ms. */
+/**
+ * The limits of a window, because a seller could name any year: so far before the flight, and so far ahead of now. Ms:
+ * 45 days, 2 days.
+ */
 const MOST_BEFORE_MS = 45 * DAY_MS;
 const MOST_AHEAD_MS = 2 * DAY_MS;
 
-/** The window that a period is of; undefined where it fits none (owed.md §2.3 to §2.5). */
+/** Returns the window of a period; undefined if it fits none (owed.md §2.3 to §2.5). */
 function placeOf(stream: Pick<Stream, 'terms'>, { start, end }: Period, clock: Clock): Place | undefined {
   const spans = stream.terms.flatMap((is) => is.spans);
   const firstStart = spans.reduce((first, span) => Math.min(first, span.start), Infinity);
@@ -207,7 +207,7 @@ function placeOf(stream: Pick<Stream, 'terms'>, { start, end }: Period, clock: C
   return undefined;
 }
 
-/** The runs of all stages. */
+/** Returns the runs of all stages. */
 export function hadIn({ had }: Pick<Stream, 'had'>, frequency: Frequency): Runs {
   return had.reduce<Runs>((all, { windows }) => {
     const runs = windows[frequency];
@@ -224,11 +224,11 @@ const hadInStage = ({ had }: Pick<Stream, 'had'>, stage: string, { frequency, nu
 export interface ReportStep {
   /** The store's clock, Unix ms. */
   readonly now: number;
-  /** Whether the store has a record of a key. */
+  /** True if the event of a key may still be handled, or is DEAD. */
   readonly isThere: (key: string) => boolean;
 }
 
-/** Whether the window of a period is had, or claimed by an event that is there (owed.md §3.2). */
+/** True if the window of a period is had, or claimed by an event that is there (owed.md §3.2). */
 export function standsIn(stream: Stream, period: Period, { isThere }: Pick<ReportStep, 'isThere'>): boolean {
   const place = placeOf(stream, period, clockIn(stream));
   if (!place) return false;
@@ -238,7 +238,7 @@ export function standsIn(stream: Stream, period: Period, { isThere }: Pick<Repor
   );
 }
 
-/** Keys of the events that claim the window of a period. */
+/** Returns the keys of the events that claim the window of a period. */
 export function claimantsIn(stream: Stream, period: Period): readonly string[] {
   const place = stream.claims.length > 0 ? placeOf(stream, period, clockIn(stream)) : undefined;
   return place ? stream.claims.filter((claim) => isOf(claim, place)).map(({ key }) => key) : [];
@@ -247,7 +247,7 @@ export function claimantsIn(stream: Stream, period: Period): readonly string[] {
 const isOf = (one: Place, { frequency, number }: Place): boolean =>
   one.number === number && one.frequency === frequency;
 
-/** A report's row comes (owed.md §3.1, §3.3, §3.7). */
+/** Writes the claim of a report's row (owed.md §3.1, §3.3, §3.7). */
 export function claimedIn(before: Stream, reported: Reported, { now, isThere }: ReportStep): Claimed {
   const { start, end, key, isRevision } = reported;
   if (end > now + MOST_AHEAD_MS) return { stream: before, isRepeated: false };
@@ -257,7 +257,7 @@ export function claimedIn(before: Stream, reported: Reported, { now, isThere }: 
   const place = placeOf(stream, { start, end }, clockIn(stream));
   if (!place) return unplaced(stream, { start, end, stage, key });
   const own: Claim = { ...place, stage, key };
-  // What is gone before it was done claims nothing any more.
+  // An event that is gone before it was done claims nothing any more.
   const claims = stream.claims.filter((is) => !isOf(is, place) || isThere(is.key));
   const alike = claims.filter((is) => isOf(is, place) && is.stage === stage);
   const isRepeated = !isRevision && (alike.length > 0 || hadInStage(stream, stage, place));
@@ -273,14 +273,20 @@ export function claimedIn(before: Stream, reported: Reported, { now, isThere }: 
   };
 }
 
-/** An event that is new has claimed nothing: what its key claimed was of an event that is gone, and done by none. */
+/**
+ * Drops earlier claims of a key: a new event has claimed nothing, so they are of an event that is gone and was never
+ * done.
+ */
 const withoutKey = (stream: Stream, key: string): Stream => ({
   ...stream,
   claims: stream.claims.filter((claim) => claim.key !== key),
   unplaced: stream.unplaced.filter((one) => one.key !== key),
 });
 
-/** What it says of its next data: of a late window by itself, else the last report counts (owed.md §1.5). */
+/**
+ * Notes the next data that a row announces. A late window counts by itself, otherwise the last report counts (owed.md
+ * §1.5).
+ */
 function withLater(stream: Stream, { start, end, isLate, nextAt: until }: Reported): Stream {
   if (until === undefined) return stream;
   if (isLate) {
@@ -289,19 +295,19 @@ function withLater(stream: Stream, { start, end, isLate, nextAt: until }: Report
     const others = (stream.late ?? []).filter((one) => !isOf(one, place));
     return { ...stream, late: [...others, { ...place, until }].slice(-MOST_LATE) };
   }
-  // In the next window, also where the end is written short of it.
+  // The announcement is for the next window, even if this end is written short of its boundary.
   const after = end + SHORT_MS;
   if (stream.later && stream.later.after > after) return stream;
   return { ...stream, later: { after, until } };
 }
 
-/** Of too many stages the last ones are one: a seller could name as many as it likes. */
+/** Returns the stage, or '' if there are too many: a seller could name as many as it likes. */
 function knownStage({ had, claims }: Stream, stage: string): string {
   const known = new Set([...had.map((one) => one.stage), ...claims.map((claim) => claim.stage)]);
   return known.has(stage) || known.size < MOST_STAGES ? stage : '';
 }
 
-/** Until it is known which windows there are, all are kept. */
+/** Returns the length of the list: all periods are kept until it is known which windows there are. */
 const mostUnplaced = ({ terms }: Pick<Stream, 'terms'>): number =>
   terms.some(({ frequency }) => frequency !== null) ? MOST_UNALIGNED : MOST_WAITING;
 
@@ -317,7 +323,7 @@ function unplaced(stream: Stream, is: Unplaced): Claimed {
   };
 }
 
-/** Two periods running that fit UTC, and not the zone that was declared (owed.md §2.2). */
+/** Changes the clock to UTC if two consecutive periods fit it, and not the declared zone (owed.md §2.2). */
 function byReports(stream: Stream): Stream | undefined {
   const { clock, terms } = stream;
   if (clock.zone === 'UTC' || terms.length === 0) return undefined;
@@ -329,7 +335,7 @@ function byReports(stream: Stream): Stream | undefined {
   return placedAnew({ ...stream, clock: { zone: 'UTC', source: 'reports', declared: clock.zone } });
 }
 
-/** Periods that fitted nothing, by terms or a clock that are new. */
+/** Places periods that fitted nothing, by new terms or a new clock. */
 export function placedAnew<S extends Stream>(stream: S): S {
   const clock = clockIn(stream);
   let is: S = { ...stream, unplaced: [] };
@@ -342,7 +348,7 @@ export function placedAnew<S extends Stream>(stream: S): S {
   return is;
 }
 
-/** The event of a key is done: its windows are had (owed.md §3.4). */
+/** Notes that the event of a key is done: its windows are had (owed.md §3.4). */
 export function completedIn<S extends Stream>(stream: S, key: string): S {
   const claims = stream.claims.filter((claim) => claim.key !== key);
   const done = stream.claims.filter((claim) => claim.key === key);
@@ -351,10 +357,10 @@ export function completedIn<S extends Stream>(stream: S, key: string): S {
   return done.reduce((so, claim) => withHad(counted(so, claim), claim.stage, claim), is);
 }
 
-/** Keys of pulled reports begin so; no webhook's has a `/`. */
+/** The beginning of the keys of pulled reports; no webhook's key has a `/`. */
 const PULLED = 'observation/pull/';
 
-/** One more window that is had, unless it was. */
+/** Counts one more window that is had, unless it was counted before. */
 function counted<S extends Stream>(stream: S, claim: Claim): S {
   if (has(hadIn(stream, claim.frequency), claim.number)) return stream;
   const name = claim.key.startsWith(PULLED) ? 'byPull' : 'byWebhook';

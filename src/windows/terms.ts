@@ -1,24 +1,22 @@
+// The windows that a media buy owes, by the terms that were in force (owed.md §1.3 to §1.5). Pure.
+// Called by registrations, which make terms, and by the reconciler, which counts by them.
 import { type Clock, type Frequency, type Period, windowAt, windowPeriod } from './calendar.ts';
 import { type Run, type Runs, union } from './runs.ts';
 
-/*
- * What a media buy owes, by the terms that were in force (owed.md §1.3 to §1.5). Pure.
- */
-
-/** The terms of a media buy, from an instant on until the next ones. */
+/** The terms of a media buy, from an instant until the next ones. */
 export interface Terms {
-  /** Unix ms. */
+  /** The instant from which they hold. Unix ms. */
   readonly from: number;
-  /** null: no reports are asked for. */
+  /** The frequency; null if no reports are asked for. */
   readonly frequency: Frequency | null;
-  /** When at least one package is active, in order, apart from each other. An open end is Infinity. */
+  /** The spans in which at least one package is active, in order and apart from each other. An open end is Infinity. */
   readonly spans: readonly Period[];
 }
 
-/** Of more spans those behind are one: a seller names packages as it likes. */
+/** The most spans. Further ones are joined into the last: a seller names packages as it likes. */
 const MOST_SPANS = 100;
 
-/** Spans of packages as one: in order, joined where they touch. */
+/** Joins the spans of packages: in order, as one where they touch. */
 export function joined(spans: readonly Period[]): readonly Period[] {
   const apart = union(
     [],
@@ -29,7 +27,7 @@ export function joined(spans: readonly Period[]): readonly Period[] {
   return next && last ? [...apart.slice(0, MOST_SPANS - 1), { start: next.start, end: last.end }] : apart;
 }
 
-/** Whether two say the same. */
+/** True if both have the same frequency and spans. */
 export function sameTerms(a: Terms, b: Terms): boolean {
   return (
     a.frequency === b.frequency &&
@@ -38,10 +36,10 @@ export function sameTerms(a: Terms, b: Terms): boolean {
   );
 }
 
-/** A buy has few: of more, the oldest are forgotten. */
+/** The most terms. A buy has few; of more, the oldest are forgotten. */
 export const MOST_TERMS = 100;
 
-/** Terms with new ones behind them. What begins no later than the last replaces it. */
+/** Adds terms. They replace those that begin no earlier. */
 export function withTerms(known: readonly Terms[], next: Terms): readonly Terms[] {
   const before = known.filter(({ from }) => from < next.from);
   const last = before.at(-1);
@@ -50,7 +48,8 @@ export function withTerms(known: readonly Terms[], next: Terms): readonly Terms[
 }
 
 /**
- * The windows of a frequency that are owed and whose periods have ended by `until`, as numbers.
+ * Returns the owed windows of a frequency whose periods have ended by `until`, as numbers.
+ *
  * @param until Unix ms.
  */
 export function owedRuns(terms: readonly Terms[], frequency: Frequency, clock: Clock, until: number): Runs {
@@ -75,12 +74,12 @@ interface Owing {
   readonly span: Period;
   /** The end of the last span: a window that runs past it ends there. */
   readonly lastEnd: number;
-  /** The terms are in force after the one, up to and including the other. */
+  /** The terms are in force behind `after`, up to and including `until`. */
   readonly inForce: { readonly after: number; readonly until: number };
   readonly until: number;
 }
 
-/** The windows that a span overlaps, and that end while the terms are in force. */
+/** Returns the windows that a span overlaps, and that end while the terms are in force. */
 function owedOf(
   { span, lastEnd, inForce, until }: Owing,
   frequency: Frequency,
@@ -88,7 +87,7 @@ function owedOf(
 ): Run | undefined {
   const numberAt = (instant: number): number => windowAt(frequency, clock, instant);
   const endOf = (number: number): number => Math.min(windowPeriod(frequency, clock, number).end, lastEnd);
-  /** Behind the last window whose period has ended by then. */
+  /** Returns the number behind the last window whose period has ended by then. */
   const endedBy = (instant: number): number => (instant === Infinity ? Infinity : numberAt(instant));
   if (span.start >= Math.min(span.end, until) || lastEnd <= inForce.after) return undefined;
   let first = numberAt(Math.max(span.start, inForce.after));

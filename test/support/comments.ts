@@ -74,6 +74,9 @@ export function commentsOf(file: string, text: string): readonly Comment[] {
   return comments.filter((comment) => !DIRECTIVE.test(comment.text));
 }
 
+/** A block of code or a table, by its indentation. */
+const INDENTED = /^(?: {4}.*(?:\n|$))+$/;
+
 /** Sentences of prose: code, and the names of tags, are none. */
 export function sentencesOf(text: string): readonly string[] {
   const prose = text
@@ -84,6 +87,7 @@ export function sentencesOf(text: string): readonly string[] {
   const blocks = prose.split(/\n\s*\n|\n(?=\s*(?:[-|*]|\d+\.) )/);
   return blocks.flatMap((block) =>
     block
+      .replace(INDENTED, '')
       .replace(/\s+/g, ' ')
       .split(/(?<=[.!?][)"”]?) (?=["“(`§]?[A-Z`\d])/)
       .map((sentence) => sentence.trim())

@@ -1,3 +1,5 @@
+// The rows of the rules in maps: reads, writes, searches and purges (admission.md §8.1, §9.1).
+// Called by `src/stores/memory.ts`; the rules run over it in one synchronous step.
 import type { InboxCount, InboxQuery, RegistrationRow } from '../store.ts';
 import {
   inTurns,
@@ -25,14 +27,14 @@ import {
   senderState,
 } from './memory-state.ts';
 
-/** All tables are gone through so often, for rows that nobody will ask for again. Ms. */
+/** The interval at which all tables are gone through, for rows that nobody will ask for again. Ms: 1 min. */
 const SWEEP_MS = 60_000;
 
 export type MemoryRows = QueueRows & RegistrationSearch;
 
 /**
- * `Rows` over maps, for tests and development: what is searched is gone through. JavaScript runs one step at a time:
- * that is what makes each one atomic.
+ * Makes `Rows` over maps, for tests and development; a search goes through them. JavaScript runs one step at a time, so
+ * each step is atomic.
  */
 export function memoryRows(state: MemoryState): MemoryRows {
   const of = (sender: string): SenderState => senderState(state, sender);
@@ -94,7 +96,7 @@ function sweep(state: MemoryState, now: number): void {
   }
 }
 
-/** All but nonces. */
+/** Deletes expired rows of all kinds but nonces. */
 function purge(state: MemoryState, sender: SenderState, now: number): void {
   const { records, tasks, notifications, registrations } = sender;
   forgetExpired(records, now, (held) => leave(state, held));
@@ -118,7 +120,7 @@ const heldRecord = (row: RecordRow, body: Uint8Array | undefined, serial: number
 });
 
 function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertRecord' | 'updateRecord'> {
-  /** In the place of `before`, which may have expired. */
+  /** Puts a record in place of `before`, which may have expired. */
   const hold = (before: HeldRecord | undefined, held: HeldRecord): void => {
     if (before) leave(state, before);
     put(senderState(state, held.row.sender).records, held.row.key, held);
@@ -128,7 +130,8 @@ function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertR
     senderState(state, sender).records.rows.get(key);
   return {
     record: (sender, key, now) => find(senderState(state, sender).records, key, now)?.row,
-    // Copies: the caller's bytes may be a view into a pooled buffer, and who is given some may change them.
+    // Bodies are copied. The caller's bytes may be a view into a pooled buffer, and callers may change the bytes that
+    // they are given.
     body: (sender, key) => new Uint8Array(held(sender, key)?.body ?? []),
     insertRecord: (row, body) => {
       const kept = body && row.bodyBytes > 0 ? new Uint8Array(body) : undefined;
@@ -149,7 +152,7 @@ type Searches = Pick<
   'due' | 'nextDue' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page' | 'counts'
 >;
 
-/** What workers and operators look for. */
+/** The searches of workers and operators. */
 function queueRows(state: MemoryState): Searches {
   const { due, suspects } = state;
   return {
@@ -158,7 +161,7 @@ function queueRows(state: MemoryState): Searches {
         const earliest = firstOf(queue);
         const first = earliest && earliest.dueAt <= now ? earliest : firstAfter(queue, now + FAR_WAIT_MS);
         if (!first) continue;
-        // Its next turn comes after all others'.
+        // Its next turn comes after those of all others.
         due.delete(sender);
         due.set(sender, queue);
         return first.row;
@@ -245,7 +248,7 @@ function registrationRows(state: MemoryState): Omit<RegistrationSearch, 'task' |
   };
 }
 
-/** By sender and id. */
+/** Orders rows by sender and id. */
 function compared(a: RegistrationName, b: RegistrationName): number {
   const [one, other] = a.sender === b.sender ? [a.id, b.id] : [a.sender, b.sender];
   return one < other ? -1 : one > other ? 1 : 0;

@@ -1,15 +1,17 @@
+// The state of a memory store: tables that expire, and queues of due records (admission.md §9.1).
+// Called by memory-rows.ts; several stores may share one state.
 import type { RegistrationKind, RegistrationRow } from '../store.ts';
 import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../rules/rule-rows.ts';
 
-/** A row that is forgotten some day. Unix ms; null: never. */
+/** A row that may expire. Unix ms; null: never. */
 interface Expiring {
   readonly expiresAt: number | null;
 }
 
-/** Rows by key. To be changed by `put` and `forgetExpired` alone. */
+/** Rows by key. Only `put` and `forgetExpired` change it. */
 export interface Table<R extends Expiring> {
   readonly rows: Map<string, R>;
-  /** No row expires earlier. Unix ms. */
+  /** A time before which no row expires. Unix ms. */
   soonest: number;
 }
 
@@ -17,7 +19,7 @@ function newTable<R extends Expiring>(): Table<R> {
   return { rows: new Map(), soonest: Infinity };
 }
 
-/** Inserts or replaces. */
+/** Inserts or replaces a row. */
 export function put<R extends Expiring>(table: Table<R>, key: string, row: R): void {
   table.rows.set(key, row);
   table.soonest = Math.min(table.soonest, row.expiresAt ?? Infinity);
@@ -27,13 +29,16 @@ export function isOver({ expiresAt }: Expiring, now: number): boolean {
   return expiresAt !== null && expiresAt <= now;
 }
 
-/** The row, unless it has expired. */
+/** Returns the row, unless it has expired. */
 export function find<R extends Expiring>(table: Table<R>, key: string, now: number): R | undefined {
   const row = table.rows.get(key);
   return row && !isOver(row, now) ? row : undefined;
 }
 
-/** Goes through the whole table, where a row of it may have expired. @param gone is told of each that goes. */
+/**
+ * Deletes expired rows: goes through the whole table, if any row of it may have expired. @param gone receives each
+ * deleted row.
+ */
 export function forgetExpired<R extends Expiring>(
   table: Table<R>,
   now: number,
@@ -49,52 +54,52 @@ export function forgetExpired<R extends Expiring>(
   }
 }
 
-/** A record and what belongs to it. */
+/** A record with its body, its order and its times. */
 export interface HeldRecord {
   readonly row: RecordRow;
-  /** Of `row`. */
+  /** The expiry of `row`. */
   readonly expiresAt: number | null;
-  /** When it is due, Unix ms; Infinity: never. */
+  /** The time at which it is due, Unix ms; Infinity: never. */
   readonly dueAt: number;
   readonly body: Uint8Array | undefined;
-  /** Growing: which record is older. */
+  /** A growing number, by which the older of two records is known. */
   readonly serial: number;
 }
 
-/** One sender's keyspace. Maps in maps: no character in a key can reach another sender's. */
+/** The rows of one sender. They are maps in maps, so no character in a key can reach another sender's. */
 export interface SenderState {
   readonly records: Table<HeldRecord>;
-  /** Of all records. */
+  /** The bytes of the bodies of all records. */
   pendingBytes: number;
-  /** By task: records with `parkedUntil` over 0. */
+  /** The records with `parkedUntil` over 0, by task. */
   readonly parked: Map<string, Set<HeldRecord>>;
   readonly tasks: Table<TaskRow>;
   readonly notifications: Table<NotificationRow>;
-  /** By key id. */
+  /** The nonces by key id. */
   readonly nonces: Map<string, Table<NonceRow>>;
   readonly registrations: Readonly<Record<RegistrationKind, Table<RegistrationRow>>>;
 }
 
-/** What a memory store remembers. */
+/** The memory of a store. */
 export interface MemoryState {
   readonly senders: Map<string, SenderState>;
-  /** What workers are to look at, by sender; none is empty. Senders are in the order of their turns. */
+  /** The records that are due or will be, by sender; no queue is empty. Senders stand in the order of their turns. */
   readonly due: Map<string, DueQueue>;
-  /** Suspects that workers are to look at, of all senders; they are not in `due`. */
+  /** The suspects that are due or will be, of all senders; they are not in `due`. */
   readonly suspects: DueQueue;
-  /** Until when each process is alive, Unix ms. */
+  /** The time until which each process is alive, Unix ms. */
   readonly processes: Map<string, number>;
-  /** Of the record inserted last. */
+  /** The number of the record that was inserted last. */
   serial: number;
-  /** Nonces of all senders. */
+  /** The number of nonces of all senders. */
   allNonces: number;
-  /** When all tables were gone through. Unix ms. */
+  /** The time at which all tables were gone through last. Unix ms. */
   sweptAt: number;
-  /** Which store it is; made when it is asked for: workerd gives no random values while a module is loaded. */
+  /** The store's identity. It is made when it is asked for: workerd gives no random values while a module is loaded. */
   id: string | undefined;
 }
 
-/** A new, empty state, for memory stores that share it. */
+/** Makes a new, empty state, for memory stores that share it. */
 export function createMemoryState(): MemoryState {
   return {
     senders: new Map(),
@@ -132,7 +137,7 @@ export function senderState({ senders }: MemoryState, sender: string): SenderSta
   return created;
 }
 
-/** Nonces of a key id, made where there are none. */
+/** Returns the nonces of a key id, made if there are none. */
 export function noncesOf({ nonces }: SenderState, keyid: string): Table<NonceRow> {
   const known = nonces.get(keyid) ?? newTable();
   nonces.set(keyid, known);
@@ -140,13 +145,16 @@ export function noncesOf({ nonces }: SenderState, keyid: string): Table<NonceRow
 }
 
 /**
- * Records by when they are due, of one time the oldest first. It is kept sorted, for a worker asks for its first again
- * and again: a search of all would make ten thousand queued events a hundred million steps.
+ * Records by the time at which they are due, then the oldest first. It is kept sorted, because a worker asks for its
+ * first record again and again. A search of all would make ten thousand queued events a hundred million steps.
  */
 export interface DueQueue {
-  /** Sorted from `first` on. Places before it are empty, never more than the others. */
+  /** The records, sorted from `first` on. Places before it are empty, and are never more than the others. */
   rows: (HeldRecord | undefined)[];
-  /** It grows where the first leaves: `shift()` of an array of a hundred thousand moves them all. */
+  /**
+   * The place of the first record. It grows if that leaves, because `shift()` of an array of a hundred thousand moves
+   * them all.
+   */
   first: number;
 }
 
@@ -158,23 +166,23 @@ export function firstOf({ rows, first }: DueQueue): HeldRecord | undefined {
   return rows[first];
 }
 
-/** The first that is due later than `at`. Unix ms. */
+/** Returns the first record that is due later than `at`. Unix ms. */
 export function firstAfter(queue: DueQueue, at: number): HeldRecord | undefined {
   return queue.rows[placeIn(queue, { dueAt: at, serial: Infinity })];
 }
 
-/** In the queue's order. */
+/** Returns all records in the queue's order. */
 export function allOf({ rows, first }: DueQueue): readonly HeldRecord[] {
   return rows.slice(first).flatMap((held) => held ?? []);
 }
 
 type Place = Pick<HeldRecord, 'dueAt' | 'serial'>;
 
-/** Whether the first of two comes before the other. */
+/** True if the first of two comes before the other. */
 const isBefore = (a: Place, b: Place): boolean =>
   a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.serial < b.serial);
 
-/** The place of a record, be it there or not. */
+/** Returns the place of a record, whether it is there or not. */
 function placeIn({ rows, first }: DueQueue, held: Place): number {
   let from = first;
   let to = rows.length;
@@ -211,7 +219,7 @@ function remove(queue: DueQueue, held: HeldRecord): void {
   queue.first = 0;
 }
 
-/** Puts a record where it belongs beside its table; `leave` takes it from there. */
+/** Puts a record where it belongs beside its table; `leave` takes it out again. */
 export function enter(state: MemoryState, held: HeldRecord): void {
   const { sender, suspect, task, parkedUntil, bodyBytes } = held.row;
   const of = senderState(state, sender);

@@ -1,3 +1,5 @@
+// The backend on MariaDB and MySQL: one call of a procedure for each operation, and the selects beside (admission.md §9.6).
+// Called by `src/stores/mysql.ts`; sql-backend.ts has the parts that Postgres shares.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { InboxQuery } from '../store.ts';
 import { turnRanges } from '../optimistic/commit-unit.ts';
@@ -43,8 +45,10 @@ import {
 } from './mysql-settings.ts';
 
 /**
- * @param timeoutMs of each statement.
- * @param begin the statement that begins a transaction, for an `idleMs`.
+ * Makes the transactions of `ctx.transaction`.
+ *
+ * @param timeoutMs the time limit of each statement.
+ * @param begin returns the statement that begins a transaction, for an `idleMs`.
  */
 function sessionsOf(
   pool: MysqlPool,
@@ -62,7 +66,7 @@ function sessionsOf(
   return {
     checkOut: () => withMappedErrors(checkOut(pool, timeoutMs)),
     begin: async (connection, idleMs) => {
-      // A process that is frozen inside would hold the rows that it has written for hours.
+      // Without a limit a process that is frozen inside would hold the rows that it has written for hours.
       await run(connection, begin(idleMs));
       return '';
     },
@@ -72,7 +76,7 @@ function sessionsOf(
       try {
         await within(connection.query('COMMIT'), timeoutMs, 'MySQL: COMMIT');
       } catch (error) {
-        // A constraint of the owner's tables that an engine looks at here is the owner's.
+        // A constraint of the user's tables that an engine checks here fails, and its error is the user's.
         throw isOfContent(error) ? error : asFault(error);
       }
     },
@@ -87,7 +91,7 @@ function sessionsOf(
 
 const BACK = 'SET SESSION wait_timeout = @webhook_wait';
 
-/** `SAVEPOINT proto_webhooks does not exist`. */
+/** True for the error `SAVEPOINT proto_webhooks does not exist`. */
 const isEnded = (error: unknown): boolean =>
   errorNumber(error) === 1305 && /\bproto_webhooks\b/.test((error as Error).message);
 
@@ -102,7 +106,10 @@ interface MysqlOptions extends SqlOptions {
 
 const CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000";
 
-/** The port on MariaDB and MySQL. Each operation is one call: a process that stops in the middle of one keeps no lock. */
+/**
+ * Makes the backend on MariaDB and MySQL. Each operation is one call, so a process that stops in the middle of one
+ * keeps no lock.
+ */
 export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection> {
   const { pool, timeoutMs } = options;
   const madeAt: MadeAt = new WeakMap();
@@ -116,7 +123,7 @@ export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection>
       ({ readOnly }) => readOnly,
     );
   let endWatch: (() => void) | undefined;
-  // Its tables are named with it: a function may leave a connection with another one.
+  // Tables are named with their database, because a function may leave a connection with another one.
   const database = { text: '', name: '', lockS: Math.max(1, Math.floor((timeoutMs * LOCK_SHARE) / 1000)) };
   let seen: Settings | undefined;
   const look = async (): Promise<void> => {
@@ -172,11 +179,12 @@ export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection>
   );
 }
 
-/** Bytes of `webhook_scope.sender`: an index of InnoDB takes 3,072 of all columns. */
+/** The bytes of `webhook_scope.sender`: an index of InnoDB takes 3,072 of all its columns. */
 const MOST_SENDER_BYTES = 1500;
 
 /**
- * JSON_TABLE cuts a longer text without an error, and two senders would be one.
+ * Checks a sender's length. JSON_TABLE cuts a longer text without an error, and two senders would be one.
+ *
  * @throws Fault `store_unavailable` for a sender whose UTF-8 is longer than its column.
  */
 export function checkSender(sender: string, column: string = columnText(sender)): void {
@@ -194,7 +202,7 @@ function callsOn(
   database: { readonly name: string; readonly lockS: number },
 ): Calls {
   const table = (name: string): string => `${database.name}.webhook_${name}`;
-  /** @returns its first row, and those that come after it. */
+  /** Calls a procedure. @returns its first row, and the rows behind it. */
   const call = async (
     name: string,
     ...values: readonly unknown[]
@@ -216,7 +224,7 @@ function callsOn(
         (await ask(`SELECT s.id FROM ${from} ORDER BY e.place`, [wanted])).flat().map(({ id }) => id);
       let ids = await find();
       if (ids.includes(null)) {
-        // Not all at once: what is there already would take a number, too.
+        // Only the missing ones: those that are there already would take a number, too.
         const insert = `INSERT INTO ${table('scope')} (sender, keyid) SELECT e.sender, e.keyid FROM ${from}
           WHERE s.id IS NULL ORDER BY e.sender, e.keyid ON DUPLICATE KEY UPDATE sender = VALUES(sender)`;
         await ask(insert, [wanted]);
@@ -313,7 +321,7 @@ function callsOn(
       const waits = `${table('row')} r FORCE INDEX (webhook_row_waits)`;
       const isDue = '(r.waits_for >= ? AND r.waits_for <= ? OR r.waits_for >= ? AND r.waits_for <= ?)';
       const dueValues = [least, latest, far, last];
-      // The first senders in their order, then names of their rows: what the rows hold is not sorted.
+      // The first senders in their order, then names of their rows, so that no contents of rows are sorted.
       const [rows = []] = await ask(
         `SELECT t.sender, '' AS keyid, r.kind, r.id, r.version, r.data, t.place FROM (
           SELECT d.*, ROW_NUMBER() OVER (ORDER BY d.turn, d.sender <= ?, d.sender) AS place FROM (
@@ -336,7 +344,7 @@ function callsOn(
     listed: (request) => listRows(ask, table, request),
     clear: async (scope, most) => Number((await call('clear', scope, most, offset()))[0]['deleted']),
     identity: async () => {
-      // Of several processes that ask at once one is told that the store is new.
+      // One of several processes that ask at once is told that the store is new.
       const [[told] = []] = await ask(`UPDATE ${table('identity')} SET told = TRUE WHERE NOT told`, []);
       const [[row] = []] = await ask(`SELECT id FROM ${table('identity')}`, []);
       return row && { id: textOf(row['id']), isNew: told?.['affectedRows'] === 1 };

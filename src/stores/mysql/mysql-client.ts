@@ -1,3 +1,6 @@
+// Connections of a `mysql2` pool: taking and giving back, results, and the meaning of errors by number (admission.md
+// §9.3, §9.6).
+// Called by the backend, the settings and `migrate` of MySQL.
 import type { EventEmitter } from 'node:events';
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import { causesOf, type Connections, type MadeAt } from '../sql/connections.ts';
@@ -26,16 +29,16 @@ export interface MysqlPool {
 /** A row of a result. */
 export type Columns = Readonly<Record<string, unknown>>;
 
-/** Rows of each result that a statement gives; of one that changes something what it changed. */
+/** The rows of each result of a statement. A statement that changes something gives a row about its changes. */
 export type ResultSets = readonly (readonly Columns[])[];
 
-/** What the owner's pool has otherwise, by `createPool`, says nothing here. */
+/** The options of a statement that override those that the user's pool has by `createPool`. */
 const AS_IT_IS = { rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
 
-/** `mysql2`'s own default. */
+/** The default of `mysql2`. */
 const DEFAULT_MAX = 10;
 
-/** Connections of a pool at most. */
+/** Returns the most connections of a pool. */
 export function poolMax(mysqlPool: MysqlPool): number {
   const { pool } = mysqlPool as {
     readonly pool?: { readonly config?: { readonly connectionLimit?: number } };
@@ -43,7 +46,11 @@ export function poolMax(mysqlPool: MysqlPool): number {
   return pool?.config?.connectionLimit ?? DEFAULT_MAX;
 }
 
-/** @throws ConfigError, with the line to write, for a connection, a URL, a pool of callbacks, nothing. */
+/**
+ * Checks a pool.
+ *
+ * @throws ConfigError, with the line to write, for a connection, a URL, a pool of callbacks, nothing.
+ */
 export function requirePool(who: string, write: string, value: unknown): void {
   const { getConnection, pool } = (value ?? {}) as {
     readonly getConnection?: unknown;
@@ -57,8 +64,9 @@ export function requirePool(who: string, write: string, value: unknown): void {
 }
 
 /**
- * A connection of the pool. It has to be released by `giveBack`.
- * @throws Fault `store_unavailable` where none comes in time: the server is away, or the pool is used up.
+ * Takes a connection of the pool. It has to be released by `giveBack`.
+ *
+ * @throws Fault `store_unavailable` if none comes in time: the server cannot be reached, or the pool is used up.
  */
 export function checkOut(pool: MysqlPool, timeoutMs: number): Promise<MysqlConnection> {
   const what = 'MySQL: waiting for a connection of the pool';
@@ -66,27 +74,27 @@ export function checkOut(pool: MysqlPool, timeoutMs: number): Promise<MysqlConne
 }
 
 /**
- * After an error that is not the server's word on a statement the connection is in an unknown state: it is closed. So is
- * one whose server cannot write.
+ * Releases a connection. It is closed after an error that is not the server's answer to a statement, because its state
+ * is unknown. It is closed as well if its server cannot write.
  */
 export function giveBack(connection: MysqlConnection, error?: unknown): void {
   if (error === undefined || (isServerError(error) && !isReadOnly(error))) connection.release();
   else connection.destroy();
 }
 
-/** Of a server that is read-only: `read_only` and its kin, a transaction that is, the server's own mode, InnoDB's. */
+/** Errors of a read-only server: `read_only` and its kin, a read-only transaction, the server's own mode, InnoDB's. */
 const READ_ONLY: readonly number[] = [1290, 1792, 1836, 1874];
 
-/** A node of Galera that is not in its cluster; a member that left its group. */
+/** Errors of a node of Galera outside its cluster, and of a member that left its group. */
 const LEFT: readonly number[] = [1047, 3100];
 
-/** What says in an error, or its cause, that the server cannot write. */
+/** Returns the error, or the cause of it, that says that the server cannot write. */
 export const readOnlyIn = (error: unknown): unknown =>
   [...causesOf(error)].find((one) => [...READ_ONLY, ...LEFT].includes(errorNumber(one) ?? 0));
 
 const isReadOnly = (error: unknown): boolean => readOnlyIn(error) !== undefined;
 
-/** Tells `madeAt` of each connection that the pool makes. @returns what ends it. */
+/** Notes in `madeAt` each connection that the pool makes. @returns a function that ends it. */
 export function watchMade(mysqlPool: MysqlPool, madeAt: MadeAt): () => void {
   const { pool } = mysqlPool as { readonly pool?: Partial<Pick<EventEmitter, 'on' | 'removeListener'>> };
   const made = (connection: object): void => void madeAt.set(connection, performance.now());
@@ -105,13 +113,13 @@ export function connectionsOf(
     max: poolMax(pool),
     checkOut: () => checkOut(pool, timeoutMs),
     giveBack,
-    // The pool wraps it for each who gets it.
+    // The pool wraps the connection for each caller.
     isNewer: (wrapped, since) => madeWhen(wrapped as object) >= since,
     isReadOnly,
   };
 }
 
-/** Text is sent as bytes, so that no connection's charset comes in. */
+/** Sends text as bytes, so that no connection's charset changes it. */
 function sent(value: unknown): unknown {
   if (typeof value === 'string') return Buffer.from(value);
   if (!isBytes(value)) return value;
@@ -122,23 +130,26 @@ export function askOn(connection: MysqlConnection, timeoutMs: number): Query<Res
   return async (sql, values) => {
     const statement = { ...AS_IT_IS, sql, values: values.map(sent) } as unknown as string;
     const [results] = await within(connection.execute(statement), timeoutMs, 'MySQL: a statement');
-    // Of a call: the rows of each SELECT, and what was changed. Of one SELECT: its rows.
+    // A call gives the rows of each SELECT, and the changes. One SELECT gives its rows alone.
     const lists = Array.isArray(results) && Array.isArray(results[0]) ? (results as unknown[]) : [results];
     return lists.map((list) => (Array.isArray(list) ? list : [list]) as readonly Columns[]);
   };
 }
 
-/** Of a binary column. */
+/** Reads a binary column as text. */
 export const textOf = (column: unknown): string => Buffer.from(column as Uint8Array).toString('utf8');
 
-/** The number of an error that the server reported; undefined for any other error: the connection broke, or the driver. */
+/**
+ * Returns the number of an error that the server reported; undefined for any other error, of the connection or the
+ * driver.
+ */
 export function errorNumber(error: unknown): number | undefined {
   if (!isError(error)) return undefined;
   const { errno, sqlState } = error as { readonly errno?: unknown; readonly sqlState?: unknown };
   return typeof errno === 'number' && typeof sqlState === 'string' ? errno : undefined;
 }
 
-/** Shutdown, a killed connection, a packet that was too large: the server closes the connection. */
+/** Errors with which the server closes the connection: shutdown, a killed connection, a packet that was too large. */
 const CLOSING: readonly number[] = [1053, 1152, 1153, 1158, 1159, 1160, 1161, 1184, 1927, 2013, 4031];
 
 export function isServerError(error: unknown): boolean {
@@ -146,24 +157,27 @@ export function isServerError(error: unknown): boolean {
   return number !== undefined && !CLOSING.includes(number);
 }
 
-/** A deadlock, a row that moved, and a deadlock over the next AUTO_INCREMENT value, which has a number of its own. */
+/**
+ * Errors of rollbacks: a deadlock, a row that moved, and a deadlock over the next AUTO_INCREMENT value, which has its
+ * own number.
+ */
 const ROLLED_BACK: readonly number[] = [1213, 1020, 1467];
 
 /**
- * Rolled back because of others who were there at the same time. Not where a lock was waited for in vain: that was all the
- * time there is.
+ * True for a transaction that was rolled back because of others at the same time. False after a vain wait for a lock:
+ * that was all the time there is.
  */
 export function isRetryable(error: unknown): boolean {
   return ROLLED_BACK.includes(errorNumber(error) ?? 0);
 }
 
-/** Classes of SQLSTATE that are about what was sent: data, constraints. */
+/** Classes of SQLSTATE about the input: data, constraints. */
 const ABOUT_INPUT: readonly string[] = ['21', '22', '23'];
 
-/** A packet, a value or a text of JSON that the server does not take: none of these has a class. */
+/** A packet, a value or a JSON text that the server does not take; none of these has a class. */
 const INPUTS: readonly number[] = [1153, 1366, 4035, 4036, 4037, 4038];
 
-/** One call of a batch may be the reason: the others must not fail with it. */
+/** True if one call of a batch may be the cause: the others must not fail with it. */
 export function mayBeOneCalls(error: unknown): boolean {
   const number = errorNumber(error);
   if (number === undefined) return false;
@@ -176,7 +190,7 @@ const PRIMARY =
 const GRANT = ' Grant the user the rights that docs/operations.md#mysql lists.';
 const MIGRATE = ' Run migrate(pool).';
 
-/** Where the owner has to do something, and what. */
+/** The fixes for errors that the operator has to mend. */
 const FIX: Readonly<Record<number, string>> = {
   ...Object.fromEntries(READ_ONLY.map((number) => [number, PRIMARY])),
   1044: GRANT,
@@ -189,13 +203,13 @@ const FIX: Readonly<Record<number, string>> = {
   1153: ' Set max_allowed_packet higher.',
 };
 
-/** A constraint that fails: the server refuses what was written. */
+/** True for a constraint that fails: the server refuses the written content. */
 export function isOfContent(error: unknown): boolean {
   const { sqlState } = (error ?? {}) as { readonly sqlState?: unknown };
   return isServerError(error) && String(sqlState).startsWith('23');
 }
 
-/** Mistakes in what the pool was given: error number, and what to do. Trying again does not mend them. */
+/** The fixes for wrong settings of the pool, by error number. Trying again does not mend them. */
 const WRONGLY_GIVEN: Readonly<Record<number, string>> = {
   1049: "Give the pool the name of the database in which migrate(pool) made the store's tables.",
   1044: 'Give the pool a user that may use this database.',
@@ -203,7 +217,7 @@ const WRONGLY_GIVEN: Readonly<Record<number, string>> = {
   1698: 'Give the pool a user that may connect, and its password.',
 };
 
-/** A pool that leads to no database. @param who e.g. `mysqlStore`. */
+/** Makes a ConfigError for a pool that leads to no database. @param who e.g. `mysqlStore`. */
 export function wronglyGiven(who: string, error: unknown): ConfigError | undefined {
   for (const one of causesOf(error)) {
     const number = errorNumber(one) ?? 0;
@@ -214,7 +228,7 @@ export function wronglyGiven(who: string, error: unknown): ConfigError | undefin
   return undefined;
 }
 
-/** What callers see: a fault of ours, 503. Faults and configuration errors pass. */
+/** Converts an error to the one that callers see: a fault, answered 503. Faults and configuration errors pass. */
 export function asFault(error: unknown): Error {
   if (error instanceof Fault || error instanceof ConfigError) return error;
   const number = errorNumber(error) ?? 0;

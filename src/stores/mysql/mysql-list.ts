@@ -1,19 +1,22 @@
+// Lists rows of registrations by sender and id, a page at a time (`Backend.registrations.list`).
+// Called by mysql-backend.ts.
 import type { ListRequest, Row } from '../backend.ts';
 import { LETTER } from '../sql/row-lines.ts';
 import { columnText } from '../text.ts';
 import { type Columns, textOf } from './mysql-client.ts';
 import { rowsIn } from './mysql-rows.ts';
 
-/** One statement; its results one after the other. */
+/** Runs one statement, and returns its results one after the other. */
 type Ask = (text: string, values: readonly unknown[]) => Promise<readonly (readonly Columns[])[]>;
 
-/** Senders of which rows are read in one statement. */
+/** The most senders of which one statement reads rows. */
 const MOST_SENDERS = 64;
 
 /**
- * Rows of registrations by sender and id. A join of all senders reads and sorts all their rows for each page. So the next senders that
- * have any are named first, and each gives its own first rows along the primary key: of one sender, then of as many as are likely to
- * fill the page.
+ * Lists rows of registrations by sender and id. A join of all senders would read and sort all their rows for each page.
+ *
+ * So the next senders that have any are named first, and each gives its own first rows along the primary key. It begins
+ * with one sender, and goes on with as many as are likely to fill the page.
  */
 export async function listRows(
   ask: Ask,
@@ -40,7 +43,7 @@ export async function listRows(
     if (scopes.length === 0) return found;
     const behind = (one: Columns): string => (textOf(one['sender']) === first ? firstId : '');
     const parts = scopes.map((_one, place) => part(place));
-    // Of one sender it is what the primary key gives; of several they are sorted.
+    // The rows of one sender come sorted by the primary key. Those of several are sorted here.
     const text =
       parts.length === 1
         ? part(0)
@@ -63,5 +66,5 @@ export async function listRows(
   }
 }
 
-/** As a column. */
+/** The key of a sender's own scope, as a column. */
 const NO_KEY = new Uint8Array();

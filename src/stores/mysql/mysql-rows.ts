@@ -1,3 +1,5 @@
+// Turns commits and names of rows into parameters of the MySQL procedures, and their answers into rows (admission.md §8.3).
+// Called by mysql-backend.ts and mysql-list.ts.
 import type { CommitRequest, Counted, Row, RowId, Scope } from '../backend.ts';
 import type { Line, ScopeIds, Tally } from '../sql/row-lines.ts';
 import { bytesOf, kindOf, LETTER, linesOf, scopeFrom, tallyOf } from '../sql/row-lines.ts';
@@ -5,7 +7,7 @@ import type { Columns } from './mysql-client.ts';
 import { textOf } from './mysql-client.ts';
 import { isBytes } from '../../shared/realms.ts';
 
-/** Parameters of `webhook_commit` behind the clock and the wait. */
+/** Returns the parameters of `webhook_commit` behind the clock and the wait. */
 export function commitValues(request: CommitRequest, ids: ScopeIds): readonly unknown[] {
   const lines = linesOf(request, ids);
   const bytes = bytesOf(lines);
@@ -43,12 +45,15 @@ export function commitValues(request: CommitRequest, ids: ScopeIds): readonly un
   ];
 }
 
-/** A unit is a bit of one number. Two that share one are refused together, which is no more than to be overtaken. */
+/**
+ * A unit is a bit of one number. Two units that share a bit are refused together, which is no worse than to be
+ * overtaken.
+ */
 const BITS = 64;
 const bitOf = (unit: number): number => unit % BITS;
 const withBit = ([unit, ...rest]: Tally): readonly number[] => [bitOf(unit), ...rest];
 
-/** Places of the units that a commit has refused. */
+/** Returns the places of the units that a commit has refused. */
 export function refusedOf({ units }: CommitRequest, hexBits: unknown): readonly number[] {
   const bits = BigInt(`0x${String(hexBits)}`);
   return [...units.keys()].filter((unit) => (bits >> BigInt(bitOf(unit))) & 1n);
@@ -58,17 +63,17 @@ function nameOf({ of, unit, scopeId }: Line): readonly unknown[] {
   return [bitOf(unit), scopeId, LETTER[of.kind], of.id, of.version];
 }
 
-/** As JSON; null where there is nothing. */
+/** Returns a list as JSON; null for an empty one. */
 function listOf(list: readonly unknown[]): string | null {
   return list.length > 0 ? JSON.stringify(list) : null;
 }
 
-/** Scopes to be counted, and all of them (0). */
+/** Returns the scopes to be counted, and 0, which counts the nonces of all. */
 export function countedOf(scopes: readonly Scope[], { idOf }: ScopeIds): string | null {
   return scopes.length > 0 ? JSON.stringify([...scopes.map(idOf), 0]) : null;
 }
 
-/** As procedures take rows by name. */
+/** Returns rows by name, as procedures take them. */
 export function namesOf(rows: readonly RowId[], bodies: readonly RowId[], { idOf }: ScopeIds): string | null {
   return listOf(
     [...rows, ...bodies].map(({ scope, kind, id }, at) => [
@@ -80,7 +85,7 @@ export function namesOf(rows: readonly RowId[], bodies: readonly RowId[], { idOf
   );
 }
 
-/** Rows as `webhook_look` has them; behind those of a call comes what it changed. */
+/** Reads rows as `webhook_look` gives them. Behind the rows of a call comes one about its changes, which is left out. */
 export function rowsOf(rows: readonly Columns[]): readonly Row[] {
   return rows
     .filter(({ data }) => data !== undefined)
@@ -88,7 +93,7 @@ export function rowsOf(rows: readonly Columns[]): readonly Row[] {
     .map(rowOf);
 }
 
-/** Rows as a SELECT has sorted them. */
+/** Reads rows in the order of a SELECT. */
 export function rowsIn(rows: readonly Columns[]): readonly Row[] {
   return rows.map(rowOf);
 }
@@ -104,7 +109,7 @@ function rowOf({ sender, keyid, kind, id, version, data, body }: Columns): Row {
   };
 }
 
-/** What `webhook_counts` says. */
+/** Reads the answer of `webhook_counts`. */
 export function countsOf(
   columns: readonly Columns[],
   ids: ScopeIds,

@@ -1,3 +1,5 @@
+// `migrate` for MySQL, and the check of the schema's version (admission.md §7.7, §9.6).
+// Called by users when they deploy, and by the backend.
 import { ConfigError, messageOf } from '../../shared/errors.ts';
 import { requireOptions } from '../text.ts';
 import { checkVersion as checkVersionOf, missingSteps, newest } from '../schema-version.ts';
@@ -16,8 +18,8 @@ import {
 import { databaseOf } from './mysql-settings.ts';
 
 /**
- * The schema that this package works with: the number of the last file of `migrations/`, whose README says what a version is,
- * and how a newer one is made.
+ * The version of the schema that this package works with: the number of the last file of `migrations/`. The README
+ * there says what a version is, and how a newer one is made.
  */
 export const SCHEMA_VERSION = 4;
 
@@ -35,7 +37,7 @@ export interface MigrateOptions {
  * statement by itself, so the next call repeats a migration that was interrupted.
  * @returns the versions before and after; 0 means no tables.
  * @throws ConfigError if the tables have a newer version or one from before the first release, or if the server
- *   refuses; Fault `store_unavailable` if the server is unreachable.
+ *   refuses. Fault `store_unavailable` if the server is unreachable.
  * @example
  * ```ts
  * import { createPool } from 'mysql2/promise';
@@ -52,18 +54,18 @@ export async function migrate(
 ): Promise<{ from: number; to: number }> {
   requirePool('migrate', 'await migrate(pool)', pool);
   requireOptions('migrate', options, { timeoutMs: true });
-  // Most processes never ask for it.
+  // Loaded here, because most processes never ask for it.
   const { MIGRATIONS } = await import('./mysql-migrations.ts');
   return migrateBy(MIGRATIONS, pool, options);
 }
 
-/** Ends a statement, and its line. */
+/** The end of a statement, with its line. */
 const END = /;;\n/;
 
-/** The first row of what the statement gives. */
+/** Runs a statement, and returns its first row. */
 type RunSql = (sql: string) => Promise<Columns | undefined>;
 
-/** `migrate`, by steps that are given (`missingSteps`). */
+/** Migrates by the given steps (`missingSteps`). */
 export async function migrateBy(
   steps: readonly string[],
   pool: MysqlPool,
@@ -78,19 +80,19 @@ export async function migrateBy(
   };
   try {
     await databaseOf('migrate', askOn(connection, timeoutMs));
-    // Procedures keep both.
+    // Procedures keep both settings.
     await run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'");
     await run('SET NAMES utf8mb4');
     return { from: await runMissing(steps, run, timeoutMs), to: newest(steps) };
   } catch (error) {
     throw refusal(error);
   } finally {
-    // With its lock, and what was set for its session.
+    // Closes the session with its lock and its settings.
     connection.destroy();
   }
 }
 
-/** Those that the database lacks, by one process at a time. @returns the version before. */
+/** Runs the steps that the database lacks, in one process at a time. @returns the version before. */
 async function runMissing(steps: readonly string[], run: RunSql, timeoutMs: number): Promise<number> {
   const waitS = Math.ceil((timeoutMs * 0.75) / 1000);
   const lock = await run(`SELECT GET_LOCK(CONCAT('proto-webhooks ', SHA1(DATABASE())), ${waitS}) AS got`);
@@ -111,7 +113,10 @@ async function runMissing(steps: readonly string[], run: RunSql, timeoutMs: numb
 
 const STORE = { store: 'mysqlStore', place: 'the database has', own: 'a database' };
 
-/** @throws ConfigError with what to do, unless it is the version of this package. 0: there are no tables. */
+/**
+ * Checks the version; 0: there are no tables. @throws ConfigError with the fix, unless it is the version of this
+ * package.
+ */
 export function checkVersion(version: number, database: string): void {
   checkVersionOf(STORE, SCHEMA_VERSION, version, `the database "${database}"`);
 }

@@ -1,12 +1,14 @@
+// Settings and rights of a MySQL server: read, checked, and judged for durability (admission.md §7.2, §7.3, §9.6).
+// Called by mysql-backend.ts and `migrate`.
 import { ConfigError } from '../../shared/errors.ts';
 import type { Durability } from '../store.ts';
 import type { Query } from '../sql/sql-transaction.ts';
 import { type ResultSets, textOf, errorNumber } from './mysql-client.ts';
 
-/** A column of each table. */
+/** The tables, each with one of its columns. */
 const TABLES = { row: 'version', scope: 'id', tally: 'bytes', turn: 'id', identity: 'told' };
 
-/** Calls that do nothing. */
+/** Calls of procedures that do nothing. */
 const CALLS: readonly string[] = [
   'begin(NULL)',
   'clear(0, 0, 0)',
@@ -19,10 +21,13 @@ const CALLS: readonly string[] = [
 
 const DENIED: readonly (number | undefined)[] = [1044, 1142, 1143, 1370];
 
-/** A statement that changes nothing, and the right to an object that it needs. */
+/** A statement that changes nothing, with the right and the object that it needs. */
 type Attempt = readonly [right: string, object: string, sql: string];
 
-/** Fewer statements than an attempt for each table: most users lack nothing. An INSERT reads its table too. */
+/**
+ * Makes fewer statements than one for each table and right, because most users lack nothing. An INSERT reads its table
+ * too.
+ */
 function allTables(name: string): readonly string[] {
   const tables = Object.entries(TABLES).map(([each, column]) => [`${name}.webhook_${each}`, column] as const);
   const all = tables.map(([table]) => table).join(', ');
@@ -53,21 +58,22 @@ const eachCall = (name: string): readonly Attempt[] =>
   ]);
 
 /**
- * Tries what the store does, by statements that change nothing.
+ * Tries the store's operations by statements that change nothing.
+ *
  * @param name of the database, quoted.
- * @throws ConfigError with the statements that give the rights that lack.
+ * @throws ConfigError with the statements that give the missing rights.
  */
 export async function checkRights(ask: Query<ResultSets>, name: string): Promise<void> {
   const lacked = new Map<string, string[]>();
   for (const [right, object, sql] of [...(await eachTableOrNone(ask, name)), ...eachCall(name)]) {
-    // Without SELECT it says nothing of INSERT.
+    // Without SELECT the statement does not show whether INSERT is lacking.
     if (right === 'INSERT' && lacked.has(object)) continue;
     try {
       await ask(sql, []);
     } catch (error) {
       const number = errorNumber(error);
       if (!DENIED.includes(number)) throw error;
-      // A call may be refused for a table's right, which is named already.
+      // A call may be refused for a right to a table that is named already.
       if (right === 'EXECUTE' && number !== 1370 && lacked.size > 0) continue;
       lacked.set(object, [...(lacked.get(object) ?? []), right]);
     }
@@ -80,7 +86,7 @@ export async function checkRights(ask: Query<ResultSets>, name: string): Promise
   throw new ConfigError(`mysqlStore: the user lacks rights. Run: ${grants.join(' ')}`);
 }
 
-/** Attempts by each table, where those on all of them do not pass. */
+/** Returns attempts by each table, if those on all tables do not pass. */
 async function eachTableOrNone(ask: Query<ResultSets>, name: string): Promise<readonly Attempt[]> {
   try {
     for (const sql of allTables(name)) await ask(sql, []);
@@ -91,26 +97,26 @@ async function eachTableOrNone(ask: Query<ResultSets>, name: string): Promise<re
   }
 }
 
-/** What one look at the server says. */
+/** The settings by one look at the server. */
 export interface Settings extends Kept {
-  /** e.g. `10.11.6-MariaDB`. */
+  /** The version, e.g. `10.11.6-MariaDB`. */
   readonly version: string;
   readonly autocommit: boolean;
   readonly readOnly: boolean;
   readonly binlogFormat: string;
   readonly maxPacket: number;
-  /** Tables that are not InnoDB's. */
+  /** The tables that are not InnoDB's. */
   readonly others: readonly string[];
 }
 
-/** What a commit rests on, as its answer says. */
+/** The settings under which a commit ran, as its answer tells them. */
 interface Kept {
   readonly flush: number;
   readonly hasLog: boolean;
   readonly syncLog: number;
 }
 
-/** @throws ConfigError where the pool names no database. */
+/** Returns the name of the pool's database. @throws ConfigError if the pool names none. */
 export async function databaseOf(who: string, ask: Query<ResultSets>): Promise<string> {
   const [[row] = []] = await ask('SELECT HEX(DATABASE()) AS name', []);
   const { name } = row ?? {};
@@ -146,14 +152,14 @@ export function keptOf(row: Readonly<Record<string, unknown>>): Kept {
   return { flush: Number(flush), hasLog: Number(hasLog) === 1, syncLog: Number(syncLog) };
 }
 
-/** Oldest servers that lock with SKIP LOCKED and read JSON as rows. */
+/** True for a server before the first that locks with SKIP LOCKED and reads JSON as rows. */
 function isTooOld(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number);
   const number = major * 1e6 + minor * 1e3 + patch;
   return number < (/mariadb/i.test(version) ? 10_006_000 : 8_000_019);
 }
 
-/** The default of MariaDB. */
+/** The default of MariaDB. Bytes: 16 MiB. */
 const LEAST_PACKET = 16_777_216;
 
 type Wrong = readonly [is: (settings: Settings) => boolean, says: (settings: Settings) => string];
@@ -175,16 +181,16 @@ const WRONG: readonly Wrong[] = [
   ],
 ];
 
-/** @throws ConfigError with the setting to change. */
+/** Checks the settings. @throws ConfigError with the setting to change. */
 export function checkSettings(settings: Settings): void {
   const wrong = WRONG.find(([is]) => is(settings));
   if (wrong) throw new ConfigError(`mysqlStore: ${wrong[1](settings)}`);
 }
 
-/** 3: MariaDB's, a flush more. */
+/** The values that flush at each commit; 3 is MariaDB's, with one flush more. */
 const FLUSHES: readonly number[] = [1, 3];
 
-/** That a replica has a commit, the server does not say here: never `failover`. */
+/** Returns the durability of a commit. The server does not say here that a replica has it, so it is never `failover`. */
 export function levelOf({ flush, hasLog, syncLog }: Kept): Durability {
   return FLUSHES.includes(flush) && (!hasLog || syncLog === 1) ? 'disk' : 'process';
 }
@@ -197,7 +203,7 @@ export function keptText({ flush, syncLog }: Kept): string {
   return `innodb_flush_log_at_trx_commit = ${flush}, sync_binlog = ${syncLog}`;
 }
 
-/** For `Store.durabilityAdvice`. */
+/** Makes the text of `Store.durabilityAdvice`. */
 export function adviceOf(settings: Settings): string {
   const { others } = settings;
   if (others.length > 0)

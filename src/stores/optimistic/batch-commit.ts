@@ -1,3 +1,5 @@
+// Runs a batch: plans its jobs over known rows, commits, and plans again what others overtook (admission.md §8.3 to §8.13).
+// Called by optimistic-store.ts and lease-due.ts; the backend loads and commits.
 import { Fault } from '../../shared/errors.ts';
 import type { CommitResult, LoadResult, Row, RowId, Within } from '../backend.ts';
 import type { ProcessRow, RecordRow } from '../rules/rule-rows.ts';
@@ -20,19 +22,19 @@ import {
 import { PROCESSES, fitted, nameOf, unpacked } from './row-data.ts';
 import { unitOf } from './commit-unit.ts';
 
-/** A job, and who waits for it. */
+/** A plan of a caller, whose promise `resolve` or `reject` ends. */
 export interface QueuedPlan extends PlanRequest {
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** What the batches of a store share. */
+/** The state that all batches of a store share. */
 export interface Shared {
   readonly clock: StoreClock;
   readonly rows: Remembered;
   readonly counts: CountBook;
   readonly nextVersion: () => number;
-  /** 0 ≤ n < 1. */
+  /** Returns a number of at least 0 and below 1. */
   readonly random: () => number;
 }
 
@@ -40,32 +42,32 @@ export interface Shared {
 export interface Remembered {
   readonly get: (name: string) => Pick<Entry, 'version' | 'stored'> | undefined;
   readonly put: (entry: Entry) => void;
-  /** Others have changed it: the next guess would be wrong too. */
+  /** Forgets a row that others have changed: the next guess would be wrong too. */
   readonly forget: (name: string) => void;
 }
 
 export interface CountBook {
-  /** By `scopeName`. */
+  /** Returns a count by `scopeName`. */
   readonly get: (name: string) => KnownCount | undefined;
   readonly nonces: () => number;
   readonly put: (result: LoadResult) => void;
-  /** When a scope was swept last, by `sweepName`; undefined: not lately. Unix ms, the store's clock. */
+  /** Returns when a scope was swept last, by `sweepName`; undefined: not lately. Unix ms, the store's clock. */
   readonly sweptAt: (name: string) => number | undefined;
   readonly noteSwept: (name: string, now: number) => void;
 }
 
-/** Plans of one job that others have overtaken; rounds of a batch that answered none of its jobs (admission.md §8.13). */
+/** The most plans of one job that others overtook, or rounds of a batch that answered no job (admission.md §8.13). */
 const MOST_TRIES = 96;
 
-/** From this one on a try begins after a pause: several processes are at the same rows. */
+/** The first try that begins after a pause, because several processes write the same rows. */
 const PAUSED_TRY = 3;
 const PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 40;
 
-/** Expired rows that are deleted before a cap is said to be reached. */
+/** The most expired rows that are deleted before a cap is said to be reached. */
 const SWEEP_MOST = 4096;
 
-/** What was loaded already, and when it was asked for, by `performance.now()`. */
+/** Rows that were loaded already, and when they were asked for, by `performance.now()`. */
 export interface Known {
   readonly result: LoadResult;
   readonly since: number;
@@ -92,7 +94,7 @@ export async function runJobs(
       for (const job of again) if (!left.includes(job)) job.reject(tooMany());
     }
   } catch (error) {
-    // A row that nobody can read, or a backend that throws: who waits for an answer must get one.
+    // A row may be unreadable, or a backend may throw: every waiting caller must get an answer.
     failAll(left, error);
   }
 }
@@ -123,7 +125,7 @@ function newBatch(shared: Shared): Batch {
   };
 }
 
-/** @returns the jobs that come again. */
+/** Plans the jobs, commits and loads once. @returns the jobs that come again. */
 async function runRound(
   requests: readonly QueuedPlan[],
   batch: Batch,
@@ -138,7 +140,7 @@ async function runRound(
   batch.old.clear();
   const since = performance.now();
   const committing = units.length > 0 ? within.commit({ at: now, units, counts }) : undefined;
-  // Both are under way at once: what has to be loaded is not held up by what can be committed.
+  // Both run at once: commits need not wait for the rows that other plans have to load.
   const [committed, loaded] = await Promise.allSettled([
     committing,
     lookUp(needs, { batch, within, shared, since }),
@@ -153,11 +155,11 @@ async function runRound(
 interface Planned {
   readonly drafts: readonly Draft[];
   readonly needs: readonly Need[];
-  /** Jobs whose rows have to be looked up. */
+  /** Jobs whose rows have to be loaded. */
   readonly waiting: readonly QueuedPlan[];
 }
 
-/** Plans one after the other, each over what those before it have left. */
+/** Plans one job after the other, each over the rows that those before it have left. */
 function planAll(requests: readonly QueuedPlan[], batch: Batch, now: number): Planned {
   const drafts = new Set<Draft>();
   const needs: Need[] = [];
@@ -183,18 +185,18 @@ function planAll(requests: readonly QueuedPlan[], batch: Batch, now: number): Pl
   return { drafts: [...drafts], needs, waiting };
 }
 
-/** An answer that nothing is committed for rests on what the store said, not on a guess (admission.md §8.7). */
+/** Returns the guesses under an answer that commits nothing: it must rest on the store's word (admission.md §8.7). */
 function guesses(request: QueuedPlan, { reads, writes }: Attempt): readonly Entry[] {
   if (writes.size > 0 || request.isBarrier(request.answer)) return [];
   return [...reads].filter(({ isVerified, writer }) => !isVerified && !writer);
 }
 
-/** Rests on nothing that a plan of this round has written. */
+/** True if an answer needs no commit, and rests on nothing that a plan of this round has written. */
 function isAnswerable(request: QueuedPlan, { reads, writes }: Attempt): boolean {
   return writes.size === 0 && !request.isBarrier(request.answer) && ![...reads].some(({ writer }) => writer);
 }
 
-/** What one has written and another has read is taken together (admission.md §8.12). */
+/** Joins a plan to the drafts that wrote what it has read: they commit together (admission.md §8.12). */
 function join(drafts: Set<Draft>, request: QueuedPlan, attempt: Attempt): void {
   const others = new Set<Draft>();
   for (const { writer } of attempt.reads) if (writer) others.add(writer);
@@ -215,7 +217,7 @@ function join(drafts: Set<Draft>, request: QueuedPlan, attempt: Attempt): void {
   drafts.add(draft);
 }
 
-/** Loads what plans have asked for; expired rows go first where a cap is near. */
+/** Loads the rows that plans have asked for. Near a cap expired rows are deleted before. */
 async function lookUp(
   needs: readonly Need[],
   { batch, within, shared }: Context,
@@ -225,7 +227,7 @@ async function lookUp(
     await within.sweep(scope, SWEEP_MOST);
     batch.swept.add(name);
     shared.counts.noteSwept(name, shared.clock.now());
-    // What was counted before it is over.
+    // The sweep makes earlier counts wrong.
     batch.fresh.clear();
   }
   if (processes.size > 0) await lookUpProcesses([...processes], batch, within);
@@ -240,7 +242,7 @@ async function lookUp(
   return result;
 }
 
-/** By themselves: they may be elsewhere than the rows of a sender, and are not compared. */
+/** Loads rows of processes apart: they may be kept elsewhere than a sender's rows, and are not compared. */
 async function lookUpProcesses(ids: readonly string[], batch: Batch, within: Within): Promise<void> {
   const rows = ids.map((id): RowId => ({ scope: PROCESSES, kind: 'process', id: fitted(id) }));
   const found = await within.load({ rows, bodies: [], counts: [] });
@@ -251,7 +253,7 @@ async function lookUpProcesses(ids: readonly string[], batch: Batch, within: Wit
   }
 }
 
-/** Until a row says otherwise. */
+/** Marks a row as absent, until a loaded row says otherwise. */
 function verifyAbsent(batch: Batch, id: Entry['id']): void {
   const name = nameOf(id);
   const entry = batch.entries.get(name);
@@ -269,7 +271,7 @@ const ABSENT = {
   waiters: undefined,
 } as const;
 
-/** Rows as the store has them. What a plan of this round has written is its own to settle. */
+/** Notes rows as the store has them. Rows that a plan of this round has written are left to `settle`. */
 function note(batch: Batch, shared: Shared, result: LoadResult, since: number): void {
   shared.clock.seen(result.now, since);
   shared.counts.put(result);
@@ -293,7 +295,7 @@ function note(batch: Batch, shared: Shared, result: LoadResult, since: number): 
   for (const task of tasks) task.waiters = waitersIn(batch, task, result.rows);
 }
 
-/** With a task come the two oldest records that wait for it. */
+/** Finds the records that wait for a task: with it come the two oldest. */
 function waitersIn(batch: Batch, task: Entry, rows: readonly Row[]): Waiters {
   const first: Entry[] = [];
   for (const row of rows) {
@@ -303,7 +305,7 @@ function waitersIn(batch: Batch, task: Entry, rows: readonly Row[]): Waiters {
     if (!entry || !record?.task || record.parkedUntil === 0) continue;
     if (fitted(record.task.id) === task.id.id) first.push(entry);
   }
-  // Others of them may have been asked for by name.
+  // Some may have been asked for by name, out of their order.
   const insertedAt = ({ stored }: Entry): number => (stored as RecordRow).insertedAt;
   first.sort((one, other) => insertedAt(one) - insertedAt(other));
   return { first, areAll: first.length < 2 };
@@ -313,7 +315,7 @@ interface Context {
   readonly batch: Batch;
   readonly within: Within;
   readonly shared: Shared;
-  /** When the commit was sent. */
+  /** The time at which the commit was sent, by `performance.now()`. */
   readonly since: number;
 }
 
@@ -328,7 +330,7 @@ async function settle(
   return [];
 }
 
-/** The commit has failed as a whole. */
+/** Answers the jobs of a commit that failed as a whole, or tries them apart. */
 async function rolledBack(
   drafts: readonly Draft[],
   reason: unknown,
@@ -338,16 +340,16 @@ async function rolledBack(
   const requests = drafts.flatMap((draft) => draft.jobs as QueuedPlan[]);
   if (requests.length === 1 || !within.isAboutOne(reason)) failAll(requests, reason);
   else if (drafts.length > 1) {
-    // What one sender sent must not fail the others: each finds out by itself.
+    // The data of one sender must not fail the others: each finds out by itself.
     await Promise.all(drafts.map((draft) => runJobs(draft.jobs as QueuedPlan[], within, shared)));
   } else for (const request of requests) await runJobs([request], within, shared);
 }
 
-/** @returns the jobs whose rows others have changed, or all where the plans were made on an old clock. */
+/** Keeps the committed drafts. @returns the jobs whose rows others have changed, or all jobs if their clock was old. */
 function taken(drafts: readonly Draft[], result: CommitResult, context: Context): readonly QueuedPlan[] {
   const { batch, shared, since } = context;
   const refused = new Set(result.isOld ? drafts.keys() : result.refused);
-  // Those that hold first: what is undone after that may be rows that they have written too.
+  // Keep successes first: undoing a refused draft may touch the same rows.
   for (const [place, draft] of drafts.entries()) {
     if (refused.has(place)) continue;
     keep(draft, shared);
@@ -368,7 +370,7 @@ function taken(drafts: readonly Draft[], result: CommitResult, context: Context)
   return again;
 }
 
-/** Its rows are not what was known of them. */
+/** Forgets the rows of a refused draft: others have changed them. */
 function forget({ reads, writes }: Draft, batch: Batch, shared: Shared): void {
   for (const { id, name } of [...reads, ...writes.keys()]) {
     verifyAbsent(batch, id);
@@ -392,6 +394,6 @@ function keep({ reads, writes, next }: Draft, shared: Shared): void {
     entry.isVerified = true;
     shared.rows.put(entry);
   }
-  // Of a task that is polled there is often no row: an event makes it.
+  // A task that is polled often has no row until an event makes it. So its absence is remembered too.
   for (const entry of reads) if (entry.id.kind === 'task' && !entry.stored) shared.rows.put(entry);
 }

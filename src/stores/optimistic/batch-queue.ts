@@ -1,21 +1,23 @@
+// Collects the calls of a turn into batches, and sends these over a number of lanes (admission.md §8.12).
+// Called by optimistic-store.ts, which runs each batch by batch-commit.ts.
 import { Fault } from '../../shared/errors.ts';
 import type { Scope } from '../backend.ts';
 import type { QueuedPlan } from './batch-commit.ts';
 
-/** A job on its way into a batch. */
+/** A job that waits for its batch. */
 export interface Queued extends QueuedPlan {
   readonly sender: string;
-  /** Of the body that it brings, and of the rows beside it that it is known to write. */
+  /** Bytes of the body that it brings, and of the rows beside it that it is known to write. */
   readonly bytes: number;
-  /** What it adds to. */
+  /** The scopes that it adds to. */
   readonly scopes?: readonly Scope[];
   readonly since: number;
 }
 
 export interface BatchOptions {
-  /** Never rejects. */
+  /** Runs a batch. Never rejects. */
   readonly run: (requests: readonly Queued[]) => Promise<void>;
-  /** Batches under way at once, of a sender where each has its own. */
+  /** The most batches under way at once; those of one sender, if each sender has lanes of its own. */
   readonly lanes: number;
   readonly bySender: boolean;
   /** Ms. */
@@ -23,8 +25,8 @@ export interface BatchOptions {
 }
 
 /**
- * Jobs that come in one turn of the event loop, or while all lanes are busy, share a batch: one round trip and one
- * commit. A job that comes alone is sent alone.
+ * Batches of calls. Jobs that come in one turn of the event loop, or while all lanes are busy, share a batch: one
+ * round trip and one commit. A job that comes alone is sent alone.
  */
 export interface Batches {
   readonly add: (request: Queued) => void;
@@ -32,14 +34,17 @@ export interface Batches {
   readonly idle: () => Promise<void>;
 }
 
-/** Jobs and bytes in one batch: they bound how long its locks are held, and how long one waits for the others. */
+/**
+ * The most jobs and bytes of one batch. They bound how long it holds its locks, and how long one job waits for the
+ * others.
+ */
 const MOST_JOBS = 64;
 const MOST_BYTES = 4 * 1_048_576;
 
-/** Fewer than this are not divided among lanes. */
+/** The smallest share of a lane: fewer waiting jobs are not divided. */
 const LEAST_SHARE = 16;
 
-/** Jobs that wait at most; beyond, a server that is slow would fill this process's memory. */
+/** The most jobs that wait. Without a bound a slow server would fill this process's memory. */
 const MOST_WAITING = 10_000;
 
 interface Scheduler {
@@ -49,7 +54,7 @@ interface Scheduler {
 interface Queue {
   readonly jobs: Queued[];
   busy: number;
-  /** Whether one of the batches under way is a job that is too large for others to share its batch. */
+  /** True if a batch under way is one job that is too large for others to share its batch. */
   hasLarge: boolean;
 }
 
@@ -61,7 +66,8 @@ export function createBatches(options: BatchOptions): Batches {
   let running = 0;
   let waiting = 0;
   let isScheduled = false;
-  // Taken now: not every runtime has it, and a caller's fake clock, put in later, must not hold accepts up.
+  // Read when batches are made, because not every runtime has it. A fake clock that a caller installs later must not
+  // hold up accepts.
   const { setImmediate: atEndOfTurn = (run: () => void) => setTimeout(run) } = globalThis as Scheduler;
 
   const serve = async (queue: Queue, batch: readonly Queued[]): Promise<void> => {
@@ -73,7 +79,7 @@ export function createBatches(options: BatchOptions): Batches {
     running -= 1;
     schedule();
   };
-  // In the next turn of the event loop: who was answered just now has made the next call by then.
+  // Starts in the next turn of the event loop: by then callers that were just answered have made their next call.
   const schedule = (): void => {
     if (isScheduled) return;
     isScheduled = true;
@@ -118,13 +124,16 @@ export function createBatches(options: BatchOptions): Batches {
   };
 }
 
-/** Many that wait are divided among the lanes that are free: one batch is prepared while another is at work. */
+/** Divides many waiting jobs among the free lanes: one batch is prepared while another is at work. */
 function shareOf(waiting: number, free: number): number {
   if (free === Infinity) return MOST_JOBS;
   return Math.min(MOST_JOBS, Math.max(LEAST_SHARE, Math.ceil(waiting / free)));
 }
 
-/** The next batch, first come first served but large jobs while one is under way; who waited too long is told so instead. */
+/**
+ * Takes the next batch in the order of arrival, but no large job while one is under way. Jobs that waited too long
+ * are rejected.
+ */
 function take(
   { jobs, hasLarge }: Queue,
   most: number,

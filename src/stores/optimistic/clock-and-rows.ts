@@ -1,27 +1,35 @@
+// The store's clock as this process knows it (admission.md §8.8), and whether a store is open (§2.13).
+// Called by optimistic-store.ts; batch-commit.ts reads and sets the clock.
 import { Fault } from '../../shared/errors.ts';
 import type { Backend } from '../backend.ts';
 import { type StepWatch, stepWatch } from '../step-watch.ts';
 
-/** The store's clock as this process knows it, and whether it was set back. */
+/** The store's clock as this process knows it. `told` says if it was set back. */
 export interface StoreClock extends Pick<StepWatch, 'told'> {
   /**
-   * What the store said just now; a reply that was long under way is behind what is known already, and is left.
-   * Unix ms, with the offset.
-   * @param since when it was asked, by `performance.now()`.
-   * @param isRight the store has refused what was planned with what is known: it is set in any case.
+   * Takes the time that the store has just told. A reply that was under way for long is behind what is known already,
+   * and is ignored. Unix ms, with the offset.
+   *
+   * @param since the time of the question, by `performance.now()`.
+   * @param isRight true if the store refused a plan for its clock: the time is set in any case.
    */
   readonly seen: (now: number, since: number, isRight?: boolean) => void;
   /**
-   * Never ahead of the store's own by more than the two clocks drift apart between two answers: leases that are planned
-   * with it come out shorter, not longer (admission.md §8.8). Unix ms, with the offset.
+   * Returns the store's time. It is ahead of the store's own by at most the drift of the two clocks between two
+   * answers. So leases that are planned with it come out shorter, not longer (admission.md §8.8). Unix ms, with the
+   * offset.
    */
   readonly now: () => number;
 }
 
-/** The best answer counts for so long: then the two clocks may have drifted apart. Ms. */
+/** The time for which the best answer counts; after it the two clocks may have drifted apart. Ms. */
 const BEST_MS = 1000;
 
-/** @param clockOffsetMs `StoreOptions.clockOffsetMs`. */
+/**
+ * Makes the clock of a store.
+ *
+ * @param clockOffsetMs `StoreOptions.clockOffsetMs`.
+ */
 export function storeClock(clockOffsetMs: () => number): StoreClock {
   const watch = stepWatch();
   let store = 0;
@@ -40,15 +48,22 @@ export function storeClock(clockOffsetMs: () => number): StoreClock {
   };
 }
 
-/** Whether a store is open, and what it has under way. */
+/** The state of a store: open or not, and the work under way. */
 export interface State {
-  /** Opens, also after `close`, for which it waits; called again, nothing. */
+  /** Opens, also after a `close`, for which it waits. A second call does nothing. */
   readonly open: () => Promise<void>;
-  /** @throws Fault `store_unavailable` before `open` and after `close`. */
+  /**
+   * Checks that the store is open.
+   *
+   * @throws Fault `store_unavailable` before `open` and after `close`.
+   */
   readonly check: () => void;
-  /** Keeps `close` waiting. */
+  /** Runs work for which `close` waits. */
   readonly during: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Nothing new from now on; resolves when what runs has ended and the backend is released, however often called. */
+  /**
+   * Closes the store to new work. Resolves when running work has ended and the backend is released, however often it
+   * is called.
+   */
   readonly close: (idle: () => Promise<void>) => Promise<void>;
 }
 
@@ -68,7 +83,7 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
   const begin = async (): Promise<void> => {
     try {
       await backend.open();
-      // Unless it was closed meanwhile.
+      // A close that came meanwhile wins.
       if (closing === undefined) state = 'open';
     } finally {
       opening = undefined;
@@ -88,7 +103,7 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
     if (closing) {
       const before = closes;
       await closing.catch(() => undefined);
-      // Closed once more meanwhile: that is the last word.
+      // A further close that came meanwhile has the last word.
       if (closes !== before) return check();
     }
     if (state !== 'open') await (opening ??= begin());

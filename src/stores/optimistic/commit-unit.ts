@@ -1,3 +1,5 @@
+// Turns a draft into the unit that a backend commits, with the values that it indexes (admission.md §8.3, §8.15).
+// Called by batch-commit.ts; SQLite and the backends use the index values of rows and of due registrations.
 import type { Expected, RowKind, Unit, Write } from '../backend.ts';
 import type { RegistrationKind, RegistrationRow } from '../store.ts';
 import { dueAt } from '../rules/task-wait.ts';
@@ -6,7 +8,7 @@ import type { Draft, Entry } from './plan-rows.ts';
 import type { AnyRow } from './row-data.ts';
 import { fitted, isRegistration, packed } from './row-data.ts';
 
-/** What a backend is told of plans that stand or fall together. */
+/** Makes the unit of a draft: the rows that it has only read, and those that it writes. */
 export function unitOf(draft: Draft): Unit {
   const { reads, writes, next } = draft;
   const expects: Expected[] = [];
@@ -20,14 +22,14 @@ const isTask = (kind: string, _row: AnyRow): _row is TaskRow & { waiting: boolea
 const isOfRegistration = (kind: RowKind, _row: AnyRow): _row is RegistrationRow => isRegistration(kind);
 
 /**
- * `Write.waitsFor` of a row of a registration that is due: sorts by the instant, and is not an id of a task (`columnText`). So
- * such rows need no index of their own, and are in none that is searched for records.
+ * Makes `Write.waitsFor` for a due row of a registration. It sorts by the instant, and is no id of a task
+ * (`columnText`). So such rows need no index of their own, and stand in no index that is searched for records.
  */
 export function turnText(kind: RegistrationKind, dueAt: number): string {
   return `\u0001${TURN_LETTER[kind]}${String(dueAt).padStart(TURN_DIGITS, '0')}`;
 }
 
-/** Each its own: rows of a kind are a range of texts. */
+/** The letter of each kind: rows of a kind are a range of texts. */
 const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
   move: 'm',
   operation: 'o',
@@ -38,12 +40,12 @@ const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
   watch: 'w',
 };
 
-/** Of the largest integer that a number holds exactly. */
+/** The digits of the largest integer that a number holds exactly. */
 const TURN_DIGITS = 16;
 
 export type TextRange = readonly [from: string, to: string];
 
-/** `Write.waitsFor` of rows that are due: of those whose time has come, and of those that are too far ahead. */
+/** Returns the ranges of `Write.waitsFor` that are due: rows whose time has come, and rows that are too far ahead. */
 export function turnRanges(
   kind: RegistrationKind,
   now: number,
@@ -57,14 +59,14 @@ export function turnRanges(
   ];
 }
 
-/** The instant that a `turnText` says. */
+/** Reads the instant of a `turnText`. */
 export function turnIn(text: string): number {
   return Number(text.slice(-TURN_DIGITS));
 }
 
 type Indexed = Pick<Write, 'dueAt' | 'suspect' | 'list' | 'waitsFor' | 'link' | 'bytes' | 'expiresAt'>;
 
-/** What of a row is searched and counted; `named` makes the names of others from their ids. */
+/** Returns the values by which a row is searched and counted. `named` makes the row names of other ids. */
 export function indexed(kind: RowKind, row: AnyRow, named: (id: string) => string = fitted): Indexed {
   const { expiresAt } = row;
   if (isRecord(kind, row)) return indexedRecord(row, row.task ? named(row.task.id) : null);

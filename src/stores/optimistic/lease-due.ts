@@ -1,3 +1,5 @@
+// Leases due events to a worker for every backend but memory and SQLite (admission.md §4.12, §8.15).
+// Called by optimistic-store.ts as `StoreInbox.lease`; each record is decided by `leaseOne` of the rules.
 import type { Backend, DueRequest, DueResult } from '../backend.ts';
 import type { LeasedEvent, LeaseDueRequest, LeaseDueResult } from '../store.ts';
 import { isExcepted, leasedEvent, leaseOne, type Looked, type RecordName } from '../rules/claim.ts';
@@ -10,18 +12,23 @@ import { foundGroups, queuedPlan, type Plan, READING } from './plan.ts';
 import { type Known, runJobs, type Shared } from './batch-commit.ts';
 import { idOf, nameOf } from './row-data.ts';
 
-/** Candidates that one call of `lease` looks at, and how long others leave them alone meanwhile (admission.md §8.15). */
+/**
+ * The most candidates of one call of `lease`, and the time for which others leave them alone (admission.md §8.15).
+ * Ms: 1 s.
+ */
 const LOOK_MOST = 256;
 const HOLD_MS = 1000;
 
-/** The sender whose event was looked at last: the next look begins behind it, so that each has its turn. */
+/** The sender whose event was looked at last. The next look begins behind it, so that each sender has its turn. */
 export interface SenderTurn {
   last: string;
 }
 
 /**
- * `StoreInbox.lease`: rows that are due are taken off the others' way for a moment, planned one after the other, and
- * those whose plans hold are leased. Several rounds where many of them cannot run; each leaves the due ones.
+ * Leases events for `StoreInbox.lease`. It reserves due rows for a moment so that other workers skip them, plans
+ * each, and leases those whose plans commit. It takes several rounds if many cannot run: each of these leaves the due
+ * rows.
+ *
  * @throws ConfigError for a `leaseMs` that is not a length of time.
  */
 export async function leaseDue(
@@ -35,7 +42,7 @@ export async function leaseDue(
   const taken: Taken = { events: [], died: [], stale: [], nextDueMs: undefined, suspectDue: false };
   for (let looked = 0; looked < LOOK_MOST && taken.events.length < asked.max;) {
     const max = Math.min(asked.max - taken.events.length, LOOK_MOST - looked);
-    // A clock that is set back between two looks makes what the first one leased due again.
+    // A clock that is set back between two looks makes due again what the first look leased.
     const except = [...(asked.except ?? []), ...taken.events];
     const found = await look(backend, shared, { ...asked, max, except }, turn, taken);
     if (found === 0) break;
@@ -45,7 +52,11 @@ export async function leaseDue(
   return shared.clock.told(resultOf(taken));
 }
 
-/** @returns how many rows it has planned; 0: there are no more to look for now. */
+/**
+ * Looks once for due rows and leases them.
+ *
+ * @returns the number of rows that it planned; 0: there are no more to look for now.
+ */
 async function look(
   backend: Backend,
   shared: Shared,
@@ -71,17 +82,17 @@ async function look(
   return 0;
 }
 
-/** What the looks of one call have come to. */
+/** The results of all looks of one call. */
 interface Taken {
   readonly events: LeasedEvent[];
   readonly died: RecordName[];
   readonly stale: RecordName[];
-  /** As the last look said. */
+  /** As the last look told it. */
   nextDueMs: number | undefined;
   suspectDue: boolean;
 }
 
-/** What was leased is due again when its lease is over. */
+/** Lowers `nextDueMs` to the end of the leases just given: their events may be due again then. */
 function lookAgainFor(taken: Taken, leaseMs: number): void {
   if (taken.events.length > 0) taken.nextDueMs = Math.min(taken.nextDueMs ?? Infinity, leaseMs);
 }
@@ -105,10 +116,10 @@ function resultOf({ events, died, stale, nextDueMs, suspectDue }: Taken): LeaseD
   };
 }
 
-/** A worker's request, and when the call began, on the clock of `performance.now()`. */
+/** A worker's request, and when its call began, by `performance.now()`. */
 type Asked = LeaseDueRequest & { readonly since: number };
 
-/** A later look that fails takes nothing from what is leased already: undefined. */
+/** Returns undefined if a later look fails: events leased so far are kept. */
 async function dueRows(
   backend: Backend,
   request: DueRequest,
@@ -128,7 +139,7 @@ interface FoundDue extends Known {
 
 interface LeaseFound {
   readonly came: readonly Looked[];
-  /** Of those that could not be leased: they stay due. */
+  /** Errors of rows that could not be leased: these stay due. */
   readonly faults: readonly unknown[];
 }
 
@@ -167,8 +178,8 @@ async function leaseFound(
 }
 
 /**
- * `leaseOne` for a record that was due when it was looked for. One that this very look has leased already, and was not
- * told of, is given again.
+ * Applies `leaseOne` to a record that was due when it was looked for. A lease of this very call whose reply was lost
+ * is given again.
  */
 function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Asked, now: number): Looked {
   const found = rows.record(sender, key, now);
@@ -182,8 +193,8 @@ function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Aske
 }
 
 /**
- * The store has been away for longer than a lease: leases and rows of processes may have run out only because they could
- * not be renewed. Those who have them are given the time to.
+ * True if the call was itself under way for longer than a lease, because the store was away. Leases and rows of
+ * processes may have run out only because they could not be renewed; their holders are given the time for it.
  */
 function isAway({ since, leaseMs }: Asked, { state }: RecordRow): boolean {
   return state === 'leased' && performance.now() - since > leaseMs;

@@ -1,3 +1,5 @@
+// Makes a store of a `Backend`: runs the rules as plans over loaded or guessed rows, and commits them (admission.md §8.1).
+// Called by the Postgres, MySQL and Redis stores, and by users who write a backend.
 import { unlessAborted } from '../../shared/time-limits.ts';
 import type {
   AcceptRequest,
@@ -28,9 +30,12 @@ import { countBook, rememberedRows } from './remembered.ts';
 import { idOf, PROCESSES, scopeName, unpacked } from './row-data.ts';
 import { stateOf, storeClock } from './clock-and-rows.ts';
 
-/** Versions from a random one of 52 bits on: none is used twice, also where a row was deleted and comes again (admission.md §8.6). */
+/**
+ * Makes versions, counted from a random one of 52 bits. None is used twice, even if a row was deleted and comes again
+ * (admission.md §8.6).
+ */
 export function versions(): () => number {
-  // Not before the first: workerd gives no random values while a module is loaded.
+  // Drawn with the first version: workerd gives no random values while a module is loaded.
   let last: number | undefined;
   return () => {
     last = ((last ?? random52()) + 1) % 2 ** 52;
@@ -64,16 +69,18 @@ export type DrivenStore<Tx> = Store<Tx> &
 
 const always = (): boolean => true;
 
-/** An end that was made before is answered 2xx too. */
+/** Repeating an end gets a 2xx, so it needs a durable commit as well. */
 const ENDING: Ask = { isBarrier: (answer) => answer !== 'lost', guessesAbsent: false };
 
 const ENDED: ReadonlySet<unknown> = new Set(['applied', 'stale', 'dead']);
 
-/** Of so many accepts one sweeps what it has added to, and so many expired rows at most: more than they add. */
+/**
+ * One of 64 accepts sweeps the scopes that it adds to, of at most 1,024 expired rows each: more than 64 accepts add.
+ */
 const SWEEP_EVERY = 64;
 const SWEEP_MOST = 1024;
 
-/** Expired rows that one step of `sweep` deletes: it is over soon. */
+/** The most expired rows that one step of `sweep` deletes, so that it is over soon. */
 const SWEEP_STEP = 500;
 
 /**
@@ -150,7 +157,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
     },
     accept: (request) =>
       run(request.sender, (rows, now) => clock.told(accept(rows, request, now)), {
-        // What is over a cap is compared too: what was counted and what was found may be of two moments.
+        // A refusal over a cap is compared too: counts and rows may have been read at different times.
         isBarrier: always,
         guessesAbsent: true,
         limits: request.limits,
@@ -225,14 +232,14 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
   });
 }
 
-/** Beside the batches. */
+/** Runs one plan beside the batches. */
 function runOne<T>(plan: Plan<T>, ask: Ask, within: Within, shared: Shared): Promise<T> {
   return new Promise((resolve, reject) => {
     void runJobs([queuedPlan(plan, ask, resolve, reject)], within, shared);
   });
 }
 
-/** What an accept adds to is swept now and then: what is kept stays in proportion to what comes. */
+/** Sweeps some of the scopes that accepts add to, so that the rows kept stay in proportion to those that come. */
 async function sweepSome(
   requests: readonly Queued[],
   backend: Pick<Backend, 'sweep'>,
@@ -246,7 +253,8 @@ async function sweepSome(
   try {
     for (const scope of due.values()) await backend.sweep(scope, SWEEP_MOST);
   } catch {
-    // A later call sweeps what could not be swept now: a backend that is down is not waited for each time.
+    // A later call sweeps the rest. The first failure ends this one, so that a backend that is down is not waited for
+    // scope by scope.
   }
 }
 
@@ -258,7 +266,7 @@ async function sweepAll(backend: Pick<Backend, 'sweep'>, scopes: readonly Scope[
   return deleted;
 }
 
-/** `StoreInbox.list`. */
+/** Lists records for `StoreInbox.list`. */
 async function list(backend: Backend, query: InboxQuery): Promise<InboxPage> {
   const { rows, next } = await backend.page(checkedQuery(query));
   return {
@@ -267,7 +275,7 @@ async function list(backend: Backend, query: InboxQuery): Promise<InboxPage> {
   };
 }
 
-/** `StoreInbox.counts`. */
+/** Counts records for `StoreInbox.counts`. */
 async function counts(backend: Backend): Promise<readonly InboxCount[]> {
   const found = (await backend.listCounts?.()) ?? [];
   return found.map(({ list: state, count, oldest }) => {
@@ -276,10 +284,10 @@ async function counts(backend: Backend): Promise<readonly InboxCount[]> {
   });
 }
 
-/** What an account of a media buy takes in a batch: a report has up to 10,000. */
+/** Bytes that a batch counts for the account of one media buy; a report names up to 10,000. */
 const WINDOW_BYTES = 1024;
 
-/** A row that keeps states is written whole. */
+/** Bytes that a batch counts for a row that keeps states, which is written whole. */
 const STATES_BYTES = 65_536;
 
 const bytesOf = ({ event }: AcceptRequest): number =>
@@ -289,7 +297,7 @@ const bytesOf = ({ event }: AcceptRequest): number =>
       (event.state?.holder ? STATES_BYTES : 0)
     : 0;
 
-/** What a row may take in a batch, for what it will is not known before it is planned. */
+/** Bytes that a batch counts for a run over registrations: its rows are not known before it is planned. */
 const ROW_BYTES = 262_144;
 
 type RunPlan = <T>(sender: string, plan: Plan<T>, ask: Ask) => Promise<T>;
@@ -297,7 +305,7 @@ type Direct = <T>(work: () => Promise<T>) => Promise<T>;
 
 const rowOf = (row: Row): RegistrationRow => unpacked(row) as RegistrationRow;
 
-/** `Store.registrations`, where the backend finds what is due. */
+/** Makes `Store.registrations`, if the backend finds due rows. */
 export function registrationsIn(
   backend: Backend,
   shared: Shared,
@@ -325,7 +333,7 @@ export function registrationsIn(
   };
 }
 
-/** Rows that are due are looked for, and those are given that this call was the first to put off. */
+/** Looks for due rows, and gives those that this call was the first to put off. */
 async function due(
   backend: Backend,
   registrations: NonNullable<Backend['registrations']>,
@@ -356,7 +364,7 @@ async function due(
     const result = { ...found, rows, counts: [], nonces: undefined };
     void runJobs(requests, backend, shared, { result, since });
   }
-  // What could not be put off now is found again: it takes nothing from what was.
+  // Rows that could not be put off now are found again. They do not take away those that were.
   const settled = await Promise.allSettled(claims);
   const rows = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
   const failed = settled.find((one) => one.status === 'rejected');

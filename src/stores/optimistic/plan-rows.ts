@@ -1,3 +1,5 @@
+// The rows that the plans of a batch read and write: known, guessed or missing (admission.md §8.1, §8.3, §8.11).
+// Called by batch-commit.ts, which begins each plan with `attemptOf`; the rules see it as `Rows`.
 import type { Counted, RowId, RowKind, Scope } from '../backend.ts';
 import type { StoreLimits } from '../store.ts';
 import type { RegistrationTable } from '../rules/registration-rules.ts';
@@ -9,42 +11,42 @@ import { addTo, isFar, usageOf } from './usage.ts';
 /** A row as a batch of plans sees it. */
 export interface Entry {
   readonly id: RowId;
-  /** `nameOf(id)`. */
+  /** The result of `nameOf(id)`. */
   readonly name: string;
-  /** In the store; undefined: absent. */
+  /** The version in the store; undefined: the row is absent. */
   version: number | undefined;
-  /** What the store has, expired or not. */
+  /** The row that the store has, expired or not. */
   stored: AnyRow | undefined;
-  /** What the plans of this round left. */
+  /** The row after the plans of this round. */
   row: AnyRow | undefined;
-  /** What they did with its body. */
+  /** The body after the plans of this round: undefined, it stays; null, it goes. */
   body: Uint8Array | null | undefined;
-  /** What the store has of it, where it was loaded. */
+  /** The body in the store, if it was loaded. */
   storedBody: Uint8Array | undefined;
-  /** Read from the store for this batch, not guessed. */
+  /** True if it was read from the store for this batch, and not guessed. */
   isVerified: boolean;
-  /** Of a task, where it was looked up: the records that wait for it. */
+  /** The records that wait for a task, if they were looked up. */
   waiters: Waiters | undefined;
-  /** The plans of this round that write it. */
+  /** The draft of this round that writes it. */
   writer: Draft | undefined;
 }
 
-/** The oldest ones first; there may be more unless these are all (admission.md §8.10). */
+/** Records that wait for a task, oldest first. There may be more, unless these are all (admission.md §8.10). */
 export interface Waiters {
   readonly first: readonly Entry[];
   readonly areAll: boolean;
 }
 
-/** Plans that stand or fall together, for one has written what another has read (admission.md §8.3). */
+/** Plans that commit together, because one reads what another wrote (admission.md §8.3). */
 export interface Draft {
   readonly jobs: PlanRequest[];
   readonly reads: Set<Entry>;
   readonly writes: Map<Entry, Change>;
-  /** The version of what it writes. */
+  /** The version of the rows that it writes. */
   next: number;
 }
 
-/** What a plan needs and was not given. Never leaves the driver. */
+/** Thrown by a plan that needs a row that is not loaded; caught in this folder. */
 export class Missing extends Error {
   override readonly name = 'Missing';
   readonly need: Need;
@@ -60,12 +62,12 @@ export type Need =
   | { readonly process: string }
   | { readonly body: RowId }
   | { readonly counts: readonly Scope[] }
-  /** Expired rows to be deleted first: a cap is near. */
+  /** A cap is near: expired rows have to be deleted first. */
   | { readonly sweep: Sweep }
-  /** What an earlier plan of this round has changed has to be in the store first. */
+  /** The changes of an earlier plan of this round have to be in the store first. */
   | 'next-round';
 
-/** What several plans need, each thing once, by its name. */
+/** The needs of several plans, each once, by its name. */
 interface Needed {
   readonly rows: Map<string, RowId>;
   readonly bodies: Map<string, RowId>;
@@ -95,51 +97,51 @@ export function together(needs: readonly Need[]): Needed {
   return needed;
 }
 
-/** What plans read and write. */
+/** All rows that plans read and write. */
 export type DriverRows = Rows & RegistrationTable;
 
-/** One operation of a store, as the driver plans it. */
+/** One operation of a store, as a plan over rows. */
 export interface PlanRequest {
-  /** Pure: reads and writes `rows` alone. */
+  /** Plans the operation. It is pure: it reads and writes `rows` alone. */
   readonly plan: (rows: DriverRows, now: number) => unknown;
-  /** Whether a 2xx may rest on the answer: then it is committed even if nothing is written. */
+  /** True if a 2xx may rest on the answer: then it is committed even if nothing is written. */
   readonly isBarrier: (answer: unknown) => boolean;
-  /** What is not known is taken to be absent at first: most accepts are the first of their event. */
+  /** True if unknown rows are taken to be absent at first: most accepts are the first of their event. */
   readonly guessesAbsent: boolean;
-  /** Of an accept: what `usage` is held against. */
+  /** The limits of an accept, with which `usage` is compared. */
   readonly limits?: StoreLimits;
   tries: number;
   answer?: unknown;
 }
 
-/** What is known of counts, and since when. */
+/** A count, and when this process was told it, by `performance.now()`. */
 export interface KnownCount extends Counted {
   readonly seenAt: number;
 }
 
-/** What one batch knows. */
+/** The knowledge of one batch. */
 export interface Batch {
   readonly entries: Map<string, Entry>;
-  /** Rows that this process wrote last; a guess. */
+  /** Returns a row as this process wrote it last: a guess. */
   readonly remembered: (name: string) => Pick<Entry, 'version' | 'stored'> | undefined;
-  /** By `scopeName`. */
+  /** Returns a count by `scopeName`. */
   readonly counts: (name: string) => KnownCount | undefined;
   readonly nonces: () => number;
-  /** Scopes whose counts were read for this batch: those near a cap. */
+  /** Scopes whose counts were read for this batch, because a cap is near. */
   readonly fresh: Set<string>;
-  /** Scopes whose counts are old: they are asked for with the next commit. */
+  /** Scopes whose counts are old: the next commit asks for them. */
   readonly old: Map<string, Scope>;
-  /** What its plans are made with; made with the first of them. */
+  /** The rows of its plans, made with the first of them. */
   touched?: TouchedRows;
   /** Scopes that were swept for this batch. */
   readonly swept: Set<string>;
-  /** When this process swept one last, by `sweepName`. Unix ms, the store's clock. */
+  /** Returns when this process swept a scope last, by `sweepName`. Unix ms, the store's clock. */
   readonly sweptAt: (name: string) => number | undefined;
-  /** Until when processes are alive that were asked for. Unix ms. */
+  /** The time until which each process that was asked for is alive. Unix ms. */
   readonly processes: Map<string, number>;
 }
 
-/** What a plan makes of a row, and of its body: undefined, it stays; null, it goes. */
+/** A row as a plan leaves it. `body` is undefined if it stays, and null if it goes. */
 export interface Change {
   readonly row: AnyRow;
   readonly body: Uint8Array | null | undefined;
@@ -150,19 +152,19 @@ export interface Attempt {
   readonly rows: DriverRows;
   readonly reads: Set<Entry>;
   readonly writes: Map<Entry, Change>;
-  /** What it did to `Entry.waiters`. */
+  /** The plan's changes of `Entry.waiters`. */
   readonly waiters: ReadonlyMap<Entry, Waiters | undefined>;
 }
 
-/** Counts are asked for again after this. Ms. */
+/** The age from which a count is asked for again. Ms. */
 const COUNT_AGE_MS = 1000;
 
-/** A sweep for an alarm is good for so long. Ms. */
+/** The time for which a sweep is recent enough for an alarm. Ms: 10 s. */
 const LATELY_MS = 10_000;
 
 const nonceScope = (sender: string, keyid: string): Scope => ({ sender, keyid: fitted(keyid) });
 
-/** The scopes that an accept adds to. */
+/** Returns the scopes that an accept adds to. */
 export function scopesOf(sender: string, keyid: string | undefined): readonly Scope[] {
   return keyid === undefined ? [{ sender }] : [{ sender }, nonceScope(sender, keyid)];
 }
@@ -171,7 +173,7 @@ function isUnexpired(row: AnyRow, now: number): boolean {
   return row.expiresAt === null || row.expiresAt > now;
 }
 
-/** Counts that are to be asked for again. */
+/** Notes the scopes whose counts are to be asked for again. */
 function noteOld({ counts, old }: Batch, scopes: readonly Scope[], names: readonly string[]): void {
   const oldest = performance.now() - COUNT_AGE_MS;
   for (const [at, name] of names.entries()) {
@@ -180,13 +182,13 @@ function noteOld({ counts, old }: Batch, scopes: readonly Scope[], names: readon
   }
 }
 
-/** `Rows` over what a batch knows: reads are noted, for they have to hold when it is committed (admission.md §8.3). */
+/** Begins a plan over a batch. Its reads are noted, because they have to hold at its commit (admission.md §8.3). */
 export function attemptOf(batch: Batch, request: PlanRequest): Attempt {
   batch.touched ??= touchedRowsOf(batch);
   return batch.touched.begin(request);
 }
 
-/** The rows of a batch, for one plan after the other. */
+/** The rows of a batch, used by one plan after the other. */
 interface TouchedRows {
   readonly begin: (job: PlanRequest) => Attempt;
 }
@@ -196,7 +198,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   let reads: Attempt['reads'];
   let writes: Attempt['writes'];
   let waiters: Map<Entry, Waiters | undefined>;
-  // A plan asks for the same few rows again and again.
+  // A plan asks for the same few rows again and again, so the last row of each kind is kept.
   let last: { [K in RowKind]?: Scope & { readonly id: string; readonly entry: Entry } };
   const waitersOf = (task: Entry): Waiters | undefined =>
     waiters.has(task) ? waiters.get(task) : task.waiters;
@@ -241,7 +243,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   };
   const taskOf = (sender: string, id: string): Entry => entryOf('task', { sender }, id);
 
-  /** What leases, ends, parks or wakes a record writes its task's row (admission.md §8.4). */
+  /** Saves a record. A lease, end, park or wake writes its task's row too (admission.md §8.4). */
   const saveRecord = (row: RecordRow, body: Uint8Array | null | undefined): void => {
     const entry = entryOf('record', { sender: row.sender }, row.key);
     const before = get('record', entry);
@@ -259,9 +261,9 @@ function touchedRowsOf(batch: Batch): TouchedRows {
       waiters.set(of, isParked ? joined(waitersOf(of), entry) : left(waitersOf(of), entry));
   };
 
-  // Most plans of a batch are of one sender, and of one of its keys.
+  // Most plans of a batch are of one sender and one of its key ids, so their names are kept.
   let named: Named | undefined;
-  /** As the last `usage` said. */
+  /** True if the last `usage` found all caps far away. */
   let areCapsFar = false;
   const namesOf = (sender: string, keyid: string | undefined): Named => {
     if (named?.sender !== sender || named.keyid !== keyid) {
@@ -279,7 +281,8 @@ function touchedRowsOf(batch: Batch): TouchedRows {
     const { limits } = request;
     areCapsFar = !limits || isFar(used, limits, keyid !== undefined);
     if (batch.swept.size === 0 && areCapsFar) return used;
-    // Near a cap, and after a sweep, by a count of this moment; and not by what other plans mean to add (admission.md §8.9).
+    // Near a cap, or after a sweep, a fresh count decides, with this plan's additions but not those of others
+    // (admission.md §8.9).
     if (!names.every((name) => batch.fresh.has(name))) throw new Missing({ counts: scopes });
     for (const [entry, { row }] of writes) addTo(used, entry, row);
     return used;
@@ -287,7 +290,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   const sweep = (of: Sweep, now: number, lately?: 'lately'): void => {
     const name = sweepName(of);
     if (batch.swept.has(name)) return;
-    // Near a cap what others have added is counted by it too.
+    // Near a cap the sweep is always made: the count behind it has what others have added as well.
     const at = lately && areCapsFar ? batch.sweptAt(name) : undefined;
     if (at === undefined || Math.abs(now - at) >= LATELY_MS) throw new Missing({ sweep: of });
   };
@@ -363,7 +366,7 @@ interface Named {
   readonly names: readonly string[];
 }
 
-/** Which of two is older, the store has to say. */
+/** Adds a waiter, if no other waits: of two, only the store knows the older. */
 function joined(known: Waiters | undefined, entry: Entry): Waiters | undefined {
   return known?.areAll && known.first.length === 0 ? { first: [entry], areAll: true } : undefined;
 }

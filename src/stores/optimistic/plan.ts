@@ -1,14 +1,16 @@
+// Makes jobs of plans, and groups rows that a look has found by sender.
+// Called by optimistic-store.ts and lease-due.ts.
 import type { Backend, Row, Scope } from '../backend.ts';
 import type { DriverRows, PlanRequest } from './plan-rows.ts';
 import type { QueuedPlan } from './batch-commit.ts';
 
-/** What is said of an operation beside its plan. */
+/** The members of a job beside its plan. */
 export type Ask = Pick<PlanRequest, 'isBarrier' | 'guessesAbsent' | 'limits'> & {
   readonly bytes?: number;
   readonly scopes?: readonly Scope[];
 };
 
-/** Only what was written is a word that has to be kept. */
+/** Needs a commit only if it wrote something. */
 export const READING: Ask = { isBarrier: () => false, guessesAbsent: false };
 
 export type Plan<T> = (rows: DriverRows, now: number) => T;
@@ -31,13 +33,16 @@ export function queuedPlan<T>(
   };
 }
 
-/** Rows that a look has found, and plans over them, which run together. */
+/** Rows that a look has found, and the plans over them, which run together. */
 interface FoundGroup {
   readonly rows: Row[];
   readonly requests: QueuedPlan[];
 }
 
-/** By sender where the backend needs that, so that each row is read for the plans of its sender alone; else one, named ''. */
+/**
+ * Groups found rows by sender if the backend needs that: then each row is read for its sender's plans alone.
+ * Otherwise there is one group, named ''.
+ */
 export function foundGroups(
   found: readonly Row[],
   { bySender }: Pick<Backend, 'bySender'>,

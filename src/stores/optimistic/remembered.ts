@@ -1,3 +1,5 @@
+// Remembers rows that this process wrote last, and counts that it was told (admission.md §8.9, §8.11).
+// Called by optimistic-store.ts, which makes one of each for a store.
 import type { LoadResult, RowKind } from '../backend.ts';
 import type { RecordRow } from '../rules/rule-rows.ts';
 import type { RegistrationRow } from '../store.ts';
@@ -5,18 +7,19 @@ import type { CountBook, Remembered } from './batch-commit.ts';
 import type { Entry, KnownCount } from './plan-rows.ts';
 import { isRegistration, scopeName } from './row-data.ts';
 
-/** Rows that are remembered; of the senders' counts as many. */
+/** The most rows that are remembered, and as many counts. */
 const MOST = 8192;
 
-/** Written once. */
+/** Kinds of rows that are written once, and so never guessed. */
 const ONCE: ReadonlySet<RowKind> = new Set<RowKind>(['nonce', 'notification']);
 
-/** Rows with a longer value are not remembered: they would be as large as an owner's data. UTF-16 units. */
+/** The longest value that is remembered: longer ones would be as large as an owner's data. UTF-16 units. */
 const LONGEST_VALUE = 2048;
 
 /**
- * The rows that this process is likely to write next: tasks, its own, records whose lease is its own, and rows of registrations. A
- * guess that is wrong costs a round, and no more: what is committed is compared with what is there (admission.md §8.11).
+ * Remembers the rows that this process is likely to write next: tasks, its own process, records that are leased, rows
+ * of registrations. A wrong guess costs one round and no more, because a commit compares it with the store
+ * (admission.md §8.11).
  */
 export function rememberedRows(): Remembered {
   const rows = new Map<string, Pick<Entry, 'version' | 'stored'>>();

@@ -1,13 +1,18 @@
+// Row names and row texts: JSON of a row, ids that fit an index, names of scopes (`Row.data` and `RowId.id` of backend.ts).
+// Called by the other files of this folder, by SQLite, and by the backends.
 import { Fault } from '../../shared/errors.ts';
 import type { RegistrationKind, RegistrationRow } from '../store.ts';
 import type { NoncesOf, Row, RowId, RowKind, Scope } from '../backend.ts';
 import type { NonceRow, NotificationRow, ProcessRow, RecordRow, TaskRow } from '../rules/rule-rows.ts';
 import { columnText, fromColumnText } from '../text.ts';
 
-/** What each kind of row says. */
+/** The content of each kind of row. */
 export interface RowData extends Readonly<Record<RegistrationKind, RegistrationRow>> {
   readonly record: RecordRow;
-  /** `waiting`: records may be parked for it. Set with each, so that a free task without one is not searched. */
+  /**
+   * `waiting`: records may be parked for it. It is kept up with each of them, so that a free task without one is not
+   * searched.
+   */
   readonly task: TaskRow & { readonly waiting: boolean };
   readonly nonce: NonceRow;
   readonly notification: NotificationRow;
@@ -19,16 +24,20 @@ export type AnyRow = RowData[RowKind];
 /** The longest id that an index takes as it is. */
 const MOST_ID = 512;
 
-/** Of an id that is longer: no id of a sender begins so, `columnText` would have encoded it. */
+/** The beginning of a hashed id. No id of a sender begins so, because `columnText` would have encoded it. */
 const HASHED = '\u0001#';
 
-/** An id as rows are named by it: any string keeps its identity. */
+/** Returns an id as rows are named by it. Any string keeps its identity. */
 export function fitted(id: string): string {
   const text = columnText(id);
   return text.length <= MOST_ID && !text.startsWith(HASHED) ? text : HASHED + sha256Hex(text);
 }
 
-/** @throws Fault `store_unavailable` where the runtime has no `node:crypto`. */
+/**
+ * Hashes a text.
+ *
+ * @throws Fault `store_unavailable` if the runtime has no `node:crypto`.
+ */
 function sha256Hex(text: string): string {
   const crypto = nodeCrypto();
   if (!crypto)
@@ -39,10 +48,10 @@ function sha256Hex(text: string): string {
   return crypto.createHash('sha256').update(text).digest('hex');
 }
 
-/** Of the rows of processes. */
+/** The scope of the rows of processes. */
 export const PROCESSES: Scope = { sender: '' };
 
-/** A row's name as one text. */
+/** Returns a row's name as one text. */
 export function nameOf({ scope: { sender, keyid }, kind, id }: RowId): string {
   return `${kind} ${sender.length} ${keyid?.length ?? ''} ${sender}${keyid ?? ''}${id}`;
 }
@@ -51,16 +60,19 @@ export function scopeName({ sender, keyid }: Scope): string {
   return keyid === undefined ? sender : `${keyid.length} ${keyid}${sender}`;
 }
 
-/** Expired rows to be deleted. */
+/** The expired rows that a sweep deletes. */
 export type Sweep = Scope | NoncesOf | 'nonces';
 
-/** As one text. */
+/** Returns the name of a sweep as one text. */
 export function sweepName(of: Sweep): string {
   if (of === 'nonces') return of;
   return 'noncesOf' in of ? `nonces of ${of.noncesOf}` : scopeName(of);
 }
 
-/** What a row's name says of it, and what is as it is in most rows, is left out: half of what is stored. */
+/**
+ * The members that may be left out of the text: those that the row's name has, and those at their usual value. It
+ * halves what is stored.
+ */
 type Absent<K extends RowKind> = { readonly [M in keyof RowData[K]]?: RowData[K][M] };
 
 const REGISTRATION = { dueAt: null, list: null, expiresAt: null } as const;
@@ -102,7 +114,7 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
   move: REGISTRATION,
 };
 
-/** The member that the row's id says, unless it was hashed; scope says the others. */
+/** The member that holds the row's id, unless that was hashed. The scope has the others. */
 const ID_MEMBER = {
   record: 'key',
   task: 'id',
@@ -142,10 +154,13 @@ const packRegistration = (row: RegistrationRow, id: string | undefined): object 
 
 const unless = <T>(value: T, absent: T): T | undefined => (value === absent ? undefined : value);
 
-/** Of each there may be rows. */
+/** The kinds of rows that there may be. */
 export const ROW_KINDS: readonly RowKind[] = Object.keys(ID_MEMBER) as RowKind[];
 
-/** One object a kind, whose members are always the same: JSON leaves out those that are undefined. */
+/**
+ * Makes the object to be stored. Its members are always the same for a kind; JSON leaves out those that are
+ * undefined.
+ */
 const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined) => object } = {
   record: (row, key) => ({
     key,
@@ -211,7 +226,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
   move: packRegistration,
 };
 
-/** JSON: no character in it needs more care, whatever a sender wrote. */
+/** Makes the text of a row. JSON needs no further escaping, whatever a sender wrote. */
 export function packed({ kind, id }: Pick<RowId, 'kind' | 'id'>, row: AnyRow): string {
   const named = row as unknown as Readonly<Record<string, string>>;
   const name = id.startsWith(HASHED) ? named[ID_MEMBER[kind]] : undefined;
@@ -229,7 +244,7 @@ export function unpacked({ scope, kind, id, data }: Pick<Row, 'scope' | 'kind' |
   } as unknown as AnyRow;
 }
 
-/** The id that a row's name says; of one that was hashed the row itself says it. */
+/** Returns the id by a row's name. For an id that was hashed the row itself has it. */
 export function idOf(row: Pick<Row, 'scope' | 'kind' | 'id' | 'data'>): string {
   const { id, kind } = row;
   if (!id.startsWith(HASHED)) return fromColumnText(id);
@@ -241,7 +256,10 @@ interface Hash {
   digest(encoding: 'hex' | 'base64url'): string;
 }
 
-/** `node:crypto`, of which hashes are used; undefined where the runtime has none. Clients of databases run where it has. */
+/**
+ * Returns `node:crypto` for its hashes; undefined if the runtime has none. Clients of databases run where there is
+ * one.
+ */
 export function nodeCrypto(): { createHash(name: 'sha1' | 'sha256'): Hash } | undefined {
   return globalThis.process?.getBuiltinModule?.('node:crypto');
 }

@@ -1,11 +1,14 @@
+// Computes a sender's use of its caps (admission.md §8.9): the counts, and the additions of a plan itself.
+// Called by plan-rows.ts.
 import type { StoreLimits } from '../store.ts';
 import type { Counted, RowId } from '../backend.ts';
 import type { Usage } from '../rules/rule-rows.ts';
 import type { AnyRow } from './row-data.ts';
 
-/* What a sender uses of its caps (admission.md §8.9): as it was counted, and what a plan adds to it itself. */
-
-/** A cap that is so far away counts as far: it is more than all processes add before this one is told. 64 MiB of bodies. */
+/**
+ * The margins of a cap that counts as far: more than all processes add before this one is told. 10,000 rows, 64 MiB
+ * of bodies.
+ */
 const MARGIN_ROWS = 10_000;
 const MARGIN_BYTES = 67_108_864;
 
@@ -25,13 +28,13 @@ export type Sum = { -readonly [K in keyof Usage]: Usage[K] };
 
 const bytesOf = (row: AnyRow | undefined): number => (row && 'bodyBytes' in row ? row.bodyBytes : 0);
 
-/** What is counted of a sender and of the key id, without what a plan adds. */
+/** Returns the counts of a sender and a key id, without the additions of a plan. */
 export function usageOf(own: Count | undefined, key: Count | undefined, allNonces: number): Sum {
   const { rows: entries = 0, bytes: pendingBytes = 0, nonces: senderNonces = 0 } = own ?? {};
   return { entries, pendingBytes, nonces: key?.rows ?? 0, senderNonces, allNonces };
 }
 
-/** Adds what a plan makes of a row, which is of the sender. `stored`: what the store has of it. */
+/** Adds a plan's change of a row of the sender. `stored` is the row in the store. */
 export function addTo(
   sum: Sum,
   { id, stored }: { readonly id: RowId; readonly stored: AnyRow | undefined },

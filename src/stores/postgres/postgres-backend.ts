@@ -1,3 +1,5 @@
+// The backend on PostgreSQL: one call of a function for each operation, and the few selects beside (admission.md §9.3).
+// Called by `src/stores/postgres.ts`; sql-backend.ts has the parts that MySQL shares.
 import type { CommitRequest, DueResult, LoadRequest, RowId } from '../backend.ts';
 import type { InboxQuery, RegistrationKind, StoreIdentity } from '../store.ts';
 import { turnText } from '../optimistic/commit-unit.ts';
@@ -42,7 +44,7 @@ export type PostgresBackend = SqlBackend<PgClient>;
 
 type Rows = readonly unknown[];
 
-/** What `webhook_commit` says where the clock alone is not all. */
+/** The answer of `webhook_commit`, if it has more than the clock. */
 interface TurnRow {
   readonly now: number;
   readonly kept?: readonly [names: string, sync: string, fsync: string] | null;
@@ -53,7 +55,7 @@ interface TurnRow {
   readonly counts?: Parameters<typeof countsOf>[0];
 }
 
-/** The port on PostgreSQL. Nothing is kept in a session, so any pooler does; each statement is a transaction. */
+/** Makes the backend on PostgreSQL. Nothing is kept in a session, so any pooler works; each statement is a transaction. */
 export function postgresBackend(options: PostgresOptions): PostgresBackend {
   const { pool, timeoutMs, schema } = options;
   const name = quoted(schema);
@@ -94,7 +96,7 @@ export function postgresBackend(options: PostgresOptions): PostgresBackend {
       clock: async (offset) =>
         Number(answerOf(await once(`SELECT ${name}.webhook_clock($1)::text AS answer`, [offset]))),
       open: async () => {
-        // A connection that breaks ends the process where nobody listens; the pool replaces it by itself.
+        // Without a listener a connection that breaks ends the process. The pool replaces it by itself.
         endSurvival ??= survive(pool, madeAt);
         seen = await readSettings();
         checkSettings(seen, schema);
@@ -124,11 +126,11 @@ export function postgresBackend(options: PostgresOptions): PostgresBackend {
 }
 
 interface Called {
-  /** Of the schema, quoted. */
+  /** The name of the schema, quoted. */
   readonly name: string;
   readonly offset: () => number;
   readonly lockMs: number;
-  /** What a commit is to rest on. */
+  /** The settings under which a commit is expected to run. */
   readonly kept: Kept;
 }
 
@@ -253,7 +255,12 @@ interface ListColumns {
   readonly count: string;
 }
 
-/** $1 is the clock's offset. Rows on a list are read once, and of each group the oldest again. @param name of the schema, quoted. */
+/**
+ * Makes the statement that counts rows on lists; $1 is the clock's offset. Rows on a list are read once, and the oldest
+ * of each group again.
+ *
+ * @param name of the schema, quoted.
+ */
 export function countsSql(name: string): string {
   return `SELECT c.sender, g.scope_id, g.list, g.count::text AS count, r.kind, r.id, r.version::text AS version, r.data, NULL AS body
     FROM (SELECT x.scope_id, x.list, count(*) AS count, min(x.seq) AS seq FROM ${name}.webhook_row x WHERE x.list IS NOT NULL
@@ -262,23 +269,31 @@ export function countsSql(name: string): string {
       FROM ${name}.webhook_row x WHERE x.list IS NOT NULL AND x.seq = g.seq OFFSET 0) r`;
 }
 
-/** $1 is the clock's offset. Of each of two indexes the first entry is read. @param name of the schema, quoted. */
+/**
+ * Makes the statement that tells for how long rows are overdue; $1 is the clock's offset. It reads the first entry of
+ * each of two indexes.
+ *
+ * @param name of the schema, quoted.
+ */
 export function overdueSql(name: string): string {
   return `SELECT (${name}.webhook_clock($1) - least(
     (SELECT r.due_at FROM ${name}.webhook_row r WHERE r.due_at IS NOT NULL ORDER BY -r.due_at DESC LIMIT 1),
     (SELECT min(r.suspect_at) FROM ${name}.webhook_row r WHERE r.suspect_at IS NOT NULL)))::text AS answer`;
 }
 
-/** Rows that say whose they are. */
+/** The ids for rows that carry their sender themselves. */
 const NO_IDS: ScopeIds = { idOf: () => 0, scopeOf: () => undefined };
 
-/** What instants of `turnText` begin with. */
+/** Returns the beginning of a kind's `turnText`. */
 const turnPrefix = (kind: RegistrationKind): string => turnText(kind, 0).slice(0, 2);
 
 /**
- * $1 kind, $2 what it is listed as, $3 sender, $4 at most, $5 and $6 behind which. It goes from sender to sender until there are as
- * many: each step counts those of one along the primary key. A join of all senders reads all their rows wherever the planner has no
- * statistics of the senders, which are too few to get any.
+ * Makes the statement that lists registrations: $1 kind, $2 list, $3 sender, $4 the most rows. It begins behind the
+ * sender $5 and the id $6.
+ *
+ * It goes from sender to sender until it has enough rows, and counts the rows of each along the primary key. A join of
+ * all senders would read all their rows if the planner has no statistics of the senders. They are too few to get any.
+ *
  * @param name of the schema, quoted.
  */
 export function listSql(name: string): string {
@@ -301,7 +316,10 @@ export function listSql(name: string): string {
       WHERE s.upto > s.before ORDER BY s.sender, r.id`;
 }
 
-/** Of several processes that ask at once one is told that the store is new. */
+/**
+ * Makes the statement that reads the identity. Of several processes that ask at once, one is told that the store is
+ * new.
+ */
 function identitySql(name: string): string {
   return `WITH told AS (UPDATE ${name}.webhook_identity SET told = true WHERE NOT told RETURNING id)
     SELECT id, EXISTS (SELECT FROM told) AS "isNew" FROM ${name}.webhook_identity`;

@@ -1,3 +1,5 @@
+// Connections of a `pg` pool: taking and giving back, and the meaning of errors by SQLSTATE (admission.md §9.3, §2.16).
+// Called by the backend, the sessions and `migrate` of Postgres.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import { causesOf, type Connections, type MadeAt } from '../sql/connections.ts';
 import { within } from '../sql/sql-transaction.ts';
@@ -17,9 +19,9 @@ export interface PgConnection {
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** What the server says beside its answer. */
+/** A notice that the server sends beside its answer. */
 interface PgNotice {
-  /** The function of the server that says it; messages are in its language. */
+  /** The function of the server that sends it; messages come in the server's language. */
   readonly routine?: string | undefined;
 }
 
@@ -55,26 +57,27 @@ export interface PgPool {
   removeListener(event: 'connect', listener: (client: PgConnection) => void): unknown;
 }
 
-/** `pg`'s own default for a pool without `max`. */
+/** The default of `pg` for a pool without `max`. */
 const DEFAULT_MAX = 10;
 
 export function poolMax(pool: PgPool): number {
   return pool.options.max ?? DEFAULT_MAX;
 }
 
-/** A connection that breaks while nothing is asked of it says so here; without a listener that ends the process. */
+/** Listens to errors of idle connections: without a listener a connection that breaks ends the process. */
 export const ignoreError = (): void => undefined;
 
 /**
- * A server that shuts down can tell a connection so in the packet that says it is ready: then the pool listens to it no
- * more, and its caller does not have it yet. So each one is listened to from its first moment.
- * @param madeAt is told of each.
- * @returns what ends it, for connections to come.
+ * Listens to each connection of a pool from its first moment. A server that shuts down may say so in the very packet
+ * that says that the connection is ready. By then the pool listens to it no more, and its caller does not have it yet.
+ *
+ * @param madeAt notes when each connection was made.
+ * @returns a function that ends it, for connections to come.
  */
 export function survive(pool: PgPool, madeAt?: MadeAt): () => void {
   const connected = (client: PgConnection): void => {
     madeAt?.set(client, performance.now());
-    // The same function for all, which a client has once, however many stores share its pool.
+    // All stores use the same function, so a client has it once, however many stores share its pool.
     client.removeListener('error', ignoreError);
     client.on('error', ignoreError);
   };
@@ -86,14 +89,18 @@ export function survive(pool: PgPool, madeAt?: MadeAt): () => void {
   };
 }
 
-/** A connection that is never answered keeps its place in the pool until this time is over; `pg` has none by default. */
+/**
+ * Advises a time limit of the pool. A connection that is never answered keeps its place in the pool until that time is
+ * over; `pg` has none by default.
+ */
 function hintOf({ options }: PgPool): string {
   return options.connectionTimeoutMillis ? '' : ' (which has no connectionTimeoutMillis: set it)';
 }
 
 /**
- * A client of the pool. It has to be released by `giveBack`.
- * @throws Fault `store_unavailable` where none comes in time: the server is away, or the pool is used up.
+ * Takes a client of the pool. It has to be released by `giveBack`.
+ *
+ * @throws Fault `store_unavailable` if none comes in time: the server cannot be reached, or the pool is used up.
  */
 export async function checkOut(pool: PgPool, timeoutMs: number): Promise<PgClient> {
   const what = `Postgres: waiting for a connection of the pool${hintOf(pool)}`;
@@ -103,18 +110,18 @@ export async function checkOut(pool: PgPool, timeoutMs: number): Promise<PgClien
 }
 
 /**
- * After an error that is not the server's word on a statement the connection is in an unknown state: it is closed. So is
- * one whose server cannot write.
+ * Releases a client. It is closed after an error that is not the server's answer to a statement, because its state is
+ * unknown. It is closed as well if its server cannot write.
  */
 export function giveBack(client: PgClient, error?: unknown): void {
   client.removeListener('error', ignoreError);
   client.release(error !== undefined && (!isServerError(error) || isReadOnly(error)));
 }
 
-/** `read_only_sql_transaction`: a standby says so, and a server that was made read-only. */
+/** `read_only_sql_transaction`: the answer of a standby, and of a server that was made read-only. */
 const READ_ONLY = '25006';
 
-/** What says in an error, or its cause, that the server cannot write. */
+/** Returns the error, or the cause of it, that says that the server cannot write. */
 export const readOnlyIn = (error: unknown): unknown =>
   [...causesOf(error)].find((one) => sqlState(one) === READ_ONLY);
 
@@ -130,13 +137,14 @@ export function connectionsOf(pool: PgPool, timeoutMs: number, madeAt: MadeAt): 
   };
 }
 
-/** Where the server waits for its standbys at a commit. */
+/** The function in which the server waits for its standbys at a commit. */
 const WAITING = 'SyncRepWaitForLSN';
 
 /**
- * Runs what commits. The server says as a warning that its wait for the standby was cancelled: it has committed, and
- * answers as if the standby had.
- * @throws Fault `not_durable` then.
+ * Runs a statement that commits. If the server's wait for the standby is cancelled, it has committed, and answers as if
+ * the standby had. Only a warning says so.
+ *
+ * @throws Fault `not_durable` in that case.
  */
 export async function committing<T>(client: PgClient, run: () => Promise<T>): Promise<T> {
   let isCancelled = false;
@@ -156,7 +164,7 @@ export async function committing<T>(client: PgClient, run: () => Promise<T>): Pr
   );
 }
 
-/** One statement, which is a transaction by itself. */
+/** Runs one statement, which is a transaction by itself. */
 export async function query(
   client: PgClient,
   timeoutMs: number,
@@ -169,14 +177,21 @@ export async function query(
   return result.rows;
 }
 
-/** @throws ConfigError, with the line to write, for a client, a URL, options of a pool, nothing. */
+/**
+ * Checks a pool.
+ *
+ * @throws ConfigError, with the line to write, for a client, a URL, options of a pool, nothing.
+ */
 export function requirePool(who: string, write: string, pool: unknown): void {
   const { connect, options } = (pool ?? {}) as Partial<PgPool>;
   if (typeof connect === 'function' && typeof options === 'object') return;
   throw new ConfigError(`${who}: pool is not a pool of pg. Write: const pool = new pg.Pool(…); ${write}.`);
 }
 
-/** SQLSTATE of an error that the server reported; undefined for any other error: the connection broke, or the driver. */
+/**
+ * Returns the SQLSTATE of an error that the server reported; undefined for any other error, of the connection or the
+ * driver.
+ */
 export function sqlState(error: unknown): string | undefined {
   if (!isError(error)) return undefined;
   const { code, severity } = error as { readonly code?: unknown; readonly severity?: unknown };
@@ -184,39 +199,39 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
 }
 
-/** FATAL and the classes of shutdown end the connection. */
+/** True for an error that leaves the connection usable. FATAL and the classes of shutdown end it. */
 export function isServerError(error: unknown): boolean {
   const state = sqlState(error);
   if (state === undefined || state.startsWith('57P') || state.startsWith('08')) return false;
   return (error as { readonly severity?: unknown }).severity === 'ERROR';
 }
 
-/** Rolled back because of others who were there at the same time: deadlock, serialization failure. */
+/** True for a transaction that was rolled back because of others at the same time: deadlock, serialization failure. */
 export function isRetryable(error: unknown): boolean {
   const state = sqlState(error);
   return state === '40P01' || state === '40001';
 }
 
-/** Classes of SQLSTATE that are about what was sent: data, constraints, sizes; and the server's own mistakes. */
+/** Classes of SQLSTATE about the input (data, constraints, sizes), and about the server's own mistakes. */
 const ABOUT_INPUT: readonly string[] = ['21', '22', '23', '54', 'XX', 'P0'];
 
-/** One call of a batch may be the reason: the others must not fail with it. */
+/** True if one call of a batch may be the cause: the others must not fail with it. */
 export function mayBeOneCalls(error: unknown): boolean {
   return ABOUT_INPUT.includes(sqlState(error)?.slice(0, 2) ?? '');
 }
 
-/** `pg` asks no server whether it is the primary. */
+/** The advice to give an address of the primary: `pg` asks no server whether it is one. */
 export const ADDRESS =
   'Set its host (or connectionString) to an address that leads to the primary, also after a failover: pg tries no other one.';
 
-/** Data, constraints, views with a check, and what triggers raise: the server refuses what was written. */
+/** Classes in which the server refuses the written content: data, constraints, views with a check, errors of triggers. */
 const CONTENT: readonly string[] = ['22', '23', '44', 'P0'];
 
 export function isOfContent(error: unknown): boolean {
   return isServerError(error) && CONTENT.includes(sqlState(error)?.slice(0, 2) ?? '');
 }
 
-/** Where the owner has to do something, and what. */
+/** The fixes for errors that the operator has to mend. */
 const FIX: Readonly<Record<string, string>> = {
   [READ_ONLY]: ` The server is read-only: connect the pool to the primary. ${ADDRESS}`,
   '42501': ' Grant the role the rights that docs/operations.md#postgres lists.',
@@ -226,18 +241,18 @@ const FIX: Readonly<Record<string, string>> = {
   PW002: ' Set default_transaction_isolation to read committed for the role.',
 };
 
-/** Mistakes in what the pool was given: SQLSTATE, and what to do. Trying again does not mend them. */
+/** The fixes for wrong settings of the pool, by SQLSTATE. Trying again does not mend them. */
 const WRONGLY_GIVEN: Readonly<Record<string, string>> = {
   '3D000': "Give the pool the name of the database in which migrate(pool) made the store's tables.",
   '28P01': 'Give the pool the password of its role.',
   '28000': 'Give the pool a role that may connect.',
 };
 
-/** PgBouncer says it as a violation of the protocol. */
+/** True for an unknown database behind PgBouncer, which calls it a violation of the protocol. */
 const isOfPooler = (state: string, message: string): boolean =>
   state === '08P01' && /^(?:no such database|database ".*" does not exist)/.test(message);
 
-/** A pool that leads to no database. @param who e.g. `postgresStore`. */
+/** Makes a ConfigError for a pool that leads to no database. @param who e.g. `postgresStore`. */
 export function wronglyGiven(who: string, error: unknown): ConfigError | undefined {
   for (const one of causesOf(error)) {
     const state = sqlState(one) ?? '';
@@ -248,7 +263,7 @@ export function wronglyGiven(who: string, error: unknown): ConfigError | undefin
   return undefined;
 }
 
-/** What callers see: a fault of ours, 503. Faults and configuration errors pass. */
+/** Converts an error to the one that callers see: a fault, answered 503. Faults and configuration errors pass. */
 export function asFault(error: unknown): Error {
   if (error instanceof Fault || error instanceof ConfigError) return error;
   const state = sqlState(error);

@@ -1,3 +1,5 @@
+// Turns commits and names of rows into parameters of the Postgres functions, and their answers into rows (admission.md §8.3).
+// Called by postgres-backend.ts.
 import type { CommitRequest, Counted, Row, RowId, Write } from '../backend.ts';
 import type { ScopeIds, Tally } from '../sql/row-lines.ts';
 import { bytesOf, kindOf, LETTER, linesOf, tallyOf } from '../sql/row-lines.ts';
@@ -5,8 +7,8 @@ import { fromColumnText } from '../text.ts';
 import { isBytes } from '../../shared/realms.ts';
 
 /**
- * An array as PostgreSQL reads it, null where it would hold nothing else. Made here, for the driver's own way costs more
- * than all the rest of a batch.
+ * A column as an array in PostgreSQL's text form; null if it would hold nothing but null. It is made here because the
+ * driver's own way costs more than all the rest of a batch.
  */
 interface Column {
   readonly add: (value: number | string | null | undefined) => void;
@@ -34,7 +36,7 @@ function column(): Column {
 const SPECIAL = /["\\]/;
 const SPECIALS = /["\\]/g;
 
-/** Parameters of `webhook_commit` behind clock, offset and settings. */
+/** Returns the parameters of `webhook_commit` behind clock, offset and settings. */
 export function commitValues(request: CommitRequest, ids: ScopeIds): readonly unknown[] {
   const lines = linesOf(request, ids);
   const names = columns(5);
@@ -53,7 +55,7 @@ export function commitValues(request: CommitRequest, ids: ScopeIds): readonly un
     id.add(of.id);
     version.add(of.version);
     if (!write) {
-      // It is only compared.
+      // The row is compared, and not written.
       for (const one of [...contents, ...places]) one.add(null);
       if (of.version === undefined) reads += 1;
       continue;
@@ -89,7 +91,7 @@ function addContent(
   size.add(write.bytes);
 }
 
-/** Data and body of a row, and where they are. @returns where the next begin. */
+/** Adds the data and the body of a row, and their places. @returns the place of the next. */
 function addBytes(
   [atData, ofData, atBody, ofBody]: Columns<4>,
   { data, body }: Write,
@@ -115,7 +117,10 @@ function columns<N extends number>(count: N): Columns<N> {
   return Array.from({ length: count }, column) as unknown as Columns<N>;
 }
 
-/** One line is there in any case: a commit that writes nothing would not wait for those before it, on which an answer rests. */
+/**
+ * The line that every commit counts. Without it a commit that writes nothing would not wait for earlier ones, on which
+ * its answer rests.
+ */
 const BARRIER: Tally = [-1, 0, 0, 0];
 
 function tallyColumns(tally: readonly Tally[]): readonly Column[] {
@@ -124,7 +129,7 @@ function tallyColumns(tally: readonly Tally[]): readonly Column[] {
   return all;
 }
 
-/** Parameters that name rows: scopes, kinds, ids. */
+/** Returns the parameters that name rows: scopes, kinds, ids. */
 export function nameValues(rows: readonly RowId[], { idOf }: ScopeIds): readonly unknown[] {
   if (rows.length === 0) return [null, null, null];
   return [
@@ -134,7 +139,7 @@ export function nameValues(rows: readonly RowId[], { idOf }: ScopeIds): readonly
   ];
 }
 
-/** A row as a function answers it. */
+/** The columns of a row as a function answers it. */
 export interface RowColumns {
   readonly sender?: string | null;
   readonly scope_id: number | null;
@@ -160,14 +165,14 @@ export function rowOf(columns: RowColumns, ids: ScopeIds): Row {
   };
 }
 
-/** A pool whose parser leaves bytea as text is understood too. */
+/** Reads a body. A pool whose parser leaves bytea as text is understood too. */
 function bodyOf(column: unknown): Uint8Array | undefined {
   if (isBytes(column)) return new Uint8Array(column);
   if (typeof column !== 'string' || !column.startsWith('\\x')) return undefined;
   return Uint8Array.from(column.slice(2).match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
 }
 
-/** What `webhook_counts` says; nonces of all are the last. */
+/** Reads the answer of `webhook_counts`; scope 0 counts the nonces of all. */
 export function countsOf(
   counted:
     | readonly (readonly [scope: number, rows: number, bytes: number, nonces: number | null])[]

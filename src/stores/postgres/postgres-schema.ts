@@ -1,3 +1,5 @@
+// `migrate` for Postgres, and the check of the schema's version (admission.md §7.7, §9.4).
+// Called by users when they deploy, and by the backend.
 import { ConfigError, messageOf } from '../../shared/errors.ts';
 import { requireOptions } from '../text.ts';
 import { checkVersion as checkVersionOf, missingSteps, newest } from '../schema-version.ts';
@@ -16,15 +18,15 @@ import {
 import { within } from '../sql/sql-transaction.ts';
 
 /**
- * The schema that this package works with: the number of the last file of `migrations/`, whose README says what a version is,
- * and how a newer one is made.
+ * The version of the schema that this package works with: the number of the last file of `migrations/`. The README
+ * there says what a version is, and how a newer one is made.
  */
 export const SCHEMA_VERSION = 4;
 
-/** Where the tables are unless another schema is named. */
+/** The schema of the tables, unless another one is named. */
 export const DEFAULT_SCHEMA = 'proto_webhooks';
 
-/** An SQL identifier. @throws ConfigError for a name that PostgreSQL would cut or refuse. */
+/** Quotes an SQL identifier. @throws ConfigError for a name that PostgreSQL would cut or refuse. */
 export function quoted(schema: string): string {
   const bytes = new TextEncoder().encode(schema).length;
   if (typeof schema !== 'string' || bytes === 0 || bytes > 63 || schema.includes('\0')) {
@@ -55,7 +57,7 @@ export interface MigrateOptions {
  * others find it done.
  * @returns the versions before and after; 0 means no tables.
  * @throws ConfigError if the schema has a newer version or one from before the first release, or if the server
- *   refuses; Fault `store_unavailable` if the server is unreachable.
+ *   refuses. Fault `store_unavailable` if the server is unreachable.
  * @example
  * ```ts
  * import pg from 'pg';
@@ -72,12 +74,12 @@ export async function migrate(
 ): Promise<{ from: number; to: number }> {
   requirePool('migrate', 'await migrate(pool)', pool);
   requireOptions('migrate', options, { schema: true, timeoutMs: true });
-  // Most processes never ask for it.
+  // Loaded here, because most processes never ask for it.
   const { MIGRATIONS } = await import('./postgres-migrations.ts');
   return migrateBy(MIGRATIONS, pool, options);
 }
 
-/** `migrate`, by steps that are given (`missingSteps`). */
+/** Migrates by the given steps (`missingSteps`). */
 export async function migrateBy(
   steps: readonly string[],
   pool: PgPool,
@@ -121,10 +123,11 @@ type RunSql = (sql: string, values?: unknown[]) => ReturnType<PgClient['query']>
 async function migrateIn(run: RunSql, { steps, schema, name }: Migration): Promise<number> {
   await run('BEGIN ISOLATION LEVEL READ COMMITTED');
   await run("SELECT pg_advisory_xact_lock(hashtext('proto-webhooks migrate'), hashtext($1))", [schema]);
-  // Asked first: CREATE SCHEMA IF NOT EXISTS needs the right to create one also where it exists.
+  // Asked first, because CREATE SCHEMA IF NOT EXISTS needs the right to create one even if it exists.
   const known = await run('SELECT FROM pg_namespace WHERE nspname = $1', [schema]);
   if (known.rows.length === 0) await run(`CREATE SCHEMA ${name}`);
-  // Functions keep it (SET search_path FROM CURRENT); pg_temp last, so that nobody's temporary table hides one of ours.
+  // Functions keep this path (SET search_path FROM CURRENT). pg_temp is last, so that no temporary table hides one of
+  // the store.
   await run(`SET LOCAL search_path TO ${name}, pg_temp`);
   await run('CREATE TABLE IF NOT EXISTS webhook_schema (version integer NOT NULL)');
   const [found] = (await run('SELECT coalesce(max(version), 0) AS version FROM webhook_schema')).rows;
@@ -141,12 +144,15 @@ async function migrateIn(run: RunSql, { steps, schema, name }: Migration): Promi
 
 const STORE = { store: 'postgresStore', place: 'the database has', own: 'a schema' };
 
-/** @throws ConfigError with what to do, unless it is the version of this package. 0: there are no tables. */
+/**
+ * Checks the version; 0: there are no tables. @throws ConfigError with the fix, unless it is the version of this
+ * package.
+ */
 export function checkVersion(version: number, schema: string): void {
   checkVersionOf(STORE, SCHEMA_VERSION, version, `the schema "${schema}"`);
 }
 
-/** Others kept tables locked, or were in the way of each other: later it goes. */
+/** True if others kept tables locked, or were in each other's way: a later try succeeds. */
 function isOfOthers(error: unknown): boolean {
   const state = sqlState(error);
   return state === '55P03' || state === '40P01';

@@ -1,3 +1,5 @@
+// Transactions of Postgres for `ctx.transaction`, and the check that a pooler has any (admission.md §2.16, §9.3).
+// Called by the backend; sql-transaction.ts runs them.
 import { ConfigError } from '../../shared/errors.ts';
 import { causesOf } from '../sql/connections.ts';
 import { type Sessions, within } from '../sql/sql-transaction.ts';
@@ -13,10 +15,10 @@ import {
   sqlState,
 } from './postgres-client.ts';
 
-/** `ctx.transaction` on connections of the pool. */
+/** Transactions for `ctx.transaction` on connections of the pool. */
 export type PgSessions = Sessions<PgClient, readonly unknown[]>;
 
-/** @param timeoutMs of each statement. */
+/** Makes the sessions. @param timeoutMs the time limit of each statement. */
 export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
   const inTime = <T>(running: Promise<T>, what: string): Promise<T> =>
     within(running, timeoutMs, `Postgres: ${what}`).catch((error: unknown) => {
@@ -28,7 +30,7 @@ export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
         throw asFault(error);
       }),
     begin: async (client, idleMs) => {
-      // A process that is frozen inside would hold the rows that it has written without end.
+      // Without a limit a process that is frozen inside would hold the rows that it has written for ever.
       const idle = idleMs > 0 ? `SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; ` : '';
       const text = `BEGIN ISOLATION LEVEL READ COMMITTED; ${idle}SELECT transaction_timestamp()::text AS started`;
       const results = await inTime(client.query(text), 'BEGIN');
@@ -41,7 +43,7 @@ export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
       try {
         await committing(client, () => within(client.query('COMMIT'), timeoutMs, 'Postgres: COMMIT'));
       } catch (error) {
-        // A deferred constraint, or trigger, of the owner's tables fails here, and is the owner's.
+        // A deferred constraint or trigger of the user's tables fails here, and its error is the user's.
         throw isOfContent(error) ? error : asFault(error);
       }
     },
@@ -56,11 +58,11 @@ export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
   };
 }
 
-/** PgBouncer closes a connection that begins a transaction in statement mode. */
+/** True for the error of PgBouncer, which closes a connection that begins a transaction in statement mode. */
 const isStatementMode = (error: unknown): boolean =>
   [...causesOf(error)].some((one) => /statement pooling/i.test(one.message));
 
-/** @throws ConfigError where a pooler has no transactions. */
+/** Checks that a transaction is kept over two statements. @throws ConfigError if the pooler has no transactions. */
 export async function checkTransactions(client: PgClient, sessions: PgSessions): Promise<void> {
   try {
     const started = await sessions.begin(client, 0);
@@ -76,7 +78,7 @@ export async function checkTransactions(client: PgClient, sessions: PgSessions):
   );
 }
 
-/** What the function has done to its transaction, by SQLSTATE. What is not here is a fault of ours. */
+/** The mistakes of a function with its transaction, by SQLSTATE. Any other error is the store's fault. */
 const BY_STATE: Readonly<Record<string, string>> = {
   PW004:
     'the function ended the transaction itself, so the event could not be completed with it. ' +

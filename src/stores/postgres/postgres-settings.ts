@@ -1,9 +1,11 @@
+// Settings and rights of a Postgres server: read, checked, and judged for durability (admission.md §7.2, §7.3, §9.3, §9.4).
+// Called by postgres-backend.ts.
 import { ConfigError } from '../../shared/errors.ts';
 import type { Durability } from '../store.ts';
 import { ADDRESS } from './postgres-client.ts';
 import { checkVersion } from './postgres-schema.ts';
 
-/** What one look at the server says. Text, whatever parsers of types the pool has. */
+/** The settings by one look at the server. They come as text, whatever type parsers the pool has. */
 export interface Settings {
   readonly version: number;
   readonly versionName: string;
@@ -14,19 +16,21 @@ export interface Settings {
   readonly synchronousCommit: string;
   readonly fsync: string;
   readonly standbyNames: string;
-  /** Standbys that commits wait for, now. 0 also where the role may not see them (`pg_monitor`). */
+  /** The standbys that commits wait for now. It is 0 as well if the role may not see them (`pg_monitor`). */
   readonly standbys: number;
   readonly unlogged: readonly string[];
-  /** The statements that give the role what it lacks. */
+  /** The statements that give the role the rights that it lacks. */
   readonly grants: readonly string[];
-  /** 0: no tables in the schema. */
+  /** The version; 0: the schema has no tables. */
   readonly schemaVersion: number;
 }
 
 /**
- * What the role lacks of what the store uses, a statement for all objects that lack the same rights: USAGE of the schema,
- * rows of the tables (of the version's only to be read; the view's are locked too), EXECUTE, which everybody has unless it
- * was revoked. Identity columns ask for no right on their sequences. Names, not ALL … IN SCHEMA: the schema may be shared.
+ * Selects the rights that the role lacks, as statements: one for all objects that lack the same rights.
+ *
+ * Needed are USAGE of the schema, all rights on rows of the tables, and EXECUTE, which everybody has unless it was
+ * revoked. The version's table is only read; the rows of the view are locked too. Identity columns ask for no right on
+ * their sequences. Statements name their objects instead of ALL … IN SCHEMA, because the schema may be shared.
  */
 const GRANTS = `
 SELECT json_agg(format('GRANT %s ON %s TO %I;', lacked, objects, current_user) ORDER BY objects) FROM (
@@ -49,7 +53,10 @@ SELECT json_agg(format('GRANT %s ON %s TO %I;', lacked, objects, current_user) O
   ) AS lacking GROUP BY kind, lacked
 ) AS granted`;
 
-/** Answered as one text of JSON; $1 is the schema. The version is asked for apart: its table may be missing. */
+/**
+ * Selects the settings as one text of JSON; $1 is the schema. The version is asked for apart, because its table may be
+ * missing.
+ */
 export const SETTINGS_SQL: string = `
 SELECT json_build_object(
   'version', current_setting('server_version_num')::integer,
@@ -70,17 +77,17 @@ SELECT json_build_object(
     WHERE n.nspname = $1 AND c.relname = 'webhook_schema')
 )::text AS answer`;
 
-/** Oldest server whose functions, generated columns and plans are used. */
+/** The oldest server that has the functions, generated columns and plans that are used. */
 const OLDEST = 120_000;
 
-/** @throws ConfigError with the setting to change. */
+/** Checks the settings. @throws ConfigError with the setting to change. */
 export function checkSettings(settings: Settings, schema: string): void {
   const wrong = WRONG.find(([is]) => is(settings));
   if (wrong) throw new ConfigError(`postgresStore: ${wrong[1](settings)}`);
   checkSchema(settings, schema);
 }
 
-/** @throws ConfigError with the statements to run. */
+/** Checks rights and version. @throws ConfigError with the statements to run. */
 export function checkSchema({ schemaVersion, grants }: Settings, schema: string): void {
   if (schemaVersion !== 0 && grants.length > 0) {
     throw new ConfigError(`postgresStore: the role lacks rights. Run: ${grants.join(' ')}`);
@@ -115,10 +122,10 @@ const WRONG: readonly Wrong[] = [
   ],
 ];
 
-/** Levels at which a commit waits for what the synchronous standbys have on their disks. */
+/** The levels at which a commit waits until synchronous standbys have it on their disks. */
 const WAITS_FOR_STANDBYS: readonly string[] = ['on', 'remote_apply'];
 
-/** What keeps a commit that was answered from surviving a power cut, each with its fix. */
+/** Returns the reasons for which an answered commit may not survive a power cut, each with its fix. */
 export function weaknesses({ fsync, synchronousCommit, unlogged }: Settings): readonly string[] {
   return [
     ...(fsync === 'on' ? [] : ['fsync is off: set fsync = on.']),
@@ -131,10 +138,10 @@ export function weaknesses({ fsync, synchronousCommit, unlogged }: Settings): re
   ];
 }
 
-/** What a commit rests on, as its answer says. */
+/** The settings under which a commit ran, as its answer tells them. */
 export type Kept = Pick<Settings, 'standbyNames' | 'synchronousCommit' | 'fsync'>;
 
-/** Without a standby that is there a commit that waits for one is not answered. */
+/** Returns the durability of a commit. A commit that waits for a standby is not answered without one. */
 export function levelOf({ standbyNames, synchronousCommit, fsync }: Kept): Durability {
   if (fsync !== 'on' || synchronousCommit === 'off') return 'process';
   return standbyNames !== '' && WAITS_FOR_STANDBYS.includes(synchronousCommit) ? 'failover' : 'disk';
@@ -144,14 +151,14 @@ export function keptText({ standbyNames, synchronousCommit, fsync }: Kept): stri
   return `synchronous_standby_names = '${standbyNames}', synchronous_commit = ${synchronousCommit}, fsync = ${fsync}`;
 }
 
-/** From what the server says now. */
+/** Returns the durability by the server's present settings. */
 export function durabilityOf(settings: Settings): Durability {
   if (weaknesses(settings).length > 0) return 'process';
   const level = levelOf(settings);
   return level === 'failover' && settings.standbys === 0 ? 'disk' : level;
 }
 
-/** For `Store.durabilityAdvice`. */
+/** Makes the text of `Store.durabilityAdvice`. */
 export function adviceOf(settings: Settings): string {
   const weak = weaknesses(settings);
   if (weak.length > 0) return `Postgres: ${weak.join(' ')}`;

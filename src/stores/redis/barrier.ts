@@ -1,12 +1,17 @@
+// The number of replicas that must confirm an answer, and when it is too low for `failover` (admission.md §7.3, §9.5).
+// Made by redis-backend.ts; read by the session and the pipeline.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { Durability } from '../store.ts';
 
-/** One that has confirmed nothing for so long, which it does each second, is gone: its connection has not timed out. S. */
+/**
+ * A replica reports each second. One that has not reported for this time is gone, even if its connection has not timed
+ * out. S.
+ */
 const GONE_S = 10;
 
 /**
- * Replicas that a primary has in touch, by `INFO replication`: `slave0:ip=…,port=…,state=online,offset=…,lag=…`. One that
- * came back counts once.
+ * Counts the replicas that a primary has in touch, by `INFO replication`:
+ * `slave0:ip=…,port=…,state=online,offset=…,lag=…`. A replica that came back counts once.
  */
 export function attachedIn(info: string): number {
   const places = new Set<string>();
@@ -18,15 +23,18 @@ export function attachedIn(info: string): number {
   return places.size;
 }
 
-/** How many replicas primaries have in touch. */
+/** The replicas that primaries have in touch. */
 export interface Attached {
-  /** Every primary has so many. */
+  /** The number that every primary has at least. */
   readonly least: number;
-  /** One of them has so many. */
+  /** The number that one of them has at most. */
   readonly most: number;
 }
 
-/** What an owner has to change for `failover` where the disks do. @param replicas that are waited for. */
+/**
+ * Says in words that an operator has to change something for `failover`, on servers whose disks suffice. @param
+ * replicas the number waited for.
+ */
 function replicaAdvice(replicas: number, { least, most }: Attached): string {
   const found = `waitReplicas is ${replicas}, and ${least === most ? most : `${least} to ${most}`} attached to each primary.`;
   if (most === 0) return `${found} For 'failover' attach replicas.`;
@@ -35,31 +43,35 @@ function replicaAdvice(replicas: number, { least, most }: Attached): string {
   return `${found} For 'failover' attach ${replicas}, or lower waitReplicas (by default the most that were attached since the start).`;
 }
 
-/** How many replicas have to confirm what an answer rests on. */
+/** The number of replicas that have to confirm an answer. */
 export interface Barrier {
-  /** 0: none, and no WAIT is sent. */
+  /** Returns the number; 0: none, and no WAIT is sent. */
   readonly replicas: () => number;
   /**
-   * The same, of a primary that has so many attached now.
-   * @throws Fault `not_durable` where more could take its place than are waited for.
+   * Returns the number for a primary that has `attached` replicas now.
+   *
+   * @throws Fault `not_durable` if more replicas could take its place than are waited for.
    */
   readonly needed: (attached: number) => number;
-  /** Notes what is attached. @returns how many `failover` waits for. */
+  /** Notes the attached replicas. @returns the number that `failover` waits for. */
   readonly seen: (attached: Attached) => number;
-  /** For `Store.durabilityAdvice`, by what was seen last. */
+  /** Makes the text of `Store.durabilityAdvice`, by the replicas seen last. */
   readonly advice: () => string;
   /**
-   * What answers have to survive; until it is said, a failover.
-   * @throws ConfigError where more are attached than `waitReplicas` says, also of a server whose settings are unknown.
+   * Sets the durability that answers need; until then it is `failover`.
+   *
+   * @throws ConfigError if more replicas are attached than `waitReplicas` says, even on a server whose settings are
+   * unknown.
    */
   readonly keep: (required: Durability) => void;
 }
 
 /**
- * Those that went are waited for all the same: one that was promoted looks like that, and what the others go on to confirm
- * to the old primary is lost with it.
- * @param asked `waitReplicas`; undefined: the most that were attached since the start. Where no more than the disk is
- *   required, one, as soon as every primary had one.
+ * Makes the barrier of a store. Replicas that left still count: one that was promoted looks like one that left. What
+ * the others go on to confirm to the old primary is lost with it.
+ *
+ * @param asked `waitReplicas`; undefined: the most replicas that were attached since the start. If no more than `disk`
+ * is required, it is one, as soon as every primary had one.
  */
 export function barrierOf(asked: number | undefined): Barrier {
   let most = 0;

@@ -1,9 +1,12 @@
+// `Backend.commit` on Redis: turns units into the arguments of one script, and its answer into a result (admission.md
+// §8.3, §9.5).
+// Called by redis-backend.ts; the script is `lua/commit.lua`.
 import type { CommitRequest, CommitResult, Expected, LoadResult, Scope, Unit, Write } from '../backend.ts';
 import { PROCESSES } from '../optimistic/row-data.ts';
 import { changesOf, indexOf, listName, rowName, rowText, seenOf, ttlOf, versionText } from './redis-rows.ts';
 import type { Session } from './sender-list.ts';
 
-/** In the place of a body's length. */
+/** Values in place of a body's length. */
 const BODY = { stays: -1, dropped: -2 } as const;
 
 interface Asked {
@@ -15,10 +18,10 @@ interface Asked {
   readonly bodies: Uint8Array[];
 }
 
-/** `Backend.commit`: one script. The first one of a sender in this process registers it before. */
+/** Commits units by one script. Before the first commit for a sender this process registers the sender. */
 export async function commit(session: Session, request: CommitRequest): Promise<CommitResult> {
   const sender = senderOf(request);
-  // Rows of processes are not a sender's: workers need not look there.
+  // Rows of processes have no sender, so workers need not look there.
   const registering = sender === PROCESSES.sender ? undefined : session.registry.register(sender);
   if (registering) await registering;
   const asked: Asked = { names: [], versions: [], units: [], writes: [], rows: [], bodies: [] };
@@ -27,7 +30,7 @@ export async function commit(session: Session, request: CommitRequest): Promise<
   const { rows, bodies, ...lists } = asked;
   const keyids = session.keyids.toNote(request.units);
   const told = { at: request.at, ...lists, keyids, counts: request.counts.map(indexOf) };
-  // A client takes as long over a short argument as over a long one.
+  // One argument for all rows: a client takes as long over a short argument as over a long one.
   const args = [rows.join(''), ...(bodies.length > 0 ? [Buffer.concat(bodies)] : [])];
   const { rest, ...seen } = seenOf(sender, request.counts, await session.run('commit', sender, told, args));
   session.keyids.noted(sender, keyids);
@@ -35,12 +38,12 @@ export async function commit(session: Session, request: CommitRequest): Promise<
   return { ...withAllNonces(session, sender, seen), refused: rest[0] as readonly number[] };
 }
 
-/** What a script says of the sender's nonces becomes what is known of those of all senders. */
+/** Replaces the sender's nonces, as a script told them, by those of all senders that are known. */
 export function withAllNonces<Told extends LoadResult>(session: Session, sender: string, told: Told): Told {
   return told.nonces === undefined ? told : { ...told, nonces: session.counts.seen(sender, told.nonces) };
 }
 
-/** All of a request are of one sender; a unit without rows is nobody's. */
+/** Returns the sender of a request. All its units have the same one; a unit without rows has none. */
 function senderOf({ units, counts }: CommitRequest): string {
   const [unit] = units;
   const scope: Scope | undefined = unit?.writes[0]?.scope ?? unit?.expects[0]?.scope ?? counts[0];

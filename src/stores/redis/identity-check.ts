@@ -1,3 +1,5 @@
+// Looks again at the settings of Redis servers while the store is used (admission.md §7.3).
+// Called by redis-session.ts, and by redis-schema.ts for version and identity (`watchBy`).
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import { type LookAgain, lookAgain } from '../schema-version.ts';
 import type { RedisConnection } from './redis-client.ts';
@@ -5,13 +7,14 @@ import { withTimeout } from './send-script.ts';
 import { checkKept } from './redis-settings.ts';
 
 /**
- * Looks at the servers' settings again: a server that restarts forgets what `CONFIG SET` gave it, and a failover may
- * lead to one that was set up otherwise. What it would answer then is not kept as it was when the store was opened.
+ * Looks at the servers' settings again. A server that restarts forgets the values of `CONFIG SET`, and a failover may
+ * lead to one with other settings. Its answers would then not be as durable as when the store was opened.
  */
 export interface Watch {
   /**
-   * Looks with each new connection and, as it is used, every 10 s; once something is wrong, with each call until it is
-   * mended. Else undefined: there is nothing to wait for.
+   * Looks with each new connection and, while it is used, every 10 s. Once something is wrong, it looks with each call
+   * until it is mended. Otherwise undefined: there is nothing to wait for.
+   *
    * @throws Fault `not_durable`, with the setting to change; `store_unavailable` at `deadline` (`performance.now()`).
    */
   readonly passed: (deadline: number) => Promise<void> | undefined;
@@ -19,7 +22,7 @@ export interface Watch {
 
 export interface WatchOptions {
   readonly timeoutMs: number;
-  /** Whether what was answered was on disk when the store was opened. */
+  /** True if answers were on disk when the store was opened. */
   readonly onDisk: boolean;
 }
 

@@ -1,22 +1,24 @@
+// Counts nonces of all senders over their slots, and limits sweeps of all (admission.md §6.7, §8.9).
+// Called by redis-session.ts; commits and sweeps tell the counts, sender-list.ts exchanges them.
 import type { Unit } from '../backend.ts';
 import { scopeName } from '../optimistic/row-data.ts';
 
-/** Nonces of a sender. */
+/** The nonces of a sender. */
 export interface NonceCount {
   readonly sender: string;
   readonly nonces: number;
 }
 
 /**
- * How many nonces each sender has, for the cap on all of them together (admission.md §8.9): as this process was told
- * last; of senders that others have seen since, as they told.
+ * The nonces of each sender, for the cap on all of them together (admission.md §8.9). They are as this process was told
+ * last; for senders that others have seen since, as these told.
  */
 export interface NonceCounts {
-  /** Told by a script. @returns those of all senders. */
+  /** Notes a count that a script told. @returns the nonces of all senders. */
   seen(sender: string, nonces: number): number;
-  /** What was told since the last time, for the other processes. */
+  /** Returns the counts that were noted since the last call, for the other processes. */
   take(): readonly NonceCount[];
-  /** What the others were told; of senders that were told of since, this process knows better. */
+  /** Takes the counts of the others. For senders whose counts were noted since, this process knows better. */
   merge(counts: readonly NonceCount[]): void;
 }
 
@@ -45,24 +47,26 @@ export function nonceCounts(): NonceCounts {
   };
 }
 
-/** After a sweep of all senders it is left alone for so many times what it took. */
+/** The rest after a sweep of all senders, as a multiple of its duration: so sweeps take a tenth of the time. */
 const REST = 9;
 
-/** So few senders are swept in one round trip, as many as the accept itself makes. */
+/** The most senders that are swept without a rest: they are one round trip, as many as the accept itself makes. */
 const FEW = 64;
 
-/** What a sweep of all senders came to. */
+/** The result of a sweep of all senders. */
 interface Swept {
-  /** How many nonces it has deleted. */
+  /** The number of deleted nonces. */
   readonly gone: number;
   readonly senders: number;
 }
 
 /**
- * Runs a sweep of all senders, which is a script for each of them. Near the cap on all nonces every accept of everybody asks
- * for one. So calls share the one that is under way, and where senders are many it runs for a tenth of the time at most.
- * @param now ms.
- * @returns nonces that were deleted; 0 where it is left out.
+ * Runs sweeps of all senders, each of which is a script for every sender. Near the cap on all nonces every accept of
+ * everybody asks for one. So calls share the one under way, and with many senders sweeps run for at most a tenth of the
+ * time.
+ *
+ * @param now returns ms.
+ * @returns a function that returns the number of deleted nonces; 0 if the sweep is left out.
  */
 export function sweepsOfAll(
   now: () => number = () => performance.now(),
@@ -85,20 +89,23 @@ export function sweepsOfAll(
   };
 }
 
-/** A key id, and when the last of its nonces is over for certain. Unix ms. */
+/** A key id, and the time at which the last of its nonces is over for certain. Unix ms. */
 type KeyidUntil = readonly [keyid: string, untilMs: number];
 
-/** Which key ids a sender has: noted once an hour, and not with each nonce. */
+/** The key ids that each sender has. They are noted once an hour, and not with each nonce. */
 export interface Keyids {
   readonly toNote: (units: readonly Unit[]) => readonly KeyidUntil[];
-  /** The script has it. */
+  /** Remembers that a script has noted them. */
   readonly noted: (sender: string, keyids: readonly KeyidUntil[]) => void;
 }
 
-/** One write an hour for a key id in use, and one that is not used any more is looked at for an hour in vain. */
+/**
+ * The time that is noted ahead. It means one write an hour for a key id in use. An unused key id is still checked for
+ * an hour. Ms.
+ */
 const AHEAD_MS = 3_600_000;
 
-/** Remembered at most; beyond, they are noted again. */
+/** The most key ids that are remembered; beyond, they are noted again. */
 const MOST = 10_000;
 
 export function keyidsOf(): Keyids {

@@ -1,3 +1,5 @@
+// Sends scripts: waits for the connection and the looks, bounds calls, and shares one WAIT between many (admission.md §9.5).
+// Made by redis-session.ts; send-script.ts does the sending.
 import { Fault } from '../../shared/errors.ts';
 import { type RedisConnection, asFault } from './redis-client.ts';
 import { sendBatch, sendOne, type Wire } from './send-script.ts';
@@ -15,7 +17,7 @@ function gateOf(connection: RedisConnection): Gate {
   return {
     ready: (deadline) => {
       if (connection.status === 'ready') return undefined;
-      // Only a client that gave up for good, as on a name that did not resolve, is at its end; it may begin again.
+      // A client is at its end only if it gave up for good, as on a name that did not resolve. It may begin again.
       if (connection.status === 'end') connection.connect().catch(() => undefined);
       return new Promise((resolve, reject) => {
         const leave = (): void => {
@@ -39,7 +41,7 @@ function gateOf(connection: RedisConnection): Gate {
   };
 }
 
-/** Keeps `work` among what runs until it settles, so that a close can wait for it. */
+/** Keeps `work` among the running works until it settles, so that a close can wait for it. */
 function tracked<T>(running: Set<Promise<unknown>>, work: Promise<T>): Promise<T> {
   running.add(work);
   const gone = (): void => void running.delete(work);
@@ -47,33 +49,35 @@ function tracked<T>(running: Set<Promise<unknown>>, work: Promise<T>): Promise<T
   return work;
 }
 
-/** The way to the server. */
+/** The way to the servers. */
 export interface Pipeline {
-  /** Answers once as many replicas have it as are asked for. @throws Fault `store_unavailable`, `not_durable`. */
+  /** Runs a script, and answers once enough replicas have it. @throws Fault `store_unavailable`, `not_durable`. */
   readonly run: (call: Call) => Promise<unknown>;
-  /** For what reads only and decides nothing: waits for no replica. */
+  /** Runs a script that only reads and decides nothing: it waits for no replica. */
   readonly read: (call: Call) => Promise<unknown>;
   /** Resolves when nothing is under way. */
   readonly idle: () => Promise<void>;
 }
 
-/** What is looked at again before something is sent. */
+/** The looks that are due before something is sent. */
 interface Watches {
   readonly schema: Watch;
-  /** Settings of the servers: not for what only reads. */
+  /** The look at the servers' settings. A call that only reads goes without it. */
   readonly kept: Watch;
 }
 
-/** Scripts before one WAIT at most. */
+/** The most scripts before one WAIT. */
 const MOST = 128;
 
-/** Calls that wait at most; beyond, a server that is slow would fill this process's memory. */
+/** The most calls that wait. Without a bound a slow server would fill this process's memory. */
 const WAITING_MOST = 10_000;
 
 /**
- * Without replicas each call goes out at once. With them, calls that come while a batch is under way share the next
- * one: a pipeline of their scripts, and behind them one INFO and one WAIT, on one connection, which is what WAIT waits for. One
- * round trip a call, and a call that comes alone does not wait.
+ * Makes the pipeline. Without replicas each call goes out at once.
+ *
+ * With replicas, calls that come while a batch is under way share the next one. It is a pipeline of their scripts, and
+ * behind them one INFO and one WAIT. All go over one connection, because that is what WAIT waits for. A call takes one
+ * round trip, and a call that comes alone does not wait.
  */
 export function pipelineOf(
   connection: RedisConnection,
@@ -108,7 +112,7 @@ export function pipelineOf(
   };
 }
 
-/** Mostly there is nothing to wait for. */
+/** Runs one after the other. Mostly there is nothing to wait for, and no promise is made. */
 function after(
   first: Promise<void> | undefined,
   second: () => Promise<void> | undefined,
@@ -116,11 +120,11 @@ function after(
   return first ? first.then(() => second()) : second();
 }
 
-/** The gate, and behind it the watch. */
+/** Makes a gate that passes after the connection is ready and the look is done. */
 function watchedGate(connection: RedisConnection, gate: Gate, watch: Watch): Gate {
   const waitUntilReady = async (first: Promise<void>, deadline: number): Promise<void> => {
     await first;
-    // A command that is given to the client while it is not connected is sent later, whether it was given up or not.
+    // A command given to the client while it is not connected is sent later, even if its call was given up meanwhile.
     while (connection.status !== 'ready') {
       await gate.ready(deadline);
       await watch.passed(deadline);
@@ -134,7 +138,7 @@ function watchedGate(connection: RedisConnection, gate: Gate, watch: Watch): Gat
   };
 }
 
-/** In a Cluster each sender has batches of its own: a pipeline goes to one node. */
+/** Collects calls into batches. In a Cluster each sender has batches of its own, because a pipeline goes to one node. */
 function batchesOf(
   wire: Wire,
   options: LaneOptions,
@@ -160,7 +164,7 @@ function batchesOf(
   };
 }
 
-/** A call that ends with its time: its reply may be lost, or the connection dead without knowing. */
+/** Ends a call with its time limit: its reply may be lost, or the connection dead without knowing. */
 function limited(
   call: Call,
   timeoutMs: number,

@@ -1,3 +1,5 @@
+// The backend on Redis: opens a session, and passes each operation to the script for it (admission.md §9.5).
+// Called by `src/stores/redis.ts`.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { StoreIdentity } from '../store.ts';
 import type { Backend, LoadRequest, LoadResult, ListRequest, Row } from '../backend.ts';
@@ -11,10 +13,10 @@ import { listCounts, page, sweep } from './redis-senders.ts';
 import { openSession, type SessionOptions } from './redis-session.ts';
 import { ADVICE } from './redis-settings.ts';
 
-/** `Backend.load`. */
+/** Loads rows, for `Backend.load`. */
 async function load(session: Session, { rows, bodies, counts }: LoadRequest): Promise<LoadResult> {
   const sender = (rows[0] ?? bodies[0])?.scope.sender ?? counts[0]?.sender ?? '';
-  // With it comes what others have told of all nonces.
+  // Registering brings the counts of nonces that other processes told.
   if (counts.length > 0) await session.registry.register(sender);
   const reply = await session.read('load', sender, {
     names: [...rows, ...bodies].map(rowName),
@@ -25,13 +27,16 @@ async function load(session: Session, { rows, bodies, counts }: LoadRequest): Pr
   return withAllNonces(session, sender, seen);
 }
 
-/** Nothing waits for an answer to another: Redis works on one script while the next one is planned. */
+/**
+ * Makes the backend on Redis. Its batches have no bound on concurrency: Redis works on one script while the next one is
+ * planned.
+ */
 export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChanged' | 'barrier'>): Backend {
   const listeners = new Set<(identity: StoreIdentity) => void>();
   const identityChanged = (identity: StoreIdentity): void => {
     for (const listener of listeners) listener(identity);
   };
-  // It outlives a session that could not be opened.
+  // Outlives a session that could not be opened.
   const barrier = barrierOf(sessionOptions.waitReplicas);
   const options: SessionOptions = { ...sessionOptions, identityChanged, barrier };
   let opening: Promise<Session> | undefined;
@@ -76,7 +81,7 @@ export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChang
   };
 }
 
-/** `Backend.registrations.list`. */
+/** Lists rows of registrations, for `Backend.registrations.list`. */
 export async function listed(
   session: Session,
   { kind, list, sender, limit, after }: ListRequest,

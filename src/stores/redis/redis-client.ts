@@ -1,3 +1,5 @@
+// The ioredis client: the store's own connection, and the meaning of its errors (admission.md §9.5).
+// Called by the other files of this folder.
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 
 /**
@@ -11,12 +13,12 @@ export interface RedisClient {
   readonly duplicate: (...args: never[]) => unknown;
 }
 
-/** An argument of a command; text goes out as UTF-8. */
+/** An argument of a command; text is sent as UTF-8. */
 export type Arg = string | number | Buffer;
 
 type Send = (script: string, keys: number, ...args: Arg[]) => Promise<unknown>;
 
-/** What the store calls of the client, on its duplicate. */
+/** The methods of the client that the store calls, on its duplicate. */
 export interface RedisConnection {
   readonly status: string;
   connect(): Promise<unknown>;
@@ -28,7 +30,7 @@ export interface RedisConnection {
   readonly evalBuffer: Send;
   readonly evalshaBuffer: Send;
   pipeline(): Pipeline;
-  /** Cluster only. */
+  /** Present in a Cluster alone. */
   nodes?(role: 'master'): RedisConnection[];
 }
 
@@ -45,14 +47,15 @@ interface ClientOptions {
   readonly redisOptions?: Readonly<Record<string, unknown>>;
 }
 
-/** Longest wait between two tries to connect, or to hear that the server has loaded its data, ms. */
+/** The longest wait between two tries to connect, or to hear that the server has loaded its data. Ms: 1 s. */
 const RECONNECT_MS = 1000;
 
 const retryStrategy = (times: number): number => Math.min(times * 50, RECONNECT_MS);
 
 /**
- * What a node's connection must do whatever the caller's does.
- * - Nothing is sent twice by the client: a `WAIT` resent on a new connection waits for nothing, and says that replicas
+ * Options that a node's connection must have, whatever the caller's has.
+ *
+ * - The client sends nothing twice. A `WAIT` resent on a new connection waits for nothing, and claims that replicas
  *   have what they may lack. So all that is under way fails with the connection, and the store sends script and WAIT
  *   anew, together.
  * - It reconnects without end, and away from a primary that became a replica.
@@ -69,13 +72,13 @@ function nodeOptions(timeoutMs: number): Record<string, unknown> {
     enableAutoPipelining: false,
     commandTimeout: undefined,
     monitor: false,
-    // One shape of replies, whatever the client's version and settings.
+    // Replies have one shape, whatever the client's version and settings.
     protocol: 2,
     stringNumbers: false,
   };
 }
 
-/** A connection of the store's own. The caller's may be blocked, subscribed, or read from replicas. */
+/** Makes the store's own connection. The caller's may be blocked, subscribed, or read from replicas. */
 export function duplicateOf(client: RedisClient, timeoutMs: number): RedisConnection {
   const duplicate = client.duplicate as (...args: unknown[]) => unknown;
   const node = nodeOptions(timeoutMs);
@@ -105,12 +108,16 @@ export function isCluster(client: object): boolean {
   return 'nodes' in client && typeof client.nodes === 'function';
 }
 
-/** Every primary that holds keys. */
+/** Returns every primary that holds keys. */
 export function primaries(connection: RedisConnection): readonly RedisConnection[] {
   return connection.nodes?.('master') ?? [connection];
 }
 
-/** @throws ConfigError for anything that is not an ioredis client, or whose prefix would cut a hash tag short. */
+/**
+ * Checks a client.
+ *
+ * @throws ConfigError for anything that is not an ioredis client, or whose prefix would cut a hash tag short.
+ */
 export function checkClient(client: RedisClient): void {
   const members = client as unknown as Partial<Record<string, unknown>> | undefined;
   const known = ['duplicate', 'evalshaBuffer', 'evalBuffer', 'pipeline', 'call', 'connect'];
@@ -122,57 +129,57 @@ export function checkClient(client: RedisClient): void {
   checkPrefix('keyPrefix of the client', (client.options as ClientOptions).keyPrefix ?? '');
 }
 
-/** Redis Cluster takes the first `{…}` of a key for its slot, and that is to be the sender's. */
+/** Checks a prefix. Redis Cluster takes the first `{…}` of a key for its slot, and that has to be the sender's. */
 export function checkPrefix(name: string, prefix: string): void {
   if (/[{}]/.test(prefix)) {
     throw new ConfigError(`redisStore: ${name} contains { or }. Take one without.`);
   }
 }
 
-/** Answers of a server that may be other ones in a moment, or on another node. */
+/** Answers of a server that may differ in a moment, or on another node. */
 const PASSING =
   /^(READONLY|UNBLOCKED|LOADING|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|BUSY|Too many Cluster redirections)\b/;
 
-/** An error that the server answered begins with its code; all others are the connection's. */
+/** The beginning of an error that the server answered, which is its code. All other errors are the connection's. */
 const ANSWERED = /^-?[A-Z]{2,}\b/;
 
 export function isNoScript(error: unknown): boolean {
   return messageOf(error).startsWith('NOSCRIPT');
 }
 
-/** The node does not hold the slot (any more). */
+/** True if the node does not hold the slot, or no longer. */
 export function isMoved(error: unknown): boolean {
   return messageOf(error).startsWith('MOVED');
 }
 
-/** Keys of one script are in several slots. */
+/** True if the keys of one script are in several slots. */
 export function isCrossSlot(error: unknown): boolean {
   return messageOf(error instanceof Fault ? error.cause : error).startsWith('CROSSSLOT');
 }
 
-/** The commands that a server forbids to this user, or does not have. */
+/** True for commands that a server forbids to this user, or does not have. */
 export function isForbidden(error: unknown): boolean {
   return /^(NOPERM|NOAUTH|WRONGPASS|ERR unknown command|ERR The user executing the script)/.test(
     messageOf(error),
   );
 }
 
-/** Whether the same call may go better at once. Every script can be run again: by its owner or accept it is the same. */
+/**
+ * True if the same call may succeed when it is repeated at once. Every script can run again: its owner or accept makes
+ * it the same.
+ */
 export function isPassing(error: unknown): boolean {
   if (error instanceof Fault) return false;
   const text = messageOf(error);
   return PASSING.test(text) || !ANSWERED.test(text);
 }
 
-/**
- * Whether what a script met may be in the rows of one request only, or one of them could not be packed, and the others go
- * well alone.
- */
+/** True if the cause may be in the rows of one request, or one of them could not be packed: the others succeed alone. */
 export function isAboutOne(error: unknown): boolean {
   return !(error instanceof Fault) || /^(ERR|WRONGTYPE)\b/.test(messageOf(error.cause));
 }
 
-/** Fixed sentences for what an owner can mend; `cause` has the client's own words. */
+/** Fixed sentences for errors that an operator can mend; `cause` has the client's own words. */
 const MENDED: readonly (readonly [RegExp, string])[] = [
   [/^OOM/, 'is out of memory: raise maxmemory, or lower the caps of senders'],
   [/^MISCONF/, 'refuses writes because it cannot write to its disk: free space, then look into its log'],
@@ -182,7 +189,7 @@ const MENDED: readonly (readonly [RegExp, string])[] = [
   [/^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|Too many)/, 'Cluster does not serve the slot now'],
 ];
 
-/** What the client threw, as the pipeline's fault. */
+/** Converts an error of the client to a fault. */
 export function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error;
   const text = messageOf(error);

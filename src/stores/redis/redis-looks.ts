@@ -1,3 +1,5 @@
+// Finds rows that are due, over senders in different slots (admission.md §4.12, §8.15).
+// Called by redis-backend.ts; senders are asked how much they have, in turn and no further than needed, then rows are taken.
 import type { DueRequest, DueResult, RowId, TurnRequest, TurnResult } from '../backend.ts';
 import { isCrossSlot } from './redis-client.ts';
 import type { Seen } from './redis-rows.ts';
@@ -6,29 +8,29 @@ import { forEach } from './redis-senders.ts';
 import type { Session } from './sender-list.ts';
 
 /**
- * What is due: senders are asked how much they have, in the order of their turns and no further than is needed, then
- * rows are taken from those that have some.
+ * Senders are asked how much they have due, in the order of their turns, and no further than is needed. Then rows are
+ * taken from those that have some.
  */
 
-/** Senders that one script looks at, and that are looked at before it is seen whether there is enough. */
+/** The senders that one script looks at, and those that are looked at before the results are counted. */
 const TOGETHER = 256;
 const AT_ONCE = 4 * TOGETHER;
-/** Where each sender needs a script of its own. */
+/** The same if each sender needs a script of its own. */
 const AT_ONCE_APART = 64;
 
-/** What is due of some senders, on the clock of their server. */
+/** The due rows of some senders, on the clock of their server. */
 interface Look {
   readonly now: number;
-  /** When the first row comes due whose time has not come; Infinity: none is known. */
+  /** The time at which the first row comes due whose time has not come; Infinity: none is known. */
   readonly next: number;
-  /** When the first row of all comes due, or came, suspects too. */
+  /** The time at which the first row of all comes due, or came, suspects included. */
   readonly first: number;
   readonly isSuspectDue: boolean;
-  /** Those that have something due, in their order, and how much. */
+  /** The senders with due rows, in their order, and how many they have. */
   readonly found: readonly (readonly [sender: string, count: number])[];
 }
 
-/** What `lua/due.lua` is told. */
+/** The arguments of `lua/due.lua`. */
 interface LookAsked {
   readonly index: string;
   readonly max: number;
@@ -55,13 +57,16 @@ async function looksAt(session: Session, senders: readonly string[], asked: Look
     return await forEach(groups, (group) => lookAt(session, group, asked));
   } catch (error) {
     if (slots.areApart || !isCrossSlot(error)) throw error;
-    // Servers that share the keys out behind one address.
+    // These are servers that share the keys out behind one address.
     slots.areApart = true;
     return looksAt(session, senders, asked);
   }
 }
 
-/** @param enough senders that have something due: the others are not looked at. */
+/**
+ * Looks at senders until enough of them have due rows. @param enough the number of such senders; the rest are not
+ * looked at.
+ */
 async function looks(
   session: Session,
   senders: readonly string[],
@@ -80,7 +85,7 @@ async function looks(
   return out;
 }
 
-/** All senders by their names, from the one behind `after` on. */
+/** Returns all senders by name, beginning with the one behind `after`. */
 async function sendersInTurn(
   session: Session,
   { senders, after }: Pick<DueRequest, 'senders' | 'after'>,
@@ -90,7 +95,7 @@ async function sendersInTurn(
   return at <= 0 ? all : [...all.slice(at), ...all.slice(0, at)];
 }
 
-/** How many of the `max` rows that are to be taken are whose: the first of each sender, then the second of each. */
+/** Divides the `max` rows that are to be taken among senders: the first row of each, then the second of each. */
 function sharesOf(asked: readonly Look[], max: number): ReadonlyMap<string, number> {
   const found = asked.flatMap((look) => look.found);
   const shares = new Map<string, number>();
@@ -104,7 +109,7 @@ function sharesOf(asked: readonly Look[], max: number): ReadonlyMap<string, numb
   return shares;
 }
 
-/** Ms until a row comes due beside the `max` that are taken. */
+/** Returns the ms until a row comes due beside the `max` that are taken. */
 function nextOf(asked: readonly Look[], max: number): number | undefined {
   const due = asked.flatMap(({ found }) => found).reduce((sum, [, count]) => sum + count, 0);
   if (due > max) return 0;
@@ -115,7 +120,7 @@ function nextOf(asked: readonly Look[], max: number): number | undefined {
 const nowOf = async (session: Session, asked: readonly { readonly now: number }[]): Promise<number> =>
   asked.length === 0 ? session.clock() : Math.min(...asked.map(({ now }) => now));
 
-/** The first of each sender, then the second of each; of a map, by its order. */
+/** Orders rows in turns, by the order of senders: the first of each, then the second of each. */
 function inTurns<T>(bySender: readonly (readonly T[])[]): readonly T[] {
   const most = Math.max(0, ...bySender.map(({ length }) => length));
   return Array.from({ length: most }, (_, turn) =>
@@ -123,7 +128,7 @@ function inTurns<T>(bySender: readonly (readonly T[])[]): readonly T[] {
   ).flat();
 }
 
-/** `Backend.due`. */
+/** Returns due rows, for `Backend.due`. */
 export async function due(session: Session, request: DueRequest): Promise<DueResult> {
   const { max, holdMs: hold, longestMs: longest } = request;
   const all = await sendersInTurn(session, request);
@@ -152,7 +157,7 @@ export async function due(session: Session, request: DueRequest): Promise<DueRes
   };
 }
 
-/** A sender's suspect whose turn it is, and how many of its are due. */
+/** The suspect of a sender whose turn it is, and the number of the sender's due suspects. */
 interface FoundSuspect {
   readonly seen: Seen;
   readonly id: RowId;
@@ -162,7 +167,7 @@ interface FoundSuspect {
 }
 
 interface SuspectAsked {
-  /** Ms; 0: it is only looked at. */
+  /** The time for which it is withheld from others, ms; 0: it is only looked at. */
   readonly hold: number;
   readonly longest: number;
 }
@@ -179,10 +184,13 @@ async function suspectOf(session: Session, sender: string, asked: SuspectAsked):
   };
 }
 
-/** Suspects of one sender that are counted. */
+/** The most suspects of one sender that are counted. */
 const SUSPECTS = 1000;
 
-/** Each sender that has some is asked for the one whose turn it is among its own, then the first of these is taken. */
+/**
+ * Takes one suspect of all senders. Each sender that has some names the one whose turn it is, then the first of these
+ * is taken.
+ */
 async function dueSuspect(
   session: Session,
   senders: readonly string[],
@@ -208,7 +216,7 @@ async function dueSuspect(
   };
 }
 
-/** `Backend.overdueMs`. */
+/** Returns for how long the first row has been due, for `Backend.overdueMs`. */
 export async function overdueMs(session: Session): Promise<number | undefined> {
   const wanted = { index: 'd', max: 1, longest: 0, suspects: true };
   const asked = await looks(session, await session.registry.senders(), wanted);
@@ -216,7 +224,7 @@ export async function overdueMs(session: Session): Promise<number | undefined> {
   return longest >= 0 ? longest : undefined;
 }
 
-/** `Backend.registrations.due`. */
+/** Returns due rows of registrations, for `Backend.registrations.due`. */
 export async function turns(session: Session, request: TurnRequest): Promise<TurnResult> {
   const { kind, max } = request;
   const longest = Math.min(request.longestMs, Number.MAX_SAFE_INTEGER);

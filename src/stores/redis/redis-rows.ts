@@ -1,8 +1,10 @@
+// Names and texts of rows on Redis, changes of their indexes, and answers of scripts as rows (admission.md §8.3).
+// Called by commit.ts and by the files that look for rows; `lua/rows.lua` has the same names.
 import { isRegistration } from '../optimistic/row-data.ts';
 import { turnIn } from '../optimistic/commit-unit.ts';
 import type { Counted, LoadResult, Row, RowId, RowKind, Scope, Write } from '../backend.ts';
 
-/** How `lua/rows.lua` names and writes rows. */
+/** The names and letters of rows, as `lua/rows.lua` has them. */
 
 const LETTERS: Record<RowKind, string> = {
   record: 'r',
@@ -23,15 +25,15 @@ export const letterOf = (kind: RowKind): string => LETTERS[kind];
 const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter, kind as RowKind]));
 const LISTS: Record<NonNullable<Write['list']>, string> = { queued: 'q', leased: 'l', dead: 'k' };
 
-/** Stands in no id (`columnText`). */
+/** The separator of key id and nonce. It stands in no id (`columnText`). */
 const BEHIND_KEYID = '\0';
 
-/** A version's digits: 52 bits. */
+/** The digits of a version: 52 bits. */
 const VERSION_DIGITS = 16;
 
 /**
- * What is finished is deleted by Redis itself if no sweep has come so long after its expiry: memory of senders that fell
- * silent. Ms.
+ * The time after its expiry at which Redis itself deletes a finished row, if no sweep has come. It frees the memory of
+ * senders that fell silent. Ms: 1 h.
  */
 const SLACK_MS = 3_600_000;
 
@@ -43,7 +45,7 @@ export function versionText(version: number | undefined): string {
   return version === undefined ? '' : String(version).padStart(VERSION_DIGITS, '0');
 }
 
-/** The index whose size is the count of a scope. */
+/** Returns the index whose size is the count of a scope. */
 export function indexOf({ keyid }: Scope): string {
   return keyid === undefined ? 'x' : `z:${keyid}`;
 }
@@ -58,14 +60,17 @@ export function rowText({ next, link, expiresAt, list, waitsFor, bytes, suspect,
   return `${versionText(next)} ${JSON.stringify(head)}\n${data}`;
 }
 
-/** When Redis may delete a row by itself, Unix ms on its own clock; 0: not. */
+/** Returns the time at which Redis may delete a row by itself, Unix ms on its own clock; 0: it may not. */
 export function ttlOf({ expiresAt, list, bytes }: Write, offsetMs: number): number {
   return expiresAt === null || list !== null || bytes > 0
     ? 0
     : Math.max(1, Math.ceil(expiresAt - offsetMs) + SLACK_MS);
 }
 
-/** Index and score, alternating: false where the row leaves it, true for the place that the script gives the row. */
+/**
+ * Returns index and score in turn. The score is false if the row leaves the index, and true for the place that the
+ * script gives the row.
+ */
 export function changesOf(write: Write): (string | number | boolean)[] {
   const { kind, scope, expiresAt, list, waitsFor, before } = write;
   const was = before ?? NOT_INDEXED;
@@ -81,7 +86,10 @@ export function changesOf(write: Write): (string | number | boolean)[] {
 
 type Before = NonNullable<Write['before']>;
 
-/** Set again where it is the same: it may have been put off while a worker looked at it. */
+/**
+ * Changes of the indexes of due rows. A time is set again even if it is the same: it may have been put off while a
+ * worker looked at the row.
+ */
 function changesOfTurns({ dueAt, suspect }: Write, was: Before): (string | number | boolean)[] {
   const out: (string | number | boolean)[] = [];
   if (dueAt !== null || was.dueAt !== null) out.push('d', dueAt ?? false);
@@ -92,12 +100,12 @@ function changesOfTurns({ dueAt, suspect }: Write, was: Before): (string | numbe
 const listIndex = (list: Write['list']): string | undefined => (list === null ? undefined : LISTS[list]);
 const waitIndex = (task: string | null): string | undefined => (task === null ? undefined : `y:${task}`);
 
-/** Out of one index, into another. */
+/** Moves a row out of one index, into another. */
 function moved(from: string | undefined, to: string | undefined): (string | boolean)[] {
   return [...(from === undefined ? [] : [from, false]), ...(to === undefined ? [] : [to, true])];
 }
 
-/** A row that is new stands in no index. */
+/** The values of a new row, which stands in no index. */
 const NOT_INDEXED: Before = {
   expiresAt: null,
   dueAt: null,
@@ -114,7 +122,7 @@ function changesOfRegistration({ kind, waitsFor, before }: Write): (string | num
   return out;
 }
 
-/** Indexes of a kind of rows of registrations: ids of all of them by id, and of those that are due by when. */
+/** Returns the indexes of a kind of registrations: `all` has ids by id, `due` has due ids by time. */
 export function registrationIndexes(kind: RowKind): { readonly all: string; readonly due: string } {
   return { all: `a:${LETTERS[kind]}`, due: `d:${LETTERS[kind]}` };
 }
@@ -123,7 +131,7 @@ export function textOf(reply: unknown): string {
   return Buffer.isBuffer(reply) ? reply.toString() : String(reply);
 }
 
-/** @param name as `rowName` makes it. */
+/** Reads a row. @param name as `rowName` makes it. */
 export function rowOf(sender: string, name: string, text: string): Row {
   const kind = KINDS.get(name.slice(0, 1)) ?? 'record';
   const at = kind === 'nonce' ? name.indexOf(BEHIND_KEYID) : 1;
@@ -137,7 +145,7 @@ export function rowOf(sender: string, name: string, text: string): Row {
   };
 }
 
-/** Of names and rows in pairs, with bodies by id. */
+/** Reads rows from names and rows in pairs, with bodies by id. */
 export function rowsOf(sender: string, reply: readonly unknown[], bodies: readonly unknown[] = []): Row[] {
   const byId = new Map<string, Uint8Array>();
   for (let at = 0; at < bodies.length; at += 2) {
@@ -153,16 +161,16 @@ export function rowsOf(sender: string, reply: readonly unknown[], bodies: readon
   return rows;
 }
 
-/** What `lua/commit.lua`, `load.lua` and `take.lua` answer. */
+/** The answer of `lua/commit.lua`, `load.lua` and `take.lua`. */
 export interface Seen extends LoadResult {
   readonly isOld: boolean;
-  /** Of the sender. */
+  /** The nonces of the sender. */
   readonly nonces: number | undefined;
-  /** What the script says beside it. */
+  /** The parts of the answer that only one script has. */
   readonly rest: readonly unknown[];
 }
 
-/** @param scopes whose counts were asked for. */
+/** Reads an answer. @param scopes those whose counts were asked for. */
 export function seenOf(sender: string, scopes: readonly Scope[], reply: unknown): Seen {
   const [now, isOld, rows, counts, bodies = [], ...rest] = reply as [
     number,

@@ -1,3 +1,5 @@
+// Version and identity of a store's keys on Redis (admission.md §7.5, §7.7).
+// Called by redis-session.ts, at the start and every 10 s.
 import type { StoreIdentity } from '../store.ts';
 import { lookAgain, whileRunning, wrongVersion } from '../schema-version.ts';
 import { type RedisConnection, isCluster } from './redis-client.ts';
@@ -8,8 +10,8 @@ import { isSilence, lookMs } from './redis-settings.ts';
 import { type Watch, watchBy } from './identity-check.ts';
 
 /**
- * Version and identity, in one step: both are made where there is neither, and never expire. Nothing is made where there is
- * another version; a registry without one is version 1's.
+ * The script that reads version and identity in one step, and makes both if neither is there. They never expire. With
+ * another version nothing is made. A registry without a version is that of version 1.
  */
 const IDENTIFY = `
 local version = redis.call('GET', KEYS[2]) or (redis.call('EXISTS', KEYS[3]) == 1 and '1')
@@ -19,8 +21,9 @@ if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return { ARGV[2], ARGV[1], ver
 return { ARGV[2], redis.call('GET', KEYS[1]), 0 }`;
 
 /**
- * Which store this is. `isNew`: by this very call.
- * @throws ConfigError where the keys have another version.
+ * Returns the store's identity. `isNew`: this very call made it.
+ *
+ * @throws ConfigError if the keys have another version.
  */
 export async function identify(connection: RedisConnection, { identity }: Keys): Promise<StoreIdentity> {
   const own = globalThis.crypto.randomUUID();
@@ -30,7 +33,7 @@ export async function identify(connection: RedisConnection, { identity }: Keys):
   return { id: textOf(id), isNew: Number(made) === 1 };
 }
 
-/** @throws ConfigError where the keys have another version; where they have none, `identify` makes it. */
+/** Checks the version; keys without one get it from `identify`. @throws ConfigError if the keys have another version. */
 export async function checkSchema(connection: RedisConnection, { version }: Keys): Promise<void> {
   const found = await connection.call('GET', version);
   if (found !== null) expectVersion(found);
@@ -40,7 +43,7 @@ function expectVersion(found: unknown): void {
   const text = textOf(found);
   if (text === String(SCHEMA_VERSION)) return;
   const at = { store: 'redisStore', place: 'the keys have', own: 'a prefix' };
-  // A key of somebody else's may hold anything, and the message goes to logs and terminals.
+  // A key of somebody else may hold anything, and the message goes to logs and terminals.
   const shown = /^[\x21-\x7e]{1,40}$/.test(text) ? text : 'that cannot be printed';
   throw wrongVersion(at, SCHEMA_VERSION, /^[1-9]\d*$/.test(text) ? Number(text) : shown);
 }
@@ -49,14 +52,15 @@ interface SchemaWatchOptions {
   readonly keys: Keys;
   readonly timeoutMs: number;
   readonly clockOffsetMs: () => number;
-  /** The identity that the store has, as far as is known. */
+  /** Returns the identity that the store has, as far as is known. */
   readonly known: () => string;
   readonly identityChanged: (identity: StoreIdentity) => void;
 }
 
 /**
- * Version and identity, every 10 s. Keys that are gone (`FLUSHALL`) get both anew.
- * @throws Fault `misconfigured` where `identify` or `identityChanged` throws ConfigError.
+ * Looks at version and identity every 10 s. Keys that are gone (`FLUSHALL`) get both anew.
+ *
+ * @throws Fault `misconfigured` if `identify` or `identityChanged` throws ConfigError.
  */
 export function schemaWatchOf(
   connection: RedisConnection,
@@ -70,7 +74,7 @@ export function schemaWatchOf(
     try {
       await withTimeout(check(), lookMs(connection, timeoutMs));
     } catch (error) {
-      // The node of this one slot: calls of the others go on.
+      // Only the node of this one slot is silent: calls to the others go on.
       if (isCluster(connection) && isSilence(error)) return;
       throw whileRunning(error);
     }

@@ -1,14 +1,16 @@
+// Operations over all senders: pages, counts, sweeps (admission.md §8.14, §9.5).
+// Called by redis-backend.ts and redis-session.ts. Senders are in different slots, so each is asked by a script of its own.
 import type { ListCount, NoncesOf, Page, Row, Scope } from '../backend.ts';
 import type { InboxQuery } from '../store.ts';
 import { listName, rowOf, textOf } from './redis-rows.ts';
 import type { Session } from './sender-list.ts';
 
-/** Senders are in different slots, so no script sees them all: what is asked of all of them is asked of each. */
+/** Senders are in different slots, so no script sees them all. A question to all of them is a question to each. */
 
-/** Senders asked at the same time. */
+/** The most senders that are asked at the same time. */
 const AT_ONCE = 64;
 
-/** Runs `ask` for every sender, or group of them, some at a time. */
+/** Runs `ask` for every sender, or group of senders, some at a time. */
 export async function forEach<S, T>(senders: readonly S[], ask: (sender: S) => Promise<T>): Promise<T[]> {
   const out: T[] = [];
   for (let at = 0; at < senders.length; at += AT_ONCE) {
@@ -22,7 +24,7 @@ interface Placed {
   readonly row: Row;
 }
 
-/** `Backend.page`. */
+/** Returns a page of records, for `Backend.page`. */
 export async function page(session: Session, query: InboxQuery): Promise<Page> {
   const { state, sender, limit, after = '0' } = query;
   const senders = sender === undefined ? await session.registry.senders() : [sender];
@@ -37,7 +39,10 @@ export async function page(session: Session, query: InboxQuery): Promise<Page> {
   return { rows, ...(all.length > end && last && { next: String(last.place) }) };
 }
 
-/** `Backend.listCounts`. What has expired goes first, where there is something to count: the server's counts have it. */
+/**
+ * Counts records, for `Backend.listCounts`. The server's counts have expired rows too, so these are swept first if
+ * there is anything to count.
+ */
 export async function listCounts(session: Session): Promise<readonly ListCount[]> {
   const counted = async (sender: string): Promise<readonly unknown[]> =>
     (await session.read('counted', sender, {})) as readonly unknown[];
@@ -59,7 +64,10 @@ function countsOf(sender: string, reply: readonly unknown[]): ListCount[] {
   return out;
 }
 
-/** Rows of two senders can have one place. A page ends before them or behind them: the next one begins after a place. */
+/**
+ * Finds the end of a page. Rows of two senders can have one place, and the next page begins behind a place. So a page
+ * ends before or behind all of them.
+ */
 function endOf(all: readonly Placed[], limit: number): number {
   let end = limit;
   while (end > 0 && all[end] && all[end]?.place === all[end - 1]?.place) end -= 1;
@@ -76,7 +84,7 @@ function placedRows(sender: string, reply: readonly unknown[]): Placed[] {
   return out;
 }
 
-/** `Backend.sweep`. */
+/** Deletes expired rows, for `Backend.sweep`. */
 export async function sweep(
   session: Session,
   of: Scope | NoncesOf | 'nonces',
@@ -95,7 +103,7 @@ async function sweepAll(
 ): Promise<{ readonly gone: number; readonly senders: number }> {
   const senders = await session.registry.senders();
   let gone = 0;
-  // All of them, for each is counted by it.
+  // All senders are swept, even if `most` is used up: the sweep also counts their nonces.
   for (let at = 0; at < senders.length; at += AT_ONCE) {
     const some = senders.slice(at, at + AT_ONCE);
     const left = Math.max(0, most - gone);
@@ -107,9 +115,9 @@ async function sweepAll(
 
 interface Sweep {
   readonly most: number;
-  /** '': none. */
+  /** The key id whose nonces are swept; '': none. */
   readonly keyid: string;
-  /** Of all key ids. */
+  /** True for nonces of all key ids. */
   readonly nonces: boolean;
 }
 
@@ -121,10 +129,10 @@ async function sweepSender(session: Session, sender: string, asked: Sweep): Prom
   return gone;
 }
 
-/** Of what each of senders that fell silent has left. */
+/** The most rows, and the most nonces, that one step deletes of a sender. */
 const SILENT_MOST = 1024;
 
-/** Deletes what has expired of one sender more, whichever process stored it. */
+/** Deletes the expired rows of one more sender with each call, whichever process stored them. */
 export function silentSweeper(session: () => Session): () => Promise<void> {
   let turn = 0;
   return async () => {

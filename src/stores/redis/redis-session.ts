@@ -1,3 +1,5 @@
+// Opens a connection of the store, checks the servers, and makes the session that scripts run on (admission.md §7.2, §9.5).
+// Called by redis-backend.ts.
 import { orLate } from '../../shared/time-limits.ts';
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { Durability, StoreIdentity } from '../store.ts';
@@ -33,15 +35,18 @@ export interface SessionOptions {
   readonly waitTimeoutMs: number;
   readonly waitReplicas: number | undefined;
   readonly barrier: Barrier;
-  /** Told where the keys of an open store are found to be another store's. What it throws, calls end with. */
+  /** Called if the keys of an open store turn out to be another store's. Calls end with the error that it throws. */
   readonly identityChanged: (identity: StoreIdentity) => void;
 }
 
-/** @throws ConfigError where the servers cannot keep the promise; Fault `store_unavailable` where none answers. */
+/**
+ * Opens a session. @throws ConfigError if the servers cannot keep the promise; Fault `store_unavailable` if none
+ * answers.
+ */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const connection = duplicateOf(options.client, options.timeoutMs);
   let connectionError: unknown;
-  // What is wrong with a connection is told by an event, which nobody else listens to.
+  // Errors of the connection come as an event, to which nobody else listens.
   connection.on('error', (error) => {
     connectionError = error;
   });
@@ -52,7 +57,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     await loadScripts(connection, options.scripts);
     const onDisk = isOnDisk(await durabilityOf(connection, options.barrier.seen));
     const session = sessionOf(connection, { ...options, onDisk, identity });
-    // The right to run scripts on the store's keys shows here too: only when one is run.
+    // A missing right to run scripts on the store's keys shows only when one is run.
     await session.registry.senders();
     return session;
   } catch (error) {
@@ -79,7 +84,10 @@ async function connected(connection: RedisConnection, timeoutMs: number): Promis
   await orLate(connection.connect(), timeoutMs, late);
 }
 
-/** So that the first delivery takes one round trip as all others. A server that forgets them is told again. */
+/**
+ * Loads the scripts, so that the first delivery takes one round trip as well. A server that forgets them gets them
+ * again.
+ */
 async function loadScripts(connection: RedisConnection, scripts: Scripts): Promise<void> {
   for (const node of primaries(connection)) {
     await Promise.all(Object.values(scripts).map(({ source }) => node.call('SCRIPT', 'LOAD', source)));

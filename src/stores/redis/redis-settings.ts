@@ -1,19 +1,21 @@
+// Settings of Redis servers: version, eviction, append-only file and replicas, judged for durability (admission.md §7.2, §9.5).
+// Called by redis-session.ts and redis-schema.ts; identity-check.ts looks again.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { Durability } from '../store.ts';
 import { type RedisConnection, isCluster, primaries, isForbidden, isPassing } from './redis-client.ts';
 import { type Attached, attachedIn } from './barrier.ts';
 import { withTimeout } from './send-script.ts';
 
-/** What one primary says of itself. */
+/** One primary as it describes itself. */
 interface Server {
   readonly info: ReadonlyMap<string, string>;
-  /** Replicas that it has in touch. */
+  /** The number of replicas that it has in touch. */
   readonly attached: number;
-  /** undefined where CONFIG GET is not allowed. */
+  /** Reads a setting; undefined if CONFIG GET is not allowed. */
   readonly config: (name: string) => Promise<string | undefined>;
 }
 
-/** `SET … PXAT` is of 6.2. */
+/** The oldest version: `SET … PXAT` is of 6.2. */
 const OLDEST = [6, 2] as const;
 
 async function serverOf(node: RedisConnection): Promise<Server> {
@@ -26,7 +28,7 @@ async function serverOf(node: RedisConnection): Promise<Server> {
   return { info, attached: attachedIn(text), config: (name) => configOf(node, name) };
 }
 
-/** Managed services often forbid CONFIG. */
+/** Reads a setting. Managed services often forbid CONFIG. */
 async function configOf(node: RedisConnection, name: string): Promise<string | undefined> {
   try {
     const reply = (await node.call('CONFIG', 'GET', name)) as readonly unknown[];
@@ -42,7 +44,8 @@ function serversOf(connection: RedisConnection): Promise<Server[]> {
 }
 
 /**
- * That every primary can keep the store's promise.
+ * Checks that every primary can keep the store's promise.
+ *
  * @throws ConfigError with the setting to change.
  */
 export async function checkServers(connection: RedisConnection): Promise<void> {
@@ -71,7 +74,7 @@ function checkRole({ info }: Server, connection: RedisConnection): void {
   }
 }
 
-/** Under any other policy a full server forgets events that were answered 2xx. */
+/** Checks the policy of eviction. Under any but `noeviction` a full server forgets events that were answered 2xx. */
 async function checkEviction({ info, config }: Server): Promise<void> {
   const policy = (await config('maxmemory-policy')) ?? info.get('maxmemory_policy');
   if (policy === undefined || policy === 'noeviction') return;
@@ -80,14 +83,14 @@ async function checkEviction({ info, config }: Server): Promise<void> {
   );
 }
 
-/** What was so when the store was opened, and for how long a server may be silent. */
+/** The state when the store was opened, and the time for which a server may be silent. */
 export interface KeptOptions {
-  /** Answers were on disk. */
+  /** True if answers were on disk. */
   readonly onDisk: boolean;
   readonly timeoutMs: number;
 }
 
-/** Of the time of a call, what the look at one of several primaries may take: those of the others go on. */
+/** The share of a call's time for the look at one of several primaries. The calls of the others go on meanwhile. */
 const SHARE = 1 / 4;
 
 export function lookMs(connection: RedisConnection, timeoutMs: number): number {
@@ -95,10 +98,11 @@ export function lookMs(connection: RedisConnection, timeoutMs: number): number {
 }
 
 /**
- * That every primary keeps what is answered as it did before. One of several that does not answer is passed over: the
- * calls of its own slots fail by themselves, and those of the others must not. It is looked at when it is back, which
- * is a new connection, or with the next look.
- * @throws ConfigError with the setting to change; what the connection said where no primary answers.
+ * Checks that every primary is as durable as before. One of several that does not answer is skipped. Calls of its own
+ * slots fail by themselves, and those of the others must not. It is looked at when it is back, which is a new
+ * connection, or with the next look.
+ *
+ * @throws ConfigError with the setting to change; the connection's error if no primary answers.
  */
 export async function checkKept(connection: RedisConnection, options: KeptOptions): Promise<void> {
   const nodes = primaries(connection);
@@ -113,7 +117,7 @@ export async function checkKept(connection: RedisConnection, options: KeptOption
   if (errors.length > 0 && errors.length === nodes.length) throw errors[0];
 }
 
-/** No word of the server on what was asked. */
+/** True if the server has not answered the question. */
 export function isSilence(error: unknown): boolean {
   return !(error instanceof ConfigError) && (error instanceof Fault || isPassing(error));
 }
@@ -135,15 +139,17 @@ export async function attachedTo(connection: RedisConnection): Promise<Attached>
   return attachedOf(await serversOf(connection));
 }
 
-/** What an owner has to change for more. */
+/** The advice for more durability. */
 export const ADVICE: string =
   "For 'disk' set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no on every primary; for 'failover' attach replicas to every primary, too.";
 
 /**
- * - `disk`: the append-only file is synced before a reply. Under `everysec` a power cut takes up to two seconds, and
- *   with `no-appendfsync-on-rewrite` whatever came during a rewrite: `process`.
- * - `failover`: on disk, and confirmed before a reply by all replicas that could take the primary's place: by fewer, one
- *   may be the primary already while another still confirms what the old one is told. A primary that restarts from an
+ * Returns the durability by the settings of all primaries.
+ *
+ * - `disk`: the append-only file is synced before a reply. Under `everysec` a power cut takes up to two seconds. With
+ *   `no-appendfsync-on-rewrite` it takes all writes during a rewrite. Both are `process`.
+ * - `failover`: on disk, and confirmed before a reply by all replicas that could take the primary's place. With
+ *   fewer, one may be the primary already while another still confirms to the old one. A primary that restarts from an
  *   older file would make its replicas forget too, so replicas alone are not enough.
  */
 export async function durabilityOf(

@@ -1,22 +1,25 @@
+// The Lua scripts with their hashes, and the names of keys (admission.md §9.5).
+// Called by `src/stores/redis.ts`, which makes both once; `lua.ts` has the sources.
 import { ConfigError } from '../../shared/errors.ts';
 import { nodeCrypto } from '../optimistic/row-data.ts';
 import { columnText } from '../text.ts';
 import { LUA } from './lua.ts';
 
 /**
- * The version of what keys mean: their names and types (`lua/rows.lua`, `lua/register.lua`) and what stands in a row. From
- * the release of 0.1.0 on another meaning is the next version, with new names for all keys (`docs/operations.md`, "Upgrades").
+ * The version of the meaning of keys: their names and types (`lua/rows.lua`, `lua/register.lua`), and the content of a
+ * row. From the release of 0.1.0 on another meaning is the next version, with new names for all keys
+ * (`docs/operations.md`, "Upgrades").
  */
 export const SCHEMA_VERSION = 4;
 
 /** A Lua script as Redis knows it. */
 export interface Script {
   readonly source: string;
-  /** SHA-1 of the source, lower-case hex: its name in the server's script cache. */
+  /** The SHA-1 of the source, lower-case hex: its name in the server's script cache. */
   readonly sha: string;
 }
 
-/** On the rows of one sender. */
+/** The scripts that work on the rows of one sender. */
 export type RowScript =
   'commit' | 'load' | 'due' | 'take' | 'suspect' | 'page' | 'counted' | 'sweep' | 'turns' | 'listed';
 
@@ -43,14 +46,14 @@ const OTHERS: Record<OtherScript, string> = {
 /** All scripts of the store. */
 export type Scripts = Readonly<Record<RowScript | OtherScript, Script>>;
 
-/** Hashes that the store needs. Redis clients run on Node and what resembles it, and so does `node:crypto`. */
+/** The hashes that the store needs. Redis clients run on Node and its like, and so does `node:crypto`. */
 export interface Digests {
   readonly sha1Hex: (text: string) => string;
-  /** 132 bits of SHA-256 of a text, in characters that mean nothing to Redis. */
+  /** Returns 132 bits of a text's SHA-256, in characters that mean nothing to Redis. */
   readonly tag: (text: string) => string;
 }
 
-/** @throws ConfigError where the runtime has no `node:crypto`. */
+/** Makes the hashes. @throws ConfigError if the runtime has no `node:crypto`. */
 export function nodeDigests(): Digests {
   const crypto = nodeCrypto();
   if (!crypto) throw new ConfigError('redisStore: this runtime has no node:crypto. Run it on Node >= 22.13.');
@@ -69,23 +72,24 @@ export function scriptsOf({ sha1Hex }: Digests): Scripts {
   return Object.fromEntries(entries) as Scripts;
 }
 
-/** Names of a store's keys: the `KEYS` of its scripts. */
+/** The names of a store's keys: the `KEYS` of its scripts. */
 export interface Keys {
-  /** All of one sender's begin with the first, and are in one slot of a Cluster by its hash tag. */
+  /** Returns the two names that a script gets. All keys of a sender begin with the first, and are in one slot of a Cluster by its hash tag. */
   readonly of: (sender: string) => readonly [string, string];
   readonly registry: readonly [string, string];
-  /** `redis-schema.ts`. */
+  /** The key of the version (redis-schema.ts). */
   readonly version: string;
-  /** `redis-schema.ts`: the identity's own, the version's, and the registry of version 1, which had no number. */
+  /** The keys for redis-schema.ts: identity, version, and the registry of version 1, which had no number. */
   readonly identity: readonly [string, string, string];
 }
 
-/** Tags remembered at most; beyond, they are computed again. */
+/** The most tags that are remembered; beyond, they are computed again. */
 const MOST = 10_000;
 
 /**
- * A sender's tag is a digest of its agent URL: of one length, and of characters that mean nothing in a key. Senders
- * are configured, not made up by callers. No two versions of the schema have a name in common.
+ * Makes the names of keys. A sender's tag is a digest of its agent URL: it has one length, and no character with a
+ * meaning in a key. Senders are configured, and not made up by callers. No two versions of the schema have a name in
+ * common.
  */
 export function keysOf(prefix: string, { tag }: Digests): Keys {
   const known = new Map<string, readonly [string, string]>();

@@ -1,3 +1,5 @@
+// Sends one script, or a pipeline of scripts with a WAIT, and repeats what failed for the moment (admission.md §9.5).
+// Called by pipeline.ts.
 import { orLate, sleep } from '../../shared/time-limits.ts';
 import { Fault } from '../../shared/errors.ts';
 import { attachedIn } from './barrier.ts';
@@ -19,12 +21,12 @@ export interface Call {
 }
 
 export interface LaneOptions {
-  /** From the call to its answer, tries and waits included. Ms. */
+  /** The time from the call to its answer, tries and waits included. Ms. */
   readonly timeoutMs: number;
   readonly waitTimeoutMs: number;
-  /** Replicas that must have what an answer rests on; 0: none, and no WAIT is sent. */
+  /** Returns the number of replicas that must have a write before it is answered; 0: none, and no WAIT is sent. */
   readonly replicas: () => number;
-  /** The same, of a primary that has so many attached now. @throws Fault `not_durable` where that may not do. */
+  /** Returns the number for a primary with `attached` replicas. @throws Fault `not_durable` if that may not be enough. */
   readonly needed?: (attached: number) => number;
 }
 
@@ -32,30 +34,33 @@ export interface LaneOptions {
 export interface RedisJob {
   readonly call: Call;
   readonly deadline: number;
-  /** Also when its time ran out under it. */
+  /** Returns true also if its time has run out meanwhile. */
   readonly isSettled: () => boolean;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Calls wait here, not in the client's queue: one that was given up is not sent later. */
+/** The place where calls wait instead of the client's queue: a call that was given up is not sent later. */
 export interface Gate {
-  /** Resolves when there is a connection; undefined where there is one. @throws Fault `store_unavailable` at `deadline` (`performance.now()`). */
+  /**
+   * Resolves when there is a connection; undefined if there is one. @throws Fault `store_unavailable` at `deadline`
+   * (`performance.now()`).
+   */
   readonly ready: (deadline: number) => Promise<void> | undefined;
 }
 
-/** A connection, and where to wait for it. */
+/** A connection, and the place to wait for it. */
 export interface Wire {
   readonly connection: RedisConnection;
   readonly gate: Gate;
 }
 
-/** A refusal that passes is tried again after this, ms. */
+/** The pause after a refusal for the moment, ms. */
 const AGAIN_MS = 50;
 
 const argsOf = ({ keys, args }: Call): [number, ...Arg[]] => [keys.length, ...keys, ...args];
 
-/** By name; by source where the server has forgotten it (restart, SCRIPT FLUSH, failover). */
+/** Runs a script by its name, or by its source if the server has forgotten it (restart, SCRIPT FLUSH, failover). */
 async function evaluate(connection: RedisConnection, { call, isSettled }: RedisJob): Promise<unknown> {
   try {
     return await connection.evalshaBuffer(call.script.sha, ...argsOf(call));
@@ -66,8 +71,8 @@ async function evaluate(connection: RedisConnection, { call, isSettled }: RedisJ
 }
 
 /**
- * Sends one script; what passes is tried once more. Nothing is sent for a call that was given up: what it would do,
- * such as take a lease, nobody would know of.
+ * Sends one script, and once more after a refusal for the moment. Nothing is sent for a call that was given up: nobody
+ * would know of its effect, such as a lease.
  */
 export async function sendOne({ connection, gate }: Wire, job: RedisJob): Promise<void> {
   for (let tries = 1; !job.isSettled(); tries += 1) {
@@ -86,8 +91,8 @@ export async function sendOne({ connection, gate }: Wire, job: RedisJob): Promis
 type Replies = readonly (readonly [Error | null, unknown?])[];
 
 /**
- * Sends the scripts, and behind them a question for the primary's replicas and a WAIT; those that the server refused for
- * now once more, with a WAIT of their own.
+ * Sends the scripts, and behind them a question for the primary's replicas and a WAIT. Scripts that the server refused
+ * for the moment are sent once more, with a WAIT of their own.
  */
 export async function sendBatch(wire: Wire, batch: readonly RedisJob[], options: LaneOptions): Promise<void> {
   let left = batch;
@@ -105,7 +110,7 @@ export async function sendBatch(wire: Wire, batch: readonly RedisJob[], options:
   }
 }
 
-/** Once for a script that is not there, and once for what passes. */
+/** True once for a script that the server lacks, and once for a refusal for the moment. */
 function retried(tries: number, error: unknown): boolean {
   return isNoScript(error) ? tries <= 2 : tries === 1 && isPassing(error);
 }
@@ -143,7 +148,7 @@ function add(pipeline: Pipeline, call: Call, bySource: boolean): void {
   else pipeline.evalshaBuffer(call.script.sha, ...argsOf(call));
 }
 
-/** Answers those whose script ran, by how many replicas have it; the others are left. @throws Fault `not_durable` */
+/** Answers the jobs whose script ran, if enough replicas have it. @returns the others. @throws Fault `not_durable` */
 function settle(
   batch: readonly RedisJob[],
   replies: Replies,
@@ -167,6 +172,6 @@ function tooFew(count: number, replicas: number): Fault {
   return new Fault('not_durable', `Redis: ${count} replicas have confirmed, waitReplicas is ${replicas}.`);
 }
 
-/** A pipeline on a connection that died without a word must not hold up those behind it without end. */
+/** Bounds the time of a pipeline: on a connection that died without a word it would hold up those behind it for ever. */
 export const withTimeout = <T>(work: Promise<T>, timeoutMs: number): Promise<T> =>
   orLate(work, timeoutMs, () => new Fault('store_unavailable', 'Redis: no answer.'));

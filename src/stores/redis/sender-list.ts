@@ -1,3 +1,5 @@
+// The list of senders and their nonces that processes on one Redis share, and the type of a session (admission.md §8.9, §9.5).
+// Called by commits, loads and looks; made by redis-session.ts.
 import { columnText, fromColumnText } from '../text.ts';
 import type { Keys, Scripts, RowScript } from './scripts.ts';
 import type { Pipeline } from './pipeline.ts';
@@ -8,17 +10,17 @@ import type { Keyids } from './nonce-counts.ts';
 import type { StoreIdentity } from '../store.ts';
 import type { Durability } from '../store.ts';
 
-/** What processes tell each other through Redis: whose events there are, and how many nonces each sender has. */
+/** The registry, by which processes tell each other through Redis: the senders that have events, and the nonces of each. */
 export interface Registry {
-  /** Before the first commit of a sender: its workers must find it. Undefined once it is so. */
+  /** Registers a sender before its first commit, because its workers must find it. Undefined once it is done. */
   register(sender: string): Promise<void> | undefined;
-  /** After an accept. Every 10 s counts are exchanged and senders registered again; nothing waits for that. */
+  /** Called after a commit. Every 10 s counts are exchanged and senders registered again; nothing waits for that. */
   tick(): void;
-  /** All senders that any process registered. */
+  /** Returns all senders that any process registered. */
   senders(): Promise<readonly string[]>;
 }
 
-/** verification.md §2.9a: processes publish their counts every 10 s. */
+/** The interval at which processes publish their counts (verification.md §2.9a). Ms: 10 s. */
 const EXCHANGE_MS = 10_000;
 
 export interface RegistryParts {
@@ -26,7 +28,7 @@ export interface RegistryParts {
   readonly scripts: Scripts;
   readonly keys: Keys;
   readonly counts: NonceCounts;
-  /** Done with each exchange. */
+  /** Further work with each exchange. */
   readonly also: () => Promise<void>;
 }
 
@@ -37,7 +39,7 @@ export function registryOf(parts: RegistryParts): Registry {
   return {
     register: (sender) => {
       if (registered.has(sender)) return registered.get(sender);
-      // All counts come with the first one alone: they are as many as there are senders.
+      // All counts come with the first registration alone: they are as many as there are senders.
       const isFirst = exchangedAt === -Infinity;
       if (isFirst) exchangedAt = performance.now();
       const running = exchange(parts, [sender], [], isFirst);
@@ -54,7 +56,7 @@ export function registryOf(parts: RegistryParts): Registry {
     tick: () => {
       if (performance.now() - exchangedAt < EXCHANGE_MS) return;
       exchangedAt = performance.now();
-      // Registered again, for a failover may have lost it.
+      // Senders are registered again, because a failover may have lost them.
       exchange(parts, [...registered.keys()], counts.take(), true)
         .then(parts.also)
         .catch(() => undefined);
@@ -66,7 +68,7 @@ export function registryOf(parts: RegistryParts): Registry {
   };
 }
 
-/** @param isTold whether all counts are asked for. */
+/** Registers senders and exchanges counts. @param isTold true if all counts are asked for. */
 async function exchange(
   { lane, scripts, keys, counts }: RegistryParts,
   senders: readonly string[],
@@ -84,7 +86,7 @@ async function exchange(
   counts.merge(received);
 }
 
-/** What a script is told: whose rows it works on, its `ARGV[1]`, as JSON, and what follows. */
+/** Runs a script: on the rows of a sender, with `ARGV[1]` as JSON, and further arguments. */
 export type RunScript = (
   script: RowScript,
   sender: string | readonly string[],
@@ -92,27 +94,30 @@ export type RunScript = (
   args?: readonly Arg[],
 ) => Promise<unknown>;
 
-/** An open connection and what is known of the servers behind it. */
+/** An open connection, and the knowledge of the servers behind it. */
 export interface Session {
-  /** Runs a script on a sender's rows; answers once the replicas that are asked for have it. */
+  /** Runs a script on a sender's rows, and answers once enough replicas have it. */
   readonly run: RunScript;
-  /** For what no answer rests on: waits for no replica. */
+  /** Runs a script on which no answer rests: it waits for no replica. */
   readonly read: RunScript;
   readonly registry: Registry;
-  /** Whether keys of two senders may be in two slots, so that no script has both. */
+  /** True if keys of two senders may be in two slots, so that no script may have both. */
   readonly slots: { areApart: boolean };
   readonly counts: NonceCounts;
   readonly keyids: Keyids;
   readonly sweepsOfAll: ReturnType<typeof sweepsOfAll>;
   readonly identity: () => StoreIdentity;
-  /** Ms that are added to the server's clock. */
+  /** Returns the ms that are added to the server's clock. */
   readonly offsetMs: () => number;
-  /** @throws ConfigError where a newer package has changed the keys meanwhile. */
+  /** Returns the durability. @throws ConfigError if a newer package has changed the keys meanwhile. */
   durability(): Promise<Durability | 'unknown'>;
-  /** What an owner has to change for more. */
+  /** Returns the advice for more durability. */
   advice(): string;
-  /** Of a primary: theirs are one clock, or leases would not hold over a failover. Unix ms. */
+  /**
+   * Returns the clock of a primary. The clocks of all primaries count as one, or leases would not hold over a failover.
+   * Unix ms.
+   */
   clock(): Promise<number>;
-  /** Waits for what runs, then disconnects. */
+  /** Waits for running work, then disconnects. */
   close(): Promise<void>;
 }

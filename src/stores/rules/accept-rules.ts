@@ -1,3 +1,5 @@
+// The five rules of accept in their order: nonce, known record, staleness, caps, insertion (admission.md §3.1 to §3.5).
+// Called by memory, SQLite and the optimistic store inside one atomic step, on its clock; a verifier asks `lookAtNonce`.
 import type { AcceptDecision, AcceptRequest, AcceptResult, EventClaim } from '../store.ts';
 import { insertedAnswer, requireLength } from './lease-rules.ts';
 import { onRecord } from './duplicate.ts';
@@ -11,10 +13,10 @@ import type { Claim, NonceRow, RecordRow, Rows, TaskRow, Usage } from './rule-ro
 import { dropsEnd, followsEnd, isSecondEnd, notNewer, secondTerminal, terminalAtInsert } from './terminal.ts';
 import { afterFirst, firstTold, type Found, heldTerminal, join } from './channels.ts';
 
-/** One refusal pays for at most so many deletions: a cap that was lowered by much is reached over several calls. */
+/** The most rows that one refused accept deletes: a cap that was lowered by much is reached over several calls. */
 const PURGE_MOST = 4096;
 
-/** Bodies differ in size, so bytes are freed by so many rows at a time. */
+/** Rows deleted between two looks at the bytes, because bodies differ in size. */
 const PURGE_BYTES_STEP = 256;
 
 function excess(used: number, max: number): number {
@@ -22,8 +24,8 @@ function excess(used: number, max: number): number {
 }
 
 /**
- * Whether one more nonce would exceed a cap (verification.md §2.9a). What has expired never counts:
- * it is purged before the answer is no.
+ * True if one more nonce would exceed a cap (verification.md §2.9a). Expired nonces never count: they are purged
+ * before a refusal.
  */
 function noncesFull({ rows, request, now, used }: Accepting, keyid: string): boolean {
   const { sender, limits } = request;
@@ -41,7 +43,7 @@ function noncesFull({ rows, request, now, used }: Accepting, keyid: string): boo
   return isFull(rows.usage(sender, keyid));
 }
 
-/** Whether the sender has no room for one more record (contract.md §9.6). */
+/** True if the sender has no room for one more record (contract.md §9.6). */
 function entriesFull({ rows, request, now, used }: Accepting): boolean {
   const max = request.limits.maxRecordsPerSender;
   if (used.entries < max) return false;
@@ -49,7 +51,7 @@ function entriesFull({ rows, request, now, used }: Accepting): boolean {
   return rows.usage(request.sender, undefined).entries >= max;
 }
 
-/** Whether the sender has no room for `bytes` more of unfinished bodies. */
+/** True if the sender has no room for `bytes` more of unfinished bodies. */
 function bytesFull({ rows, request, now, used }: Accepting, bytes: number): boolean {
   const room = request.limits.maxPendingBytesPerSender - bytes;
   let left = used;
@@ -62,7 +64,7 @@ function bytesFull({ rows, request, now, used }: Accepting, bytes: number): bool
   return left.pendingBytes > room;
 }
 
-/** What of a new record differs from case to case. */
+/** The members of a new record that differ from case to case. */
 type Start = Pick<
   RecordRow,
   | 'state'
@@ -81,7 +83,7 @@ type Start = Pick<
   | 'expiresAt'
 >;
 
-/** A new record: made at once and not by changes, for every delivery makes one. */
+/** Makes a new record. Its members are written once, and not changed from a default: every delivery makes one. */
 function newRecord({ request, now }: Accepting, event: EventClaim, start: Start): RecordRow {
   const runs = start.state === 'leased' ? 1 : 0;
   return {
@@ -119,7 +121,10 @@ function newRecord({ request, now }: Accepting, event: EventClaim, start: Start)
   };
 }
 
-/** Rule 3, where there is room: DONE(stale), so that the next copy is a duplicate. It was never handed on. */
+/**
+ * Records an event that is never handed on as DONE(stale), so that its next copy is a duplicate. Called only if there
+ * is room.
+ */
 function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Found | undefined): void {
   const start: Start = {
     state: 'stale',
@@ -141,7 +146,7 @@ function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Fo
   join(step, event.task, first);
 }
 
-/** Rule 5: record, task and notification id; inline and the task free, leased at once. */
+/** Rule 5: inserts the record, and saves its task and notification id. In mode inline a free task leases it at once. */
 function insertEvent(
   step: Accepting,
   event: EventClaim,
@@ -173,7 +178,10 @@ function insertEvent(
   };
 }
 
-/** Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or QUEUED where another record holds the task. */
+/**
+ * Makes the members with which a record begins. Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or
+ * QUEUED if another record holds the task.
+ */
 function startOf(
   step: Accepting,
   event: EventClaim,
@@ -213,13 +221,14 @@ function startOf(
     acked: false,
     parkedUntil: 0,
     afterTerminal: followsEnd(rows, event, task, now),
-    // Never under a live lease.
+    // The record never expires under a live lease.
     expiresAt: Math.max(expiresAt, leaseUntil),
   };
 }
 
 /**
- * `Store.accept`, rules 1 to 5 in their order. Runs inside one atomic step of the backend.
+ * Decides `Store.accept` by rules 1 to 5, in their order. Runs inside one atomic step of the backend.
+ *
  * @throws ConfigError for a `leaseMs` that is not a length of time.
  */
 export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptResult {
@@ -245,19 +254,19 @@ function decide(step: Accepting, known: NonceRow | undefined, record: RecordRow 
   const refused = checkNonce(step, known, record);
   if (refused) return { kind: refused };
   const decision: Decided = event ? decideEvent(step, event, record) : { kind: 'burned' };
-  // The nonce goes with the event or not at all: burned before the event is safe, it would lose the event.
+  // The nonce is burned with its event or not at all: burned before the event is safe, it would lose the event.
   if (!UNRECORDED.has(decision.kind)) saveNonce(step, known);
   return decision;
 }
 
-/** Of these nothing is kept: the same bytes, which their sender may send again, are to get the same answer. */
+/** Decisions that keep nothing: the sender may send the same bytes again, and they must get the same answer. */
 const UNRECORDED: ReadonlySet<AcceptDecision['kind']> = new Set([
   'over-cap',
   'already-final',
   'final-unsafe',
 ] as const);
 
-/** What rule 1 says of a nonce that comes without an event; undefined: it is new, and there is room. It is not kept. */
+/** Judges a nonce that comes without an event, by rule 1. Undefined: it is new, and there is room. It is not kept. */
 export function lookAtNonce(
   rows: Rows,
   request: AcceptRequest,
@@ -280,11 +289,11 @@ function checkNonce(
   if (!known) return noncesFull(step, request.nonce.keyid) ? 'rate-abuse' : undefined;
   const sameEvent = known.key === (request.event?.key ?? null);
   if (sameEvent && known.acceptId === request.acceptId) return undefined;
-  // No record: the event ended and was forgotten, or was stale and left no record. Either way it was answered.
+  // Without a record the event ended and was forgotten, or was stale and left none. Either way it was answered.
   return sameEvent && record && !record.acked ? undefined : 'replayed';
 }
 
-/** Rule 2 where the record exists, else rules 3, 4 and 5. */
+/** Applies rule 2 if the record exists, else rules 3, 4 and 5. */
 function decideEvent(step: Accepting, event: EventClaim, record: RecordRow | undefined): Decided {
   if (record)
     return { ...onRecord(step, event, record), ...(dropsEnd(event, record) && { endDropped: true }) };
@@ -304,7 +313,7 @@ function decideNew(
   const first = firstTold(step, event.task, task);
   const ended =
     afterFirst(step, event.task, first) ?? notNewer(event, task, held) ?? secondTerminal(event, held);
-  // A duplicate is recorded too, so that its next copy is one, whatever is applied to the task meanwhile.
+  // A duplicate is recorded as well. So its next copy is a duplicate, whatever is applied to the task meanwhile.
   const claim = ended && RECORDED[ended.kind];
   if (claim && !entriesFull(step)) insertEnded(step, event, claim, first);
   if (ended) return ended;
@@ -315,13 +324,14 @@ function decideNew(
   return insertEvent(step, event, task, first ?? held);
 }
 
-/** What is kept of an event that is never handed on. */
+/** The claim that is noted of an event that is never handed on. */
 const RECORDED: Partial<Record<AcceptDecision['kind'], Claim>> = { stale: 'stale', done: 'waiting' };
 
-/** Check 13: kept from the store's now for as long as it has to live on the receiver's clock. */
+/** Check 13: keeps the nonce, from the store's now, for as long as it has to live on the receiver's clock. */
 function saveNonce(step: Accepting, known: NonceRow | undefined): void {
   const { rows, request, now } = step;
-  // It stays the first one's: bytes that come again are known for it, also where their own accept is sent again.
+  // A nonce stays with the accept that burned it first. So bytes that come again are recognized, even if their own
+  // accept is sent again.
   if (!request.nonce || known) return;
   const { keyid, nonce, expiresAtMs, nowMs } = request.nonce;
   rows.saveNonce({

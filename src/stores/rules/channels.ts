@@ -1,3 +1,6 @@
+// Compares reports of one task by several channels: a webhook, the first answer, a poll (admission.md §5.9).
+// Called by accept, claims, completions and `run` of registrations.
+// Only claims that name their channel (`TaskClaim.told`) are judged.
 import type { EventChannel } from '../../events/event.ts';
 import { isOperationRow } from '../constants.ts';
 import type { AcceptDecision, TaskClaim, ToldClaim } from '../store.ts';
@@ -5,21 +8,16 @@ import { isAfterTerminal, markExpiry, taskRow } from './order.ts';
 import type { Accepting } from './task-wait.ts';
 import type { FirstTerminal, LastTold, RecordRow, RecordState, Rows, TaskRow } from './rule-rows.ts';
 
-/*
- * What several channels tell of one task (admission.md §5.9): a webhook, the first answer, a poll. Only where the claim says by
- * which channel it came (`TaskClaim.told`).
- *
- * An answer that ends the operation at once names no task. So a terminal status is noted by task and by operation: the
- * operation has a row among the tasks.
- */
+/* An answer that ends the operation at once names no task. So a terminal status is noted by task and by operation: the operation has a
+row among the tasks. */
 
 export interface Found {
   readonly first: FirstTerminal;
-  /** Its record; undefined once that is forgotten. */
+  /** The record of that event; undefined once it is forgotten. */
   readonly record: RecordRow | undefined;
 }
 
-/** The first terminal status that any channel told of the event's task, or of its operation. */
+/** Finds the first terminal status that any channel told of the event's task, or of its operation. */
 export function firstTold(
   step: Accepting,
   claim: TaskClaim | undefined,
@@ -32,9 +30,9 @@ export function firstTold(
   if (own || operation === undefined) return own;
   const row = rows.task(request.sender, operation, now);
   const found = row && heldTerminal(rows, row, now);
-  // Of another task: its seller has repeated an operation_id, and one task's end is not the other's.
+  // A seller may repeat an operation_id: then the end is another task's, and not this one's.
   if (!found || !isAnotherTasks(found.first, claim)) return found;
-  // Unless the answer has ended the call: then a task of which nothing else was told is made up.
+  // Except if the answer ended the call: then the seller made up a task of which nothing else was told.
   return sourceOf(found.first) === 'response' && !isApplied(task) ? found : undefined;
 }
 
@@ -42,8 +40,8 @@ const isApplied = (task: TaskRow | undefined): boolean =>
   task !== undefined && (task.told !== null || task.mark !== null);
 
 /**
- * The first terminal status of a task, or an operation. Not one whose event was forgotten before it was applied, or was
- * ended without a run: then there is none.
+ * Finds the first terminal status of a task or an operation. There is none if its event was forgotten before it was
+ * applied, or was ended without a run.
  */
 export function heldTerminal(
   rows: Pick<Rows, 'record'>,
@@ -57,16 +55,19 @@ export function heldTerminal(
   return { first, record };
 }
 
-/** Its key was forgotten, and came again for another task; of a joined operation the ids differ as well. */
+/**
+ * True if the key was forgotten and came again for another task. A claim with a channel is excluded: of a joined
+ * operation ids differ as well.
+ */
 const isReused = ({ task }: RecordRow, id: string): boolean => !task?.told && task?.id !== id;
 
-/** Two webhooks of a task are its edition's affair. */
+/** False for two webhooks of one task: the edition judges those, not this file. */
 export const areOtherChannels = (one: EventChannel, two: EventChannel): boolean =>
   one !== 'webhook' || two !== 'webhook';
 
 export const sourceOf = ({ told }: FirstTerminal): EventChannel => told?.source ?? 'webhook';
 
-/** Rule 3 for a task, or an operation, that has ended by another channel's word. */
+/** Rule 3 for a task or an operation that another channel has ended. */
 export function afterFirst(
   step: Accepting,
   claim: TaskClaim | undefined,
@@ -79,7 +80,10 @@ export function afterFirst(
 
 const DUPLICATE = { kind: 'done', changed: false, state: 'stale', died: false } as const;
 
-/** The first one wins, whatever it says, and where it is not safe yet, another channel's word makes it so. */
+/**
+ * Answers a second terminal status. The first one wins, whatever it says; if it is not safe yet, the other channel
+ * makes it safe.
+ */
 function secondEnd(
   { rows }: Accepting,
   claim: TaskClaim,
@@ -96,7 +100,7 @@ function secondEnd(
 
 const OPEN: ReadonlySet<RecordState> = new Set(['queued', 'leased', 'dead'] as const);
 
-/** The claim of an end that is not applied yet, with what another channel adds to it: a newer time, or the other name. */
+/** Adds to the claim of an end that is not applied yet: another channel's newer time, or its task or operation. */
 function toldTwice(own: TaskClaim | null, other: TaskClaim): TaskClaim | null {
   if (!own?.told) return own;
   const { operation = own.id === other.id ? other.told?.operation : other.id } = own.told;
@@ -109,7 +113,10 @@ function toldTwice(own: TaskClaim | null, other: TaskClaim): TaskClaim | null {
   return { ...own, told };
 }
 
-/** undefined: it has no time of its own, and is never too old. */
+/**
+ * Returns the newest time of an end that was told twice. Undefined: it has none of its own. Null: a channel told it
+ * without a time. In both cases it is never too old.
+ */
 function newestOf({ instant, told }: TaskClaim, other: string | undefined): string | null | undefined {
   const known = told?.newest === undefined ? instant : told.newest;
   if (known === undefined || known === null) return known;
@@ -118,8 +125,8 @@ function newestOf({ instant, told }: TaskClaim, other: string | undefined): stri
 }
 
 /**
- * A record's claim as it is ordered: a task's first end is as new as the newest that told it, else what was acknowledged with it
- * would end with it as too old.
+ * Returns the claim by which a record is ordered. A task's first end is as new as the newest that told it. Otherwise
+ * it could become stale, and the other channel's end, which was acknowledged as its duplicate, would be lost with it.
  */
 export function orderedBy({ key, task: claim }: RecordRow, task: TaskRow | undefined): TaskClaim | null {
   if (claim?.told?.newest === undefined || task?.terminal?.key !== key) return claim;
@@ -129,8 +136,8 @@ export function orderedBy({ key, task: claim }: RecordRow, task: TaskRow | undef
 }
 
 /**
- * The task and the operation that a terminal status names have one end: the one of the two that knew of none knows it now.
- * Where there is room for rows.
+ * Joins the task and the operation that a terminal status names: the one that knew of no end now has the other's.
+ * Called only if there is room for rows.
  */
 export function join(step: Accepting, claim: TaskClaim | undefined, found: Found | undefined): void {
   if (!claim?.told || !claim.terminal || !found) return;
@@ -143,7 +150,10 @@ export function join(step: Accepting, claim: TaskClaim | undefined, found: Found
   }
 }
 
-/** The answer that ended an operation has no time, and no status of a task can be newer. Else the mark says which is. */
+/**
+ * Judges a status after the end. The answer that ended an operation has no time, and no status of a task can be
+ * newer. Otherwise the mark decides.
+ */
 function afterEnd({ source }: ToldClaim, { first }: Found): AcceptDecision | undefined {
   if (sourceOf(first) !== 'response') return undefined;
   return source === 'webhook'
@@ -152,8 +162,9 @@ function afterEnd({ source }: ToldClaim, { first }: Found): AcceptDecision | und
 }
 
 /**
- * Whether another channel has told of it already, or of what came after it: of a status with a time, the same one at the same
- * time; of one without, the status that the task has, or anything that was applied since it was asked for.
+ * True if another channel has told this status already, or a later one. A status with a time is told by the same
+ * status at the same time. One without a time is told by the status that the task has, or by anything applied since
+ * it was asked for.
  */
 export function isTold(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
   if (!claim?.told || !task) return false;
@@ -181,9 +192,13 @@ function isOutdated({ status, askedAt }: ToldClaim, last: LastTold): boolean {
 }
 
 /**
- * How far the end of a task is, by the event that said so first. `done`: applied, or DEAD. `safe`: acknowledged, so that no
- * channel has to tell it again, unless a newer status is applied before it and makes it stale. `unsafe`: its handler has yet to
- * succeed, and its sender may give up.
+ * Returns the progress of a task's end, by the event that told it first.
+ *
+ * - `done`: applied, or DEAD.
+ * - `safe`: acknowledged, so no channel has to tell it again. A newer status that is applied before it can still
+ *   make it stale.
+ * - `unsafe`: its handler has yet to succeed, and its sender may give up.
+ *
  * @param id of the task's row.
  */
 export function taskEnd(
@@ -201,7 +216,7 @@ export function taskEnd(
   return record.acked ? 'safe' : 'unsafe';
 }
 
-/** What is noted of a terminal status beside its key. */
+/** Returns the facts that are noted of a terminal status beside its key: its channel, its hash, its task. */
 export function toldTerminal({ id, terminal, told }: TaskClaim): FirstTerminal['told'] {
   if (!told || !terminal) return undefined;
   const { source, hash } = told;
@@ -209,8 +224,8 @@ export function toldTerminal({ id, terminal, told }: TaskClaim): FirstTerminal['
 }
 
 /**
- * The first end of a row, when an event is applied; undefined: it stays. What is applied takes the place of one that is not: of
- * two webhooks that may never be.
+ * Returns the first end of a row when an event is applied; undefined: the row stays as it is. An applied end replaces
+ * one that is not: of two webhooks, the other may never be applied.
  */
 export function endApplied({ key, task }: RecordRow, first: FirstTerminal | null): FirstTerminal | undefined {
   if (!task?.terminal) return undefined;
@@ -220,7 +235,7 @@ export function endApplied({ key, task }: RecordRow, first: FirstTerminal | null
   return { key, hash: '', state: 'applied', ...(told && { told }) };
 }
 
-/** The operation of a terminal status that was applied has ended too, unless another task's end was its own. */
+/** Ends the operation of a terminal status that was applied, unless the end of another task is noted there. */
 export function endOperation(rows: Rows, record: RecordRow, now: number, retentionMs: number): void {
   const { sender, task } = record;
   const id = task?.told?.operation;
@@ -237,7 +252,7 @@ function isAnotherTasks(first: FirstTerminal | null, { id }: TaskClaim): boolean
   return of !== undefined && of !== id;
 }
 
-/** Of the task's row, when one of its events is applied; `mark`: it is the newest one. */
+/** Returns the last status of a task's row when one of its events is applied; `isMark`: the event sets the mark. */
 export function toldAtEnd(
   { task }: RecordRow,
   known: TaskRow | undefined,

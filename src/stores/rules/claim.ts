@@ -1,3 +1,5 @@
+// Leases records to accepts and workers: claims, crashes and suspects (admission.md §4.3 to §4.9); the operator's calls.
+// Called by memory, SQLite and the optimistic store inside one atomic step, with the clock passed in.
 import { ConfigError } from '../../shared/errors.ts';
 import { isOperationRow } from '../constants.ts';
 import type {
@@ -19,26 +21,29 @@ import type { QueueRows, RecordRow, Rows, TaskRow } from './rule-rows.ts';
 import { followsEnd, isPastEnd } from './terminal.ts';
 import { isTold, orderedBy } from './channels.ts';
 
-/** Who wants to run a record that nobody holds: an accept in inline mode, or a worker. */
+/** An accept in inline mode, or a worker, that asks to run a record that nobody holds. */
 interface Claimant extends Lessee {
   readonly retry: RetryLimits;
-  /** It runs a suspect apart from others: its process has kept its one place for it. */
+  /** True if its process has kept its one place for a suspect, which runs apart from others. */
   readonly takesSuspects: boolean;
-  /** Whether its process runs this record, perhaps on a lease that has run out: then the task is held. */
+  /** True for a record that its process runs, even on a lease that has run out: that record still holds its task. */
   readonly runsHere?: (record: RecordRow) => boolean;
 }
 
 /**
- * What came of it; `record` is what was written. `suspect`: it is one, and waits for who takes suspects, or for `putOffMs`. `busy`: nothing
- * was written, for `holder` has the task.
+ * The result of a claim; `record` is the record as it was written. `suspect`: not leased, since only a claimant with
+ * `takesSuspects` may lease it, and only once `putOffMs` is over. `busy`: nothing was written, because `holder` has
+ * the task.
  */
 type Claimed =
   | { readonly kind: 'won' | 'died' | 'stale' | 'suspect'; readonly record: RecordRow }
   | { readonly kind: 'busy'; readonly record: RecordRow; readonly holder: RecordRow };
 
 /**
- * `Store.accept`, rule 2, for a record that is QUEUED or whose lease is over; `StoreInbox.lease` for each candidate.
- * @param note what the caller writes on the record beside the rest: an accept remembers its answer.
+ * Claims a record that is QUEUED or whose lease is over: rule 2 of `Store.accept`, and each candidate of
+ * `StoreInbox.lease`.
+ *
+ * @param note members that the caller adds to the record as it is written: an accept notes its answer.
  */
 export function claimRecord(
   rows: Rows,
@@ -74,17 +79,22 @@ export function claimRecord(
   return { kind: 'won', record: won };
 }
 
-/** A crash that was charged, and was none: the process is heard again. */
+/** Takes a charge back if the process whose crash was charged is heard again: it was no crash. */
 function takenBack(rows: Rows, found: RecordRow, now: number): RecordRow {
   if (found.crashedIn === null || !rows.isProcessAlive(found.crashedIn, now)) return found;
   return { ...found, crashes: found.crashes - 1, crashedIn: null };
 }
 
 /**
- * A lease that ran out. The claimant's own: it asks again because it was not told, so no handler ran. Of a process that
- * lives: the store was away, or the process was; the attempt stays counted. Else a crash, by whichever of the events that
- * ran there: the attempt is given back, and the record becomes a suspect; one that was a suspect ran alone, is charged, and has to wait.
- * The owner goes: the accept that won is not to find it its own. It is due since its lease ran out.
+ * Queues a record whose lease ran out, and says by its members how the lease ended (admission.md §4.4).
+ *
+ * - The claimant owned it: its reply was lost, and no handler ran. The attempt is given back.
+ * - Its process lives: the store could not be reached, or the process stood still. The attempt stays counted.
+ * - Else its process crashed, by any of the events that ran there. The attempt is given back, and the record
+ *   becomes a suspect. A record that was a suspect already ran alone: it is charged, and has to wait.
+ *
+ * The owner is cleared, so that the accept which won does not find the lease its own if it is repeated. The record
+ * counts as due since the end of its lease.
  */
 function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): RecordRow {
   const { process, suspect, crashes } = found;
@@ -100,7 +110,10 @@ function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): 
   return { ...crashed, crashes: charged, crashedIn: process, notBefore };
 }
 
-/** Due when it is put off no longer, for who takes suspects. Where it was charged, its task is free for others meanwhile. */
+/**
+ * Leaves a suspect queued: it is due once its wait is over, for claimants that take suspects. A charge frees its task
+ * meanwhile.
+ */
 function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
   const record = { ...suspect, parkedUntil: 0 };
   rows.updateRecord(record);
@@ -108,7 +121,10 @@ function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
   return { kind: 'suspect', record };
 }
 
-/** Attempts count at the lease, and are given back by a crash; crashes are what bounds an event that ends its process. */
+/**
+ * True if attempts or crashes are used up. A crash gives its attempt back, so crashes bound an event that ends its
+ * process.
+ */
 function isUsedUp(record: RecordRow, retry: RetryLimits): boolean {
   return record.attempts >= retry.attempts || record.crashes >= retry.crashes;
 }
@@ -122,12 +138,12 @@ function end(
   const expiresAt = ended.state === 'dead' ? null : ended.expiresAt;
   const record: RecordRow = { ...ended, owner: null, acked: true, parkedUntil: 0, expiresAt, ...note };
   rows.updateRecord(record);
-  // It may have been the one that was told of its task's freedom: the next one is, in its place.
+  // This record may be the one that its free task has woken. Then the next one is woken in its place.
   freeTask(rows, record, now);
   return { kind: ended.state === 'dead' ? 'died' : 'stale', record };
 }
 
-/** Takes the task too. What is said of the event's place in it is as of now. */
+/** Leases the record, and makes it the holder of its task. `ahead` and `afterTerminal` are judged anew. */
 function take(
   rows: Rows,
   record: RecordRow,
@@ -144,10 +160,10 @@ function take(
   return { ...leased(record, claimant, now), ...place };
 }
 
-/** One atomic step of a backend, on its clock. */
+/** Runs one atomic step of a backend, on the backend's clock. */
 type Atomic = <T>(step: (rows: QueueRows, now: number) => T) => Promise<T>;
 
-/** `Store.inbox` of a backend that brings the rows. */
+/** Makes `Store.inbox` for a backend that brings the rows. */
 export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreInbox {
   return {
     lease: (request) =>
@@ -165,26 +181,26 @@ export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreIn
   };
 }
 
-/** Candidates that one call looks at: bounds how long a synchronous backend keeps its process. */
+/** The most candidates of one call: it bounds how long a synchronous backend blocks its process. */
 const LOOK_MOST = 256;
 
-/** Longest page. */
+/** The longest page. */
 const PAGE_MOST = 1000;
 
 type DeadEvent = LeaseDueResult['died'][number];
 
-/** What came of a record that a worker looked at; nothing: it has to wait, or has come to its end without a run. */
+/** The result for a record that a worker looked at. Without a member the record has to wait. */
 export interface Looked {
   readonly event?: LeasedEvent;
   readonly dead?: DeadEvent;
   readonly stale?: DeadEvent;
-  /** It has become a suspect, and is due. */
+  /** True if it has just become a suspect, and is due. */
   readonly isSuspected?: true;
 }
 
 /**
- * `StoreInbox.lease`, for one record that is due. It leaves the due ones, leased, ended or parked, so that no sender
- * can keep workers busy with events that cannot run.
+ * Leases one record that is due, for `StoreInbox.lease`. It leaves the due records in any case: leased, ended or
+ * parked. So no sender can keep workers busy with events that cannot run.
  */
 export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest, now: number): Looked {
   if (isLive(found, now)) {
@@ -199,19 +215,20 @@ export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest,
   if (claimed.kind === 'stale') return { stale: { sender: found.sender, key: found.key } };
   if (claimed.kind === 'suspect') return putOffMs(claimed.record, now) > 0 ? {} : { isSuspected: true };
   if (claimed.kind === 'busy') {
-    // One that was due because its time is too far ahead is not due again for that.
+    // A record may be due because its time is too far ahead (§4.11). A smaller time keeps it from being due again for
+    // that.
     const notBefore = Math.min(claimed.record.notBefore, now);
     rows.updateRecord({ ...claimed.record, notBefore, parkedUntil: parkedUntil(claimed.holder, now) });
   }
   return {};
 }
 
-/** Whether the caller's process runs it already. */
+/** True if the caller's process runs the record already. */
 export function isExcepted({ except = [] }: LeaseDueRequest, { sender, key }: RecordName): boolean {
   return except.some((one) => one.key === key && one.sender === sender);
 }
 
-/** What was leased, and what the look has ended. */
+/** The events that were leased, and those that the look has ended. */
 interface Taken {
   readonly events: LeasedEvent[];
   readonly died: DeadEvent[];
@@ -234,7 +251,7 @@ function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): Lease
     const found = request.alone ? rows.dueSuspect(now) : rows.due(now);
     if (!found) break;
     if (isExcepted(request, found)) {
-      // Out of the search's way, in this step alone.
+      // `due` skips it while it is not acknowledged. The row is restored below, in the same step.
       rows.updateRecord({ ...found, acked: false });
       excepted.push(found);
       continue;
@@ -252,13 +269,13 @@ function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): Lease
   };
 }
 
-/** `StoreInbox.overdueMs`. */
+/** Computes `StoreInbox.overdueMs`. */
 function overdueMs(rows: QueueRows, now: number): number | undefined {
   const first = Math.min(rows.nextDue() ?? Infinity, rows.nextSuspect() ?? Infinity);
   return first <= now ? now - first : undefined;
 }
 
-/** A leased record, for who runs it. */
+/** Makes the event that a worker gets from a record that it has leased. */
 export function leasedEvent(rows: Rows, record: RecordRow, owner: string, now: number): LeasedEvent {
   const { sender, key, traceparent, url, reemission, afterTerminal, afterFinal, ahead } = record;
   const { windows, claimedState } = record;
@@ -281,13 +298,21 @@ export function leasedEvent(rows: Rows, record: RecordRow, owner: string, now: n
   };
 }
 
-/** `StoreInbox.list`. @throws ConfigError for an `after` that no page gave. */
+/**
+ * Lists records for `StoreInbox.list`.
+ *
+ * @throws ConfigError for an `after` that no page gave.
+ */
 function list(rows: QueueRows, query: InboxQuery, now: number): InboxPage {
   const page = rows.page(checkedQuery(query), now);
   return { records: page.rows.map(seen), ...(page.next !== undefined && { next: page.next }) };
 }
 
-/** @throws ConfigError for an `after` that no page gave. */
+/**
+ * Bounds the limit of a query.
+ *
+ * @throws ConfigError for an `after` that no page gave.
+ */
 export function checkedQuery(query: InboxQuery): InboxQuery {
   if (query.after !== undefined && !/^[0-9]{1,16}$/.test(query.after)) {
     throw new ConfigError(
@@ -297,13 +322,13 @@ export function checkedQuery(query: InboxQuery): InboxQuery {
   return { ...query, limit: Math.min(Math.max(1, Math.floor(query.limit)), PAGE_MOST) };
 }
 
-/** Which record an operator means. */
+/** The record that an operator means. */
 export interface RecordName {
   readonly sender: string;
   readonly key: string;
 }
 
-/** `StoreInbox.inspect`. */
+/** Shows one record for `StoreInbox.inspect`, with its body if it is kept. */
 export function inspect(rows: Rows, { sender, key }: RecordName, now: number): InboxRecord | undefined {
   const record = rows.record(sender, key, now);
   if (!record) return undefined;
@@ -311,7 +336,7 @@ export function inspect(rows: Rows, { sender, key }: RecordName, now: number): I
   return { ...seen(record), ...(kept && { body: rows.body(sender, key) }) };
 }
 
-/** A record as its owner sees it. */
+/** Makes the operator's view of a record. */
 export function seen(record: RecordRow): InboxRecord {
   const { sender, key, state, acked, runs, attempts, crashes, insertedAt, notBefore, leaseUntil } = record;
   return {
@@ -334,10 +359,10 @@ export function seen(record: RecordRow): InboxRecord {
   };
 }
 
-/** Not an event that names its operation alone. */
+/** False for an event that names its operation alone. */
 const namesTask = ({ id, told }: TaskClaim): boolean => !(told && isOperationRow(id));
 
-/** `StoreInbox.redrive`. */
+/** Queues a DEAD record again, for `StoreInbox.redrive`: without attempts, crashes or suspicion. */
 export function redrive(rows: Rows, { sender, key }: RecordName, now: number): 'queued' | 'absent' | 'other' {
   const record = rows.record(sender, key, now);
   if (!record) return 'absent';
@@ -347,7 +372,7 @@ export function redrive(rows: Rows, { sender, key }: RecordName, now: number): '
   return 'queued';
 }
 
-/** `StoreInbox.discard`. */
+/** Ends a QUEUED or DEAD record without a run, for `StoreInbox.discard`: it is stale, and its task is free. */
 export function discard(
   rows: Rows,
   of: RecordName & { readonly retentionMs: number; readonly only: 'dead' | 'queued' | undefined },

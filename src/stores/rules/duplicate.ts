@@ -1,3 +1,5 @@
+// Rule 2 of accept: the record exists already (admission.md §3.2, §3.7, §4.5).
+// Called by accept-rules.ts; memory, SQLite and the optimistic store run it inside one atomic step.
 import type { AcceptDecision, EventClaim } from '../store.ts';
 import { claimRecord } from './claim.ts';
 import { wonAnswer } from './lease-rules.ts';
@@ -5,7 +7,7 @@ import { isLive, runsHere } from './order.ts';
 import type { Claim, RecordRow } from './rule-rows.ts';
 import { putOffMs, seenLease, type Accepting, stepLeftMs } from './task-wait.ts';
 
-/** Rule 2: the record exists. Record caps are not looked at: duplicates must get their 2xx. */
+/** Answers a delivery whose record exists. Caps of records are not looked at: duplicates must get their 2xx. */
 export function onRecord(step: Accepting, event: EventClaim, found: RecordRow): AcceptDecision {
   const record = seenLease(step.rows, found, step.now);
   const changed = isChanged(event, record);
@@ -25,7 +27,7 @@ export function onRecord(step: Accepting, event: EventClaim, found: RecordRow): 
 
 function onOpenRecord(step: Accepting, record: RecordRow, changed: boolean): AcceptDecision {
   if (step.request.mode === 'inbox') {
-    // The answer will be 2xx, so from here on it is safe; its worker does the rest.
+    // The answer will be 2xx, so the record is safe from here on. A worker does the rest.
     if (!record.acked) step.rows.updateRecord({ ...record, acked: true, expiresAt: null });
     return { kind: 'in-flight', changed };
   }
@@ -34,12 +36,15 @@ function onOpenRecord(step: Accepting, record: RecordRow, changed: boolean): Acc
   return leftMs > 0 ? { kind: 'backing-off', changed, leftMs } : claim(step, record, changed);
 }
 
-/** A replay is told so: what it does when it has waited is a replay's too. */
+/**
+ * Makes an answer that lets the delivery wait. A replay is told that it is one: after its wait it still counts as a
+ * replay.
+ */
 function waits<K extends 'in-flight' | 'task-busy'>({ replay }: Accepting, kind: K, changed: boolean) {
   return { kind, changed, ...(replay && { replay }) };
 }
 
-/** Other bytes, or another canonical JSON where both copies have that fingerprint (verification.md §2.21). */
+/** True for other bytes, unless both copies have a canonical JSON and it is the same (verification.md §2.21). */
 function isChanged(event: EventClaim, record: RecordRow): boolean {
   if (event.rawHash === record.rawHash) return false;
   return event.canonicalHash === undefined || event.canonicalHash !== record.canonicalHash;
@@ -47,7 +52,7 @@ function isChanged(event: EventClaim, record: RecordRow): boolean {
 
 type Again = (step: Accepting, record: RecordRow, changed: boolean) => AcceptDecision | undefined;
 
-/** What an `acceptId` that comes again was told; undefined: decide anew. */
+/** The answer for an `acceptId` that comes again, by what it was told; undefined: decide anew. */
 const ANSWER_AGAIN: Record<Claim, Again> = {
   won: (step, record, changed) => {
     // A lease that ran out, was given back or went to a worker is nobody's: a handler must not start on it.
@@ -63,7 +68,7 @@ const ANSWER_AGAIN: Record<Claim, Again> = {
   }),
   stale: (_step, _record, changed) => ({ kind: 'stale', changed }),
   died: (_step, _record, changed) => ({ kind: 'done', changed, state: 'dead', died: true }),
-  // `in-flight` and `task-busy` are how waiting begins; the same accept again is how it ends.
+  // `in-flight` and `task-busy` begin a wait, and the same accept again ends it.
   waiting: () => undefined,
 };
 
@@ -71,7 +76,10 @@ function firstCopy(step: Accepting, record: RecordRow, changed: boolean): Uint8A
   return changed && record.state !== 'applied' ? step.rows.body(record.sender, record.key) : undefined;
 }
 
-/** QUEUED, or its lease is over. The handler gets the stored first copy, so it is handed out where this one differs. */
+/**
+ * Claims a record that is QUEUED or whose lease is over. The handler gets the stored first copy, so it is handed out
+ * if this copy differs.
+ */
 function claim(step: Accepting, found: RecordRow, changed: boolean): AcceptDecision {
   const { rows, request, now } = step;
   const claimant = {

@@ -1,22 +1,26 @@
+// Shapes a lease and its answers: attempts and runs are counted here (admission.md §4.3 and §4.5).
+// Called by the other rules, and by the optimistic store's `lease`.
 import { ConfigError } from '../../shared/errors.ts';
 import type { AcceptDecision, Lease } from '../store.ts';
 import { LONGEST_LEASE_MS } from '../constants.ts';
 import type { RecordRow } from './rule-rows.ts';
 import { stepLeftMs } from './task-wait.ts';
 
-/** Who takes a lease, and for how long. */
+/** The owner that takes a lease, and for how long. */
 export interface Lessee {
   readonly owner: string;
   readonly leaseMs: number;
   readonly retentionMs: number;
   readonly process?: string;
-  /** Claimed by bytes that were seen before: they raise no attempts (admission.md §4.5). */
+  /** True if bytes claim it that were seen before: they raise no attempts (admission.md §4.5). */
   readonly replay?: boolean;
 }
 
 /**
- * @throws ConfigError: a lease until `NaN` is over for no process, or fails deep in a backend; one that is longer than the
- * longest counts as left by a clock that was set back (admission.md §4.11).
+ * Checks a length of time. A lease until `NaN` would be over for no process, or fail deep in a backend. A lease over
+ * the longest would count as left by a clock that was set back (admission.md §4.11).
+ *
+ * @throws ConfigError for a length that is not above 0, or over `most`.
  */
 export function requireLength(
   name: 'leaseMs' | 'forMs' | 'backoffMs',
@@ -28,9 +32,10 @@ export function requireLength(
 }
 
 /**
- * The record, leased: new owner, one run more, and the attempt counted now, not at its end. It is counted once a back-off
- * step, which is used up by it (`notBefore` 0), and not for bytes that came before: else who has recorded a delivery could
- * use all attempts up.
+ * Returns the record, leased to a new owner: one run more, and the attempt counted now instead of at its end.
+ *
+ * An attempt is counted at most once a back-off step, which it uses up (`notBefore` 0). Bytes that came before raise
+ * only an `attempts` of 0. Otherwise whoever has recorded a delivery could use up all attempts of its event.
  */
 export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRow {
   const { owner, leaseMs, retentionMs, process = null, replay = false } = lessee;
@@ -46,22 +51,25 @@ export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRo
     leaseUntil,
     notBefore: isCharged ? 0 : record.notBefore,
     parkedUntil: 0,
-    // Never acknowledged: `retentionMs` after its last attempt, and never under a live lease.
+    // Never acknowledged: it expires `retentionMs` after its last attempt, and never under a live lease.
     expiresAt: record.acked ? null : Math.max(now + retentionMs, leaseUntil),
   };
 }
 
-/** `attempts` without that of its lease, where that has raised them. */
+/** Returns `attempts` without the one of the current lease, if that lease has raised them. */
 export function attemptsBefore({ attempts, notBefore }: RecordRow): number {
   return attempts - (notBefore === 0 ? 1 : 0);
 }
 
-/** What who runs it is told of its lease. */
+/** Makes the lease as its holder sees it. */
 export function leaseOf({ runs, attempts, suspect }: RecordRow, owner: string): Lease {
   return { owner, run: runs, chargedAttempts: attempts, ...(suspect && { suspect }) };
 }
 
-/** `won` for a record that this accept has leased; `body` is the first copy, where it is not the caller's own. */
+/**
+ * Makes the answer `won` for a record that this accept has leased. `body` is the first copy, if the caller's own
+ * differs.
+ */
 export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array): AcceptDecision {
   return {
     kind: 'won',
@@ -77,7 +85,7 @@ export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array
   };
 }
 
-/** What the accept that inserts a record is told. */
+/** Makes the answer for the accept that has inserted a record. */
 export function insertedAnswer(record: RecordRow): AcceptDecision {
   const { claim, reemission, ahead } = record;
   if (claim === 'won') return wonAnswer(record, false);

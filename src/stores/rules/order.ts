@@ -1,10 +1,12 @@
+// Orders the statuses of a task by its mark, and keeps its handlers apart (contract.md §9.7; admission.md §5.1 to §5.6).
+// Called by the other rules and by the optimistic store's `lease`.
 import type { AcceptRequest, TaskClaim } from '../store.ts';
 import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../constants.ts';
 import type { RecordRow, Rows, TaskRow } from './rule-rows.ts';
 
 /**
- * Ordering of one task's statuses (contract.md §9.7; admission.md §5.3): older than the mark, or equal to a terminal one and
- * not terminal itself. Events without an instant are not ordered.
+ * True for an event older than its task's mark, or at the mark of a terminal status and not terminal itself
+ * (admission.md §5.3). Events without an instant are not ordered.
  */
 export function isStale(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
   if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
@@ -12,31 +14,35 @@ export function isStale(claim: TaskClaim | null | undefined, task: TaskRow | und
   return claim.instant < task.mark;
 }
 
-/** The newest status applied is terminal and this event is newer still: applied, but worth a warning. */
+/** True if the newest applied status is terminal and this event is newer: it is applied, with a warning. */
 export function isAfterTerminal(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
   if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
   return task.markTerminal && claim.instant > task.mark;
 }
 
-/** So far ahead of the store's clock that it must not raise the mark: it would make every true status stale. */
+/**
+ * True if an event's time lies so far ahead of the store's clock that it must not raise the mark. If it did, every
+ * true status would be stale.
+ */
 export function isAhead(claim: TaskClaim | null | undefined, now: number): boolean {
   return claim?.instantMs !== undefined && claim.instantMs > now + MARK_AHEAD_MS;
 }
 
-/** Who asks for a task. */
+/** The record for which a task is asked. */
 interface Asker {
   readonly key: string;
-  /** Of a record whose lease has run out: whether the asking process runs it still. */
+  /** True for a record that the asking process still runs, even if its lease has run out. */
   readonly runsHere?: ((holder: RecordRow) => boolean) | undefined;
 }
 
-/** What waits for a task goes on after this time even if nothing freed it. Ms: 10 min. */
+/** The longest wait for a task that nothing frees. Ms: 10 min. */
 export const PARKED_MS = 600_000;
 
 /**
- * The other record that holds the task: by a live lease, for handlers of one task never overlap; or because it was handed out
- * and is undecided by no fault of its own, so that nothing of its task goes before it again (admission.md §5.5). Where nobody
- * takes it though it is due, as where there is no worker any more, the task does not wait for it for ever.
+ * Returns the other record that holds the task, if there is one. It holds the task by a live lease: handlers of one
+ * task never overlap. It also holds it if it was handed out and is undecided by no fault of its own. Then nothing of
+ * its task goes before it (admission.md §5.5). If nobody takes it though it is due, as without a worker, the task
+ * waits for it only for `PARKED_MS`.
  */
 export function holderOf(
   rows: Rows,
@@ -58,24 +64,24 @@ function holds(holder: RecordRow, now: number, { key, runsHere }: Asker): boolea
   return isLive(holder, now) || (holder.state === 'leased' && runsHere?.(holder) === true);
 }
 
-/** Whether the process that asks runs a record, as it says itself. */
+/** Makes the test for a record that the asking process runs, by the key that it named. */
 export function runsHere({ runningKey }: AcceptRequest): (record: RecordRow) => boolean {
   return ({ key }) => key === runningKey;
 }
 
-/** LEASED, and the lease has not run out. */
+/** True if the record is LEASED and its lease has not run out. */
 export function isLive(record: RecordRow, now: number): boolean {
   return record.state === 'leased' && record.leaseUntil > now;
 }
 
-/** Marks and notification ids outlive the records that made them. Unix ms. */
+/** Returns when marks and notification ids expire, which outlive the records that made them. Unix ms. */
 export function markExpiry(now: number, retentionMs: number): number {
   return now + Math.max(retentionMs, MARK_RETENTION_MS);
 }
 
-/** What stays as it is, is absent. */
+/** A change of a task's row. Absent members stay as they are. */
 export interface TaskChange extends Pick<TaskRow, 'expiresAt'> {
-  /** null: nobody. */
+  /** null: nobody holds it. */
   readonly holder?: string | null | undefined;
   readonly mark?: string;
   readonly markTerminal?: boolean;
@@ -83,7 +89,7 @@ export interface TaskChange extends Pick<TaskRow, 'expiresAt'> {
   readonly told?: TaskRow['told'] | undefined;
 }
 
-/** The task's row after a change; `known` is undefined for a task that is new or was forgotten. */
+/** Returns the task's row after a change; `known` is undefined for a task that is new or was forgotten. */
 export function taskRow(
   known: TaskRow | undefined,
   of: { readonly sender: string; readonly id: string },

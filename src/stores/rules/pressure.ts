@@ -1,10 +1,10 @@
+// Names the limits that are nearly used up after an accept, for the owner's alarm (admission.md §6.6, §8.9).
+// Called at the end of every accept.
 import { PRESSURE_SHARE } from '../constants.ts';
 import type { AcceptRequest, Pressure, StoreLimits } from '../store.ts';
 import { PRESSURE_USAGE, type Rows, type Usage } from './rule-rows.ts';
 
-/* Which limits are nearly used up after an accept, for the owner's alarm. */
-
-/** Rows purged at most before an alarm is raised for a limit that seems near. */
+/** The most rows purged before an alarm is raised for a limit that seems near. */
 const RELIEF_STEP = 1024;
 
 const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
@@ -15,7 +15,10 @@ const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
   'all-nonces': 'maxNonces',
 };
 
-/** What may have expired where a limit seems near: for the alarm alone, so that a sender near a cap costs no sweep an accept. */
+/**
+ * Purges rows that may have expired, by the limit that seems near. It serves the alarm alone, so it may have been
+ * done lately: a sender near a cap costs no sweep an accept.
+ */
 const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number) => void> = {
   records: (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP, 'lately'),
   'pending-bytes': (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP, 'lately'),
@@ -29,7 +32,7 @@ const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number)
 const WITHOUT_NONCE: readonly Pressure[] = ['records', 'pending-bytes'];
 const WITH_NONCE: readonly Pressure[] = [...WITHOUT_NONCE, 'nonces', 'sender-nonces', 'all-nonces'];
 
-/** The limits that are used to 80 % or more, for the owner's alarm; what has expired is purged first. */
+/** Returns the limits that are used to 80 % or more. Expired rows are purged before. */
 export function pressure(rows: Rows, request: AcceptRequest, now: number): readonly Pressure[] {
   const names = request.nonce ? WITH_NONCE : WITHOUT_NONCE;
   const near = nearLimits(rows, request, names);
@@ -40,7 +43,7 @@ export function pressure(rows: Rows, request: AcceptRequest, now: number): reado
 
 const NONE: readonly Pressure[] = [];
 
-/** Of nearly every accept: by names, which is faster than the tables. */
+/** True if no limit is near, as in nearly every accept. Members are spelt out, which is faster than the tables. */
 function isFar(used: Usage, limits: StoreLimits): boolean {
   const { entries, pendingBytes, nonces, senderNonces, allNonces } = used;
   const { maxNoncesPerSender = Infinity } = limits;

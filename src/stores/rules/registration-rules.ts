@@ -1,3 +1,5 @@
+// Rules of the rows beside the events: plans over one sender's rows, due rows, pages (`StoreRegistrations`).
+// Called by memory, SQLite and the optimistic store inside one atomic step, with the clock passed in.
 import { ConfigError } from '../../shared/errors.ts';
 import type {
   RegistrationDueResult,
@@ -13,7 +15,7 @@ import { taskEnd } from './channels.ts';
 import { isDue, leftMs } from './task-wait.ts';
 import { LONGEST_TURN_MS } from '../constants.ts';
 
-/** What `StoreRegistrations` reads and writes, as `Rows` for events. Every read ignores rows that have expired. */
+/** The rows that `StoreRegistrations` reads and writes, as `Rows` is for events. Every read ignores expired rows. */
 export type RegistrationTable = Pick<
   Rows,
   'task' | 'record' | 'updateRecord' | 'registration' | 'saveRegistration' | 'needRows'
@@ -21,15 +23,18 @@ export type RegistrationTable = Pick<
 
 /** Rows that can be searched in the same atomic step. */
 export interface RegistrationSearch extends RegistrationTable {
-  /** Due at `now`, at most so many: the earliest of each sender, then the second; senders from the one behind `after` on. */
+  /**
+   * Returns at most `max` rows due at `now`: the earliest of each sender, then the second. Senders begin with the one
+   * behind `after`.
+   */
   dueRegistrations(of: DueRegistrations, now: number): readonly RegistrationRow[];
-  /** When the earliest of all is due, or was. */
+  /** Returns when the earliest of all is due, or was. */
   nextRegistration(kind: RegistrationKind): number | undefined;
-  /** At most so many, expired ones too, behind `after`, by sender and id. */
+  /** Returns at most `limit` rows behind `after`, expired ones too, by sender and id. */
   registrations(of: ListedRegistrations): readonly RegistrationRow[];
 }
 
-/** Which due rows are looked for. */
+/** The due rows that a look asks for. */
 export interface DueRegistrations {
   readonly kind: RegistrationKind;
   readonly max: number;
@@ -37,12 +42,12 @@ export interface DueRegistrations {
   readonly after: string;
 }
 
-/** Which rows are listed. */
+/** The rows that a page asks for. */
 export interface ListedRegistrations {
   readonly kind: RegistrationKind;
-  /** undefined: all. */
+  /** undefined: rows of every list, and of none. */
   readonly list: string | undefined;
-  /** undefined: all but ''. */
+  /** undefined: rows of every sender but ''. */
   readonly sender: string | undefined;
   readonly limit: number;
   /** undefined: from the beginning. */
@@ -57,12 +62,15 @@ export interface RegistrationName {
 
 type RowsPlan<T> = (rows: RegistrationRows, now: number) => T;
 
-/** What a plan came to; told outside the step, for others may share it. */
+/**
+ * The result of a plan. It is read outside the step, because other plans may share the step and must not fail with
+ * this one.
+ */
 export interface Planned<T> {
   readonly value: () => T;
 }
 
-/** Runs a plan over the rows of one sender. What it saves is written where it has not thrown. */
+/** Runs a plan over the rows of one sender. Saved rows are written only if the plan does not throw. */
 export function planned<T>(
   table: RegistrationTable,
   sender: string,
@@ -72,7 +80,7 @@ export function planned<T>(
   const saved = new Map<string, RegistrationRow>();
   const made = new Set<string>();
   const wanted: NeededRow[] = [];
-  // A row that the table cannot give now is its own affair, whatever the plan makes of it.
+  // A row that the table cannot give now is the table's fault, whatever the plan makes of the error.
   let fault: { readonly error: unknown } | undefined;
   const read = <R>(from: () => R): R => {
     try {
@@ -82,7 +90,7 @@ export function planned<T>(
       throw error;
     }
   };
-  // The plan goes on, so that all that it asks for are known; what it comes to is dropped.
+  // The plan goes on after a missing row, so that all rows it asks for are known. Its result is dropped.
   const wants = <R>(row: NeededRow, from: () => R): R | undefined => {
     try {
       return read(from);
@@ -128,7 +136,7 @@ export function planned<T>(
   return { value: () => value };
 }
 
-/** How far an event is. */
+/** Returns the progress of an event. */
 function stateOf(record: RecordRow | undefined): 'done' | 'dead' | 'safe' | 'unsafe' | undefined {
   if (!record || record.state === 'stale') return undefined;
   if (record.state === 'applied') return 'done';
@@ -136,13 +144,17 @@ function stateOf(record: RecordRow | undefined): 'done' | 'dead' | 'safe' | 'uns
   return record.acked ? 'safe' : 'unsafe';
 }
 
-/** As its sender's next copy would in inbox mode. */
+/** Acknowledges a record, as its sender's next copy would in mode inbox. */
 function makeSafe(table: RegistrationTable, sender: string, key: string, now: number): void {
   const record = table.record(sender, key, now);
   if (record) table.updateRecord({ ...record, acked: true, expiresAt: null });
 }
 
-/** @throws TypeError: the caller's mistake. */
+/**
+ * Checks a row that a plan saves.
+ *
+ * @throws TypeError for a mistake of the caller.
+ */
 function requireOwn(row: RegistrationRow, sender: string): void {
   if (row.sender !== sender) {
     throw new TypeError('registrations.run: a row of another sender. Save it in a run of its own.');
@@ -159,19 +171,23 @@ function requireOwn(row: RegistrationRow, sender: string): void {
 }
 
 /**
- * How long a row of a kind waits at most. Ms. A call that is under way holds its operation: that is due when its time comes,
- * and at no other, for nobody else may make the call meanwhile.
+ * Returns the longest wait of a row by its kind. Ms. An operation has none, because a call under way holds it. It is
+ * due at its own time and at no other: nobody else may make the call meanwhile.
  */
 export function longestTurnMs(kind: RegistrationKind): number {
   return kind === 'watch' || kind === 'subscription' || kind === 'move' ? LONGEST_TURN_MS : Infinity;
 }
 
-/** `isDue`, of a row. */
+/** Applies `isDue` to a row of a kind. */
 export function isTurn(kind: RegistrationKind, at: number, now: number): boolean {
   return isDue(at, now, longestTurnMs(kind));
 }
 
-/** Puts a row off that is due. @returns it; undefined where it is not due any more. */
+/**
+ * Holds a row that is due: puts its time off.
+ *
+ * @returns the row as it is now; undefined if it is not due any more.
+ */
 export function held(
   table: RegistrationTable,
   { kind, sender, id }: Pick<RegistrationRow, 'kind' | 'sender' | 'id'>,
@@ -185,7 +201,10 @@ export function held(
   return row;
 }
 
-/** The first of each sender, then the second of each; senders by their names, from the one behind `after` on. */
+/**
+ * Orders rows in turns: the first of each sender, then the second of each. Senders go by name, beginning behind
+ * `after`.
+ */
 export function inTurns(
   bySender: ReadonlyMap<string, readonly RegistrationRow[]>,
   { max, after }: Pick<DueRegistrations, 'max' | 'after'>,
@@ -206,12 +225,16 @@ export function inTurns(
 /** The longest page, and the most rows of one look. */
 const MOST = 1000;
 
-/** A number of rows, as it may be. */
+/** Bounds a number of rows. */
 export function bounded(count: number): number {
   return Math.min(Math.max(1, Math.floor(count)), MOST);
 }
 
-/** @throws ConfigError for an `after` that no page gave. */
+/**
+ * Reads a query for a page.
+ *
+ * @throws ConfigError for an `after` that no page gave.
+ */
 export function listed(query: RegistrationQuery): ListedRegistrations {
   const { kind, list, sender, limit, after } = query;
   return {
@@ -223,7 +246,7 @@ export function listed(query: RegistrationQuery): ListedRegistrations {
   };
 }
 
-/** What follows a page, as one text: how long the sender is, the sender, the id. */
+/** Makes the `after` of a page as one text: the length of the sender, the sender, the id. */
 function afterOf({ sender, id }: RegistrationName): string {
   return `${sender.length} ${sender}${id}`;
 }
@@ -239,7 +262,11 @@ function nameIn(after: string): RegistrationName {
   return { sender: after.slice(start.length, end), id: after.slice(end) };
 }
 
-/** @param found one more than the page is to have, where there is one; expired ones too. */
+/**
+ * Makes a page.
+ *
+ * @param found one row more than the page is to have, if there is one; expired rows too.
+ */
 export function pageOf<R>(
   found: readonly R[],
   { limit }: ListedRegistrations,
@@ -254,10 +281,10 @@ export function pageOf<R>(
   return { rows, next: afterOf(nameOf(last)) };
 }
 
-/** One atomic step of a backend, on its clock. */
+/** Runs one atomic step of a backend, on the backend's clock. */
 type Atomic = <T>(step: (rows: RegistrationSearch, now: number) => T) => Promise<T>;
 
-/** `Store.registrations` of a backend that brings the rows. */
+/** Makes `Store.registrations` for a backend that brings the rows. */
 export function registrationsOf(atomic: Atomic): StoreRegistrations {
   const last: Partial<Record<RegistrationKind, string>> = {};
   return {

@@ -1,3 +1,5 @@
+// Writes reports into the account of each media buy (owed.md §3): claims at insertion, ends at completion.
+// Called by accept and by complete; only events that report, and the URL by which any event came, change an account.
 import {
   claimantsIn,
   claimedIn,
@@ -24,12 +26,7 @@ import { markExpiry } from './order.ts';
 import type { RecordRow, Rows } from './rule-rows.ts';
 import type { Accepting } from './task-wait.ts';
 
-/*
- * What reports bring, in the account of each media buy (owed.md §3): written in the step that inserts the report's event, and in the
- * one that completes it. Reports alone come here.
- */
-
-/** Records that may still be handled, or are DEAD. One that was handed on has no claim any more. */
+/** True for records that may still be handled, or are DEAD. A record that was handed on has no claim any more. */
 const isThere =
   ({ rows, request, now }: Accepting) =>
   (key: string): boolean => {
@@ -39,7 +36,7 @@ const isThere =
 
 const reportStep = (step: Accepting): ReportStep => ({ now: step.now, isThere: isThere(step) });
 
-/** Whether a pulled report's window came before, or is about to be handled (owed.md §3.2). */
+/** True if each window of a pulled report came before, or is about to be handled (owed.md §3.2). */
 export function cameBefore(step: Accepting, { report }: EventClaim): boolean {
   if (report?.isPulled !== true || !report.windows) return false;
   const { rows, request, now } = step;
@@ -53,13 +50,13 @@ export function cameBefore(step: Accepting, { report }: EventClaim): boolean {
 /** The claims of a report. */
 interface Claims {
   readonly windows: readonly ClaimedWindow[] | null;
-  /** Some were of media buys that nobody has registered, and the seller has too many of these. */
+  /** True if some claims were of media buys that nobody has registered, and the seller has too many of these. */
   readonly isDropped: boolean;
 }
 
 /**
- * At insertion: what the report claims (owed.md §3.1), and says of the end of its media buys (§7.1, §7.3); and by which URL the event
- * came.
+ * Notes a report at insertion: its claims (owed.md §3.1), and the end that it tells of its media buys (§7.1, §7.3).
+ * Of every event it notes the URL by which it came.
  */
 export function claimWindows(step: Accepting, { key, report, via }: EventClaim): Claims {
   if (via) noteUrl(step, via);
@@ -75,7 +72,10 @@ export function claimWindows(step: Accepting, { key, report, via }: EventClaim):
   return { windows: claimed.flatMap((one) => one ?? []), isDropped: claimed.includes(null) };
 }
 
-/** A `final` report without a period that can be read is the last one, too. */
+/**
+ * Notes the end of media buys that a `final` report names without a period that can be read: it is their last one,
+ * too.
+ */
 function noteFinals(step: Accepting, { mediaBuyIds }: ReportClaim, windows: readonly WindowClaim[]): void {
   const { rows, request, now } = step;
   const claimed = new Set(windows.map(({ id }) => id));
@@ -90,13 +90,17 @@ function noteFinals(step: Accepting, { mediaBuyIds }: ReportClaim, windows: read
   }
 }
 
-/** Media buys of a seller that nobody has registered, and whose periods are kept: it could name any (owed.md §3.6). */
+/** The most unregistered media buys of a seller whose periods are kept: it could name any number (owed.md §3.6). */
 const MOST_UNKNOWN = 1000;
 
-/** Of the row that counts them, until the first that it counts is gone. No seller chooses ids of its kind. */
+/** The row that counts them, kept until the first that it counts has expired. No seller chooses ids of its kind. */
 const UNKNOWN_ID = 'unknown-media-buys';
 
-/** Counts one more. @returns whether it may be kept. */
+/**
+ * Counts one more.
+ *
+ * @returns true if it may be kept.
+ */
 function countUnknown(step: Accepting): boolean {
   const { rows, request, now } = step;
   const row = rows.registration('route', request.sender, UNKNOWN_ID, now);
@@ -113,7 +117,7 @@ const needStreams = (rows: Rows, sender: string, of: readonly { readonly id: str
     of.map(({ id }) => ({ kind: 'stream', id })),
   );
 
-/** The streams of a report, and the records of events that claim the same windows: each at once. */
+/** Loads the streams of a report, then the records of events that claim the same windows: each kind at once. */
 function needClaims({ rows, request: { sender }, now }: Accepting, windows: readonly WindowClaim[]): void {
   needStreams(rows, sender, windows);
   if (!rows.needRows) return;
@@ -128,8 +132,10 @@ function needClaims({ rows, request: { sender }, now }: Accepting, windows: read
 }
 
 /**
- * @returns undefined for a media buy that nobody has registered, where there is nothing to keep of it; null, where its seller has
- * too many of them.
+ * Writes the claim of one window.
+ *
+ * @returns undefined for an unregistered media buy of which there is nothing to keep; null if its seller has too many
+ * of them.
  */
 function claimWindow(
   step: Accepting,
@@ -154,8 +160,8 @@ function claimWindow(
 }
 
 /**
- * What comes late for a media buy that is closed is looked at at once, and what is said of an end; not what the one who looks at it has
- * pulled, for what comes of the pull is written yet.
+ * Makes a stream due at once, if something comes late for a closed media buy, or an end is told of one. A pulled
+ * report makes only a closed one due: the reconciler that pulled it writes the result of the pull itself.
  */
 function lookedAt(
   { request, now }: Accepting,
@@ -168,13 +174,13 @@ function lookedAt(
   return isNews && row.list !== null ? { ...row, dueAt: now } : row;
 }
 
-/** The stream with the URL by which an event came, where its media buy was told that (told.md §1.3). */
+/** Returns the stream with the URL by which an event came, if its media buy was told that URL (told.md §1.3). */
 function heardBy(stream: Stream, via: UrlClaim | undefined, now: number): Stream {
   const told = via && stream.told && withHeard(stream.told, via, now);
   return told && told !== stream.told ? { ...stream, told } : stream;
 }
 
-/** Of media buys whose streams the event writes for nothing else. */
+/** Notes the URL in media buys whose streams the event writes for no other reason. */
 function noteUrl({ rows, request: { sender }, now }: Accepting, via: UrlClaim): void {
   needStreams(
     rows,
@@ -189,7 +195,7 @@ function noteUrl({ rows, request: { sender }, now }: Accepting, via: UrlClaim): 
   }
 }
 
-/** Of a media buy that nothing is known of yet (owed.md §3.6). */
+/** Makes the row of a media buy of which nothing is known yet (owed.md §3.6). */
 const unknownBuy = ({ request, now }: Accepting, id: string): RegistrationRow => ({
   kind: 'stream',
   sender: request.sender,
@@ -205,7 +211,7 @@ const withStream = (row: RegistrationRow, stream: Stream): RegistrationRow => ({
   value: streamText(stream),
 });
 
-/** Its handler has completed (owed.md §3.4). */
+/** Notes in each stream that the report's handler has completed (owed.md §3.4). */
 export function completeWindows(
   rows: Rows,
   { sender, key }: RecordRow,

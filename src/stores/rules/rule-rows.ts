@@ -1,3 +1,5 @@
+// The rows of a store and the interface by which the rules read and write them (admission.md §8.1).
+// Memory, SQLite and the optimistic store implement it; every other file of this folder uses it.
 import type {
   ClaimedState,
   ClaimedWindow,
@@ -11,75 +13,77 @@ import type {
 import type { EventChannel } from '../../events/event.ts';
 
 /**
- * What the store's rules read and write, one table a method pair. The rules are written once over this interface and
- * run inside one atomic, synchronous step: memory and SQLite bring rows that are at hand, for every other backend the
- * rows are what was loaded and what the plan has changed (`stores/optimistic/plan-rows.ts`). Every read ignores rows that
- * have expired.
+ * The rows that the rules read and write: a method to get and one to save each kind. The rules run over it inside one
+ * atomic, synchronous step. Memory and SQLite have all rows at hand. For every other backend they are the rows that
+ * were loaded, with the plan's own changes (`stores/optimistic/plan-rows.ts`). Every read ignores expired rows.
  */
 export interface Rows {
   nonce(id: NonceId, now: number): NonceRow | undefined;
-  /** Inserts or replaces; counts where it is new. */
+  /** Inserts or replaces; counts a nonce that is new. */
   saveNonce(row: NonceRow): void;
   record(sender: string, key: string, now: number): RecordRow | undefined;
-  /** The kept first copy of an unfinished or DEAD record. */
+  /** Returns the first copy, which is kept of an unfinished or DEAD record. */
   body(sender: string, key: string): Uint8Array;
   insertRecord(row: RecordRow, body?: Uint8Array): void;
-  /** Replaces; drops the body where `bodyBytes` is 0. */
+  /** Replaces a record; drops the body if `bodyBytes` is 0. */
   updateRecord(row: RecordRow): void;
   task(sender: string, id: string, now: number): TaskRow | undefined;
   saveTask(row: TaskRow): void;
-  /** The oldest record of the task with `parkedUntil` over 0. */
+  /** Returns the oldest record of the task with `parkedUntil` over 0. */
   parked(sender: string, taskId: string): RecordRow | undefined;
   notification(sender: string, id: string, now: number): NotificationRow | undefined;
   saveNotification(row: NotificationRow): void;
   registration(kind: RegistrationKind, sender: string, id: string, now: number): RegistrationRow | undefined;
-  /** Says which rows of a sender are read or written next, so that they are loaded at once. Absent where rows are at hand. */
+  /**
+   * Names the rows of a sender that are read or written next, so that one load brings them. Absent if all rows are at
+   * hand.
+   */
   needRows?(sender: string, rows: readonly NeededRow[]): void;
   /** Inserts or replaces. */
   saveRegistration(row: RegistrationRow, now: number): void;
   usage(sender: string, keyid: string | undefined): Usage;
-  /** Whether the row of a process holds. Not compared when a plan is committed: a hint (admission.md §4.6). */
+  /** True if the row of a process has not expired. A commit does not compare it: it is a hint (admission.md §4.6). */
   isProcessAlive(id: string, now: number): boolean;
-  /** Inserts or replaces; forgets those that are over. */
+  /** Inserts or replaces; deletes the rows of processes that are over. */
   saveProcess(row: ProcessRow, now: number): void;
   /** Deletes a few expired rows of any sender: more than one accept adds, so that growth is bounded. */
   purge(now: number): void;
   /**
-   * Deletes expired rows of one sender, at least `atLeast` of each kind where there are so many. `lately`: it may have been
-   * done up to 10 s ago.
+   * Deletes expired rows of one sender: of each kind at least `atLeast`, if it has so many. With `lately` a deletion
+   * up to 10 s ago is enough.
    */
   purgeSender(sender: string, now: number, atLeast: number, lately?: 'lately'): void;
-  /** Likewise expired nonces, at least `atLeast` where there are so many; of a sender or key id, else of all. */
+  /** Deletes expired nonces likewise: those of a sender or key id, or of all if `of` is undefined. */
   purgeNonces(now: number, atLeast: number, of: NonceOwner | undefined, lately?: 'lately'): void;
 }
 
-/** A row that is not at hand, maybe. */
+/** A row that may have to be loaded. */
 export interface NeededRow {
   readonly kind: RegistrationKind | 'record';
-  /** Of a record: its key. */
+  /** The key of a record, or the id of another row. */
   readonly id: string;
 }
 
 /** Rows that can be searched in the same atomic step. */
 export interface QueueRows extends Rows {
   /**
-   * Acknowledged, due at `now` (`dueAt`) and no suspect: of the sender whose turn it is the earliest, of those the oldest.
-   * Senders that have any take turns, from call to call.
+   * Returns the next record that is acknowledged, due at `now` (`dueAt`) and no suspect. Senders with due records
+   * take turns from call to call. Within a sender the earliest comes first, then the oldest.
    */
   due(now: number): RecordRow | undefined;
-  /** When the earliest of them comes due, or came. */
+  /** Returns when the earliest of these records comes due, or came. */
   nextDue(): number | undefined;
-  /** Of the suspects that are due at `now`: the one with the fewest crashes, of those the oldest. */
+  /** Returns the suspect due at `now` that has the fewest crashes, then the oldest. */
   dueSuspect(now: number): RecordRow | undefined;
-  /** When the earliest suspect comes due, or came. */
+  /** Returns when the earliest suspect comes due, or came. */
   nextSuspect(): number | undefined;
-  /** Unexpired records in one state, oldest first. */
+  /** Returns unexpired records in one state, oldest first. */
   page(query: InboxQuery, now: number): RowPage;
-  /** Of each sender and state that has unexpired records. */
+  /** Counts unexpired records by sender and state. */
   counts(now: number): readonly InboxCount[];
 }
 
-/** Of all its key ids where none is named. */
+/** A sender's nonces: those of one key id, or of all if none is named. */
 export interface NonceOwner {
   readonly sender: string;
   readonly keyid?: string;
@@ -89,30 +93,33 @@ interface KeyOwner extends NonceOwner {
   readonly keyid: string;
 }
 
-/** A nonce is unique for a key id, and a key id for its sender: two senders may publish the same one. */
+/**
+ * The identity of a nonce. It is unique for a key id, and a key id for its sender: two senders may publish the same
+ * key id.
+ */
 export interface NonceId extends KeyOwner {
   readonly nonce: string;
 }
 
 export interface NonceRow extends NonceId {
-  /** The event it was burned for; null where the body gave none. */
+  /** The event that it was burned for; null if the body gave none. */
   readonly key: string | null;
   /** The accept that burned it. */
   readonly acceptId: string;
-  /** Unix ms, as every instant here. */
+  /** Unix ms, like every instant here. */
   readonly expiresAt: number;
 }
 
-/** `next`: the `after` of the page behind it; absent on the last one. */
+/** A page of records. `next` is the `after` of the following page; absent on the last one. */
 export interface RowPage {
   readonly rows: readonly RecordRow[];
   readonly next?: string;
 }
 
-/** How far a record is. DONE is two states, by how it ended: `applied` and `stale`. */
+/** The state of a record. DONE is two states, by how it ended: `applied` and `stale`. */
 export type RecordState = 'queued' | 'leased' | 'applied' | 'stale' | 'dead';
 
-/** What the accept that last inserted, claimed or ended a record was told; `waiting` is not an answer to repeat. */
+/** The answer to the accept that last inserted, claimed or ended a record. `waiting` is no answer to repeat. */
 export type Claim = 'won' | 'queued' | 'stale' | 'died' | 'waiting';
 
 export interface RecordRow {
@@ -121,27 +128,36 @@ export interface RecordRow {
   readonly state: RecordState;
   readonly claim: Claim;
   readonly claimedBy: string;
-  /** Of the last lease, kept after its end so that `complete` and `fail` can be repeated; null before the first. */
+  /**
+   * The owner of the last lease, kept after its end so that `complete` and `fail` can be repeated; null before the
+   * first.
+   */
   readonly owner: string | null;
-  /** Leases so far; decides nothing (admission.md §4.3). */
+  /** Leases so far. It decides nothing (admission.md §4.3). */
   readonly runs: number;
   readonly leaseUntil: number;
   readonly attempts: number;
   readonly crashes: number;
-  /** A lease of it ended by a crash: the next one is charged (admission.md §4.6). */
+  /** True after a crash ended a lease of it: the next crash is charged (admission.md §4.6). */
   readonly suspect: boolean;
   /** The process of the last lease; null: unknown. */
   readonly process: string | null;
-  /** The process whose crash was charged last; null: none, or it was taken back. */
+  /** The process whose crash was charged last; null: none, or the charge was taken back. */
   readonly crashedIn: string | null;
-  /** Safe: somebody was, or may be, told 2xx. */
+  /** True if it is safe: somebody was, or may be, answered 2xx. */
   readonly acked: boolean;
   readonly insertedAt: number;
-  /** QUEUED: workers leave it alone until then. LEASED: 0 where the lease has raised `attempts`, else as it was before. */
+  /**
+   * QUEUED: workers leave it alone until then. LEASED: 0 if the lease has raised `attempts`, else as it was before
+   * the lease.
+   */
   readonly notBefore: number;
-  /** Workers found its task held: they leave it alone until the task is freed, or then. 0: not found so. */
+  /**
+   * Workers found its task held: they leave it alone until then, or until the task is freed. 0: its task was not
+   * found held.
+   */
   readonly parkedUntil: number;
-  /** What the last run that failed said of itself. */
+  /** The error that the last failed run reported. */
   readonly lastError: string | null;
   readonly rawHash: string;
   readonly canonicalHash: string | null;
@@ -149,14 +165,14 @@ export interface RecordRow {
   /** Dropped with the body. */
   readonly url?: string | undefined;
   readonly task: TaskClaim | null;
-  /** Flags of the answer that the last claim got. */
+  /** Members of the answer that the last claim got. */
   readonly reemission: boolean;
   readonly afterTerminal: boolean;
   readonly ahead: boolean;
   readonly afterFinal: boolean;
-  /** Of a report, until it is done: the windows that it claims (owed.md §3.1). */
+  /** The windows that a report claims, until it is done (owed.md §3.1). */
   readonly windows: readonly ClaimedWindow[] | null;
-  /** Of a notification, until it is done: the state that it told (owed.md §6.1). */
+  /** The state that a notification told, until it is done (owed.md §6.1). */
   readonly claimedState: ClaimedState | null;
   /** Length of the body that is kept; 0 once it is dropped. */
   readonly bodyBytes: number;
@@ -167,15 +183,15 @@ export interface RecordRow {
 export interface TaskRow {
   readonly sender: string;
   readonly id: string;
-  /** Key of the record that leased the task last; it holds the task as long as its lease is live. */
+  /** The key of the record that leased the task last: by `holderOf` it still holds the task or does not. */
   readonly holder: string | null;
   /** `instantKey` of the newest status applied; null before the first. */
   readonly mark: string | null;
-  /** Whether that status is terminal. */
+  /** True if that status is terminal. */
   readonly markTerminal: boolean;
   /** null: none. */
   readonly terminal: FirstTerminal | null;
-  /** What was applied last, where several channels tell of the task; null: nothing, or nobody said by which one. */
+  /** The last status applied, if several channels tell of the task; null: none, or no channel was named. */
   readonly told: LastTold | null;
   readonly expiresAt: number;
 }
@@ -183,21 +199,21 @@ export interface TaskRow {
 /** The status that was applied last. */
 export interface LastTold {
   readonly status: string;
-  /** When, on the store's clock. Unix ms. */
+  /** The time of its completion on the store's clock. Unix ms. */
   readonly at: number;
-  /** The one that set the mark. */
+  /** The status that set the mark. */
   readonly marked?: { readonly instant: string; readonly status: string; readonly source: EventChannel };
 }
 
 /** A task's first terminal status (admission.md §5.4). */
 export interface FirstTerminal {
-  /** Of the event that brought it. */
+  /** The key of the event that brought it. */
   readonly key: string;
-  /** `EventClaim.terminalHash`; '' where it had none. */
+  /** `EventClaim.terminalHash`; '' if it had none. */
   readonly hash: string;
   /** `open`: not applied yet. */
   readonly state: 'open' | 'applied';
-  /** Absent: a process told it that knows of no other channel. `task`: the id of its task, where it named one. */
+  /** The channel that told it; absent if its claim named none. `task`: the id of its task, if it named one. */
   readonly told?: { readonly source: EventChannel; readonly hash?: string; readonly task?: string };
 }
 
@@ -206,12 +222,15 @@ export interface NotificationRow {
   readonly id: string;
   /** The event that brought it first. */
   readonly key: string;
-  /** Of a media buy: `instantKey` of its final report's time; null where that had none, and of an id. */
+  /**
+   * `instantKey` of a final report's time, for the row of a media buy. Null if that had none, and for the row of a
+   * notification id.
+   */
   readonly instant: string | null;
   readonly expiresAt: number;
 }
 
-/** A process that was heard of. */
+/** A process that has reported itself alive. */
 export interface ProcessRow {
   readonly id: string;
   readonly expiresAt: number;
@@ -221,14 +240,14 @@ export interface Usage {
   /** Records, tasks and notification ids of the sender. */
   readonly entries: number;
   readonly pendingBytes: number;
-  /** Of the (sender, key id); 0 where none was asked for. */
+  /** Nonces of the (sender, key id); 0 if no key id was asked for. */
   readonly nonces: number;
-  /** Of all key ids of the sender. */
+  /** Nonces of all key ids of the sender. */
   readonly senderNonces: number;
   readonly allNonces: number;
 }
 
-/** Which part of `Usage` each pressure looks at. */
+/** The member of `Usage` that each pressure compares. */
 export const PRESSURE_USAGE: Record<Pressure, keyof Usage> = {
   records: 'entries',
   'pending-bytes': 'pendingBytes',

@@ -1,3 +1,5 @@
+// Ends and prolongs leases: complete, fail, renew, alive and peek (admission.md §4.1 to §4.9).
+// Called by memory, SQLite and the optimistic store inside one atomic step, with the clock passed in.
 import { Fault } from '../../shared/errors.ts';
 import type {
   AliveRequest,
@@ -25,30 +27,33 @@ interface LeaseClaim {
 }
 
 /**
- * The record that `owner` has: LEASED to it, and its task too. Not by the clock: nobody has taken over what ran out while
- * the store was away. Authorized by equality of the owner and not by a count of leases: after a lost failover a count can
- * start again.
+ * Finds the record that `owner` has: LEASED to it, with its task. The clock does not count: a lease that ran out
+ * while the store was away is still its owner's if nobody has taken it over. The owner is compared, and not a count
+ * of leases: after a lost failover a count can start again.
  */
 export function heldBy(rows: Rows, lease: LeaseClaim, now: number): RecordRow | undefined {
   const record = rows.record(lease.sender, lease.key, now);
   if (record?.state !== 'leased' || record.owner !== lease.owner) return undefined;
   const task = record.task && rows.task(record.sender, record.task.id, now);
-  // Who takes a task writes its row: one that was forgotten went to nobody.
+  // Whoever takes a task writes its row. A row that was forgotten went to nobody.
   return !task || task.holder === record.key ? record : undefined;
 }
 
-/** Of a transaction whose `request` holds no lease. */
+/** The error of a transaction whose `request` holds no lease. */
 export function leaseLost(): Fault {
   return new Fault('lease_lost', 'The lease went to another owner; nothing was written.');
 }
 
-/** The record that `owner` had last, in `state`: the same call made again. */
+/** True if `owner` had the record last and it is in `state`: the same call was made before. */
 function endedBy(rows: Rows, lease: LeaseClaim, state: RecordState, now: number): boolean {
   const record = rows.record(lease.sender, lease.key, now);
   return record !== undefined && record.owner === lease.owner && record.state === state;
 }
 
-/** `Store.complete`. */
+/**
+ * Completes an event, for `Store.complete`: the record is applied, and its task, operation, windows and state learn
+ * of it.
+ */
 export function complete(rows: Rows, request: CompleteRequest, now: number): CompleteResult {
   const record = heldBy(rows, request, now);
   if (!record) return endedBy(rows, request, 'applied', now) ? 'done' : 'lost';
@@ -70,7 +75,11 @@ export function complete(rows: Rows, request: CompleteRequest, now: number): Com
   return 'done';
 }
 
-/** `Store.fail`. @throws ConfigError for a `backoffMs` that is not a length of time, or 0. */
+/**
+ * Ends a run that failed, for `Store.fail`.
+ *
+ * @throws ConfigError for a `backoffMs` that is neither 0 nor a length of time.
+ */
 export function fail(rows: Rows, request: FailRequest, now: number): FailResult {
   if (request.backoffMs !== 0) requireLength('backoffMs', request.backoffMs, LONGEST_WAIT_MS);
   const record = heldBy(rows, request, now);
@@ -80,12 +89,12 @@ export function fail(rows: Rows, request: FailRequest, now: number): FailResult 
   }
   const failed = failure(record, request, now);
   rows.updateRecord(failed);
-  // What was given back is the next of its task.
+  // A record that was given back stays the next one of its task.
   if (!request.unstarted || !isQueuedHere(failed)) freeTask(rows, record, now);
   return failed.state === 'dead' ? 'dead' : 'queued';
 }
 
-/** Workers have it again, and not its sender. */
+/** True if workers lease it again, instead of its sender bringing it again. */
 const isQueuedHere = ({ state, acked }: RecordRow): boolean => state === 'queued' && acked;
 
 function failure(record: RecordRow, request: FailRequest, now: number): RecordRow {
@@ -101,7 +110,11 @@ function failure(record: RecordRow, request: FailRequest, now: number): RecordRo
     : queuedAgain(failed, record, request, now);
 }
 
-/** @param record as it was before. */
+/**
+ * Queues the record again.
+ *
+ * @param record as it was before.
+ */
 function queuedAgain(
   failed: RecordRow,
   record: RecordRow,
@@ -118,12 +131,19 @@ function queuedAgain(
   };
 }
 
-/** A run within a step leaves its end where it is: retries must not put it off. */
+/**
+ * Returns the end of the back-off step. A failure within a step leaves that step's end alone: retries must not put it
+ * off.
+ */
 function stepEnd(record: RecordRow, backoffMs: number, now: number): number {
   return stepLeftMs(record, now) > 0 ? record.notBefore : now + backoffMs;
 }
 
-/** `Store.renew`. @throws ConfigError for a `leaseMs` that is not a length of time. */
+/**
+ * Prolongs a lease, for `Store.renew`.
+ *
+ * @throws ConfigError for a `leaseMs` that is not a length of time.
+ */
 export function renew(rows: Rows, request: RenewRequest, now: number): 'renewed' | 'lost' {
   requireLength('leaseMs', request.leaseMs);
   const record = heldBy(rows, request, now);
@@ -134,13 +154,17 @@ export function renew(rows: Rows, request: RenewRequest, now: number): 'renewed'
   return 'renewed';
 }
 
-/** `Store.alive`. @throws ConfigError for a `forMs` that is not a length of time. */
+/**
+ * Keeps the row of a process alive, for `Store.alive`.
+ *
+ * @throws ConfigError for a `forMs` that is not a length of time.
+ */
 export function alive(rows: Rows, { process: id, forMs }: AliveRequest, now: number): void {
   requireLength('forMs', forMs, Number.MAX_VALUE);
   rows.saveProcess({ id, expiresAt: now + forMs }, now);
 }
 
-/** `Store.peek`. */
+/** Returns the progress of an event, for `Store.peek`. */
 export function peek(rows: Rows, sender: string, key: string, now: number): PeekResult {
   const record = rows.record(sender, key, now);
   if (!record) return 'absent';
@@ -150,7 +174,10 @@ export function peek(rows: Rows, sender: string, key: string, now: number): Peek
   return holderOf(rows, task, now, { key }) ? 'busy' : 'free';
 }
 
-/** The task's newest applied status, and what that means for its first terminal one. */
+/**
+ * Returns the change of the task's row when one of its events is applied: the mark, its first terminal status, the
+ * last status.
+ */
 function taskChange(
   record: RecordRow,
   known: TaskRow | undefined,
@@ -169,7 +196,7 @@ function newMark(
   known: TaskRow | undefined,
 ): Pick<TaskChange, 'mark' | 'markTerminal'> | undefined {
   if (task?.instant === undefined || ahead) return undefined;
-  // Never back: a store's clock that was set back can make a lost lease look live.
+  // The mark never goes back: a store's clock that was set back can make a lost lease look live.
   if (known?.mark != null && task.instant < known.mark) return undefined;
   return { mark: task.instant, markTerminal: task.terminal };
 }

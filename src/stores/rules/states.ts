@@ -1,3 +1,5 @@
+// Keeps the states that notifications tell in the row of their media buy or subscription (owed.md §6).
+// Called in the step that inserts an event, and in the one that completes it.
 import {
   holderIn,
   isUnchanged,
@@ -12,22 +14,17 @@ import type { ClaimedState, EventClaim, RegistrationRow, StateClaim } from '../s
 import type { RecordRow, Rows } from './rule-rows.ts';
 import type { Accepting } from './task-wait.ts';
 
-/*
- * The states that notifications tell, with the row of their media buy or subscription (owed.md §6): written in the step that inserts
- * the event, and in the one that completes it.
- */
-
-/** Where a state is kept. */
+/** The row that keeps a state. */
 interface Place {
-  /** undefined: nowhere. */
+  /** undefined: no row keeps it. */
   readonly row: RegistrationRow | undefined;
   readonly mediaBuyId: string | undefined;
 }
 
-/** What a row of an operation says of its media buy. */
+/** The members of an operation's row that name its media buy. */
 interface OfMediaBuy {
   readonly mediaBuyId?: string;
-  /** Of the stream's row, where it is another text. */
+  /** The id of the stream's row, if it differs from `mediaBuyId`. */
   readonly streamId?: string;
 }
 
@@ -41,23 +38,29 @@ function placeOf({ rows, request: { sender }, now }: Accepting, { holder, mediaB
   return { row, mediaBuyId: named };
 }
 
-/** Whether another event came since a state was judged that is to be told (owed.md §6.6). */
+/**
+ * True if another event came since a pulled state was judged, or its row is gone: the state is not to be told
+ * (owed.md §6.6).
+ */
 export function isJudgedAnew(step: Accepting, { state }: EventClaim): boolean {
   if (state?.seen === undefined) return false;
   const { row } = placeOf(step, state);
   return !row || !isUnchanged(keptState(holderIn(row.value), state.id, step.now), state.seen);
 }
 
-/** The state of an event. */
+/** The state that an event claims. */
 interface Claimed {
   readonly claimedState: ClaimedState | null;
-  /** An older one had to go. */
+  /** True if there were too many, so that a state that has not ended was dropped. */
   readonly isDropped: boolean;
 }
 
 const NONE: Claimed = { claimedState: null, isDropped: false };
 
-/** At insertion: the state is kept (owed.md §6.1), and what was emitted again is asked about (§6.7). */
+/**
+ * Keeps the state of an event that is inserted (owed.md §6.1), and makes its stream due if the state was emitted
+ * again (§6.7).
+ */
 export function claimState(step: Accepting, { key, state }: EventClaim, isReemission: boolean): Claimed {
   if (!state) return NONE;
   const { now } = step;
@@ -93,14 +96,19 @@ const withHolder = (row: RegistrationRow, holder: StateHolder): RegistrationRow 
   value: JSON.stringify(holder),
 });
 
-/** What comes late for a media buy that is closed is looked at, too. */
+/** A closed media buy is looked at, too, if something comes late for it. */
 const lookedAt = (row: RegistrationRow, now: number): RegistrationRow =>
   row.list === 'closed' ? { ...row, dueAt: Math.ceil(now) } : row;
 
-/** A seller that emits again makes its media buy asked about so often at most. Ms. */
+/** The least time between two questions about a media buy because its seller emits again. Ms: 15 min. */
 const REEMITTED_MS = 900_000;
 
-/** @returns undefined where it is not asked about for that: nobody has registered it, or it was a while ago. */
+/**
+ * Makes a stream due because its seller emitted again.
+ *
+ * @returns undefined for a subscription, for a media buy that nobody has registered, and for one that this made due
+ * within the last `REEMITTED_MS`.
+ */
 function askedAgain(row: RegistrationRow, holder: StateHolder, now: number): RegistrationRow | undefined {
   if (row.kind !== 'stream' || row.list === null) return undefined;
   const stream = holder as Stream;
@@ -111,7 +119,7 @@ function askedAgain(row: RegistrationRow, holder: StateHolder, now: number): Reg
   };
 }
 
-/** Its handler has completed: what it told is known there. */
+/** Notes that the handler of an event has completed: its state is known to it. */
 export function completeState(
   rows: Rows,
   { sender, key }: RecordRow,

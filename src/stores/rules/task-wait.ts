@@ -1,3 +1,5 @@
+// Times of records that wait: back-off, parks, suspects, clocks set back (admission.md §4.5, §4.6, §4.11, §8.10).
+// Called by the other rules, by memory, and by the optimistic store. It also has `Accepting`, the state of one accept.
 import { FAR_WAIT_MS, LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../constants.ts';
 import type { AcceptRequest } from '../store.ts';
 import { PARKED_MS, type TaskChange, taskRow } from './order.ts';
@@ -15,28 +17,34 @@ const DUE: Record<RecordState, Due> = {
   dead: never,
 };
 
-/** When workers are to look at a record; null: never. What was never acknowledged is its sender's to bring again. */
+/**
+ * Returns when workers look at a record; null: never. A record that was never acknowledged waits for its sender to
+ * bring it again.
+ */
 export function dueAt(row: RecordRow): number | null {
   return row.acked ? DUE[row.state](row) : null;
 }
 
 /**
- * How long a record waits whose task `holder` holds. A holder that was acknowledged comes to an end that frees the
- * task, if only under a worker that finds its lease over; one of inline mode may be left to its sender without end.
+ * Returns until when a record is parked whose task `holder` holds. A holder that was acknowledged will end and free
+ * the task, if only when a worker finds its lease over. In mode inline a holder may be left to its sender for ever,
+ * so the park ends with its lease.
  */
 export function parkedUntil(holder: RecordRow, now: number): number {
   return holder.acked ? now + PARKED_MS : holder.leaseUntil;
 }
 
 /**
- * A record gives its task up: nobody holds it, and the next one that waits for it is due, so that workers need not go
- * through all. A free task says so itself, and so an accept need not look at the record that had it last.
+ * Releases the task of a record, and wakes the next record that waits for it. The task's row says that it is free, so
+ * an accept need not read the record that held it last.
  *
- * An index finds the next one (`Write.waitsFor`). Without it, measured with 300 events of a task in three processes, an end
- * that wakes all takes 26 statements an event in place of 4, and a tenth of the rate (Postgres); a task's row that names one
- * waiter runs two events a lease. A backend that wakes the oldest by itself saves half a statement an event and no code,
- * and meets deadlocks: it locks a record out of the order in which commits lock.
- * @param mark what else the end changes of the task.
+ * An index finds the next record (`Write.waitsFor`). Two ways without it were measured on Postgres, with 300 events
+ * of a task in three processes. An end that wakes all takes 26 statements an event instead of 4, and gives a tenth of
+ * the rate. A task's row that names one waiter runs two events a lease. A backend that wakes the oldest by itself
+ * would save half a statement an event and no code. It meets deadlocks, because it locks a record out of the order in
+ * which commits lock.
+ *
+ * @param mark further changes of the task that come with the end.
  */
 export function freeTask(
   rows: Rows,
@@ -55,43 +63,53 @@ export function freeTask(
 }
 
 /**
- * Whether what waits until `at` waits no longer: its time has come, or is further ahead than any wait is long. Then the
- * store's clock was set back since (admission.md §4.11). Unix ms.
+ * True if the wait until `at` is over, or longer than any wait can be. In the second case the store's clock was set
+ * back since it began (admission.md §4.11). Unix ms.
  */
 export function isDue(at: number, now: number, longestMs: number = FAR_WAIT_MS): boolean {
   return at <= now || at > now + longestMs;
 }
 
-/** What is left until then; 0: it is due. Ms. */
+/** Returns the rest of a wait; 0: it is over. Ms. */
 export function leftMs(at: number, now: number, longestMs?: number): number {
   return isDue(at, now, longestMs) ? 0 : at - now;
 }
 
-/** What is left of the back-off step that the last failure began; 0: it is over. Ms. */
+/** Returns the rest of the back-off step that the last failure began; 0: it is over. Ms. */
 export function stepLeftMs({ notBefore }: Pick<RecordRow, 'notBefore'>, now: number): number {
   return leftMs(notBefore, now);
 }
 
-/** A suspect waits for so long after its first charge, four times that after the next one, and so on up to the longest wait. Ms. */
+/**
+ * The wait after a suspect's first charge. Each further charge waits four times as long, up to the longest wait. Ms:
+ * 1 min.
+ */
 const CHARGED_MS = 60_000;
 
-/** Until when a suspect is put off that is charged now, for the `crashes`-th time (admission.md §4.6). */
+/** Returns until when a suspect waits that is charged now, for the `crashes`-th time (admission.md §4.6). */
 export function putOffUntil(record: Pick<RecordRow, 'notBefore'>, crashes: number, now: number): number {
   const waitMs = Math.min(CHARGED_MS * 4 ** (crashes - 1), LONGEST_WAIT_MS);
   return now + Math.max(stepLeftMs(record, now), waitMs);
 }
 
-/** How long a suspect still has to wait because of a charge; 0: nothing keeps it from its turn. Ms. */
+/** Returns the time that a suspect still waits because of a charge; 0: no charge keeps it from its turn. Ms. */
 export function putOffMs(record: RecordRow, now: number): number {
   return record.suspect && record.crashes > 0 ? stepLeftMs(record, now) : 0;
 }
 
-/** A live lease, no longer than one can be from now on: a living owner renews it, a dead one's ends then. */
+/**
+ * Shortens a live lease to the longest that can begin now. A living owner renews it before; a dead owner's lease ends
+ * then.
+ */
 export function shortened(record: RecordRow, now: number): RecordRow {
   return { ...record, leaseUntil: Math.min(record.leaseUntil, now + LONGEST_LEASE_MS), parkedUntil: 0 };
 }
 
-/** Shortens a lease that ends later than one can. @returns the record as it is now. */
+/**
+ * Shortens a lease that ends later than any lease can.
+ *
+ * @returns the record as it is now.
+ */
 export function seenLease(rows: Rows, record: RecordRow, now: number): RecordRow {
   if (record.state !== 'leased' || record.leaseUntil <= now + LONGEST_LEASE_MS) return record;
   const put = shortened(record, now);
@@ -99,13 +117,13 @@ export function seenLease(rows: Rows, record: RecordRow, now: number): RecordRow
   return put;
 }
 
-/** One accept as it runs: `now` is the store's clock, read once inside the atomic step. Unix ms. */
+/** The state of one accept. `now` is the store's clock, read once inside the atomic step. Unix ms. */
 export interface Accepting {
   readonly rows: Rows;
   readonly request: AcceptRequest;
   readonly now: number;
-  /** What the sender used when the step began. */
+  /** The sender's usage when the step began. */
   readonly used: Usage;
-  /** The bytes were seen before: they continue an event that is not safe, at most once a back-off step. */
+  /** True if the bytes were seen before: they continue an event that is not safe, at most once a back-off step. */
   readonly replay: boolean;
 }

@@ -1,19 +1,17 @@
+// Rules of a task's first terminal status, and of statuses that come after it (admission.md §5.4, §5.4a).
+// Called by accept (rule 3 and rule 5) and by claims.
 import type { AcceptDecision, EventClaim, TaskClaim } from '../store.ts';
 import { isAfterTerminal, isStale } from './order.ts';
 import type { FirstTerminal, RecordRow, Rows, TaskRow } from './rule-rows.ts';
 import { areOtherChannels, type Found, heldTerminal, isTold, sourceOf, toldTerminal } from './channels.ts';
 
-/*
- * A task's first terminal status, and what comes after it (admission.md §5.4, §5.4a).
- */
-
 const STALE: AcceptDecision = { kind: 'stale', changed: false };
 const DUPLICATE: AcceptDecision = { kind: 'done', changed: false, state: 'stale', died: false };
 
 /**
- * Rule 3, behind what is stale: a second terminal status of a task (verification.md §2.19). Undefined: it is taken, as
- * every one is that has no `terminalHash`. The answer 409 ends the event at its sender, so the status that it loses to has
- * to be safe: a 503 brings it again until that is so.
+ * Judges a second terminal status of a task: rule 3, behind staleness (verification.md §2.19). Undefined: it is
+ * taken, as is every event without a `terminalHash`. A 409 ends the event at its sender, so the status that it loses
+ * to has to be safe first. Until then a 503 makes the sender bring it again.
  */
 export function secondTerminal(
   { terminalHash }: EventClaim,
@@ -25,13 +23,16 @@ export function secondTerminal(
   return DUPLICATE;
 }
 
-/** Applied, or acknowledged. */
+/** True if it was applied, or its record is acknowledged. */
 const isSafe = ({ first, record }: Found): boolean => first.state !== 'open' || record?.acked === true;
 
-/** What another channel told first, or a sender of another edition, has no such hash. */
+/** True if both have a hash and they differ. An end by another channel, or of another edition, has no such hash. */
 const differs = ({ hash }: FirstTerminal, other: string): boolean => hash !== '' && hash !== other;
 
-/** Rule 3: older than what was applied, told before by another channel, or behind an end that nothing may follow. */
+/**
+ * Rule 3: judges an event that is older than the mark, was told before by another channel, or follows an end that
+ * nothing may follow.
+ */
 export function notNewer(
   { task: claim }: EventClaim,
   task: TaskRow | undefined,
@@ -47,8 +48,8 @@ const isInterim = (claim: TaskClaim | null | undefined): claim is TaskClaim =>
   claim?.keepsEnd === true && !claim.terminal;
 
 /**
- * The same of a record that was there before the end, when it is leased. While the end waits to be handled what is older
- * goes first; what is newer would make it stale.
+ * True if a record from before the end must not run any more, judged at its lease. While the end waits for its
+ * handler, older statuses go first. A newer one would make the end stale.
  */
 export function isPastEnd(
   rows: Pick<Rows, 'record'>,
@@ -66,13 +67,13 @@ export function isPastEnd(
 const isNewer = (claim: TaskClaim | null | undefined, end: TaskClaim | null | undefined): boolean =>
   claim?.instant !== undefined && end?.instant !== undefined && claim.instant > end.instant;
 
-/** Another webhook has told an end of the task before, under another key. */
+/** True if another webhook has told an end of the task before, under another key. */
 export function isSecondEnd({ key, task: claim }: EventClaim, held: Found | undefined): boolean {
   if (!claim?.terminal || !held || held.first.key === key) return false;
   return !areOtherChannels(sourceOf(held.first), claim.told?.source ?? 'webhook');
 }
 
-/** What its handler is told of an event's place in its task: an end came before it. */
+/** True if an end of its task came before the event; its handler is told so. */
 export function followsEnd(
   rows: Pick<Rows, 'record'>,
   { key, task: claim }: { readonly key: string; readonly task?: TaskClaim | null | undefined },
@@ -85,14 +86,19 @@ export function followsEnd(
   return held !== undefined && held.first.key !== key;
 }
 
-/** A terminal status is dropped whose key was used before: for another status, another task, or no task's. */
+/**
+ * True if a terminal status is dropped because its key was used before: for another status, another task, or no task
+ * at all.
+ */
 export function dropsEnd({ task: claim }: EventClaim, { task: known }: RecordRow): boolean {
   return claim?.terminal === true && !(known?.terminal && known.id === claim.id);
 }
 
 /**
- * Of the task's row, when an event is inserted that `secondTerminal` let pass; undefined: it stays.
- * @param first another one that is known, by whichever channel.
+ * Returns the first terminal status of the task's row for an event that `secondTerminal` let pass. Undefined: the row
+ * stays as it is.
+ *
+ * @param first another terminal status that is known already, by any channel.
  */
 export function terminalAtInsert(
   { key, task: claim, terminalHash }: EventClaim,

@@ -1,25 +1,31 @@
+// Takes connections out of a user's pool, and leaves those behind whose server cannot write (admission.md §9.3).
+// Called by the Postgres and MySQL backends.
 import { isError } from '../../shared/realms.ts';
 
-/** Connections of the owner's pool. */
+/** The connections of the user's pool. */
 export interface Connections<C> {
-  /** Most that the pool has. */
+  /** The most connections that the pool has. */
   readonly max: number;
   readonly checkOut: () => Promise<C>;
-  /** @param error after it the connection is closed, unless it is the server's word on a statement that it can run. */
+  /**
+   * Gives a connection back. @param error closes the connection, unless it is the server's answer to a statement that
+   * it can run.
+   */
   readonly giveBack: (connection: C, error?: unknown) => void;
-  /** Whether the pool made it after `since` (`performance.now()`). One that it knows nothing of counts as older. */
+  /** True if the pool made the connection after `since` (`performance.now()`). One of unknown age counts as older. */
   readonly isNewer: (connection: C, since: number) => boolean;
-  /** Whether the server says that it cannot write: a standby, or one that was made read-only. */
+  /** True if the error says that the server cannot write: it is a standby, or was made read-only. */
   readonly isReadOnly: (error: unknown) => boolean;
 }
 
 const CANNOT_WRITE = new Error('the server cannot write');
 
 /**
- * Uses a connection. One whose server cannot write is closed, for after a failover those that were made before it lead
- * to the demoted server as long as they live; then the pool is asked for another one, until one that it has just made
- * says the same: nothing was written.
- * @param cannotWrite whether an answer says of its server that it cannot write.
+ * Uses a connection. One whose server cannot write is closed: after a failover, connections made before it lead to the
+ * demoted server as long as they live. Then another one is taken, until one that the pool has just made says the same.
+ * Nothing was written by then.
+ *
+ * @param cannotWrite true for an answer that says that its server cannot write.
  */
 export async function onConnection<C, T>(
   { max, checkOut, giveBack, isNewer, isReadOnly }: Connections<C>,
@@ -42,13 +48,13 @@ export async function onConnection<C, T>(
   }
 }
 
-/** When a pool made its connections, by `performance.now()`. */
+/** The times at which a pool made its connections, by `performance.now()`. */
 export type MadeAt = WeakMap<object, number>;
 
-/** Errors that have others as their cause, as those of query builders have, are looked into so deep. */
+/** The depth to which causes of errors are followed, e.g. those of query builders. */
 const MOST_CAUSES = 8;
 
-/** The error, and those that are its cause. */
+/** Yields the error and its causes. */
 export function* causesOf(error: unknown): Iterable<Error> {
   let one = error;
   for (let depth = 0; depth < MOST_CAUSES && isError(one); depth += 1) {

@@ -1,7 +1,9 @@
+// Turns a commit into lines for SQL: letters of kinds, columns of scopes, the order of locks, counts (admission.md §8.3, §8.4).
+// Called by sql-backend.ts, and by the row files of Postgres and MySQL.
 import type { CommitRequest, Expected, RowKind, Scope, Write } from '../backend.ts';
 import { columnText, fromColumnText } from '../text.ts';
 
-/** As the table has them. */
+/** The letter of each kind in the table's column. */
 export const LETTER: Readonly<Record<RowKind, string>> = {
   task: 't',
   record: 'r',
@@ -30,7 +32,7 @@ const KIND: Readonly<Record<string, RowKind>> = {
   H: 'snapshot',
   M: 'move',
 };
-/** The order in which rows are locked begins with the task, which orders its records. */
+/** The order in which rows are locked. It begins with the task, which orders its records. */
 const LOCKED: Readonly<Record<RowKind, number>> = {
   task: 0,
   record: 1,
@@ -50,7 +52,7 @@ export function kindOf(letter: string): RowKind {
   return KIND[letter] ?? 'record';
 }
 
-/** Columns of `webhook_scope`. */
+/** Returns the columns of `webhook_scope` for a scope. */
 export function scopeColumns({ sender, keyid }: Scope): readonly [sender: string, key: string] {
   return [columnText(sender), keyid === undefined ? '' : `=${keyid}`];
 }
@@ -59,13 +61,13 @@ export function scopeFrom({ sender, key }: { readonly sender: string; readonly k
   return { sender: fromColumnText(sender), ...(key !== '' && { keyid: key.slice(1) }) };
 }
 
-/** Ids of scopes, and scopes by id. */
+/** Finds ids of scopes, and scopes by id. */
 export interface ScopeIds {
   readonly idOf: (scope: Scope) => number;
   readonly scopeOf: (id: number) => Scope | undefined;
 }
 
-/** A row that is compared, or written too. */
+/** A row that is compared, or written as well. */
 export interface Line {
   readonly of: Expected;
   readonly unit: number;
@@ -73,7 +75,7 @@ export interface Line {
   readonly write?: Write;
 }
 
-/** Of all units, in the order in which rows are locked. */
+/** Returns the rows of all units, in the order in which they are locked. */
 export function linesOf({ units }: CommitRequest, { idOf }: ScopeIds): readonly Line[] {
   const lines: Line[] = [];
   for (const [unit, { expects, writes }] of units.entries()) {
@@ -91,10 +93,10 @@ function byLock(a: Line, b: Line): number {
   );
 }
 
-/** Rows and bytes of a scope, as a unit counts them. */
+/** The rows and bytes that a unit adds to a scope. */
 export type Tally = readonly [unit: number, scopeId: number, rows: number, bytes: number];
 
-/** What each unit adds to the counts. */
+/** Returns the additions of each unit to the counts. Scope 0 counts the nonces of all. */
 export function tallyOf(lines: readonly Line[]): readonly Tally[] {
   const tally: Tally[] = [];
   for (const { of, unit, scopeId, write } of lines) {
@@ -107,7 +109,7 @@ export function tallyOf(lines: readonly Line[]): readonly Tally[] {
   return tally;
 }
 
-/** Every scope that a commit names. */
+/** Yields every scope that a commit names. */
 export function* scopesIn({ units, counts }: CommitRequest): Iterable<Scope> {
   for (const { expects, writes } of units) {
     for (const { scope } of expects) yield scope;
@@ -118,10 +120,10 @@ export function* scopesIn({ units, counts }: CommitRequest): Iterable<Scope> {
 
 const encoder = new TextEncoder();
 
-/** Texts and bodies travel side by side in one parameter, which the driver sends as bytes. */
+/** Puts texts and bodies side by side into one parameter, which the driver sends as bytes. */
 export function bytesOf(lines: readonly Line[]): {
   readonly all: Uint8Array;
-  /** Each writes at a place, and says how many bytes it wrote. */
+  /** Writes at a place, and returns the number of bytes that it wrote. */
   readonly text: (text: string, at: number) => number;
   readonly body: (body: Uint8Array, at: number) => number;
 } {

@@ -1,3 +1,5 @@
+// The `Backend` of databases with SQL tables: durability, ids of scopes, retries, transactions (admission.md §7.3, §9.3, §9.6).
+// Called by the Postgres and MySQL backends, which bring the statements (`Calls`) and the pool.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type {
   Backend,
@@ -22,19 +24,20 @@ import { whileRunning, lookAgain } from '../schema-version.ts';
 import { scopeColumns, type ScopeIds, scopesIn } from './row-lines.ts';
 import { retried, slotsOf, runTransaction, type Sessions, type Query } from './sql-transaction.ts';
 
-/** What answers have to survive, and who is told where they survive less than they did. */
+/** The durability that answers require, and the listeners for less than was found. */
 interface Keeping {
   readonly keep: (required: Durability, lowered: (message: string) => void) => void;
-  /** What the server's settings were found to keep. */
+  /** Notes the level that the server's settings were found to keep. */
   readonly found: (level: Durability) => void;
   /**
-   * By what a commit says of itself; `settings`: what it found.
-   * @throws Fault `not_durable` where that is less than is required.
+   * Judges a commit by the settings that it ran under; `settings` names them for a message.
+   *
+   * @throws Fault `not_durable` if the level is less than required.
    */
   readonly judge: (level: Durability, settings: () => string) => void;
 }
 
-/** @param who e.g. `Postgres`: for messages. */
+/** Makes a judge of durability. @param who the name for messages, e.g. `Postgres`. */
 function keepingOf(who: string): Keeping {
   const listeners = new Set<(message: string) => void>();
   let required: Durability = 'process';
@@ -56,17 +59,21 @@ function keepingOf(who: string): Keeping {
   };
 }
 
-/** Remembered at most; beyond, all are asked for again. */
+/** The most ids that are remembered; beyond, all are asked for again. */
 const MOST = 20_000;
 
 interface Scopes extends ScopeIds {
-  /** Until it has resolved, `idOf` knows not all of them. Undefined: it does. */
+  /** Learns the ids of scopes. Until it has resolved, `idOf` may lack some. Undefined: all are known. */
   readonly know: (scopes: Iterable<Scope>) => Promise<void> | undefined;
-  /** What is remembered says nothing any more: the schema was made anew. */
+  /** Forgets all ids, because the schema may have been made anew. */
   readonly forget: () => void;
 }
 
-/** Ids never change, so each scope is asked for once. @param ask ids of scopes, made where they are new. */
+/**
+ * Remembers ids of scopes. They never change, so each scope is asked for once.
+ *
+ * @param ask returns ids of scopes, and makes those that are new.
+ */
 function scopesOf(
   ask: (senders: readonly string[], keys: readonly string[]) => Promise<readonly number[]>,
 ): Scopes {
@@ -105,61 +112,68 @@ function scopesOf(
   };
 }
 
-/** What a backend on SQL tables is told beside its pool. */
+/** The options of a backend on SQL tables beside its pool. */
 export interface SqlOptions {
   readonly timeoutMs: number;
-  /** By default the longer of the lease and `LEAST_IDLE_MS`. */
+  /** Default: the longer of the lease and `LEAST_IDLE_MS`. */
   readonly idleInTransactionMs?: number | undefined;
   readonly clockOffsetMs: () => number;
-  /** 0 ≤ n < 1: spreads the tries of transactions that the server rolled back. */
+  /** Returns a number of at least 0 and below 1, which spreads the retries of transactions that the server rolled back. */
   readonly random: () => number;
 }
 
-/** What came of a commit, and what it rests on. */
+/** The result of a commit, with the durability that it has. */
 interface Committed extends CommitResult {
   readonly level: Durability;
-  /** For a message: the settings that it found. */
+  /** Names the settings that it ran under, for a message. */
   readonly settings: () => string;
 }
 
-/** What is asked of the tables, each in one statement: with the clock's offset, and scopes by their ids. */
+/** The questions to the tables, each one statement. They take the clock's offset, and scopes by their ids. */
 export interface Calls {
-  /** @param started in a transaction of the owner's: what `Sessions.begin` said; null: a transaction of its own. */
+  /**
+   * Commits units.
+   *
+   * @param started the answer of `Sessions.begin` inside a transaction of the user; null: a transaction of its own.
+   */
   commit(request: CommitRequest, ids: ScopeIds, started: string | null): Promise<Committed>;
   load(request: LoadRequest, ids: ScopeIds): Promise<LoadResult>;
   due(request: DueRequest, ids: ScopeIds): Promise<DueResult>;
-  /** One row more than the page has, where there is one; `place`: what the next page begins behind. */
+  /** Returns one row more than the page has, if there is one. `place`: the cursor behind the row. */
   page(query: InboxQuery, ids: ScopeIds): Promise<readonly (Row & { readonly place: string })[]>;
   listCounts(): Promise<readonly ListCount[]>;
   overdueMs(): Promise<number | undefined>;
-  /** One row more than asked for, where one is due; `next`: `Write.waitsFor` of the first of those that come due later. */
+  /**
+   * Returns one row more than asked for, if one more is due. `next`: `Write.waitsFor` of the first row that comes due
+   * later.
+   */
   turns(
     request: TurnRequest,
   ): Promise<{ readonly now: number; readonly next: string | null; readonly rows: readonly Row[] }>;
   listed(request: ListRequest): Promise<readonly Row[]>;
-  /** Of a scope; 0: nonces of all; negative: those of all key ids of that sender. */
+  /** Sweeps a scope. 0: nonces of all senders; negative: those of all key ids of that sender. */
   clear(scope: number, most: number): Promise<number>;
   identity(): Promise<StoreIdentity | undefined>;
   scopes(): Promise<readonly Scope[]>;
-  /** Ids of scopes, made where they are new. */
+  /** Returns ids of scopes, and makes those that are new. */
   idsOf(senders: readonly string[], keys: readonly string[]): Promise<readonly number[]>;
 }
 
 /** A database of SQL with a pool of connections. */
 interface SqlDatabase<Tx extends object, R> {
   readonly name: string;
-  /** For messages. */
+  /** The name for messages. */
   readonly who: string;
-  /** Connections of the pool at most, and what to set it by. */
+  /** The most connections of the pool, and the option that sets it. */
   readonly max: number;
   readonly maxOption: string;
   readonly once: Query<R>;
   readonly sessions: Sessions<Tx, R>;
   readonly callsOn: (ask: Query<R>, offset: () => number) => Calls;
   readonly clock: (offset: number) => Promise<number>;
-  /** Checks all that has to be as it is needed. @throws ConfigError with the fix. */
+  /** Checks version, settings and rights of the database. @throws ConfigError with the fix. */
   open(): Promise<void>;
-  /** Whether the schema is still this package's. @throws ConfigError */
+  /** Checks that the schema is still this package's. @throws ConfigError */
   look(): Promise<void>;
   durability(): Promise<Durability>;
   advice(): string;
@@ -167,26 +181,26 @@ interface SqlDatabase<Tx extends object, R> {
   readonly isRetryable: (error: unknown) => boolean;
   readonly isAboutOne: (error: unknown) => boolean;
   readonly asFault: (error: unknown) => Error;
-  /** ConfigError where the pool leads to no database. */
+  /** Returns a ConfigError if the pool leads to no database. */
   readonly wronglyGiven: (error: unknown) => Error | undefined;
 }
 
 export type SqlBackend<Tx> = Backend<Tx> &
   Required<Pick<Backend<Tx>, 'transaction'>> & {
-    /** All that are known. @throws Fault */
+    /** Returns all scopes that are known. @throws Fault */
     readonly scopes: () => Promise<readonly Scope[]>;
   };
 
-/** Batches under way at once: one is prepared while another is written to disk, and the pool is the owner's too. */
+/** The most batches under way at once. One is prepared while another is written to disk, and the pool is the user's too. */
 const LANES = 2;
 
-/** A function that asks others between its statements is not a frozen process. Ms. */
+/** The shortest limit of idleness: a function that asks others between its statements is no frozen process. Ms: 30 s. */
 const LEAST_IDLE_MS = 30_000;
 
-/** Of the whole time: after so much of it nothing is tried again, so that it is the server that gives up. */
+/** The share of the time limit after which nothing is tried again, so that the server is the one to give up. */
 export const LOCK_SHARE = 0.75;
 
-/** The port on tables of SQL: what is the same whatever the database. Nothing is kept in a session. */
+/** Makes the backend on SQL tables, as far as it is the same for every database. Nothing is kept in a session. */
 export function sqlBackend<Tx extends object, R>(
   database: SqlDatabase<Tx, R>,
   { timeoutMs, idleInTransactionMs, clockOffsetMs, random }: SqlOptions,
@@ -194,7 +208,7 @@ export function sqlBackend<Tx extends object, R>(
   const { name, who, max, once, isRetryable, asFault } = database;
   const offset = (): number => Math.trunc(clockOffsetMs());
   const retries = { isRetryable, random, forMs: timeoutMs * LOCK_SHARE };
-  // Another process may have migrated the schema meanwhile.
+  // Another process may migrate the schema while this one runs.
   const known = lookAgain(
     async () => {
       try {

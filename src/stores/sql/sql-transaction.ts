@@ -1,21 +1,27 @@
+// Retries of rolled-back statements, time limits, and `ctx.transaction` on a connection of the pool (admission.md §2.16, §9.3).
+// Called by sql-backend.ts, and by the clients and sessions of Postgres and MySQL.
 import { Fault } from '../../shared/errors.ts';
 import { orLate, sleep } from '../../shared/time-limits.ts';
 import type { Within } from '../backend.ts';
 
-/** Tries of a transaction that the server rolls back because of others, and the first pause between them. */
+/** The most tries of a transaction that the server rolls back because of others, and the first pause between them. */
 const MOST_TRIES = 5;
 const FIRST_PAUSE_MS = 5;
 
-/** What was rolled back because of others is made again. */
+/** The conditions under which a transaction that was rolled back because of others is made again. */
 interface Retries {
   readonly isRetryable: (error: unknown) => boolean;
-  /** 0 ≤ n < 1. */
+  /** Returns a number of at least 0 and below 1. */
   readonly random: () => number;
-  /** After so long nothing is tried again. Ms. */
+  /** The time after which nothing is tried again. Ms. */
   readonly forMs?: number;
 }
 
-/** @throws what the last try threw. */
+/**
+ * Runs an attempt, and again while its error is retryable.
+ *
+ * @throws the error of the last try.
+ */
 export async function retried<T>(
   attempt: () => Promise<T>,
   { isRetryable, random, forMs = Infinity }: Retries,
@@ -31,9 +37,9 @@ export async function retried<T>(
   }
 }
 
-/** At most so many at once; the others wait, first come first served. */
+/** Lets a number of works run at once; the others wait, first come first served. */
 interface Slots {
-  /** @param over ends the wait, with its reason; not the work. */
+  /** Runs work in a slot. @param over ends the wait, with its reason, but not the work. */
   run<T>(work: () => Promise<T>, over?: AbortSignal): Promise<T>;
   /** Resolves when nothing runs or waits. */
   idle(): Promise<void>;
@@ -81,8 +87,9 @@ export function slotsOf(most: number): Slots {
 }
 
 /**
- * Waits for at most so long. What comes later goes to `late`.
- * @param what took longer, and whose, e.g. `Postgres: a statement`.
+ * Waits for a promise up to a time limit. A value that comes later goes to `late`.
+ *
+ * @param what the work for the message, and whose, e.g. `Postgres: a statement`.
  * @throws Fault `store_unavailable` after that time.
  */
 export function within<T>(
@@ -103,17 +110,17 @@ export function within<T>(
   });
 }
 
-/** One statement with its parameters, and what it answers. */
+/** Runs one statement with its parameters, and returns its answer. */
 export type Query<R> = (text: string, values: readonly unknown[]) => Promise<R>;
 
-/** What `ctx.transaction` hands to its function. */
+/** The client that `ctx.transaction` passes to its function. */
 interface HandedOut<C> {
   readonly tx: C;
-  /** From now on each call is refused: the connection serves others. */
+  /** Refuses each further call: the connection serves others from now on. */
   readonly revoke: () => void;
 }
 
-/** Stable. */
+/** The code of the error, which stays the same. */
 const CODE = 'transaction_over';
 
 const lateUse = (): Error =>
@@ -124,13 +131,14 @@ const lateUse = (): Error =>
     { code: CODE },
   );
 
-/** Methods of clients that answer later: what they are refused with too. */
+/** The methods of clients that answer later. They are refused by a rejection or a callback too. */
 const ASYNC: ReadonlySet<PropertyKey> = new Set(['query', 'execute']);
 
 /**
- * The client, as long as the transaction lasts. What was not awaited comes later, when the connection may be in another
- * event's transaction.
- * @param onLateUse told of each call that was refused.
+ * Passes the client on, as long as the transaction lasts. A call that was not awaited may come later, when the
+ * connection is in another event's transaction.
+ *
+ * @param onLateUse receives the error of each refused call.
  */
 function handOut<C extends object>(client: C, onLateUse: (error: Error) => void): HandedOut<C> {
   let isOver = false;
@@ -144,7 +152,7 @@ function handOut<C extends object>(client: C, onLateUse: (error: Error) => void)
       return undefined;
     }
     const refused = Promise.reject(error);
-    // Nobody may be listening, and that would end the process.
+    // Without a listener the rejection would end the process.
     refused.catch(() => undefined);
     return refused;
   };
@@ -171,20 +179,25 @@ function handOut<C extends object>(client: C, onLateUse: (error: Error) => void)
 const RELEASED =
   'ctx.transaction: the function released its client, which the transaction still needs. Leave it out: it is given back at the end.';
 
-/** How transactions are run on connections of a pool. What is thrown here callers see. */
+/** Runs transactions on connections of a pool. Callers see the errors of its methods. */
 export interface Sessions<Tx extends object, R> {
   checkOut(): Promise<Tx>;
   /**
-   * @param idleMs how long the server waits for the next statement before it rolls back; 0: as it is set up.
-   * @returns what it goes by that the transaction is still the one that was begun.
+   * Begins a transaction.
+   *
+   * @param idleMs the time after which the server rolls back if no statement comes; 0: the server's own setting.
+   * @returns the mark by which the transaction is known to be still the one that was begun.
    */
   begin(tx: Tx, idleMs: number): Promise<string>;
   readonly queryOn: (tx: Tx) => Query<R>;
   commit(tx: Tx): Promise<void>;
   rollBack(tx: Tx): Promise<void>;
-  /** @param error after it the connection is of no more use, unless it is the server's word on a statement. */
+  /** Gives the connection back. @param error closes it, unless it is the server's answer to a statement. */
   giveBack(tx: Tx, error?: unknown): void;
-  /** Fault `store_unavailable` where the error, or its cause, says that the server cannot write: no event's doing. */
+  /**
+   * Returns a Fault `store_unavailable` if the error, or its cause, says that the server cannot write: that is no
+   * event's doing.
+   */
   readOnly(error: unknown): Error | undefined;
 }
 
@@ -192,21 +205,23 @@ interface TransactionParts<Tx extends object, R> {
   readonly sessions: Sessions<Tx, R>;
   /** Resolves when the schema is known to be this package's. */
   readonly known: () => Promise<void> | undefined;
-  /** The port on one connection. `started`: what `begin` said. */
+  /** Makes the backend on one connection. `started`: the answer of `begin`. */
   readonly withinOf: (query: Query<R>, started: string) => Within;
   readonly idleMs: number;
-  /** Told of each use of the connection after the end. */
+  /** Receives each use of the connection after the end. */
   readonly onLateUse: (error: Error) => void;
 }
 
 /**
- * The owner's writes and the completion in one transaction of a connection of its own. The lease is looked at before (a
- * paused process must not begin) and decides at the end, by the compare-and-set that is the last statement before
- * COMMIT; in between it is renewed by others, and nothing of the store's is locked.
- * @param over a function that has not ended when it aborts is left alone, and its connection closed: it may go on
- *   writing on it, and nobody else may get those writes.
- * @throws what `work` throws, rolled back; Fault `store_unavailable` where the connection breaks, at COMMIT with unknown
- *   outcome: then the record says what happened; what the owner's deferred constraints say.
+ * Runs the user's writes and the completion in one transaction, on a connection of its own.
+ *
+ * The lease is checked before, so that a paused process does not begin. It decides at the end, by the compare-and-set
+ * that is the last statement before COMMIT. In between others renew it, and no row of the store is locked.
+ *
+ * @param over if it aborts, a function that has not ended is left alone, and its connection is closed. The function may
+ * still write on it, and nobody else may get those writes.
+ * @throws the error of `work`, rolled back; the error of the user's deferred constraints. Fault `store_unavailable` if
+ * the connection breaks: at COMMIT the outcome is unknown, and the record tells it.
  */
 export async function runTransaction<Tx extends object, R, T>(
   { sessions, known, withinOf, idleMs, onLateUse }: TransactionParts<Tx, R>,
@@ -227,7 +242,7 @@ export async function runTransaction<Tx extends object, R, T>(
     revoke();
     const readOnly = sessions.readOnly(error);
     const left = over?.aborted === true && error === over.reason;
-    // The server rolls back what a connection that is closed leaves.
+    // The server rolls back the transaction of a closed connection.
     sessions.giveBack(client, left || readOnly ? error : await failureOf(sessions.rollBack(client)));
     throw readOnly ?? error;
   }

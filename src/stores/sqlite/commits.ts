@@ -1,3 +1,5 @@
+// Group commit: steps that come in one turn of the event loop share a transaction of SQLite (admission.md §9.2).
+// Called by `src/stores/sqlite.ts`; open.ts makes it for each connection.
 import { asFault, isBusy, isConstraint, type SqliteHandle } from './handle.ts';
 
 /** A step that waits for its transaction. */
@@ -7,14 +9,14 @@ interface CommitJob {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
   waitedMs: number;
-  /** The transaction that it is in ends with it. */
+  /** True if its transaction ends behind it. */
   isLast: boolean;
 }
 
-/** Steps in one transaction: bounds how long the synchronous driver keeps the event loop. */
+/** The most steps in one transaction: they bound how long the synchronous driver blocks the event loop. */
 const MOST = 128;
 
-/** How many of those that wait share the next transaction. */
+/** Returns the number of waiting steps that share the next transaction. */
 function sharing(queue: readonly CommitJob[]): number {
   let count = 0;
   for (const { alone, isLast } of queue) {
@@ -25,40 +27,40 @@ function sharing(queue: readonly CommitJob[]): number {
   return count;
 }
 
-/** Group commit: what arrives in one turn of the event loop shares one transaction, and so one sync of the disk. */
+/** Group commit: steps that come in one turn of the event loop share one transaction, and so one sync of the disk. */
 export interface Commits {
-  /** Runs `step` in the next transaction; settles when that is committed. One that is undone runs again. */
+  /** Runs `step` in the next transaction, and settles when that is committed. A step that is undone runs again. */
   run<T>(step: () => T): Promise<T>;
-  /** Runs `step` in a transaction that it shares with nobody. What it throws is thrown on, rolled back. */
+  /** Runs `step` in a transaction of its own. Its error is passed on, rolled back. */
   runAlone<T>(step: () => T): Promise<T>;
   /** Resolves when nothing is waiting. */
   idle(): Promise<void>;
 }
 
 export interface CommitOptions {
-  /** Total of the waits for other connections, ms. */
+  /** The total of the waits for other connections, ms. */
   readonly busyMs: number;
   readonly delay: (ms: number) => Promise<void>;
-  /** 0 ≤ n < 1: spreads the retries of several processes. */
+  /** Returns a number of at least 0 and below 1, which spreads the retries of several processes. */
   readonly random: () => number;
   readonly memory: Memory;
 }
 
-/** What is remembered of the database beside it. */
+/** The memory beside the database, which follows its transactions. */
 interface Memory {
-  /** A transaction has begun. */
+  /** Called when a transaction has begun. */
   readonly begin: () => void;
-  /** Before its COMMIT: writes what it has to. */
+  /** Called before its COMMIT, to write. */
   readonly save: () => void;
-  /** After a rollback. */
+  /** Called after a rollback. */
   readonly forget: () => void;
 }
 
-/** First and longest wait for another connection's lock, ms. */
+/** The first and the longest wait for another connection's lock, ms. */
 const FIRST_WAIT_MS = 2;
 const LONGEST_WAIT_MS = 64;
 
-/** @param begin a transaction; what it throws fails all that wait. */
+/** Makes the group commit of a connection. @param begin begins a transaction; its error fails all that wait. */
 export function commitsOf(db: SqliteHandle, begin: () => void, options: CommitOptions): Commits {
   const queue: CommitJob[] = [];
   let running: Promise<void> | undefined;
@@ -95,14 +97,17 @@ export function commitsOf(db: SqliteHandle, begin: () => void, options: CommitOp
   };
 }
 
-/** The end of the current turn: a step that comes alone does not wait for others. */
+/** Waits for the end of the current turn: a step that comes alone does not wait for others. */
 function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
 }
 
-/** The driver would wait by stopping the event loop, so the waiting is done here, and a caller that has waited enough leaves. */
+/**
+ * Waits for a lock. The driver itself would wait by stopping the event loop. Callers that have waited long enough are
+ * rejected.
+ */
 async function waitForLock(
   queue: CommitJob[],
   error: unknown,
@@ -114,7 +119,7 @@ async function waitForLock(
   const waiting = queue.length;
   await options.delay(ms);
   const left: CommitJob[] = [];
-  // Those that came meanwhile stand behind them, and have not waited yet.
+  // Steps that came meanwhile stand behind these, and have not waited yet.
   for (const job of queue.splice(0, waiting)) {
     job.waitedMs += ms;
     if (job.waitedMs < options.busyMs) left.push(job);
@@ -123,7 +128,7 @@ async function waitForLock(
   queue.unshift(...left);
 }
 
-/** One transaction for what waits now. Returns the error where a lock was in the way: then all wait on. */
+/** Runs one transaction for the waiting steps. Returns the error if a lock was in the way: then all go on waiting. */
 function commitNext(db: SqliteHandle, begin: () => void, queue: CommitJob[], memory: Memory): unknown {
   try {
     begin();
@@ -146,17 +151,19 @@ function commitNext(db: SqliteHandle, begin: () => void, queue: CommitJob[], mem
   return undone(queue, batch, failure);
 }
 
-/** Why a transaction was undone; with the step that failed, where one did. */
+/** The reason for which a transaction was undone, with the step that failed, if one did. */
 interface Failure {
   readonly error: unknown;
   readonly job?: CommitJob;
 }
 
 /**
- * One step's failure is its own: the others run again, without it. Steps leave nothing but rows, so running again what
- * was rolled back is as good as a savepoint around each, and costs only when one fails. Those before it go first, by
- * themselves, so that they run once more and not once for each failure behind them (a full disk fails step after step).
- * COMMIT waits for readers under a rollback journal: then too the steps can run again.
+ * Puts undone steps back; the failed one is rejected, and the others run again without it.
+ *
+ * Steps leave nothing but rows, so running them again is as good as a savepoint around each, and costs only when one
+ * fails. The steps before the failed one go first, by themselves. So they run once more, and not once for each failure
+ * behind them (a full disk fails step after step). COMMIT waits for readers under a rollback journal: then, too, the
+ * steps can run again.
  */
 function undone(queue: CommitJob[], batch: readonly CommitJob[], { error, job }: Failure): unknown {
   const busy = job === undefined && isBusy(error);
@@ -168,7 +175,7 @@ function undone(queue: CommitJob[], batch: readonly CommitJob[], { error, job }:
   return busy ? error : undefined;
 }
 
-/** Answers nobody before the COMMIT that makes all of their answers durable. */
+/** Runs steps, and answers none before the COMMIT that makes all their answers durable. */
 function commitBatch(db: SqliteHandle, batch: readonly CommitJob[], memory: Memory): Failure | undefined {
   const values: unknown[] = [];
   for (const job of batch) {
@@ -199,7 +206,10 @@ function commitAlone(db: SqliteHandle, job: CommitJob, memory: Memory): void {
   }
 }
 
-/** A deferred constraint of the owner's tables fails here, and is the owner's; all else is ours. */
+/**
+ * Commits. A deferred constraint of the user's tables fails here, and its error is the user's; every other error is the
+ * store's.
+ */
 function commit(db: SqliteHandle, memory: Memory): void {
   try {
     memory.save();
@@ -209,7 +219,7 @@ function commit(db: SqliteHandle, memory: Memory): void {
   }
 }
 
-/** Fails where SQLite has rolled back by itself; then it is done. */
+/** Rolls back. It fails if SQLite has rolled back by itself; then it is done. */
 function rollBack(db: SqliteHandle, { forget }: Memory): void {
   forget();
   try {

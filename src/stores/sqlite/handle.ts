@@ -1,3 +1,5 @@
+// The connection of `node:sqlite` as the store uses it, and the meaning of its errors (admission.md §9.2).
+// Called by the other files of this folder and by `src/stores/sqlite.ts`.
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 import { isError } from '../../shared/realms.ts';
 
@@ -24,10 +26,10 @@ export interface SqliteHandle {
 /** A value that the store binds to a parameter of an SQLite statement. */
 export type SqliteValue = null | number | string | Uint8Array;
 
-/** A row as read. */
+/** A row as it is read. */
 export type SqliteRow = Readonly<Record<string, null | number | string | Uint8Array>>;
 
-/** A text column that is never null. */
+/** Reads a text column that is never null. */
 export function textOf(row: SqliteRow, column: string): string {
   return row[column] as string;
 }
@@ -38,14 +40,15 @@ function builtinModule(name: string): unknown {
   return globalThis.process?.getBuiltinModule?.(name);
 }
 
-/** What `node:sqlite` has. */
+/** The part of `node:sqlite` that is used. */
 interface NodeSqlite {
   readonly DatabaseSync: new (file: string) => SqliteHandle;
 }
 
 /**
- * The runtime's own SQLite.
- * @throws ConfigError where it has none (Node before 22.13).
+ * Returns the runtime's own SQLite.
+ *
+ * @throws ConfigError if the runtime has none (Node before 22.13).
  */
 export function nodeSqlite(load: LoadModule = builtinModule): NodeSqlite {
   const sqlite = load('node:sqlite') as NodeSqlite | undefined;
@@ -56,7 +59,7 @@ export function nodeSqlite(load: LoadModule = builtinModule): NodeSqlite {
   );
 }
 
-/** Taken at import, so that a runtime without it is told before there is a receiver. */
+/** Loaded at import, so that a runtime without it fails before there is a receiver. */
 const { DatabaseSync }: NodeSqlite = nodeSqlite();
 
 /** Opens a file. */
@@ -65,23 +68,26 @@ export function openFile(file: string): SqliteHandle {
 }
 
 /**
- * SQLite's primary result codes (sqlite.org/rescode.html), and how its messages of them read: on Deno errors of `exec`
- * have a message alone.
+ * SQLite's primary result codes (sqlite.org/rescode.html), and the messages for them: on Deno errors of `exec` have a
+ * message alone.
  */
 const BUSY = { numbers: [5, 6], message: /^database (?:table |schema )?is locked/ };
 const CONSTRAINT = { numbers: [19], message: /constraint failed/ };
 
-/** The owner's code has a transaction open on this handle: no BEGIN and no PRAGMA synchronous until it ends. */
+/**
+ * The message while the user's code has a transaction open on this handle. There is no BEGIN and no PRAGMA synchronous
+ * until it ends.
+ */
 const OPEN_TRANSACTION = /(?:within|inside) a transaction/;
 
 function isResult(error: unknown, of: { numbers: readonly number[]; message: RegExp }): boolean {
   if (!isError(error)) return false;
   const { errcode } = error as { readonly errcode?: unknown };
-  // The low byte is the primary code; the rest says more than is needed here.
+  // The low byte is the primary code; the rest tells more than is needed here.
   return typeof errcode === 'number' ? of.numbers.includes(errcode & 0xff) : of.message.test(error.message);
 }
 
-/** Worth trying again in a moment. */
+/** True if a later try may succeed. */
 export function isBusy(error: unknown): boolean {
   return isResult(error, BUSY) || (isError(error) && OPEN_TRANSACTION.test(error.message));
 }
@@ -90,7 +96,7 @@ export function isConstraint(error: unknown): boolean {
   return isResult(error, CONSTRAINT);
 }
 
-/** What callers see of a driver's error: a fault of ours, 503. Faults and configuration errors pass. */
+/** Converts a driver's error to the one that callers see: a fault, answered 503. Faults and configuration errors pass. */
 export function asFault(error: unknown): Error {
   if (error instanceof Fault || error instanceof ConfigError) return error;
   const reason = messageOf(error);

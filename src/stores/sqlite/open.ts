@@ -1,3 +1,5 @@
+// Opens a connection: its settings, the schema, the prepared statements (admission.md §7.2, §7.3, §9.2).
+// Called by `src/stores/sqlite.ts`.
 import * as fs from 'node:fs';
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 import type { Durability, StoreIdentity } from '../store.ts';
@@ -9,53 +11,58 @@ import { type SqliteRows, sqliteRows } from './sqlite-rows.ts';
 import { migrate, versionCheck } from './sqlite-schema.ts';
 
 /**
- * Durability of SQLite is a matter of each connection: `synchronous` is not stored in the file, and drivers open a
- * WAL database with NORMAL, under which a commit that was answered can be gone after a power cut. So it is set on
- * every open, read back, and looked at again before every transaction.
+ * The durability of a connection. `synchronous` is not stored in the file, and drivers open a WAL database with NORMAL.
+ * Under that an answered commit can be gone after a power cut. So it is set at every open, read back, and checked
+ * before every transaction.
  */
 export interface Settings {
-  /** Sets what can be set. BUSY where another connection is in the way. */
+  /** Sets the settings that can be set. It fails with BUSY if another connection is in the way. */
   apply(): void;
   /**
-   * Before each transaction: somebody else's PRAGMA on this handle may have weakened it.
-   * @throws Fault `not_durable` where it cannot be set back.
+   * Restores `synchronous` before each transaction: somebody else's PRAGMA on this handle may have lowered it.
+   *
+   * @throws Fault `not_durable` if it cannot be set back.
    */
   restore(): void;
-  /** From what the connection says now. */
+  /** Returns the durability by the connection's present settings. */
   durability(): Durability;
 }
 
-/** Weakest `synchronous` under which a commit survives a power cut (sqlite.org/pragma.html#pragma_synchronous). */
+/**
+ * The weakest `synchronous` under which a commit survives a power cut (sqlite.org/pragma.html#pragma_synchronous), and
+ * the one above it.
+ */
 const FULL = 2;
 const EXTRA = 3;
 
 /**
- * By `journal_mode`. DELETE needs EXTRA: under FULL the directory entry of the deleted journal is not synced, and
- * its return rolls the last commit back. MEMORY and OFF survive nothing.
+ * The needed `synchronous` by `journal_mode`. DELETE needs EXTRA: under FULL the directory entry of the deleted journal
+ * is not synced, and its return rolls the last commit back. MEMORY and OFF survive nothing.
  */
 const NEEDED: Readonly<Record<string, number>> = { wal: FULL, truncate: FULL, persist: FULL, delete: EXTRA };
 
 /**
- * Pages in the WAL before a commit moves them into the database: some 16 MiB. A single accept writes 13, most of them those
- * of the accept before; a move writes each once and syncs twice, and SQLite's own 1 000 would be one every 80.
+ * The pages in the WAL before a commit moves them into the database: some 16 MiB. A single accept writes 13, most of
+ * which the accept before wrote too. A move writes each page once and syncs twice. SQLite's own 1,000 pages would mean
+ * a move every 80 accepts.
  */
 const CHECKPOINT_PAGES = 4000;
 
 export function settingsOf(db: SqliteHandle): Settings {
   let needed = FULL;
-  /** What the open reached: less than needed where the driver refuses, and `durability` says so. */
+  /** The level that the open reached. It is less than needed if the driver refuses, and `durability` says so. */
   let reached = FULL;
   const raise = (): void => {
     db.exec(`PRAGMA synchronous = ${needed === EXTRA ? 'EXTRA' : 'FULL'}`);
   };
   return {
     apply: () => {
-      // The driver is synchronous: a timeout of its own would stop the event loop. Retries are ours.
+      // The driver is synchronous, so a timeout of its own would stop the event loop. The store retries itself.
       db.exec('PRAGMA busy_timeout = 0');
       needed = NEEDED[journalMode(db, 'PRAGMA journal_mode = WAL')] ?? FULL;
       raise();
       reached = Math.min(needed, synchronous(db));
-      // Only macOS knows it: there fsync does not reach the platter without.
+      // Only macOS has these settings: without them fsync does not reach the platter there.
       db.exec('PRAGMA fullfsync = ON');
       db.exec('PRAGMA checkpoint_fullfsync = ON');
       db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
@@ -74,10 +81,10 @@ export function settingsOf(db: SqliteHandle): Settings {
   };
 }
 
-/** Linux's tmpfs and ramfs, as statfs names them: what is there is gone with the machine's power, synced or not. */
+/** Linux's tmpfs and ramfs, as statfs numbers them. Their files are gone with the machine's power, synced or not. */
 const IN_MEMORY: ReadonlySet<number> = new Set([0x01_02_19_94, 0x85_84_58_f6]);
 
-/** Where the runtime cannot tell, it is a disk. */
+/** True for a file in memory. A runtime that cannot tell counts as having a disk. */
 function isInMemory(file: string): boolean {
   try {
     return IN_MEMORY.has(fs.statfsSync(file).type >>> 0);
@@ -86,7 +93,10 @@ function isInMemory(file: string): boolean {
   }
 }
 
-/** Prepared each time: SQLite compiles the setting's value into the statement, so a kept one gives an old value. */
+/**
+ * Reads `synchronous`. The statement is prepared each time: SQLite compiles the setting's value into it, so a kept one
+ * gives an old value.
+ */
 function synchronous(db: SqliteHandle): number {
   const row = db.prepare('PRAGMA synchronous').get() as SqliteRow | undefined;
   return Number(row?.['synchronous']);
@@ -101,7 +111,7 @@ export interface OpenDatabase {
   readonly db: SqliteHandle;
   readonly rows: SqliteRows;
   readonly commits: Commits;
-  /** @throws ConfigError where a newer package has opened the file meanwhile. */
+  /** Returns the durability. @throws ConfigError if a newer package has opened the file meanwhile. */
   readonly durability: () => Durability;
   readonly identity: () => StoreIdentity;
 }
@@ -110,7 +120,8 @@ export type BusyOptions = Omit<CommitOptions, 'memory'>;
 
 /**
  * Makes a connection ready.
- * @throws ConfigError where it cannot be used; Fault `store_unavailable` where another connection stays in the way.
+ *
+ * @throws ConfigError if it cannot be used; Fault `store_unavailable` if another connection stays in the way.
  */
 export async function openDatabase(
   connect: () => SqliteHandle,
@@ -177,7 +188,7 @@ async function whileBusy<T>(step: () => T, options: BusyOptions): Promise<T> {
   }
 }
 
-/** Mean wait for another process that opens the same file, ms. */
+/** The mean wait for another process that opens the same file, ms. */
 const OPEN_WAIT_MS = 20;
 
 function inTransaction<T>(db: SqliteHandle, step: () => T): T {

@@ -1,27 +1,31 @@
+// Watches the file under a connection, and keeps the store's identity (admission.md §7.5, §9.2).
+// Called by open.ts, before each transaction and at each open.
 import { statSync } from 'node:fs';
 import { Fault } from '../../shared/errors.ts';
 import type { StoreIdentity } from '../store.ts';
 import { type SqliteHandle, type SqliteRow, textOf } from './handle.ts';
 
-/** Where a connection's database is. */
+/** The place of a connection's database. */
 export interface DatabaseFile {
   /**
-   * Before each transaction: a file that was deleted, moved or replaced under its connection is still written to, and
-   * gone when the connection closes, or its process dies. SQLite itself looks in rollback modes only (SQLITE_READONLY_DBMOVED).
+   * Checks the file before each transaction. A file that was deleted, moved or replaced under its connection is still
+   * written to. It is gone when the connection closes, or its process dies. SQLite itself checks in rollback modes only
+   * (SQLITE_READONLY_DBMOVED).
+   *
    * @throws Fault `store_unavailable` until the same files are back.
    */
   check(): void;
 }
 
 /**
- * Beside the file in WAL mode: what was committed last, and the locks of all processes. No other process takes them
- * away as long as a connection has them open; who closes last does.
+ * The files beside the database in WAL mode: the last commits, and the locks of all processes. No other process deletes
+ * them while a connection has them open; the last one to close does.
  */
 const BESIDE = ['-wal', '-shm'];
 
 /**
- * Of a connection that has had a transaction, as it is now. `:memory:` and temporary databases are nowhere. What is
- * not there now is not looked for: without WAL, or in a mode of locking without `-shm`.
+ * Notes the files of a connection that has had a transaction, as they are now. `:memory:` and temporary databases have
+ * none. A file that is not there now is not watched: without WAL, or in a locking mode without `-shm`.
  */
 export function placeOf(db: SqliteHandle): DatabaseFile {
   const file = fileOf(db);
@@ -50,7 +54,7 @@ const gone = (path: string): Fault =>
     `SQLite: ${path} was deleted, moved or replaced while it was open. Put it back, or restart to use another one.`,
   );
 
-/** Path of the main database; empty where it has none. */
+/** Returns the path of the main database; empty if it has none. */
 export function fileOf(db: SqliteHandle): string {
   const databases = db.prepare('PRAGMA database_list').all() as SqliteRow[];
   const file = databases.find((row) => row['name'] === 'main')?.['file'];
@@ -62,9 +66,10 @@ function inodeOf(file: string): bigint | undefined {
 }
 
 /**
- * The store's identity, made in one transaction with its tables.
- * @param isMade this transaction made the store.
- * @returns what says it, and once that it is new.
+ * Reads the store's identity, which is made in one transaction with its tables.
+ *
+ * @param isMade true if this transaction made the store.
+ * @returns a function that returns it, and says once that it is new.
  */
 export function identify(db: SqliteHandle, isMade: boolean): () => StoreIdentity {
   if (isMade) {

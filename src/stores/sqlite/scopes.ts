@@ -1,21 +1,25 @@
+// Ids of senders and key ids in SQLite, and the counts of each (admission.md §6.6, §6.7).
+// Called by sqlite-rows.ts and sqlite-table.ts.
 import type { Scope } from '../backend.ts';
 import type { Usage } from '../rules/rule-rows.ts';
 import { columnText, fromColumnText } from '../text.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
 import { textOf } from './handle.ts';
 
-/** What is counted of a scope; `nonces`: of a sender those of all its key ids, of scope 0 all. */
+/** The counts of a scope. `nonces`: those of all key ids for a sender, and of all senders for scope 0. */
 export interface Count {
   readonly rows: number;
-  /** Of the bodies that are kept. */
+  /** The bytes of the bodies that are kept. */
   readonly bytes: number;
   readonly nonces: number;
 }
 
 /**
- * Senders and key ids by name, and what is counted of each. Counts are read once a transaction and written once, at its
- * end: a transaction holds the write lock from its beginning, so that nobody else changes what was read; and 64 accepts
- * of a sender change one row once instead of some 300 times.
+ * Senders and key ids by name, with the counts of each. Counts are read once a transaction, and written once at its
+ * end. A transaction holds the write lock from its beginning, so nobody else changes them meanwhile. So 64 accepts of a
+ * sender change one row once, instead of some 300 times.
+ *
+ * The statements and their parameters:
  *
  *     find  the scope that it is within, name → id
  *     add   the same → a row. Few, and never deleted
@@ -24,22 +28,22 @@ export interface Count {
  *     save  counts, id
  */
 export interface Scopes {
-  /** Looked up once a handle, for ids never change; added where it is new. */
+  /** Returns the id of a scope, which is added if it is new. It is looked up once a handle, because ids never change. */
   readonly id: (scope: Scope) => number;
-  /** Of a sender. */
+  /** Returns the key ids of a sender. */
   readonly keyids: (sender: string) => readonly Scope[];
-  /** More or fewer rows and bytes. */
+  /** Adds rows and bytes to a scope, or takes them away. */
   readonly add: (id: number, rows: number, bytes: number) => void;
   readonly usage: (sender: string, keyid: string | undefined) => Usage;
-  /** A transaction begins: what was counted in the one before may have changed. */
+  /** Begins a transaction: the counts of the one before may have changed. */
   readonly begin: () => void;
-  /** Before its COMMIT: what was counted in it. */
+  /** Writes the counts of a transaction, before its COMMIT. */
   readonly save: () => void;
-  /** After a rollback: ids found since may not exist, and counts are as they were. */
+  /** Forgets after a rollback: ids found since may not exist, and counts are as they were. */
   readonly forget: () => void;
 }
 
-/** Processes; and what is counted over all senders. */
+/** The scope of processes, and of the counts over all senders. */
 const ROOT = 0;
 
 interface Kept extends Count {
@@ -47,7 +51,7 @@ interface Kept extends Count {
   readonly isChanged: boolean;
 }
 
-/** A scope's id, and those of the scopes within it. */
+/** The id of a scope, and the ids of the scopes within it. */
 interface Known {
   readonly id: number;
   readonly within: Map<string, Known>;

@@ -1,3 +1,5 @@
+// The rows of the rules on SQLite, and the searches of workers, operators and registrations (admission.md §8.1, §9.2).
+// Called by open.ts for each connection; the rules run over it inside a transaction.
 import type { InboxQuery, RegistrationRow } from '../store.ts';
 import { isRegistration, PROCESSES, ROW_KINDS, unpacked } from '../optimistic/row-data.ts';
 import { type TextRange, turnIn, turnRanges, turnText } from '../optimistic/commit-unit.ts';
@@ -20,8 +22,10 @@ type RegistrationSearches = Pick<
 >;
 
 /**
- * What is looked for among rows of registrations, sender by sender. Due is what is due in one of two ranges, by `turnText`, in
+ * Searches among rows of registrations, sender by sender. A row is due if it is in one of two ranges of `turnText`, in
  * the index of records that wait for a task.
+ *
+ * The statements and their parameters:
  *
  *     senders  → all of them
  *     having   sender, sender, two ranges, limit → those behind the one and up to the other (null: all) that have something
@@ -64,7 +68,7 @@ function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearche
       if (found.length < max) {
         found.push(...(having.all('', after, ...ranges.flat(), max - found.length) as SqliteRow[]));
       }
-      // One of each is enough where there are as many senders.
+      // One row of each is enough if there are as many senders.
       const most = max + 1 - found.length;
       const bySender = found.map((row) => {
         const sender = fromColumnText(textOf(row, 'name'));
@@ -116,7 +120,9 @@ type Searches = Pick<
 >;
 
 /**
- * What workers and operators look for, each along an index of its own; none scans.
+ * The searches of workers and operators. Each goes along an index of its own; none scans.
+ *
+ * The statements and their parameters:
  *
  *     turn     sender, now, limit → the sender behind it that has something due: by now, or later than the limit
  *     first    sender, from, to → its row due earliest between them, of those the oldest
@@ -128,11 +134,11 @@ type Searches = Pick<
  *     counted  now → of each sender and list how many unexpired rows are on it, and the oldest
  *     senders  → all senders; few: a list of all goes through them and merges
  *
- * A worker's call runs in one transaction: what it found due is due until it is leased. Senders take turns by their ids,
- * in each process from the one behind the last that it found something of.
+ * A worker's call runs in one transaction, so a due row stays due until the call leases it. Senders take turns by their
+ * ids. Each process begins behind the last sender of which it found something.
  */
 function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
-  // A partial index is used only where the statement has its condition.
+  // A partial index is used only if the statement has its condition.
   const due = 'due_at IS NOT NULL AND crashes IS NULL';
   const turn = db.prepare(
     `SELECT id FROM webhook_scope WHERE id > ? AND (
@@ -184,7 +190,7 @@ function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
     parked: (sender, taskId) => one(parked.get(scopes.id({ sender }), columnText(taskId))),
     page: ({ state, sender, limit, after }, now) => {
       const ids = sender === undefined ? allSenders() : [scopes.id({ sender })];
-      // One more than asked for, of each: whether there is another page.
+      // One row more than asked for, of each sender: it shows if there is another page.
       const found = ids.flatMap(
         (id) => list.all(id, state, Number(after ?? 0), now, limit + 1) as SqliteRow[],
       );
@@ -210,16 +216,16 @@ function recordOf(row: SqliteRow): RecordRow {
 
 export type SqliteRows = QueueRows & RegistrationSearch & Pick<Scopes, 'begin' | 'save' | 'forget'>;
 
-/** Expired rows that one accept deletes at most, of one kind; each kind has its turn. An accept adds one of each at most. */
+/** The most expired rows that one accept deletes, of one kind; kinds take turns. An accept adds at most one row of each. */
 const PURGE_AN_ACCEPT = 16;
 
-/** Those that accepts add to; rows of registrations go when others of their kind are saved. */
+/** The kinds that accepts add to. Rows of registrations are deleted when others of their kind are saved. */
 const OF_EVENTS = ROW_KINDS.filter((kind) => !isRegistration(kind));
 
-/** What is counted as a sender's entries. */
+/** The kinds that count as a sender's entries. */
 const ENTRIES = ROW_KINDS.filter((kind) => kind !== 'nonce' && kind !== 'process');
 
-/** `Rows` over one connection. Every statement is prepared here, once; the schema must exist. */
+/** Makes `Rows` over one connection. Every statement is prepared here, once; the schema must exist. */
 export function sqliteRows(db: SqliteHandle): SqliteRows {
   const scopes = scopesOf(db);
   const table = tableOf(db, scopes);
@@ -242,7 +248,7 @@ export function sqliteRows(db: SqliteHandle): SqliteRows {
       if (row.bodyBytes === 0) table.dropBody('record', row, row.key);
     },
     task: (sender, id, now) => table.find('task', { sender }, id, now),
-    // One with a mark was there before.
+    // A task with a mark was there before.
     saveTask: (row) => table.save('task', row, row.id, { ...row, waiting: false }, row.mark !== null),
     notification: (sender, id, now) => table.find('notification', { sender }, id, now),
     saveNotification: (row) => table.save('notification', row, row.id, row, false),

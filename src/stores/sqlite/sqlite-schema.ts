@@ -1,26 +1,28 @@
+// Tables of the store in SQLite, and the steps that raise their version (admission.md §7.7).
+// Called by open.ts, at each open and before each transaction.
 import { ConfigError } from '../../shared/errors.ts';
 import { leadsTo, missingSteps, newest, wrongVersion } from '../schema-version.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
 
 /**
- * The first version of the schema. A test holds its hash: it is edited in place, with the hash, until 0.1.0 is published.
- * From then on what is to be otherwise is a new version, and an open brings a file of a version before to the newest. A file
- * has the version of the newest package that opened it; older ones refuse it, those that have it open with their next
- * transaction.
+ * The first version of the schema. A test holds its hash. Until 0.1.0 is published it is edited in place, with the
+ * hash. From then on a change is a new version. An open raises a file of an earlier version to the newest. So a file
+ * has the version of the newest package that opened it. Older packages refuse it; those that have it open do so with
+ * their next transaction.
  *
- * The tables live in the owner's own database file, so that `ctx.transaction` can write beside them:
- * hence the prefix, and the version in a table of our own (`PRAGMA user_version` belongs to the owner's migrations).
+ * The tables live in the user's own database file, so that `ctx.transaction` can write beside them. Hence the prefix,
+ * and the version in a table of the store's own: `PRAGMA user_version` belongs to the user's migrations.
  *
  *     webhook_scope  senders (within 0), key ids (within their sender); 0: processes, and all. With what is counted
  *     webhook_row    (kind, scope, name) → data, opaque here; beside it what is searched
  *     webhook_copy   id of a row → its body; apart, for an UPDATE rewrites the whole row
  *     webhook_identity  which store this is: one row
  *
- * What an accept costs is the pages that it writes: its rows are inserted side by side, and all counts are on one page.
- * Ids grow with insertion among the rows that there are: the order "oldest first". Instants are Unix ms; null is never.
- * Names are encoded (`text.ts`). `crashes` makes a suspect, `list` and `waits_for` are as `Write` has them.
+ * The cost of an accept is the pages that it writes: its rows are inserted side by side, and all counts are on one
+ * page. Ids grow with insertion among the rows that there are: the order "oldest first". Instants are Unix ms; null is
+ * never. Names are encoded (`text.ts`). `crashes` makes a suspect; `list` and `waits_for` are as `Write` has them.
  *
- * Indexes are partial, so that a finished record is in none but its name's and the expiry's.
+ * Indexes are partial, so that a finished record is in none but those of its name and its expiry.
  */
 const TABLES = `
 CREATE TABLE webhook_scope (
@@ -55,7 +57,7 @@ CREATE TABLE webhook_copy (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE webhook_identity (id TEXT NOT NULL) STRICT;
 `;
 
-/** SQL that makes one version of the one before (`missingSteps`). */
+/** The SQL that makes each version of the one before (`missingSteps`). */
 export const STEPS: readonly string[] = [TABLES];
 
 /** The version that this package works with. */
@@ -64,10 +66,11 @@ export const KNOWN: number = newest(STEPS);
 const STORE = { store: 'sqliteStore', place: 'the database has', own: 'a database' };
 
 /**
- * Brings the schema to this version. Runs inside one transaction, so that of several processes that start at once
+ * Brings the schema to this version. It runs inside one transaction, so that of several processes that start at once
  * one does it and the others find it done.
+ *
  * @returns the version before; 0: there was none.
- * @throws ConfigError where a newer version of the package made the schema, or one from before the first release.
+ * @throws ConfigError if a newer version of the package made the schema, or one from before the first release.
  */
 export function migrate(db: SqliteHandle, steps: readonly string[] = STEPS): number {
   db.exec('CREATE TABLE IF NOT EXISTS webhook_schema (version INTEGER NOT NULL) STRICT');
@@ -82,15 +85,16 @@ export function migrate(db: SqliteHandle, steps: readonly string[] = STEPS): num
 
 const VERSION = 'SELECT max(version) AS version FROM webhook_schema';
 
-/** 0: none yet. */
+/** Reads the version; 0: none yet. */
 const versionOf = (row: unknown): number => Number((row as SqliteRow)['version'] ?? 0);
 
 const REPLACED = 'sqliteStore: another database has replaced the one that was opened. Restart this process.';
 
 /**
- * For each transaction: another process may have opened the file with a newer package meanwhile, or somebody put another
- * file in its place.
- * @returns what throws ConfigError then.
+ * Checks the version for each transaction. Another process may have opened the file with a newer package meanwhile, or
+ * somebody put another file in its place.
+ *
+ * @returns a function that throws ConfigError in these cases.
  */
 export function versionCheck(db: SqliteHandle): () => void {
   const find = db.prepare(VERSION);

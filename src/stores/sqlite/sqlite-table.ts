@@ -1,3 +1,5 @@
+// One table of rows of any kind, by kind, scope and name (admission.md §8.1).
+// Called by sqlite-rows.ts; `indexed` and `packed` of the optimistic store give each row's columns and text.
 import type { RowKind, Scope } from '../backend.ts';
 import type { RowData } from '../optimistic/row-data.ts';
 import { packed, unpacked } from '../optimistic/row-data.ts';
@@ -8,7 +10,9 @@ import { textOf } from './handle.ts';
 import type { Scopes } from './scopes.ts';
 
 /**
- * Rows of any kind, by name. What they mean, the rules know, and what of them is searched `indexed` says.
+ * Rows of any kind, by name. The rules know their meaning, and `indexed` their searched values.
+ *
+ * The statements and their parameters:
  *
  *     find    name, now → what was written; an expired one is absent
  *     insert  all → 1 row where the name is new
@@ -20,18 +24,21 @@ import type { Scopes } from './scopes.ts';
  */
 export interface Table {
   find<K extends RowKind>(kind: K, scope: Scope, id: string, now: number): RowData[K] | undefined;
-  /** Where one of its name has expired, that goes first. */
+  /** Inserts a row. An expired one of its name is deleted before. */
   insert<K extends RowKind>(kind: K, scope: Scope, id: string, row: RowData[K], body?: Uint8Array): void;
-  /** @param isKnown whether there is one of its name, expired or not; only what to try first. */
+  /**
+   * Inserts or replaces a row. @param isKnown true if one of its name is there, expired or not. It decides only what is
+   * tried first.
+   */
   save<K extends RowKind>(kind: K, scope: Scope, id: string, row: RowData[K], isKnown: boolean): void;
   body(kind: RowKind, scope: Scope, id: string): Uint8Array;
   dropBody(kind: RowKind, scope: Scope, id: string): void;
-  /** Deletes expired rows of a kind, the earliest first, at most so many; of one scope where one is given. */
+  /** Deletes at most `most` expired rows of a kind, the earliest first; those of one scope, if it is given. */
   purge(kind: RowKind, now: number, most: number, scope?: Scope): void;
 }
 
 const NAMED = 'kind = ? AND scope = ? AND name = ?';
-/** What `gone` is told. One that is on no list has no body. */
+/** The columns that `gone` reads. A row on no list has no body. */
 const GONE = 'RETURNING id, scope, list';
 
 export function tableOf(db: SqliteHandle, scopes: Scopes): Table {
@@ -96,7 +103,7 @@ export function tableOf(db: SqliteHandle, scopes: Scopes): Table {
 
 const NO_BYTES = new Uint8Array();
 
-/** What is bound to `insert` and `update`. */
+/** Returns the values that are bound to `insert` and `update`. */
 function valuesOf<K extends RowKind>(kind: K, scope: number, id: string, row: RowData[K]): SqliteValue[] {
   const name = columnText(id);
   const { expiresAt, dueAt, suspect, list, waitsFor } = indexed(kind, row, columnText);
@@ -105,7 +112,7 @@ function valuesOf<K extends RowKind>(kind: K, scope: number, id: string, row: Ro
 }
 
 /**
- * Expired rows, along the index of a kind's.
+ * Makes the deletion of expired rows, along the index of a kind.
  *
  *     any   kind, now → a row where there is one: mostly there is not
  *     all   kind, now, at most → rows that are gone
