@@ -24,7 +24,7 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, ticket: Ad
     ticket.abort();
     return;
   }
-  // The result is in `outcome`.
+  // `ticket.outcome` has the result, so it is not needed here.
   await ticket.end().catch(() => undefined);
 }
 

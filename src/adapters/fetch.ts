@@ -18,8 +18,7 @@ export type { AdapterReceiver } from './shared-adapter.ts';
  * deliveries to another form are answered with 503 and the alarm `public_url_mismatch`. An exact `publicUrl`
  * is not affected.
  * @throws ConfigError (rejects), from the handler, if its argument is not a `Request`. It rejects with
- * nothing
- *   else.
+ *   nothing else.
  * @example
  * ```ts
  * import type { Receiver } from 'proto-webhooks';

@@ -152,7 +152,10 @@ function bodyOf({ body, isBase64Encoded }: LambdaEvent): Uint8Array {
   return Buffer.from(body ?? '', isBase64Encoded === true ? 'base64' : 'utf8');
 }
 
-/** Checks the headers first, as for any delivery. */
+/**
+ * Answers a delivery whose body was parsed: the headers are checked first, then the answer is 503
+ * `body_consumed`.
+ */
 async function refuseParsed(
   receiver: AdapterReceiver,
   headers: HeadersInput,

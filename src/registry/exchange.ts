@@ -75,14 +75,14 @@ function withoutToken(token: string | undefined, text: string): string {
 interface Call {
   readonly method: RegistryMethod;
   readonly url: string;
-  /** JSON, UTF-8. */
+  /** JSON in UTF-8. */
   readonly body: Uint8Array<ArrayBuffer> | undefined;
   /** Undefined if none is sent. */
   readonly token: TokenSource | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Means and limits of calls. */
+/** Functions and limits that all calls use. */
 export interface RegistryConnection {
   readonly fetch: AnyFetch;
   readonly deadlineMs: number;

@@ -45,7 +45,7 @@ const KNOWN: Readonly<Record<keyof RegistryOptions, true>> = {
   sleep: true,
 };
 
-/** One day. */
+/** Largest `maxWaitMs`: one day. */
 const MAX_WAIT_MS = 86_400_000;
 
 /** @throws ConfigError if an option is missing or wrong; the message says what to change. */
@@ -93,8 +93,8 @@ function baseUrlOf(value: unknown, allowLoopback: boolean): URL {
 }
 
 /**
- * Options of a call, as given, or none. A misspelt name would be ignored without a word.
- * @throws RegistryError
+ * Checks the options of a call and returns them. A misspelt name would otherwise have no effect.
+ * @throws RegistryError for an unknown name, or a signal that is none.
  */
 export function optionsOf<T extends CallOptions>(
   where: string,
@@ -185,7 +185,7 @@ function addQuery(url: URL, query: NonNullable<RequestOptions['query']>): void {
   }
 }
 
-/** JSON, UTF-8. @throws RegistryError */
+/** The body as JSON in UTF-8. @throws RegistryError */
 function bodyOf(method: RegistryMethod, body: unknown): Uint8Array<ArrayBuffer> | undefined {
   if (body === undefined) return undefined;
   if (method === 'GET') throw badArgument('body: a GET has none');
