@@ -1,5 +1,5 @@
-// Values that the rules of the store, its contract suite, the stages and the tests share; store.ts has types alone.
-// Longest waits and leases are those of admission.md §4.11.
+// Values of the store's rules that options, stages, pollers, the contract suite and tests share; store.ts has types alone.
+// The longest waits and leases are those of admission.md §4.11.
 
 /** The control character keeps operations and tasks apart, because receivers hand in ids of printable ASCII. */
 const OPERATION = '\u0001';

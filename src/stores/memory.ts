@@ -1,5 +1,4 @@
-// The public entry `proto-webhooks/memory`: a store whose rows are in this process, for tests and development
-// (admission.md §9.1).
+// The public entry `proto-webhooks/memory`: a store in this process, for tests and development (admission.md §9.1).
 // Called by users and by tests; each method runs a rule of `rules` in one synchronous step.
 import { Fault } from '../shared/errors.ts';
 import { requireOptions } from './text.ts';

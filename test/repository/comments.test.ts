@@ -36,6 +36,7 @@ const FOLDERS: readonly string[] = [
   'src/stores/memory',
   'src/states',
   'src/windows',
+  'src/testing/store-contract',
 ];
 
 const filesOf = (folder: string): string[] =>

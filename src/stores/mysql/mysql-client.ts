@@ -1,5 +1,4 @@
-// Connections of a `mysql2` pool: taking and giving back, results, and the meaning of errors by number (admission.md
-// §9.3, §9.6).
+// Connections of a `mysql2` pool: taking and giving back, results, errors by their number (admission.md §9.3, §9.6).
 // Called by the backend, the settings and `migrate` of MySQL.
 import type { EventEmitter } from 'node:events';
 import { ConfigError, Fault } from '../../shared/errors.ts';

@@ -22,7 +22,7 @@ import {
 import { PROCESSES, fitted, nameOf, unpacked } from './row-data.ts';
 import { unitOf } from './commit-unit.ts';
 
-/** A plan of a caller, whose promise `resolve` or `reject` ends. */
+/** A caller's plan; `resolve` or `reject` settles the caller's promise. */
 export interface QueuedPlan extends PlanRequest {
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;

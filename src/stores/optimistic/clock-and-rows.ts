@@ -1,5 +1,5 @@
 // The store's clock as this process knows it (admission.md §8.8), and whether a store is open (§2.13).
-// Called by optimistic-store.ts; batch-commit.ts reads and sets the clock.
+// Called by optimistic-store.ts; batch-commit.ts reads and sets the clock, and SQLite has the same state of being open.
 import { Fault } from '../../shared/errors.ts';
 import type { Backend } from '../backend.ts';
 import { type StepWatch, stepWatch } from '../step-watch.ts';

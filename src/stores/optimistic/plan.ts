@@ -10,7 +10,7 @@ export type Ask = Pick<PlanRequest, 'isBarrier' | 'guessesAbsent' | 'limits'> & 
   readonly scopes?: readonly Scope[];
 };
 
-/** Needs a commit only if it wrote something. */
+/** The rule for a call that needs a commit only if it wrote something. */
 export const READING: Ask = { isBarrier: () => false, guessesAbsent: false };
 
 export type Plan<T> = (rows: DriverRows, now: number) => T;

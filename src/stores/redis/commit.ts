@@ -1,5 +1,4 @@
-// `Backend.commit` on Redis: turns units into the arguments of one script, and its answer into a result (admission.md
-// §8.3, §9.5).
+// `Backend.commit` on Redis: units become the arguments of one script, and its answer a result (admission.md §8.3, §9.5).
 // Called by redis-backend.ts; the script is `lua/commit.lua`.
 import type { CommitRequest, CommitResult, Expected, LoadResult, Scope, Unit, Write } from '../backend.ts';
 import { PROCESSES } from '../optimistic/row-data.ts';

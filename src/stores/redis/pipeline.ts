@@ -53,7 +53,7 @@ function tracked<T>(running: Set<Promise<unknown>>, work: Promise<T>): Promise<T
 export interface Pipeline {
   /** Runs a script, and answers once enough replicas have it. @throws Fault `store_unavailable`, `not_durable`. */
   readonly run: (call: Call) => Promise<unknown>;
-  /** Runs a script that only reads and decides nothing: it waits for no replica. */
+  /** Runs a script on which no answer rests: it waits for no replica, and for no look at the settings. */
   readonly read: (call: Call) => Promise<unknown>;
   /** Resolves when nothing is under way. */
   readonly idle: () => Promise<void>;
@@ -62,7 +62,7 @@ export interface Pipeline {
 /** The looks that are due before something is sent. */
 interface Watches {
   readonly schema: Watch;
-  /** The look at the servers' settings. A call that only reads goes without it. */
+  /** The look at the servers' settings. A call by `read` goes without it. */
   readonly kept: Watch;
 }
 

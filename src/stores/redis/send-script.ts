@@ -1,5 +1,5 @@
 // Sends one script, or a pipeline of scripts with a WAIT, and repeats what failed for the moment (admission.md §9.5).
-// Called by pipeline.ts.
+// Called by pipeline.ts; other files bound their calls to the server by `withTimeout`.
 import { orLate, sleep } from '../../shared/time-limits.ts';
 import { Fault } from '../../shared/errors.ts';
 import { attachedIn } from './barrier.ts';

@@ -83,7 +83,7 @@ type Start = Pick<
   | 'expiresAt'
 >;
 
-/** Makes a new record. Its members are written once, and not changed from a default: every delivery makes one. */
+/** Makes a new record in one literal, without a copy of a default: every delivery makes one. */
 function newRecord({ request, now }: Accepting, event: EventClaim, start: Start): RecordRow {
   const runs = start.state === 'leased' ? 1 : 0;
   return {
@@ -122,8 +122,8 @@ function newRecord({ request, now }: Accepting, event: EventClaim, start: Start)
 }
 
 /**
- * Records an event that is never handed on as DONE(stale), so that its next copy is a duplicate. Called only if there
- * is room.
+ * Rule 3: records an event that is never handed on as DONE(stale), so that its next copy is a duplicate. Called only if
+ * there is room.
  */
 function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Found | undefined): void {
   const start: Start = {

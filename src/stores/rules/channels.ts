@@ -8,8 +8,10 @@ import { isAfterTerminal, markExpiry, taskRow } from './order.ts';
 import type { Accepting } from './task-wait.ts';
 import type { FirstTerminal, LastTold, RecordRow, RecordState, Rows, TaskRow } from './rule-rows.ts';
 
-/* An answer that ends the operation at once names no task. So a terminal status is noted by task and by operation: the operation has a
-row among the tasks. */
+/*
+ * An answer that ends the operation at once names no task. So a terminal status is noted by task and by operation: the
+ * operation has a row among the tasks.
+ */
 
 export interface Found {
   readonly first: FirstTerminal;

@@ -122,8 +122,8 @@ function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
 }
 
 /**
- * True if attempts or crashes are used up. A crash gives its attempt back, so crashes bound an event that ends its
- * process.
+ * True if attempts or crashes are used up. Attempts are counted at the lease, and a crash gives its attempt back. So
+ * crashes bound an event that ends its process.
  */
 function isUsedUp(record: RecordRow, retry: RetryLimits): boolean {
   return record.attempts >= retry.attempts || record.crashes >= retry.crashes;

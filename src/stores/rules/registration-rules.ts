@@ -171,8 +171,8 @@ function requireOwn(row: RegistrationRow, sender: string): void {
 }
 
 /**
- * Returns the longest wait of a row by its kind. Ms. An operation has none, because a call under way holds it. It is
- * due at its own time and at no other: nobody else may make the call meanwhile.
+ * Returns the longest wait of a row by its kind; Infinity: it has none. Ms. A call that is under way holds its operation.
+ * That is due at its own time and at no other: nobody else may make the call meanwhile.
  */
 export function longestTurnMs(kind: RegistrationKind): number {
   return kind === 'watch' || kind === 'subscription' || kind === 'move' ? LONGEST_TURN_MS : Infinity;

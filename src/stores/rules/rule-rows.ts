@@ -183,7 +183,7 @@ export interface RecordRow {
 export interface TaskRow {
   readonly sender: string;
   readonly id: string;
-  /** The key of the record that leased the task last: by `holderOf` it still holds the task or does not. */
+  /** The key of the record that leased the task last. `holderOf` says if it still holds the task. */
   readonly holder: string | null;
   /** `instantKey` of the newest status applied; null before the first. */
   readonly mark: string | null;

@@ -119,7 +119,7 @@ function askedAgain(row: RegistrationRow, holder: StateHolder, now: number): Reg
   };
 }
 
-/** Notes that the handler of an event has completed: its state is known to it. */
+/** Notes that the handler of an event has completed: from then on it knows the state. */
 export function completeState(
   rows: Rows,
   { sender, key }: RecordRow,

@@ -35,8 +35,8 @@ export function parkedUntil(holder: RecordRow, now: number): number {
 }
 
 /**
- * Releases the task of a record, and wakes the next record that waits for it. The task's row says that it is free, so
- * an accept need not read the record that held it last.
+ * Releases the task of a record. It wakes the next record that waits for it, so that workers need not go through all.
+ * The task's row says that it is free, so an accept need not read the record that held it last.
  *
  * An index finds the next record (`Write.waitsFor`). Two ways without it were measured on Postgres, with 300 events
  * of a task in three processes. An end that wakes all takes 26 statements an event instead of 4, and gives a tenth of

@@ -1,3 +1,5 @@
+// Cases of the store contract: caps of a sender (rule 4 of accept), pressure, and expiry (admission.md §3.4, §6).
+// Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { type Cases, DAY_MS, decision, type Draft, HOUR_MS, text } from './kit.ts';
 
@@ -16,7 +18,7 @@ export const capCases: Cases = {
     assert.deepEqual(decision(await kit.accept({ ...OTHER, nonce, limits }, kit.b)), RECORDS);
     assert.equal(await kit.peek(OTHER), 'absent');
     assert.equal(await kit.peek(), 'applied');
-    // The nonce neither: else the retry after the 429 would be replayed.
+    // The nonce is not written either. Otherwise the retry after the 429 would be replayed.
     assert.equal((await kit.accept({ ...OTHER, nonce })).kind, 'won');
   },
   'over the cap duplicates are still answered, and retries still run': async (kit) => {
@@ -161,7 +163,7 @@ export const capCases: Cases = {
     assert.deepEqual(full.pressure, ['pending-bytes']);
   },
   'expired records and nonces cause no pressure': async ({ accept, apply, advance }) => {
-    // More than a call sweeps by the way.
+    // More rows than a call sweeps on the way.
     const limits = { maxRecordsPerSender: 100, maxNoncesPerKey: 100 };
     for (let n = 1; n < 100; n += 1) await apply({ key: `event-${n}-of-the-seller`, limits });
     advance(DAY_MS + 1);
@@ -184,7 +186,7 @@ export const capCases: Cases = {
 
 const SOON = { nonceMs: 60_000 };
 
-/** contract.md §9.3; admission.md §6.1 to §6.5: what is forgotten, and when. */
+/** Kinds of rows, and the time at which each is forgotten (contract.md §9.3; admission.md §6.1 to §6.5). */
 export const expiryCases: Cases = {
   'a DONE record is kept for the retention from its completion': async ({
     win,

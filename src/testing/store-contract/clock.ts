@@ -1,9 +1,11 @@
+// Cases of the store contract: the store's clock, and a clock that is set back (admission.md §4.11, §7.4).
+// Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { FAR_WAIT_MS, LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../../stores/constants.ts';
 import { INBOX, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
 import { type Cases, CONFIG_ERROR, DAY_MS, HOUR_MS, KEY, type Kit, LEASE_MS } from './kit.ts';
 
-/** `clock` is optional: a store on the receiver's own machine has no other. */
+/** The member `clock` is optional: a store on the receiver's own machine has no other clock. */
 export const clockCases: Cases = {
   'the clock, if there is one, is in Unix ms, the same on both handles, and moves with the offset': async ({
     a,
@@ -21,14 +23,14 @@ export const clockCases: Cases = {
   },
 };
 
-/** By how much the store's clock is set back. Ms. */
+/** The steps by which the store's clock is set back. Ms. */
 const STEPS: Readonly<Record<string, number>> = {
   'an hour': HOUR_MS,
   'a day': DAY_MS,
   'ten years': 3650 * DAY_MS,
 };
 
-/** Looks of workers until nothing more is due; what is leased is completed. @returns the keys. */
+/** Lets workers look until nothing more is due, and completes the leased events. @returns the keys. */
 async function worked(kit: Kit): Promise<readonly string[]> {
   const keys: string[] = [];
   for (let look = 0, idle = 0; look < 100 && idle < 2; look += 1) {
@@ -45,7 +47,7 @@ async function worked(kit: Kit): Promise<readonly string[]> {
   return keys.toSorted();
 }
 
-/** What workers complete until the longest wait is over: nothing waits longer, whatever the clock did. */
+/** Returns the keys that workers complete until the longest wait is over: nothing waits longer, whatever the clock did. */
 async function workedInTime(kit: Kit): Promise<readonly string[]> {
   const keys = [...(await worked(kit))];
   for (let half = 0; half < 2; half += 1) {
@@ -55,10 +57,10 @@ async function workedInTime(kit: Kit): Promise<readonly string[]> {
   return keys.toSorted();
 }
 
-/** Whether what was to come within the longest wait is further ahead than that, once the clock was set back. */
+/** True if a time within the longest wait lies further ahead than that, once the clock was set back. */
 const isFar = (backMs: number): boolean => backMs > FAR_WAIT_MS;
 
-/** Cases of a clock that is set back by so much. */
+/** Makes the cases of a clock that is set back by a number of ms. */
 function setBack(backMs: number): Cases {
   const back = (kit: Kit): void => kit.advance(-backMs);
   return {
@@ -204,7 +206,7 @@ function setBack(backMs: number): Cases {
   };
 }
 
-/** The store’s clock is set back (admission.md §4.11): what waits until an instant goes on all the same. */
+/** The store’s clock is set back (admission.md §4.11): everything that waits until an instant goes on nevertheless. */
 export const clockBackCases: Cases = {
   ...Object.fromEntries(
     Object.entries(STEPS).flatMap(([by, backMs]) =>

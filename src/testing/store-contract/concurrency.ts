@@ -1,3 +1,5 @@
+// Cases of the store contract: many calls at once, and `ctx.transaction` (admission.md §2.16, §3).
+// Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { AcceptResult, Store } from '../../stores/store.ts';
@@ -5,10 +7,10 @@ import { type StoreEffects, type Cases, DAY_MS, type Draft, KEY, type Kit, LEASE
 import { BUY, daysOf, follow, hadDays } from './report-windows.ts';
 import { stateOf } from './states.ts';
 
-/** More than any pool has connections, so that some have to wait. */
+/** The number of calls at once. It is more than any pool has connections, so that some have to wait. */
 const AT_ONCE = 64;
 
-/** 64 calls at once, half of them on each handle. */
+/** Makes 64 accepts at once, half of them on each handle. */
 function storm(kit: Kit, draft: (n: number) => Draft): Promise<AcceptResult[]> {
   return Promise.all(
     Array.from({ length: AT_ONCE }, (_, n) => kit.accept(draft(n), n % 2 === 0 ? kit.a : kit.b)),
@@ -87,7 +89,7 @@ export const concurrencyCases: Cases = {
 
 type Body<T> = (tx: unknown, effects: StoreEffects) => T | Promise<T>;
 
-/** `Store.transaction` for the one event. */
+/** Runs `Store.transaction` for the one event. */
 async function transact<T>(kit: Kit, owner: string, body: Body<T>, store: Store = kit.a): Promise<T> {
   const { effects } = kit;
   assert.ok(effects, 'a store with transactions brings effects');
@@ -101,7 +103,7 @@ const write: Body<unknown> = (tx, effects) => effects.write(tx);
 
 const leaseLost = (error: unknown): boolean => error instanceof Fault && error.code === 'lease_lost';
 
-/** The owner's writes and the completion commit together or not at all, once a delivery. */
+/** The function's writes and the completion commit together or not at all, once a delivery. */
 export const transactionCases: Cases = {
   'the function’s writes and the completion commit together': async (kit) => {
     const { lease } = await kit.win();
@@ -210,7 +212,7 @@ export const transactionCases: Cases = {
   },
 };
 
-/** Of a store that keeps registrations, too (owed.md §3.4). */
+/** The cases of a store that keeps registrations as well (owed.md §3.4). */
 export const transactionReportCases: Cases = {
   'the windows of a report are had, as with complete, and not where it is rolled back': async (kit) => {
     await follow(kit);

@@ -1,3 +1,5 @@
+// Requests of the store contract in a test's words: a draft has defaults for everything that it leaves out.
+// Called by kit.ts, which hands drafts to the store.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { parseInstant } from '../../events/instant.ts';
@@ -13,69 +15,69 @@ import type {
 
 /** A delivery in the words of a test; what it leaves out has a default. */
 export interface Draft {
-  /** The accept's id; fresh by default, the same for a resend. */
+  /** The accept's id. Default: a new one; the same one makes a resend. */
   readonly id?: string;
   readonly sender?: string;
   readonly mode?: 'inline' | 'inbox';
   readonly key?: string;
-  /** Fresh by default; null: legacy authentication, which has none. */
+  /** The nonce. Default: a new one; null: legacy authentication, which has none. */
   readonly nonce?: string | null;
   readonly keyid?: string;
   readonly nonceMs?: number;
-  /** false: the body gave no event. */
+  /** False: the body gave no event. */
   readonly event?: false;
   readonly body?: string;
-  /** Canonical JSON, where the edition compares that. */
+  /** The canonical JSON, if the edition compares it. */
   readonly canonical?: string;
   readonly onChanged?: EventClaim['onChanged'];
   readonly task?: string;
-  /** RFC 3339, or ms from now: the event's timestamp. */
+  /** The event's timestamp: RFC 3339, or ms from now. */
   readonly at?: string | number;
   readonly terminal?: boolean;
-  /** What a terminal status says, where a second one is refused. */
+  /** The content of a terminal status, if a second one is refused. */
   readonly says?: string | undefined;
-  /** It is not terminal, and is not applied once its task has ended. */
+  /** Present for a status that is not terminal, and is not applied once its task has ended. */
   readonly keepsEnd?: true;
-  /** What a channel tells of the task; `askedMs`: when it was asked for, ms from now. */
+  /** The task's status by a channel; `askedMs`: the time of the question, ms from now. */
   readonly told?: Omit<ToldClaim, 'askedAt'> & { readonly askedMs?: number };
   readonly notification?: string;
   readonly traceparent?: string;
   readonly url?: string;
-  /** A delivery report of these media buys, comma-separated. */
+  /** The media buys of a delivery report, comma-separated. */
   readonly report?: string;
-  /** It is their last. */
+  /** True if the report is their last. */
   readonly final?: boolean;
   /** The terminal status of its media buys. */
   readonly ending?: string;
-  /** Days of the store's calendar for which a report has data of `mb_1`, or of the media buys in `report`. */
+  /** The days of the store's calendar for which a report has data of `mb_1`, or of the media buys in `report`. */
   readonly days?: readonly number[];
   readonly stage?: string;
   readonly isRevision?: boolean;
   readonly isPulled?: true;
-  /** By which URL of ours it came, and which media buys' rows that is noted with. */
+  /** The receiver's URL by which the event came, and the media buys whose rows note it. */
   readonly via?: EventClaim['via'];
-  /** The state that it tells; `atMs`: ms from now. */
+  /** The state that the event tells; `atMs`: ms from now. */
   readonly state?: StateClaim & { readonly atMs?: number };
-  /** Of this media buy, and no report; with `at`. */
+  /** The media buy that an event other than a report names; needs `at`. */
   readonly mediaBuy?: string;
   readonly leaseMs?: number;
   readonly process?: string;
   readonly isRunning?: boolean;
   readonly runningKey?: string;
-  /** Its process has a place for a suspect: it has. */
+  /** True if its process has a place for a suspect. Default: true. */
   readonly alone?: boolean;
   readonly retentionMs?: number;
   readonly limits?: Partial<StoreLimits>;
   readonly retry?: Partial<RetryLimits>;
 }
 
-/** The end of a run, in the words of a test. */
+/** The end of a run, in a test's words. */
 export interface FailDraft extends Draft {
   readonly permanent?: boolean;
   readonly unstarted?: boolean;
   readonly overrun?: boolean;
   readonly error?: string;
-  /** 60 000. */
+  /** Default: 60 000. */
   readonly backoffMs?: number;
 }
 
@@ -95,7 +97,7 @@ const LIMITS: StoreLimits = {
 };
 export const RETRY: RetryLimits = { attempts: 12, crashes: 5 };
 
-/** The store's clock as the suite moves it, and names that are new. */
+/** The store's clock as the suite moves it, and a source of new names. */
 export interface Clock {
   readonly now: () => number;
   readonly advance: (ms: number) => void;
@@ -123,7 +125,7 @@ export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
     sender: draft.sender ?? SENDER,
     mode: draft.mode ?? 'inline',
     ...(nonce !== null && {
-      // The receiver's clock is none of the store's business: far off, only the difference counts.
+      // The receiver's clock is no concern of the store. It is far off here: only the difference counts.
       nonce: { keyid: draft.keyid ?? KEYID, nonce, nowMs: 1_000_000, expiresAtMs: 1_000_000 + nonceMs },
     }),
     ...(draft.event !== false && { event: eventOf(draft, clock) }),
@@ -184,7 +186,7 @@ function reportOf(report: string, draft: Draft, instant?: string): NonNullable<E
       id,
       mediaBuyId: id,
       start: day * DAY_MS,
-      // As sellers write it.
+      // Sellers write the end of a period so.
       end: (day + 1) * DAY_MS - 1000,
       stage,
       isRevision,
@@ -196,7 +198,7 @@ function reportOf(report: string, draft: Draft, instant?: string): NonNullable<E
 
 type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
-/** Without the members that are undefined. */
+/** Leaves out the members that are undefined. */
 function defined<T extends object>(members: T): Given<T> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Given<T>;
 }

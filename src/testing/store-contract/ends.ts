@@ -1,3 +1,5 @@
+// Cases of the store contract: a second terminal status of a task, and reports of ends (admission.md §5.4, §5.4a).
+// Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { inboxOf, lease } from './inbox-kit.ts';
 import { type Cases, DAY_MS, decision, type Draft, type Kit, SENDER } from './kit.ts';
@@ -14,7 +16,7 @@ const DUPLICATE = { kind: 'done', changed: false, state: 'stale', died: false };
 
 const DAYS: readonly string[] = ['2026-01-01', '2026-01-02', '2026-01-03', '2026-01-04', '2026-01-05'];
 
-/** A status of the one task, at noon of its day, under a key of its own; terminal where it says something. */
+/** Makes a status of the one task, at noon of its day, under a key of its own. It is terminal if it says something. */
 function status(day: number, says?: string): Draft {
   const at = `${DAYS[day]}T12:00:00Z`;
   const of = { key: `event-of-day-${day}-${says ?? 'none'}-of-the-seller`, task: 'task-1', at };
@@ -25,7 +27,7 @@ const TIMELESS: Draft = { key: 'event-without-a-time-of-it', task: 'task-1', kee
 
 const SOLD = status(1, 'sold');
 
-/** What an accept decides, without what most rules do not speak of. */
+/** Returns the decision of an accept, without the members that most rules do not touch. */
 const decided = async (kit: Kit, draft: Draft): Promise<unknown> => decision(await kit.accept(draft));
 
 /** Edition 3.2 (verification.md §2.19): a task has one outcome. */
@@ -182,14 +184,14 @@ export const terminalCases: Cases = {
   },
 };
 
-/** A terminal status of the one task that has no time. */
+/** Makes a terminal status of the one task without a time. */
 const ended = (key: string, more: Draft = {}): Draft => ({ key, task: 'task-1', terminal: true, ...more });
 
 const ONE_KEY = 'event-0001-is-an-end';
 const ONE = ended(ONE_KEY);
 const OTHER = ended('event-0002-is-an-end');
 
-/** admission.md §5.4a: what the owner is told, whatever the answer. */
+/** Reports to the owner about ends, whatever the answer (admission.md §5.4a). */
 export const endCases: Cases = {
   'a second end under another key is reported, whatever becomes of it, with who handles it': async (kit) => {
     const { lease: first } = await kit.win(ONE);

@@ -1,3 +1,5 @@
+// Cases of the store contract: accept in mode inbox, overdue events, tasks under workers (admission.md §2.7, §4.13, §5.5).
+// Called by `describeStoreContract` for stores with an inbox.
 import assert from 'node:assert/strict';
 import {
   INBOX,
@@ -106,12 +108,12 @@ export const inboxCases: Cases = {
   },
 };
 
-/** Of a store whose own clock goes on meanwhile. */
+/** Allows for the store's own clock, which goes on meanwhile. */
 function near(ms: number | undefined, expected: number, what: string): void {
   assert.ok(ms !== undefined && ms >= expected && ms < expected + 30_000, `${what}: ${ms} ms`);
 }
 
-/** `StoreInbox.overdueMs`, where the store has it. */
+/** The cases of `StoreInbox.overdueMs`, if the store has it. */
 export const inboxDueCases: Cases = {
   'overdueMs is the time since the earliest due event was due, whether queued or with an expired lease':
     async (kit) => {
@@ -143,7 +145,7 @@ const NEW = '2026-01-02T00:00:00Z';
 const first = { ...INBOX, key: key(1), task: 't' };
 const second = { ...INBOX, key: key(2), task: 't' };
 
-/** A worker has the first event of the task in hand, and the second one waits for it. */
+/** Lets a worker lease the first event of the task, while the second one waits for it. */
 async function heldUp(kit: Kit, worker: LeaseDraft): Promise<void> {
   await kit.accept(first);
   kit.advance(1000);
@@ -152,7 +154,7 @@ async function heldUp(kit: Kit, worker: LeaseDraft): Promise<void> {
   await leaseNone(kit);
 }
 
-/** Handlers of one task never overlap, in order where there is one, and what the store knows is told. */
+/** Handlers of one task never overlap, and run in order if there is one. Leases carry the facts that the store knows. */
 export const inboxTaskCases: Cases = {
   'one event of a task is leased at a time': async (kit) => {
     await kit.accept(first);

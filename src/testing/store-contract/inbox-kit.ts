@@ -1,3 +1,5 @@
+// Shorthand of the store contract for workers and operators: leases, pages, records.
+// Called by the cases that need an inbox.
 import assert from 'node:assert/strict';
 import type {
   InboxPage,
@@ -16,16 +18,16 @@ export const INBOX = { mode: 'inbox' } as const;
 
 export const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
 
-/** A worker's call in the words of a test. */
+/** A worker's call in a test's words. */
 export interface LeaseDraft {
-  /** Fresh by default. */
+  /** Default: a new one. */
   readonly owner?: string;
-  /** 10. */
+  /** Default: 10. */
   readonly max?: number;
   readonly leaseMs?: number;
   readonly process?: string;
   readonly alone?: boolean;
-  /** Keys of `SENDER`. */
+  /** Keys of events of `SENDER`. */
   readonly except?: readonly string[];
   readonly retry?: Partial<RetryLimits>;
   readonly senders?: readonly string[];
@@ -36,7 +38,7 @@ export function inboxOf(store: Store): StoreInbox {
   return store.inbox;
 }
 
-/** On handle `a` unless another is given. */
+/** Leases on handle `a`, unless another one is given. */
 export function lease(kit: Kit, draft: LeaseDraft = {}, store: Store = kit.a): Promise<LeaseDueResult> {
   const request: LeaseDueRequest = {
     owner: draft.owner ?? kit.unique(),
@@ -52,19 +54,19 @@ export function lease(kit: Kit, draft: LeaseDraft = {}, store: Store = kit.a): P
   return inboxOf(store).lease(request);
 }
 
-/** Expects one event. */
+/** Leases, and expects one event. */
 export async function leaseOne(kit: Kit, draft: LeaseDraft = {}, store?: Store): Promise<LeasedEvent> {
   const { events } = await lease(kit, draft, store);
   assert.equal(events.length, 1, 'one event is due');
   return events[0] ?? assert.fail();
 }
 
-/** Their keys, in the order in which they were given. */
+/** Leases, and returns the keys in the order in which they were given. */
 export async function leasedKeys(kit: Kit, draft: LeaseDraft = {}): Promise<readonly string[]> {
   return (await lease(kit, draft)).events.map(({ key }) => key);
 }
 
-/** Expects that nothing is leased and nothing died. */
+/** Leases, and expects no event and no death. */
 export async function leaseNone(kit: Kit, draft: LeaseDraft = {}, store?: Store): Promise<LeaseDueResult> {
   const result = await lease(kit, draft, store);
   assert.deepEqual(result.events, []);
@@ -78,7 +80,7 @@ export async function seen(kit: Kit, key: string, sender: string = SENDER): Prom
   return record;
 }
 
-/** Every page of a list, each asserted to be no longer than `limit`. */
+/** Returns every page of a list, each asserted to be no longer than `limit`. */
 export async function pagesOf(
   kit: Kit,
   state: 'queued' | 'leased' | 'dead',
@@ -97,7 +99,7 @@ export async function pagesOf(
   return pages;
 }
 
-/** Accepts, leases, and gives it up for good. */
+/** Accepts and leases an event, and makes it DEAD. */
 export async function kill(kit: Kit, of: string = KEY): Promise<void> {
   await kit.accept({ mode: 'inbox', key: of, body: 'the first copy' });
   const { events } = await lease(kit, { owner: 'worker' });

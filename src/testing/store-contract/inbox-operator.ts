@@ -1,3 +1,5 @@
+// Cases of the store contract: list, counts, inspect, redrive and discard (admission.md §4.10).
+// Called by `describeStoreContract` for stores with an inbox.
 import assert from 'node:assert/strict';
 import { Fault } from '../../shared/errors.ts';
 import {
@@ -14,7 +16,7 @@ import {
 } from './inbox-kit.ts';
 import { type Cases, DAY_MS, decision, HOUR_MS, KEY, LEASE_MS, SENDER, text } from './kit.ts';
 
-/** `redrive` and `discard`: the two ways out of DEAD. */
+/** Cases of `redrive` and `discard`, the two ways out of DEAD. */
 export const inboxDeadCases: Cases = {
   'redrive: a DEAD event is due at once, as if it were new': async (kit) => {
     await kill(kit);
@@ -128,7 +130,7 @@ export const inboxDeadCases: Cases = {
 
 const OTHER = 'https://other.example/mcp';
 
-/** `list` and `inspect`. */
+/** Cases of `list`, `counts` and `inspect`. */
 export const inboxOperatorCases: Cases = {
   'discard: only in the requested state: an event that was redriven meanwhile stays': async (kit) => {
     const { lease } = await kit.win();
@@ -190,7 +192,7 @@ export const inboxOperatorCases: Cases = {
       await queue(10, 20);
       const listed: string[] = [];
       let next: string | undefined;
-      // The newest and some of the oldest go, so that what comes after them may be given their places.
+      // The newest and some of the oldest go, so that later ones may be given their places.
       for (const [gone, from] of [
         [[19, 10, 14], 20],
         [[21, 11, 20], 0],
@@ -230,7 +232,7 @@ export const inboxOperatorCases: Cases = {
   },
   'counts gives the number of records in each state by sender, and the time of the oldest': async (kit) => {
     const inbox = inboxOf(kit.b);
-    // Optional.
+    // `counts` is optional.
     if (!inbox.counts) return;
     assert.deepEqual(await inbox.counts(), []);
     await kill(kit, key(0));
@@ -242,7 +244,7 @@ export const inboxOperatorCases: Cases = {
       await kit.accept({ ...INBOX, key: key(n) });
     }
     await inbox.discard(SENDER, key(4), DAY_MS);
-    // It is never acknowledged, and expires.
+    // This one is never acknowledged, and expires.
     await kit.accept({ key: key(5) });
     kit.advance(400 * DAY_MS);
     const found = await inbox.counts();

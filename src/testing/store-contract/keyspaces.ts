@@ -1,8 +1,10 @@
+// Cases of the store contract: opening, identity, restarts, keyspaces of senders, notification ids (admission.md §7.5).
+// Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { Fault } from '../../shared/errors.ts';
 import { type Cases, DAY_MS, LEASE_MS } from './kit.ts';
 
-/** `Store.identity`, where the store has it (admission.md §7.5). */
+/** Cases of `Store.identity`, if the store has it (admission.md §7.5). */
 export const identityCases: Cases = {
   'both handles always give the same identity, and at most one of them gives it as new': async ({ a, b }) => {
     if (!a.identity || !b.identity) return;
@@ -14,7 +16,7 @@ export const identityCases: Cases = {
   },
 };
 
-/** For a persistent store. */
+/** Cases of the identity of a persistent store. */
 export const lastingIdentityCases: Cases = {
   'the identity is the same after a restart, and not new': async ({ a, reopen }) => {
     const before = await a.identity?.();
@@ -29,7 +31,7 @@ const LEVELS = ['process', 'disk', 'failover'];
 
 const unavailable = (error: unknown): boolean => error instanceof Fault && error.code === 'store_unavailable';
 
-/** `open`, `durability`, `close`. */
+/** Cases of `open`, `durability` and `close`. */
 export const lifecycleCases: Cases = {
   'the store has a name and a durability': async ({ a, b }) => {
     assert.notEqual(a.name, '');
@@ -91,7 +93,7 @@ export const lifecycleCases: Cases = {
   },
 };
 
-/** For stores that outlive their handles. */
+/** Cases of stores that outlive their handles. */
 export const persistenceCases: Cases = {
   'everything that was answered is there after both handles are closed': async (kit) => {
     await kit.apply({ key: 'event-done-of-the-seller' });
@@ -200,7 +202,7 @@ export const keyspaceCases: Cases = {
 const FIRST = { key: 'event-0001-of-the-seller', notification: 'impairment-7' };
 const SECOND = { key: 'event-0002-of-the-seller', notification: 'impairment-7' };
 
-/** contract.md §10.2: one `notification_id` under two keys is a re-emission, not a retry. */
+/** One `notification_id` under two keys is a re-emission, not a retry (contract.md §10.2). */
 export const notificationCases: Cases = {
   'the first event of a notification id is not a re-emission': async ({ apply }) => {
     assert.equal((await apply(FIRST)).reemission, false);

@@ -1,3 +1,5 @@
+// The harness of the store contract and its shorthand: a store with two handles, under a clock that the suite moves.
+// Called by `describeStoreContract`; users write a `StoreFactory` for it.
 import assert from 'node:assert/strict';
 import type {
   AcceptDecision,
@@ -85,20 +87,20 @@ export { DAY_MS, HOUR_MS, KEY, LEASE_MS, RETRY, SENDER, bytes, text } from './dr
 
 export type Won = Extract<AcceptDecision, { kind: 'won' }>;
 
-/** What no lease can be as long as. */
+/** Values that are no length of a lease. */
 export const NO_LENGTHS: readonly number[] = [Number.NaN, -1, 0, Infinity, -Infinity];
 
-/** For `assert.rejects`: the caller's mistake, by its code. */
+/** The mistake of a caller by its code, for `assert.rejects`. */
 export const CONFIG_ERROR = { code: 'config_error' } as const;
 
-/** One test's store and its shorthand. */
+/** The store of one test, with its shorthand. */
 export interface Kit {
   readonly a: Store;
   readonly b: Store;
   readonly effects: StoreEffects | undefined;
   readonly reopen: () => Promise<Store>;
   readonly request: (draft?: Draft) => AcceptRequest;
-  /** On handle `a` unless another is given. */
+  /** Accepts on handle `a`, unless another one is given. */
   readonly accept: (draft?: Draft, store?: Store) => Promise<AcceptResult>;
   /** Accepts and expects `won`. */
   readonly win: (draft?: Draft, store?: Store) => Promise<Won>;
@@ -110,7 +112,7 @@ export interface Kit {
   readonly apply: (draft?: Draft) => Promise<Won>;
   /** Moves the store's clock forward. */
   readonly advance: (ms: number) => void;
-  /** An instant that many ms from the store's now, RFC 3339. */
+  /** Returns an instant so many ms from the store's now, RFC 3339. */
   readonly fromNow: (ms: number) => string;
   readonly unique: () => string;
 }
@@ -183,13 +185,13 @@ function actions(a: Store, clock: Clock): Omit<Kit, keyof Handles> {
   };
 }
 
-/** @throws AssertionError where the accept did not win. */
+/** Expects that an accept won. @throws AssertionError if it did not. */
 export function expectWon(result: AcceptResult): Won {
   assert.ok(result.kind === 'won', `won, not ${result.kind}`);
   return result;
 }
 
-/** Without what most rules do not speak of: `pressure`, and what is told of a task's ends. */
+/** Leaves out the members that most rules do not touch: `pressure`, and the reports about a task's ends. */
 export function decision(result: AcceptResult): AcceptDecision {
   const { pressure: _pressure, secondEnd: _second, endDropped: _dropped, ...rest } = result;
   return rest;

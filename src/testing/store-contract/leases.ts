@@ -1,9 +1,11 @@
+// Cases of the store contract: complete, fail, renew, and reports after the final one (admission.md §4.1 to §4.4, §5.7).
+// Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { LONGEST_LEASE_MS } from '../../stores/constants.ts';
 import { leaseOne } from './inbox-kit.ts';
 import { type Cases, CONFIG_ERROR, DAY_MS, decision, LEASE_MS, NO_LENGTHS } from './kit.ts';
 
-/** Owner, runs, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
+/** Cases of owner, runs, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
 export const leaseCases: Cases = {
   'complete makes the event DONE, and returns the same if its owner repeats it': async ({
     win,
@@ -215,7 +217,7 @@ const CHANGE = { key: 'event-0004-of-the-seller', mediaBuy: 'mb_2' };
 const NOON = '2026-01-02T12:00:00Z';
 const LATER = '2026-01-03T12:00:00Z';
 
-/** admission.md §5.7 and §5.8; verification.md §7.33: a report after `final` is delivered, with a warning. */
+/** A report after `final` is delivered, with a warning (admission.md §5.7 and §5.8; verification.md §7.33). */
 export const reportCases: Cases = {
   'a report before the final one is not marked': async ({ apply }) => {
     assert.equal((await apply(REPORT)).afterFinal, false);

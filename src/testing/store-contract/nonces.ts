@@ -1,3 +1,5 @@
+// Cases of the store contract: nonces, rule 1 of accept (admission.md §3.1).
+// Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import type { Cases, Draft } from './kit.ts';
 import { HOUR_MS, LEASE_MS, SENDER } from './kit.ts';

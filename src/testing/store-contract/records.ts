@@ -1,3 +1,5 @@
+// Cases of the store contract: known records, replays and resent accepts, rule 2 of accept (admission.md §3.2, §3.7, §4.5).
+// Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { bytes, type Cases, decision, expectWon, type Kit, LEASE_MS, text } from './kit.ts';
 
@@ -61,7 +63,7 @@ export const recordCases: Cases = {
     const all = bytes('xx"\u0000\uD83D\uDE00"xx');
     const draft = request({ body: 'first' });
     assert.ok(draft.event);
-    // A view into a larger buffer, as a body parser's pool gives it, and overwritten when it is reused.
+    // A view into a larger buffer, as the pool of a body parser gives it; the buffer is overwritten when it is reused.
     await a.accept({ ...draft, event: { ...draft.event, body: all.subarray(2, all.length - 2) } });
     all.fill(0);
     advance(LEASE_MS + 1);
@@ -115,17 +117,17 @@ export const recordCases: Cases = {
 };
 
 const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
-/** A step that is over long before the nonce is. */
+/** A back-off step that is over long before the nonce is. */
 const STEP_MS = 60_000;
 
-/** Runs it and fails. @returns the attempt. */
+/** Runs the event and fails. @returns the attempt. */
 async function failOnce({ win, fail }: Kit, draft = {}): Promise<number> {
   const { lease } = await win(draft);
   assert.equal(await fail(lease.owner, { backoffMs: STEP_MS }), 'queued');
   return lease.chargedAttempts;
 }
 
-/** Bytes and retries that come while an event fails (admission.md §4.5). */
+/** Repeated bytes, and retries, while an event fails (admission.md §4.5). */
 export const replayCases: Cases = {
   'identical bytes within the back-off step change nothing, and get the time that is left of it': async (
     kit,
@@ -176,7 +178,7 @@ export const replayCases: Cases = {
     assert.equal(await failOnce(kit), 1);
     kit.advance(STEP_MS - 1000);
     assert.equal(await failOnce(kit), 1);
-    // No run within the step has put its end off.
+    // No run within the step has put off its end.
     kit.advance(1001);
     assert.equal(await failOnce(kit), 2);
     assert.equal(await failOnce(kit), 2);
@@ -234,7 +236,7 @@ export const replayCases: Cases = {
 const ID = { id: 'accept-1', nonce: 'nonce-of-16-bytes-or-more' };
 const OTHER = { key: 'event-0002-of-the-seller' };
 
-/** `acceptId` sent again, by a client library that saw no reply: the same accept, and the answer it got then. */
+/** An `acceptId` that is sent again, by a client library that saw no reply: the same accept, and the same answer. */
 export const resendCases: Cases = {
   'while LEASED: won, with the same lease': async ({ accept, b }) => {
     const first = decision(await accept(ID));

@@ -1,3 +1,5 @@
+// Cases of the store contract: rows of registrations, plans over them, and pages (`StoreRegistrations`).
+// Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import { ConfigError, isOfKind } from '../../shared/errors.ts';
 import type {
@@ -11,15 +13,14 @@ import { lease, leaseOne } from './inbox-kit.ts';
 import { type Cases, DAY_MS, HOUR_MS, SENDER } from './kit.ts';
 import { tells } from './two-channels.ts';
 
-/** @throws AssertionError where the store has none. */
 export function registrationsOf({ registrations }: Store): StoreRegistrations {
   assert.ok(registrations, 'the store has registrations');
   return registrations;
 }
 
-/** A row, of which a test says what it is about. */
+/** A row in a test's words: only the members that the test is about. */
 interface RowDraft extends Partial<RegistrationRow> {
-  /** Ms from the store's now, in the place of `dueAt` and `expiresAt`. */
+  /** Ms from the store's now, in place of `dueAt` and `expiresAt`. */
   readonly dueIn?: number;
   readonly expiresIn?: number;
 }
@@ -34,7 +35,7 @@ const ROW: RegistrationRow = {
   expiresAt: null,
 };
 
-/** Saves it and answers what was saved. */
+/** Saves a row, and returns it as it was saved. */
 export async function save(store: Store, { dueIn, expiresIn, ...draft }: RowDraft): Promise<RegistrationRow> {
   const row = { ...ROW, ...draft };
   return registrationsOf(store).run(row.sender, (rows, now) => {
@@ -53,7 +54,7 @@ export async function get(store: Store, of: RowDraft = {}): Promise<Registration
   return registrationsOf(store).run(sender, (rows) => rows.get(kind, id));
 }
 
-/** Ids of the rows that are due, which are then held for an hour. */
+/** Returns the ids of due rows, which are then held for an hour. */
 export async function dueIds(
   store: Store,
   { kind = 'watch', max = 100, senders = [] }: DueDraft = {},
@@ -68,7 +69,7 @@ interface DueDraft {
   readonly senders?: readonly string[];
 }
 
-/** `sender id` of all rows, page by page. */
+/** Returns `sender id` of all rows, page by page. */
 export async function listedIds(
   store: Store,
   query: Partial<RegistrationQuery> = {},
@@ -95,7 +96,7 @@ export const KINDS: readonly RegistrationKind[] = [
   'move',
 ];
 
-/** What a database, a driver or JSON could change. */
+/** Texts that a database, a driver or JSON could change. */
 const TEXTS: readonly string[] = [
   'id',
   'ID',
@@ -112,7 +113,7 @@ const TEXTS: readonly string[] = [
 
 const counter = (value: string | undefined): string => String(Number(value ?? '0') + 1);
 
-/** `StoreRegistrations.run`. */
+/** Cases of `StoreRegistrations.run`. */
 export const registrationCases: Cases = {
   'rows saved by one handle are visible to the other': async ({ a, b }) => {
     assert.equal(await get(a), undefined);
@@ -317,7 +318,7 @@ const lastTold = (store: Store): Promise<string | undefined> =>
 const taskEnd = (store: Store, id = 'task-1'): Promise<unknown> =>
   registrationsOf(store).run(SENDER, (rows) => rows.taskEnd(id));
 
-/** For stores that outlive their handles. */
+/** Cases of stores that outlive their handles. */
 export const lastingRegistrationCases: Cases = {
   'rows are there after all handles were closed': async (kit) => {
     const row = await save(kit.a, { value: 'kept', list: 'open', dueIn: HOUR_MS });
@@ -333,7 +334,7 @@ export const lastingRegistrationCases: Cases = {
 const A = 'https://a.example/mcp';
 const B = 'https://b.example/mcp';
 
-/** `StoreRegistrations.page`. */
+/** Cases of `StoreRegistrations.page`. */
 export const registrationPageCases: Cases = {
   'rows of a kind are listed, of all senders or of one': async ({ a, b }) => {
     await save(a, { sender: A, id: '1' });

@@ -1,3 +1,5 @@
+// Cases of the store contract: rows of registrations that are due (`StoreRegistrations.due`).
+// Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import { inboxOf, lease } from './inbox-kit.ts';
 import { DAY_MS, HOUR_MS, SENDER } from './kit.ts';
@@ -6,7 +8,7 @@ import { dueIds, get, KINDS, registrationsOf, save } from './registration-rows.t
 
 const SENDERS = ['https://a.example/mcp', 'https://b.example/mcp', 'https://c.example/mcp'] as const;
 
-/** Rows that are due at once, `count` of each sender. */
+/** Saves rows that are due at once, `count` of each sender. */
 async function saveOfEach(store: Parameters<typeof save>[0], count: number): Promise<void> {
   for (const sender of SENDERS) {
     for (let at = 0; at < count; at += 1)
@@ -14,7 +16,7 @@ async function saveOfEach(store: Parameters<typeof save>[0], count: number): Pro
   }
 }
 
-/** `StoreRegistrations.due`. */
+/** Cases of `StoreRegistrations.due`. */
 export const registrationDueCases: Cases = {
   'a row is due from its dueAt on, and not before': async (kit) => {
     await save(kit.a, { kind: 'watch', id: 'later', dueIn: HOUR_MS });
@@ -45,7 +47,7 @@ export const registrationDueCases: Cases = {
     assert.deepEqual(await dueIds(kit.b), ['first', 'second', 'third']);
   },
   'only rows of the requested kind are returned': async (kit) => {
-    // Of each kind in its turn, and behind it: none takes the place of another.
+    // Rows of all kinds, in turn and in reverse: no kind takes the place of another.
     for (const kind of [...KINDS, ...KINDS.toReversed()]) {
       for (const n of [1, 2]) await save(kit.a, { kind, id: `${kind} ${n}`, dueIn: 0 });
       kit.advance(10);

@@ -1,3 +1,5 @@
+// Cases of the store contract: windows of reports in the account of a media buy (owed.md §3, §7; told.md §1.1).
+// Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import type { ClaimedWindow, Store } from '../../stores/store.ts';
 import { count } from '../../windows/runs.ts';
@@ -10,7 +12,7 @@ import { registrationsOf } from './registration-rows.ts';
 export const BUY = 'mb_1';
 const PULL = { report: BUY, isPulled: true, mode: 'inbox', nonce: null } as const;
 
-/** The day of the store's clock, and the three before it. */
+/** Returns the day of the store's clock, and the three before it. */
 export const daysOf = async ({ a }: Kit): Promise<readonly [number, number, number, number]> => {
   const today = await registrationsOf(a).run(SENDER, (_rows, now) => Math.floor(now / DAY_MS));
   return [today - 3, today - 2, today - 1, today];
@@ -27,7 +29,7 @@ export async function follow(kit: Kit, id: string = BUY): Promise<void> {
   });
 }
 
-/** Two media buys that were told one URL. @returns it. */
+/** Makes the accounts of two media buys that were told one URL. @returns that URL. */
 async function followTold(kit: Kit): Promise<{ readonly base: string; readonly route: string }> {
   await follow(kit);
   const url = { base: 'https://buyer.example/webhooks', route: 'p' };
@@ -48,7 +50,7 @@ async function streamOf(store: Store, id = BUY): Promise<Stream> {
   return streamIn(row.value);
 }
 
-/** Days whose reports are done. */
+/** Returns the number of days whose reports are done. */
 export const hadDays = async (store: Store, id: string = BUY): Promise<number> =>
   count(hadIn(await streamOf(store, id), 'daily'));
 const claimsOf = async (store: Store, id = BUY): Promise<readonly string[]> =>
@@ -59,7 +61,7 @@ const stateOf = (store: Store, of: string): Promise<string | undefined> =>
 const repeated = (windows: readonly ClaimedWindow[] | undefined): boolean | undefined =>
   windows?.[0]?.isRepeated ?? (windows ? false : undefined);
 
-/** owed.md §3: what reports bring is kept in the steps that insert and complete their events. */
+/** Windows of reports are kept in the steps that insert and complete their events (owed.md §3). */
 export const reportWindowCases: Cases = {
   'a report claims its window when it is inserted, and has it when it is completed': async (kit) => {
     await follow(kit);
@@ -180,7 +182,7 @@ export const reportWindowCases: Cases = {
       const canceled = { status: 'canceled', at: (second + 1) * DAY_MS - 1000 };
       assert.deepEqual(await saidOf('mb_1'), { final: undefined, ends: canceled, isAsked: true });
       assert.deepEqual(await saidOf('mb_2'), nothing);
-      // Neither has a period that can be read, and one of them has no account.
+      // Neither media buy has a period that can be read, and one of them has no account.
       await kit.win({ key: key(3), report: 'mb_2,mb_3', days: [], final: true });
       const { final, ends, isAsked } = await saidOf('mb_2');
       assert.deepEqual([final, ends?.status, isAsked], ['received', 'completed', true]);
@@ -315,7 +317,7 @@ export const reportWindowCases: Cases = {
       (await Promise.all([BUY, 'mb_2'].map((id) => streamOf(kit.b, id)))).flatMap((stream) =>
         (stream.told ?? []).map(({ heardAt }) => heardAt),
       );
-    // By a URL that it was not told, and by none.
+    // Events by a URL that the media buy was not told, and by none.
     await kit.accept({ key: key(1), report: BUY, days: [day], via: { ...told, route: 'q', streams: [] } });
     await kit.accept({ key: key(2), report: BUY, days: [day] });
     assert.deepEqual(await heard(), [undefined, undefined]);
@@ -328,7 +330,7 @@ export const reportWindowCases: Cases = {
     const [first = 0, other] = await heard();
     assert.equal(other, first);
     assert.ok(first > 0);
-    // A duplicate is no event of it.
+    // A duplicate does not count as an event of the media buy.
     kit.advance(120_000);
     await kit.accept({ key: key(3), report: BUY, days: [day], via: { ...told, streams: ['mb_2'] } });
     assert.deepEqual(await heard(), [first, first]);

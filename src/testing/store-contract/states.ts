@@ -1,3 +1,5 @@
+// Cases of the store contract: states that notifications tell (owed.md §6).
+// Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import { holderIn, keptState, type KeptState } from '../../states/states.ts';
 import type { RegistrationRow, Store } from '../../stores/store.ts';
@@ -16,7 +18,7 @@ const PULL = { mode: 'inbox', nonce: null } as const;
 const rowOf = (store: Store, id = BUY, kind: RegistrationRow['kind'] = 'stream') =>
   registrationsOf(store).run(SENDER, (rows) => rows.get(kind, id));
 
-/** What is kept of a thing: of the first media buy, where no other row is named. */
+/** Returns the kept state of a thing: that of the first media buy, unless another row is named. */
 export async function stateOf(
   store: Store,
   id: string = ID,
@@ -38,21 +40,21 @@ async function list(kit: Kit, state: 'open' | 'closed'): Promise<void> {
   await save(kit.a, { ...row, list: state });
 }
 
-/** The same with an instant that stays, whenever it is told. */
+/** Returns the same state with an instant that stays, whenever it is told. */
 async function opened({ a }: Kit) {
   const { atMs, ...state } = OPENED;
   const now = await registrationsOf(a).run(SENDER, (_rows, at) => at);
   return { ...state, at: Math.floor(now) + atMs };
 }
 
-/** What an accept says of a state: whether it won or was queued, and the state as it was found. */
+/** Accepts an event with a state. Returns the decision, and the state as it was found. */
 async function tell(kit: Kit, draft: Draft, store = kit.a) {
   const accepted = await kit.accept({ state: OPENED, ...draft }, store);
   const { kind, stateDropped = false } = accepted;
   return { kind, stateDropped, claimed: accepted.kind === 'won' ? accepted.claimedState : undefined };
 }
 
-/** owed.md §6: what notifications tell is kept in the steps that insert and complete their events. */
+/** States of notifications are kept in the steps that insert and complete their events (owed.md §6). */
 export const stateCases: Cases = {
   'a state is kept when its event is inserted, and has its key until that is completed': async (kit) => {
     await follow(kit);
@@ -147,7 +149,7 @@ export const stateCases: Cases = {
     assert.equal(await pull(4, first, 0), 'done');
     const second = (await stateOf(kit.a)) ?? null;
     assert.equal(await pull(5, second && { ...second, wasOpen: true, absentAt: 5 }, 0), 'queued');
-    // Its row is gone.
+    // The row is gone.
     const row = await rowOf(kit.a);
     assert.ok(row);
     await save(kit.a, { ...row, expiresAt: 1 });
@@ -200,7 +202,7 @@ export const stateCases: Cases = {
     assert.equal((await stateOf(kit.b))?.key, key(1));
     const gone = await registrationsOf(kit.b).run(SENDER, (rows) => rows.eventState(key(1)));
     assert.equal(gone, undefined);
-    // Another event of the thing takes its place, and its own end does not take that one's key.
+    // Another event of the thing takes its place. The end of the first one does not remove the key of the other.
     const next = await kit.win({ key: key(2), state: OPENED });
     const third = await kit.win({ key: key(3), state: OPENED });
     await kit.complete(next.lease.owner, { key: key(2) });
@@ -221,17 +223,17 @@ export const stateCases: Cases = {
     };
     const unasked = { dueAt: null, changedAt: undefined };
     assert.deepEqual(await emit(1, { state }), unasked);
-    // A later transition is news, and nothing that was missed.
+    // A later transition is news: nothing was missed.
     assert.deepEqual(await emit(2), unasked);
     const asked = await emit(3);
     assert.ok(asked.changedAt !== undefined && asked.dueAt === Math.ceil(asked.changedAt));
     kit.advance(14 * MINUTE_MS);
     assert.deepEqual(await emit(4, { state }), asked);
     kit.advance(2 * MINUTE_MS);
-    // One that is older is one, too, though nothing is kept of it.
+    // An older one is a re-emission as well, although nothing is kept of it.
     const again = await emit(5, { state });
     assert.ok((again.changedAt ?? 0) > asked.changedAt);
-    // A retry is none.
+    // A retry is no re-emission.
     kit.advance(20 * MINUTE_MS);
     await kit.accept({ key: key(5), notification: ID, state });
     assert.equal(streamIn((await rowOf(kit.b))?.value ?? '').changedAt, again.changedAt);

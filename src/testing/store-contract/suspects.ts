@@ -1,3 +1,5 @@
+// Cases of the store contract: crashes and suspects (admission.md §4.4, §4.6, §4.7).
+// Called by `describeStoreContract` for stores with an inbox.
 import assert from 'node:assert/strict';
 import type { AliveRequest } from '../../stores/store.ts';
 import { INBOX, inboxOf, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
@@ -8,7 +10,7 @@ const ALONE = { alone: true } as const;
 
 const MINUTE_MS = 60_000;
 
-/** Keeps a process's row alive; undefined where the store has no `alive`: every lease that runs out is a crash. */
+/** Keeps a process's row alive. False if the store has no `alive`: then every lease that runs out is a crash. */
 async function beat(
   kit: Kit,
   process: string,
@@ -18,7 +20,7 @@ async function beat(
   return kit.b.alive !== undefined;
 }
 
-/** Leases them together, and lets them run out; the next look makes them suspects. */
+/** Leases events together, and lets the leases run out. The next look makes them suspects. */
 async function crashTogether(kit: Kit, keys: readonly string[]): Promise<void> {
   for (const of of keys) await kit.accept({ ...INBOX, key: of });
   assert.deepEqual(await leasedKeys(kit, { process: 'dies' }), keys);
@@ -26,7 +28,7 @@ async function crashTogether(kit: Kit, keys: readonly string[]): Promise<void> {
   assert.equal((await leaseNone(kit)).suspectDue, true);
 }
 
-/** Crashes, and who is charged with them (admission.md §4.4, §4.6, §4.7). */
+/** Cases of crashes, and of the events that are charged with them (admission.md §4.4, §4.6, §4.7). */
 export const suspectCases: Cases = {
   'events that crashed together are suspects: no crash and no attempt is counted for any': async (kit) => {
     await crashTogether(kit, [key(1), key(2)]);
@@ -93,7 +95,7 @@ export const suspectCases: Cases = {
       kit.advance(LEASE_MS + 1);
       await leaseNone(kit, ALONE);
       assert.equal((await seen(kit, key(1))).crashes, charges + 1);
-      // A node whose clock is behind.
+      // This is a node whose clock is behind.
       kit.advance(-2000);
       assert.equal((await leaseNone(kit, ALONE)).suspectDue, undefined);
       kit.advance((minutes - 0.5) * MINUTE_MS + 2000);
@@ -228,7 +230,7 @@ export const suspectCases: Cases = {
         ],
       );
       assert.equal((await kit.win({ key: key(1), process: 'next' }, kit.b)).lease.suspect, true);
-      // The process that was asked for both dies: the one that it did not run is charged nothing.
+      // The process that was asked to run both dies. The event that it did not run is charged nothing.
       kit.advance(LEASE_MS + 1);
       assert.equal(
         (await kit.win({ key: key(2), process: 'third', retry: { crashes: 1 } })).lease.suspect,

@@ -1,3 +1,5 @@
+// Cases of the store contract: one task as several channels tell of it (admission.md §5.9).
+// Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import { operationRowId } from '../../stores/constants.ts';
 import type { AcceptDecision } from '../../stores/store.ts';
@@ -10,7 +12,7 @@ const TERMINAL: ReadonlySet<string> = new Set(['completed', 'failed']);
 
 type Told = NonNullable<Draft['told']>;
 
-/** A status of the one task, by a channel; the key says both, and `changes`. */
+/** Makes a status of the one task, by a channel. The key names both, and `changes`. */
 export function tells(
   source: Told['source'],
   status: string,
@@ -30,7 +32,7 @@ export function tells(
 
 const decided = async (kit: Kit, draft: Draft): Promise<AcceptDecision> => decision(await kit.accept(draft));
 
-/** As a worker does. */
+/** Leases and completes the next event, as a worker does. */
 async function runNext(kit: Kit): Promise<string> {
   const { key, lease: run } = await leaseOne(kit);
   assert.equal(await kit.complete(run.owner, { key }), 'done');
@@ -50,7 +52,7 @@ const T2 = '2026-01-02T12:00:00Z';
 const T3 = '2026-01-03T12:00:00Z';
 const T4 = '2026-01-04T12:00:00Z';
 
-/** `Receiver.observe` (admission.md §5.9). */
+/** Cases of `Receiver.observe` (admission.md §5.9). */
 export const toldCases: Cases = {
   'a terminal status is accepted once, from the first channel, and other content is reported': async (
     kit,
