@@ -1,3 +1,6 @@
+// Serves a receiver in Express 4 and 5: the entry `proto-webhooks/express` (docs/frameworks.md).
+// Called by buyers; `node-adapter.ts` reads the request and writes the answer.
+
 import { type NodeRequest, type NodeResponse, serveSafely } from './node-adapter.ts';
 import { type AdapterReceiver, EXPRESS_FIX, wiringOf } from './shared-adapter.ts';
 
@@ -8,7 +11,7 @@ export type { NodeResponse } from './node-adapter.ts';
 /** An Express 4 or 5 request, reduced to the parts that `webhookHandler` uses. */
 export type ExpressRequest = NodeRequest;
 
-/** `next` of Express. Absent where somebody else calls the handler. */
+/** Express's `next`. Absent if something else calls the handler. */
 type Next = (error?: unknown) => void;
 
 /**

@@ -1,3 +1,6 @@
+// Serves a receiver at one path of Fastify 4 and 5: the entry `proto-webhooks/fastify` (docs/frameworks.md).
+// Called by buyers; `node-adapter.ts` reads the request and writes the answer.
+
 import { ConfigError } from '../shared/errors.ts';
 import { type AdapterReceiver, FASTIFY_FIX, wiringOf } from './shared-adapter.ts';
 import { type NodeRequest, type NodeResponse, serveSafely } from './node-adapter.ts';
@@ -29,7 +32,7 @@ export interface FastifyInstance {
   route(options: { method: string[]; url: string; handler: () => undefined }): unknown;
 }
 
-/** Whatever the method: 405 is ours to answer, with `Allow`. */
+/** All methods, so that the receiver answers 405 itself, with `Allow`. */
 const METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT'];
 
 const noPath = (path: unknown): ConfigError =>
@@ -63,11 +66,13 @@ export function webhookPlugin(
   path: string,
 ): (instance: FastifyInstance, options: unknown, done: () => void) => void {
   const check = wiringOf('fastify', receiver);
-  // Fastify would say so only when it starts, and end the process. Empty: behind a prefix of `register`.
+  // Fastify would refuse it only when it starts, and end the process. A path may be empty behind a prefix of
+  // `register`.
   if (typeof path !== 'string' || !/^(?:[/*]|$)/.test(path)) throw noPath(path);
   return (instance, _options, done) => {
     check(instance);
-    // Not a content-type parser: before one is asked, Fastify refuses a malformed Content-Type with an answer of its own.
+    // A content-type parser would come too late: Fastify answers a malformed Content-Type itself before it
+    // asks one.
     instance.addHook('onRequest', ({ raw, originalUrl }, reply) => {
       reply.hijack();
       serveSafely(receiver, { fix: FASTIFY_FIX, req: raw, res: reply.raw, url: originalUrl ?? raw.url });

@@ -1,3 +1,6 @@
+// Reads a Fetch API `Request` for a receiver, and makes a `Response` of its answer (admission.md §2.8).
+// Called by `fetch.ts` and `hono.ts`, which say where the headers, the target and the body come from.
+
 import type { HeadersInput } from '../shared/delivery.ts';
 import type { Reply } from '../shared/outcome.ts';
 import {
@@ -9,7 +12,7 @@ import {
   type AdapterTicket,
 } from './shared-adapter.ts';
 
-/** To its end, or as far as it is wanted. */
+/** Reads the body to its end, or as far as the ticket takes it. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, ticket: AdapterTicket): Promise<void> {
   try {
     for (;;) {
@@ -21,7 +24,7 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, ticket: Ad
     ticket.abort();
     return;
   }
-  // What came of it, `outcome` says.
+  // `ticket.outcome` has the result, so it is not needed here.
   await ticket.end().catch(() => undefined);
 }
 
@@ -30,24 +33,25 @@ async function readBody({ body }: Request, ticket: AdapterTicket): AdapterTicket
   const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
   void drain(reader, ticket);
   const outcome = await ticket.outcome;
-  // Of a body that was not wanted to its end. Not awaited: the sender may take as long as it likes to notice.
+  // Cancels a body that was not read to its end. Not awaited: the sender may take as long as it likes to
+  // notice.
   reader.cancel().catch(() => undefined);
   return outcome;
 }
 
-/** Where the bytes of a request come from. */
+/** Body of a request, from whichever stream it comes. */
 export interface FetchBody {
   /** Aborts when the sender has gone. */
   readonly signal: AbortSignal;
-  /** It was read before. */
+  /** True if other code has read it, or is reading it. */
   readonly isLost: () => boolean;
-  /** To its end, or as far as the ticket wants it. Never rejects. */
+  /** Reads to the end, or as far as the ticket takes the body. Never rejects. */
   readonly read: (ticket: AdapterTicket) => AdapterTicket['outcome'];
-  /** It is not wanted. */
+  /** Drops a body that is not wanted. */
   readonly cancel: () => void;
 }
 
-/** A `Request`'s own. */
+/** The `Request`'s own body. */
 export function bodyOf(request: Request): FetchBody {
   return {
     signal: request.signal,
@@ -57,17 +61,17 @@ export function bodyOf(request: Request): FetchBody {
   };
 }
 
-/** One `Request` on its way through a door, with what the platform knows of it beside. */
+/** One `Request` on its way through an adapter, with what else the platform knows of it. */
 export interface FetchExchange {
-  /** The line of the user's to change where the body was read before: a text of the door's own. */
+  /** The change that the owner has to make if the body was read before; each adapter has its own text. */
   readonly fix: string;
   readonly method: string;
   readonly body: FetchBody;
-  /** With repeated lines where the platform shows them. */
+  /** Repeated lines stay visible if the platform shows them. */
   readonly headers: HeadersInput;
-  /** The request target, as received where the platform shows it. */
+  /** The request target, as received if the platform shows it. */
   readonly url: string;
-  /** It does not: the target is that of a `Request.url`. */
+  /** True if the target is that of `Request.url`, and not as received. */
   readonly urlNormalised: boolean;
 }
 
@@ -82,7 +86,7 @@ async function answer(
   }
   if (body.isLost()) return consumed(receiver, opened, fix);
   const outcome = await body.read(opened);
-  // Nobody is there to read it, but a `Response` has to be returned.
+  // The sender has gone, but a `Response` must be returned.
   return outcome?.response ?? FAULT_REPLY;
 }
 
@@ -95,7 +99,7 @@ function toResponse({ status, headers, body }: Reply): Response {
   });
 }
 
-/** Reads, hands over, answers. An exception is answered with 503; it never rejects. */
+/** Answers one request. An exception is answered with 503. Never rejects. */
 export async function answerFetch(receiver: AdapterReceiver, exchange: FetchExchange): Promise<Response> {
   try {
     return toResponse(await answer(receiver, exchange));

@@ -1,3 +1,6 @@
+// Serves a receiver in Hono 3 and 4 on any runtime: the entry `proto-webhooks/hono` (docs/frameworks.md).
+// Called by buyers. On Node it reads Node's own request, elsewhere the `Request`, through `fetch-adapter.ts`.
+
 import { pathAndQuery } from '../config/public-url.ts';
 import { type AdapterReceiver, HONO_FIX, wiringOf } from './shared-adapter.ts';
 import { answerFetch, bodyOf, type FetchBody, type FetchExchange } from './fetch-adapter.ts';
@@ -15,13 +18,13 @@ export interface HonoContext {
   readonly env?: unknown;
 }
 
-/** `@hono/node-server`'s, HTTP/1.1 or HTTP/2. */
+/** Request and response of `@hono/node-server`, HTTP/1.1 or HTTP/2. */
 interface NodePair {
   readonly incoming: NodeRequest & { readonly rawHeaders: readonly string[]; readonly url: string };
   readonly outgoing: NodeResponse;
 }
 
-/** They show what `Request` hides: repeated header lines, and the target as received. */
+/** Node's request shows what `Request` hides: repeated header lines, and the target as received. */
 function nodePairOf(env: unknown): NodePair | undefined {
   const { incoming, outgoing } = (env ?? {}) as Partial<NodePair>;
   if (!incoming || !outgoing || typeof incoming.url !== 'string') return undefined;
@@ -30,22 +33,22 @@ function nodePairOf(env: unknown): NodePair | undefined {
     : undefined;
 }
 
-/** Nothing has listened to it or asked it for bytes. */
+/** True if nothing has listened to the stream or asked it for bytes. */
 const isUntouched = (incoming: NodeRequest): boolean =>
   incoming.readableFlowing === null && incoming.readableEncoding === null && !('rawBody' in incoming);
 
-/** Node's own stream: a `Request` and a web stream made of it cost as much as the verification. */
+/** Reads Node's own stream: a `Request` and a web stream made of it cost as much as the verification. */
 function nodeBody({ incoming, outgoing }: NodePair): FetchBody {
   return {
     signal: disconnectSignal(outgoing),
     isLost: () => false,
     read: (ticket) => readStream(incoming, ticket),
-    // The server reads it away behind the answer.
+    // The server reads the rest and drops it after the answer.
     cancel: () => {},
   };
 }
 
-/** Node's, where there is one; else what the platform made of it. */
+/** Takes the parts from Node's request if there is one, else from the platform's `Request`. */
 function exchangeOf({ req: { raw }, env }: HonoContext): FetchExchange {
   const pair = nodePairOf(env);
   return {

@@ -1,3 +1,7 @@
+// Serves a receiver in an AWS Lambda function, for all forms of HTTP events: the entry
+// `proto-webhooks/lambda`.
+// Called by buyers; events come whole, so the body is given to the receiver at once (docs/frameworks.md).
+
 import { Buffer } from 'node:buffer';
 import type { HeadersInput } from '../shared/delivery.ts';
 import type { RequestInfo } from '../config/receiver-options.ts';
@@ -56,7 +60,7 @@ export interface LambdaResult {
 
 type Pairs = readonly (readonly [string, string])[];
 
-/** How one kind of front writes requests and reads answers. */
+/** Form in which one kind of AWS front writes requests and reads answers. */
 interface EventShape {
   readonly fits: (event: LambdaEvent) => boolean;
   readonly method: (event: LambdaEvent) => string;
@@ -94,7 +98,7 @@ const single = ({ status, headers, body }: Reply): LambdaResult => ({
   isBase64Encoded: false,
 });
 
-/** In whichever of the two ways it is configured to read. */
+/** Answers in the form that the load balancer is set to read: single headers or lists. */
 function balanced(reply: Reply, event: LambdaEvent): LambdaResult {
   if (!event.multiValueHeaders) return single(reply);
   const { headers, ...rest } = single(reply);
@@ -103,7 +107,7 @@ function balanced(reply: Reply, event: LambdaEvent): LambdaResult {
   return { ...rest, multiValueHeaders: many };
 }
 
-/** HTTP APIs and function URLs. Repeated lines come joined with commas. */
+/** HTTP APIs and function URLs. Repeated header lines come joined with commas. */
 const PAYLOAD_2: EventShape = {
   fits: (event) => event.requestContext?.http !== undefined,
   method: (event) => event.requestContext?.http?.method ?? '',
@@ -112,7 +116,7 @@ const PAYLOAD_2: EventShape = {
   result: single,
 };
 
-/** Application Load Balancer: query parameters as they were sent, not decoded. */
+/** Application Load Balancer. Query parameters come as they were sent, not decoded. */
 const LOAD_BALANCER: EventShape = {
   fits: (event) => event.requestContext?.elb !== undefined,
   method: (event) => event.httpMethod ?? '',
@@ -121,7 +125,7 @@ const LOAD_BALANCER: EventShape = {
   result: balanced,
 };
 
-/** REST APIs, and HTTP APIs with payload 1.0: query parameters decoded. */
+/** REST APIs, and HTTP APIs with payload 1.0. Query parameters come decoded. */
 const PAYLOAD_1: EventShape = {
   fits: () => true,
   method: (event) => event.httpMethod ?? '',
@@ -131,14 +135,14 @@ const PAYLOAD_1: EventShape = {
   result: single,
 };
 
-/** The first that fits. */
+/** The first form that fits; payload 1.0 fits any event. */
 function eventShape(event: LambdaEvent): EventShape {
   return [PAYLOAD_2, LOAD_BALANCER].find((shape) => shape.fits(event)) ?? PAYLOAD_1;
 }
 
 export type { AdapterReceiver } from './shared-adapter.ts';
 
-/** Something in front of the handler has decoded it. */
+/** True if something before the handler has decoded the body. */
 const isParsed = ({ body }: { readonly body?: unknown }): boolean => body != null && typeof body !== 'string';
 
 const PARSED =
@@ -148,7 +152,10 @@ function bodyOf({ body, isBase64Encoded }: LambdaEvent): Uint8Array {
   return Buffer.from(body ?? '', isBase64Encoded === true ? 'base64' : 'utf8');
 }
 
-/** Its headers are looked at all the same. */
+/**
+ * Answers a delivery whose body was parsed: the headers are checked first, then the answer is 503
+ * `body_consumed`.
+ */
 async function refuseParsed(
   receiver: AdapterReceiver,
   headers: HeadersInput,
@@ -168,7 +175,7 @@ async function answer(
   const shape = eventShape(event);
   try {
     const method: unknown = shape.method(event);
-    // 405 would end the event for its sender, and a front that is read wrongly is not a fault of that one's.
+    // 405 would end the event for its sender. An event that is read wrongly is not that sender's fault.
     if (typeof method !== 'string' || method === '') throw noRequest('lambda');
     const headers = shape.headers(event);
     const info = { method, url: shape.target(event), urlNormalised: shape === PAYLOAD_1 };
@@ -182,16 +189,16 @@ async function answer(
 }
 
 /**
- * Creates an AWS Lambda handler that serves a receiver, behind an API Gateway (REST, payload 1.0; HTTP, payload
- * 2.0), an Application Load Balancer or a function URL.
+ * Creates an AWS Lambda handler that serves a receiver. In front of it is an API Gateway (REST, payload 1.0;
+ * HTTP, payload 2.0), an Application Load Balancer or a function URL.
  *
- * Mode `inline`: give the function a time-out above `handlerDeadlineMs` + `waitMs` (Lambda's default is 3 s). Mode
- * `inbox`: the function only stores events. Call `receiver.start()` in a process that keeps running, never in the
- * function, because a frozen function loses the events that it runs to other processes.
+ * Mode `inline`: give the function a time-out above `handlerDeadlineMs` + `waitMs` (Lambda's default is 3 s).
+ * Mode `inbox`: the function only stores events. Call `receiver.start()` in a process that keeps running,
+ * never in the function, because a frozen function loses the events that it runs to other processes.
  *
- * REST APIs and load balancers pass a parsed query. If `publicUrl` ends in `/*`, the handler rebuilds the query, so
- * give sellers URLs without a query or with a plain one like `?id=7`. Deliveries to other spellings, e.g. `?q=a+b`,
- * may be answered with 401, or with 503 and the alarm `public_url_mismatch`.
+ * REST APIs and load balancers pass a parsed query. If `publicUrl` ends in `/*`, the handler rebuilds the
+ * query, so give sellers URLs without a query or with a plain one like `?id=7`. Deliveries to other
+ * spellings, e.g. `?q=a+b`, may be answered with 401, or with 503 and the alarm `public_url_mismatch`.
  * @throws ConfigError (rejects), from the handler, if the first event is not an HTTP request. Later ones are
  *   answered with 503.
  * @example

@@ -1,3 +1,6 @@
+// Reads a Node request for a receiver and writes its answer, for HTTP/1.1 and HTTP/2 (RFC 9112, RFC 9113).
+// Called by the adapters for Node, Express and Fastify; the one for Hono uses its reading alone.
+
 import type { Readable } from 'node:stream';
 import type { HeadersInput } from '../shared/delivery.ts';
 import type { Reply } from '../shared/outcome.ts';
@@ -11,17 +14,19 @@ import {
 } from './shared-adapter.ts';
 import { isBytes } from '../shared/realms.ts';
 
-/** Long enough for an answer to cross the world and for the sender to hang up. Ms. */
+/** Time for an answer to cross the world and for the sender to hang up. Ms. */
 const LINGER_MS = 1_000;
 
-/** What a sender may have written before it reads, by and large. */
+/** Bytes that a sender may typically have written before it reads. */
 const LINGER_BYTES = 65_536;
 
 /**
- * Waits, after an answer was written, for the sender to read it. RFC 9112 §9.6: closing while a body still arrives
- * resets the connection, and the reset can overtake the answer; a seller that never sees its 413 keeps trying.
- * What arrives is forgotten, at most 64 KiB of it; beyond that it is not even read. Ends when the body does, when
- * the sender hangs up, and after a second in any case.
+ * Waits, after an answer was written, for the sender to read it. Closing while a body still arrives resets
+ * the connection, and the reset can overtake the answer (RFC 9112 §9.6). A seller that never sees its 413
+ * keeps trying.
+ *
+ * Up to 64 KiB that arrive are dropped; more is not even read. Ends when the body ends or the sender hangs
+ * up, and after a second in any case.
  */
 function linger(body: Readable): Promise<void> {
   return new Promise((resolve) => {
@@ -43,7 +48,7 @@ function linger(body: Readable): Promise<void> {
   });
 }
 
-/** Marks a connection of HTTP/1.1 on which the last answer was given. */
+/** Marks an HTTP/1.1 connection on which the last answer was given. */
 const CLOSING: unique symbol = Symbol('proto-webhooks.closing');
 
 /**
@@ -77,36 +82,37 @@ export interface NodeRequest extends Readable {
   readonly rawBody?: unknown;
 }
 
-/** RFC 9112 §9.6: what is pipelined behind an answer with `Connection: close` must not be processed; Node would. */
+/** Requests behind an answer with `Connection: close` must not be processed (RFC 9112 §9.6); Node would. */
 const isClosing = (req: NodeRequest): boolean => req.socket?.[CLOSING] === true;
 
 const DECODED_FIX = 'req.setEncoding() was called: remove the call.';
 
-/** A body that something else read and kept as bytes. */
+/** A body that other code has read and kept as bytes. */
 function bytesGiven({ rawBody, body }: NodeRequest): Uint8Array | undefined {
   if (isBytes(rawBody)) return rawBody;
   return isBytes(body) ? body : undefined;
 }
 
 /**
- * What to change where the stream cannot give the bytes any more.
- * @param fix the line to change where it was read before.
+ * The change that the owner has to make if the stream cannot give the bytes any more.
+ * @param fix the change if the body was read before.
  */
 function lostBytes(req: NodeRequest, fix: string): string | undefined {
-  // Not `req.body`: Express 4 sets it to {} without reading anything.
+  // `req.body` says nothing: Express 4 sets it to {} without reading anything.
   if (req.readableDidRead) return fix;
   return req.readableEncoding === null ? undefined : DECODED_FIX;
 }
 
 /**
- * Reads the stream to its end, or as far as it is wanted. Listeners of one that has ended go with it. Never rejects.
+ * Reads the stream to its end, or as far as the ticket takes it. Never rejects. Listeners stay on a stream
+ * that has ended: they are dropped with it.
  */
 export async function readStream(req: NodeRequest, ticket: AdapterTicket): AdapterTicket['outcome'] {
   if (req.destroyed) {
     ticket.abort();
     return undefined;
   }
-  // Whatever is still to come stays in the socket: nothing beyond the cap is read, let alone kept.
+  // The rest stays in the socket: nothing beyond the cap is read, let alone kept.
   const onData = (chunk: Uint8Array): void => {
     if (!ticket.add(chunk)) req.pause();
   };
@@ -115,7 +121,7 @@ export async function readStream(req: NodeRequest, ticket: AdapterTicket): Adapt
   // An upload that breaks off ends with `error`, `close` or both, and without `end`.
   const onGone = (): void => ticket.abort();
   req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
-  // What paused it (a proxy, a middleware that waits) has handed it over: a listener alone would wait without end.
+  // A proxy or a middleware that waits may have paused the stream. A listener alone would wait without end.
   req.resume();
   const outcome = await ticket.outcome;
   if (req.readableEnded) return outcome;
@@ -142,30 +148,33 @@ export interface NodeResponse {
 
 interface NodeAnswer {
   readonly reply: Reply;
-  /** Bytes of the body are still on their way: the connection cannot carry another request. */
+  /** True if bytes of the body are still to come, so that the connection cannot carry another request. */
   readonly unread: boolean;
 }
 
-/** Some shims leave `rawHeaders` empty; `headers` hides repeated lines and is only the fallback. */
+/** Some shims leave `rawHeaders` empty. `headers` hides repeated lines and is only the fallback. */
 const headersOf = (req: NodeRequest): HeadersInput =>
   req.rawHeaders && req.rawHeaders.length > 0 ? req.rawHeaders : req.headers;
 
 const isHttp2 = (req: NodeRequest): boolean => (req.httpVersionMajor ?? 1) >= 2;
 
 /**
- * RFC 9112 §6: in HTTP/1.1 a request has a body if it declares a length or a transfer coding. Node says that one is
- * complete after it has given its last bytes: where all are there and none was read, they are counted.
+ * In HTTP/1.1 a request has a body if it declares a length or a transfer coding (RFC 9112 §6). Node calls a
+ * request complete only after its last bytes were given. If all have arrived and none was read, the bytes in
+ * its buffer are compared with the declared length.
  */
 const declaresMore = ({ headers, readableLength }: NodeRequest): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== readableLength;
 
-/** Something of the body is still on its way. What is there already Node reads away behind the answer. */
+/**
+ * True if a part of the body is still to come. Node reads and drops the bytes in its buffer after the answer.
+ */
 const bodyIsPending = (req: NodeRequest): boolean =>
   !req.readableEnded && (isHttp2(req) || (req.complete !== true && declaresMore(req)));
 
 /**
- * What becomes of a delivery whose headers passed; undefined: nobody waits for an answer any more.
- * @param received its body, where something else has read it.
+ * Result of a delivery whose headers passed. Undefined if nobody waits for an answer any more.
+ * @param received the body, if other code has read it.
  */
 function outcomeOf(
   receiver: AdapterReceiver,
@@ -185,11 +194,14 @@ function outcomeOf(
   return lost === undefined ? readStream(req, ticket) : { response: consumed(receiver, ticket, lost) };
 }
 
-/** RFC 9113 §7: nothing went wrong; something did, on our side. */
+/** Codes of RFC 9113 §7: nothing went wrong, and something did on our side. */
 const HTTP2_NO_ERROR = 0;
 const HTTP2_INTERNAL_ERROR = 2;
 
-/** HTTP/1.1: the connection ends with this answer, since what is left of the body stands in front of the next request. */
+/**
+ * HTTP/1.1: the connection ends with this answer, because the rest of the body stands before the next
+ * request.
+ */
 async function writeAndClose(req: NodeRequest, res: NodeResponse, body: Uint8Array): Promise<void> {
   if (body.byteLength > 0) res.write(body);
   else res.flushHeaders?.();
@@ -198,9 +210,9 @@ async function writeAndClose(req: NodeRequest, res: NodeResponse, body: Uint8Arr
 }
 
 /**
- * HTTP/2, RFC 9113 §8.1: after the whole answer a reset without an error ends the upload; the connection stays. Headers
- * that end the stream, and not `res.end()`: that one sends trailers later, when the stream is closed. The answers to a
- * body that was not read have none of their own.
+ * HTTP/2: after the whole answer a reset without an error ends the upload, and the connection stays (RFC 9113
+ * §8.1). The headers end the stream; `res.end()` would send trailers later, when the stream is closed. The
+ * answers to a body that was not read have no body of their own.
  */
 function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): void {
   const fields = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
@@ -208,25 +220,26 @@ function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): vo
     { ':status': status, ...Object.fromEntries(fields), 'content-length': '0' },
     { endStream: true },
   );
-  // When the answer has gone out: a reset of this turn would overtake it (Node 22 and 26), and the sender see none.
+  // Waits until the answer has gone out. A reset in this turn would overtake it (Node 22 and 26), and the
+  // sender see none.
   setImmediate(() => stream?.close(HTTP2_NO_ERROR));
 }
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
-/** @returns what is to be waited for, where the connection ends with the answer. */
+/** @returns a promise to wait for, if the connection ends with the answer. */
 function writeReply(
   req: NodeRequest,
   res: NodeResponse,
   { reply, unread }: NodeAnswer,
 ): Promise<void> | undefined {
-  // The sender may be gone, or a time-out of the framework may have answered already.
+  // The sender may have gone, or a time-out of the framework may have answered already.
   if (res.headersSent || res.writableEnded || res.destroyed) return undefined;
   if (unread && isHttp2(req)) {
     answerAndReset(req, reply);
     return undefined;
   }
-  // Nearly every answer has none.
+  // Nearly every answer has no body.
   const body = reply.body === '' ? NOTHING : new TextEncoder().encode(reply.body);
   const close = unread;
   if (close && req.socket) req.socket[CLOSING] = true;
@@ -250,17 +263,17 @@ export function disconnectSignal(res: Pick<NodeResponse, 'writableEnded' | 'once
   return controller.signal;
 }
 
-/** One request of Node's, on its way through a door. */
+/** One Node request on its way through an adapter. */
 interface NodeExchange {
-  /** The line of the user's to change where the body was read before: a text of the door's own. */
+  /** The change that the owner has to make if the body was read before; each adapter has its own text. */
   readonly fix: string;
   readonly req: NodeRequest;
   readonly res: NodeResponse;
-  /** The request target as received; some frameworks cut it. */
+  /** The request target as received; some frameworks shorten it. */
   readonly url: string | undefined;
 }
 
-/** Reads, hands over, answers; an exception is answered with 503. */
+/** Answers one request. An exception is answered with 503. */
 async function serve(receiver: AdapterReceiver, exchange: NodeExchange): Promise<void> {
   const { req, res, url } = exchange;
   const { method = '' } = req;
@@ -279,12 +292,12 @@ async function serve(receiver: AdapterReceiver, exchange: NodeExchange): Promise
   }
 }
 
-/** `serve`, of which nothing escapes. */
+/** Calls `serve` and lets no error escape. */
 export function serveSafely(receiver: AdapterReceiver, exchange: NodeExchange): void {
   serve(receiver, exchange).catch(() => breakOff(exchange.req));
 }
 
-/** For an answer that cannot be written: the sender sees a broken connection or stream, and tries again. */
+/** The answer cannot be written: the sender sees a broken connection or stream, and tries again. */
 function breakOff(req: NodeRequest): void {
   if (isHttp2(req)) req.stream?.close(HTTP2_INTERNAL_ERROR);
   else req.socket?.destroy();

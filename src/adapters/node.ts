@@ -1,3 +1,7 @@
+// Serves a receiver in Node's own http, and writes refused deliveries to files: the entry
+// `proto-webhooks/node`.
+// Called by buyers and by the serving process; `node-adapter.ts` reads the request and writes the answer.
+
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
@@ -15,12 +19,12 @@ export type { NodeResponse } from './node-adapter.ts';
  * Creates a request listener that serves a receiver, for `http.createServer`, `https.createServer` and
  * `http2.createServer` (compatibility API).
  *
- * It answers every request, whatever its path: 405 and 415 from the headers alone, 413 while reading, 503 for a body
- * slower than `bodyDeadlineMs`, otherwise the receiver's answer. An upload that breaks off gets no answer and leaves
- * no state.
+ * It answers every request, whatever its path. 405 and 415 come from the headers alone, 413 while reading,
+ * 503 for a body slower than `bodyDeadlineMs`, otherwise the receiver's answer. An upload that breaks off
+ * gets no answer and leaves no state.
  *
- * Node's own time-outs answer 408, which sellers treat as final. Keep `server.requestTimeout` (300 s) well above
- * `bodyDeadlineMs`.
+ * Node's own time-outs answer 408, which sellers treat as final. Keep `server.requestTimeout` (300 s) well
+ * above `bodyDeadlineMs`.
  * @throws ConfigError, from the listener, if it is not called by Node's http. It throws nothing else.
  * @example
  * ```ts
@@ -55,23 +59,26 @@ export interface CaptureOptions {
   readonly maxTotalBytes?: number;
 }
 
-/** Of a body that its headers refused: more says nothing of why. */
+/** Most bytes kept of a body that its headers refused: more says nothing about the reason. */
 const MAX_BODY_BYTES = 65_536;
 
-/** Fields that may hold a credential. Their value is not written. */
+/** Fields that may hold a credential. Their values are not written. */
 const SECRET = /authorization|cookie|token|secret|credential|api-?key|password/i;
-/** Fields that say how the body was sent: it is written as it is. */
+/** Fields about how the body was sent. The body is written as it is, with a length of its own. */
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'expect']);
 
 /**
- * One line of a head; nothing that was sent begins another. A head is bytes: what is none, from a platform that decodes fields, would be
- * cut to its lowest eight bits, and these may be a line end.
+ * One line of a head, from which no sent text can begin another. A head is bytes, but some platforms decode
+ * fields. Other characters would be cut to their lowest eight bits, which may be a line end.
  */
 const line = (text: string): string =>
   // oxlint-disable-next-line no-control-regex -- control characters are what it is for
   text.replaceAll(/[\u0000-\u001f\u007f]+/g, ' ').replaceAll(/[^\u0000-\u00ff]/gu, '?');
 
-/** The delivery as a raw HTTP request. The first field is none of it: what `explain` has to know besides. */
+/**
+ * The delivery as a raw HTTP request. Its first field was not sent: it tells `explain` what else is to be
+ * known.
+ */
 function httpOf(
   { method, url, targetUri, headers, rawBytes, outcome }: RefusedDelivery,
   receivedAt: Date,
@@ -80,7 +87,7 @@ function httpOf(
     `received=${receivedAt.toISOString()}`,
     `code=${codeOf({ outcome })}`,
     ...(rawBytes ? [] : ['body=absent']),
-    // The last: a URL may have a semicolon.
+    // The URL is last, because it may contain a semicolon.
     ...(targetUri === undefined ? [] : [`url=${line(targetUri)}`]),
   ];
   const fields = [...headers].flatMap(([name, lines]) => {
@@ -96,7 +103,7 @@ function httpOf(
   return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1'), rawBytes ?? new Uint8Array()]);
 }
 
-/** What `explain` reads it by. */
+/** Field that `explain` reads. */
 const CAPTURE_FIELD = 'Proto-Webhooks-Capture';
 
 const codeOf = ({ outcome }: Pick<RefusedDelivery, 'outcome'>): string =>
@@ -106,7 +113,7 @@ const codeOf = ({ outcome }: Pick<RefusedDelivery, 'outcome'>): string =>
 const nameOf = (sender: string | undefined): string =>
   (sender ?? 'unknown').replaceAll(/[^A-Za-z0-9]+/g, '-').slice(0, 64);
 
-/** Sizes of the captures that are there already, by name. */
+/** Sizes of the captures that exist already, by name. */
 function sizesIn(dir: string): Map<string, number> {
   const names = readdirSync(dir).filter((name) => name.endsWith('.http'));
   return new Map(names.map((name) => [name, statSync(join(dir, name)).size]));
@@ -167,7 +174,7 @@ export function captureRefused(dir: string, options: CaptureOptions = {}): Refus
   }
 
   const handle = (delivery: RefusedDelivery): void => {
-    // One at a time: a flood of refusals is not a flood of writes.
+    // One at a time: a flood of refusals must not become a flood of writes.
     if (writing) return;
     const subject = `${nameOf(delivery.sender)}.${codeOf(delivery)}`;
     const turn = written.get(subject) ?? 0;

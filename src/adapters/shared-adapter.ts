@@ -1,11 +1,15 @@
+// The common part of all adapters: their view of a receiver, answers to faults, and the check of who calls a
+// handler.
+// Used by each adapter; the texts tell owners which line to change (docs/frameworks.md).
+
 import type { HeadersInput } from '../shared/delivery.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { RequestInfo } from '../config/receiver-options.ts';
 import type { Reply } from '../shared/outcome.ts';
 
 /**
- * What to tell the owner where a body was read before its door: the line to change. `bodyConsumed` says first what
- * happened. One name a door, so that none carries the words of the others.
+ * Line that the owner has to change if a body was read before its adapter; `consumed` says before it what
+ * happened. One name for each adapter, so that none carries the texts of the others.
  */
 
 export const NODE_FIX: string =
@@ -75,11 +79,14 @@ export type AdapterTicket = Exclude<
   { readonly response: Reply }
 >;
 
-/** Whether the body is wanted. */
+/** True if the headers passed, so that the body is wanted. */
 export const isTicket = (opened: AdapterTicket | { readonly kind: string }): opened is AdapterTicket =>
   opened.kind === 'ticket';
 
-/** @param fix the line to change. */
+/**
+ * Gives the delivery up, and answers that its body was read before.
+ * @param fix the line to change.
+ */
 export const consumed = ({ door }: AdapterReceiver, ticket: AdapterTicket, fix: string): Reply => {
   ticket.abort();
   return door.consumed(
@@ -87,21 +94,21 @@ export const consumed = ({ door }: AdapterReceiver, ticket: AdapterTicket, fix: 
   ).response;
 };
 
-/** What is answered where nobody can be asked: a fault on our side is never 4xx. */
+/** Answer if the receiver cannot be asked: a fault on our side is never 4xx. */
 export const FAULT_REPLY: Reply = { status: 503, headers: { 'Retry-After': '5' }, body: '' };
 
-/** For an exception that should not have been: 503, and the owner's log says what it was. */
+/** Answer to an unexpected exception: 503, and the owner's log names it. */
 export function faultReply({ door }: AdapterReceiver, error: unknown): Reply {
   return door.fault?.(error).response ?? FAULT_REPLY;
 }
 
-/** The doors of the package, by their subpaths. */
+/** Adapters of the package, by their subpaths. */
 type AdapterName = 'node' | 'express' | 'fastify' | 'hono' | 'fetch' | 'lambda';
 
-/** Who may call a handler: Koa has no door of its own. */
+/** Callers of a handler. Koa has no adapter of its own. */
 type Caller = AdapterName | 'koa';
 
-/** The lines to write, for a caller that holds the wrong one. */
+/** Lines to write, by caller, for an owner who uses the wrong adapter. */
 const USE: Readonly<Record<Caller, string>> = {
   node: "import { webhookHandler } from 'proto-webhooks/node'; http.createServer(webhookHandler(receiver))",
   express: "import { webhookHandler } from 'proto-webhooks/express'; app.all(path, webhookHandler(receiver))",
@@ -136,7 +143,10 @@ const isFetch: Shape = (value) =>
 
 const isNode: Shape = (value) => has(value, 'on', 'function') && has(value, 'headers', 'object');
 
-/** What frameworks hand to a handler first, by what sets it apart. The first that fits names it. */
+/**
+ * First argument that each framework gives a handler, by what sets it apart. The first that fits names the
+ * framework.
+ */
 const SHAPES: readonly (readonly [Caller, string, Shape])[] = [
   ['fetch', 'something that speaks the Fetch API', isFetch],
   ['hono', 'Hono', (value) => within(value, 'req', (req) => within(req, 'raw', isFetch))],
@@ -151,7 +161,7 @@ const SHAPES: readonly (readonly [Caller, string, Shape])[] = [
   ],
 ];
 
-/** Doors that take each other's requests: Express's are Node's with more. */
+/** Callers that each adapter accepts. Express's requests are Node's with more members. */
 const TAKES: Readonly<Record<AdapterName, readonly Caller[]>> = {
   node: ['node', 'express'],
   express: ['express', 'node'],
@@ -162,10 +172,10 @@ const TAKES: Readonly<Record<AdapterName, readonly Caller[]>> = {
 };
 
 const wiring = (message: string): ConfigError =>
-  // Frameworks answer with it: a fault on our side is 503.
+  // Frameworks answer with this status: a fault on our side is 503.
   Object.assign(new ConfigError(message), { status: 503, statusCode: 503 });
 
-/** For a caller that calls a handler with something that is not an HTTP request. */
+/** The error for a handler that was called with something that is not an HTTP request. */
 export const noRequest = (door: AdapterName): ConfigError =>
   wiring(
     `The handler of 'proto-webhooks/${door}' was called with something that is not an HTTP request. ` +
@@ -173,11 +183,13 @@ export const noRequest = (door: AdapterName): ConfigError =>
   );
 
 /**
- * Checks what a handler is made of, and gives the check of what it is then called with: once it was called rightly, it
- * is not asked again.
- * @throws ConfigError unless `receiver` is one: at construction, or at first use where a handler was not made at all.
- * What is returned throws a ConfigError with the line to change where another framework calls; the log and `onOutcome`
- * see it too.
+ * Checks the receiver, and returns the check of what the handler is called with. After one right call nothing
+ * is checked any more.
+ *
+ * The returned check throws a ConfigError with the line to change if another framework calls; the log and
+ * `onOutcome` see it too.
+ * @throws ConfigError unless `receiver` is one: at construction, or at the first request if a framework was
+ * given `webhookHandler` itself.
  */
 export function wiringOf(door: AdapterName, receiver: AdapterReceiver): (request: unknown) => void {
   requireReceiver(door, receiver);

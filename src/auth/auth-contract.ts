@@ -69,7 +69,7 @@ export interface SetUpWatch {
   readonly outsideWindow: (request: HeadRequest, late: LateDelivery) => Promise<Unavailability | undefined>;
 }
 
-/** Number of such deliveries within a second. */
+/** Number of deliveries of one sender, within a second, that no base explained. */
 export interface Unexplained {
   /** Receiver's clock, Unix ms. */
   readonly since: number;
@@ -108,7 +108,7 @@ export interface Addressed {
 /** A delivery without its body, whose senders and scheme are known from registration. */
 export interface HeadRequest extends Addressed {
   readonly delivery: Head;
-  /** Other URLs that it may be for (verification.md §4.16). */
+  /** Other URLs that the delivery may be for (verification.md §4.16). */
   readonly others?: (() => Promise<readonly Addressed[]>) | undefined;
   /** Arrival of the delivery, on the receiver's clock in Unix ms. */
   readonly arrivedAt: number;

@@ -110,10 +110,9 @@ function signerOf(
 }
 
 /**
- * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`, in the order of verification.md §6.1. The headers are of
- * one name, then they are there, the timestamp is a number, it is within 300 s, and the digest matches. A
- * signature that is not `sha256=` with 64 lower-case hex digits fails like any wrong one. Only the body tells
- * who sent it.
+ * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`. The order is that of verification.md §6.1: headers of one
+ * protocol name, both present, a numeric timestamp, within 300 s, then the digest. A signature that is not
+ * `sha256=` with 64 lower-case hex digits fails like any wrong one. Only the body tells who sent it.
  */
 export const proveHmac: Prove = (context, request) => {
   const protocol = hmacProtocol(request.delivery.headers, context.protocols);

@@ -27,7 +27,7 @@ function roomAfter(value: unknown, room: number, level: number): number {
   for (const name of Object.keys(members)) {
     const member = members[name];
     if (member === undefined) continue;
-    // Two quotes and a colon.
+    // A name also takes two quotes and a colon.
     left = roomAfter(member, left - name.length - 3 - commas, level + 1);
     commas = 1;
     if (left < 0) return left;

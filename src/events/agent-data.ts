@@ -7,7 +7,7 @@ import { isTerminal, normaliseState, taskStatus } from './status.ts';
 
 /** The data part that the extraction rules choose, and the sender's wrapper mistake, if it is one. */
 export interface AgentData {
-  /** Unchanged; undefined if there is none, or for the mistake. */
+  /** The data as sent. Undefined if there is none, or if `wrappedResponse` is true. */
   readonly data: unknown;
   /** True if the part was only `{response: {…}}`. */
   readonly wrappedResponse: boolean;

@@ -18,7 +18,7 @@ export interface Draft {
   readonly data: unknown;
   /** The status as sent; for the agent transport, normalised. */
   readonly status: string | undefined;
-  /** The same if it is a task status of this transport. */
+  /** The status, if it is a task status of this transport. */
   readonly taskStatus: TaskStatus | undefined;
   readonly taskId: string | undefined;
   readonly operationId: string | undefined;

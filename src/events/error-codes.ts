@@ -70,7 +70,7 @@ const CODES = {
     'IO_REQUIRED',
     'TERMS_REJECTED',
     'REQUOTE_REQUIRED',
-    // 3.1
+    // Added in edition 3.1.
     'PROPOSAL_NOT_FOUND',
     'AUTH_MISSING',
     'AUTHORIZATION_REQUIRED',
@@ -110,7 +110,7 @@ const CODES = {
     'INVALID_FEED_FORMAT',
     'ITEM_VALIDATION_FAILED',
     'CATALOG_LIMIT_EXCEEDED',
-    // 3.2
+    // Added in edition 3.2.
     'ACCOUNT_REQUIRED',
     'ACCOUNT_MOVED',
     'ACCOUNT_IDENTITY_CONFLICT',

@@ -1,4 +1,5 @@
-// The interface between a receiver and the registrations of calls to sellers.
+// The interface between a receiver and the registrations of calls to sellers (told.md §1.3, §4.2,
+// verification.md §6.9, §7.9).
 // Implemented by the folder `registrations`; called by the stages.
 
 import type { Logger, RaiseAlarm } from '../shared/alarms.ts';

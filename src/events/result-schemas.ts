@@ -33,7 +33,7 @@ export async function parseResult<S extends ResultSchemas>(
   schemas: S | undefined,
 ): Promise<Event<S>> {
   if (event.kind !== 'task') return event;
-  // Another S in its type alone: nothing is parsed yet.
+  // Only the type parameter differs: nothing is parsed yet.
   const plain = event as unknown as TaskEvent<S>;
   const { taskType, data } = event;
   // `hasOwn`: a task type called `constructor` is no schema.

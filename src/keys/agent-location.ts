@@ -317,8 +317,8 @@ function createLocationCache({ raiseAlarm, now }: LocateOptions): LocationCache 
       const known = before(sender, files, start);
       if (known !== undefined) return known;
       const { location, alarm } = await findLocation(sender, files, now());
-      // Others may have judged it meanwhile. The result is kept, not its promise: if requests own their I/O,
-      // none may wait for another's.
+      // Another delivery may have judged the files meanwhile. The result is kept, not its promise: if
+      // requests own their I/O, none may wait for another's.
       if (alarm !== undefined && before(sender, files, start) === undefined) raiseAlarm(alarm);
       const locations = judged.get(files.listing) ?? new Map<string, CachedLocation>();
       const until = nextChange(files, now());

@@ -24,7 +24,7 @@ export function dropEntry(state: CacheState, key: string): void {
 
 /** Notes the size of a copy that was just kept, and drops the least recently used ones above the bound. */
 export function noteSize(state: CacheState, key: string, entry: Entry<unknown>, bytes: number): void {
-  // Dropped during its fetch: only those that wait for it hold it.
+  // An entry that was dropped during its fetch is held only by those that wait for it, so it is not counted.
   if (state.entries.get(key) !== entry) return;
   const held = bytes * HEAP_PER_BYTE;
   state.heldBytes += held - entry.heldBytes;

@@ -86,9 +86,9 @@ export function declaredRow(
 export interface Declarations {
   /** The declaration that was read last; empty if none was. The same object as long as it is equal. */
   of(agentUrl: string): Declared;
-  /** True if it was read once. Starts to read it again if that is due; nobody waits for it. */
+  /** True if the declaration was read once. Starts to read it again if that is due; nobody waits for it. */
   isRead(agentUrl: string): boolean;
-  /** Reads it, unless it was read within the last `withinMs`. Never rejects. */
+  /** Reads the declaration, unless that was done within the last `withinMs`. Never rejects. */
   read(agentUrl: string, withinMs?: number): Promise<'changed' | 'same' | 'failed'>;
 }
 

@@ -179,7 +179,8 @@ async function current<T>(request: FetchRequest<T>): Promise<CopyResult<T>> {
   const result = await waitFor(running, Math.min(patienceMs, budget.waitMs()));
   if (result.ok) return result;
   const kept = usableCopy(state, entry);
-  // The fetch may have been started for a sender that looks nowhere else.
+  // The fetch may have been started for a sender that looks nowhere else, so `failureOf` names the other
+  // place.
   return kept ? { ok: true, copy: kept } : await failureOf(request, result.reason);
 }
 

@@ -40,7 +40,7 @@ export interface DocumentKind<T> {
   elsewhere?(url: string): Promise<string | undefined>;
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
-  /** Adds parts of the copy in force, with reason and end. Never throws. @param now Unix ms. */
+  /** Adds parts of the copy in force, and says why and until when. Never throws. @param now Unix ms. */
   keeps?(
     value: T,
     inForce: Copy<T>,
@@ -93,7 +93,7 @@ export interface Freshness<T> {
   readonly hasWanted: (copy: Copy<T>) => boolean;
   /** True if the copy is recent enough to prove that what is looked for is absent. */
   readonly isFreshEnough: (fetched: FetchMoment) => boolean;
-  /** For a caller that asks too seldom to need the cooldown; it stays unchanged for others. */
+  /** True for a caller that asks too seldom to need the cooldown; it stays unchanged for others. */
   readonly ignoresCooldown?: boolean;
 }
 
@@ -309,11 +309,11 @@ interface FetchedDocument<T> {
   readonly headers: Extract<Fetched, { ok: true }>['headers'];
   /** The copy that the server confirmed as unchanged. */
   readonly unchanged: Copy<T> | undefined;
-  /** A cache on the way answered, and was not told to ask the server itself. */
+  /** True if a cache on the way answered, without being told to ask the server itself. */
   readonly fromCache: boolean;
-  /** None if it has parts of an earlier copy, which a 304 would keep without end. */
+  /** Empty if the copy has parts of an earlier one, which a 304 would keep without end. */
   readonly validators: Validators;
-  /** End of those parts, Unix ms: then it is fetched anew, or dropped. */
+  /** End of those parts, Unix ms. Then the document is fetched anew, or dropped. */
   readonly mixedUntil?: number | undefined;
 }
 
@@ -354,7 +354,7 @@ async function recordFailure<T>(
   failed: { readonly reason: string; readonly isAbsent?: boolean },
 ): Promise<CopyResult<T>> {
   const { state, kind, url, entry } = request;
-  // Our own stop ended it, which is no failure of the server.
+  // Our own stop ended the fetch, which is no failure of the server.
   if (controller.signal.reason === STOPPED) return { ok: false, reason: 'stopped' };
   const { now, raiseAlarm, instruments } = state.options;
   instruments?.fetched?.(kind.name, code);

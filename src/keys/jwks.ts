@@ -147,7 +147,8 @@ export function heldKeys(
     const odd = allUnder(next, kid);
     held.set(kid, until);
     jwks.set(kid, jwk);
-    // A delivery signed by another one is not refused for good.
+    // The other keys under the `kid` are ambiguous, so a delivery signed by one of them is not refused for
+    // good.
     ambiguous.set(kid, [jwk, ...odd]);
   }
   if (held.size === 0) return undefined;

@@ -24,7 +24,9 @@ export interface KeyRecord {
    * the key.
    */
   wasOwn(kid: string, jwk: Jwk): boolean;
-  /** As `wasOwn`, or at a URL of its own, where nobody else was asked. */
+  /**
+   * As `wasOwn`, and also true if the key was used at a URL without other senders, where nobody was asked.
+   */
   hasVerified(kid: string, jwk: Jwk): boolean;
 }
 
@@ -38,7 +40,8 @@ export interface KeyRecords {
   /** Notes a fetched copy of the sender's keys. Waits for nothing. */
   readonly published: (agentUrl: string, set: KeySet) => void;
   /**
-   * Notes a signature that was accepted as the sender's. Waits for nothing. @param alone at a URL of its own.
+   * Notes a signature that was accepted as the sender's. Waits for nothing.
+   * @param alone true if the URL has no other sender.
    */
   verified(agentUrl: string, kid: string, jwk: Jwk, alone: boolean): void;
 }

@@ -178,7 +178,10 @@ function saysThereIsNone({ status, type, redirected }: Response): boolean {
   return status >= 300 && status < 500 && !NO_ABSENCE.has(status);
 }
 
-/** Fetches lists: a server that says there is none gives an empty document, which is no failure. */
+/**
+ * Wraps a fetch of lists: if the server says that there is no list, the answer is an empty document and no
+ * failure.
+ */
 export function absentAsEmpty(fetchUrl: KeyFetch): KeyFetch {
   return async (url: string, init: KeyFetchInit): Promise<Response> => {
     const response = await fetchUrl(url, init);
@@ -276,7 +279,7 @@ async function fetchedKeys(
   const found: Jwk[] = [];
   let undecided: string | undefined;
   for (const agent of new Set([sender, ...register.senders.values()])) {
-    // A pinned key is the pin's, and no JWKS can change that.
+    // A pinned key comes from the pin, and no JWKS can change it.
     if (pinOf(agent, kid) !== undefined) continue;
     const answer = await keys.renewed(agent, freshness, unlimitedBudget(agent.agentUrl));
     const jwk = answer.ok ? answer.copy.value.jwks.get(kid) : undefined;

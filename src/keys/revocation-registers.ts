@@ -94,9 +94,9 @@ export function createRegisters({ now, sourcesOf, forget }: RegistersOptions): R
 }
 
 interface AbandonedRegisters {
-  /** Notes that a sender has switched to another list. */
+  /** Adds a register that a sender left for another. The oldest beyond `MAX_ABANDONED` are dropped. */
   add(register: Register, now: number): void;
-  /** Notes that a sender has come, or come back. */
+  /** Takes out the register of a list that a sender uses now, or uses again. */
   remove(url: string): void;
 }
 
@@ -112,7 +112,7 @@ function createAbandoned(
       for (const [url, oldest] of abandoned) {
         if (abandoned.size <= MAX_ABANDONED) return;
         abandoned.delete(url);
-        // Another sender may depend on it.
+        // A register that another sender uses or depends on is not dropped.
         if (oldest.register.usedAt <= oldest.at && !isNamed(oldest.register)) drop(url);
       }
     },
@@ -292,8 +292,8 @@ export function createListSources(
     const start = startOf(sender);
     if (start === undefined) return [];
     const brand = documents.cached(brandJson, start);
-    // No longer cached: its last version counts. Otherwise an outage would lead away from the list that
-    // revokes.
+    // If brand.json is no longer cached, its last version counts. Otherwise an outage would lead away from
+    // the list that revokes.
     const listing = brand === undefined ? (last?.listing ?? start) : (brand.value.next ?? start);
     if (last?.listing === listing) return last.sources;
     const sources = discoveredLists(protocols, listing).map((url) => ({ url, required: false }));

@@ -234,7 +234,7 @@ export function createDeliveryBudgets(limits: BudgetLimits): (request: KeyReques
 function newDeliveryBudget({ now, perDelivery, deliveryMs }: BudgetLimits): DeliveryBudget {
   const began = now();
   let left = perDelivery;
-  // A clock that was set back gives no more than there was.
+  // If the clock was set back, no more time is left than there was at first.
   const waitMs = (): number => Math.max(0, deliveryMs - Math.max(0, now() - began));
   const fetchBudget = (seller: string): FetchBudget => {
     let granted = false;

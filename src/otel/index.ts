@@ -1,7 +1,8 @@
-/**
- * `proto-webhooks/otel`: metrics and traces of a receiver by OpenTelemetry (docs/observability.md). `@opentelemetry/api`
- * is a peer dependency; the SDK, exporters and samplers are yours.
- */
+// Records metrics and traces of a receiver by OpenTelemetry: the entry `proto-webhooks/otel`
+// (docs/observability.md).
+// Called by buyers and by the serving process. `@opentelemetry/api` is a peer dependency; the SDK is the
+// caller's.
+
 import { metrics, trace, type MeterProvider, type TracerProvider } from '@opentelemetry/api';
 import { flag, onlyKnown, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';

@@ -1,3 +1,7 @@
+// Measures deliveries, handlers, key documents, the queue and tasks; the names are those of
+// docs/observability.md.
+// Made by `instrument`; polls and report windows use its labels.
+
 import {
   type Attributes,
   type BatchObservableResult,
@@ -12,7 +16,7 @@ import type { ReceiverContext } from '../receiver/context.ts';
 import type { WatchState } from '../registrations/watch-task.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
 
-/** What telemetry throws is telemetry's own business: a delivery must not know. */
+/** Catches errors of telemetry, of which a delivery must not know. */
 export function quietly<T>(work: () => T): T | undefined {
   try {
     return work();
@@ -20,7 +24,7 @@ export function quietly<T>(work: () => T): T | undefined {
     try {
       diag.error('proto-webhooks/otel', error);
     } catch {
-      // A listener has nobody else to tell.
+      // A listener for diagnostics has nobody else to tell.
     }
     return undefined;
   }
@@ -29,7 +33,10 @@ export function quietly<T>(work: () => T): T | undefined {
 /** Name of the meter and the tracer. */
 export const METER = 'proto-webhooks';
 
-/** What an agent URL is as an attribute: each value is a time series, and a function of senders may know thousands. */
+/**
+ * Makes the attribute for an agent URL. Each value is a time series, and a function of senders may know
+ * thousands, so only the first `most` are named.
+ */
 export function createLabels(most: number): (sender: string) => string {
   const known = new Set<string>();
   return (sender) => {
@@ -60,12 +67,15 @@ interface Metrics {
   readonly stop: () => void;
 }
 
-/** A verification takes a tenth of a millisecond, a handler up to a quarter of an hour. Seconds. */
+/**
+ * Bucket limits. A verification takes a tenth of a millisecond, a handler up to a quarter of an hour.
+ * Seconds.
+ */
 export const SECONDS: readonly number[] = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900,
 ];
 
-/** Names and units: docs/observability.md. */
+/** Names and units are in docs/observability.md. */
 export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
   const { labelOf, parts } = context;
   const seconds = (name: string, description: string): Histogram =>
@@ -145,7 +155,7 @@ export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
   };
 }
 
-/** What is looked at when somebody collects. */
+/** Measures the store, the keys and the tasks each time metrics are collected. */
 function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: MetricsContext): () => void {
   const events = meter.createObservableGauge('webhook.events', {
     description: 'Unfinished events',
@@ -201,7 +211,7 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
     }
   }
 
-  // A store that is away leaves its gauges out: a number that was true once is none.
+  // Gauges of an unreachable store are left out: a number that was true once is none.
   const observe = async (result: BatchObservableResult): Promise<void> => {
     if (closed().aborted) return;
     await Promise.allSettled([observeQueue(result), observeKeys(result), observeTasks(result)]);
@@ -210,10 +220,10 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
   return () => meter.removeBatchObservableCallback(observe, gauges);
 }
 
-/** The most rows that `page` gives at once. */
+/** Most rows that `page` returns at once. */
 const PAGE = 1000;
 
-/** Of watches that are listed as `list`, at most so many and a page. */
+/** Number of watches listed as `list`. Counting ends with the page in which `most` is reached. */
 async function countRows(registrations: StoreRegistrations, list: WatchState, most: number): Promise<number> {
   let count = 0;
   let after: string | undefined;

@@ -1,3 +1,6 @@
+// Measures polls of tasks by OpenTelemetry: the option `onPoll` of a poller (docs/observability.md).
+// Called by buyers.
+
 import { type MeterProvider, metrics } from '@opentelemetry/api';
 import { onlyKnown, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';

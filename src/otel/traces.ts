@@ -1,3 +1,7 @@
+// Makes one span for each delivery and one for each run of a handler; names are those of
+// docs/observability.md.
+// Made by `instrument`; the receiver and `dispatch` call it through `Instruments`.
+
 import {
   type Attributes,
   type Context,
@@ -36,7 +40,7 @@ interface Traces {
 /** W3C Trace Context, version 00; the ids are not all zero. */
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** Where such a text points to; undefined for anything else. */
+/** The link to the span that the text names; undefined if the text is not valid. */
 function linkTo(traceparent: string | undefined): Link | undefined {
   const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined) return undefined;
@@ -53,7 +57,7 @@ function traceparentOf(span: Span): string | undefined {
 
 const activeContext = (): Context => quietly(() => context.active()) ?? ROOT_CONTEXT;
 
-/** Runs it under `active`, and all the same where the context manager throws. */
+/** Runs the function under `active`, and also if the context manager throws. */
 function within<T>(active: Context, run: () => T): T {
   let hasBegun = false;
   try {
@@ -67,10 +71,10 @@ function within<T>(active: Context, run: () => T): T {
   }
 }
 
-/** Span names, kinds and attributes: docs/observability.md. */
+/** Span names, kinds and attributes are in docs/observability.md. */
 export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: TracesContext): Traces {
   const { protocols, config } = parts;
-  // Path alone: a query may have a tenant's secret in it.
+  // Path alone: a query may contain a tenant's secret.
   const destination = new URL(written(config.bases[0])).pathname;
   const common: Attributes = {
     'messaging.system': protocols[0].name,
@@ -86,7 +90,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
     const { kind, code, sender, deliveryId } = outcome;
     const check = kind === 'refused' ? outcome.check : undefined;
     const link = linkSellers ? linkTo(sellers) : undefined;
-    // Spans of older SDKs take no link once they have begun.
+    // Spans of older SDKs take no link after their start.
     if (link) quietly(() => span.addLink(link));
     const attributes = {
       'webhook.outcome': kind,
@@ -96,7 +100,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
       ...(deliveryId !== undefined && { 'messaging.message.id': deliveryId }),
     };
     span.setAttributes(printableValue(attributes));
-    // A refusal is an answer that was asked for; a 503 is a fault of ours.
+    // A refusal is an answer that the request deserved; a 503 is a fault on our side.
     if (kind === 'unavailable')
       span.setStatus({ code: SpanStatusCode.ERROR, message: printableText(outcome.detail) });
     span.end();
@@ -126,7 +130,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
     },
 
     handler({ deliveryId, traceparent, lease }, event, handle) {
-      // A worker's loop runs in whatever context `start` was called in: that is nobody's who delivered.
+      // A worker's loop runs in the context in which `start` was called, which is not that of any delivery.
       const isWorker = config.mode === 'inbox';
       const link = linkTo(traceparent);
       const span = quietly(() =>

@@ -1,3 +1,7 @@
+// Measures a reconciler's report windows by OpenTelemetry each time metrics are collected
+// (docs/observability.md).
+// Called by buyers, in one process for each store.
+
 import { type BatchObservableResult, type MeterProvider, metrics } from '@opentelemetry/api';
 import { onlyKnown, wholeNumber } from '../config/validate.ts';
 import type { StreamPage } from '../reconcile/account.ts';
@@ -31,13 +35,13 @@ const OPTION_NAMES: Readonly<Record<keyof ReconcileMetricsOptions, true>> = {
 
 const STATES = ['due', 'missing', 'held'] as const;
 
-/** The account of a seller, of all its media buys. */
+/** The account of one seller, over all its media buys. */
 interface Sums extends Record<(typeof STATES)[number], number> {
   /** The time since the earliest missing window was due. Ms. */
   oldestMs: number;
 }
 
-/** The most media buys of one page. */
+/** Most media buys of one page. */
 const PAGE = 1000;
 
 /**
@@ -85,7 +89,7 @@ export function reconcileMetrics(options: ReconcileMetricsOptions): () => void {
   }
 
   const gauges = [windows, oldest];
-  // A store that is away leaves its gauges out: a number that was true once is none.
+  // Gauges of an unreachable store are left out: a number that was true once is none.
   const observe = (result: BatchObservableResult): Promise<void> => measure(result).catch(() => undefined);
   meter.addBatchObservableCallback(observe, gauges);
   return () => meter.removeBatchObservableCallback(observe, gauges);
@@ -99,7 +103,7 @@ function accountOf(reconciler: Reconciler): WithStreamPages[typeof STREAM_PAGES]
   );
 }
 
-/** The pages of the account, of at most so many media buys and a page. */
+/** Pages of the account. Reading ends with the page in which `most` media buys are reached. */
 async function* pagesOf(
   pages: WithStreamPages[typeof STREAM_PAGES],
   most: number,

@@ -1,3 +1,7 @@
+// Creates handlers that add each event to a BullMQ queue once: the entry `proto-webhooks/bullmq`
+// (docs/queues.md).
+// Called by buyers. BullMQ is not imported: the parts of it that are used are declared here.
+
 import { notANumber, onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Event } from '../events/event.ts';
@@ -81,7 +85,7 @@ const tooOld = (queue: string): ConfigError =>
     `bullmq enqueue: the BullMQ of queue ${queue} knows no deduplication, so an event whose job was removed could run twice. Update bullmq to 5.17.1 or later.`,
   );
 
-/** @throws ConfigError for a name, a connection, nothing. */
+/** @throws ConfigError for a name, a connection or nothing instead of a queue. */
 function requireQueue(queue: unknown): void {
   const { add } = (queue ?? {}) as Partial<BullQueue<unknown, object>>;
   if (typeof add === 'function') return;
@@ -90,13 +94,15 @@ function requireQueue(queue: unknown): void {
   );
 }
 
-/** Before anything is added: what such a BullMQ takes runs once for each retry. */
+/**
+ * Refuses a BullMQ without deduplication before anything is added: it would run an event once for each retry.
+ */
 function requireDeduplication(queue: BullQueue<unknown, object>): void {
   const { name } = queue;
   if (!('removeDeduplicationKey' in queue)) throw tooOld(name);
 }
 
-/** The answer of `add` says whose job stands for this event. */
+/** Checks the answer of `add`, which says whose job stands for this event. */
 function requireOwnJob(job: BullJob, id: string, queue: string): void {
   if (job.deduplicationId !== id) throw tooOld(queue);
   if (job.id !== id) throw new Error(`queue ${queue} has no job for ${id}: job ${job.id} took its place`);
@@ -153,10 +159,10 @@ export function enqueue(
     requireOptions('bullmq enqueue', own, REFUSED);
     const id = ctx.deliveryId;
     const name = typeof jobName === 'string' ? jobName : jobName(event);
-    // The id alone is free again when the job is removed; the deduplication key lasts for its time.
+    // The id can be used again once the job is removed; the deduplication key lasts for `ttl`.
     const settings = { ...own, jobId: id, deduplication: { id, ttl } };
-    // Clients wait for a server that is away, some without end. What comes after the handler's deadline, or after its lease
-    // was lost, does no harm: the id is the same.
+    // Clients wait for an unreachable server, some without end. A job that is added after the handler's
+    // deadline or after its lease was lost does no harm: the id is the same.
     const job = await unlessAborted(ctx.signal, () => queue.add(name, data(event, ctx), settings));
     requireOwnJob(job, id, queue.name);
   };

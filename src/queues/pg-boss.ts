@@ -1,3 +1,7 @@
+// Creates handlers that add each event to a pg-boss queue once: the entry `proto-webhooks/pg-boss`
+// (docs/queues.md).
+// Called by buyers. pg-boss is not imported: the parts of it that are used are declared here.
+
 import { flag } from '../config/validate.ts';
 import { onlyKnown } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -82,7 +86,7 @@ const OPTION_NAMES: Readonly<Record<keyof EnqueueOptions<object>, true>> = {
   transaction: true,
 };
 
-/** @throws ConfigError where one is missing, or swapped for something else. */
+/** @throws ConfigError if one is missing, or is something else. */
 function requireBoss(boss: Partial<Boss<object>> | undefined, name: unknown): void {
   const named = typeof name === 'function' || (typeof name === 'string' && name !== '');
   if (boss?.send && boss.getQueue && named) return;
@@ -91,10 +95,10 @@ function requireBoss(boss: Partial<Boss<object>> | undefined, name: unknown): vo
   );
 }
 
-/** Policies under which a job is not inserted because another one is queued. */
+/** Policies under which a job is not inserted if another one is queued. */
 const DROPPING: readonly string[] = ['short', 'stately', 'exclusive'];
 
-/** @throws ConfigError where the queue drops jobs, or forgets them while their events may come again. */
+/** @throws ConfigError if the queue does not exist or drops jobs. */
 function requireQueue(name: string, queue: BossQueue | null): asserts queue is BossQueue {
   if (!queue) {
     throw new ConfigError(
@@ -109,7 +113,7 @@ function requireQueue(name: string, queue: BossQueue | null): asserts queue is B
 }
 
 function requireKept(name: string, { deleteAfterSeconds }: BossQueue): void {
-  // 0: never deleted. Absent: version 10, which has one setting for all queues and does not tell it.
+  // 0: never deleted. Absent: version 10, which has one setting for all queues and does not return it.
   const seconds = Number(deleteAfterSeconds ?? 0);
   if (seconds === 0 || seconds * 1000 >= DAY_MS) return;
   throw new ConfigError(
@@ -134,14 +138,17 @@ interface BossJob {
   readonly options: object;
 }
 
-/** `send` answers null both for an id that is there, which is what a retry wants, and for a job that was dropped. */
+/**
+ * Adds the job. `send` answers null both for an id that exists, which is right for a retry, and for a dropped
+ * job.
+ */
 async function put(
   boss: Boss<object>,
   { name, id, data, options }: BossJob,
   database?: BossDatabase,
 ): Promise<void> {
   const db = database ? { db: database } : {};
-  // An archived job's id is free again. Jobs only move that way, and a first look at both misses none.
+  // An archived job's id can be used again. Jobs only move into the archive, so one look at both misses none.
   if (!boss.findJobs && (await isKnown(boss, name, id, db))) return;
   const sent = await boss.send(name, data, { ...options, id, ...db });
   if (sent === null && !(await isKnown(boss, name, id, db))) {
@@ -151,7 +158,9 @@ async function put(
   }
 }
 
-/** The transaction's connection, as pg-boss wants it; nobody else's once `signal` has aborted. */
+/**
+ * The transaction's connection as pg-boss expects it. Once `signal` has aborted, it may be somebody else's.
+ */
 function databaseOf(tx: unknown, signal: AbortSignal): BossDatabase {
   const client = tx as {
     readonly query?: (text: string, values?: unknown[]) => Promise<{ rows: unknown[] }>;
@@ -209,8 +218,9 @@ export function enqueue(
     const own = optionsFor(jobOptions, event);
     requireOptions('pg-boss enqueue', own, REFUSED);
     const queueName = typeof name === 'string' ? name : name(event);
-    // In a transaction a job that the queue drops fails, and none comes again: one look is enough. Without one, how
-    // long the queue keeps jobs counts for each, and its owner may change that (`updateQueue`).
+    // In a transaction a dropped job fails and no job comes twice, so one look at the queue is enough.
+    // Without one, each event depends on how long the queue keeps jobs, which its owner may change
+    // (`updateQueue`).
     if (!transaction || !known.has(queueName)) {
       const queue = await boss.getQueue(queueName);
       requireQueue(queueName, queue);
@@ -221,12 +231,12 @@ export function enqueue(
   }
 
   return async (event, ctx) => {
-    // As of `enqueue` for BullMQ: what comes late does no harm, the id is the same.
+    // As in `enqueue` for BullMQ, a job that comes late does no harm: the id is the same.
     const job = await unlessAborted(ctx.signal, () => jobOf(event, ctx));
     if (!transaction) return unlessAborted(ctx.signal, () => put(boss, job));
     await ctx.transaction((tx) => {
       const database = databaseOf(tx, ctx.signal);
-      // A transaction whose function never ends would keep its connection, and the event.
+      // A transaction whose function never ends would keep its connection and the event.
       return unlessAborted(ctx.signal, () => put(boss, job, database));
     });
   };

@@ -1,15 +1,20 @@
+// The common part of the two queues: the job's data and options, and their checks (docs/queues.md).
+// Called by `bullmq.ts` and `pg-boss.ts`.
+
 import { readJson } from '../codec/json-reader.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../config/receiver-options.ts';
 
-/** JSON.stringify writes an escape of these only where the text has NUL or half of a surrogate pair. */
+/** JSON.stringify writes such an escape only if the text has NUL or half of a surrogate pair. */
 const UNSTORABLE = /(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g;
 
 /**
- * PostgreSQL's `jsonb` refuses NUL and lone surrogates, which JSON allows: an event that has one could never be
- * stored. They become U+FFFD, and nothing else changes. Members of one object whose names are the same after that
- * become one, the last: `jsonb` could not tell them apart.
+ * Replaces NUL and lone surrogates by U+FFFD and changes nothing else. JSON allows them, but PostgreSQL's
+ * `jsonb` refuses them, so an event that has one could never be stored.
+ *
+ * Members of one object whose names become the same are one member after that, the last: `jsonb` could not
+ * tell them apart.
  */
 export function storableJson(value: object): object {
   const text = JSON.stringify(value);
@@ -34,12 +39,12 @@ export interface JobSettings<Data, Options, Own extends PropertyKey, E extends E
   readonly jobOptions?: JobOptions<E, Omit<Options & object, Own>>;
 }
 
-/** Senders retry for up to 24 h (contract.md §9.3): an id must be known that long. */
+/** Senders retry for up to 24 h (contract.md §9.3), so an id must be known that long. */
 export const DAY_MS = 86_400_000;
 
 /**
- * What a schema made of the data may not be JSON; the data itself is there. A rest copies own members as they are:
- * a `__proto__` that a sender sent stays a member.
+ * Leaves out `parsed`: what a schema made of the data may not be JSON, and the data itself is there. A rest
+ * copies own members as they are: a `__proto__` that a sender sent stays a member.
  */
 export function webhookJob(event: Event): WebhookJob {
   if (event.kind !== 'task') return event;
@@ -47,7 +52,9 @@ export function webhookJob(event: Event): WebhookJob {
   return rest;
 }
 
-/** @throws ConfigError where a member is there that would take the event's id from its job, or lose the job. */
+/**
+ * @throws ConfigError for a member that would take the event's id from its job, or lose or repeat the job.
+ */
 export function requireOptions(
   who: string,
   options: object,
@@ -65,6 +72,6 @@ export function optionsFor<E, Options extends object>(
   event: E,
 ): Partial<Options> {
   if (options === undefined) return {};
-  // Callers in JavaScript may return nothing.
+  // A caller's function in JavaScript may return nothing.
   return typeof options === 'function' ? (options(event) ?? {}) : options;
 }

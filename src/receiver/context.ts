@@ -92,7 +92,7 @@ export function createReceiverContext(
   return context;
 }
 
-/** A receiver that this package made. */
+/** The hidden member by which this package finds the context of a receiver that it made. */
 export interface WithContext {
   readonly [CONTEXT]: ReceiverContext;
 }

@@ -37,7 +37,7 @@ export interface HealthNotes {
   storeFault?: HealthFault | undefined;
 }
 
-/** Twice the 500 sellers of a large buyer; each `health()` lists them. */
+/** Most senders with notes: twice the 500 sellers of a large buyer. Each `health()` lists them. */
 const MAX_SENDERS = 1_000;
 
 /** @param among senders in which the entry is looked up. */

@@ -24,7 +24,7 @@ export interface Lifecycle {
    * since.
    */
   readonly drain: (graceMs: number) => Promise<void>;
-  /** Ends the run after it was drained. */
+  /** Ends the receiver's run after it was drained. */
   readonly close: () => void;
   /** Takes deliveries again; does nothing if they are taken already. */
   readonly resume: () => void;

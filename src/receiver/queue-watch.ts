@@ -21,7 +21,7 @@ interface WatchedParts {
   readonly store: Pick<Store, 'inbox'>;
 }
 
-/** Hears of queued events. */
+/** Functions that are called about queued events. */
 export interface QueueWatch {
   /** Called after an event was queued: wakes the worker. */
   readonly queued: () => void;

@@ -36,9 +36,9 @@ export interface SettingParts {
 /** A refused delivery, as far as it was examined. */
 export interface RefusedCase {
   readonly headers: HeaderFields;
-  /** Its key id, if it names one. */
+  /** The key id that the delivery names, if any. */
   readonly keyid: string | undefined;
-  /** The senders of its URL; empty if none is registered there or they were not looked up. */
+  /** The senders of the delivery's URL; empty if none is registered there or they were not looked up. */
   readonly senders: readonly SenderEntry[];
   readonly parts: SettingParts;
 }
@@ -48,7 +48,7 @@ type Find = (refused: RefusedCase) => Suspect | undefined;
 const hasBearer = (headers: HeaderFields): boolean =>
   (headers.get('authorization') ?? []).some((line) => bearerToken(line) !== undefined);
 
-/** True if it was meant to be a delivery: it is signed or has a token. */
+/** True if the request was meant to be a delivery: it is signed or has a token. */
 const isCredentialed = ({ headers, parts: context }: RefusedCase): boolean =>
   signingField(headers, context.protocols) !== undefined ||
   hasBearer(headers) ||

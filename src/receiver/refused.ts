@@ -32,7 +32,7 @@ export interface OutcomeContext {
   readonly delivery?: Head;
   /** Aborts a wait for another copy. */
   readonly signal?: AbortSignal | undefined;
-  /** The body, if it was there. */
+  /** The body, if it had arrived. */
   rawBytes?: Uint8Array | undefined;
   selected?: Pick<Selected, 'target' | 'senders'>;
 }

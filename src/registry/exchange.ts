@@ -1,3 +1,7 @@
+// Sends a call to the agent registry, again if allowed, and reads its answer within limits (contract.md
+// §2.1).
+// Called by `send` alone; the token is asked for here and is removed from every message.
+
 import { boundedAnswer, mostValues } from '../calls/bounds.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
@@ -9,12 +13,15 @@ import { limited, orAborted, untilRejected } from '../shared/time-limits.ts';
 import { abortedCall, codeOf } from './registry-errors.ts';
 import { RegistryError, type RegistryMethod, type TokenSource } from './types.ts';
 
-/** RFC 6750 §2.1. A line end in it would be a header of its own. */
+/** RFC 6750 §2.1. A line end in a token would begin a header of its own. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** @throws ConfigError */
+/**
+ * Token source of the option `token`.
+ * @throws ConfigError if it is not a token, or would be sent over http.
+ */
 export function tokenOf(given: unknown, { protocol, hostname }: URL): TokenSource | undefined {
   if (given === undefined) return undefined;
   if (protocol !== 'https:' && !LOOPBACK.test(hostname)) {
@@ -30,7 +37,8 @@ export function tokenOf(given: unknown, { protocol, hostname }: URL): TokenSourc
 }
 
 /**
- * What a token source gives, within `ms` and until the signal fires: a function that never settles holds no call.
+ * Asks the token source, within `ms` and until the signal fires: a function that never settles holds up no
+ * call.
  * @throws RegistryError
  */
 async function askToken(
@@ -53,28 +61,28 @@ async function askToken(
   throw new RegistryError('unauthorized', 'the token function gave no bearer token');
 }
 
-/** Characters that a token is known by: a name in a message may have been cut within it. */
+/** First characters by which a token is recognised: the text may have been cut within it. */
 const KNOWN_BY = 8;
 
-/** `text` without the token, the beginning of one included: some servers repeat what they were sent. */
+/** `text` without the token or the beginning of one: some servers repeat what they were sent. */
 function withoutToken(token: string | undefined, text: string): string {
   if (token === undefined) return text;
   const start = token.slice(0, KNOWN_BY).replaceAll(/[.+/]/g, String.raw`\$&`);
   return text.replaceAll(new RegExp(`${start}[A-Za-z0-9._~+/=%-]*`, 'g'), '***');
 }
 
-/** One call, ready to be sent. */
+/** One call that is ready to be sent. */
 interface Call {
   readonly method: RegistryMethod;
   readonly url: string;
-  /** JSON, UTF-8. */
+  /** JSON in UTF-8. */
   readonly body: Uint8Array<ArrayBuffer> | undefined;
-  /** Undefined: none is sent. */
+  /** Undefined if none is sent. */
   readonly token: TokenSource | undefined;
   readonly signal: AbortSignal;
 }
 
-/** How calls are made. */
+/** Functions and limits that all calls use. */
 export interface RegistryConnection {
   readonly fetch: AnyFetch;
   readonly deadlineMs: number;
@@ -86,28 +94,32 @@ export interface RegistryConnection {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** What came back. */
+/** Status and value of an answer. */
 export interface Answered {
   readonly status: number;
-  /** Undefined where there are no bytes, or they are not strict JSON. */
+  /** Undefined if there are no bytes, or they are encoded or not strict JSON. */
   readonly value: unknown;
 }
 
 interface RegistryAnswer extends Answered {
   readonly headers: Headers;
-  /** Why `value` could not be read. */
+  /** Reason why `value` could not be read. */
   readonly invalidReason?: string;
 }
 
-/** Ms between attempts where the answer does not say: doubled each time, and spread over as much again. */
+/**
+ * First wait between attempts if the answer names none, ms. It doubles each time; at most as much as the
+ * first is added to any wait at random.
+ */
 const FIRST_WAIT_MS = 1_000;
 
-/** Characters of the registry's own words in a message. */
+/** Most characters of the registry's own words in a message. */
 const MAX_MESSAGE = 500;
 
 /**
- * Sends a call and reads its answer. A GET that is answered 429 or 503 is sent again, after what `Retry-After` asks;
- * any call once more where the token was answered 401, which means that nothing was done, and there is another one.
+ * Sends a call and reads its answer. A GET that is answered 429 or 503 is sent again, after the time that
+ * `Retry-After` names. Any call is sent once more after 401, which means that nothing was done, if there is
+ * another token.
  * @returns a 2xx.
  * @throws RegistryError
  */
@@ -136,7 +148,7 @@ export async function exchange(connection: RegistryConnection, call: Call): Prom
   }
 }
 
-/** Waits until the call may be sent again. @throws RegistryError `error` where it may not. */
+/** Waits until the call may be sent again. @throws RegistryError `error` if it may not be. */
 async function pauseAfter(
   error: RegistryError,
   attempt: number,
@@ -177,7 +189,7 @@ async function sendOnce(
     throw new RegistryError('unreachable', withoutToken(token, fetchFailure(error)));
   } finally {
     clearTimeout(timer);
-    // Whatever was not read holds no connection.
+    // A body that was not read must not hold its connection.
     controller.abort(new Error('done'));
   }
 }
@@ -192,7 +204,7 @@ function initOf(
     method,
     headers: {
       accept: 'application/json',
-      // A small encoded answer can hold any amount of memory: none is asked for, and none is read.
+      // A small encoded answer can hold any amount of memory, so none is requested and none is read.
       'accept-encoding': 'identity',
       'user-agent': 'proto-webhooks',
       ...(body && { 'content-type': 'application/json' }),

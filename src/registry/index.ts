@@ -1,3 +1,7 @@
+// A client for the REST API of the agent registry: the entry `proto-webhooks/registry` (contract.md §2,
+// docs/registry.md).
+// Called by buyers and by the command line's verb `registry`.
+
 import * as z from 'zod/mini';
 import { isJsonObject } from '../codec/members.ts';
 import { printableName } from '../codec/printable.ts';
@@ -31,7 +35,7 @@ import {
 const text = z.nullish(z.string());
 const integer = z.nullish(z.int());
 
-/** What no URL is written with (RFC 3986 §2), and what would end an attribute of a page. */
+/** Characters that no URL contains (RFC 3986 §2), or that would end an attribute of a page. */
 const NOT_IN_URL = /[\s\p{Cc}"<>\\^`{|}]/u;
 
 /** A URL that a page may load an image from. */
@@ -51,11 +55,11 @@ function badgeSchema<P extends string>(protocols: Protocols): z.ZodMiniType<Badg
     html: z.string(),
     markdown: z.string(),
   });
-  // The name of one member is only known at run time, and so the inferred type is without the others.
+  // The name of one member is known at run time only, so the inferred type lacks the others.
   return schema as unknown as z.ZodMiniType<BadgeEmbed<P>>;
 }
 
-/** Members of "any JSON" are looked at by nobody. */
+/** Members that may be any JSON are not checked. */
 const row: z.ZodMiniType<DiagnosticRow<string>> = z.looseObject({
   id: integer,
   run_id: text,
@@ -84,26 +88,31 @@ const diagnosticsSchema: z.ZodMiniType<Diagnostics<string>> = z.looseObject({
   diagnostics: z.array(row),
 });
 
-/** An object, whatever is in it. */
+/** Any object. */
 const objectSchema: z.ZodMiniType<Readonly<Record<string, unknown>>> = z.looseObject({});
 
-/** The value itself, where it fits: a schema's copy is not what was sent. @throws RegistryError naming the member. */
+/**
+ * The value itself if it fits: a schema's copy is not what was sent. @throws RegistryError naming the member.
+ */
 function fitting<T>(schema: z.ZodMiniType<T>, { status, value }: Answered): T {
   const { success, error } = schema.safeParse(value);
   if (!success) throw misfit(status, error.issues[0]?.path);
   return value as T;
 }
 
-/** Before anything is sent. @throws RegistryError unless `schema` is absent or one of Standard Schema v1. */
+/**
+ * Checks the schema before anything is sent. @throws RegistryError unless it is absent or of Standard Schema
+ * v1.
+ */
 function requireSchema(schema: StandardSchema | undefined): void {
-  // JavaScript may give anything.
+  // A caller in JavaScript may pass anything.
   const candidate = schema as { readonly '~standard'?: { readonly validate?: unknown } } | undefined | null;
   if (candidate !== undefined && typeof candidate?.['~standard']?.validate !== 'function') {
     throw badArgument('schema: is not a Standard Schema (zod, valibot, …)');
   }
 }
 
-/** What the caller's schema makes of the value. @throws RegistryError naming the member. */
+/** The output of the caller's schema. @throws RegistryError naming the member. */
 async function parsedBy<Out>(schema: StandardSchema<Out>, answer: Answered): Promise<Out> {
   const result = await validated(schema, answer);
   if (!result.issues) return result.value;
@@ -121,7 +130,7 @@ async function validated<Out>(schema: StandardSchema<Out>, { status, value }: An
   }
 }
 
-/** Where an answer does not fit. Not why: a schema's message may quote the value. */
+/** Names the member that does not fit, and not the reason: a schema's message may quote the value. */
 function misfit(status: number, path: readonly PropertyKey[] = []): RegistryError {
   const member = path.map((step) => printableName(String(step))).join('.');
   const message =

@@ -1,4 +1,6 @@
-/* Errors that the registry's client makes. */
+// Makes the errors of the registry's client, and the code of an answer's status.
+// Called by the other files of this folder; the class is in `types.ts`.
+
 import type { RegistryErrorCode } from '../shared/codes.ts';
 import { RegistryError } from './types.ts';
 
@@ -9,10 +11,10 @@ const BY_STATUS: Readonly<Record<number, RegistryErrorCode>> = {
   429: 'rate_limited',
 };
 
-/** Nothing was sent: an argument of the caller's is wrong. */
+/** Error of a wrong argument; nothing was sent. */
 export const badArgument = (message: string): RegistryError => new RegistryError('bad_request', message);
 
-/** The caller's signal fired. */
+/** Error of a call whose signal fired. */
 export const abortedCall = (cause: unknown): RegistryError =>
   new RegistryError('unreachable', 'the call was aborted', { cause });
 

@@ -1,3 +1,6 @@
+// Checks the client's options and a call's arguments, and builds the request (contract.md §2).
+// Called by the client's methods in `index.ts`; `exchange.ts` sends what it builds.
+
 import { MAX_ANSWER_BYTES } from '../calls/bounds.ts';
 import { isJsonObject } from '../codec/members.ts';
 import { flag, MAX_TIMER_MS, onlyKnown, text, wholeNumber } from '../config/validate.ts';
@@ -18,7 +21,7 @@ import type {
 } from './types.ts';
 import { isAbortSignal } from '../shared/realms.ts';
 
-/** Options, checked. */
+/** Checked options. */
 export interface Settings extends RegistryConnection {
   readonly baseUrl: URL;
   readonly protocols: Protocols;
@@ -42,10 +45,10 @@ const KNOWN: Readonly<Record<keyof RegistryOptions, true>> = {
   sleep: true,
 };
 
-/** A day. */
+/** Largest `maxWaitMs`: one day. */
 const MAX_WAIT_MS = 86_400_000;
 
-/** @throws ConfigError where an option is missing or wrong; the message says what to change. */
+/** @throws ConfigError if an option is missing or wrong; the message says what to change. */
 export function settingsOf(options: RegistryOptions<string>): Settings {
   onlyKnown('createRegistry', options, KNOWN);
   const allowLoopback = flag('allowLoopback', options.allowLoopback);
@@ -90,8 +93,8 @@ function baseUrlOf(value: unknown, allowLoopback: boolean): URL {
 }
 
 /**
- * Options of a call, as given; none where they are absent. A misspelt name would be passed over without a word.
- * @throws RegistryError
+ * Checks the options of a call and returns them. A misspelt name would otherwise have no effect.
+ * @throws RegistryError for an unknown name, or a signal that is none.
  */
 export function optionsOf<T extends CallOptions>(
   where: string,
@@ -118,7 +121,9 @@ export function segment(name: string, value: unknown): string {
   return encodeURIComponent(value);
 }
 
-/** As it is registered: nothing about it is made canonical. One that is encoded already is not an absolute URL. */
+/**
+ * The agent URL as it is registered, not made canonical. One that is encoded already is not an absolute URL.
+ */
 export function agentSegment(agentUrl: unknown): string {
   if (typeof agentUrl === 'string' && URL.canParse(agentUrl) && /^https?:\/\//i.test(agentUrl)) {
     return segment('agentUrl', agentUrl);
@@ -126,18 +131,18 @@ export function agentSegment(agentUrl: unknown): string {
   throw badArgument("agentUrl: is not an absolute URL, e.g. 'https://seller.example/mcp'");
 }
 
-/** A protocol release. The legacy endpoint has none in its path. */
+/** The path's part for a protocol release. The legacy endpoint has none. */
 export function versionPath(version: unknown): string {
   if (version === undefined) return '';
   if (typeof version === 'string' && /^(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/.test(version)) return `${version}/`;
   throw badArgument("version: is not MAJOR.MINOR, e.g. '3.0'");
 }
 
-/** contract.md §2.4. */
+/** Limits of contract.md §2.4. */
 const DEFAULT_ROWS = 500;
 const MAX_ROWS = 1000;
 
-/** Which run, and how many of its rows. @throws RegistryError */
+/** Query for one run and a number of its rows. @throws RegistryError */
 export function runQuery(
   { runId, maxRows = DEFAULT_ROWS }: DiagnosticsQuery,
   rowCapParameter: string,
@@ -151,7 +156,7 @@ export function runQuery(
   return { run_id: runId, [rowCapParameter]: maxRows };
 }
 
-/** `path` behind the base URL, which it cannot leave: the token goes where the owner said, and nowhere else. */
+/** `path` behind the base URL, which it cannot leave: the token is sent only where the owner said. */
 function urlOf(baseUrl: URL, path: unknown, query: RequestOptions['query'] = {}): string {
   const base = baseUrl.pathname.replace(/\/$/, '');
   if (typeof path !== 'string' || !path.startsWith('/') || path.includes('#')) {
@@ -159,7 +164,7 @@ function urlOf(baseUrl: URL, path: unknown, query: RequestOptions['query'] = {})
   }
   const written = `${baseUrl.origin}${base}${path}`;
   const url = URL.canParse(written) ? new URL(written) : undefined;
-  // Dot segments, a backslash or a second slash that the parser takes for something else.
+  // Dot segments, a backslash or a second slash would be read as something else by the parser.
   if (url?.origin !== baseUrl.origin || `${url.pathname}${url.search}` !== `${base}${path}`) {
     throw badArgument('path: has dot segments, or characters that have to be percent-encoded');
   }
@@ -180,7 +185,7 @@ function addQuery(url: URL, query: NonNullable<RequestOptions['query']>): void {
   }
 }
 
-/** JSON, UTF-8. @throws RegistryError */
+/** The body as JSON in UTF-8. @throws RegistryError */
 function bodyOf(method: RegistryMethod, body: unknown): Uint8Array<ArrayBuffer> | undefined {
   if (body === undefined) return undefined;
   if (method === 'GET') throw badArgument('body: a GET has none');
@@ -194,7 +199,7 @@ function bodyOf(method: RegistryMethod, body: unknown): Uint8Array<ArrayBuffer> 
   return new TextEncoder().encode(json);
 }
 
-/** What a call brings; `anonymous`: to a public endpoint, which gets no token. */
+/** Parts of a call. `anonymous` marks a public endpoint, to which no token is sent. */
 type Sent = Omit<RequestOptions, 'schema'> & { readonly anonymous?: boolean };
 
 const METHODS: Readonly<Record<RegistryMethod, true>> = {
@@ -206,7 +211,7 @@ const METHODS: Readonly<Record<RegistryMethod, true>> = {
 };
 
 /**
- * Sends a call, with the token where there is one.
+ * Sends a call, with the token if there is one.
  * @throws RegistryError
  */
 export async function send(

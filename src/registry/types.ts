@@ -1,3 +1,6 @@
+// Types of the registry's client and its error (contract.md §2); unknown members of answers are kept.
+// Implemented by `index.ts`, which exports them as part of `proto-webhooks/registry`.
+
 import type { RegistryErrorCode } from '../shared/codes.ts';
 import type { StandardSchema } from '../events/event.ts';
 import type { AnyFetch } from '../keys/key-resolver.ts';

@@ -1,3 +1,6 @@
+// Generates signing keys and signs bytes with WebCrypto, as a seller does (verification.md §2.4, §2.8).
+// Called by `sign.ts`, and by the fake sellers of `proto-webhooks/testing`.
+
 import { encodeBase64Url } from '../codec/encoding.ts';
 import {
   ALGORITHM_NAMES,
@@ -29,7 +32,7 @@ export interface GenerateKeyOptions {
 
 type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
-/** How WebCrypto names an algorithm of the profile. */
+/** WebCrypto's names for an algorithm of the profile. */
 interface Suite {
   readonly key: { readonly name: string; readonly namedCurve?: string };
   readonly sign: { readonly name: string; readonly hash?: string };
@@ -42,7 +45,7 @@ const SUITES: Readonly<Record<SignatureAlgorithm, Suite>> = {
   },
   'ecdsa-p256-sha256': {
     key: { name: 'ECDSA', namedCurve: 'P-256' },
-    // WebCrypto's ECDSA signatures are r‖s, as the profile wants them.
+    // WebCrypto's ECDSA signatures are r‖s, as the profile requires.
     sign: { name: 'ECDSA', hash: 'SHA-256' },
   },
 };
@@ -63,12 +66,13 @@ export function algorithmOf(key: Jwk): SignatureAlgorithm {
 
 /**
  * Signs bytes with a private JWK: R‖S or r‖s, 64 bytes.
- * @throws ConfigError where the key is none of the profile's, or has no private part.
+ * @throws ConfigError if the key is none of the profile's, or has no private part.
  */
 export async function signBytes(privateJwk: Jwk, data: Uint8Array): Promise<Uint8Array> {
   const suite = SUITES[algorithmOf(privateJwk)];
   const { kty, crv, x, y, d } = privateJwk as Record<string, string | undefined>;
-  // Only the key itself: `key_ops` and `alg` of a published JWK need not be those that WebCrypto wants for signing.
+  // Only the key itself is imported: `key_ops` and `alg` of a published JWK need not be those that WebCrypto
+  // wants.
   const members = Object.entries({ kty, crv, x, y, d }).filter(([, value]) => value !== undefined);
   let key: SigningKey;
   try {
@@ -79,7 +83,10 @@ export async function signBytes(privateJwk: Jwk, data: Uint8Array): Promise<Uint
   return new Uint8Array(await crypto.subtle.sign(suite.sign, key, new Uint8Array(data)));
 }
 
-/** RFC 7638 §3.2 and RFC 8037 §2, SHA-256, base64url. @param members those of the key alone, in the order of their names. */
+/**
+ * RFC 7638 §3.2 and RFC 8037 §2, SHA-256, base64url.
+ * @param members those of the key alone, in the order of their names.
+ */
 function thumbprint(members: Jwk): string {
   const text = JSON.stringify(members);
   return encodeBase64Url(createHashes().sha256(new TextEncoder().encode(text)));

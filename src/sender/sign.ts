@@ -1,3 +1,7 @@
+// Signs webhooks as a seller does, by RFC 9421, HMAC or bearer token: the entry `proto-webhooks/sender`.
+// Called by sellers, by the fake sellers of `proto-webhooks/testing` and by the command line's `keys` and
+// `probe`.
+
 import { canonicalTargetUri, REQUIRED_COMPONENTS, signatureBase } from '../auth/rfc9421/signature-base.ts';
 import { encodeBase64, encodeBase64Url, hex } from '../codec/encoding.ts';
 import { requireSecret } from '../config/auth.ts';
@@ -214,7 +218,7 @@ const ENCODERS: Readonly<Record<'base64url' | 'base64', (bytes: Uint8Array) => s
   base64: encodeBase64,
 };
 
-/** RFC 8941 §3.3.5 byte sequence, in the alphabet asked for. */
+/** RFC 8941 §3.3.5 byte sequence, in the requested alphabet. */
 function byteSequence(bytes: Uint8Array, options: SignDeliveryOptions): string {
   const { alphabet = 'base64url', padded = alphabet === 'base64' } = options;
   const digits = ENCODERS[alphabet](bytes).replace(/=+$/, '');

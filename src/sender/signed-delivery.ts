@@ -1,3 +1,6 @@
+// The webhook that is ready to be sent: its bytes, header fields and the check that no member is there twice.
+// Called by the three signing functions, by fake sellers and by the command line's `send`.
+
 import { parseStrictJson } from '../codec/strict-json.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { isBytes } from '../shared/realms.ts';
@@ -21,7 +24,7 @@ export interface SignedDelivery {
  */
 export type PayloadInput = Uint8Array | string | object;
 
-/** @throws ConfigError where `JSON.stringify` gives nothing. */
+/** @throws ConfigError if `JSON.stringify` returns nothing. */
 export function payloadBytes(payload: PayloadInput): Uint8Array<ArrayBuffer> {
   if (isBytes(payload)) return new Uint8Array(payload);
   const text: string | undefined = typeof payload === 'string' ? payload : JSON.stringify(payload);
@@ -29,7 +32,7 @@ export function payloadBytes(payload: PayloadInput): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text);
 }
 
-/** What a signer is told of the body. */
+/** The part of a signer's options that is about the body. */
 export interface SigningInput {
   readonly body: PayloadInput;
   /**
@@ -40,7 +43,7 @@ export interface SigningInput {
 }
 
 /**
- * The bytes to sign. A signature under a member that is there twice says nothing: readers take different ones
+ * Bytes to sign. A signature over a repeated member proves nothing, because readers take different values
  * (verification.md §2.14).
  * @throws ConfigError for such a body, unless it is allowed.
  */
@@ -54,7 +57,7 @@ export function bytesToSign({ body, allowMalformed = false }: SigningInput): Uin
   );
 }
 
-/** Adds `added`; a name that is there already, in any case, is replaced. */
+/** Adds `added`, which replaces fields of the same name in any case. */
 export function mergeHeaders(
   headers: Readonly<Record<string, string>>,
   added: Readonly<Record<string, string>> = {},

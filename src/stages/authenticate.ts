@@ -70,7 +70,7 @@ async function elsewhere(
   });
   if (!first) return here;
   const found = await authenticate({ ...first, others: async () => rest }, context, arrivedAt);
-  // The body may still show that it is a proof of control.
+  // The body may still show that the delivery is a proof of control.
   if (found.kind === 'refused' && here.kind === 'proof') return here;
   if (found.kind !== 'proof') return found;
   const judged = (result: AuthResult): AuthResult =>

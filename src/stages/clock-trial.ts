@@ -162,7 +162,7 @@ function asKnown(
   arrivedAt: number,
 ): Unavailability | undefined {
   const { known, found } = context;
-  // A delivery inside its window has cleared the finding.
+  // `offsetMs` is undefined if a delivery inside its window has cleared the finding.
   if (!found || known.offsetMs === undefined) return undefined;
   return windowHolds(late.window, arrivedAt + known.offsetMs) ? skewed(context, found) : undefined;
 }
@@ -197,7 +197,7 @@ export function clockTrial(
     for (const name of names(search)) {
       const own = search.candidates.filter(({ sender }) => sender.agentUrl === name);
       const tried = await pace.once(name, arrivedAt, async () => {
-        // Another trial may have found it while this one waited.
+        // Another trial may have found the wrong clock while this one waited.
         const before = asKnown(context, late, arrivedAt);
         return before ? { found: undefined } : tryClock(context, late, arrivedAt, own);
       });

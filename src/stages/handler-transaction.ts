@@ -67,7 +67,7 @@ export interface RunTransaction {
    * transaction may commit late.
    */
   givenUp: Fault | undefined;
-  /** Tells the open transaction of it. */
+  /** Called when `givenUp` is set, for the open transaction. */
   onGivenUp: ((why: Fault) => void) | undefined;
 }
 

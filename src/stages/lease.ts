@@ -96,7 +96,10 @@ function schedule(watch: Watch, now: number): void {
   watch.cancel = backgroundTimer(() => look(watch), Math.max(0, watch.dueAt - now));
 }
 
-/** Runs whenever something may be due. */
+/**
+ * Performs the steps that are due: the deadline, a renewal, the end after `maxRunMs`. Then sets the timer
+ * again.
+ */
 function look(watch: Watch): void {
   const { request, dueAt } = watch;
   // A timer may fire a little early.
@@ -112,7 +115,7 @@ function look(watch: Watch): void {
   schedule(watch, now);
 }
 
-/** Renews one at a time. */
+/** Renews the lease, unless a renewal is still in progress. */
 async function renew(watch: Watch): Promise<void> {
   watch.request.beat();
   if (watch.isRenewing) return;

@@ -44,7 +44,7 @@ function ofMediaBuy({ notification, data, envelope, operationId }: OtherEvent, h
     return operationId === undefined
       ? {}
       : { holder: { kind: 'operation', id: storedId(operationId, hashes) } };
-  // Accounts keep the id unchanged.
+  // Accounts keep the id unchanged, so a longer one belongs to none.
   if (mediaBuyId.length > MAX_TEXT) return {};
   return { mediaBuyId, holder: { kind: 'stream', id: storedId(mediaBuyId, hashes) } };
 }

@@ -221,7 +221,7 @@ export interface ClaimContext extends Pick<ReadContext, 'hashes'> {
   /** If present, channels other than webhooks may report on a task. */
   readonly registrations: EventRegistrations | undefined;
   readonly edition: Pick<Edition, 'changedPayload' | 'fingerprint' | 'secondTerminal'>;
-  /** The URL of registrations by which it came. */
+  /** The URL of registrations by which the body came. */
   readonly via?: OurUrl | undefined;
   /**
    * True for an observation by a channel other than webhooks. It is never compared with a copy that a seller

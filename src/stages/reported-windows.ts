@@ -24,7 +24,7 @@ export function windowsOf(report: DeliveryReport, hashes: Hashes): readonly Wind
   if (start === undefined || end === undefined) return [];
   const windows = new Map<string, WindowClaim>();
   for (const row of (report.media_buy_deliveries ?? []).slice(0, MAX_REPORTED_WINDOWS)) {
-    // Accounts keep the id unchanged.
+    // Accounts keep the id unchanged, so a row with a longer one is left out.
     if (row.media_buy_id.length > MAX_TEXT) continue;
     const id = storedId(row.media_buy_id, hashes);
     const window = windowOf(report, row);

@@ -15,7 +15,9 @@ type RefusalReply =
 const UNAUTHENTIC: RefusalReply = { status: 401 };
 const LIMITED: RefusalReply = { status: 429 };
 
-/** Total: a code without its row does not compile. The README's table of answers matches it. */
+/**
+ * Every code has a row here: a code without one does not compile. The README's table of answers matches it.
+ */
 export const ANSWERS: Readonly<Record<RefusedCode, RefusalReply>> = {
   method_not_allowed: { status: 405, allow: 'POST' },
   unsupported_media_type: { status: 415 },

@@ -25,7 +25,7 @@ import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 export interface Selected {
   readonly kind: 'selected';
   readonly delivery: Head;
-  /** The base by which it is judged first. */
+  /** The base by which the delivery is judged first. */
   readonly base: PublicUrl;
   readonly target: Target;
   /** Not empty; all of one scheme. */

@@ -268,7 +268,7 @@ function closed(
   if (result === APPLIED) context.outages.handler();
   if (result.kind === 'settled') endWatch(run, context);
   const { ran } = context.parts.observed;
-  // The owner of the lease tells of it.
+  // If the lease was lost, its present owner reports the end.
   if (!ran || (result.kind !== 'settled' && result.code === 'lease_lost')) return result;
   const state = result.kind === 'settled' ? result.state : 'failed';
   const error = state === 'applied' ? undefined : errorOf(end, context);
@@ -315,14 +315,14 @@ function settleBy(
   }
 }
 
-/** Continues after the answer. */
+/** Lets the late end be settled after the answer. */
 function goOn(late: Promise<unknown>, { background, log }: Settling): void {
   background(
     late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
   );
 }
 
-/** For a run past its deadline: it already counted as a failure, so a later one does not. */
+/** Reports only a success: a run past its deadline has already counted as a failure. */
 const onlyDone =
   ({ handler }: Outages): Outages['handler'] =>
   (failure) => {

@@ -22,7 +22,7 @@ function hasLegacyField({ headers }: Head, senders: readonly SenderEntry[], prot
   });
 }
 
-/** True if it names a key of a registered sender; keys are found as for any delivery. */
+/** True if the delivery names a key of a registered sender. Keys are found as for any delivery. */
 async function hasKnownKey(
   { headers }: Head,
   senders: readonly SenderEntry[],

@@ -99,7 +99,7 @@ async function trySender(
   const its =
     trials.get(agentUrl) ?? putBounded(trials, agentUrl, { nextKey: 0, found: undefined }, MAX_SENDERS);
   if (!its.found) {
-    // Another trial may have found it while this one waited.
+    // Another trial may have found the signed URL while this one waited.
     const find = (): Promise<Signed | undefined> =>
       its.found ? firstSigned(delivered, [its.found], own) : tryForms(delivered, its, own);
     const signed = await pace.once(agentUrl, delivered.request.arrivedAt, find);

@@ -182,7 +182,7 @@ export async function afterNoneVerified(
   }
 }
 
-/** Decides over all bases. */
+/** Decides after all bases were tried, with keys that are fetched again if needed. */
 async function decided(
   own: Attempt,
   failed: Failure | undefined,
@@ -192,7 +192,7 @@ async function decided(
   if (first?.kind === 'verified') return first;
   const attempts = [own, ...others];
   if (!first) return unknownKey(attempts);
-  // Tried before anything is fetched again.
+  // A wrong `publicUrl` is looked for before anything is fetched again.
   const ours = await signedElsewhere(attempts, first);
   if (ours) return ours;
   const second = await findReplaced(attempts, first);
@@ -276,7 +276,7 @@ function lateDelivery(
   request: HeadRequest,
   fields: SignatureFields,
 ): LateDelivery | undefined {
-  // Check 2 passed, so all of them are there.
+  // Check 2 passed, so all parameters are there.
   const { created = 0, expires = 0, keyid = '' } = fields.input.parameters;
   if (created >= LOOKS_LIKE_MS) return undefined;
   const { headers } = request.delivery;

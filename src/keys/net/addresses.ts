@@ -95,7 +95,7 @@ export interface Block {
   readonly embeds?: readonly ByteOffsets[];
 }
 
-/** The four bytes, counted from 0 in the sixteen. */
+/** Positions, from 0, of the four bytes of an IPv4 address within the sixteen of an IPv6 one. */
 type ByteOffsets = readonly [number, number, number, number];
 
 function block(
@@ -165,7 +165,7 @@ export const IPV6_SPECIAL: readonly Block[] = [
   block('100::', 64, 'Discard-Only Address Block', 'RFC 6666'),
   block('100:0:0:1::', 64, 'Dummy IPv6 Prefix', 'RFC 9780'),
   block('2001::', 23, 'IETF Protocol Assignments', 'RFC 2928'),
-  // It embeds two addresses, the second one inverted; no host serves from it.
+  // Such an address embeds two others, the second one inverted; no host serves from it.
   block('2001::', 32, 'TEREDO', 'RFC 4380'),
   block('2001:1::1', 128, 'Port Control Protocol Anycast', 'RFC 7723'),
   block('2001:1::2', 128, 'Traversal Using Relays around NAT Anycast', 'RFC 8155'),
@@ -188,7 +188,7 @@ export const IPV6_SPECIAL: readonly Block[] = [
 /** Blocks that this registry lacks: a form that embeds, and a part of 2000::/3 that was returned. */
 export const IPV6_BEYOND: readonly Block[] = [
   block('::', 96, 'IPv4-compatible Address', 'RFC 4291 §2.5.5.1', LAST_FOUR),
-  // Nobody holds it, so a host that answers there is a leftover of somebody's own network.
+  // Nobody holds this block, so a host that answers there is a leftover of somebody's own network.
   block('3ffe::', 16, 'Returned (6bone)', 'RFC 3701'),
 ];
 

@@ -218,20 +218,21 @@ export async function exchange(
         taken = true;
         return socket;
       },
-      // For a runtime that connects by itself anyway: even then no name is looked up again.
+      // Some runtimes connect by themselves anyway. With an address as host, they look up no name again.
       host: asked.address,
       path: `${url.pathname}${url.search}`,
       method,
       headers: { ...asked.headers, host: url.host },
       maxHeaderSize: MAX_HEADER_BYTES,
-      // Overrides the flags with which the process was started.
+      // The parser is strict even if a flag of the process asks for a lenient one.
       insecureHTTPParser: false,
     });
     request.on('error', (error) => {
       first ??= error;
       reject(explain(error));
     });
-    // Not before the request reads it: bytes that came until then would be lost.
+    // A listener for data lets bytes flow. Added before the request reads them, it would lose them for the
+    // request.
     request.once('socket', () => {
       capBytes(socket, asked.maxBytes);
     });

@@ -138,7 +138,7 @@ async function fetchOnce(parts: TransportContext, url: URL, init: AnyFetchInit):
   const addresses = await orAborted(judging, signal);
   const limit = { ms: parts.connectMs, reason: `no connection within ${parts.connectMs} ms` };
   const socket = await limited(limit, signal, (within) => open(parts, url, addresses, within));
-  // Stays for the body, which is read after this has settled.
+  // The listener stays for the body, which is read after this promise has settled.
   const takeBack = onAbort(signal, (reason) => socket.destroy(reason));
   socket.once('close', takeBack);
   return await exchange(parts.modules.http, socket, {
@@ -179,7 +179,7 @@ async function handshake(
     // RFC 6066 §3: names only, without the root dot.
     servername: parseAddress(host) === undefined ? host : '',
     ALPNProtocols: ['http/1.1'],
-    // Overrides NODE_TLS_REJECT_UNAUTHORIZED.
+    // Certificates are checked even if NODE_TLS_REJECT_UNAUTHORIZED turns that off for the process.
     rejectUnauthorized: true,
     ...(ca !== undefined && { ca: typeof ca === 'string' ? ca : [...ca] }),
   });

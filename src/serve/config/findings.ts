@@ -38,7 +38,7 @@ const withoutPassword = (text: string): string => text.replaceAll(/\/\/[^\s"']*@
 
 /** What was written for the name of a variable or a file may be the secret itself: then it is not shown. */
 const shown = (name: string): string =>
-  /^[\w./@-]{1,200}$/.test(name) && !/^whsec_/.test(name) ? `${name} ` : '';
+  /^[\w./@-]{1,200}$/.test(name) && !name.startsWith('whsec_') ? `${name} ` : '';
 
 /** Collects mistakes. Nothing of a secret is in one. */
 export function findings({ env, folder }: SecretSource): Findings {
